@@ -61,7 +61,7 @@ def checksum(structure: str, arrays: Mapping[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def load(path: Any, return_numpy: bool = False, **configs: Any) -> Any:
+def load(path: Any, return_numpy: bool = False) -> Any:
     """Read a file that `save` wrote, with Tensors as Tensors or as arrays; or the arrays of any safetensors file.
 
     Files that PyTorch's `torch.save` wrote are read as well, if they hold Tensors, numbers, text and containers.

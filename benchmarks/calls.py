@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.process import ProcessError, lines
+from benchmarks.process import in_turns, lines
 
 SAMPLES, CALLS = 20, 1000
 
@@ -89,16 +89,11 @@ CALLERS = {
 def measure(rounds: int) -> list[dict[str, Any]]:
     """A row for each caller: microseconds of a call, in samples of many calls, in processes that take turns."""
     rows: list[dict[str, Any]] = [{"title": title, "problem": "", "us": []} for title in CALLERS]
-    for number in range(rounds):
-        for row in rows if number % 2 == 0 else reversed(rows):
-            try:
-                for _, line in lines(["benchmarks.calls", row["title"]]):
-                    row["problem"] = f"missing: {line['missing']}" if "missing" in line else ""
-                    row["us"] += line.get("us", [])
-            except ProcessError as error:
-                row["problem"] = f"failed: {error}"
-            found = row["problem"] or f"{statistics.median(row['us']):.1f} µs"
-            print(f"  round {number + 1} of {rounds}: {row['title']}: {found}", flush=True)
+    for turn, row in in_turns(rounds, rows):
+        said, row["problem"] = lines(["benchmarks.calls", row["title"]])
+        row["us"] += [us for _, line in said for us in line["us"]]
+        found = row["problem"] or f"{statistics.median(row['us']):.1f} µs"
+        print(f"  {turn}: {row['title']}: {found}", flush=True)
     return rows
 
 

@@ -6,7 +6,6 @@ order, in a process of its own; the processes take turns.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.process import ProcessError, lines
+from benchmarks.process import in_turns, run
 from benchmarks.work import CLASSES, Data, Epoch, Work, run_epochs
-from benchmarks.worker import say
 
 BATCHES = 64, 256
 EPOCHS = 3
@@ -197,19 +195,14 @@ def _orders(random: np.random.Generator, data: Data, work: Work) -> Iterator[np.
 def measure(folder: Path, rounds: int) -> list[dict[str, Any]]:
     """A row for each contender: the seconds of its epochs at each batch, less the first, and its last accuracy."""
     rows = [{"name": n, "title": title, "problem": "", "seconds": {}} for n, (title, _) in CONTENDERS.items()]
-    for number in range(rounds):
-        for row in rows if number % 2 == 0 else reversed(rows):
-            for batch in BATCHES:
-                try:
-                    found = [line for _, line in lines(["benchmarks.lenet", row["name"], str(folder), str(batch)])]
-                    row["problem"] = next((f"missing: {line['missing']}" for line in found if "missing" in line), "")
-                except ProcessError as error:
-                    row["problem"] = f"failed: {error}"
-                if row["problem"]:
-                    continue
-                row["seconds"].setdefault(str(batch), []).extend(line["seconds"] for line in found[1:])
-                row["accuracy"] = found[-1]["accuracy"]
-            print(f"  round {number + 1} of {rounds}: {row['name']}: {row['problem'] or described(row)}", flush=True)
+    for turn, row in in_turns(rounds, rows):
+        for batch in BATCHES:
+            found = run(row["name"], folder, Work(batch=batch, rate=RATE, epochs=EPOCHS, lenet=True))
+            row["problem"] = found.problem
+            if not found.problem:
+                row["seconds"].setdefault(str(batch), []).extend(found.seconds[1:])
+                row["accuracy"] = found.accuracies[-1]
+        print(f"  {turn}: {row['name']}: {row['problem'] or described(row)}", flush=True)
     return rows
 
 
@@ -229,17 +222,3 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
         times = [f"{best[row['name'], b]:.2f} s | {best[row['name'], b] / best['ours', b]:.2f}" for b in BATCHES]
         out.append(f"| {row['title']} | {' | '.join(times)} | {row['accuracy']:.2%} |")
     return "\n".join(out)
-
-
-def main(name: str, folder: str, batch: str) -> None:
-    """One contender in this process: a line of JSON for each epoch."""
-    work = Work(batch=int(batch), rate=RATE, epochs=EPOCHS)
-    try:
-        for seconds, accuracy in CONTENDERS[name][1](Data.read(Path(folder), work.rows), work):
-            say(seconds=seconds, accuracy=accuracy)
-    except ModuleNotFoundError as error:
-        say(missing=error.name)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

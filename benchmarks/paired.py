@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from benchmarks.ours import prepare, shuffled
-from benchmarks.process import ROOT, ProcessError, lines
+from benchmarks.process import ROOT, lines
 from benchmarks.work import Data, Work
 
 CUSTOM = {
@@ -24,12 +24,10 @@ def measure(folder: Path, epochs: int) -> dict[str, list[float]]:
     """For each custom ReLU, its time over the built-in one's, pair by pair of epochs; each in a process of its own."""
     ratios = {}
     for title in CUSTOM:
-        try:
-            ratios[title] = [line["ratio"] for _, line in lines(["benchmarks.paired", str(folder), title, str(epochs)])]
-        except ProcessError as error:
-            print(f"  {title}: failed: {error}")
-            continue
-        print(f"  {title}: {statistics.median(ratios[title]):.3f}", flush=True)
+        said, problem = lines(["benchmarks.paired", str(folder), title, str(epochs)])
+        if not problem:
+            ratios[title] = [line["ratio"] for _, line in said]
+        print(f"  {title}: {problem or format(statistics.median(ratios[title]), '.3f')}", flush=True)
     return ratios
 
 

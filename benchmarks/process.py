@@ -9,10 +9,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks.work import Work
 
@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 300.0
 """Seconds after which a process is given up."""
 
+T = TypeVar("T")
 _TUNING = ("OPENBLAS_", "GOTO_", "OMP_", "GOMP_", "KMP_", "MKL_", "BLIS_", "VECLIB_", "XLA_FLAGS")
 
 
@@ -42,28 +43,29 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 def run(name: str, folder: Path, work: Work, extra: Mapping[str, str] | None = None) -> Run:
     """A contender at work, in a process of its own."""
-    found = Run()
-    try:
-        for moment, line in lines(["benchmarks.worker", name, str(folder), json.dumps(asdict(work))], extra):
-            if "missing" in line:
-                found.problem = f"missing: {line['missing']}"
-            elif "peak" in line:
-                found.peak = line["peak"]
-            else:
-                found.seconds.append(line["seconds"])
-                found.accuracies.append(line["accuracy"])
-                found.ends.append(moment)
-    except ProcessError as error:
-        found.problem = f"failed: {error}"
+    said, problem = lines(["benchmarks.worker", name, str(folder), json.dumps(asdict(work))], extra)
+    found = Run(problem=problem)
+    for moment, line in said:
+        if "peak" in line:
+            found.peak = line["peak"]
+        else:
+            found.seconds.append(line["seconds"])
+            found.accuracies.append(line["accuracy"])
+            found.ends.append(moment)
     return found
 
 
-class ProcessError(Exception):
-    """A process ended badly."""
+def in_turns(rounds: int, items: Sequence[T]) -> Iterator[tuple[str, T]]:
+    """Every item once in each round, with the round's name: in order, and backwards in every other round."""
+    for number in range(rounds):
+        for item in items if number % 2 == 0 else reversed(items):
+            yield f"round {number + 1} of {rounds}", item
 
 
-def lines(module: list[str], extra: Mapping[str, str] | None = None) -> Iterator[tuple[float, dict[str, Any]]]:
-    """The lines of JSON that `python -m module` prints, each with the seconds since the process was started."""
+def lines(module: list[str], extra: Mapping[str, str] | None = None) -> tuple[list[tuple[float, dict[str, Any]]], str]:
+    """The lines of JSON that `python -m module` prints, each with the seconds since the process was started; and why
+    it is no good, or ''."""
+    said = []
     with tempfile.TemporaryFile("w+", errors="replace") as errors:
         start = time.perf_counter()
         process = subprocess.Popen(
@@ -81,7 +83,7 @@ def lines(module: list[str], extra: Mapping[str, str] | None = None) -> Iterator
             for line in process.stdout or ():
                 moment = time.perf_counter() - start
                 if line.startswith("{"):  # some libraries print greetings
-                    yield moment, json.loads(line)
+                    said.append((moment, json.loads(line)))
             status = process.wait()
         finally:
             stop.cancel()
@@ -91,4 +93,6 @@ def lines(module: list[str], extra: Mapping[str, str] | None = None) -> Iterator
             errors.seek(0)
             last = [line.strip() for line in errors if line.strip()][-1:] or [f"exit status {status}"]
             late = time.perf_counter() - start > LIMIT
-            raise ProcessError(f"given up after {LIMIT:.0f} s" if late else last[0][:200])
+            return said, "failed: " + (f"given up after {LIMIT:.0f} s" if late else last[0][:200])
+    missing = [line["missing"] for _, line in said if "missing" in line]
+    return ([], f"missing: {missing[0]}") if missing else (said, "")

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.process import Run, run
+from benchmarks.process import Run, in_turns, run
 from benchmarks.work import Work
 
 FOLDER = Path(__file__).parent / "contenders"
@@ -29,14 +29,13 @@ def titles(folder: Path = FOLDER) -> dict[str, str]:
 def measure(folder: Path, names: Sequence[str], rounds: int, work: Work) -> dict[str, list[Run]]:
     """The runs of each contender."""
     found: dict[str, list[Run]] = {name: [] for name in names}
-    for number in range(rounds):
-        for name in names if number % 2 == 0 else reversed(names):
-            if found[name] and found[name][-1].problem.startswith("missing"):
-                continue
-            one = run(name, folder, work)
-            found[name].append(one)
-            best = f"{min(one.seconds[1:]):.4f} s, peak {one.peak:.0f} MiB" if not one.problem else one.problem
-            print(f"  round {number + 1} of {rounds}: {name}: {best}", flush=True)
+    for turn, name in in_turns(rounds, names):
+        if found[name] and found[name][-1].problem.startswith("missing"):
+            continue
+        one = run(name, folder, work)
+        found[name].append(one)
+        best = f"{min(one.seconds[1:]):.4f} s, peak {one.peak:.0f} MiB" if not one.problem else one.problem
+        print(f"  {turn}: {name}: {best}", flush=True)
     return found
 
 
@@ -70,14 +69,13 @@ FIRST_RUNS = {
 def first_runs(folder: Path, rounds: int) -> list[dict[str, Any]]:
     """Seconds from the start of a process to five trained and tested epochs, with an operator never seen before."""
     rows = [{"title": title, "problem": "", "seconds": []} for title in FIRST_RUNS]
-    for number in range(rounds):
-        for row in rows if number % 2 == 0 else reversed(rows):
-            name, is_edited = FIRST_RUNS[row["title"]]
-            work = Work(epochs=FIVE, slope=random.uniform(0.01, 0.3) if is_edited else None)
-            with tempfile.TemporaryDirectory() as empty:
-                cache = {"OPSMITH_CACHE": empty, "NUMBA_CACHE_DIR": empty} if "empty" in row["title"] else {}
-                one = run(name, folder, work, cache)
-            row["problem"] = one.problem
-            row["seconds"] += [] if one.problem else [one.ends[-1]]
-            print(f"  round {number + 1} of {rounds}: {row['title']}: {one.problem or format(one.ends[-1], '.2f')}")
+    for turn, row in in_turns(rounds, rows):
+        name, is_edited = FIRST_RUNS[row["title"]]
+        work = Work(epochs=FIVE, slope=random.uniform(0.01, 0.3) if is_edited else None)
+        with tempfile.TemporaryDirectory() as empty:
+            cache = {"OPSMITH_CACHE": empty, "NUMBA_CACHE_DIR": empty} if "empty" in row["title"] else {}
+            one = run(name, folder, work, cache)
+        row["problem"] = one.problem
+        row["seconds"] += [] if one.problem else [one.ends[-1]]
+        print(f"  {turn}: {row['title']}: {one.problem or format(one.ends[-1], '.2f')}", flush=True)
     return rows

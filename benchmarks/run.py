@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,33 @@ from benchmarks.work import Data, Work
 
 RESULTS = ROOT / "benchmarks" / "results.json"
 PAGE = ROOT / "docs" / "benchmarks.md"
+
+
+Measure = Callable[[Path, argparse.Namespace], list[dict[str, Any]]]
+Table = Callable[[list[dict[str, Any]]], str]
+PARTS: dict[str, tuple[str, Measure, str, Table]] = {
+    "first runs": (
+        "edit",
+        lambda folder, options: rounds.first_runs(folder, _rounds(options)),
+        "rows",
+        report.first_runs_table,
+    ),
+    "lenet": ("lenet", lambda folder, options: lenet.measure(folder, _rounds(options)), "rows", lenet.table),
+    "growth": (
+        "growth",
+        lambda folder, options: growth.measure(
+            folder, [name for name in growth.CONTENDERS if name in (options.only or [name])], options.quick
+        ),
+        "points",
+        lambda points: report.growth_table(points, growth.CONTENDERS),
+    ),
+}
+"""What is measured after the contenders, by its name in the results: the option for it alone, how it is measured, the
+key of its figures, and their table."""
+
+
+def _rounds(options: argparse.Namespace) -> int:
+    return 1 if options.quick else int(options.rounds)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -31,24 +58,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not alone:
             results["contenders"] = {**about, **_contenders(folder, options, titles)}
             keep()
-        if options.edit or not (alone or partly):
-            print("First runs after an edit ...", flush=True)
-            rows = rounds.first_runs(folder, 1 if options.quick else options.rounds)
-            results["first runs"] = {**about, "rows": rows}
-            print(report.first_runs_table(rows))
-            keep()
-        if options.lenet or not (alone or partly):
-            print("LeNet ...", flush=True)
-            rows = lenet.measure(folder, 1 if options.quick else options.rounds)
-            results["lenet"] = {**about, "rows": rows}
-            print(lenet.table(rows))
-            keep()
-        if options.growth or not (alone or partly):
-            print("Growth ...")
-            names = [name for name in growth.CONTENDERS if name in (options.only or titles)]
-            results["growth"] = {**about, "points": growth.measure(folder, names, options.quick)}
-            print(report.growth_table(results["growth"]["points"], growth.CONTENDERS))
-            keep()
+        for name, (option, measure, key, table) in PARTS.items():
+            if getattr(options, option) or not (alone or partly):
+                print(f"{name.capitalize()} ...", flush=True)
+                results[name] = {**about, key: measure(folder, options)}
+                print(table(results[name][key]))
+                keep()
     if partly:
         print("\nNothing was written, as --only and --quick measure a part.")
 
@@ -89,7 +104,7 @@ def _contenders(folder: Path, options: argparse.Namespace, titles: dict[str, str
         print("Custom over built-in, in one process ...", flush=True)
         found["paired"] = paired.measure(folder, 4 if options.quick else 10)
         print("One call of a custom operator ...", flush=True)
-        found["calls"] = calls.measure(1 if options.quick else options.rounds)
+        found["calls"] = calls.measure(_rounds(options))
     return found
 
 
@@ -102,15 +117,10 @@ def write(results: dict[str, Any]) -> None:
         texts["benchmarks: table"] = report.table(part["rows"])
         texts["benchmarks: paired"] = report.paired_table(part["paired"])
         texts["benchmarks: calls"] = report.calls_table(part["calls"])
-    if part := results.get("first runs"):
-        about = report.machine_text(part["machine"], part["sample"])
-        texts["benchmarks: first runs"] = f"{about}\n\n{report.first_runs_table(part['rows'])}"
-    if part := results.get("lenet"):
-        about = report.machine_text(part["machine"], part["sample"])
-        texts["benchmarks: lenet"] = f"{about}\n\n{lenet.table(part['rows'])}"
-    if part := results.get("growth"):
-        about = report.machine_text(part["machine"], part["sample"])
-        texts["benchmarks: growth"] = f"{about}\n\n{report.growth_table(part['points'], growth.CONTENDERS)}"
+    for name, (_, _, key, table) in PARTS.items():
+        if part := results.get(name):
+            about = report.machine_text(part["machine"], part["sample"])
+            texts[f"benchmarks: {name}"] = f"{about}\n\n{table(part[key])}"
     for mark, text in texts.items():
         report.replace_between(PAGE, mark, text)
     if part := results.get("contenders"):

@@ -24,6 +24,7 @@ class Work:
     rows: int = 60_000  # how many of the training images are used
     seed: int = 0
     slope: float | None = None  # with one, the ReLU is leaky, and a function that was never seen before
+    lenet: bool = False  # the network of configs/lenet.yaml instead
 
     @property
     def widths(self) -> tuple[int, ...]:

@@ -5,21 +5,31 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks.work import Data, Work
+from benchmarks.work import Data, Epoch, Work
 
 
 def main(name: str, folder: str, work: str) -> None:
     task = Work(**json.loads(work))
     try:
-        contender = importlib.import_module(f"benchmarks.contenders.{name}")
+        train = _contender(name, task)
+        for seconds, accuracy in train(Data.read(Path(folder), task.rows), task):
+            say(seconds=seconds, accuracy=accuracy)
     except ModuleNotFoundError as error:
         say(missing=error.name)
         return
-    for seconds, accuracy in contender.train(Data.read(Path(folder), task.rows), task):
-        say(seconds=seconds, accuracy=accuracy)
     say(peak=peak_memory())
+
+
+def _contender(name: str, task: Work) -> Callable[[Data, Work], Iterator[Epoch]]:
+    if task.lenet:
+        from benchmarks import lenet
+
+        return lenet.CONTENDERS[name][1]
+    train: Callable[[Data, Work], Iterator[Epoch]] = importlib.import_module(f"benchmarks.contenders.{name}").train
+    return train
 
 
 def say(**line: object) -> None:

@@ -49,6 +49,12 @@ def test_what_comes_back_is_what_was_kept(tmp_path: Path, value: Any):
     assert [p.name for p in path.parent.iterdir()] == ["value.pdparams"]
 
 
+def test_a_misspelt_keyword_is_an_error(tmp_path: Path):
+    app.save([1.0], tmp_path / "x")
+    with pytest.raises(TypeError, match="retrun_numpy"):
+        app.load(tmp_path / "x", retrun_numpy=True)
+
+
 def test_open_files_and_arrays_in_the_place_of_tensors():
     file = io.BytesIO()
     app.save({"w": to_tensor([1.0])}, file)

@@ -98,12 +98,11 @@ class _Shown:
         say(("\n" if self._apart else "") + _wrapped(self.findings.operator + given + between, 2))
 
     def add(self, v: Verdict) -> None:
-        reasons = len(self.findings.reasons)
         self.findings.append(v)
         if self._json:
             told = {"operator": self._name, "check": v.check, "state": v.state, "words": v.words}
             print(json.dumps(told), flush=True)
-        elif not v.failed or len(self.findings.reasons) > reasons:  # a reason is told once
+        elif self.findings.told[-1] is v:
             text = _wrapped(f"  {v.state:6}  {v.check:13}  {v.words}", _INDENT)
             print(f"  {painted(v.state)}{escaped(text[8:])}", flush=True)
 

@@ -54,6 +54,12 @@ class Findings(list[Verdict], Displayed):
         return list(found.values())
 
     @property
+    def told(self) -> list[Verdict]:
+        """The verdicts to show: all, but each reason for failures only once."""
+        first = [reason[0] for reason in self.reasons]
+        return [v for v in self if not v.failed or any(v is one for one in first)]
+
+    @property
     def summary(self) -> str:
         """What failed, for each reason, and how many checks passed."""
         reasons = []
@@ -66,7 +72,7 @@ class Findings(list[Verdict], Displayed):
         return told + (f", {notes} note{'s' if notes > 1 else ''}" if notes else "")
 
     def __str__(self) -> str:
-        lines = [f"  {painted(v.state)}  {escaped(f'{v.check:13}  {v.words}')}" for v in self]
+        lines = [f"  {painted(v.state)}  {escaped(f'{v.check:13}  {v.words}')}" for v in self.told]
         return "\n".join([self.operator, *lines, f"  {self.summary}"])
 
     __repr__ = __str__

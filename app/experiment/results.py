@@ -15,11 +15,12 @@ import numpy.typing as npt
 from app.display import Displayed
 from app.errors import AppError, ConfigError, MissingFileError, OperatorError, ShapeError
 from app.nn import Layer
+from app.run.comparison import Difference
 from app.run.config import Config
 from app.run.events import Epoch
 from app.run.network import Activation, Network, every_operator, find_all, pixels_of
 from app.run.run import Result
-from app.run.statistics import Difference, Estimate, over_units
+from app.run.statistics import Estimate, over_units
 from app.run.trust import Trust
 from app.tensor import Tensor, no_grad
 
@@ -140,10 +141,15 @@ class RunResult(Displayed):
         """The folder of the run."""
         self.interrupted = result.interrupted
         """Whether Ctrl-C ended the run before all epochs or seeds were finished."""
-        self.differences: list[Difference] = result.differences
-        """How each operator differs from the first; only for comparisons."""
+        self.comparison = result.comparison
+        """What a comparison of finished seeds found; None for other runs."""
         self._text, self._data = result.text, result.data
         self._of = {a.name: TrainedOperator(a, result) for a in activations}
+
+    @property
+    def differences(self) -> list[Difference]:
+        """How each operator differs from the first; only for comparisons."""
+        return [] if self.comparison is None else self.comparison.differences
 
     @property
     def operators(self) -> list[str]:

@@ -20,14 +20,13 @@ from app.checking.finding import found
 from app.checking.findings import Findings
 from app.custom.operator import CustomOperator
 from app.errors import AppError
-from app.experiment.results import ComparisonResult, RunResult, TrainingResult
+from app.experiment.results import RunResult, TrainingResult
 from app.graph import Program
 from app.inspection.calls import Inspection
 from app.inspection.picture import draw
 from app.ops import OpDef
 from app.report.charts import Chart, Line, markers
 from app.report.charts import draw as draw_chart
-from app.report.comparison import compared
 from app.report.markup import Child, as_html, tag
 from app.report.page import asset
 from app.report.record import Record
@@ -87,7 +86,7 @@ def _inspection(inspection: Inspection) -> Element:
 def _findings(findings: Findings) -> Element:
     rows = [
         tag("tr", tag("td", v.state, class_=f"state {v.state}"), tag("th", v.check, scope="row"), tag("td", v.words))
-        for v in findings
+        for v in findings.told
     ]
     outcome = "all checks passed" if findings.ok else f"{len(findings.failed)} of {len(findings)} FAILED"
     return _box(
@@ -192,7 +191,7 @@ def _record(run: RunResult) -> Record:
         "",
         epochs=[epoch for seeds in run.epochs.values() for epochs in seeds for epoch in epochs],
         tested=[Tested(name, accuracy, None) for name in run for accuracy in run[name].tested],
-        comparison=compared(run.to_dict()) if isinstance(run, ComparisonResult) else None,
+        comparison=run.comparison,
     )
 
 

@@ -12,10 +12,9 @@ import numpy as np
 
 from app.errors import FileError
 from app.files import read_file
-from app.report import comparison
-from app.report.comparison import Comparison
-from app.run import answers, events, profiles
+from app.run import answers, comparison, events, profiles
 from app.run.answers import Answers
+from app.run.comparison import Comparison
 from app.run.config import Config, load_kept_config
 from app.run.folder import CONFIG, read_weights
 from app.run.profiles import Profile

@@ -27,6 +27,7 @@ from app.ranks.current import current
 from app.run.answers import answers, keep
 from app.run.callbacks import Callback, Contestant
 from app.run.checkpoints import Checkpoint, Checkpoints, RunState, data_hash
+from app.run.comparison import Comparison, Outcome, compare
 from app.run.config import Config, with_absolute_paths
 from app.run.console import COMPILING, Console
 from app.run.costs import COMPARED_SECONDS, COMPARED_SIZES, SECONDS, SIZES, measure_costs
@@ -43,7 +44,6 @@ from app.run.profiles import keep as keep_profiles
 from app.run.profiles import of_layers
 from app.run.ranks import InStep, begin_alike, ranks_of, ranks_told
 from app.run.resume import check_sources, sources_of
-from app.run.statistics import Difference, Outcome, as_data, differences
 from app.run.steps import warm_up, warnings_off
 from app.run.summary import comparison, introduction, outcome, plain, summary, verdicts
 from app.run.training import Job, Trained, test_at_end, train_one, trained
@@ -64,8 +64,8 @@ class Result:
     """The epochs of each operator for each finished seed."""
     weights: dict[str, dict[str, np.ndarray]]
     """The network weights of each operator, by path; those of the first seed."""
-    differences: list[Difference] = field(default_factory=list)
-    """How the operators differ from the first one; only for comparisons."""
+    comparison: Comparison | None = None
+    """None for a run that is no comparison, or finished no seed."""
     text: str = ""
     """The tables and verdicts in summary.txt."""
     data: dict[str, Any] = field(default_factory=dict)
@@ -379,14 +379,13 @@ class Run:
         """Return the outcome of the run: as text of this width, and as data."""
         if not self._compared:
             return summary(self._config, self._dataset, entered, columns), outcome(self._config, entered)
-        outcomes, found, tested_on = self._outcomes(), self._differences(), self._dataset.tested_on
-        told = verdicts(found, self._finished, tested_on)
-        text = comparison(outcomes, found, told, self._costs, len(self._seeds), columns)
-        data = as_data(outcomes, found, self._finished_seeds(), self._costs)
-        return text, {"event": "comparison", **data, "verdicts": plain(told)}
+        found = self._comparison()
+        told = verdicts(found, self._dataset.tested_on)
+        text = comparison(found, told, self._costs, len(self._seeds), columns)
+        return text, {"event": "comparison", **msgspec.to_builtins(found), "verdicts": plain(told)}
 
-    def _differences(self) -> list[Difference]:
-        return differences(self._outcomes()) if self._compared and self._finished else []
+    def _comparison(self) -> Comparison:
+        return compare(self._outcomes(), self._finished_seeds(), self._costs)
 
     def _keep(self, entered: Sequence[Contestant], folder: RunFolder, text: str, data: dict[str, Any]) -> list[str]:
         """Write the files of the run; return the final messages."""
@@ -444,7 +443,7 @@ class Run:
             if self._compared
             else {contestant.operator: [contestant.epochs] for contestant in entered},
             self._weights(entered),
-            self._differences(),
+            self._comparison() if self._compared and self._finished else None,
             text,
             data,
             tested,

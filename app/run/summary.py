@@ -7,14 +7,17 @@ import statistics
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from msgspec import UNSET
+
 from app.data import Dataset
 from app.data.dataset import CLASSES
 from app.printing import table
 from app.run.callbacks import Contestant
+from app.run.comparison import Claim, Comparison, Difference, time_ratio
 from app.run.config import Config
 from app.run.events import Cost
 from app.run.layers import has_operator, told
-from app.run.statistics import LEVEL, Difference, Estimate, Outcome, time_ratio
+from app.run.statistics import LEVEL, Estimate
 
 
 def introduction(
@@ -175,18 +178,13 @@ class Verdict(NamedTuple):
 
 
 def comparison(
-    outcomes: Sequence[Outcome],
-    found: Sequence[Difference],
-    told: Sequence[Verdict],
-    costs: Sequence[Cost],
-    seeds: int,
-    columns: int | None = None,
+    found: Comparison, told: Sequence[Verdict], costs: Sequence[Cost], seeds: int, columns: int | None = None
 ) -> str:
     """Return the tables and verdicts of a comparison, some of whose seeds may be unfinished."""
-    finished = len(outcomes[0].epochs)
+    finished = len(found.seeds)
     if not finished:
         return "No seed was finished, so there is nothing to compare."
-    lines = results_table(outcomes, found, columns)
+    lines = results_table(found, columns)
     for part in (costs_table(costs, columns), printed(told)):
         lines += ["", *part] if part else []
     if finished < seeds:
@@ -194,16 +192,16 @@ def comparison(
     return "\n".join(lines)
 
 
-def results_table(outcomes: Sequence[Outcome], found: Sequence[Difference], columns: int | None = None) -> list[str]:
+def results_table(found: Comparison, columns: int | None = None) -> list[str]:
     """Return a table with the accuracy and the epoch time of each operator."""
-    rows = [["operator", "test accuracy", "seconds per epoch", f"ratio to {outcomes[0].operator}"]]
-    ratios = ["1.00", *(f"{d.speed.mean:.2f}{_between(d.speed, '.2f')}" for d in found)]
-    for result, ratio in zip(outcomes, ratios, strict=True):
-        rows.append([result.operator, _accuracy(result.accuracies), f"{result.seconds:.3f}", ratio])
-    if outcomes[0].tested:
-        rows[0][1:3] = ["validation acc.", "s per epoch"]
-        for row, cell in zip(rows, ["test accuracy", *(_accuracy(result.tested) for result in outcomes)], strict=True):
-            row.insert(2, cell)
+    ratios = {d.operator: f"{d.speed.mean:.2f}{_between(d.speed, '.2f')}" for d in found.differences}
+    rows = [["operator", "test accuracy", "seconds per epoch", f"ratio to {found.first}"]]
+    if found.results[found.first].validation_accuracies:
+        rows = [["operator", "validation acc.", "test accuracy", "s per epoch", f"ratio to {found.first}"]]
+    for name in found.operators:
+        result = found.results[name]
+        each = [of_it for of_it in (result.validation_accuracies, result.test_accuracies) if of_it]
+        rows.append([name, *map(_accuracy, each), f"{result.seconds_per_epoch:.3f}", ratios.get(name, "1.00")])
     return table(rows, columns)
 
 
@@ -219,11 +217,14 @@ def costs_table(costs: Sequence[Cost], columns: int | None = None) -> list[str]:
     return ["The operator alone, on one thread: microseconds forward + backward", *table(rows, columns)]
 
 
-def verdicts(found: Sequence[Difference], seeds: int, tested_on: str = "test") -> list[Verdict]:
+def verdicts(found: Comparison, tested_on: str = "test") -> list[Verdict]:
     """Return sentences on how each operator differs from the first, and how this was tested."""
+    seeds = len(found.seeds)
     if not seeds:
         return []
-    told = [verdict for d in found for verdict in (_of_accuracy(d, seeds, tested_on), _of_speed(d, seeds))]
+    told = []
+    for d in found.differences:
+        told += [_of_accuracy(d, found.first, seeds, tested_on), _of_speed(d, found.first, seeds)]
     images = f"the {tested_on} images"
     over = f"the seeds and {images}" if seeds > 1 else f"{images} and the epochs of this one seed"
     how = f"Tested over {over}; family-wise error rate {LEVEL:.0%} (Holm), intervals adjusted alike."
@@ -231,26 +232,24 @@ def verdicts(found: Sequence[Difference], seeds: int, tested_on: str = "test") -
     return [*told, *(Verdict("", sentence) for sentence in (how, more) if sentence)]
 
 
-def _of_accuracy(d: Difference, seeds: int, tested_on: str) -> Verdict:
-    if d.identical:
-        return Verdict("same", f"{d.operator} trained to the weights of {d.first}, to the last bit")
-    figures = f"{d.accuracy.mean:+.4f}{_between(d.accuracy, '+.4f')}, {p_value(d.p_accuracy)}"
-    if d.p_accuracy > LEVEL:
-        images = (
-            f"; over the {tested_on} images alone, {p_value(d.p_images)}" if seeds > 1 and d.p_images <= LEVEL else ""
-        )
-        whether = f"whether {d.operator} is as accurate as {d.first}{_with(seeds)}"
-        return Verdict("cannot tell", f"{whether}: {figures}{images}")
-    than = f"{'more' if d.accuracy.mean > 0 else 'less'} accurate than {d.first}"
-    return Verdict("differs", f"{d.operator} is {than}: {figures}")
+def _of_accuracy(d: Difference, first: str, seeds: int, tested_on: str) -> Verdict:
+    claim, gist = d.accuracy, d.of_accuracy
+    if gist == "same":
+        return Verdict(gist, f"{d.operator} trained to the weights of {first}, to the last bit")
+    figures = f"{claim.mean:+.4f}{_between(claim, '+.4f')}, {p_value(claim.p)}"
+    if gist == "differs":
+        return Verdict(gist, f"{d.operator} is {'more' if claim.mean > 0 else 'less'} accurate than {first}: {figures}")
+    if seeds > 1 and claim.p_images is not UNSET and claim.p_images <= LEVEL:
+        figures += f"; over the {tested_on} images alone, {p_value(claim.p_images)}"
+    return Verdict(gist, f"whether {d.operator} is as accurate as {first}{_with(seeds)}: {figures}")
 
 
-def _of_speed(d: Difference, seeds: int) -> Verdict:
-    figures = f"an epoch takes {d.speed.mean:.2f} times as long{_between(d.speed, '.2f')}, {p_value(d.p_speed)}"
-    if d.p_speed > LEVEL:
-        return Verdict("cannot tell", f"whether {d.operator} is as fast as {d.first}{_with(seeds)}: {figures}")
-    than = f"{'slower' if d.speed.mean > 1 else 'faster'} than {d.first}"
-    return Verdict("differs", f"{d.operator} is {than}: {figures}")
+def _of_speed(d: Difference, first: str, seeds: int) -> Verdict:
+    claim, gist = d.speed, d.speed.gist
+    figures = f"an epoch takes {claim.mean:.2f} times as long{_between(claim, '.2f')}, {p_value(claim.p)}"
+    if gist == "differs":
+        return Verdict(gist, f"{d.operator} is {'slower' if claim.mean > 1 else 'faster'} than {first}: {figures}")
+    return Verdict(gist, f"whether {d.operator} is as fast as {first}{_with(seeds)}: {figures}")
 
 
 def _with(seeds: int) -> str:
@@ -272,10 +271,11 @@ def _accuracy(values: Sequence[float]) -> str:
     return mean if len(values) < 2 else f"{mean} ± {statistics.stdev(values):.4f}"
 
 
-def _between(estimate: Estimate, form: str) -> str:
-    if not math.isfinite(estimate.high):
+def _between(estimate: Estimate | Claim, form: str) -> str:
+    low, high = estimate.low, estimate.high
+    if low is None or high is None or not math.isfinite(high):
         return ""
-    return f" ({end_of(estimate.low, form)} to {end_of(estimate.high, form)})"
+    return f" ({end_of(low, form)} to {end_of(high, form)})"
 
 
 def end_of(end: float, form: str) -> str:

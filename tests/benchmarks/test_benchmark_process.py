@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import lenet, process, rounds, worker
+from benchmarks import process, rounds, worker
 from benchmarks.work import PIXELS, Data, Work
 
 pytestmark = pytest.mark.slow
@@ -48,16 +48,15 @@ def test_a_contender_trains(folder: Path):
 def test_a_contender_whose_library_is_not_installed_is_missing(monkeypatch, capsys, folder: Path):
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, "benchmarks.contenders.torch_eager", raising=False)
-    worker.main("torch_eager", str(folder), "{}")
-    assert json.loads(capsys.readouterr().out) == {"missing": "torch"}
-    lenet.main("torch_eager", str(folder), "64")
-    assert json.loads(capsys.readouterr().out) == {"missing": "torch"}
+    for work in ("{}", '{"lenet": true}'):
+        worker.main("torch_eager", str(folder), work)
+        assert json.loads(capsys.readouterr().out) == {"missing": "torch"}
 
 
 def test_a_contender_trains_lenet(capsys, folder: Path):
-    lenet.main("ours", str(folder), "64")
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert len(found) == lenet.EPOCHS
+    worker.main("ours", str(folder), '{"lenet": true, "batch": 64, "epochs": 3}')
+    *found, _ = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(found) == 3
     assert all(0 <= line["accuracy"] <= 1 and line["seconds"] > 0 for line in found)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import app
 from app.__main__ import main
 from app.checking.checks import CHECKS
 
@@ -94,6 +95,8 @@ def test_what_makes_most_checks_fail_is_told_once(check: Check):
     assert out.count("the gradient of x has shape [6], expected that of x, [4, 6]") == 1
     assert out.count("FAILED  ") == 1
     assert out.endswith("  1 FAILED: gradient (and for the same reason proportional, empty batch, rows); 0 passed\n")
+    printed = str(app.check("some_ops.py:squared", only=["gradient", "proportional", "rows", "empty batch"]))
+    assert printed.count("the gradient of x has shape [6], expected that of x, [4, 6]") == 1
 
 
 @pytest.mark.slow

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from app.run.comparison import Outcome
 from app.run.events import Epoch
-from app.run.statistics import Outcome
 
 
 def outcome(

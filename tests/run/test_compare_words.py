@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from made_outcomes import outcome
 
+from app.run.comparison import Outcome, compare, differences
 from app.run.events import Cost
-from app.run.statistics import Difference, differences
 from app.run.summary import costs_table, plain, printed, results_table, verdicts
 
 SLOW = [[2.0, 2.0], [2.0, 2.1], [2.1, 2.0]]
@@ -15,14 +15,14 @@ RIGHT = [range(s, s + 20) for s in range(3)]
 WRONG = [range(s, s + 80 + s) for s in range(3)]
 
 
-def lines(found: list[Difference], seeds: int) -> list[str]:
-    return printed(verdicts(found, seeds))
+def lines(*outcomes: Outcome) -> list[str]:
+    return printed(verdicts(compare(outcomes, range(len(outcomes[0].epochs)))))
 
 
 def test_the_table():
     relu = outcome("relu", RIGHT, EVEN, how="all 23 operators native")
     swish = outcome("my_ops.py:swish", WRONG, SLOW, how="all 22 operators native; swish inlined")
-    assert results_table([relu, swish], differences([relu, swish])) == [
+    assert results_table(compare([relu, swish], range(3))) == [
         "operator           test accuracy  seconds per epoch        ratio to relu",
         "relu             0.9800 ± 0.0000              1.000                 1.00",
         "my_ops.py:swish  0.9190 ± 0.0010              2.000  2.03 (1.93 to 2.14)",
@@ -31,15 +31,14 @@ def test_the_table():
 
 def test_one_seed_has_no_spread_and_no_interval_of_one_epoch():
     one, other = outcome("a", [range(10)], [[1.0]]), outcome("b", [range(10)], [[1.5]])
-    assert results_table([one, other], differences([one, other]))[1:] == [
+    assert results_table(compare([one, other], [0]))[1:] == [
         "a                0.9900              1.000        1.00",
         "b                0.9900              1.500        1.50",
     ]
 
 
 def test_what_differs():
-    found = differences([outcome("relu", RIGHT, EVEN), outcome("bad", WRONG, SLOW)])
-    assert lines(found, 3) == [
+    assert lines(outcome("relu", RIGHT, EVEN), outcome("bad", WRONG, SLOW)) == [
         "differs      bad is less accurate than relu: -0.0610 (-0.0646 to -0.0574), p = 0.00018",
         "differs      bad is slower than relu: an epoch takes 2.03 times as long (1.93 to 2.14), p = 0.00028",
         "Tested over the seeds and the test images; family-wise error rate 5% (Holm), intervals adjusted alike.",
@@ -48,20 +47,20 @@ def test_what_differs():
 
 def test_sentences_stand_by_themselves_as_well():
     slow = [outcome("relu", RIGHT, EVEN, weights="w"), outcome("mine", RIGHT, SLOW, weights="w")]
-    assert plain(verdicts(differences(slow), 3))[:2] == [
+    assert plain(verdicts(compare(slow, range(3))))[:2] == [
         "Same: mine trained to the weights of relu, to the last bit.",
         "Differs: mine is slower than relu: an epoch takes 2.03 times as long (1.93 to 2.14), p = 0.00028.",
     ]
 
 
 def test_the_other_way_round():
-    accuracy, speed, _ = lines(differences([outcome("bad", WRONG, SLOW), outcome("good", RIGHT, EVEN)]), 3)
+    accuracy, speed, _ = lines(outcome("bad", WRONG, SLOW), outcome("good", RIGHT, EVEN))
     assert accuracy.startswith("differs      good is more accurate than bad: +0.0610")
     assert speed.startswith("differs      good is faster than bad: an epoch takes 0.49 times as long")
 
 
 def test_what_seeds_cannot_tell():
-    accuracy, speed, _ = lines(differences([outcome("a", RIGHT, EVEN), outcome("b", RIGHT, EVEN)]), 3)
+    accuracy, speed, _ = lines(outcome("a", RIGHT, EVEN), outcome("b", RIGHT, EVEN))
     told = "cannot tell  whether b is as accurate as a, with 3 seeds: +0.0000 (-0.0010 to +0.0010), p = 1"
     assert accuracy == told
     told = "cannot tell  whether b is as fast as a, with 3 seeds: an epoch takes 1.00 times as long"
@@ -70,24 +69,24 @@ def test_what_seeds_cannot_tell():
 
 def test_an_interval_of_few_seeds_is_not_written_with_twenty_digits():
     other = outcome("b", RIGHT[:2], [[0.1] * 3, [3.0] * 3])
-    _, speed, _ = lines(differences([outcome("a", RIGHT[:2], [[1.0] * 3] * 2), other]), 2)
+    _, speed, _ = lines(outcome("a", RIGHT[:2], [[1.0] * 3] * 2), other)
     assert "(0.00 to over 1000)" in speed
 
 
 def test_what_is_the_same():
     same = [outcome(name, RIGHT, EVEN, weights="w") for name in ("relu", "custom.relu")]
-    assert lines(differences(same), 3)[0] == "same         custom.relu trained to the weights of relu, to the last bit"
+    assert lines(*same)[0] == "same         custom.relu trained to the weights of relu, to the last bit"
 
 
 def test_few_seeds_are_told_to_be_few():
-    *_, how, more = lines(differences([outcome("a", [[]]), outcome("b", [[]])]), 1)
+    *_, how, more = lines(outcome("a", [[]]), outcome("b", [[]]))
     assert how.startswith("Tested over the test images and the epochs of this one seed;")
     assert more == "One seed says nothing about others: use --seeds 5."
 
 
 def test_where_seeds_are_too_few_the_test_images_are_told():
     """A difference of 60 points with both seeds, 0.02 apart: two seeds cannot tell, the images can."""
-    accuracy, *_ = lines(differences([outcome("a", [[], []]), outcome("b", [range(600), range(400)])]), 2)
+    accuracy, *_ = lines(outcome("a", [[], []]), outcome("b", [range(600), range(400)]))
     assert accuracy.startswith("cannot tell  whether b is as accurate as a, with 2 seeds: -0.5000 (")
     assert accuracy.endswith("; over the test images alone, p < 0.0001")
 
@@ -99,7 +98,7 @@ def test_an_interval_excludes_no_difference_exactly_where_something_differs():
         times = [[list(np.exp(shift + random.normal(0, 0.04, 3))) for _ in range(3)] for shift in shifts]
         outcomes = [outcome(name, [[], [], []], of) for name, of in zip("abcd", times, strict=True)]
         for found in differences(outcomes):
-            assert (found.p_speed <= 0.05) == (not found.speed.low <= 1 <= found.speed.high)
+            assert (found.speed.p <= 0.05) == (not found.speed.low <= 1 <= found.speed.high)
 
 
 def test_costs_by_size_and_a_dash_where_it_took_too_long():

@@ -10,10 +10,10 @@ from xml.etree.ElementTree import Element
 
 from app.report.axes import Axis, around
 from app.report.charts import marker, style_of
-from app.report.comparison import Claim, Comparison, Gist
 from app.report.markup import tag
 from app.report.record import Record
 from app.report.wording import count, listed, seconds, spread
+from app.run.comparison import Claim, Comparison, Gist
 from app.run.statistics import LEVEL
 from app.run.summary import end_of, p_value
 

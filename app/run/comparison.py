@@ -1,0 +1,213 @@
+"""What a comparison found: the record in comparison.json, which the summary, the report and notebooks render."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+from msgspec import UNSET, UnsetType
+
+from app.errors import FileError
+from app.files import read_file
+from app.run.events import Cost, Epoch
+from app.run.folder import COMPARISON
+from app.run.statistics import LEVEL, Estimate, holm, holm_levels, over_groups, over_signs, over_units
+
+PLACE = 0.02
+"""How far apart the speeds of equal networks are, in all their epochs: they lie elsewhere in memory."""
+_LARGEST = 10_000_000
+"""The maximum size of the file in bytes."""
+
+Accuracy = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Gist = Literal["same", "differs", "cannot tell"]
+
+
+@dataclass
+class Outcome:
+    """An operator's results: an item for each seed."""
+
+    operator: str
+    how: str = ""
+    """How the engine runs its network."""
+    epochs: list[list[Epoch]] = field(default_factory=list)
+    right: list[np.ndarray] = field(default_factory=list)
+    """Whether the trained network named each test image, or each validation image, correctly."""
+    fingerprints: list[str] = field(default_factory=list)
+    """Of the trained weights."""
+    timed: list[list[Epoch]] = field(default_factory=list)
+    """The epochs whose times count: all of them, unless trainings ran side by side."""
+    tested: list[float] = field(default_factory=list)
+    """The test accuracies of the trained networks, where `right` is about validation images."""
+
+    @property
+    def accuracies(self) -> list[float]:
+        """The accuracy after the last epoch, with each seed."""
+        return [epochs[-1].test_accuracy for epochs in self.epochs]
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A mean difference or ratio, its interval if there are enough seeds, and how probable it is by chance."""
+
+    mean: float
+    low: float | None = None
+    high: float | None = None
+    p_seeds: float = 1.0
+    """Over the seeds alone."""
+    p_images: float | UnsetType = UNSET
+    """Of an accuracy: over the images alone, that is, if it is chance which network is right."""
+    p: float = 1.0
+    """As a claim among all that are made together."""
+
+    @property
+    def gist(self) -> Gist:
+        """The conclusion: differs or unclear."""
+        return "differs" if self.p <= LEVEL else "cannot tell"
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """How an operator differs from the first."""
+
+    operator: str
+    identical: bool
+    """Whether both trained to the same weights, to the last bit, with every seed."""
+    accuracy: Claim
+    """By how much it is more accurate."""
+    speed: Claim
+    """How many times as long its epochs take."""
+
+    @property
+    def of_accuracy(self) -> Gist:
+        """The conclusion about the accuracies."""
+        return "same" if self.identical else self.accuracy.gist
+
+
+class OperatorResult(msgspec.Struct, frozen=True):
+    """The figures of an operator, with an accuracy per seed."""
+
+    engine: str = ""
+    """How the engine runs its network."""
+    validation_accuracies: list[Accuracy] | UnsetType = UNSET
+    """The accuracies by which operators are compared, if images were held back."""
+    test_accuracies: list[Accuracy] = []
+    seconds_per_epoch: float | None = None
+
+    @property
+    def compared(self) -> list[float]:
+        """The accuracies by which operators are compared."""
+        return self.validation_accuracies or self.test_accuracies
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """The complete comparison. `seeds` are those that all operators finished."""
+
+    operators: list[str]
+    first: str
+    seeds: list[int]
+    results: dict[str, OperatorResult]
+    differences: list[Difference]
+    costs: list[dict[str, Any]] = []
+    verdicts: list[str] = []
+
+
+def compare(outcomes: Sequence[Outcome], seeds: Sequence[int], costs: Sequence[Cost] = ()) -> Comparison:
+    """Compare the outcomes of these seeds, which all operators finished."""
+    return Comparison(
+        [outcome.operator for outcome in outcomes],
+        outcomes[0].operator,
+        list(seeds),
+        {outcome.operator: _result(outcome) for outcome in outcomes},
+        differences(outcomes) if seeds else [],
+        [msgspec.structs.asdict(cost) for cost in costs],
+    )
+
+
+def _result(outcome: Outcome) -> OperatorResult:
+    accuracies, seconds = outcome.accuracies, [epoch.seconds for epochs in outcome.timed for epoch in epochs]
+    median = statistics.median(seconds) if seconds else None
+    if outcome.tested:
+        return OperatorResult(outcome.how, accuracies, outcome.tested, median)
+    return OperatorResult(outcome.how, test_accuracies=accuracies, seconds_per_epoch=median)
+
+
+def differences(outcomes: Sequence[Outcome]) -> list[Difference]:
+    """How every operator differs from the first of them.
+
+    All claims are made together: the p-values are adjusted by Holm's method, and the intervals with them, so that an
+    interval excludes "no difference" wherever the p-value does.
+    """
+    first, *others = outcomes
+    pairs = [list(zip(other.right, first.right, strict=True)) for other in others]
+    p_images = [over_signs(np.sum([a.astype(int) - b for a, b in pair], axis=0)) for pair in pairs]
+    # A claim about accuracy has to withstand both the choice of seeds and that of test images.
+    of_accuracy = {
+        n: _either(_accuracy(first, other).p, p_images[n], len(first.epochs))
+        for n, other in enumerate(others)
+        if other.fingerprints != first.fingerprints
+    }
+    chances = [*of_accuracy.values(), *(_speed(first, other).p for other in others)]
+    judged = list(zip(holm(chances), holm_levels(chances), strict=True))
+    accuracies = dict(zip(of_accuracy, judged, strict=False))
+    found = []
+    for n, other in enumerate(others):
+        (p, level), (p_speed, level_speed) = accuracies.get(n, (1.0, LEVEL)), judged[len(of_accuracy) + n]
+        accuracy = _claim(_accuracy(first, other, level), p, p_images[n])
+        speed = _claim(_speed(first, other, level_speed), p_speed)
+        found.append(Difference(other.operator, n not in of_accuracy, accuracy, speed))
+    return found
+
+
+def _claim(estimate: Estimate, p: float, p_images: float | UnsetType = UNSET) -> Claim:
+    low, high = (estimate.low, estimate.high) if math.isfinite(estimate.high) else (None, None)
+    return Claim(estimate.mean, low, high, estimate.p, p_images, p)
+
+
+def _either(p_seeds: float, p_images: float, seeds: int) -> float:
+    """With one seed nothing is known of others: what is said is of these networks alone."""
+    return max(p_seeds, p_images) if seeds > 1 else p_images
+
+
+def _accuracy(first: Outcome, other: Outcome, level: float = LEVEL) -> Estimate:
+    """The difference of the accuracies, over the seeds."""
+    rounding = 1 / (math.sqrt(12) * len(first.right[0]))  # accuracies are known to whole images
+    return over_units([a - b for a, b in zip(other.accuracies, first.accuracies, strict=True)], rounding, level)
+
+
+def _speed(first: Outcome, other: Outcome, level: float = LEVEL) -> Estimate:
+    """The ratio of the times of paired epochs, over all seeds."""
+    return time_ratio(list(zip(other.timed, first.timed, strict=True)), level)
+
+
+def time_ratio(pairs: Sequence[tuple[Sequence[Epoch], Sequence[Epoch]]], level: float = LEVEL) -> Estimate:
+    """The ratio of the times of the same epochs of two operators, which were trained in turns; a pair for each seed."""
+    logs = [[math.log(a.seconds / b.seconds) for a, b in zip(*epochs, strict=True)] for epochs in pairs]
+    found = over_groups(logs, PLACE, level)
+    return Estimate(math.exp(found.mean), math.exp(found.low), _exp(found.high), found.p)
+
+
+def _exp(value: float) -> float:
+    return math.exp(value) if value < 700 else math.inf
+
+
+def read(folder: Path) -> Comparison | None:
+    """Read the comparison in a run's folder; None if there is none or no seed was finished."""
+    path = folder / COMPARISON
+    if not path.exists():
+        return None
+    try:
+        found = msgspec.json.decode(read_file(path, _LARGEST), type=Comparison)
+        if not found.seeds:
+            return None
+        whole = {found.first, *found.operators, *(d.operator for d in found.differences)} <= found.results.keys()
+        if not (whole and found.differences) or any(
+            len(found.results[name].compared) != len(found.seeds) for name in found.operators
+        ):
+            raise msgspec.ValidationError("an operator has no results, or not one for each seed")
+    except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
+        raise FileError(f"{path} is not as a comparison wrote it: {error}") from error
+    return found
