@@ -34,10 +34,6 @@ class Comparison:
     arriving: np.ndarray | None = None
     """The gradient of the only output; None if there are several outputs."""
 
-    def count(self, kind: str) -> int:
-        """How many elements are at a kink or at a jump."""
-        return int((self.kinds == kind).sum())
-
     def says(self, by: str, other: str) -> str:
         """How many elements are wrong, and the worst of them; '' if none is wrong."""
         return worst_of(self.gradient, self.numeric, self.wrong, by, other)

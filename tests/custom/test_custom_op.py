@@ -11,7 +11,6 @@ from numba import njit, vectorize
 
 import app
 from app import custom_op, static
-from app.autograd import gradcheck
 from app.errors import OperatorError
 from app.static import InputSpec
 
@@ -88,14 +87,6 @@ def test_it_is_appended_to_a_program_without_create_var(operator: Any):
     np.testing.assert_array_equal(value, operator(tensor).numpy())
     np.testing.assert_array_equal(slope, app.grad(operator(tensor), tensor)[0].numpy())
     assert f"{operator.name}(x)  // test_custom_op.py:" in str(y.program)
-
-
-def test_several_inputs_and_outputs():
-    x, w = data([1.0, -2.0, 3.0], [4.0, 0.5, -6.0]), data([2.0, 1.0, 3.0], [1.0, 1.0, 2.0])
-    low, high = bounds(x, w)
-    np.testing.assert_array_equal(low.numpy(), [-2, -12])
-    np.testing.assert_array_equal(high.numpy(), [9, 4])
-    assert gradcheck(bounds, [x, w])
 
 
 def test_the_gradient_of_an_unused_output_arrives_as_zeros():

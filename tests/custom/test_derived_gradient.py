@@ -60,16 +60,6 @@ def test_on_tensors_gradcheck_holds_for_the_gradient_and_its_own():
     assert gradgradcheck(operator, points())
 
 
-def test_several_inputs_are_broadcast():
-    operator = custom_op(lambda x, gate: x * (1 / (1 + math.exp(-gate))), name="gated", elementwise=True)
-    assert gradcheck(operator, [points(), app.to_tensor([0.3, -0.8, 1.1], "float64", stop_gradient=False)])
-
-
-def test_several_outputs():
-    operator = custom_op(lambda r, a: (r * math.cos(a), r * math.sin(a)), outputs=("x", "y"), elementwise=True)
-    assert gradcheck(operator, [points(), points()])
-
-
 def test_the_source_of_the_gradient_can_be_read():
     assert custom_op(swish, elementwise=True).gradient_source == (
         "def swish_grad(x, dout):\n"

@@ -19,13 +19,6 @@ from app.static import InputSpec, py_func
 # --- Inputs and outputs ---
 
 
-def test_one_input_and_one_output(mode: Any):
-    x, y = mode.input([1.0, -2.0]), mode.output([2])
-    out = py_func(np.abs, x, y)
-    assert out is y
-    np.testing.assert_array_equal(mode.values(y)[0], [1, 2])
-
-
 @pytest.mark.parametrize("kind", [list, tuple])
 def test_several_inputs_are_given_in_a_list_or_tuple(mode: Any, kind: type):
     x = kind([mode.input([1.0, 2.0]), mode.input([10.0, 20.0]), mode.input([0.5, 0.5])])
@@ -205,23 +198,6 @@ def test_a_tensor_given_as_output_takes_part_in_the_backward_pass():
 
 
 # --- The declared shape ---
-
-
-def test_another_shape_than_declared_is_used_with_one_warning_over_all_runs():
-    x = static.data("x", [2, 3])
-    out = static.default_main_program().current_block().create_var("out", [3, 1], F32)
-    py_func(lambda v: v + 1, x, out)
-    executor = static.Executor()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        for _ in range(3):
-            found = executor.run(feed={"x": np.zeros((2, 3), F32)}, fetch_list=[out])[0]
-            executor.run(static.default_main_program().clone(), {"x": np.zeros((2, 3), F32)}, [out])
-    np.testing.assert_array_equal(found, np.ones((2, 3)))
-    assert len(caught) == 1
-    message = str(caught[0].message)
-    assert "operator py_func.<lambda> (test_py_func.py:" in message
-    assert "output 0 has shape [2, 3], but [3, 1] was declared; it is used as returned" in message
 
 
 def test_unknown_sizes_of_the_declared_shape_fit_any_size():

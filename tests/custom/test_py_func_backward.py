@@ -23,19 +23,6 @@ def recorded(seen: list[Any], result: Callable[..., Any]) -> Callable[..., Any]:
     return backward
 
 
-def test_the_backward_function_gets_inputs_outputs_and_gradients_in_this_order(mode: Any):
-    seen: list[Any] = []
-    x, z = mode.input([1.0, 2.0]), mode.input([3.0, 4.0])
-    backward = recorded(seen, lambda x, z, a, b, da, db: (da + db, 10 * db))
-    outs = py_func(lambda x, z: (x + z, x * z), [x, z], [mode.output([2]), mode.output([2])], backward)
-    gx, gz = mode.gradients(outs[0] * 100.0 + outs[1], [x, z])
-    ((*inputs_and_outputs, da, db),) = seen
-    np.testing.assert_array_equal(inputs_and_outputs, [[1, 2], [3, 4], [4, 6], [3, 8]])
-    np.testing.assert_array_equal([da, db], [[100, 100], [1, 1]])
-    np.testing.assert_array_equal(gx, [101, 101])
-    np.testing.assert_array_equal(gz, [10, 10])
-
-
 @pytest.mark.parametrize(
     ("skip", "expected"),
     [

@@ -75,15 +75,6 @@ def test_forward_runs_at_every_run_and_backward_where_it_is_needed():
     assert calls == ["forward", "forward", "backward"] * 2
 
 
-def test_several_inputs_and_outputs():
-    cus = layer(lambda ctx, a, b: (a + b, a * 1.0, b * 3.0), lambda ctx, d0, d1, d2: (d0 + d1, d0 + 3.0 * d2))
-    a, b = data("a", 2), data("b", 2)
-    total, _, triple = cus.apply(a, b)
-    ga, gb = static.gradients(total + triple, [a, b])
-    values = run(total, triple, ga, gb, a=[1, 2], b=[10, 20])
-    np.testing.assert_array_equal(values, [[11, 22], [30, 60], [1, 1], [4, 4]])
-
-
 def test_the_same_variable_twice_and_variables_in_a_list():
     cus = layer(lambda ctx, xs, k: xs[0] * xs[1] * k, lambda ctx, dy: (dy, dy * 10.0))
     x = data("x", 1)

@@ -37,12 +37,6 @@ def test_any_bytes_are_those_of_an_array_or_a_data_error(start, rest):
         assert idx_bytes(parse(start + rest)) == start + rest
 
 
-@given(st.integers(0, len(IMAGES) - 1))
-def test_a_file_that_was_cut_off_is_refused(end):
-    with pytest.raises(DataError):
-        parse(IMAGES[:end])
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -330,12 +330,6 @@ NONSENSE = [
 ]
 
 
-@pytest.mark.parametrize("address", NONSENSE)
-def test_nonsense_for_an_address_is_a_data_error(files, address):
-    with pytest.raises(DataError):
-        HttpMirror(address, IMPATIENT).fetch(files[0].name, files[0].size)
-
-
 def test_a_list_of_nonsense_ends_in_one_error_that_lists_it(files, tmp_path):
     with pytest.raises(DataError, match=r"No source could give train-images.*asked: http://\[, https://:::/") as error:
         fetch(files, tmp_path, [HttpMirror(address, IMPATIENT) for address in NONSENSE], lambda _: None)

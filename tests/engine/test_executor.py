@@ -24,16 +24,6 @@ def ones(*shape: int, dtype: str = "float32") -> np.ndarray:
 # --- Running ---
 
 
-def test_a_program_is_fed_run_and_fetched_from_by_variable_or_name():
-    x = static.data("x", [None, 2])
-    y = x * 2.0
-    by_variable, by_name, fed = run([y, y.name, "x"], {"x": ones(3, 2)})
-    np.testing.assert_array_equal(by_variable, np.full((3, 2), 2))
-    np.testing.assert_array_equal(by_name, by_variable)
-    np.testing.assert_array_equal(fed, ones(3, 2))
-    assert by_variable.dtype == np.float32
-
-
 def test_the_default_main_program_is_run_where_none_is_given():
     static.data("x", [1])
     with static.program_guard(static.Program()):
@@ -212,27 +202,9 @@ def rates(optimizer: Any, steps: int, change: Any) -> list[float]:
     return found
 
 
-def test_the_learning_rate_follows_its_schedule():
-    schedule = app.optimizer.lr.StepDecay(0.5, step_size=2, gamma=0.5)
-    assert rates(app.optimizer.SGD(schedule), 5, schedule.step) == [0.5, 0.5, 0.25, 0.25, 0.125]
-
-
 def test_a_learning_rate_that_is_set_holds_from_the_next_run():
     optimizer = app.optimizer.SGD(0.5)
     assert rates(optimizer, 2, lambda: optimizer.set_lr(0.25)) == [0.5, 0.25]
-
-
-def test_the_step_that_is_taken_is_the_scheduled_one():
-    schedule = app.optimizer.lr.LambdaDecay(1.0, lambda epoch: float(epoch))
-    x = static.data("x", [1, 1])
-    w = static.nn.fc(x, 1, bias_attr=False)
-    app.optimizer.SGD(schedule).minimize(app.mean(w))
-    run(program=static.default_startup_program())
-    first = static.global_scope().value("fc_0.w_0").item()
-    for epoch in range(3):
-        run(feed={"x": ones(1, 1)})
-        assert static.global_scope().value("fc_0.w_0").item() == pytest.approx(first - sum(range(epoch + 1)))
-        schedule.step()
 
 
 def test_a_clone_is_scheduled_too():

@@ -78,16 +78,6 @@ def test_another_view_of_the_old_value_keeps_it(engine: str):
     np.testing.assert_array_equal(h, X)
 
 
-def test_an_operator_may_read_what_it_overwrites():
-    x = data()
-    h = app.exp(x)
-    app.assign(h, output=h)
-    app.assign(h * h, output=h)
-    dx, h = run([*static.gradients(app.sum(h), x), h])
-    np.testing.assert_allclose(dx, 2 * E * E, rtol=1e-6)
-    np.testing.assert_allclose(h, E * E, rtol=1e-6)
-
-
 def test_the_gradient_of_an_overwritten_variable_is_that_of_what_it_is_now():
     x = data()
     h = app.exp(x)
@@ -120,21 +110,6 @@ def test_a_choice_overwrites_in_either_branch(engine: str):
     dx, y = run([*static.gradients(app.sum(out + y), x), y], engine)
     np.testing.assert_allclose(dx, 8 * X + 1)
     np.testing.assert_array_equal(y, X)
-
-
-def test_a_loop_overwrites_what_is_read_before_and_after_it():
-    x = data()
-    h, s = app.exp(x), x * 1.0
-
-    def body(i: Any) -> Any:
-        app.assign(s * h, output=s)
-        return [i + 1]
-
-    before = s * s
-    static.nn.while_loop(lambda i: i < 3, body, [app.full([], 0, "int64")])
-    app.assign(h * 0.0, output=h)
-    (dx,) = run(static.gradients(app.sum(s + before), x))
-    np.testing.assert_allclose(dx, np.exp(3 * X) * (1 + 3 * X) + 2 * X, rtol=1e-5)
 
 
 def test_a_loop_makes_a_constant_depend_on_what_it_carries():
@@ -235,15 +210,6 @@ def test_a_tensor_is_not_written_to_when_a_program_runs():
 
 
 # --- What a Program keeps: changed in place, and refused where the old value is missed ---
-
-
-@pytest.mark.parametrize("engine", COMPILED_IN_SOAK)
-def test_parameters_are_updated_in_place(engine: str):
-    x, w = data(), parameter()
-    app.optimizer.SGD(0.5).minimize(app.sum(w * x))
-    assert [op.outputs for op in static.default_main_program().global_block().ops if op.type == "sgd"] == [(w.name,)]
-    (after,) = run([w], engine)
-    np.testing.assert_allclose(after, 2 - 0.5 * X)
 
 
 def test_gradients_that_need_a_parameter_from_before_its_update_are_refused():

@@ -14,26 +14,6 @@ from app.errors import OperatorError, ProgramError
 F32 = "float32"
 
 
-@pytest.mark.parametrize("eager", [True, False])
-def test_the_exception_of_the_users_function_is_kept_as_the_cause(eager: bool):
-    def broken(x: np.ndarray) -> np.ndarray:
-        return {}["key"]
-
-    spec = static.InputSpec([2])
-    if not eager:
-        static.py_func(broken, static.data("x", [2]), spec)
-
-    def run() -> None:
-        if eager:
-            static.py_func(broken, app.ones([2]), spec)
-        else:
-            static.Executor().run(feed={"x": np.ones(2, F32)})
-
-    with pytest.raises(OperatorError) as caught:
-        run()
-    assert isinstance(caught.value.__cause__, KeyError)
-
-
 def test_creating_a_variable_that_is_there_gives_the_one_that_is_there():
     block = static.default_main_program().current_block()
     x = static.data("x", [None, 3])
@@ -50,18 +30,6 @@ def test_layers_that_name_the_same_weight_share_it():
     x = static.data("x", [None, 3])
     static.nn.fc(static.nn.fc(x, 3, weight_attr="w", bias_attr=False), 3, weight_attr="w", bias_attr=False)
     assert [p.name for p in static.default_main_program().all_parameters()] == ["w"]
-
-
-def test_a_target_gradient_keeps_its_name():
-    x, a = static.data("x", [3]), static.data("a", [3])
-    x.stop_gradient = False
-    weights = a * a
-    name = weights.name
-    (g,) = static.gradients(x * x, x, target_gradients=weights)
-    assert weights.name == name
-    feed = {"x": np.array([1, 2, 3], F32), "a": np.array([1, 0, 2], F32)}
-    values = static.Executor().run(feed=feed, fetch_list=[name, g])
-    np.testing.assert_array_equal(values, [[1, 0, 4], [2, 0, 24]])
 
 
 def test_a_target_gradient_that_is_handed_through_is_copied_for_the_input():

@@ -84,20 +84,3 @@ def test_a_scope_can_be_given_to_a_run(executor: static.Executor):
     feed = {"x": np.zeros((1, 2), "float32")}
     np.testing.assert_array_equal(executor.run(feed=feed, fetch_list=["add.out_0"], scope=mine)[0], [[5, 5, 5]])
     np.testing.assert_array_equal(executor.run(feed=feed, fetch_list=["add.out_0"])[0], [[0, 0, 0]])
-
-
-def test_two_programs_share_parameters_by_name_through_the_scope(executor: static.Executor):
-    with app.graph.names.guard(), static.program_guard(static.Program(), static.Program()):
-        twin = static.nn.fc(static.data("x", [None, 2]), 3) * 2.0
-        feed = {"x": np.ones((1, 2), "float32")}
-        out = executor.run(feed=feed, fetch_list=["add.out_0", twin])
-    np.testing.assert_array_equal(out[0] * 2, out[1])
-    np.testing.assert_allclose(out[0][0], static.global_scope().value("fc_0.w_0").sum(axis=0), rtol=1e-6)
-
-
-def test_training_changes_what_the_scope_holds(executor: static.Executor):
-    loss = app.mean(static.default_main_program().global_block().var("add.out_0"))
-    app.optimizer.SGD(1.0).minimize(loss)
-    executor.run(static.default_startup_program())
-    executor.run(feed={"x": np.zeros((1, 2), "float32")})
-    np.testing.assert_allclose(static.global_scope().value("fc_0.b_0"), np.full(3, -1 / 3), rtol=1e-6)

@@ -172,17 +172,6 @@ def test_a_size_that_was_left_open_cannot_be_compared_unnoticed():
     assert function(X[:1]).sum() == X[:1].sum()
 
 
-def test_a_tensor_made_in_the_function_is_new_at_each_call():
-    def function(x):
-        total = torch.tensor([0.0, 0.0, 0.0])
-        total += x[1]
-        return total
-
-    run = traced(function)
-    for _ in range(2):
-        np.testing.assert_array_equal(run(X).numpy(), X[1].numpy())
-
-
 @pytest.mark.parametrize("name", ["numpy", "item", "tolist", "data_ptr", "stride", "register_hook"])
 def test_what_only_eager_tensors_have_is_refused_with_the_line(name: str):
     def function(x):

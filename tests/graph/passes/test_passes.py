@@ -84,14 +84,6 @@ def test_a_pass_changes_nothing_but_cost(name: str, optimizer: Any):
         np.testing.assert_allclose(found[0][1][key], found[1][1][key], rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", PASSES)
-def test_a_second_time_a_pass_finds_nothing_more_to_do(name: str):
-    before, fetch = a_network(app.optimizer.SGD(0.1))
-    once = PASSES[name](before, set(fetch))
-    twice = PASSES[name](once, set(fetch))
-    assert types(twice) == types(once)
-
-
 @pytest.mark.parametrize("name", [*PASSES, "optimise"])
 def test_what_has_an_effect_or_is_random_is_never_dropped_shared_or_moved(name: str):
     seen: list[Any] = []
