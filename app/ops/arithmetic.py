@@ -81,7 +81,6 @@ def _integer_quotient(x: Element, y: Element) -> Element:
 @public(method=True, in_place=True)
 @elementwise(
     numbers=True,
-    checked=True,
     integers=_integer_quotient,
     gradient=lambda dout: (zeros_like(dout), zeros_like(dout)),
 )
@@ -97,7 +96,7 @@ def _(onnx: Any, x: Any, y: Any) -> Any:
 
 
 @public("mod", "floor_mod", method=True, in_place=True)
-@elementwise(numbers=True, checked=True)
+@elementwise(numbers=True)
 def remainder(x: Array, y: Array) -> Results:
     """Remainder of `floor_divide`, elementwise; it has the sign of the divisor."""
     return x % y
@@ -135,7 +134,7 @@ def _integer_power(x: Element, y: Element) -> Element:
 
 
 @public(method=True, in_place=True)
-@elementwise(numbers=True, checked=True, integers=_integer_power, raises=True, onnx="Pow")
+@elementwise(numbers=True, integers=_integer_power, raises=True, onnx="Pow")
 def pow_(x: Array, y: Array) -> Results:
     """Power, elementwise: x ** y."""
     return x**y

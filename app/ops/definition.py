@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from app.display import Displayed
-from app.errors import AppError, OperatorError
+from app.errors import AppError, DtypeError, OperatorError
 from app.ops.call_cache import CallCache, kinds_of
 from app.ops.dtype import canonical
 from app.ops.lowering import Accumulates, Alias
@@ -239,6 +239,19 @@ class OpDef(Displayed):
         except Exception as error:
             raise _with_context(self.label, error) from error
 
+    def check_types(self, inputs: Sequence[Operand], attributes: Attributes) -> None:
+        """Raise the DtypeError of shape inference, if any, so that eager calls refuse the element types that Programs
+        refuse. Called the first time that inputs of these types are seen; custom operators check their own inputs.
+        """
+        if self.custom:
+            return
+        try:
+            self.infer_outputs([spec_of(x) if hasattr(x, "dtype") else None for x in inputs], attributes)
+        except DtypeError:
+            raise
+        except AppError:  # of shapes, which the kernel checks on every call
+            pass
+
     def run(self, inputs: Sequence[Operand], attributes: Attributes) -> Results:
         """Run the kernel. An error includes the Specs of the inputs."""
         try:
@@ -332,6 +345,7 @@ def _on_arrays(definition: OpDef, inputs: Sequence[Operand], attributes: Attribu
     """Run the kernel. Arrays whose types are known to need no conversion skip `prepare`."""
     if definition.prepare is not None and not definition.call_cache.needs_no_conversion(inputs):
         given, inputs = inputs, definition.prepared(inputs)
+        definition.check_types(inputs, attributes)
         definition.call_cache.remember_conversions(kinds_of(given), given, inputs)
     return definition.run(inputs, attributes)
 

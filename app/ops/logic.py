@@ -43,7 +43,7 @@ isfinite = _test("isfinite", "Whether each element is finite: neither infinity n
 def _bitwise(name: str, doc: str, kernel: Kernel, onnx: OnnxRule) -> OpDef:
     """Declare a bitwise operator on integers; on booleans it is the logical operator."""
     kernel.__name__, kernel.__doc__ = name, f"{doc}, elementwise."
-    return public(method=True, in_place=True)(elementwise(integral=True, checked=True, onnx=onnx)(kernel))
+    return public(method=True, in_place=True)(elementwise(integral=True, onnx=onnx)(kernel))
 
 
 def _of_two(name: str) -> OnnxRule:

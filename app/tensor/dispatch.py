@@ -122,7 +122,7 @@ class RunsOperators(ValueMethods):
         kinds = tuple(kinds)
         conversions = definition.call_cache.conversions.get(kinds)
         if conversions is None:
-            inputs, arrays = _prepared(definition, inputs, arrays, kinds)
+            inputs, arrays = _prepared(definition, inputs, arrays, kinds, attributes)
         elif conversions:
             arrays = _with_numbers(definition, inputs, arrays, conversions)
         if definition.checked:
@@ -173,7 +173,7 @@ class RunsOperators(ValueMethods):
 
 
 def _prepared(
-    definition: OpDef, inputs: Sequence[Any], given: Sequence[Any], kinds: Kinds
+    definition: OpDef, inputs: Sequence[Any], given: Sequence[Any], kinds: Kinds, attributes: Attributes
 ) -> tuple[Sequence[Any], list[Any]]:
     """The inputs converted for the kernel, and their arrays. The conversions are remembered."""
     for value in given:
@@ -184,6 +184,7 @@ def _prepared(
             )
     prepared = definition.prepared(inputs)
     arrays = [x._array if isinstance(x, RunsOperators) else x for x in prepared]
+    definition.check_types(arrays, attributes)
     definition.call_cache.remember_conversions(kinds, given, arrays)
     return prepared, [a if a is None or isinstance(a, (np.ndarray, np.generic)) else np.asarray(a) for a in arrays]
 

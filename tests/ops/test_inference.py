@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from op_calls import CALLS, OF_VALUES, Call
 
 from app import static, to_tensor
-from app.errors import AppError, ShapeError
+from app.errors import AppError, DtypeError, ShapeError
 from app.ops import REGISTRY, OpDef
+from app.ops.dtype import NAMES
 from app.ops.size import named_size
 from app.ops.spec import Spec
 
@@ -29,9 +31,12 @@ def applied(definition: OpDef, values: list[Any], attributes: dict[str, Any]) ->
     return list(results) if isinstance(results, tuple) else [results]
 
 
-def declared(definition: OpDef, call: Call, shapes: list[list[int]]) -> tuple[static.Program, list[static.Variable]]:
-    """A Program that makes the call on variables of these shapes, and the variables of its results."""
+def declared(
+    definition: OpDef, call: Call, shapes: list[list[int]] | None = None
+) -> tuple[static.Program, list[static.Variable]]:
+    """A Program that makes the call on variables of these shapes, else those of the inputs, and its results."""
     program = static.Program()
+    shapes = [list(x.shape) for x in call.inputs] if shapes is None else shapes
     with static.program_guard(program, static.Program()):
         if not call.inputs:
             return program, program.current_block().append_op(definition, [], definition.bind((), call.attributes)[1])
@@ -61,7 +66,7 @@ def test_results_are_as_inferred_and_as_eager_ones(name: str):
 
     @calls(name, 12)
     def check(call: Call, data: Any) -> None:
-        program, variables = declared(definition, call, [list(x.shape) for x in call.inputs])
+        program, variables = declared(definition, call)
         results = run(program, call, variables)
         for variable, result in zip(variables, results, strict=True):
             unknown = -1 if name in SIZED_BY_NUMBERS else None
@@ -139,3 +144,30 @@ def test_what_follows_from_a_named_size_holds_for_every_number(name: str):
             assert [tuple(s if isinstance(s, int) else s.at(n=number) for s in shape) for shape in found] == expected
 
     check()
+
+
+@pytest.mark.parametrize("name", sorted(name for name in OF_VALUES if REGISTRY[name].public and name not in RANDOM))
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numbers that the other types make
+def test_the_same_element_types_are_refused_eagerly_as_in_a_program(name: str):
+    definition = REGISTRY[name]
+
+    @calls(name, 2)
+    def check(call: Call, data: Any) -> None:
+        mixed = data.draw(st.tuples(*[st.sampled_from(NAMES)] * len(call.inputs)), "mixed")
+        for types in (mixed, *((dtype,) * len(call.inputs) for dtype in NAMES)):
+            inputs = [x.astype(dtype) for x, dtype in zip(call.inputs, types, strict=True)]
+            expected = outcome(lambda inputs=inputs: declared(definition, Call(inputs, call.attributes))[1])
+            found = outcome(lambda inputs=inputs: applied(definition, [to_tensor(x) for x in inputs], call.attributes))
+            assert found in (expected, "other"), types  # other: such as an index that is out of range after the cast
+
+    check()
+
+
+def outcome(apply: Callable[[], Any]) -> Any:
+    """The element types of the results of a call, or how it is refused."""
+    try:
+        return [str(result.dtype) for result in apply()]
+    except DtypeError:
+        return "type"
+    except AppError:
+        return "other"
