@@ -26,8 +26,10 @@ _worst: dict[int, float] = {}
 def test_losses_are_those_of_one_process(ranks: int, tmp_path: Path, figure: Callable[[str, str], None]):
     for job, many in zip(JOBS, _on_ranks(ranks, JOBS, tmp_path), strict=True):
         one = training_on_ranks.train(replace(job, settings=[*job.settings, "engine=reference"]), ranks=False)
-        np.testing.assert_allclose(many.figures(), one.figures(), rtol=1e-5, atol=1e-7)
         apart = np.abs(np.array(many.losses) / np.array(one.losses) - 1).max()
+        assert apart < 1e-5
+        # among the figures are means of numbers from -1 to 1, of which cancellation leaves fewer digits than of losses
+        np.testing.assert_allclose(many.figures(), one.figures(), rtol=1e-5, atol=1e-5)
         _worst[ranks] = max(_worst.get(ranks, 0.0), float(apart))
     figure("ranks apart", ", ".join(f"{apart:.0e} at {n} ranks" for n, apart in sorted(_worst.items())))
 
