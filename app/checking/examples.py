@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 import warnings
@@ -40,6 +41,8 @@ def inputs_for(
     """The operator with inputs that it runs on, if possible forward and backward; an OperatorError says why not."""
     given = settings or {}
     names = _names(found, given, len(shapes))
+    if within is not None:
+        _check_range(*within)
     if shapes:
         if len(shapes) != len(names):
             raise ConfigError(
@@ -53,6 +56,13 @@ def inputs_for(
     ranges = [within] if within else _RANGES
     subject = _first_that_runs(found, guesses, given, like or found.like, ranges)
     return subject if subject.like else replace(subject, like=_declared(subject))
+
+
+def _check_range(low: float, high: float) -> None:
+    if not low < high:
+        raise ConfigError(f"--range {low:g},{high:g}: the first number must be below the second")
+    if not math.isfinite(high - low):
+        raise ConfigError(f"--range {low:g},{high:g}: expected finite numbers, less than 1e308 apart")
 
 
 def _declared(subject: Subject) -> str:

@@ -45,14 +45,15 @@ PATIENCE = Patience()
 
 def download(url: str, limit: int, title: str, patience: Patience = PATIENCE) -> bytes:
     """Download `url` as sent, compressed if the server compresses. More than `limit` bytes are refused."""
-    for number in range(1, patience.tries + 1):
+    number = 1
+    while True:
         try:
             return _Attempt(url, limit, title, patience).result()
         except _TemporaryError as error:
-            if number == patience.tries:
+            if number >= patience.tries:
                 raise UnreachableError(f"{error}, {number} times") from error
             time.sleep(patience.pause)
-    raise ValueError(f"a download takes at least 1 try, not {patience.tries}")
+            number += 1
 
 
 class _Attempt:

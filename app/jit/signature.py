@@ -88,7 +88,7 @@ def open_shapes(tensors: Sequence[Any], others: Sequence[Sequence[int]]) -> list
     opened = []
     for place, shape in enumerate(shapes):
         leads = bool(shape) and shape[0] == batch
-        if leads and others and len(set(others)) > 1 and others[place] == shape:
+        if leads and others and others[place] == shape:
             leads = False  # unchanged while others changed
         opened.append((UNKNOWN, *shape[1:]) if leads else shape)
     return opened

@@ -129,6 +129,8 @@ def _shape_of_part(shape: Shape, parts: list[Part]) -> Shape:
             axis += rest
             continue
         elif isinstance(part, slice):
+            if part.step == 0:
+                raise ShapeError("the step of a slice cannot be zero")
             sizes.append(UNKNOWN if shape[axis] == UNKNOWN else length_of_slice(shape[axis], part))
         else:
             picked.append(_picked(shape, axis, part))

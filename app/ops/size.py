@@ -269,8 +269,6 @@ def length_of_slice(size: AnySize, item: slice) -> AnySize:
     if isinstance(size, int):
         return len(range(*item.indices(size)))
     start, stop, step = item.start, item.stop, 1 if item.step is None else item.step
-    if step == 0:
-        raise ShapeError("the step of a slice cannot be zero")
     if step < 0:
         return _backwards(size, item, step)
     from_end = stop is None or stop < 0

@@ -177,15 +177,15 @@ def _check_empty(path: Path, config: bytes) -> None:
 def _new(path: Path) -> Path:
     """Create a new folder: the path, with a number appended if it exists."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    for ending in _endings():
-        candidate = path.with_name(path.name + ending)
+    endings = _endings()
+    while True:
+        candidate = path.with_name(path.name + next(endings))
         try:
             candidate.mkdir()
         except FileExistsError:
             continue
         sync_folder(path.parent)
         return candidate
-    raise AssertionError("unreachable: the suffixes are unlimited")
 
 
 WEIGHTS = "weights-*.safetensors"

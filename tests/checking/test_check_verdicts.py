@@ -100,6 +100,8 @@ def test_inputs_are_found_by_trying():
 
 def test_inputs_are_taken_as_said():
     shapes = [((2, 3), "float64"), ((3, 5), "float64"), ((5,), "float64")]
+    with pytest.raises(ConfigError, match="the first number must be below the second"):
+        inputs_for(found(linear, "linear"), shapes, within=(1.0, 0.0))
     subject = inputs_for(found(linear, "linear"), shapes, within=(0.0, 1.0))
     assert [i.shape for i in subject.inputs] == [(2, 3), (3, 5), (5,)]
     assert all(a.min() >= 0 for a in subject.arrays())

@@ -133,6 +133,10 @@ def test_transforms_of_pixels():
         F.hflip(PICTURE)
     with pytest.raises(AppError, match="transform each alone"):
         F.hflip(torch.zeros(1, 3, 4, 4))
+    with pytest.raises(AppError, match="an image with 2 or 3 axes, found 1"):
+        transforms.PILToTensor()(np.ones(3))
+    with pytest.raises(AppError, match="num_output_channels is 1 or 3, found 2"):
+        transforms.Grayscale(2)
 
 
 # Grids, files and networks

@@ -261,21 +261,6 @@ def test_a_range_that_a_tensor_ends_is_a_loop_of_the_program():
     assert [op.type for op in static.main_program.global_block().ops].count("while_loop") == 1
 
 
-def sum_of_rows(x):
-    total = x.sum() * 0
-    for row in x:
-        if row.sum() > 0:
-            total = total + row.max()
-    return total
-
-
-def test_a_loop_over_rows_runs_for_any_number_of_them():
-    static = to_static(sum_of_rows, backend="reference")
-    for array in (ONES, -ONES, np.ones((7, 2), "float32")):
-        assert float(static(app.to_tensor(array))) == float(sum_of_rows(app.to_tensor(array)))
-    assert len(static.traces) == 1
-
-
 class Doubled(app.nn.Layer):
     def forward(self, x):
         if x.sum() > 0:

@@ -90,12 +90,6 @@ def test_float_keeps_every_digit():
         np.testing.assert_array_equal(run(numbers, small).numpy(), function(numbers, small).numpy())
 
 
-@pytest.mark.parametrize("take", [lambda x: [1, 2, 3][x], complex, lambda x: x.tolist(), lambda x: f"{x:.2f}"])
-def test_numbers_of_traced_values_are_refused_elsewhere(take):
-    with pytest.raises((AppError, TypeError)):
-        static(lambda x: (take(x.sum()), x)[1])(app.ones([2], "int64"))
-
-
 def by_none(x, other=None):
     if x.sum() > 100 or other is None or other > 1:
         return x * 2

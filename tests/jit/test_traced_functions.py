@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import app
-from app.errors import AppError, ShapeError
+from app.errors import AppError, ProgramError, ShapeError
 from app.jit import ConcreteProgram, enable_to_static, to_static
 from app.static import InputSpec
 
@@ -87,16 +87,14 @@ def test_plain_arguments_are_part_of_the_signature_and_traces_are_bounded():
     assert len(f.traces) == 32
 
 
-def test_arrays_are_taken_as_tensors():
-    assert isinstance(static()(np.ones((2, 2), "float32")), app.Tensor)
-
-
 def test_input_specs_are_kept_to():
     f = static(input_spec=[InputSpec([None, 3], "float32")])
     assert f.main_program.global_block().var("x").shape == (-1, 3)  # traced without a call
     assert f(tensor(2, 3)).shape == [2, 3]
     with pytest.raises(ShapeError, match="InputSpec"):
         f(tensor(2, 4))
+    with pytest.raises(ProgramError, match="has 1 InputSpecs, but was called with 2 values"):
+        to_static(lambda x, y: x + y, input_spec=[InputSpec([2, 3])])(tensor(2, 3), tensor(2, 3))
 
 
 def test_it_can_be_switched_off():

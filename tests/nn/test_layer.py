@@ -190,16 +190,6 @@ def test_repr_shows_the_layers_inside():
 # The layers that there are
 
 
-def test_linear():
-    layer = nn.Linear(3, 2)
-    x = np.arange(6, dtype="float32").reshape(2, 3)
-    layer.bias.set_value([1.0, -1.0])
-    np.testing.assert_allclose(layer(to_tensor(x)).numpy(), x @ layer.weight.numpy() + [1.0, -1.0], rtol=1e-6)
-    assert layer(to_tensor(x[0])).shape == [2]
-    assert layer(to_tensor(np.ones((4, 5, 3), "float32"))).shape == [4, 5, 2]
-    assert layer(to_tensor(x[:0])).shape == [0, 2]
-
-
 def test_linear_without_bias():
     layer = nn.Linear(3, 2, bias_attr=False)
     assert layer.bias is None

@@ -61,15 +61,6 @@ def test_labels_that_are_ignored_count_in_no_way(compute: Any, reduction: str, i
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_no_gradient_reaches_rows_that_are_ignored():
-    scores = to_tensor(SCORES, stop_gradient=False)
-    F.cross_entropy(scores, to_tensor(np.array([0, 255, 1, 255])), ignore_index=255).backward()
-    share = np.exp(SCORES) / np.exp(SCORES).sum(1, keepdims=True)
-    expected = (share - np.eye(3)[[0, 0, 1, 0]]) / 2
-    expected[[1, 3]] = 0
-    np.testing.assert_allclose(scores.grad.numpy(), expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("engine", "weight"),
     [
@@ -199,6 +190,11 @@ def test_classes_can_be_along_another_axis(compute: Any):
     picked = np.take_along_axis(log_shares(scores), labels[:, None], 1)[:, 0]
     found = compute(lambda x, y: F.cross_entropy(x, y, axis=1, reduction="none"), scores, labels)
     np.testing.assert_allclose(found, -picked, rtol=1e-12)
+
+
+def test_smoothing_needs_the_classes_along_the_last_axis():
+    with pytest.raises(OperatorError, match="needs the classes along the last axis"):
+        F.cross_entropy(to_tensor(np.ones((2, 3, 4))), to_tensor(np.zeros((2, 4), int)), axis=1, label_smoothing=0.1)
 
 
 def test_soft_labels_of_another_shape_are_refused():

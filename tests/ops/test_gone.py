@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import app
-from app.errors import OperatorError
+from app.errors import OperatorError, ShapeError
 from app.ops.gone import INSTEAD, OF_PACKAGE
 
 CHANGES = (Path(__file__).parents[2] / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -66,3 +66,5 @@ def test_norms_that_need_singular_values_are_refused(p: object):
     x = app.to_tensor(np.eye(3))
     with pytest.raises(OperatorError, match=rf"not {p!r}; np.linalg.norm\(x.numpy\(\), {p!r}\) computes it"):
         app.linalg.matrix_norm(x, p)
+    with pytest.raises(ShapeError, match=r"matrix_norm needs two axes, found \[-2, -1\] of shape \[3\]"):
+        app.linalg.matrix_norm(x[0], p)

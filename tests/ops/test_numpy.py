@@ -199,30 +199,6 @@ def test_numbers_are_those_of_numpy(name: str):
     check()
 
 
-@pytest.mark.parametrize("name", ["reshape", "flatten", "squeeze", "unsqueeze", "assign"])
-def test_elements_keep_their_order(name: str):
-    @settings(max_examples=10, deadline=None)
-    @given(call=CALLS[name])
-    def check(call: Call) -> None:
-        found = REGISTRY[name](to_tensor(call.inputs[0]), **call.attributes)
-        assert found.numpy().ravel().tolist() == call.inputs[0].ravel().tolist()
-
-    check()
-
-
-@settings(max_examples=15, deadline=None)
-@given(call=CALLS["split"])
-def test_parts_joined_again_are_the_value_that_was_split(call: Call):
-    x, axis, wanted = call.inputs[0], call.attributes["axis"], call.attributes["num_or_sections"]
-    parts = app.split(to_tensor(x), wanted, axis)
-    np.testing.assert_array_equal(np.concatenate([np.asarray(p) for p in parts], axis), x)
-    sizes = [p.shape[axis] for p in parts]
-    if isinstance(wanted, int):
-        assert sizes == [x.shape[axis] // wanted] * wanted
-    else:
-        assert all(size == want for size, want in zip(sizes, wanted, strict=True) if want != -1)
-
-
 @pytest.mark.parametrize(
     ("shape", "operate", "expected"),
     [

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import app
-from app import static
 from app.ops.elementwise import result_type
 
 
@@ -43,24 +42,8 @@ def test_a_value_without_axes_counts_as_a_number(axes: str, none: str, result: s
     assert app.where(app.to_tensor([True, False]), with_axes(axes), number(none)).dtype == result
 
 
-def test_it_does_so_in_a_program():
-    with static.program_guard(static.Program(), static.Program()):
-        row, scale = static.data("row", [-1, 2], "float32"), static.data("scale", [], "float64")
-        out = scale * row
-        assert out.dtype == "float32"
-        feed = {"row": np.ones([3, 2], "float32"), "scale": np.array(2.5)}
-        (found,) = static.Executor().run(static.default_main_program(), feed=feed, fetch_list=[out])
-    assert found.dtype == np.float32
-    assert found.tolist() == [[2.5, 2.5]] * 3
-
-
 def test_values_of_one_element_with_an_axis_are_no_numbers():
     assert (app.ones([2], "float32") + app.ones([1], "float64")).dtype == "float64"
-
-
-def test_values_without_axes_meet_as_others_do():
-    assert (number("float32") + number("float64")).dtype == "float64"
-    assert (number("int64") + number("float16")).dtype == "float16"
 
 
 def test_its_gradient_has_its_own_type():

@@ -139,15 +139,6 @@ def test_steps(kind: type[Optimizer], settings: dict[str, Any], step: Step, deca
 
 
 @pytest.mark.parametrize(("kind", "settings", "step"), KINDS)
-def test_a_schedule_that_is_advanced_between_steps(kind: type[Optimizer], settings: dict[str, Any], step: Step):
-    def make(**where: Any) -> Optimizer:
-        return kind(learning_rate=optimizer.lr.StepDecay(0.2, step_size=2, gamma=0.5), **settings, **where)
-
-    rates = [0.2, 0.2, 0.1, 0.1, 0.05, 0.05]
-    assert_steps(make, by_hand(step, rates), lambda chosen: chosen._learning_rate.step())
-
-
-@pytest.mark.parametrize(("kind", "settings", "step"), KINDS)
 def test_a_rate_that_is_set_holds_from_the_next_step(kind: type[Optimizer], settings: dict[str, Any], step: Step):
     def halve(chosen: Optimizer) -> None:
         chosen.set_lr(chosen.get_lr() / 2)
@@ -229,17 +220,6 @@ def test_a_step_moves_parameters_of_each_type():
         ("float64", pytest.approx(0.75)),
         ("float16", pytest.approx(0.75, rel=0.01)),
     ]
-
-
-def test_minimize_after_backward_is_a_step():
-    weight = nn.create_parameter([2], attr=Constant(1.0))
-    chosen = SGD(0.5, [weight])
-    loss = (weight * 3.0).sum()
-    loss.backward()
-    operators, pairs = chosen.minimize(loss)
-    assert operators == []
-    assert [(p is weight, g.tolist()) for p, g in pairs] == [(True, [3.0, 3.0])]
-    assert weight.tolist() == [-0.5, -0.5]
 
 
 # In a Program

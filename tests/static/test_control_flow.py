@@ -166,6 +166,11 @@ def test_tensors_and_variables_do_not_mix(x: Any):
 
 HERE = r"\(test_control_flow\.py:\d+\)"
 REFUSED = {
+    "no function of a loop": (
+        lambda x: static.nn.while_loop(True, lambda i: i, [x]),
+        OperatorError,
+        "cond and body must be functions, found True",
+    ),
     "another structure": (
         lambda x: cond(app.sum(x) > 0.0, lambda: [x, x], lambda: x),
         OperatorError,

@@ -272,6 +272,12 @@ def test_gradients_reach_the_elements_that_an_index_named(index: Any):
     np.testing.assert_array_equal(x.grad.numpy(), expected)
 
 
+def test_a_slice_of_step_zero_is_refused():
+    for value in (to_tensor(X), app.static.data("x", [4, 3]), app.static.data("y", [None, 3])):
+        with pytest.raises(ShapeError, match="the step of a slice cannot be zero"):
+            value[::0]
+
+
 def test_an_index_of_fractions_is_refused():
     with pytest.raises(DtypeError, match="an index array must contain integers or booleans, found float32"):
         to_tensor(X)[to_tensor([0.5]), 1]

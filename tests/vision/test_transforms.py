@@ -81,6 +81,7 @@ def test_transforms_show_themselves():
         (lambda: T.ToTensor()(GREY[0]), r"rows, columns and perhaps channels, found shape \[5\]"),
         (lambda: T.Resize(3, "cubic"), "interpolation is 'bilinear' or 'nearest', not 'cubic'"),
         (lambda: T.Pad(1, padding_mode="no"), "padding_mode is one of constant"),
+        (lambda: T.RandomRotation(10, center=(1, 1)), "leave center out"),
     ],
 )
 def test_mistakes_are_told(call: Callable[[], Any], told: str):

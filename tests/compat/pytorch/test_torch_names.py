@@ -111,6 +111,29 @@ def test_the_framework_works_on_tensors_whose_shape_is_a_tuple_and_whose_type_is
     assert app.nn.LayerNorm(3)(torch.ones(4, 3)).dtype == "float32"
 
 
+def set_data(value: Any) -> None:
+    torch.ones(2, requires_grad=True).data = value
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda w: torch.nn.functional.gelu(w, approximate="x"), "approximate is 'none' or 'tanh', found 'x'"),
+        (lambda w: torch.nn.functional.cross_entropy(w, w, size_average=True), "use reduction='mean' or 'sum'"),
+        (lambda w: torch.optim.SGD([3], lr=0.1), "SGD optimises Tensors, found int"),
+        (lambda w: torch.optim.SGD([w * 2], lr=0.1), "SGD optimises leaf Tensors"),
+        (lambda w: set_data(3), "data has to be a Tensor, but got a int"),
+        (lambda w: set_data(torch.tensor([1, 2])), r"must be floating point, found torch\.int64"),
+        (lambda w: torch.autograd.grad(w.sum(), [w], allow_unused=False, materialize_grads=True), "makes zeros"),
+        (lambda w: torch.nn.Linear(2, 3).load_state_dict({"w": w}), r"Missing .*'weight', 'bias'; Unexpected .*'w'"),
+        (lambda w: torch.nn.Linear(2, 3).load_state_dict({"weight": w}), r"found \(2,\), expected \(3, 2\)"),
+    ],
+)
+def test_what_cannot_be_says_why(call: Any, told: str):
+    with pytest.raises((AppError, TypeError, ValueError), match=told):
+        call(torch.ones(2, requires_grad=True))
+
+
 @pytest.mark.parametrize(
     "change",
     [
