@@ -10,6 +10,7 @@ import inspect
 import linecache
 import os
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,6 +44,9 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _UNPARSED = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 _PACKAGE = os.path.dirname(__file__) + os.sep  # not resolved: code objects keep symbolic links, too
+_INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+LIBRARIES = (_PACKAGE, *_INSTALLED)
+"""The folders of this package, of Python's own library and of installed packages."""
 _SHELF = os.path.join(_PACKAGE, "custom", "shelf") + os.sep
 _ANY = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 _STARTED = time.time()
@@ -164,7 +168,7 @@ def user_place() -> str:
 def user_line(traceback: TracebackType | None) -> tuple[str, int] | None:
     """The file and the number of the last line of the user's code in a traceback."""
     lines = [(frame.f_code.co_filename, line) for frame, line in walk_tb(traceback)]
-    return next((each for each in reversed(lines) if is_users(each[0]) and "-packages" not in each[0]), None)
+    return next((each for each in reversed(lines) if is_users(each[0]) and not each[0].startswith(_INSTALLED)), None)
 
 
 def future_flags(code: CodeType) -> int:

@@ -16,6 +16,7 @@ from app.graph import names
 from app.jit.concrete import ConcreteProgram
 from app.jit.convert.meaning import converted, leave
 from app.jit.convert.source import code_of, has_source
+from app.jit.convert.watch import ChangedElsewhereError
 from app.jit.effects import Effects
 from app.jit.running import checked_backend
 from app.jit.signature import Arguments, check_specs, examples_of, flat_specs, open_shapes
@@ -113,6 +114,8 @@ class StaticFunction:
         if shapes != exact and has_source(self._function):
             try:
                 return self._traced(arguments, shapes)
+            except ChangedElsewhereError:  # it has happened, and would not be noticed again
+                raise
             except Exception:  # if the open size is not the reason, the error is raised again below
                 pass
         return self._traced(arguments, exact)

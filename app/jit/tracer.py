@@ -131,6 +131,8 @@ class Tracer:
         """The block of that branch or body."""
         self._undo: list[Callable[[], None]] | None = None
         """Functions that undo changes of Python objects, in order, for an attempt that may be repeated."""
+        self.watches: list[Any] = []
+        """What watches the user's objects in the branches and loops that are being traced."""
         self.findings = findings
         """The findings about the loops of the current trace."""
 

@@ -18,6 +18,7 @@ from app.jit.convert.leaving import VALUE, is_flag
 from app.jit.convert.logic import cannot_wait
 from app.jit.convert.names import Changes
 from app.jit.convert.state import (
+    NOTHING,
     NUMBERS,
     State,
     Undefined,
@@ -33,6 +34,7 @@ from app.jit.convert.state import (
     tracer,
     words_of,
 )
+from app.jit.convert.watch import watched
 from app.jit.tracer import Kind
 from app.jit.variable import TracedVariable, dialect_of, settle
 from app.ops.spec import UNKNOWN
@@ -98,7 +100,6 @@ def _nothing(at: ast.AST) -> list[ast.stmt]:
 
 # Meaning
 
-NOTHING = State((), (), None)
 RESULT = "the returned value"
 
 
@@ -158,7 +159,8 @@ class _Choice:
     def _traced(self, function: Callable[[], Any]) -> _Branch:
         self.state.write([copied(value) for value in self.before])
         with tracer().program.sub_block() as block, tracer().changes() as tensors:
-            result = frozen(function())
+            with watched(self.state, self.where):
+                result = frozen(function())
             known = [copied(value) for value in self.state.read()]
             values = [frozen(value) for value in known]
         return _Branch(block, result, values, known, tensors)

@@ -11,7 +11,8 @@ from app.graph.control import Traced, append_cond, traced
 from app.graph.passes.rewrite import is_pure
 from app.graph.program import Block, Operator
 from app.jit.convert.build import expression, statements
-from app.jit.convert.state import as_condition, as_truth, as_variable, is_value, tracer
+from app.jit.convert.state import NOTHING, as_condition, as_truth, as_variable, is_value, tracer
+from app.jit.convert.watch import watched
 from app.ops.definition import REGISTRY
 from app.ops.lowering import Alias, Constant, Elementwise, Reduction
 from app.ops.spec import UNKNOWN
@@ -84,7 +85,7 @@ def _with_tensors(value: Any, parts: Sequence[Callable[[], Any]], ends_with: boo
     name, program = "logical_or" if ends_with else "logical_and", tracer().program
     result = _truth(value, parts[0])
     for part in parts[1:]:
-        with program.sub_block() as block:
+        with program.sub_block() as block, watched(NOTHING, place_of(part)):
             value = part()
             truth = _truth(value, part) if is_value(value) else None
         if truth is None:

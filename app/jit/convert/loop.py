@@ -32,6 +32,7 @@ from app.jit.convert.state import (
     tracer,
     widened,
 )
+from app.jit.convert.watch import watched
 from app.jit.tracer import Again, Findings, Kind
 from app.jit.variable import dialect_of, settle
 from app.ops.creation import shape_of
@@ -321,7 +322,7 @@ class _Loop:
     def _says(self, *values: Any) -> Any:
         with tracer().changes():
             self._enter(values)
-            with tracer().changes() as changed:
+            with tracer().changes() as changed, watched(self.state, self.where):
                 says = as_condition(self.test(), self.where)
         if changed:
             names = ", ".join(tensor.name for tensor, _ in changed.values())
@@ -331,7 +332,8 @@ class _Loop:
     def _makes(self, *values: Any) -> list[Any]:
         with tracer().changes() as changed:
             self._enter(values)
-            self.body()
+            with watched(self.state, self.where):
+                self.body()
             news = self.state.read()
             kinds = [self._carry(place, new) for place, new in enumerate(news)]
             grown = kinds != self.found.kinds

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import functools
-import os
-import sysconfig
 from collections.abc import Callable
 from types import BuiltinMethodType, CellType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
-from app.jit.convert.branch import NOTHING, choose, if_
+from app.jit.convert.branch import choose, if_
 from app.jit.convert.logic import and_, assert_, not_, or_
 from app.jit.convert.loop import for_, while_
+from app.jit.convert.names import WRITES
 from app.jit.convert.python_functions import OF_PYTHON
 from app.jit.convert.source import with_meaning
-from app.jit.convert.state import State
+from app.jit.convert.state import NOTHING, State
+from app.jit.convert.watch import note_write, unwatched
 from app.jit.variable import TracedVariable
+from app.reading import LIBRARIES
 from app.tensor.modes import modes
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
-_LIBRARIES = tuple(
-    {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {_PACKAGE}
-)
 _left: set[Any] = set()
 """Functions, and names of modules, that are not converted (`not_to_static`, `ignore_module`)."""
 
@@ -42,9 +39,11 @@ def converted(function: Any) -> Callable[..., Any]:
         return function if inner is function.__func__ else MethodType(inner, function.__self__)
     if isinstance(function, functools.partial):
         return functools.partial(converted(function.func), *function.args, **function.keywords)
-    if not isinstance(function, FunctionType) or function in _left or function.__module__ in _left:
+    if not isinstance(function, FunctionType):
         return function
-    if not function.__code__.co_filename.startswith(_LIBRARIES):
+    if function in _left or function.__module__ in _left:
+        return unwatched(function)
+    if not function.__code__.co_filename.startswith(LIBRARIES):
         return with_meaning(function, _JIT)
     wrapped = getattr(function, "__wrapped__", None)
     return function if wrapped is None else _around(function, wrapped)
@@ -64,7 +63,7 @@ def _around(wrapper: FunctionType, wrapped: Any) -> Callable[..., Any]:
 def call(function: Any) -> Callable[..., Any]:
     """Return the function to call instead of a function."""
     if isinstance(function, BuiltinMethodType):
-        about_to_change(function.__self__)  # a method of a container, as `append` is
+        about_to_change(function.__self__, kept=function.__name__ not in WRITES)
     try:
         of_python = OF_PYTHON.get(function)
     except TypeError:  # it is not hashable, so it is not one of Python's functions
@@ -72,14 +71,18 @@ def call(function: Any) -> Callable[..., Any]:
     return converted(function) if of_python is None else of_python
 
 
-def about_to_change(owner: Any, attribute: str | None = None) -> Any:
+def about_to_change(owner: Any, attribute: str | None = None, kept: bool = False) -> Any:
     """The owner of an item or an attribute that is set or deleted; its old value is recorded, to be restored if what
-    is traced now is traced again.
+    is traced now is traced again. `kept` says that a value may be added as in a cache.
     """
     tracer = modes().tracer
-    if tracer is not None and attribute is None:
+    if tracer is None:
+        return owner
+    if not kept:
+        note_write(owner)
+    if attribute is None:
         tracer.note_contents(owner)
-    elif tracer is not None:
+    else:
         tracer.note_attribute_of(owner, attribute)
     return owner
 

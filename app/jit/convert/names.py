@@ -12,6 +12,9 @@ MUTATORS = (
 )  # fmt: skip
 """Methods that modify Python containers."""
 
+WRITES = frozenset(MUTATORS) - {"setdefault"}
+"""Those that not only fill a cache."""
+
 INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 """Statements with a scope of their own."""
 

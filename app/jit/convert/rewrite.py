@@ -9,7 +9,7 @@ from typing import Any
 from app.jit.convert import branch, logic, loop
 from app.jit.convert.build import expression, statements
 from app.jit.convert.leaving import with_flags
-from app.jit.convert.names import Assigned, Changes, declared
+from app.jit.convert.names import Assigned, Changes, declared, within
 
 
 def rewritten(function: ast.FunctionDef) -> ast.FunctionDef:
@@ -40,11 +40,30 @@ class Scope:
         self.made: dict[str, None] = {}
         """The local names that are assigned in inner functions made by conversion."""
         self.reads = [n for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+        self._means = {
+            target.id: node.value
+            for node in within(function)
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        """The expressions that names are assigned."""
 
     def changes(self, statements: Iterable[ast.AST]) -> Changes:
         """Return the names that statements assign, and the local containers that they modify."""
         found = Assigned(statements)
         return Changes(found.bound, [name for name in found.changed if name.partition(".")[0] in self.locals])
+
+    def asked_by(self, nodes: Iterable[ast.AST]) -> set[str]:
+        """Return the names, attributes and items that conditions mention, also through a name that has such a value."""
+        parts = [part for node in nodes for part in ast.walk(node)]
+        values = [self._means[part.id] for part in parts if isinstance(part, ast.Name) and part.id in self._means]
+        parts += [part for value in values for part in ast.walk(value)]
+        asked = {ast.unparse(part) for part in parts if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript))}
+        for part in parts:
+            if isinstance(part, ast.Call) and ast.unparse(part.func) in ("hasattr", "getattr") and len(part.args) > 1:
+                asked.add(f"{ast.unparse(part.args[0])}.{getattr(part.args[1], 'value', '')}")
+        return asked
 
     def declarations(self, names: list[str], at: ast.AST) -> list[ast.stmt]:
         """Return the `global` and `nonlocal` statements of an inner function that assigns these names."""
@@ -72,6 +91,8 @@ class Rewriter(ast.NodeTransformer):
 
     def __init__(self) -> None:
         self.scopes: list[Scope] = []
+        self._asked: list[set[str]] = []
+        """What the conditions around the current statement ask about."""
 
     @property
     def scope(self) -> Scope:
@@ -114,7 +135,19 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def visit_If(self, node: ast.If) -> Any:
-        return branch.rewrite_if(self, node)
+        self._asked.append(self.scope.asked_by([node.test]))
+        new = branch.rewrite_if(self, node)
+        self._asked.pop()
+        return new
+
+    def visit_Try(self, node: ast.Try) -> Any:
+        asked = self.scope.asked_by(node.body)
+        node.body, node.orelse, node.finalbody = map(self.block, (node.body, node.orelse, node.finalbody))
+        self._asked.append(asked)
+        for handler in node.handlers:
+            handler.body = self.block(handler.body)
+        self._asked.pop()
+        return node
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         return branch.rewrite_choice(self, node)
@@ -147,17 +180,24 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         """Rewrite x in `x[i] = v`, `x[i] += v` and `del x[i]` as `_jit.about_to_change(x)`."""
+        kept = not isinstance(node.ctx, ast.Load) and self._may_keep(ast.unparse(node.value))
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
-            node.value = expression("_jit.about_to_change(x)", node, x=node.value)
+            node.value = expression(f"_jit.about_to_change(x, kept={kept})", node, x=node.value)
         return node
+
+    def _may_keep(self, target: str) -> bool:
+        """Return whether a container or an attribute is set only where a condition asked about it, as a cache is."""
+        return any(target in asked for asked in self._asked)
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         """Rewrite `x.shape` as `_jit.shape(x)`, and x in `x.name = v` as `_jit.about_to_change(x, 'name')`."""
+        kept = not isinstance(node.ctx, ast.Load) and self._may_keep(ast.unparse(node))
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
             attribute = ast.copy_location(ast.Constant(node.attr), node)
-            node.value = expression("_jit.about_to_change(x, attribute)", node, x=node.value, attribute=attribute)
+            call = f"_jit.about_to_change(x, attribute, kept={kept})"
+            node.value = expression(call, node, x=node.value, attribute=attribute)
             return node
         return expression("_jit.shape(x)", node, x=node.value) if node.attr == "shape" else node
 

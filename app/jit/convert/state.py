@@ -138,9 +138,13 @@ class State:
         self._given = len(self.names) - len(containers)
 
     def read(self) -> list[Any]:
-        """Return the current values."""
-        values = [self._value(name, get) for name, get in zip(self.names, self._getters, strict=True)]
+        """Return the current values, with copies of the containers."""
+        values = [value for _, value in self.current()]
         return [*values[: self._given], *map(copied, values[self._given :])]
+
+    def current(self) -> list[tuple[str, Any]]:
+        """Return the names with the objects that they stand for now."""
+        return [(name, self._value(name, get)) for name, get in zip(self.names, self._getters, strict=True)]
 
     def _value(self, name: str, get: Callable[[], Any]) -> Any:
         try:
@@ -167,6 +171,9 @@ class State:
                 self._setter(values[1:])
 
         return State((name, *self.names), (getter, *self._getters), put, self.names[self._given :])
+
+
+NOTHING = State((), (), None)
 
 
 def stand_in(nest: Any) -> Any:

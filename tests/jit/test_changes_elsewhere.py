@@ -1,0 +1,364 @@
+"""Changes of Python objects that cannot follow the Tensor of the branch or the loop that they are in are refused."""
+
+# ruff: noqa: SIM108 - an if is what is tested
+from __future__ import annotations
+
+import functools
+import heapq
+import logging
+from collections import deque
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app.errors import ProgramError
+from app.jit import not_to_static, to_static
+
+HERE = r"test_changes_elsewhere\.py:\d+"
+LISTED: list[Any] = []
+COUNTS: dict[str, int] = {"calls": 0}
+EMPTY: dict[str, Any] = {}
+SEEN: set[str] = set()
+LAST: deque[int] = deque(maxlen=3)
+NUMBERS = np.zeros(3)
+STATE = SimpleNamespace(mode="small", best=None)
+STORED = LISTED.append
+TOTAL = 0
+
+
+class Recorder:
+    made: list[Any] = []  # noqa: RUF012 - what is tested
+
+    def __init__(self) -> None:
+        self.made.append(1)
+
+
+def closure():
+    count, held = 0, [0]
+
+    def up() -> None:
+        nonlocal count
+        count += 1
+
+    def hold() -> None:
+        held[0] += 1
+
+    return up, hold
+
+
+COUNT_UP, HOLD = closure()
+
+
+def appends(x):
+    LISTED.append(1)
+    return x
+
+
+def counts():
+    COUNTS["calls"] += 1
+
+
+def counts_first():
+    EMPTY["calls"] = EMPTY.get("calls", 0) + 1
+
+
+def rebinds():
+    global TOTAL
+    TOTAL += 1
+
+
+def sets_an_attribute():
+    STATE.mode = "big"
+
+
+def fills_an_attribute():
+    STATE.best = 1
+
+
+def changes_an_argument(held):
+    held.append(1)
+
+
+CHANGES = {
+    "a list": lambda: appends(0),
+    "a list, through a stored method": lambda: STORED(1),
+    "a list, through its class": lambda: list.append(LISTED, 1),
+    "a list, by a library": lambda: heapq.heappush(LISTED, 1),
+    "a dict": counts,
+    "a missing key": counts_first,
+    "a set": lambda: SEEN.add("a"),
+    "a deque": lambda: LAST.append(1),
+    "an array": lambda: NUMBERS.fill(1.0),
+    "an attribute": sets_an_attribute,
+    "an attribute without a value": fills_an_attribute,
+    "an attribute by setattr": lambda: setattr(STATE, "mode", "big"),
+    "a global name": rebinds,
+    "a name of a function around it": COUNT_UP,
+    "a list of a function around it": HOLD,
+    "a class, when an object is made": Recorder,
+}
+CHANGE = [CHANGES["a list"]]
+
+
+def in_a_branch(x):
+    if x.sum() > 0:
+        CHANGE[0]()
+        x = x * 2
+    return x
+
+
+def in_the_other_branch(x):
+    if x.sum() > 0:
+        x = x * 2
+    else:
+        CHANGE[0]()
+    return x
+
+
+def in_a_loop(x):
+    while x.sum() < 10:
+        CHANGE[0]()
+        x = x * 2
+    return x
+
+
+def in_an_inner_branch(x):
+    if x.sum() > 0:
+        if x.max() > 3:
+            CHANGE[0]()
+        x = x * 2
+    return x
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    """Objects as they were."""
+    yield
+    for changed in (LISTED, SEEN, LAST, EMPTY, Recorder.made):
+        changed.clear()
+    COUNTS["calls"] = 0
+    NUMBERS[:] = 0
+    STATE.mode, STATE.best = "small", None
+
+
+@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize("function", [in_a_branch, in_the_other_branch, in_a_loop, in_an_inner_branch])
+def test_a_change_by_a_called_function_is_refused(function, what):
+    CHANGE[0] = CHANGES[what]
+    with pytest.raises(ProgramError, match=rf"changes.*{HERE}"):
+        to_static(function, backend="reference")(app.ones([2]))
+
+
+def in_an_and(x):
+    return x * 2 if x.sum() > 0 and appends(x).sum() > 1 else x
+
+
+def in_a_choice(x):
+    return appends(x) * 2 if x.sum() > 0 else x
+
+
+def directly(x):
+    if x.sum() > 0:
+        LISTED.append(1)
+        x = x * 2
+    return x
+
+
+def to_a_list_of_its_own(x):
+    found = []
+    if x.sum() > 0:
+        changes_an_argument(found)
+        x = x * 2
+    return x * len(found)
+
+
+def by_setattr_of_its_own(x):
+    held = SimpleNamespace(scale=1.0)
+    if x.sum() > 0:
+        setattr(held, "scale", 2.0)  # noqa: B010 - what is tested
+    return x * held.scale
+
+
+def by_a_stored_method(x):
+    found: list[int] = []
+    f = found.append
+    if x.sum() > 0:
+        f(1)
+    return x * len(found)
+
+
+OTHERS = (in_an_and, in_a_choice, directly, to_a_list_of_its_own, by_setattr_of_its_own, by_a_stored_method)
+
+
+@pytest.mark.parametrize("function", OTHERS)
+def test_changes_of_these_kinds_are_refused(function):
+    with pytest.raises(ProgramError, match=rf"changes.*{HERE}(.|\n)*not_to_static"):
+        to_static(function, backend="reference")(app.ones([2]))
+
+
+class Counting(app.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.inner = app.nn.Linear(2, 2)
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return self.inner(x)
+
+
+class Chooses(app.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.inner = app.nn.Sequential(Counting())
+
+    def forward(self, x):
+        return self.inner(x) if x.sum() > 0 else x
+
+
+def test_an_attribute_of_a_layer_that_a_branch_calls():
+    with pytest.raises(ProgramError, match=r"self\.inner.*\.calls changes"):
+        to_static(Chooses())(app.ones([1, 2]))
+
+
+# Programs that are traced
+
+
+KEPT: dict[int, Any] = {}
+
+
+def kept_by_test(n):
+    if n not in KEPT:
+        KEPT[n] = np.arange(n)
+    return KEPT[n]
+
+
+def kept_by_early_return(n):
+    if n in KEPT:
+        return KEPT[n]
+    KEPT[n] = np.arange(n)
+    return KEPT[n]
+
+
+def kept_by_get(n):
+    found = KEPT.get(n)
+    if found is None:
+        found = KEPT[n] = np.arange(n)
+    return found
+
+
+def kept_by_except(n):
+    try:
+        return KEPT[n]
+    except KeyError:
+        KEPT[n] = np.arange(n)
+        return KEPT[n]
+
+
+def kept_by_setdefault(n):
+    return KEPT.setdefault(n, np.arange(n))
+
+
+@functools.lru_cache
+def kept_by_functools(n):
+    return np.arange(n)
+
+
+def kept_by_attribute(n):
+    if STATE.best is None:
+        STATE.best = np.arange(n)
+    return STATE.best
+
+
+class Lazy:
+    def __init__(self, n):
+        self.n = n
+
+    @functools.cached_property
+    def numbers(self):
+        return np.arange(self.n)
+
+
+LAZY = Lazy(2)
+
+
+def kept_by_property(n):
+    return LAZY.numbers
+
+
+def made_inside(n):
+    found, named = [], {}
+    for k in range(n):
+        found.append(k)
+        named[k] = k
+    held = SimpleNamespace(found=found)
+    held.found = np.array(held.found)
+    return held.found
+
+
+def logged(n):
+    logging.getLogger("tracing").warning("traced")
+    return np.arange(n)
+
+
+@not_to_static
+def noted_once(n):
+    LISTED.append("traced")
+    return np.arange(n)
+
+
+KEEPING = (
+    kept_by_test,
+    kept_by_early_return,
+    kept_by_get,
+    kept_by_except,
+    kept_by_setdefault,
+    kept_by_functools,
+    kept_by_attribute,
+    kept_by_property,
+    made_inside,
+    logged,
+    noted_once,
+)
+KEEP = [kept_by_test]
+
+
+def uses_what_is_kept(x):
+    if x.sum() > 0:
+        y = x + KEEP[0](2)
+    else:
+        y = x - KEEP[0](2)
+    while y.sum() < 10:
+        y = y + 1 + KEEP[0](2)
+    return y
+
+
+@pytest.mark.parametrize("keep", KEEPING)
+def test_caches_logs_and_what_a_function_makes_itself_are_traced(keep):
+    KEPT.clear()
+    KEEP[0] = keep
+    for sign in (1.0, -1.0):
+        x = app.to_tensor([sign, sign])
+        assert np.array_equal(to_static(uses_what_is_kept)(x).numpy(), uses_what_is_kept(x).numpy())
+
+
+def filled(x):
+    found = []
+    if x.sum() > 0:
+        found.append(x)
+        changes_an_argument(found)
+        y = found[0] * len(found)
+    else:
+        found.append(x)
+        found.append(2)
+        y = x
+    return y * len(found)
+
+
+def test_what_a_called_function_does_to_a_list_that_the_branch_changes_follows_the_branch():
+    for sign in (1.0, -1.0):
+        x = app.to_tensor([sign, sign])
+        assert np.array_equal(to_static(filled)(x).numpy(), filled(x).numpy())
