@@ -15,7 +15,7 @@ from app.files import read_file
 from app.run import answers, comparison, events, profiles
 from app.run.answers import Answers
 from app.run.comparison import Comparison
-from app.run.config import Config, load_kept_config
+from app.run.config import Config, load_kept_config, operators_of
 from app.run.folder import CONFIG, read_weights
 from app.run.profiles import Profile
 from app.run.yaml_text import MAX_BYTES
@@ -47,12 +47,10 @@ class Record:
 
     @property
     def operators(self) -> list[str]:
-        """The operators in training order: the activation first."""
-        named = (self.config.model.activation, self.config.baseline)
-        seen = dict.fromkeys(
-            [*(event.operator for event in self.iterations), *(event.operator for event in self.epochs)]
-        )
-        return list(seen) or list(dict.fromkeys(name for name in named if name))
+        """The operators in training order, also those whose training had not begun."""
+        named = getattr(self.config, "operators", None) or operators_of(self.config)
+        begun = (event.operator for event in self.iterations)
+        return list(dict.fromkeys([*named, *begun, *(event.operator for event in self.epochs)]))
 
     @property
     def tested_on(self) -> str:

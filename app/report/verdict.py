@@ -47,7 +47,7 @@ def _failures(record: Record) -> Iterator[str]:
         many = f" This happened {len(events):,} times." if len(events) > 1 else ""
         yield f"{operator}: {events[0].where}.{many}"
     if not any(finished.values()):
-        yield "No epoch was finished, so there is little to show."
+        yield f"No epoch of {epochs} was finished, so there is little to show."
     elif record.unfinished:
         told = listed([f"{operator} {done}" for operator, done in finished.items()])
         yield f"The run was stopped before its end. Epochs finished, of {epochs}: {told}."

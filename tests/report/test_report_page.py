@@ -134,10 +134,19 @@ def test_answers_of_other_weights_than_those_measured_are_told(tmp_path: Path):
     assert told not in write_report(folder).read_text(encoding="utf-8")
 
 
+def test_a_run_that_ended_before_the_baseline_began_is_a_run_against_it(tmp_path: Path):
+    folder = made_run(tmp_path / "run", finished=0, costs=False)
+    lines = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)
+    first, other = read(folder).operators
+    kept = [line for line in lines if json.loads(line).get("operator") != other]
+    (folder / "metrics.jsonl").write_text("".join(kept))
+    assert f"<h1>{first} against {other}</h1>" in write_report(folder).read_text(encoding="utf-8")
+
+
 def test_a_run_that_was_killed_at_once_has_one_too_without_the_answers_of_untrained_networks(tmp_path: Path):
     folder = made_run(tmp_path / "run", finished=0, costs=False)
     (folder / "metrics.jsonl").write_text((folder / "metrics.jsonl").read_text() + '{"event": "iteration", "oper')
-    assert sentences(read(folder)) == ["No epoch was finished, so there is little to show."]
+    assert sentences(read(folder)) == ["No epoch of 3 was finished, so there is little to show."]
     page = write_report(folder).read_text(encoding="utf-8")
     assert re.findall(r'<section aria-labelledby="[^"]*" id="(\w+)"|<section id="(\w+)"', page)
     assert "Mistakes" not in page

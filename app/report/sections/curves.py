@@ -23,10 +23,9 @@ def section(record: Record) -> Section | None:
         _over_epochs(record, "accuracy", "Accuracy", "accuracy", "test_accuracy", "share"),
         _over_time(record),
     ]
+    about = _ABOUT.format(record.tested_on) if record.epochs else "The faint curves are single batches in training."
     seeds = f" Each is the mean over {record.seeds} seeds, with all of them in its band." if record.seeds > 1 else ""
-    return Section(
-        "training", "Training", _ABOUT.format(record.tested_on) + seeds, [chart for chart in charts if chart.lines]
-    )
+    return Section("training", "Training", about + seeds, [chart for chart in charts if chart.lines])
 
 
 def _over_epochs(record: Record, name: str, title: str, batch: str, test: str, unit: str = "") -> Chart:

@@ -27,12 +27,12 @@ def section(record: Record) -> Section | None:
     charts = [
         _chart("values", "f, the operator itself", "result", [(n, p.operator, p, "y") for n, p in known]),
         _derivatives(known),
-        _inputs(known),
+        _inputs(known if record.epochs else []),  # those of a network that was hardly trained say nothing
     ]
     every = dict.fromkeys([*record.operators, *checked, *record.profiles])  # with those of single layers
     named = [name for name in every if name in checked or record.profiles.get(name, _NOTHING).sources]
     parts = [_operator(record, name, checked.get(name, "")) for name in named]
-    about = _ABOUT if known else ""
+    about = _ABOUT if charts[-1].lines else ""
     return Section("operators", "Operator", about, [chart for chart in charts if chart.lines], parts)
 
 
