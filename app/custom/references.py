@@ -121,6 +121,32 @@ class Trusted:
             return _defined_in(importlib.import_module(home), str(name), reference)
         return next(grant for grant in self._grants if grant.covers(reference)).get(str(name))
 
+    def home(self, reference: str) -> str | None:
+        """The file that the user named for a reference to one; it may have moved since it was written down."""
+        file = Path(parted(reference)[0]).expanduser()
+        homes = [g.home for g in self._grants if g.covers(reference) and Path(g.home).name == file.name]
+        return min(homes, key=lambda home: Path(home).expanduser().resolve() != file.resolve(), default=None)
+
+    def require(self, references: Sequence[str], by: str, how: str = "") -> None:
+        """Refuse references that may not be loaded, and load nothing. `by` is what refers to them; `how` is the
+        beginning of the call that reads it, for the advice.
+        """
+        unnamed = [reference for reference in references if not self.covers(reference)]
+        if unnamed and not self.is_agreed(unnamed, by):
+            raise UnnamedOperatorError(self.refusal(unnamed, by, how), unnamed)
+        self._grants += [_grant(parted(reference)[0]) for reference in unnamed]
+
+    def is_agreed(self, references: Sequence[str], by: str) -> bool:
+        """Whether the user agrees to load references that were not named."""
+        return False
+
+    def refusal(self, references: Sequence[str], by: str, how: str) -> str:
+        """The message if not."""
+        return (
+            f"{by} needs {', '.join(references)}: code of yours, or of whoever made the file, which is run only if you "
+            f"name it. If you trust it, say where it lies: {how}, custom_ops={list(references)})"
+        )
+
 
 def _grant(given: Any) -> _Grant:
     if isinstance(given, str):
@@ -198,18 +224,12 @@ def read_operators(
 
     `how` is the beginning of the call that reads the file, for the advice in errors.
     """
-    trusted = Trusted(custom_ops)
+    trusted = custom_ops if isinstance(custom_ops, Trusted) else Trusted(custom_ops)
     try:
         needed = list(dict.fromkeys(_references(entries)))
     except DAMAGE_ERRORS as error:
         raise ProgramError(f"{file}: its custom operators cannot be read: {type(error).__name__} {error}") from error
-    unnamed = [reference for reference in needed if not trusted.covers(reference)]
-    if unnamed:
-        raise UnnamedOperatorError(
-            f"{file} needs {', '.join(unnamed)}: code of yours, or of whoever made the file, which is run only if you "
-            f"name it. If you trust it, say where it lies: {how}, custom_ops={unnamed})",
-            unnamed,
-        )
+    trusted.require(needed, file, how)
     made: list[OpDef] = []
 
     def function(written: Any) -> Any:

@@ -20,7 +20,7 @@ from app.run.layers import operators_named_in
 from app.run.network import Activation, find_all
 from app.run.resume import interrupted_run, where_it_goes_on
 from app.run.run import Run
-from app.run.trust import NOBODY, Trust
+from app.run.trust import Trust
 from app.run.workers import OpenExecutor
 
 
@@ -28,7 +28,7 @@ def train(
     config: Config,
     name: str,
     console: Console | None = None,
-    trust: Trust = NOBODY,
+    trust: Trust | None = None,
     given: Sequence[Activation] = (),
     keep_interrupted: bool = False,
 ) -> TrainingResult:
@@ -36,7 +36,9 @@ def train(
 
     `given` are operator objects, for names that cannot be found from the configuration.
     """
-    activations = find_all(operators_of(config), config.model, trust, given)  # before data is downloaded needlessly
+    activations = find_all(
+        operators_of(config), config.model, trust or Trust(), given
+    )  # before data is downloaded needlessly
     run = Run(config, activations, console or Console(), write_report=_write_report, keep_interrupted=keep_interrupted)
     return TrainingResult(run.go(lambda config: RunFolder.new(config, name)), activations)
 
@@ -45,7 +47,7 @@ def resume(
     path: Path,
     overrides: Sequence[str] = (),
     console: Console | None = None,
-    trust: Trust = NOBODY,
+    trust: Trust | None = None,
     given: Sequence[Activation] = (),
     keep_interrupted: bool = False,
 ) -> TrainingResult:
@@ -62,7 +64,7 @@ def resume(
             folder.go_on(config, b"" if found is None else found.metrics.tobytes())
             return folder
 
-        activations = _operators_again(path, config, trust, given)
+        activations = _operators_again(path, config, trust or Trust(), given)
         start = None if found is None else found.start
         run = Run(
             config,
@@ -96,7 +98,7 @@ def compare(
     config: CompareConfig,
     name: str,
     console: Console | None = None,
-    trust: Trust = NOBODY,
+    trust: Trust | None = None,
     executor: Executor | OpenExecutor | None = None,
     given: Sequence[Activation] = (),
     keep_interrupted: bool = False,
@@ -113,7 +115,7 @@ def compare(
     operators = _operators_of(config)
     model = msgspec.structs.replace(config.model, activation=operators[1])
     config = msgspec.structs.replace(config, model=model, baseline=operators[0], operators=operators)
-    activations = find_all(operators, config.model, trust, given)
+    activations = find_all(operators, config.model, trust or Trust(), given)
     chosen = range(config.seed, config.seed + config.seeds)
     workers = (lambda: nullcontext(executor)) if isinstance(executor, Executor) else executor
     with using(World()):

@@ -38,7 +38,7 @@ from app.run.layers import (
     operators_named_in,
 )
 from app.run.layers import Dropout as LayerDropout
-from app.run.trust import NOBODY, Trust
+from app.run.trust import Trust
 from app.static import data
 from app.static.model_file import SavedModel
 from app.static.saving import for_use
@@ -134,9 +134,9 @@ class Activation:
             )
 
 
-def find_activation(name: str, trust: Trust = NOBODY) -> Activation:
+def find_activation(name: str, trust: Trust | None = None) -> Activation:
     """Find the operator that a configuration calls `name`. User files are executed only if trusted."""
-    return find_activations([name], trust)[0]
+    return find_activations([name], trust or Trust())[0]
 
 
 def find_activations(names: Sequence[str], trust: Trust) -> list[Activation]:

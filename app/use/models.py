@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.references import ChangedOperatorError, UnnamedOperatorError
+from app.custom.references import ChangedOperatorError
 from app.engine import Executor, Scope
 from app.errors import AppError, MissingFileError
 from app.ops.spec import plain_sizes
 from app.run.folder import MODEL
 from app.run.options import add_custom_op
+from app.run.trust import Trust
 from app.static.model_file import SavedModel, paths_of, read_model
 from app.vision.digits import SIZE
 
@@ -99,19 +100,13 @@ def read_named_model(options: argparse.Namespace) -> tuple[SavedModel, str]:
     name = str(paths_of(prefix)[0])
     missing = [file.name for file in paths_of(prefix) if not file.exists()]
     try:
-        return read_model(prefix, options.custom_op, options.accept_changed), name
+        return read_model(prefix, Trust(options.custom_op), options.accept_changed), name
     except MissingFileError as error:
         if path.is_dir():
             both = len(missing) == 2
             why = "no run was kept there for use" if both else "a network for use is that file and the one beside it"
             raise MissingFileError(f"{path} has no {missing[0]}: {why}") from error
         raise
-    except UnnamedOperatorError as error:
-        words = " ".join(f"--custom-op {reference}" for reference in error.needed)
-        raise AppError(
-            f"{name} needs {', '.join(error.needed)}: Python code, which is executed only if you name it yourself. "
-            f"If you trust it, say where it lies: {words}"
-        ) from error
     except ChangedOperatorError as error:
         told = str(error).partition(" If the new one")[0]
         raise AppError(f"{told} If the new one will do: --accept-changed {error.changed}") from error

@@ -247,8 +247,8 @@ def test_a_users_operator_is_run_only_if_it_is_named(own_run: Path, picture: Pat
     status, out, err = typed()
     assert (status, out) == (1, "")
     assert err == (
-        "error: own/model.json needs my_own_ops.py:own: Python code, which is executed only if you name it yourself. "
-        "If you trust it, say where it lies: --custom-op my_own_ops.py:own\n"
+        "error: own/model.json names my_own_ops.py:own: Python code, which is executed only if you name it yourself. "
+        "If you trust it, add --custom-op my_own_ops.py, or in Python name the operator in the call\n"
     )
     assert not Path("was_run").exists()
     assert typed("--custom-op", "my_own_ops.py:own")[0] == 0
