@@ -32,7 +32,6 @@ from app.run.config import Config, with_absolute_paths
 from app.run.console import COMPILING, Console
 from app.run.costs import COMPARED_SECONDS, COMPARED_SIZES, SECONDS, SIZES, measure_costs
 from app.run.events import Cost, Epoch, Event, Record, with_seed
-from app.run.finite import steps_for
 from app.run.folder import COMPARISON, RunFolder, source_file, write_sums
 from app.run.gradients import check_gradients, gradients_told
 from app.run.interruption import Interruption
@@ -44,7 +43,7 @@ from app.run.profiles import keep as keep_profiles
 from app.run.profiles import of_layers
 from app.run.ranks import InStep, begin_alike, ranks_of, ranks_told
 from app.run.resume import check_sources, sources_of
-from app.run.steps import warm_up, warnings_off
+from app.run.steps import Steps, warm_up, warnings_off
 from app.run.summary import comparison, introduction, outcome, plain, summary, verdicts
 from app.run.training import Job, Trained, test_at_end, train_one, trained
 from app.run.workers import OpenExecutor, died, run_all
@@ -206,7 +205,7 @@ class Run:
         if self._compared:
             run_record, record = record, lambda event: run_record(with_seed(event, seed))
         self._begin_seed(entered, seed)
-        steps = steps_for(self._config.train.on_nonfinite, record, self._console.warn)
+        steps = Steps(self._config.train.on_nonfinite, record, self._console.warn)
         callbacks: list[Callback] = [Metrics(record), self._console, steps]
         if self._world.size > 1:
             callbacks.insert(0, InStep(self._world, self._config, self._interruption))

@@ -1,41 +1,168 @@
-"""Runs training steps and locates errors: the iteration and the operator."""
+"""Training steps: errors are located in an iteration and an operator, and steps that produce NaN or inf are found."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal
 
 import numpy as np
 
 from app.custom.read_only import inputs_watched
 from app.data import Batches
+from app.engine.watch import first_nonfinite, is_finite
 from app.errors import AppError, OperatorError
 from app.ranks.current import current
 from app.run.callbacks import Callback, Contestant, Position
+from app.run.events import Epoch, Nonfinite, Record
+from app.run.finite import CAME_ONCE, blame
 from app.run.learners import Learner, PerIteration
 from app.run.learners.learner import State
 
+_ADVICE = "\nThe weights kept are those from before it. train.on_nonfinite=skip leaves such a step out, and goes on."
+
 
 class Steps(Callback):
-    """Runs training steps. NaN and inf are not errors."""
+    """Takes training steps. `on_nonfinite` says what a step does whose loss or weights are NaN or infinite: end the
+    run, be undone, or nothing."""
+
+    def __init__(
+        self,
+        on_nonfinite: Literal["stop", "skip", "ignore"] = "ignore",
+        record: Record = lambda event: None,
+        say: Callable[[str], None] = lambda words: None,
+    ):
+        self._ignore, self._skip, self._record, self._say = (
+            on_nonfinite == "ignore",
+            on_nonfinite == "skip",
+            record,
+            say,
+        )
+        self._skipped = 0
 
     def train(self, position: Position, batches: Batches) -> PerIteration:
         """Take a step for each batch; return the loss and the accuracy before each step."""
-        return self.attempt(position, batches, position.contestant.learner.state())
-
-    def measure(self, position: Position, tests: Batches) -> PerIteration:
-        """Return the loss and the accuracy of each batch."""
-        return position.contestant.learner.measure(tests)
-
-    def attempt(self, position: Position, batches: Batches, before: State) -> PerIteration:
-        """Take the steps. An error names its origin and leaves the state as before the failing step."""
+        learner = position.contestant.learner
+        before = learner.state()
         try:
-            return position.contestant.learner.train(batches)
+            with self._warnings():
+                done = learner.train(batches)
         except Exception as error:
             known = _known(error, position.contestant)
             if current().size > 1:  # a step cannot be replayed without the other ranks
                 raise known  # noqa: B904 - which may be the same
-            position.contestant.learner.restore(before)
-            raise _located(known, position, batches, before) from error
+            self._one_by_one(position, batches, before)
+            learner.restore(before)
+            again = "Taken again, no step raised anything: an operator remembers something between calls."
+            raise _with(known, f"This was {_between(position, batches)}. {again}") from error
+        if self._is_fine(done, learner.state()):
+            return done
+        done, bad = self._one_by_one(position, batches, before)
+        if not bad:
+            where = f"numbers were not finite {_between(position, batches)}"
+            self._happened(position, position.done, "again", where, CAME_ONCE)
+        return done
+
+    def _warnings(self) -> AbstractContextManager[Any]:
+        """NumPy's warnings are off where a message replaces them."""
+        return nullcontext() if self._ignore else warnings_off()
+
+    def _is_fine(self, done: PerIteration, state: State) -> bool:
+        """Return whether all values are finite on every rank, or need not be."""
+        return self._ignore or all(current().gather(is_finite(done[0]) and all(map(is_finite, state.values()))))
+
+    def _one_by_one(self, position: Position, batches: Batches, state: State) -> tuple[PerIteration, bool]:
+        """Replay the steps one by one. An error tells its origin, and leaves the state as before the failing step. A
+        non-finite step is undone; the second result says whether there was one.
+        """
+        learner = position.contestant.learner
+        rows, bad = [], False
+        learner.restore(state)
+        for index in range(len(batches)):
+            batch, at = batches[index : index + 1], iteration(position, index)
+            try:
+                with self._warnings():
+                    (loss,), (accuracy,) = done = learner.train(batch)
+            except Exception as error:
+                known = _known(error, position.contestant)
+                if current().size > 1:
+                    raise known  # noqa: B904
+                learner.restore(state)
+                told = _looked_into(known, learner, batch)
+                learner.restore(state)
+                raise _with(told, f"This was in {at}.") from error
+            rows.append((loss, accuracy))
+            after = learner.state()
+            if self._is_fine(done, after):
+                state = after
+                continue
+            bad = True
+            learner.restore(state)
+            self._bad_step(position, position.done + index, float(loss), at, batch)
+        losses, accuracies = np.array(rows, np.float32).T
+        return (losses, accuracies), bad
+
+    def _bad_step(self, position: Position, number: int, loss: float, at: str, batch: Batches) -> None:
+        told = not (self._skip and self._skipped)  # only the first skipped step is examined
+        what = self._blame(position, batch, training=True) if told else ""
+        self._happened(position, number, "skip", f"{_became(loss)} in {at}", what)
+        self._skipped += 1
+
+    def _happened(self, position: Position, number: int, did: str, where: str, what: str) -> None:
+        """Record the event, and raise an error or print a warning."""
+        operator, done = position.contestant.operator, did if self._skip else "stop"
+        self._record(Nonfinite(operator, position.epoch, number, done, where, what))
+        told = f"{position.contestant.operator}: {where}.\n{what}"
+        if not self._skip:
+            raise OperatorError(told + _ADVICE)
+        if what:
+            self._say(
+                f"{told}\nThe update is left out, and so are those of other such steps." if did == "skip" else told
+            )
+
+    def _blame(self, position: Position, batch: Batches, training: bool) -> str:
+        """Replay the step operator by operator. The learner is in the state before the step, and is restored to it."""
+        learner = position.contestant.learner
+        before = learner.state()
+        try:
+            with warnings_off():
+                looks = learner.looks(batch, training)
+                # before the update changes its inputs
+                told = blame(first_nonfinite(looks), position.contestant.operator, position.contestant.activation)
+                for _ in looks:  # run to the end, because other ranks may wait for this one
+                    pass
+                return told
+        except AppError as error:
+            return f"It cannot be taken again operator by operator: {error}"
+        finally:
+            learner.restore(before)
+
+    def measure(self, position: Position, tests: Batches) -> PerIteration:
+        """Return the loss and the accuracy of each batch."""
+        with self._warnings():
+            losses, accuracies = position.contestant.learner.measure(tests)
+        if not (self._skip or self._ignore) and not is_finite(losses):
+            index = int(np.argmin(np.isfinite(losses)))
+            what = self._blame(position, tests[index : index + 1], training=False)
+            where = f"{_became(float(losses[index]))} in batch {index} of the images that it is tested on"
+            self._happened(position, position.done, "stop", f"{where}, after epoch {position.epoch + 1}", what)
+        return losses, accuracies
+
+    # Callback for epochs
+
+    def begin(self, position: Position) -> None:
+        self._skipped = 0
+
+    def epoch(self, position: Position, result: Epoch) -> None:
+        if self._skipped:
+            self._say(
+                f"{position.contestant.operator}: {self._skipped:,} of {position.iterations:,} updates of epoch "
+                f"{position.epoch + 1} were left out, as numbers were not finite"
+            )
+
+
+def _became(loss: float) -> str:
+    return "the weights became nan or infinite" if np.isfinite(loss) else f"the loss became {loss}"
 
 
 def warm_up(contestant: Contestant, batches: Batches) -> None:
@@ -67,24 +194,9 @@ def _known(error: Exception, contestant: Contestant) -> AppError:
     return OperatorError(f"{contestant.operator} raised {told}")
 
 
-def _located(error: AppError, position: Position, batches: Batches, before: State) -> AppError:
-    """Add the failing iteration to an error by replaying the steps one by one."""
-    learner = position.contestant.learner
-    for index in range(len(batches)):
-        state, batch = learner.state(), batches[index : index + 1]
-        try:
-            learner.train(batch)
-        except Exception as again:
-            learner.restore(state)
-            told = _looked_into(_known(again, position.contestant), learner, batch)
-            learner.restore(state)
-            return _with(told, f"This was in {iteration(position, index)}.")
-    learner.restore(before)
+def _between(position: Position, batches: Batches) -> str:
     last = iteration(position, len(batches) - 1)
-    where = f"in {last}" if len(batches) == 1 else f"between iteration {position.done} and {last}"
-    return _with(
-        error, f"This was {where}. Taken again, no step raised anything: an operator remembers something between calls."
-    )
+    return f"in {last}" if len(batches) == 1 else f"between iteration {position.done} and {last}"
 
 
 def _looked_into(error: AppError, learner: Learner, batches: Batches) -> AppError:

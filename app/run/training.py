@@ -17,7 +17,6 @@ from app.run.callbacks import Callback, Contestant, Position
 from app.run.checkpoints import data_hash
 from app.run.config import Config, DataConfig
 from app.run.events import Epoch, Event, Record, Tested
-from app.run.finite import steps_for
 from app.run.learners import Learner, PerIteration, make_learner
 from app.run.loop import TrainingLoop, overall
 from app.run.metrics import Metrics
@@ -94,7 +93,7 @@ def _train_one(job: Job) -> Trained:
     warm_up(entered, Batches(dataset.train_images, dataset.train_labels, None, train.batch_size)[:1])
     events: list[Event] = []
     notes: list[str] = []
-    steps = steps_for(train.on_nonfinite, events.append, notes.append)
+    steps = Steps(train.on_nonfinite, events.append, notes.append)
     callbacks: Sequence[Callback] = [Metrics(events.append), steps]
     TrainingLoop(config, dataset, [entered], callbacks, steps=steps).run()
     test_at_end(entered, dataset, config, events.append)
@@ -107,6 +106,7 @@ class _TestedElsewhere(Steps):
     """Training steps of learners whose networks are tested by other learners with the same weights."""
 
     def __init__(self, testers: Mapping[str, Learner]):
+        super().__init__()
         self._testers = testers
 
     def measure(self, position: Position, tests: Batches) -> PerIteration:

@@ -11,7 +11,6 @@ import msgspec
 from app.data import Batches, Dataset, load
 from app.run.callbacks import Contestant, Position
 from app.run.config import Config, ModelConfig
-from app.run.finite import steps_for
 from app.run.learners import make_learner
 from app.run.network import find_activation
 from app.run.steps import Steps
@@ -32,7 +31,7 @@ class LongRun:
         self.batches = Batches(dataset.train_images, dataset.train_labels, None, 32)
         learner.warm_up(self.batches[:1])
         self.place = Position(Contestant(activation.name, learner), 0, 0, len(self.batches))
-        self.steps: Steps = steps_for("stop", lambda event: None, print)
+        self.steps: Steps = Steps("stop", lambda event: None, print)
 
     def train(self, iterations: int) -> None:
         pieces = len(self.batches) // PIECE

@@ -15,7 +15,7 @@ from app.engine.watch import OperatorRun, first_nonfinite
 from app.errors import OperatorError
 from app.run.callbacks import Contestant, Position
 from app.run.config import Config
-from app.run.finite import blame, statistics, steps_for
+from app.run.finite import blame, statistics
 from app.run.learners import make_learner
 from app.run.network import find_activation
 from app.run.steps import Steps
@@ -32,8 +32,8 @@ class Said:
         self.events: list[Any] = []
         self.lines: list[str] = []
 
-    def steps(self, on_nonfinite: str) -> Steps:
-        return steps_for(on_nonfinite, self.events.append, self.lines.append)
+    def steps(self, on_nonfinite: Any) -> Steps:
+        return Steps(on_nonfinite, self.events.append, self.lines.append)
 
 
 @pytest.fixture
