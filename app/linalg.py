@@ -1,8 +1,6 @@
 """Linear algebra: products and norms."""
 
-from typing import NoReturn
-
-from app.ops.gone import without
+from app.ops.gone import refuse_missing
 from app.ops.linear import matmul
 from app.ops.norms import matrix_norm, norm, vector_norm
 
@@ -13,5 +11,4 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def __getattr__(name: str) -> NoReturn:
-    raise AttributeError(without(__name__, name))
+__getattr__ = refuse_missing(__name__)

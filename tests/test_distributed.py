@@ -13,7 +13,6 @@ import pytest
 import app
 from app import distributed, nn
 from app.compat.torch import distributed as torch_distributed
-from app.compat.torch import multiprocessing
 from app.errors import AppError
 from app.ranks.current import using
 from app.ranks.world import World
@@ -34,14 +33,6 @@ def test_spawn_calls_the_function_here():
     assert seen == [3]
     with pytest.raises(AppError, match="found nprocs=2, and 1 process; start the program with `mpiexec -n 2"):
         distributed.spawn(seen.append, args=(3,), nprocs=2)
-
-
-def test_that_of_pytorch_gives_the_function_its_number():
-    seen: list[tuple[int, str]] = []
-    multiprocessing.spawn(lambda *given: seen.append(given), args=("here",), nprocs=1, join=True)
-    assert seen == [(0, "here")]
-    with pytest.raises(AppError, match=r"found nprocs=2, and 1 process; start .* `mpiexec -n 2 python -m app run"):
-        multiprocessing.spawn(seen.append, nprocs=2)
 
 
 def test_a_process_group_waits_as_long_as_it_is_told():

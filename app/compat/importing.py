@@ -35,6 +35,8 @@ class FacadeFinder(MetaPathFinder):
                 _say_if_passed_over(fullname)
             elif _find(PREFIX + fullname) is None:
                 reason = f"{fullname} is not part of this façade{closest(PREFIX + parent, last)}"
+                if last in INSTEAD:
+                    reason = without(f"the façade {parent}", last)
                 raise MissingModuleError(reason, name=fullname)
             # As a package, for Python then asks here too for a name that `from paddle.nn import name` does not find.
             return ModuleSpec(fullname, _AliasLoader(), is_package=True)

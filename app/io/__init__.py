@@ -2,8 +2,6 @@
 
 from app.io.collate import default_collate_fn
 from app.io.dataset import (
-    ChainDataset,
-    ComposeDataset,
     ConcatDataset,
     Dataset,
     IterableDataset,
@@ -11,7 +9,7 @@ from app.io.dataset import (
     TensorDataset,
     random_split,
 )
-from app.io.loader import DataLoader
+from app.io.loader import DataLoader, get_worker_info
 from app.io.sampler import (
     BatchSampler,
     DistributedBatchSampler,
@@ -19,15 +17,11 @@ from app.io.sampler import (
     RandomSampler,
     Sampler,
     SequenceSampler,
-    SubsetRandomSampler,
-    WeightedRandomSampler,
 )
-from app.io.workers import get_worker_info
+from app.ops.gone import refuse_missing
 
 __all__ = [
     "BatchSampler",
-    "ChainDataset",
-    "ComposeDataset",
     "ConcatDataset",
     "DataLoader",
     "Dataset",
@@ -38,9 +32,7 @@ __all__ = [
     "Sampler",
     "SequenceSampler",
     "Subset",
-    "SubsetRandomSampler",
     "TensorDataset",
-    "WeightedRandomSampler",
     "default_collate_fn",
     "get_worker_info",
     "random_split",
@@ -49,3 +41,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+__getattr__ = refuse_missing(__name__)

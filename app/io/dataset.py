@@ -35,9 +35,6 @@ class IterableDataset(Dataset):
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} needs a method __iter__() that gives the examples")
 
-    def __add__(self, other: Any) -> Any:
-        return ChainDataset([self, other])
-
     def __getitem__(self, index: int) -> Any:
         raise DataError(f"{type(self).__name__} gives its examples one after the other; iterate over it")
 
@@ -61,26 +58,6 @@ class TensorDataset(Dataset):
         return len(self.tensors[0])
 
 
-class ComposeDataset(Dataset):
-    """Example i has the fields of example i of each of several data sets."""
-
-    def __init__(self, datasets: Sequence[Dataset]):
-        self.datasets = list(datasets)
-        counts = [len(dataset) for dataset in self.datasets]
-        if len(set(counts)) != 1:
-            raise DataError(f"ComposeDataset takes data sets with equally many examples, found {counts}")
-
-    def __getitem__(self, index: int) -> tuple[Any, ...]:
-        return tuple(itertools.chain.from_iterable(_fields(dataset[index]) for dataset in self.datasets))
-
-    def __len__(self) -> int:
-        return len(self.datasets[0])
-
-
-def _fields(example: Any) -> Sequence[Any]:
-    return example if isinstance(example, (tuple, list)) else (example,)
-
-
 class ConcatDataset(Dataset):
     """The examples of several data sets, one data set after another."""
 
@@ -97,16 +74,6 @@ class ConcatDataset(Dataset):
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
-
-
-class ChainDataset(IterableDataset):
-    """The examples of several streams, one stream after another."""
-
-    def __init__(self, datasets: Iterable[IterableDataset]):
-        self.datasets = list(datasets)
-
-    def __iter__(self) -> Iterator[Any]:
-        return itertools.chain.from_iterable(self.datasets)
 
 
 class Subset(Dataset):

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from app.errors import DataError
 from app.io.collate import as_tensors, default_collate_fn
 from app.io.dataset import Dataset, IterableDataset
 from app.io.sampler import BatchSampler
-from app.io.workers import from_workers
 
 
 class DataLoader:
     """Iterating over it gives batches: fields of examples stacked, as Tensors.
 
-    With `num_workers`, that many threads prepare batches in advance, in the same order. For a Program, `feed_list`
-    and `return_list=False` give dictionaries to feed. `batch_size=None` gives the examples themselves.
+    For a Program, `feed_list` and `return_list=False` give dictionaries to feed. `batch_size=None` gives the examples
+    themselves. The calling thread prepares the batches: `num_workers` and the other settings of workers have no effect.
     """
 
     def __init__(
@@ -39,13 +38,10 @@ class DataLoader:
         worker_init_fn: Callable[[int], None] | None = None,
         persistent_workers: bool = False,
     ):
-        if num_workers < 0:
-            raise DataError(f"DataLoader: num_workers must not be negative, found {num_workers}")
         if feed_list is None and not return_list:
             raise DataError("DataLoader: return_list=False needs a feed_list, which names the variables to feed")
         self.dataset, self.feed_list, self.return_list = dataset, feed_list, return_list
-        self.num_workers, self.prefetch_factor, self.timeout = num_workers, prefetch_factor, timeout
-        self.worker_init_fn = worker_init_fn
+        self.num_workers = num_workers
         self.drop_last = drop_last
         self.batch_sampler: Any = batch_sampler
         streams = isinstance(dataset, IterableDataset)
@@ -87,28 +83,14 @@ class DataLoader:
         return dict(zip(names, fields, strict=True))
 
     def _batches(self) -> Iterator[Any]:
-        streams = isinstance(self.dataset, IterableDataset)
-        if not self.num_workers:
-            return self._of_stream(self.dataset) if streams else map(self._of_numbers(self.dataset), self._numbers())
-        if streams:
-            works: list[Callable[[Any], Iterator[Any]]] = [self._of_stream] * self.num_workers
-        else:
-            works = [self._shared(numbers) for numbers in _dealt(self._numbers(), self.num_workers)]
-        return from_workers(self.dataset, works, self.prefetch_factor, self.timeout, self.worker_init_fn, own=streams)
-
-    def _shared(self, numbers: Iterable[Any]) -> Callable[[Any], Iterator[Any]]:
-        return lambda dataset: map(self._of_numbers(dataset), numbers)
-
-    def _numbers(self) -> Iterator[Any]:
-        return iter(range(len(self.dataset)) if self.batch_sampler is None else self.batch_sampler)
-
-    def _of_numbers(self, dataset: Any) -> Callable[[Any], Any]:
+        if isinstance(self.dataset, IterableDataset):
+            return self._of_stream()
         if self.batch_sampler is None:
-            return lambda number: self.collate_fn(dataset[number])
-        return lambda numbers: self.collate_fn([dataset[number] for number in numbers])
+            return (self.collate_fn(self.dataset[number]) for number in range(len(self.dataset)))
+        return (self.collate_fn([self.dataset[number] for number in numbers]) for numbers in self.batch_sampler)
 
-    def _of_stream(self, dataset: Any) -> Iterator[Any]:
-        examples = iter(dataset)
+    def _of_stream(self) -> Iterator[Any]:
+        examples = iter(self.dataset)
         if self.batch_size is None:
             yield from map(self.collate_fn, examples)
             return
@@ -117,7 +99,5 @@ class DataLoader:
                 yield self.collate_fn(batch)
 
 
-def _dealt(items: Iterator[Any], count: int) -> list[Iterable[Any]]:
-    """The items dealt out to `count` lists in turn."""
-    listed = list(items)
-    return [listed[start::count] for start in range(count)]
+def get_worker_info() -> None:
+    """None, as outside of workers: the calling thread prepares all batches."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sized
 from typing import Any
 
 import numpy as np
@@ -58,47 +58,6 @@ class RandomSampler(Sampler):
         if self.replacement:
             return iter(draw.integers(0, self._count, self.num_samples).tolist())
         return iter(draw.permutation(self._count)[: self.num_samples].tolist())
-
-    def __len__(self) -> int:
-        return self.num_samples
-
-
-class SubsetRandomSampler(Sampler):
-    """The given indices in random order."""
-
-    def __init__(self, indices: Sequence[int], generator: Any = None):
-        super().__init__(indices)
-        if not len(indices):
-            raise DataError("SubsetRandomSampler takes at least one index")
-        self.indices, self.generator = list(indices), generator
-
-    def __iter__(self) -> Iterator[int]:
-        return iter([self.indices[i] for i in generator_of(self.generator).permutation(len(self.indices))])
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-
-class WeightedRandomSampler(Sampler):
-    """Indices drawn with probabilities in proportion to weights."""
-
-    def __init__(self, weights: Any, num_samples: int, replacement: bool = True, generator: Any = None):
-        super().__init__()
-        self.generator = generator
-        self.weights = np.asarray(weights, np.float64)
-        if self.weights.ndim != 1 or np.any(self.weights < 0) or self.weights.sum() <= 0:
-            raise DataError("WeightedRandomSampler takes one weight for each example, none negative and not all zero")
-        self.num_samples, self.replacement = int(num_samples), replacement
-        if not replacement and np.count_nonzero(self.weights) < self.num_samples:
-            raise DataError(
-                f"WeightedRandomSampler: {self.num_samples} draws without replacement of "
-                f"{np.count_nonzero(self.weights)} examples that have a weight"
-            )
-
-    def __iter__(self) -> Iterator[int]:
-        shares = self.weights / self.weights.sum()
-        drawn = generator_of(self.generator).choice(len(shares), self.num_samples, self.replacement, shares)
-        return iter(drawn.tolist())
 
     def __len__(self) -> int:
         return self.num_samples

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import AppError, ShapeError
+from app.errors import ShapeError
 from app.ops.loss import accuracy as share_of_hits
 from app.ops.sorting import topk as largest
 from app.tensor import no_grad
@@ -140,37 +140,3 @@ class Recall(_Binary):
     def accumulate(self) -> float:
         """The fraction over all batches."""
         return self.tp / (self.tp + self.fn) if self.tp + self.fn else 0.0
-
-
-class Auc(Metric):
-    """The area under the ROC curve: the probability that a positive example ranks above a negative one."""
-
-    def __init__(self, curve: str = "ROC", num_thresholds: int = 4095, name: str = "auc", *args: Any, **kwargs: Any):
-        if curve != "ROC":
-            raise AppError(f"Auc: the curve is 'ROC', not {curve!r}")
-        self._thresholds, self._name = num_thresholds, name
-        self.reset()
-
-    def reset(self) -> None:
-        """Start over."""
-        self._yes, self._no = np.zeros(self._thresholds + 1), np.zeros(self._thresholds + 1)
-
-    def update(self, preds: Any, labels: Any) -> None:
-        """Add probabilities of both classes, in two columns, and labels 0 or 1."""
-        probabilities, so = np.asarray(preds), _flat(labels).astype(bool)
-        if probabilities.ndim != 2 or probabilities.shape[1] != 2:
-            raise ShapeError(f"Auc takes the probabilities of two classes, found shape {list(probabilities.shape)}")
-        bins = np.clip((probabilities[:, 1] * self._thresholds).astype(int), 0, self._thresholds)
-        self._yes += np.bincount(bins[so], minlength=self._thresholds + 1)
-        self._no += np.bincount(bins[~so], minlength=self._thresholds + 1)
-
-    def accumulate(self) -> float:
-        """The area over all batches."""
-        yes, no = np.cumsum(self._yes[::-1]), np.cumsum(self._no[::-1])
-        if not (yes[-1] and no[-1]):
-            return 0.0
-        return float(np.trapezoid(np.concatenate([[0], yes]), np.concatenate([[0], no])) / (yes[-1] * no[-1]))
-
-    def name(self) -> str:
-        """The name."""
-        return self._name

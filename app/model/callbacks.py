@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from app.errors import AppError
 from app.model.progress import Progress
+from app.ops.gone import refuse_missing
 from app.optimizer.lr import LRScheduler as Schedule
 
-__all__ = ["Callback", "EarlyStopping", "LRScheduler", "ModelCheckpoint", "ProgBarLogger", "ReduceLROnPlateau"]
+__all__ = ["Callback", "LRScheduler", "ModelCheckpoint", "ProgBarLogger"]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+__getattr__ = refuse_missing(__name__)
 
 
 class Callback:
@@ -199,106 +200,3 @@ class LRScheduler(Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         self._step(self.by_epoch)
-
-
-class _Monitor(Callback):
-    """The base of callbacks that monitor one metric of evaluations."""
-
-    def __init__(self, monitor: str, mode: str, min_delta: float):
-        super().__init__()
-        if mode not in ("auto", "min", "max"):
-            raise AppError(f"{type(self).__name__}: mode is 'auto', 'min' or 'max', not {mode!r}")
-        self.monitor, self.min_delta = monitor, abs(min_delta)
-        rises = mode == "max" or (mode == "auto" and "acc" in monitor)
-        self.sign = 1.0 if rises else -1.0
-        self.worst = -self.sign * math.inf
-
-    def better(self, new: float, best: float) -> bool:
-        """Whether a value is better than the best one so far."""
-        return self.sign * (new - best) > self.min_delta
-
-    def figure(self, logs: Any) -> float:
-        """The value of the monitored metric."""
-        if not logs or self.monitor not in logs:
-            found = ", ".join(logs or {}) or "none"
-            raise AppError(f"{type(self).__name__} watches {self.monitor!r}; the figures are {found}")
-        return float(np.ravel(logs[self.monitor])[0])
-
-
-class EarlyStopping(_Monitor):
-    """Stops training when a metric has not improved for `patience` evaluations."""
-
-    def __init__(
-        self,
-        monitor: str = "loss",
-        mode: str = "auto",
-        patience: int = 0,
-        verbose: int = 1,
-        min_delta: float = 0,
-        baseline: float | None = None,
-        save_best_model: bool = True,
-    ):
-        super().__init__(monitor, mode, min_delta)
-        self.patience, self.verbose, self.baseline = patience, verbose, baseline
-        self.save_best_model = save_best_model
-
-    def on_train_begin(self, logs: Any = None) -> None:
-        self.wait_epoch, self.stopped_epoch = 0, 0
-        self.best_value = self.worst if self.baseline is None else self.baseline
-
-    def on_eval_end(self, logs: Any = None) -> None:
-        new, save_dir = self.figure(logs), self.params.get("save_dir")
-        kept = Path(str(save_dir)) / "best_model" if self.save_best_model and save_dir else None
-        if self.better(new, self.best_value):
-            self.best_value, self.wait_epoch = new, 0
-            if kept:
-                self.model.save(str(kept))
-        else:
-            self.wait_epoch += 1
-        self.stopped_epoch += 1
-        if self.wait_epoch >= self.patience:
-            self.model.stop_training = True
-            if self.verbose:
-                print(f"Epoch {self.stopped_epoch}: Early stopping.")
-                if kept:
-                    print(f"Best checkpoint has been saved at {kept.absolute()}")
-
-
-class ReduceLROnPlateau(_Monitor):
-    """Lowers the learning rate when a metric has not improved for `patience` evaluations."""
-
-    def __init__(
-        self,
-        monitor: str = "loss",
-        factor: float = 0.1,
-        patience: int = 10,
-        verbose: int = 1,
-        mode: str = "auto",
-        min_delta: float = 1e-4,
-        cooldown: int = 0,
-        min_lr: float = 0,
-    ):
-        super().__init__(monitor, mode, min_delta)
-        if factor >= 1.0:
-            raise AppError(f"ReduceLROnPlateau: factor must be below 1, found {factor}")
-        self.factor, self.patience, self.verbose = factor, patience, verbose
-        self.cooldown, self.min_lr = cooldown, min_lr
-
-    def on_train_begin(self, logs: Any = None) -> None:
-        self.best, self.wait, self.cooling = self.worst, 0, 0
-
-    def on_eval_end(self, logs: Any = None) -> None:
-        new = self.figure(logs)
-        self.cooling = max(self.cooling - 1, 0)
-        if self.better(new, self.best):
-            self.best, self.wait = new, 0
-            return
-        self.wait += not self.cooling
-        if self.wait >= self.patience:
-            optimizer = self.model._optimizer
-            lower = max(optimizer.get_lr() * self.factor, self.min_lr)
-            if lower < optimizer.get_lr():
-                optimizer.set_lr(lower)
-                if self.verbose:
-                    print(f"ReduceLROnPlateau: the learning rate is {lower} from here on.")
-            self.cooling, self.wait = self.cooldown, 0

@@ -13,6 +13,7 @@ from app.ops.creation import assign_value, fill_constant
 from app.ops.definition import OpDef, apply
 from app.ops.drawing import gaussian_random, truncated_gaussian_random, uniform_random
 from app.ops.dtype import is_float, name_of
+from app.ops.gone import refuse_missing
 from app.tensor import Tensor
 from app.tensor.modes import modes
 
@@ -23,7 +24,6 @@ __all__ = [
     "KaimingNormal",
     "KaimingUniform",
     "Normal",
-    "Orthogonal",
     "TruncatedNormal",
     "Uniform",
     "XavierNormal",
@@ -35,6 +35,9 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+__getattr__ = refuse_missing(__name__)
 
 
 First = tuple[OpDef, dict[str, Any]]
@@ -198,24 +201,6 @@ class Assign(Initializer):
             found = list(self.value.shape)
             raise ShapeError(f"Assign has an array of shape {found}, the parameter has shape {list(shape)}")
         return assign_value, {"values": tuple(self.value.ravel().tolist())}
-
-
-class Orthogonal(Initializer):
-    """A matrix with orthogonal rows (or columns, if there are fewer) of norm `gain`."""
-
-    def __init__(self, gain: float = 1.0, name: str | None = None):
-        self.gain = gain
-
-    def of_shape(self, shape: Sequence[int]) -> First:
-        if len(shape) < 2:
-            raise ShapeError(f"Orthogonal needs a parameter with at least two axes, found shape {list(shape)}")
-        rows, columns = shape[0], math.prod(shape[1:])
-        size = sorted((rows, columns), reverse=True)
-        drawn = np.asarray(gaussian_random.kernel(shape=size, dtype="float64"))
-        q, r = np.linalg.qr(drawn)
-        q = q * np.sign(np.diagonal(r))
-        matrix = (q if rows >= columns else q.T) * self.gain
-        return Assign(matrix.reshape(shape)).of_shape(shape)
 
 
 _GAINS = {

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from app.errors import AppError, ShapeError
+from app.errors import AppError
 from app.ops.arithmetic import add_n
-from app.ops.joining import concat, stack
+from app.ops.gone import refuse_missing
+from app.ops.joining import stack
 from app.ops.norms import norm
 from app.ops.reduction import max_
 from app.ops.rounding import clip
-from app.ops.shaping import reshape
 from app.tensor import Tensor, no_grad
 
-__all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "vector_to_parameters"]
+__all__ = ["clip_grad_norm_", "clip_grad_value_"]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+__getattr__ = refuse_missing(__name__)
 
 
 class GradientsError(AppError, RuntimeError):
@@ -60,20 +62,3 @@ def clip_grad_value_(parameters: Any, clip_value: float) -> None:
     for parameter in _listed(parameters):
         if parameter.grad is not None:
             parameter.grad = clip(parameter.grad, -float(clip_value), float(clip_value))
-
-
-def parameters_to_vector(parameters: Iterable[Any], name: str | None = None) -> Any:
-    """Concatenate all parameters into one vector."""
-    return concat([reshape(parameter, [-1]) for parameter in parameters])
-
-
-def vector_to_parameters(vec: Any, parameters: Iterable[Any], name: str | None = None) -> None:
-    """Set parameters from the elements of a vector."""
-    listed, array = list(parameters), np.asarray(getattr(vec, "_array", vec))
-    counts = [math.prod(parameter.shape) for parameter in listed]
-    if array.shape != (sum(counts),):
-        raise ShapeError(
-            f"{len(listed)} parameters need a vector of {sum(counts)} elements, found shape {list(array.shape)}"
-        )
-    for parameter, part in zip(listed, np.split(array, np.cumsum(counts)[:-1]), strict=True):
-        parameter.set_value(part.reshape(parameter.shape))

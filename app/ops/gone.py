@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import NoReturn
 
 _OPTIMIZERS = "SGD, Momentum, Adam, AdamW, RMSProp, Adagrad and Adadelta are there"
 
@@ -61,10 +62,14 @@ INSTEAD = {
             "ConstantLR",
             "CosineAnnealingWarmRestarts",
             "CyclicLR",
+            "LinearLR",
+            "MultiplicativeDecay",
             "MultiplicativeLR",
+            "NoamDecay",
             "OneCycleLR",
             "PolynomialLR",
             "SequentialLR",
+            "noam_decay",
         ),
         "LambdaDecay, which PyTorch calls LambdaLR, takes a function that computes the factor of each epoch",
     ),
@@ -72,6 +77,60 @@ INSTEAD = {
     **dict.fromkeys(
         ("jacrev", "vjp"), "torch.autograd.functional.jacobian and torch.autograd.grad compute such derivatives"
     ),
+    **dict.fromkeys(
+        ("ReduceLROnPlateau", "ReduceOnPlateau"),
+        "keep the best metric in your loop, and call set_lr (in PyTorch, set group['lr']) when it stops improving",
+    ),
+    "EarlyStopping": "a Callback whose on_eval_end sets self.model.stop_training = True ends fit",
+    # layers and losses
+    **dict.fromkeys(
+        ("Bilinear", "bilinear"),
+        'app.einsum("bi,oij,bj->bo", x1, weight, x2) + bias is the same, in a Layer of your own',
+    ),
+    **dict.fromkeys(
+        ("GroupNorm", "group_norm"), "app.nn.LayerNorm of the value reshaped to groups normalises each group"
+    ),
+    **dict.fromkeys(("Maxout", "maxout"), "app.max of the value reshaped to groups is the same"),
+    "Unflatten": "app.reshape in forward splits an axis",
+    **dict.fromkeys(
+        ("CosineEmbeddingLoss", "CosineSimilarity", "cosine_embedding_loss", "cosine_similarity"),
+        "app.sum(x * y, -1) / (app.norm(x, axis=-1) * app.norm(y, axis=-1)) is the cosine",
+    ),
+    **dict.fromkeys(
+        ("PairwiseDistance", "TripletMarginLoss", "pairwise_distance", "triplet_margin_loss"),
+        "app.norm(x - y, axis=-1) is the distance of each pair of rows",
+    ),
+    **dict.fromkeys(
+        ("HingeEmbeddingLoss", "MarginRankingLoss", "hinge_embedding_loss", "margin_ranking_loss"),
+        "app.nn.functional.relu(margin - label * x) is such a loss",
+    ),
+    **dict.fromkeys(
+        ("SoftMarginLoss", "soft_margin_loss"), "app.nn.functional.softplus(-label * x) is the loss of each element"
+    ),
+    "sigmoid_focal_loss": "write it with app.nn.functional.sigmoid, or as a custom operator",
+    **dict.fromkeys(
+        ("Orthogonal", "orthogonal_"), "app.nn.initializer.Assign(np.linalg.qr(matrix)[0]) starts with such a matrix"
+    ),
+    **dict.fromkeys(
+        ("parameters_to_vector", "vector_to_parameters"),
+        "app.concat([p.flatten() for p in parameters]) is the vector, and p.set_value sets each parameter",
+    ),
+    "register_full_backward_hook": "register_hook of a Tensor is called with its gradient",
+    # data
+    "ComposeDataset": "a Dataset of your own whose __getitem__ returns the fields of both",
+    "ChainDataset": "itertools.chain in an __iter__ of your own gives one stream after another",
+    "SubsetRandomSampler": "DataLoader(Subset(dataset, indices), shuffle=True) is the same",
+    "WeightedRandomSampler": "a Sampler of your own whose __iter__ gives np.random.default_rng().choice(n, count, p=p)",
+    **dict.fromkeys(("EMNIST", "KMNIST"), "app.vision.datasets.MNIST(image_path, label_path) reads files of this form"),
+    "RandomVerticalFlip": "transforms.Lambda with ImageOps.flip of Pillow is the same for one probability",
+    **dict.fromkeys(("ConvertImageDtype", "PILToTensor"), "v2.ToImage and v2.ToDtype(dtype, scale=True) do the same"),
+    "Grayscale": 'transforms.Lambda(lambda image: image.convert("L")) is the same',
+    "ToPILImage": "PIL.Image.fromarray makes an image of an array of bytes",
+    "functional": "make the transform and call it: Resize(size)(image)",
+    **dict.fromkeys(("make_grid", "save_image"), "np.hstack puts images side by side, and Pillow writes them"),
+    "Auc": "scikit-learn's roc_auc_score computes it",
+    "assert_close": "np.testing.assert_allclose(x.numpy(), y.numpy(), rtol, atol) compares Tensors",
+    "multiprocessing": "mpiexec -n 2 python -m app run program.py starts the processes",
     "CompositeMetric": "keep the metrics in a list of your own",
     "VarDesc": 'write the name of the element type, such as "float32"',
     # elementwise
@@ -168,3 +227,12 @@ def without(owner: str, name: str, instead: Mapping[str, str] = INSTEAD) -> str:
     if name in instead:
         return f"{owner} no longer has {name!r}: {instead[name]}"
     return f"{owner} has no {name!r}"
+
+
+def refuse_missing(owner: str) -> Callable[[str], NoReturn]:
+    """The `__getattr__` of a module, which refuses names with the message of `without`."""
+
+    def __getattr__(name: str) -> NoReturn:  # noqa: N807 - required by Python
+        raise AttributeError(without(owner, name))
+
+    return __getattr__

@@ -1,8 +1,6 @@
 """Optimisers and learning-rate schedules."""
 
-from typing import NoReturn
-
-from app.ops.gone import without
+from app.ops.gone import refuse_missing
 from app.optimizer import lr
 from app.optimizer.kinds import (
     SGD,
@@ -32,5 +30,4 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def __getattr__(name: str) -> NoReturn:
-    raise AttributeError(without(__name__, name))
+__getattr__ = refuse_missing(__name__)

@@ -41,16 +41,11 @@ def test_rows_of_tensors():
         io.TensorDataset([np.zeros(2), np.zeros(3)])
 
 
-def test_fields_side_by_side_and_examples_one_after_the_other():
-    pairs = io.ComposeDataset([Numbers(3), io.TensorDataset([np.arange(3), np.arange(3) * 2])])
-    assert tuple(map(int, pairs[2])) == (2, 2, 4)
-    with pytest.raises(DataError, match="equally many examples"):
-        io.ComposeDataset([Numbers(2), Numbers(3)])
+def test_data_sets_one_after_the_other():
     joined = io.ConcatDataset([Numbers(2), Numbers(0), Numbers(3, 10)])
     assert (list(joined), len(joined), joined[-1], joined[1]) == ([0, 1, 10, 11, 12], 5, 12, 1)
     with pytest.raises(IndexError):
         joined[5]
-    assert list(io.ChainDataset([Stream(1, 2), Stream(3)])) == [1, 2, 3]
 
 
 def test_examples_can_be_chosen():

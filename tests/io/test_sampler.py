@@ -29,14 +29,6 @@ def test_orders():
     assert list(io.RandomSampler(TEN, num_samples=3, generator=iter([5, 5, 1]))) == [5, 5, 1]
     own = [list(io.RandomSampler(TEN, generator=np.random.default_rng(1))) for _ in range(2)]
     assert own[0] == own[1]
-    assert sorted(io.SubsetRandomSampler([3, 5, 7])) == [3, 5, 7]
-
-
-def test_examples_come_as_often_as_their_weights_say():
-    app.seed(0)
-    drawn = list(io.WeightedRandomSampler([0.0, 3.0, 1.0], 400))
-    assert (drawn.count(0), 250 < drawn.count(1) < 350) == (0, True)
-    assert sorted(io.WeightedRandomSampler([1.0, 2.0, 3.0], 3, replacement=False)) == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("drop_last", "batches"), [(False, [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]),
@@ -68,9 +60,6 @@ def test_several_processes_share_the_examples():
         (lambda: io.BatchSampler(TEN, batch_size=0), "found batch_size = 0"),
         (lambda: io.RandomSampler(TEN, num_samples=11), "11 of 10 examples need replacement=True"),
         (lambda: io.RandomSampler(TEN, num_samples=0), "num_samples must be at least 1"),
-        (lambda: io.SubsetRandomSampler([]), "at least one index"),
-        (lambda: io.WeightedRandomSampler([0.0, 0.0], 1), "none negative and not all zero"),
-        (lambda: io.WeightedRandomSampler([1.0, 0.0], 2, False), "2 draws without replacement of 1 examples"),
         (lambda: io.DistributedBatchSampler(TEN, 1, 2, 2), "there is no rank 2 among 2"),
     ],
 )

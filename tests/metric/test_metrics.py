@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app import metric, to_tensor
-from app.errors import AppError, ShapeError
+from app.errors import ShapeError
 
 SCORES = np.array([[0.1, 0.7, 0.2], [0.5, 0.3, 0.2], [0.2, 0.2, 0.6], [0.3, 0.4, 0.3]])
 LABELS = np.array([1, 1, 0, 1])
@@ -41,23 +41,6 @@ def test_precision_and_recall():
     assert (metric.Precision().name(), metric.Recall("r").name()) == ("precision", "r")
     with pytest.raises(ShapeError, match="Recall: 2 probabilities, but 1 labels"):
         metric.Recall().update(YES[:2], SO[:1])
-
-
-def test_the_area_under_the_curve_is_how_often_yes_beats_no():
-    rng = np.random.default_rng(0)
-    so = rng.integers(0, 2, 500)
-    share = np.clip(rng.normal(0.4 + 0.2 * so, 0.2), 0, 1)
-    wins = (share[so == 1][:, None] > share[so == 0]).mean()
-    auc = metric.Auc()
-    for part in np.array_split(np.arange(500), 3):
-        auc.update(to_tensor(np.stack([1 - share[part], share[part]], 1)), to_tensor(so[part][:, None]))
-    assert auc.accumulate() == pytest.approx(wins, abs=1e-3)
-    auc.reset()
-    assert auc.accumulate() == 0.0
-    with pytest.raises(ShapeError, match=r"probabilities of two classes, found shape \[3\]"):
-        auc.update(np.zeros(3), np.zeros(3))
-    with pytest.raises(AppError, match="the curve is 'ROC', not 'PR'"):
-        metric.Auc("PR")
 
 
 def test_a_metric_of_ones_own_needs_its_methods():

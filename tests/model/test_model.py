@@ -138,26 +138,6 @@ def test_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert capsys.readouterr().out.splitlines()[-1] == f"save checkpoint at {tmp_path / 'kept' / 'final'}"
 
 
-def test_training_stops_when_it_gets_no_better(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    made = model(0.0)
-    stop = callbacks.EarlyStopping("loss", patience=2)
-    made.fit(Sides(4), Sides(4), 2, epochs=9, verbose=0, save_dir=str(tmp_path), callbacks=[stop])
-    out = capsys.readouterr().out
-    assert "Epoch 3: Early stopping.\nBest checkpoint has been saved at " in out
-    assert (tmp_path / "best_model.pdparams").is_file()
-    assert made.stop_training
-    with pytest.raises(AppError, match="EarlyStopping watches 'acc'; the figures are loss, step, batch_size"):
-        made.fit(Sides(4), Sides(4), verbose=0, callbacks=callbacks.EarlyStopping("acc"))
-
-
-def test_the_rate_is_lowered_when_it_gets_no_better(capsys: pytest.CaptureFixture[str]):
-    made = model(1e-30)
-    lower = callbacks.ReduceLROnPlateau(factor=0.5, patience=1, cooldown=2)
-    made.fit(Sides(4), Sides(4), 2, epochs=4, verbose=0, callbacks=lower)
-    assert made._optimizer.get_lr() == 0.25e-30
-    assert capsys.readouterr().out.count("the learning rate is") == 2
-
-
 def test_what_was_kept_is_taken_over(tmp_path: Path):
     made = model(kind=optimizer.Adam)
     made.fit(Sides(8), batch_size=2, verbose=0)
@@ -223,7 +203,6 @@ def test_summary(capsys: pytest.CaptureFixture[str]):
         (lambda: app.summary(nn.ReLU()), "summary takes input_size="),
         (lambda: model().save("x", training=False), r"needs to know the inputs: Model\(network, inputs="),
         (lambda: callbacks.LRScheduler(True, True), "by_step or by_epoch, not both"),
-        (lambda: callbacks.EarlyStopping(mode="up"), "mode is 'auto', 'min' or 'max', not 'up'"),
     ],
 )
 def test_mistakes_are_told(call: Any, told: str):

@@ -11,7 +11,6 @@ from scipy import special
 
 from app import nn, to_tensor
 from app.autograd import gradcheck
-from app.errors import ShapeError
 from app.nn import functional as F  # noqa: N812 - the name that every tutorial uses
 
 X = np.array([[-3.3, 0.45, 2.1, -0.2], [0.7, -0.6, 6.9, -7.5]])
@@ -50,7 +49,6 @@ CASES: list[tuple[Callable[[Any], Any], nn.Layer, np.ndarray]] = [
     (F.tanhshrink, nn.Tanhshrink(), X - np.tanh(X)),
     (F.thresholded_relu, nn.ThresholdedReLU(), np.where(X > 1, X, 0)),
     (F.glu, nn.GLU(), X[:, :2] * special.expit(X[:, 2:])),
-    (lambda x: F.maxout(x, 2), nn.Maxout(2), X.reshape(2, 2, 2).max(-1)),
     (lambda x: F.prelu(x, to_tensor([0.25])), nn.PReLU().double(), np.where(X > 0, X, 0.25 * X)),
     (
         lambda x: F.prelu(x, to_tensor(SLOPES)),
@@ -87,8 +85,3 @@ def test_layers_show_their_settings_and_can_be_changed():
     assert repr(nn.Softplus()) == "Softplus(beta=1, threshold=20)"
     with pytest.raises(TypeError, match="slope"):
         nn.LeakyReLU(slope=0.2)
-
-
-def test_groups_of_channels_must_come_out_even():
-    with pytest.raises(ShapeError, match="4 channels are no whole number of groups of 3"):
-        nn.Maxout(3)(to_tensor(X))

@@ -9,7 +9,7 @@ import pytest
 
 import app
 from app import nn, optimizer, static, to_tensor
-from app.errors import AppError, ShapeError
+from app.errors import AppError
 from app.graph.defaults import static_mode
 from app.nn.initializer import Constant
 
@@ -53,16 +53,6 @@ def test_each_element_is_kept_within_bounds():
     made = parameters()
     nn.utils.clip_grad_value_(made, 3.5)
     assert gradients_of(made) == [[3.0, 0.0], [[0.0], [3.5]]]
-
-
-def test_parameters_as_one_row():
-    made = [to_tensor([1.0, 2.0]), to_tensor([[3.0], [4.0]])]
-    row = nn.utils.parameters_to_vector(made)
-    assert row.tolist() == [1.0, 2.0, 3.0, 4.0]
-    nn.utils.vector_to_parameters(row * 2.0, made)
-    assert [p.tolist() for p in made] == [[2.0, 4.0], [[6.0], [8.0]]]
-    with pytest.raises(ShapeError, match=r"2 parameters need a vector of 4 elements, found shape \[3\]"):
-        nn.utils.vector_to_parameters(row[:3], made)
 
 
 CLIPS: list[tuple[Any, list[Any]]] = [

@@ -91,14 +91,6 @@ def test_layers_that_only_pass_on_or_reshape():
     x = to_tensor(np.arange(24.0).reshape(2, 3, 4))
     assert nn.Identity(5, a=1)(x) is x
     assert nn.Flatten()(x).shape == [2, 12]
-    assert nn.Unflatten(2, [2, -1])(x).shape == [2, 3, 2, 2]
-
-
-def test_bilinear():
-    layer = nn.Bilinear(2, 3, 4).double()
-    x, y = np.random.default_rng(0).normal(size=(2, 5, 3))
-    expected = np.einsum("bi,oij,bj->bo", x[:, :2], layer.weight.numpy(), y) + layer.bias.numpy()
-    np.testing.assert_allclose(layer(to_tensor(x[:, :2]), to_tensor(y)).numpy(), expected, rtol=1e-9)
 
 
 def test_one_hot_counts_classes_on_demand():

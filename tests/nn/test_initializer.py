@@ -152,7 +152,7 @@ def test_a_startup_program_without_a_seed_follows_the_global_one():
 
 # Called with a Tensor
 
-EVERY = [*RANDOM, init.TruncatedNormal(), init.Orthogonal(), init.Constant(1.5), init.Assign(np.ones((4, 3)))]
+EVERY = [*RANDOM, init.TruncatedNormal(), init.Constant(1.5), init.Assign(np.ones((4, 3)))]
 
 
 @pytest.mark.parametrize("initializer", EVERY)

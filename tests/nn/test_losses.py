@@ -245,13 +245,6 @@ PAIRS: dict[str, tuple[Any, np.ndarray, np.ndarray, np.ndarray]] = {
         SHARES,
         SHARES * (np.log(np.where(SHARES > 0, SHARES, 1)) - log_shares(SCORES)),
     ),
-    "SoftMarginLoss": (nn.SoftMarginLoss, SCORES, SIGN, np.log1p(np.exp(-SIGN * SCORES))),
-    "HingeEmbeddingLoss": (
-        lambda r: nn.HingeEmbeddingLoss(reduction=r),
-        SCORES,
-        SIGN,
-        np.where(SIGN == 1, SCORES, np.maximum(1 - SCORES, 0)),
-    ),
 }
 
 
@@ -272,24 +265,6 @@ def test_kl_div_over_the_batch():
     each = PAIRS["KLDivLoss"][3]
     found = F.kl_div(to_tensor(log_shares(SCORES)), to_tensor(SHARES), "batchmean")
     np.testing.assert_allclose(found.item(), each.sum() / 4, rtol=1e-12)
-
-
-def test_losses_of_distances():
-    x, y, z = (to_tensor(v) for v in (SCORES, TARGETS, SCORES[::-1].copy()))
-    cosine = (SCORES * TARGETS).sum(1) / (np.linalg.norm(SCORES, axis=1) * np.linalg.norm(TARGETS, axis=1)).clip(1e-8)
-    np.testing.assert_allclose(nn.CosineSimilarity()(x, y).numpy(), cosine, rtol=1e-6, atol=1e-9)
-    label = np.array([1, -1, 1, -1])
-    expected = np.where(label == 1, 1 - cosine, np.maximum(cosine - 0.2, 0)).mean()
-    found = nn.CosineEmbeddingLoss(0.2)(x, y, to_tensor(label))
-    np.testing.assert_allclose(found.item(), expected, rtol=1e-6)
-    near = np.linalg.norm(SCORES - TARGETS + 1e-6, axis=1)
-    far = np.linalg.norm(SCORES - SCORES[::-1] + 1e-6, axis=1)
-    np.testing.assert_allclose(nn.PairwiseDistance()(x, y).numpy(), near, rtol=1e-9)
-    expected = np.maximum(near - far + 1, 0).mean()
-    np.testing.assert_allclose(nn.TripletMarginLoss()(x, y, z).item(), expected, rtol=1e-9)
-    ranked = np.maximum(-(SCORES - TARGETS) + 0.1, 0).mean()
-    found = nn.MarginRankingLoss(0.1)(x, y, to_tensor(np.ones_like(SCORES)))
-    np.testing.assert_allclose(found.item(), ranked, rtol=1e-9)
 
 
 @both

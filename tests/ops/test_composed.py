@@ -315,7 +315,6 @@ def test_values_have_them_as_methods():
         (lambda: app.diagonal(to_tensor(1.0)), "diagonal: the size of axis 0 must be known, found shape"),
         (lambda: app.tril(to_tensor(X[0])), "axis -2"),
         (lambda: nn.functional.pad(to_tensor(X), [1]), "1 sizes are not two for each of some of 2 axes"),
-        (lambda: nn.functional.maxout(to_tensor(X), 2), "3 channels are no whole number of groups of 2"),
     ],
 )
 def test_what_does_not_fit_is_told(call: Callable[[], Any], told: str):

@@ -100,8 +100,6 @@ CALLS: dict[str, tuple[Callable[..., Any], Any]] = {
     "meshgrid": (lambda x: app.meshgrid(x[:, 0], x[0]), None),
     "masked_select": (lambda x: app.masked_select(x, x.mean(axis=0, keepdim=True) > 0.5), None),
     "tile": (lambda x: app.tile(x, [2, 3]), None),
-    "group_norm": (lambda x: F.group_norm(x.reshape([0, 3, 1]), 3), None),
-    "maxout": (lambda x: F.maxout(x, 3), None),
     "var": (lambda x: app.var(x, axis=0), None),
     "weighted cross_entropy": (lambda x: F.cross_entropy(x, app.argmax(x, 1), x[0]), None),
     "smoothed cross_entropy": (lambda x: F.cross_entropy(x, app.argmax(x, 1), label_smoothing=0.1), None),

@@ -47,7 +47,6 @@ torch app.compat.torch.library ops
 torch.library app.compat.torch.library CustomOpDef custom_op opcheck
 torch.linalg app.compat.torch._matrices:LINALG *
 torch.onnx app.compat.torch._onnx export
-torch.multiprocessing app.compat.torch.multiprocessing spawn
 torch.nn app.compat.torch.nn._containers *
 torch.nn app.compat.torch.nn._layers *
 torch.nn app.compat.torch.nn._layers:MODULES *
@@ -75,17 +74,15 @@ torch.optim app.compat.torch.optim._optimizers Adadelta Adagrad Adam AdamW Optim
 torch.optim.lr_scheduler app.compat.torch.optim._schedulers *
 torch.optim.lr_scheduler app.compat.torch.optim._schedulers _LRScheduler=LRScheduler
 torch.optim.optimizer app.compat.torch.optim._optimizers Optimizer
-torch.testing app.compat.torch.testing assert_close
 torch.utils.data app.compat.torch.utils.data *
-torch.utils.data app.io ChainDataset ConcatDataset Dataset DistributedSampler IterableDataset RandomSampler Sampler
-    SequentialSampler=SequenceSampler Subset SubsetRandomSampler WeightedRandomSampler get_worker_info random_split
+torch.utils.data app.io ConcatDataset Dataset DistributedSampler IterableDataset RandomSampler Sampler
+    SequentialSampler=SequenceSampler Subset get_worker_info random_split
 torch.utils.data.dataloader app.compat.torch.utils.data DataLoader default_collate
 torch.utils.data.dataset app.compat.torch.utils.data TensorDataset
-torch.utils.data.dataset app.io ChainDataset ConcatDataset Dataset IterableDataset Subset random_split
+torch.utils.data.dataset app.io ConcatDataset Dataset IterableDataset Subset random_split
 torch.utils.data.distributed app.io DistributedSampler
 torch.utils.data.sampler app.compat.torch.utils.data BatchSampler
-torch.utils.data.sampler app.io RandomSampler Sampler SequentialSampler=SequenceSampler SubsetRandomSampler
-    WeightedRandomSampler
+torch.utils.data.sampler app.io RandomSampler Sampler SequentialSampler=SequenceSampler
 torch.utils.tensorboard app.compat.torch.utils.tensorboard SummaryWriter
 """
 

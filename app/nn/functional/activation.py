@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from app.errors import ShapeError
 from app.ops import activation
 from app.ops import softmax as softmaxes
 from app.ops.joining import split
 from app.ops.logic import where
 from app.ops.math import erf, tanh
-from app.ops.reduction import max_
 from app.ops.rounding import clip, sign
 from app.ops.shaping import cast, reshape
-from app.ops.spec import normal_axis
 
 __all__ = [
     "celu",
@@ -28,7 +25,6 @@ __all__ = [
     "leaky_relu",
     "log_sigmoid",
     "log_softmax",
-    "maxout",
     "mish",
     "prelu",
     "relu",
@@ -162,13 +158,3 @@ def glu(x: Any, axis: int = -1, name: str | None = None) -> Any:
     """The first half along an axis times the sigmoid of the second half."""
     value, gate = split(x, 2, axis)
     return value * activation.sigmoid(gate)
-
-
-def maxout(x: Any, groups: int, axis: int = 1, name: str | None = None) -> Any:
-    """The largest of each group of channels."""
-    along = normal_axis(axis, len(x.shape))
-    channels = x.shape[along]
-    if channels % groups:
-        raise ShapeError(f"maxout: {channels} channels are no whole number of groups of {groups}")
-    apart = reshape(x, [*x.shape[:along], channels // groups, groups, *x.shape[along + 1 :]])
-    return max_(apart, axis=along + 1)

@@ -10,19 +10,14 @@ from app.errors import OperatorError, ShapeError
 from app.ops import loss, shaping
 from app.ops.creation import shape_of
 from app.ops.drawing import dropout_mask
-from app.ops.einsum import einsum
 from app.ops.gathering import gather
 from app.ops.joining import bordered
 from app.ops.linear import matmul
 from app.ops.logic import where
-from app.ops.math import sqrt, square
 from app.ops.norms import norm
-from app.ops.reduction import sum_
 from app.ops.spec import UNKNOWN
 
 __all__ = [
-    "bilinear",
-    "cosine_similarity",
     "dropout",
     "dropout2d",
     "embedding",
@@ -32,7 +27,6 @@ __all__ = [
     "normalize",
     "one_hot",
     "pad",
-    "pairwise_distance",
 ]
 
 flatten = shaping.flatten
@@ -41,12 +35,6 @@ flatten = shaping.flatten
 def linear(x: Any, weight: Any, bias: Any = None, name: str | None = None, outputs_first: bool = False) -> Any:
     """`x @ weight + bias`; with `outputs_first`, `x @ weight.T + bias`."""
     out = matmul(x, weight, transpose_y=outputs_first)
-    return out if bias is None else out + bias
-
-
-def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None, name: str | None = None) -> Any:
-    """For each row and each matrix in `weight`, `x1 @ matrix @ x2`."""
-    out = einsum("bi,oij,bj->bo", x1, weight, x2)
     return out if bias is None else out + bias
 
 
@@ -113,19 +101,6 @@ def normalize(x: Any, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name:
     """The value divided by its norm along an axis."""
     along = axis if len(x.shape) > 1 else 0
     return x / norm(x, p, along, True).clip(min=epsilon)
-
-
-def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any:
-    """The cosine of the angle between vectors along an axis."""
-    sizes = sum_(square(x1), axis=axis) * sum_(square(x2), axis=axis)
-    return sum_(x1 * x2, axis=axis) / sqrt(sizes.clip(min=eps * eps))
-
-
-def pairwise_distance(
-    x: Any, y: Any, p: float = 2.0, epsilon: float = 1e-6, keepdim: bool = False, name: str | None = None
-) -> Any:
-    """The norm of the difference of each pair of rows."""
-    return norm(x - y + epsilon, p, -1, keepdim)
 
 
 def pad(

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from app.errors import OperatorError
-from app.nn.functional.common import cosine_similarity, pairwise_distance
 from app.ops import loss
 from app.ops import reduction as reductions
-from app.ops.activation import relu, softplus
+from app.ops.activation import softplus
 from app.ops.arithmetic import minimum
 from app.ops.logic import where
 from app.ops.math import abs_, exp, log, square
@@ -18,18 +17,12 @@ from app.ops.spec import UNKNOWN
 __all__ = [
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
-    "cosine_embedding_loss",
-    "hinge_embedding_loss",
     "kl_div",
     "l1_loss",
     "log_loss",
-    "margin_ranking_loss",
     "mse_loss",
-    "sigmoid_focal_loss",
     "smooth_l1_loss",
-    "soft_margin_loss",
     "square_error_cost",
-    "triplet_margin_loss",
 ]
 
 
@@ -97,23 +90,6 @@ def binary_cross_entropy_with_logits(
     return reduced(losses if weight is None else losses * weight, reduction)
 
 
-def sigmoid_focal_loss(
-    logit: Any,
-    label: Any,
-    normalizer: Any = None,
-    alpha: float = 0.25,
-    gamma: float = 2.0,
-    reduction: str = "sum",
-    name: str | None = None,
-) -> Any:
-    """Focal loss: cross entropy of scores that gives little weight to well-classified examples."""
-    label = cast(label, dtype=logit.dtype)
-    losses = binary_cross_entropy_with_logits(logit, label, reduction="none")
-    missed = 1.0 - exp(-(softplus(logit) - logit * label))
-    losses = losses * missed**gamma * (alpha * label + (1.0 - alpha) * (1.0 - label))
-    return reduced(losses if normalizer is None else losses / normalizer, reduction)
-
-
 def log_loss(input: Any, label: Any, epsilon: float = 0.0001, name: str | None = None) -> Any:
     """Cross entropy of probabilities and labels; a small number inside the logarithm keeps it finite."""
     return -label * log(input + epsilon) - (1.0 - label) * log(1.0 - input + epsilon)
@@ -135,48 +111,3 @@ def kl_div(input: Any, label: Any, reduction: str = "mean", log_target: bool = F
 def _batch_mean(losses: Any) -> Any:
     """The mean over the first axis of sums over the others."""
     return reductions.sum_(reductions.mean(losses, axis=0))
-
-
-def soft_margin_loss(input: Any, label: Any, reduction: str = "mean", name: str | None = None) -> Any:
-    """`log(1 + exp(-label * input))`, for labels 1 and -1."""
-    return reduced(softplus(-cast(label, dtype=input.dtype) * input), reduction)
-
-
-def margin_ranking_loss(
-    input: Any, other: Any, label: Any, margin: float = 0.0, reduction: str = "mean", name: str | None = None
-) -> Any:
-    """max(-label * (input - other) + margin, 0), for labels 1 and -1."""
-    return reduced(relu(-cast(label, dtype=input.dtype) * (input - other) + margin), reduction)
-
-
-def hinge_embedding_loss(
-    input: Any, label: Any, margin: float = 1.0, reduction: str = "mean", name: str | None = None
-) -> Any:
-    """`input` where the label is 1, and max(margin - input, 0) where it is -1."""
-    return reduced(where(label == 1, input, relu(margin - input)), reduction)
-
-
-def cosine_embedding_loss(
-    input1: Any, input2: Any, label: Any, margin: float = 0, reduction: str = "mean", name: str | None = None
-) -> Any:
-    """1 - cosine where the label is 1, and max(cosine - margin, 0) where it is -1."""
-    cosine = cosine_similarity(input1, input2, axis=-1)
-    return reduced(where(label == 1, 1.0 - cosine, relu(cosine - float(margin))), reduction)
-
-
-def triplet_margin_loss(
-    input: Any,
-    positive: Any,
-    negative: Any,
-    margin: float = 1.0,
-    p: float = 2,
-    epsilon: float = 1e-6,
-    swap: bool = False,
-    reduction: str = "mean",
-    name: str | None = None,
-) -> Any:
-    """Triplet loss: max(d(anchor, positive) - d(anchor, negative) + margin, 0)."""
-    far = pairwise_distance(input, negative, p, epsilon)
-    if swap:
-        far = minimum(far, pairwise_distance(positive, negative, p, epsilon))
-    return reduced(relu(pairwise_distance(input, positive, p, epsilon) - far + margin), reduction)

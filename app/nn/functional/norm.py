@@ -12,7 +12,7 @@ from app.ops.reduction import mean
 from app.ops.shaping import reshape
 from app.ops.training_mode import in_training, running_mean
 
-__all__ = ["batch_norm", "group_norm", "layer_norm"]
+__all__ = ["batch_norm", "layer_norm"]
 
 
 def batch_norm(
@@ -77,24 +77,3 @@ def layer_norm(
     out = centered * rsqrt(mean(square(centered), axis=axes, keepdim=True) + epsilon)
     out = out if weight is None else out * reshape(weight, sizes)
     return out if bias is None else out + reshape(bias, sizes)
-
-
-def group_norm(
-    x: Any,
-    num_groups: int,
-    epsilon: float = 1e-5,
-    weight: Any = None,
-    bias: Any = None,
-    data_format: str = "NCHW",
-    name: str | None = None,
-) -> Any:
-    """Normalise each group of channels of an example to mean 0 and variance 1."""
-    channels = x.shape[1]
-    if channels % num_groups:
-        raise ShapeError(f"group_norm: {channels} channels cannot be put into {num_groups} equal groups")
-    groups = reshape(x, [0, num_groups, -1])
-    centered = groups - mean(groups, axis=-1, keepdim=True)
-    out = reshape(centered * rsqrt(mean(square(centered), axis=-1, keepdim=True) + epsilon), [0, *x.shape[1:]])
-    shape = [-1 if axis == 1 else 1 for axis in range(len(x.shape))]
-    out = out if weight is None else out * reshape(weight, shape)
-    return out if bias is None else out + reshape(bias, shape)

@@ -13,7 +13,6 @@ from app.nn.layers.activation import (
     LeakyReLU,
     LogSigmoid,
     LogSoftmax,
-    Maxout,
     Mish,
     PReLU,
     ReLU,
@@ -29,28 +28,21 @@ from app.nn.layers.activation import (
     Tanhshrink,
     ThresholdedReLU,
 )
-from app.nn.layers.common import Bilinear, Dropout, Dropout2D, Embedding, Flatten, Identity, Linear, Unflatten
+from app.nn.layers.common import Dropout, Dropout2D, Embedding, Flatten, Identity, Linear
 from app.nn.layers.containers import LayerDict, LayerList, ParameterList, Sequential
 from app.nn.layers.convolution import AdaptiveAvgPool2D, AdaptiveMaxPool2D, AvgPool2D, Conv2D, MaxPool2D
 from app.nn.layers.loss import (
     BCELoss,
     BCEWithLogitsLoss,
-    CosineEmbeddingLoss,
-    CosineSimilarity,
     CrossEntropyLoss,
-    HingeEmbeddingLoss,
     HuberLoss,
     KLDivLoss,
     L1Loss,
-    MarginRankingLoss,
     MSELoss,
     NLLLoss,
-    PairwiseDistance,
     SmoothL1Loss,
-    SoftMarginLoss,
-    TripletMarginLoss,
 )
-from app.nn.layers.norm import BatchNorm1D, BatchNorm2D, GroupNorm, LayerNorm
+from app.nn.layers.norm import BatchNorm1D, BatchNorm2D, LayerNorm
 
 __all__ = [
     "CELU",
@@ -65,21 +57,16 @@ __all__ = [
     "BCEWithLogitsLoss",
     "BatchNorm1D",
     "BatchNorm2D",
-    "Bilinear",
     "Conv2D",
-    "CosineEmbeddingLoss",
-    "CosineSimilarity",
     "CrossEntropyLoss",
     "Dropout",
     "Dropout2D",
     "Embedding",
     "Flatten",
-    "GroupNorm",
     "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
     "Hardtanh",
-    "HingeEmbeddingLoss",
     "HuberLoss",
     "Identity",
     "KLDivLoss",
@@ -92,13 +79,10 @@ __all__ = [
     "LogSigmoid",
     "LogSoftmax",
     "MSELoss",
-    "MarginRankingLoss",
     "MaxPool2D",
-    "Maxout",
     "Mish",
     "NLLLoss",
     "PReLU",
-    "PairwiseDistance",
     "ParameterList",
     "ReLU",
     "ReLU6",
@@ -106,7 +90,6 @@ __all__ = [
     "Sigmoid",
     "Silu",
     "SmoothL1Loss",
-    "SoftMarginLoss",
     "Softmax",
     "Softplus",
     "Softshrink",
@@ -115,6 +98,4 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "ThresholdedReLU",
-    "TripletMarginLoss",
-    "Unflatten",
 ]

@@ -41,7 +41,6 @@ Softshrink = _layer("Softshrink", F.softshrink, threshold=0.5)
 Tanhshrink = _layer("Tanhshrink", F.tanhshrink)
 ThresholdedReLU = _layer("ThresholdedReLU", F.thresholded_relu, threshold=1.0, value=0.0)
 GLU = _layer("GLU", F.glu, axis=-1)
-Maxout = _layer("Maxout", F.maxout, groups=2, axis=1)
 
 
 class PReLU(Layer):

@@ -10,7 +10,6 @@ from app.errors import ShapeError
 from app.nn import functional as F  # noqa: N812 - the name that it has everywhere
 from app.nn.initializer import Initializer, Normal
 from app.nn.layer import Layer
-from app.ops.shaping import unflatten
 from app.tensor import no_grad
 
 
@@ -44,31 +43,6 @@ class Linear(Layer):
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, dtype={self.weight.dtype}"
-
-
-class Bilinear(Layer):
-    """For each output `o`, `x1 @ weight[o] @ x2 + bias[o]`."""
-
-    def __init__(
-        self,
-        in1_features: int,
-        in2_features: int,
-        out_features: int,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        name: str | None = None,
-    ):
-        super().__init__(name)
-        self.weight = self.create_parameter([out_features, in1_features, in2_features], weight_attr)
-        self.bias = self.create_parameter([1, out_features], bias_attr, is_bias=True)
-
-    def forward(self, x1: Any, x2: Any) -> Any:
-        return F.bilinear(x1, x2, self.weight, self.bias)
-
-    def extra_repr(self) -> str:
-        outside, first, second = self.weight.shape
-        shape = f"in1_features={first}, in2_features={second}, out_features={outside}"
-        return f"{shape}, dtype={self.weight.dtype}"
 
 
 class Embedding(Layer):
@@ -121,20 +95,6 @@ class Flatten(Layer):
 
     def forward(self, x: Any) -> Any:
         return F.flatten(x, self.start_axis, self.stop_axis)
-
-
-class Unflatten(Layer):
-    """Splits an axis into several."""
-
-    def __init__(self, axis: int, shape: Any, name: str | None = None):
-        super().__init__(name)
-        self.axis, self.shape = axis, list(shape)
-
-    def forward(self, x: Any) -> Any:
-        return unflatten(x, self.axis, self.shape)
-
-    def extra_repr(self) -> str:
-        return f"axis={self.axis}, shape={self.shape}"
 
 
 class Dropout(Layer):

@@ -41,13 +41,3 @@ BCEWithLogitsLoss = _loss(
     "BCEWithLogitsLoss", F.binary_cross_entropy_with_logits, weight=None, reduction="mean", pos_weight=None
 )
 KLDivLoss = _loss("KLDivLoss", F.kl_div, reduction="mean", log_target=False)
-SoftMarginLoss = _loss("SoftMarginLoss", F.soft_margin_loss, reduction="mean")
-MarginRankingLoss = _loss("MarginRankingLoss", F.margin_ranking_loss, margin=0.0, reduction="mean")
-HingeEmbeddingLoss = _loss("HingeEmbeddingLoss", F.hinge_embedding_loss, margin=1.0, reduction="mean")
-CosineEmbeddingLoss = _loss("CosineEmbeddingLoss", F.cosine_embedding_loss, margin=0.0, reduction="mean")
-TripletMarginLoss = _loss(
-    "TripletMarginLoss", F.triplet_margin_loss, margin=1.0, p=2.0, epsilon=1e-6, swap=False, reduction="mean"
-)
-CosineSimilarity = _loss("CosineSimilarity", F.cosine_similarity, axis=1, eps=1e-8)
-CosineSimilarity.shown = None
-PairwiseDistance = _loss("PairwiseDistance", F.pairwise_distance, p=2.0, epsilon=1e-6, keepdim=False)

@@ -120,28 +120,3 @@ class LayerNorm(Layer):
 
     def extra_repr(self) -> str:
         return f"normalized_shape={self.normalized_shape}, epsilon={self.epsilon}"
-
-
-class GroupNorm(Layer):
-    """Normalises each group of channels of an example to mean 0 and variance 1, then scales and shifts each channel."""
-
-    def __init__(
-        self,
-        num_groups: int,
-        num_channels: int,
-        epsilon: float = 1e-5,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        data_format: str = "NCHW",
-        name: str | None = None,
-    ):
-        super().__init__(name)
-        self.num_groups, self.num_channels, self.epsilon = num_groups, num_channels, epsilon
-        self.weight = self.create_parameter([num_channels], weight_attr, default_initializer=Constant(1.0))
-        self.bias = self.create_parameter([num_channels], bias_attr, is_bias=True)
-
-    def forward(self, x: Any) -> Any:
-        return F.group_norm(x, self.num_groups, self.epsilon, self.weight, self.bias)
-
-    def extra_repr(self) -> str:
-        return f"num_groups={self.num_groups}, num_channels={self.num_channels}, epsilon={self.epsilon}"

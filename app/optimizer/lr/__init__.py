@@ -1,24 +1,18 @@
 """Schedules of the learning rate. `step()` advances one, usually once an epoch."""
 
-from typing import NoReturn
-
-from app.ops.gone import without
+from app.ops.gone import refuse_missing
 from app.optimizer.lr.decays import (
     CosineAnnealingDecay,
     ExponentialDecay,
     InverseTimeDecay,
     LambdaDecay,
-    LinearLR,
     LinearWarmup,
-    MultiplicativeDecay,
     MultiStepDecay,
     NaturalExpDecay,
-    NoamDecay,
     PiecewiseDecay,
     PolynomialDecay,
     StepDecay,
 )
-from app.optimizer.lr.plateau import ReduceOnPlateau
 from app.optimizer.lr.scheduler import LRScheduler
 
 __all__ = [
@@ -27,15 +21,11 @@ __all__ = [
     "InverseTimeDecay",
     "LRScheduler",
     "LambdaDecay",
-    "LinearLR",
     "LinearWarmup",
     "MultiStepDecay",
-    "MultiplicativeDecay",
     "NaturalExpDecay",
-    "NoamDecay",
     "PiecewiseDecay",
     "PolynomialDecay",
-    "ReduceOnPlateau",
     "StepDecay",
 ]
 
@@ -44,5 +34,4 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def __getattr__(name: str) -> NoReturn:
-    raise AttributeError(without(__name__, name))
+__getattr__ = refuse_missing(__name__)

@@ -24,13 +24,6 @@ class LambdaDecay(LRScheduler):
         return self.base_lr * self.lr_lambda(self.last_epoch)
 
 
-class MultiplicativeDecay(LambdaDecay):
-    """The rate times `lr_lambda(epoch)` of every epoch so far, from epoch 1."""
-
-    def get_lr(self) -> float:
-        return self.base_lr * math.prod(self.lr_lambda(epoch) for epoch in range(1, self.last_epoch + 1))
-
-
 class StepDecay(LRScheduler):
     """The rate times `gamma` every `step_size` epochs."""
 
@@ -147,46 +140,6 @@ class PolynomialDecay(LRScheduler):
             whole *= max(1, math.ceil(self.last_epoch / self.decay_steps))
         left = 1.0 - min(self.last_epoch, whole) / whole
         return self.end_lr + (self.base_lr - self.end_lr) * left**self.power
-
-
-class LinearLR(LRScheduler):
-    """From `start_factor` times the rate to `end_factor` times the rate along a line of `total_steps` epochs."""
-
-    def __init__(
-        self,
-        learning_rate: float,
-        total_steps: int,
-        start_factor: float = 1.0 / 3,
-        end_factor: float = 1.0,
-        last_epoch: int = -1,
-        verbose: bool = False,
-    ):
-        self.total_steps, self.start_factor, self.end_factor = total_steps, start_factor, end_factor
-        super().__init__(learning_rate, last_epoch, verbose)
-
-    def get_lr(self) -> float:
-        share = min(self.last_epoch, self.total_steps) / self.total_steps
-        return self.base_lr * (self.start_factor + (self.end_factor - self.start_factor) * share)
-
-
-class NoamDecay(LRScheduler):
-    """A linear rise over `warmup_steps`, then a fall with the inverse square root of the epoch."""
-
-    def __init__(
-        self,
-        d_model: int,
-        warmup_steps: int,
-        learning_rate: float = 1.0,
-        last_epoch: int = -1,
-        verbose: bool = False,
-    ):
-        self.d_model, self.warmup_steps = d_model, warmup_steps
-        super().__init__(learning_rate, last_epoch, verbose)
-
-    def get_lr(self) -> float:
-        rising = self.warmup_steps**-1.5 * self.last_epoch
-        falling = self.last_epoch**-0.5 if self.last_epoch else 1.0
-        return self.base_lr * self.d_model**-0.5 * min(falling, rising)
 
 
 class LinearWarmup(LRScheduler):

@@ -49,9 +49,5 @@ def piecewise_decay(boundaries: Sequence[int], values: Sequence[float]) -> Any:
     return _each_step(lr.PiecewiseDecay(boundaries, values))
 
 
-def noam_decay(d_model: int, warmup_steps: int, learning_rate: float = 1.0) -> Any:
-    return _each_step(lr.NoamDecay(d_model, warmup_steps, learning_rate, last_epoch=0))
-
-
 def linear_lr_warmup(learning_rate: Any, warmup_steps: int, start_lr: float, end_lr: float) -> Any:
     return _each_step(lr.LinearWarmup(learning_rate, warmup_steps, start_lr, end_lr))

@@ -112,20 +112,6 @@ class Flatten(Module):
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
-class Unflatten(Module):
-    """Splits an axis into several."""
-
-    def __init__(self, dim: int, unflattened_size: Any):
-        super().__init__()
-        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
-
-    def forward(self, input: Any) -> Any:
-        return input.unflatten(self.dim, self.unflattened_size)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
-
-
 class Dropout(Module, below.Dropout):
     """In training, sets elements to 0 with probability `p`."""
 
@@ -332,9 +318,9 @@ _OF_ONE_VALUE = """
     Threshold=threshold
 """
 _OF_TWO_VALUES = """
-    BCELoss=binary_cross_entropy BCEWithLogitsLoss=binary_cross_entropy_with_logits CosineSimilarity=cosine_similarity
+    BCELoss=binary_cross_entropy BCEWithLogitsLoss=binary_cross_entropy_with_logits
     CrossEntropyLoss=cross_entropy HuberLoss=huber_loss KLDivLoss=kl_div L1Loss=l1_loss MSELoss=mse_loss
-    NLLLoss=nll_loss PairwiseDistance=pairwise_distance SmoothL1Loss=smooth_l1_loss
+    NLLLoss=nll_loss SmoothL1Loss=smooth_l1_loss
 """
 MODULES = {
     name: _module(name, _FUNCTIONS[function], inputs)

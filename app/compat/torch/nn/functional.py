@@ -12,12 +12,10 @@ from app.nn import functional
 ROWS = table(
     functional,
     """
-    cosine_similarity = cosine_similarity(x1, x2, dim:axis, eps)
     dropout = dropout(input, p, training, inplace)
     dropout2d = dropout2d(input, p, training, inplace)
     linear = linear(input, weight, bias, :outputs_first=True)
     normalize = normalize(input, p=2.0, dim:axis, eps:epsilon)
-    pairwise_distance = pairwise_distance(x1:x, x2:y, p, eps:epsilon, keepdim)
     """,
 )
 """The functions that differ in the names of parameters only."""

@@ -93,8 +93,3 @@ def kaiming_normal_(
 ) -> Any:
     """He's initialisation with normally distributed numbers."""
     return _filled(tensor, _kaiming(below.KaimingNormal, tensor, a, mode, nonlinearity), generator)
-
-
-def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
-    """Make a Tensor an orthogonal matrix, times `gain`."""
-    return _filled(tensor, below.Orthogonal(gain), generator)

@@ -112,20 +112,6 @@ class MultiStepLR(_Schedule):
         super().__init__(optimizer, lambda rate: lr.MultiStepDecay(rate, milestones, gamma), last_epoch)
 
 
-class LinearLR(_Schedule):
-    """From `start_factor` times the rate to `end_factor` times the rate along a line of `total_iters` epochs."""
-
-    def __init__(
-        self,
-        optimizer: Any,
-        start_factor: float = 1 / 3,
-        end_factor: float = 1.0,
-        total_iters: int = 5,
-        last_epoch: int = -1,
-    ):
-        super().__init__(optimizer, lambda rate: lr.LinearLR(rate, total_iters, start_factor, end_factor), last_epoch)
-
-
 class ExponentialLR(_Schedule):
     """The rate times `gamma` every epoch."""
 
@@ -138,53 +124,3 @@ class CosineAnnealingLR(_Schedule):
 
     def __init__(self, optimizer: Any, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
         super().__init__(optimizer, lambda rate: lr.CosineAnnealingDecay(rate, T_max, eta_min), last_epoch)
-
-
-class ReduceLROnPlateau(_Schedule):
-    """Multiplies rates by `factor` once a metric has not improved for more than `patience` epochs."""
-
-    def __init__(
-        self,
-        optimizer: Any,
-        mode: str = "min",
-        factor: float = 0.1,
-        patience: int = 10,
-        threshold: float = 1e-4,
-        threshold_mode: str = "rel",
-        cooldown: int = 0,
-        min_lr: Any = 0,
-        eps: float = 1e-8,
-    ):
-        self.optimizer = optimizer
-        least = iter(min_lr if isinstance(min_lr, (list, tuple)) else [min_lr] * len(optimizer.param_groups))
-
-        def make(rate: float) -> lr.ReduceOnPlateau:
-            return lr.ReduceOnPlateau(
-                rate, mode, factor, patience, threshold, threshold_mode, cooldown, next(least), eps
-            )
-
-        self._schedules: list[Any] = [make(group["lr"]) for group in optimizer.param_groups]
-        self._last_lr = [schedule() for schedule in self._schedules]
-
-    @property
-    def last_epoch(self) -> int:  # type: ignore[override]
-        """The number of metrics so far."""
-        return self._schedules[0].last_epoch
-
-    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Report the metric of an epoch."""
-        for group, schedule in zip(self.optimizer.param_groups, self._schedules, strict=True):
-            if schedule() != group["lr"]:
-                schedule.last_lr = float(group["lr"])  # something else has changed it
-            schedule.step(metrics, epoch)
-        self._set([schedule() for schedule in self._schedules])
-
-    def state_dict(self) -> dict[str, Any]:
-        """The state of the schedule of each group."""
-        return {"schedules": [schedule.state_dict() for schedule in self._schedules]}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore what `state_dict` of such a schedule returned."""
-        for schedule, state in zip(self._schedules, state_dict["schedules"], strict=True):
-            schedule.set_state_dict(state)
-        self._set([schedule() for schedule in self._schedules])

@@ -27,7 +27,10 @@ class BatchSampler(io.BatchSampler):
 
 
 class DataLoader(io.DataLoader):
-    """Iterating over it gives batches: fields of examples stacked, as Tensors. Batches stay in ordinary memory."""
+    """Iterating over it gives batches: fields of examples stacked, as Tensors. The calling thread prepares them.
+
+    Settings of workers and of pinned memory have no effect.
+    """
 
     def __init__(
         self,
@@ -63,9 +66,6 @@ class DataLoader(io.DataLoader):
             **({} if batch_sampler is not None else sizes),
             collate_fn=collate_fn or (default_convert if batch_size is None else default_collate),
             num_workers=num_workers,
-            timeout=timeout,
-            worker_init_fn=worker_init_fn,
-            prefetch_factor=prefetch_factor or 2,
         )
         self.batch_size, self.drop_last = batch_size, drop_last
 
