@@ -11,8 +11,6 @@ from importlib.util import find_spec as _find_spec
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from app import numba_cache as _numba_cache
-
 if _TYPE_CHECKING:  # for type checkers and editors: the names of the table below
     from app import autograd as autograd
     from app import device as device
@@ -115,8 +113,6 @@ _NAMES = {
 """The public names, by the module that each is imported from. The public operators declare themselves."""
 
 _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
-
-_numba_cache.install()  # before anybody imports Numba
 
 
 def __getattr__(name: str) -> _Any:

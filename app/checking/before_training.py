@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from app import numba_cache
+from app import cache_folder
 from app.checking.checks.gradient import gradient
 from app.checking.examples import inputs_for
 from app.checking.finding import Found, found
@@ -87,7 +87,7 @@ def as_written(operator: Callable[..., Any]) -> Any:
 
 def _kept_in(thing: Any, settings: Mapping[str, Any], width: int | None) -> Path | None:
     """Return the cache file; None if the operator's source cannot be read or there is no cache."""
-    folder = numba_cache.folder()
+    folder = cache_folder.folder()
     try:
         source = source_hash(type(thing) if isinstance(thing, Layer) else thing)
     except AppError:

@@ -13,13 +13,13 @@ import app
 
 
 @app.custom_op(like="leaky_relu(negative_slope=0.1)")
-@njit(cache=True)
+@njit
 def leaky_relu(x: np.ndarray, slope: float = 0.1) -> np.ndarray:
     """x where it is positive, else x * slope."""
     return np.where(x > 0, x, x * slope)
 
 
 @leaky_relu.backward
-@njit(cache=True)
+@njit
 def leaky_relu_grad(x: np.ndarray, dy: np.ndarray, slope: float) -> np.ndarray:
     return np.where(x > 0, dy, dy * slope)

@@ -14,7 +14,7 @@ from numba import njit
 import app
 
 
-@njit(cache=True)
+@njit
 def relu_forward(x: np.ndarray) -> np.ndarray:
     y = np.empty_like(x)
     for i in range(x.size):
@@ -22,7 +22,7 @@ def relu_forward(x: np.ndarray) -> np.ndarray:
     return y
 
 
-@njit(cache=True)
+@njit
 def relu_backward(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
     dx = np.zeros_like(y)
     for i in range(y.size):

@@ -24,9 +24,9 @@ import llvmlite.binding as llvm
 import numba
 import numpy as np
 
+from app.cache_folder import folder, note_unkept, why_no_folder
 from app.engine.compiled import blas, runtime
 from app.engine.compiled.fingerprint import fingerprint
-from app.numba_cache import folder, note_unkept, why_no_folder
 
 LIMIT = 512
 """The maximum number of files of each kind; the least recently used are removed first."""

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from operator import is_
 from types import CellType, FrameType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, TypeAlias
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -159,10 +158,8 @@ def _nest(value: Any) -> Iterator[Any]:
 
 def _contents(thing: Any) -> Any:
     """What may change in an object: a dict by name, a tuple or bytes; None if nothing may, or if it is a library's."""
-    kind = type(thing)
-    if kind not in _readers:
-        _readers[kind] = _reader(kind)
-    read = _readers[kind]
+    kind: Any = type(thing)
+    read = _reader(kind)
     return None if read is None else read(thing)
 
 
@@ -186,10 +183,8 @@ _OF_LAYERS = frozenset({*KINDS, "_forward_pre_hooks", "_forward_post_hooks"})
 """Attributes of layers that the framework keeps."""
 
 
-_readers: WeakKeyDictionary[type, Callable[[Any], Any] | None] = WeakKeyDictionary()
-
-
-def _reader(kind: type) -> Callable[[Any], Any] | None:
+@functools.lru_cache(maxsize=1024)
+def _reader(kind: Any) -> Callable[[Any], Any] | None:
     """What gives the contents of objects of a type; None if they are not watched."""
     for base, read in _READERS.items():
         if issubclass(kind, base):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import enum
 import errno
-import importlib.util
 import math
 import os
 import re
@@ -23,7 +22,7 @@ import pytest
 from numba import njit, types, vectorize
 
 import app
-from app import numba_cache, static
+from app import cache_folder, static
 from app.engine.compiled import cache, native_code
 from app.engine.compiled.engine import compile_program
 from app.engine.compiled.fingerprint import fingerprint
@@ -176,7 +175,7 @@ def test_another_library_or_cpu_is_another_file(monkeypatch: pytest.MonkeyPatch)
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The cache of a test, with nothing said yet."""
     monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path / "kept"))
-    monkeypatch.setattr(numba_cache, "_noted", set())
+    monkeypatch.setattr(cache_folder, "_noted", set())
     monkeypatch.setattr(native_code, "_loaded", {})
     return tmp_path / "kept"
 
@@ -203,7 +202,6 @@ def test_a_damaged_note_is_made_anew(damage: Any, kept: Path, capsys: pytest.Cap
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_damaged_files_of_a_program_are_compiled_anew(kept: Path):
     damaged = {}
@@ -238,8 +236,8 @@ def test_a_folder_where_a_file_should_be_costs_the_cache(kept: Path, capsys: pyt
 def test_a_disk_that_is_full_costs_the_cache(
     kept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    assert numba_cache.folder() == kept
-    monkeypatch.setattr(numba_cache, "_usable", lambda path: True)  # a file of no bytes finds its place
+    assert cache_folder.folder() == kept
+    monkeypatch.setattr(cache_folder, "_usable", lambda path: True)  # a file of no bytes finds its place
     monkeypatch.setattr(tempfile, "mkstemp", refusing(errno.ENOSPC))
     assert cache.remembered("key", lambda: 5) == 5
     run_network(5)
@@ -249,83 +247,34 @@ def test_a_disk_that_is_full_costs_the_cache(
 
 @pytest.mark.slow
 def test_a_folder_that_is_removed_meanwhile_costs_the_cache(kept: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(numba_cache, "_usable", lambda path: True)  # it was a moment ago
+    monkeypatch.setattr(cache_folder, "_usable", lambda path: True)  # it was a moment ago
     assert not kept.exists()
     assert cache.remembered("key", lambda: 5) == 5
     run_network(5)
 
 
-ADDS = "from numba import njit\n@njit(cache=True)\ndef f(x):\n    return x + {}\n"
-
-
-def imported(file: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(f"of_{file.stem}", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_a_function_in_a_folder_that_cannot_be_written_is_kept_in_ours_or_not_at_all(
-    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    file = tmp_path / "my_ops.py"
-    file.write_text(ADDS.format(3))
-    refuse, make = refusing(errno.EROFS), tempfile.TemporaryFile
-    writable = [str(kept)]
-
-    def temporary(*given: Any, dir: Any = None, **named: Any) -> Any:
-        return make(*given, dir=dir, **named) if writable and str(dir).startswith(writable[0]) else refuse()
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", temporary)
-    assert imported(file).f(1) == 4
-    assert list(kept.glob("numba/*/my_ops.f-*.nbi"))
-    assert capsys.readouterr().err == ""
-    writable.clear()
-    assert imported(file).f(1) == 4
-    assert capsys.readouterr().err.count("note: compiled code cannot be kept") == 1
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
-def test_damaged_files_of_numbas_are_compiled_anew(damage: Any, suffix: str, tmp_path: Path):
-    file = tmp_path / "my_ops.py"
-    file.write_text(ADDS.format(4))
-    assert imported(file).f(1) == 5
-    again = imported(file)
-    assert again.f(1) == 5
-    assert sum(again.f.stats.cache_hits.values()) == 1
-    for path in (tmp_path / "__pycache__").glob(f"*{suffix}"):
-        path.write_bytes(damage(path.read_bytes()))
-    damaged = imported(file)
-    assert damaged.f(1) == 5
-    assert sum(damaged.f.stats.cache_hits.values()) == 0
-
-
 def test_a_folder_of_somebody_else_is_not_used(kept: Path, monkeypatch: pytest.MonkeyPatch):
-    assert numba_cache.folder() == kept
+    assert cache_folder.folder() == kept
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    assert numba_cache.folder() is None
+    assert cache_folder.folder() is None
 
 
 def test_a_folder_that_others_may_write_is_closed_to_them_unless_they_have_been_there(kept: Path):
     kept.mkdir()
     kept.chmod(0o777)
-    assert numba_cache.folder() == kept
+    assert cache_folder.folder() == kept
     assert kept.stat().st_mode & 0o777 == 0o755
-    (kept / "__pycache__").mkdir()
-    (kept / "__pycache__").chmod(0o777)
-    left = kept / "__pycache__" / "left.nbc"
+    kept.chmod(0o777)
+    left = kept / "left.bin"
     left.touch()
     left.chmod(0o666)
-    assert numba_cache.folder() is None
+    assert cache_folder.folder() is None
     left.chmod(0o644)
-    assert numba_cache.folder() == kept
+    assert cache_folder.folder() == kept
 
 
 def test_a_new_folder_is_the_users_own(kept: Path, tmp_path: Path):
-    assert numba_cache.folder() == kept
+    assert cache_folder.folder() == kept
     assert kept.stat().st_mode & 0o777 == 0o700
 
 
