@@ -23,6 +23,7 @@ from app.ops.shaping import sizes_of
 from app.ops.sorting import topk
 from app.ops.spec import broadcast
 from app.tensor import Tensor, to_tensor
+from app.tensor.modes import modes
 
 
 def _make(definition: OpDef, **attributes: Any) -> Any:
@@ -222,7 +223,9 @@ def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False, name
 @public()
 def assign(x: Any, output: Any = None) -> Any:
     """A copy of a value, a number, a list or an array. If `output` is given, it is overwritten with the copy."""
-    value = x if is_tensor(x) else _from_array(to_tensor(x)._array)
+    value = x if is_tensor(x) else to_tensor(x)
+    if value is not x and modes().tracer is None:
+        value = _from_array(value._array) if output is None else value._array
     copied = apply(ops.assign, [value], {}, None if output is None else [output])
     return copied if output is None else output
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -147,11 +148,21 @@ def test_assign_makes_a_value_of_what_is_none_and_copies_what_is_one():
     assert target.tolist() == [3.0, 4.0]
 
 
-def test_assign_in_a_program_can_give_a_variable_its_value():
-    with app.static.program_guard(app.static.Program()), app.graph.static_mode():
+@pytest.mark.parametrize("mode", [app.graph.static_mode, nullcontext])
+def test_assign_in_a_program_can_give_a_variable_its_value(mode: Any):
+    with app.static.program_guard(app.static.Program()), mode():
         target = app.static.default_main_program().current_block().create_var("target", [2], "int32")
         app.assign(np.array([1, 2], "int32"), output=target)
         assert app.static.Executor().run(fetch_list=["target"])[0].tolist() == [1, 2]
+
+
+def test_assign_in_a_traced_function_takes_lists():
+    def function(x):
+        y = app.zeros([2])
+        app.assign([1.0, 2.0], output=y)
+        return x + y + app.assign([10.0, 10.0])
+
+    assert app.jit.to_static(function)(app.ones([2])).tolist() == [12.0, 13.0]
 
 
 def test_bernoulli_draws_ones_with_the_probability_of_each_element():

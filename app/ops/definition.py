@@ -338,6 +338,8 @@ def apply(
         applier = getattr(value, "apply_operator", None)
         if applier is not None:
             return applier(definition, inputs, attributes, into)
+    if into:
+        return into[0].apply_operator(definition, inputs, attributes, into)
     return _on_arrays(definition, inputs, attributes)
 
 

@@ -130,6 +130,8 @@ def stack(x: Iterable[Value], axis: int = 0, name: str | None = None) -> Applied
 @public(method=True)
 def chunk(x: Value, chunks: int, axis: int = 0, name: str | None = None) -> Applied:
     """Split a value along an axis into a number of parts, of which the last may be smaller."""
+    if chunks < 1:
+        raise ShapeError(f"chunk: the number of parts must be at least 1, found {chunks}")
     size = x.shape[_checked_axis(axis, len(x.shape))]
     if size == UNKNOWN or size % chunks == 0:
         return split(x, num_or_sections=chunks, axis=axis)

@@ -171,6 +171,11 @@ def test_arguments(value: Callable[[Any], Any], call: Callable[[Any], Any], told
     assert message(OperatorError, lambda: call(value(X))) == f"operator {told}"
 
 
+def test_no_parts_to_split_into():
+    with pytest.raises(ShapeError, match="the number of parts must be at least 1, found 0"):
+        app.chunk(app.ones([4]), 0)
+
+
 def test_nothing_to_join():
     assert (
         message(ShapeError, lambda: app.concat([]))
