@@ -99,6 +99,13 @@ def test_the_range_of_random_values(make: Callable[[], Any], low: float, high: f
     assert high - 0.01 <= values.max().item() <= high
 
 
+def test_the_state_of_random_numbers_comes_back():
+    state = app.get_rng_state()
+    first = app.rand([3]).tolist()
+    app.set_rng_state(state)
+    assert app.rand([3]).tolist() == first
+
+
 def test_normal_values():
     values = app.normal(5.0, 0.5, [4000]).numpy()
     assert values.mean() == pytest.approx(5.0, abs=0.05)

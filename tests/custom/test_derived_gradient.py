@@ -70,6 +70,19 @@ def test_the_source_of_the_gradient_can_be_read():
     )
 
 
+def scaled(x: float, k: float) -> tuple[float, float]:
+    return x * k, x + k
+
+
+def test_the_source_of_a_helper_s_slopes_precedes_that_of_the_gradient():
+    def product(x: float) -> float:
+        a, b = scaled(x, 3.0)
+        return a * b
+
+    source = custom_op(product, elementwise=True).gradient_source
+    assert source.index("def scaled_slopes(x, k):") < source.index("def product_grad(x, dout):")
+
+
 def test_settings_reach_the_derived_gradient():
     operator = custom_op(branches, elementwise=True)
     x = app.to_tensor([-1.0], "float64", stop_gradient=False)

@@ -43,6 +43,9 @@ def wrapped(x):
 """
 
 DERIVED = {
+    "largest of three": "return max(x * x, 0.3, x) + min(x, x * 2, -0.1)",
+    "unpacked without the input": "a, b = divmod(7, 2)\nreturn a * x + b",
+    "unpacked over slopes": "a, b = x, x * x\ny = a * b\na, b = divmod(7, 2)\nreturn y + a * x + b",
     "chained comparison": "return x * x if 0.2 < x < 1.2 else -x",
     "annotated": "y: float = x * x\nreturn y",
     "annotated alone": "y: float\ny = x * x\nreturn y",

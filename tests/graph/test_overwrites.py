@@ -187,6 +187,12 @@ def test_a_file_with_two_writers_of_a_name_is_refused():
         program_from_data(written)
 
 
+def test_what_is_fed_and_was_not_read_needs_no_feed_after_it_is_overwritten():
+    x = static.data("x", [2])
+    app.assign(np.ones(2, "float32"), output=x)
+    assert static.Executor().run(feed={}, fetch_list=[x * 3.0])[0].tolist() == [3.0, 3.0]
+
+
 def test_what_is_fed_and_was_read_is_not_overwritten():
     x = data()
     app.exp(x)

@@ -48,6 +48,10 @@ def test_data_sets_one_after_the_other():
         joined[5]
 
 
+def test_data_sets_are_added():
+    assert list(Numbers(2) + Numbers(1, 7)) == [0, 1, 7]
+
+
 def test_examples_can_be_chosen():
     assert list(io.Subset(Numbers(10), [7, 2])) == [7, 2]
 
@@ -65,8 +69,12 @@ def test_examples_are_dealt_out_at_random_each_once(lengths: list[float], counts
 def test_what_a_data_set_lacks_is_told():
     with pytest.raises(DataError, match=r"parts of \[3\] are 3 examples, the data set has 10"):
         io.random_split(Numbers(10), [3])
+    with pytest.raises(DataError, match="takes at least one data set"):
+        io.ConcatDataset([])
     with pytest.raises(NotImplementedError, match="Dataset needs a method __getitem__"):
         io.Dataset()[0]
+    with pytest.raises(NotImplementedError, match="Dataset needs a method __len__"):
+        len(io.Dataset())
     with pytest.raises(NotImplementedError, match="IterableDataset needs a method __iter__"):
         iter(io.IterableDataset())
     with pytest.raises(DataError, match="Stream gives its examples one after the other"):

@@ -25,6 +25,12 @@ def test_accuracy(shape: str):
     assert accuracy.accumulate() == 0.0
 
 
+def test_accuracy_of_several_labels_for_each_example():
+    scores, labels = np.stack([SCORES, SCORES[::-1]]), np.stack([LABELS, LABELS[::-1]])
+    found = metric.Accuracy().compute(to_tensor(scores), to_tensor(labels))
+    np.testing.assert_array_equal(found.numpy()[:, :, 0], scores.argmax(-1) == labels)
+
+
 def test_accuracy_among_the_best():
     accuracy = metric.Accuracy(topk=(1, 2), name="hit")
     found = accuracy.update(accuracy.compute(to_tensor(SCORES), to_tensor(LABELS)))

@@ -67,6 +67,11 @@ def test_one_batch():
     assert made.network[2].bias.grad is None
     (found,) = made.predict_batch(x)
     assert (type(found), found.shape) == (np.ndarray, (4, 2))
+    two = model()
+    two.prepare(app.optimizer.SGD(0.1, two.network.parameters()), lambda y, labels: [y.sum(), (y * 2.0).sum()])
+    one, double = two.train_batch([x], [y], update=False)
+    assert double == 2 * one
+    assert two.network[2].bias.grad.tolist() == [12.0, 12.0]
     plain = model()
     assert [type(v) for v in plain.train_batch([x], [y])] == [np.ndarray]
 

@@ -75,6 +75,16 @@ def test_an_exported_operator_gives_the_same(name: str):
     check()
 
 
+@pytest.mark.parametrize("axis", [(0, 0), (2, 0), (-1, 1), (1, 0, 2)])
+def test_axes_are_inserted_one_after_the_other(axis: tuple[int, ...]):
+    assert_exported_alike("unsqueeze", Call([np.ones((3, 4), "float32")], {"axis": axis}), True)
+
+
+def test_an_open_axis_is_split_into_equal_parts():
+    settings = {"num_or_sections": 2, "axis": 0}
+    assert_exported_alike("split", Call([np.ones((4, 3), "float32")], settings), True)
+
+
 @pytest.mark.parametrize(("size", "free"), [(5, False), (2, True)])
 def test_slices_end_where_numpys_do_whatever_there_is(size: int, free: bool):
     ends = [None, -7, -2, -1, 0, 1, 7]

@@ -12,7 +12,7 @@ from scipy import special
 import app
 from app import nn, static, to_tensor
 from app.autograd import gradcheck
-from app.errors import ShapeError
+from app.errors import OperatorError, ShapeError
 from app.ops import REGISTRY
 from app.ops.public import PUBLIC
 
@@ -300,6 +300,18 @@ def test_values_have_them_as_methods():
     assert not hasattr(x, "einsum")
     with static.program_guard(static.Program(), static.Program()):
         assert static.data("x", [-1, 3]).std(axis=1).shape == (-1,)
+
+
+@pytest.mark.parametrize(("chunks", "sizes"), [(2, [3, 3]), (4, [2, 2, 2]), (5, [2, 2, 2])])
+def test_chunks_are_equal_but_for_the_last(chunks: int, sizes: list[int]):
+    assert [part.shape[0] for part in app.chunk(app.arange(6), chunks)] == sizes
+
+
+def test_what_is_not_supported_says_what_to_write():
+    with pytest.raises(OperatorError, match="repeats must be one number"):
+        app.repeat_interleave(app.ones([2]), app.to_tensor([1, 2]))
+    with pytest.raises(OperatorError, match="mode must be 'raise', found 'wrap'"):
+        app.take(app.ones([3]), app.to_tensor([5]), mode="wrap")
 
 
 @pytest.mark.parametrize(

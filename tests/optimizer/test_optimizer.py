@@ -148,6 +148,14 @@ def test_a_rate_that_is_set_holds_from_the_next_step(kind: type[Optimizer], sett
     )
 
 
+def test_a_schedule_can_be_set_later():
+    chosen = SGD(0.3, nn.Linear(1, 1).parameters())
+    chosen.set_lr_scheduler(optimizer.lr.StepDecay(0.5, 1))
+    assert chosen.get_lr() == 0.5
+    with pytest.raises(AppError, match="takes an LRScheduler, not 3"):
+        chosen.set_lr_scheduler(3)
+
+
 def test_the_default_rate_is_paddles():
     assert [kind().get_lr() for kind in (SGD, Momentum, Adam)] == [0.001] * 3
 

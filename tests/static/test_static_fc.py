@@ -152,5 +152,6 @@ def test_an_input_spec_says_shape_type_and_name():
 def test_an_input_spec_is_read_off_a_value():
     x = static.data("x", [None, 3], "float64")
     assert repr(static.InputSpec.from_tensor(x)) == "InputSpec(shape=(-1, 3), dtype=float64, name=x)"
+    assert repr(static.InputSpec.from_numpy(np.ones((2, 3)))) == repr(static.InputSpec([2, 3], "float64"))
     spec = static.InputSpec.from_tensor(app.ones([2]), "t")
     assert (spec.shape, spec.dtype, spec.name) == ((2,), "float32", "t")
