@@ -26,7 +26,7 @@ from app.graph.show import format_block
 from app.graph.variable import Parameter, Variable
 from app.ops.definition import OpDef
 from app.ops.dtype import DTypeLike, is_float
-from app.ops.settings import format_setting, is_default, same_settings
+from app.ops.settings import format_setting, is_default, key_of_settings
 from app.ops.size import AnySize
 from app.ops.values import Attributes, Operand, Setting
 from app.reading import user_place
@@ -131,7 +131,7 @@ class Operator:
             mine == theirs
             and bodies.keys() == other_bodies.keys()
             and all(body.equals(other_bodies[name]) for name, body in bodies.items())
-            and same_settings(self._plain_attributes, other._plain_attributes)
+            and key_of_settings(self._plain_attributes) == key_of_settings(other._plain_attributes)
         )
 
     @property

@@ -60,11 +60,6 @@ def key_of_settings(settings: Attributes) -> Hashable:
     return tuple((name, key_of(settings[name])) for name in sorted(settings))
 
 
-def same_settings(some: Attributes, others: Attributes) -> bool:
-    """Whether an operator behaves equally with both."""
-    return key_of_settings(some) == key_of_settings(others)
-
-
 def is_default(value: Setting, default: Setting) -> bool:
     """Whether a setting has its default value, and so need not be printed."""
     try:

@@ -16,7 +16,8 @@ from app.engine.compiled.shapes import IsInPython, Shapes, always, infer_shapes,
 from app.engine.compiled.steps import Lowered
 from app.engine.compiled.trial import why_not
 from app.engine.compiled.vectors import lanes_of_machine
-from app.graph.passes import Pass, pipeline
+from app.graph.passes import BEFORE_FUSION, Pass
+from app.graph.passes.dead_code import dead_code
 from app.graph.passes.fusion import fusion
 from app.graph.passes.rewrite import rewritten, with_operators
 from app.graph.passes.sparse_bytes import sparse_bytes
@@ -183,16 +184,13 @@ def _is_in_python(op: Operator, program: Program, shapes: dict[str, Shape]) -> b
     return bool(why_python(op, Lowered(program, shapes), why_not))
 
 
-_GENERAL = pipeline(_fuse)
-_FUSION = next(place for place, each in enumerate(_GENERAL) if each.name == "fusion")
-_SPARSE = Pass("sparse_bytes", sparse_bytes)
-
 PASSES = (
     Pass("inline_array_functions", lambda program, keep: inline_array_functions(program)),
     Pass("drop_shape_only_inputs", lambda program, keep: drop_shape_only_inputs(program, _is_in_python)),
-    *_GENERAL[:_FUSION],
-    _SPARSE,
-    *_GENERAL[_FUSION:],
+    *BEFORE_FUSION,
+    Pass("sparse_bytes", sparse_bytes),
+    Pass("fusion", _fuse),
+    Pass("dead_code", dead_code),
     Pass("sum_by_tiles", sum_by_tiles),
 )
 """All passes, in order."""
@@ -200,4 +198,4 @@ PASSES = (
 
 def passes(sparse: bool) -> Sequence[Pass]:
     """Return the passes for sparse or other data."""
-    return PASSES if sparse else [each for each in PASSES if each is not _SPARSE]
+    return PASSES if sparse else [each for each in PASSES if each.run is not sparse_bytes]

@@ -25,22 +25,15 @@ class Pass(NamedTuple):
     run: Rewrite
 
 
-_fuse_everything = inside_too(fusion)
+BEFORE_FUSION = (
+    Pass("constants", inside_too(constants)),
+    Pass("common", inside_too(common)),
+    Pass("dead_code", dead_code),
+    Pass("steps", inside_too(steps)),
+)
+"""The passes of every engine, in order. An engine then fuses what it can run in one loop."""
 
-
-def pipeline(fuse: Rewrite = _fuse_everything) -> tuple[Pass, ...]:
-    """The passes in order. An engine may pass its own `fuse`, which fuses only what it can run in one loop."""
-    return (
-        Pass("constants", inside_too(constants)),
-        Pass("common", inside_too(common)),
-        Pass("dead_code", dead_code),
-        Pass("steps", inside_too(steps)),
-        Pass("fusion", fuse),
-        Pass("dead_code", dead_code),
-    )
-
-
-PIPELINE = pipeline()
+PIPELINE = (*BEFORE_FUSION, Pass("fusion", inside_too(fusion)), Pass("dead_code", dead_code))
 """The passes with fusion of all elementwise operators."""
 
 
