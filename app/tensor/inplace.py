@@ -281,6 +281,7 @@ class ChangesInPlace:
     """The in-place methods of Tensors and of the values of a traced function. Those of operators are added below."""
 
     __slots__ = ()
+    __setitem__: Callable[[Any, Any], None]
     become: Callable[[Any], Any]
     """Take the elements of a result of the same shape."""
     change_shape: Callable[[Callable[[Any], Any]], Any]
@@ -288,7 +289,7 @@ class ChangesInPlace:
 
     def copy_(self, other: Operand, blocking: bool = True) -> Any:
         """Copy the elements of another value, broadcast to this shape."""
-        self[...] = other  # type: ignore[index]
+        self[...] = other
         return self
 
     def fill_(self, value: Operand) -> Any:

@@ -27,6 +27,8 @@ from app.tensor.modes import modes
 from app.tensor.tape import Hook, HookHandle, Hooks, Node, add_hook, note_change, retain_gradient, version_of
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from app.tensor.tape import Key
 
 
@@ -217,7 +219,7 @@ class Tensor(RunsOperators, ChangesInPlace, Displayed):
             return variable
         return self.result_class(self._array)
 
-    def __deepcopy__(self, memo: dict[int, object]) -> Tensor:
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
         """A leaf with copied elements and its own name, without the gradient and the hooks."""
         copied = self.__class__.__new__(self.__class__)
         memo[id(self)] = copied
@@ -328,9 +330,9 @@ class Parameter(Tensor):
         self.persistable = True
         self.attr: Any = None  # the ParamAttr that it was created with
 
-    def __deepcopy__(self, memo: dict[int, object]) -> Tensor:
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
         copied = super().__deepcopy__(memo)
-        copied.attr = getattr(self, "attr", None)  # type: ignore[attr-defined]
+        copied.attr = getattr(self, "attr", None)
         return copied
 
     @property

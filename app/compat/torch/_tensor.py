@@ -248,7 +248,7 @@ class Tensor(TensorMethods, FrameworkTensor, metaclass=_Constructor):  # type: i
                 "a Tensor that an operator made cannot be copied with copy.deepcopy (only Tensors created explicitly "
                 "by the user, graph leaves, support it); take a copy of its detach()"
             )
-        copied: Tensor = super().__deepcopy__(memo)  # type: ignore[assignment]
+        copied: Tensor = super().__deepcopy__(memo)
         copied.grad = deepcopy(self.grad, memo)
         return copied
 

@@ -382,8 +382,8 @@ def weight_code(name: str, windows: Windows, weight: Weight, lanes: int, by_lane
                         total.value = code.fma(slope, value, total.value)
             for k, each in enumerate(totals):
                 at = (((group * outputs + o + k) * inputs + c) * kernel_rows + i) * kernel_columns + j
-                for l, total in enumerate(each):  # noqa: E741
-                    code.store(code.total(total.value), sums, (at + l) * FLOAT_BYTES, 4)
+                for place, total in enumerate(each):
+                    code.store(code.total(total.value), sums, (at + place) * FLOAT_BYTES, 4)
 
         def add(group: Value, o: Value, some: int) -> None:
             with code.loop(0, inputs) as c, code.loop(0, kernel_rows) as i:

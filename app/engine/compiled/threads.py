@@ -5,11 +5,11 @@ Starting a thread takes as long as a small batch does, and a batch may be run at
 
 from __future__ import annotations
 
-import _thread
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -133,29 +133,24 @@ class _Worker:
     """A thread that does one job after the other."""
 
     def __init__(self) -> None:
-        self._wanted, self._done = _thread.allocate_lock(), _thread.allocate_lock()
-        self._wanted.acquire()
-        self._done.acquire()
-        self._job: tuple[Job, int] | None = None
+        self._jobs: SimpleQueue[tuple[Job, int]] = SimpleQueue()
+        self._done: SimpleQueue[None] = SimpleQueue()
         threading.Thread(target=self._work, name="opsmith", daemon=True).start()
 
     def _work(self) -> None:
         while True:
-            self._wanted.acquire()
-            job, number = self._job  # type: ignore[misc]
-            self._job = None
+            job, number = self._jobs.get()
             try:
                 job(number)
             finally:
                 del job
-                self._done.release()
+                self._done.put(None)
 
     def start(self, job: Job, number: int) -> None:
-        self._job = job, number
-        self._wanted.release()
+        self._jobs.put((job, number))
 
     def join(self) -> None:
-        self._done.acquire()
+        self._done.get()
 
 
 _idle: list[_Worker] = []

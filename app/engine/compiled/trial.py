@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import typeof, types
+from numba import typeof
 
 from app.engine.compiled import cache
 from app.engine.compiled.fingerprint import fingerprint
@@ -82,7 +82,7 @@ def _compile(function: Any, signature: tuple[Any, ...]) -> _Trial:
             return _Trial(f"{name} writes into what it is given")
         return _Trial(f"Numba cannot compile {name}: {why_refused(error, dispatcher)}")
     returned = dispatcher.overloads[signature].signature.return_type if made is None else made.returns
-    parts: list[Any] = list(returned) if isinstance(returned, types.BaseTuple) else [returned]  # type: ignore[call-overload]
+    parts = getattr(returned, "types", [returned])
     kinds = [[str(getattr(part, "dtype", part)), getattr(part, "ndim", -1)] for part in parts]
     return _Trial("", kinds, only_reads(dispatcher, signature) if made is None else made.only_reads)
 

@@ -31,6 +31,7 @@ class ControlStep(NativeStep):
         if any(size != 1 for size in lowered.shapes[condition]):
             raise NotNativeError("its condition may have more than one element")
         self._bodies, self._condition = bodies, condition
+        self.calls_function = any(step.calls_function for steps in bodies.values() for step in steps)
         inside = sum(not step.bodies and not isinstance(step, ConstantStep) for step in self.everything)
         self.verdict = f"compiled: a native {self.word}, {inside} step{'s' * (inside != 1)} inside"
 
@@ -44,10 +45,6 @@ class ControlStep(NativeStep):
     @property
     def condition(self) -> str:
         return self._condition
-
-    @property
-    def calls_function(self) -> bool:  # type: ignore[override]
-        return any(step.calls_function for steps in self.bodies.values() for step in steps)
 
 
 class IfStep(ControlStep):
