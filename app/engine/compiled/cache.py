@@ -40,7 +40,7 @@ _FORMAT = "9"
 def environment() -> str:
     """Return everything outside a Program that its compiled code depends on."""
     versions = [_FORMAT, sys.version, numba.__version__, llvmlite.__version__, np.__version__, platform.machine()]
-    called = fingerprint(*runtime.CALLED)
+    called = fingerprint(*runtime.CALLED.values())
     cpu = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
     return repr([*versions, *cpu, blas.description(), blas.wide(), called])
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from app.engine.compiled import runtime
+
 
 class Names:
     """Assigns unique Python names to variables and functions."""
@@ -35,9 +37,7 @@ class Names:
 
 
 RESERVED = (
-    "np", "begin", "call_python", "cut", "cut_tiles", "fetch_ahead", "meet", "note", "report",
-    "product32", "product64", "shard", "shards", "shared", "step", "order", "rows", "first", "last", "batch", "n",
-    "lo", "hi", "iteration", "result", "train", "min", "range", "row", "folded", "forget", "keep", "kept_rows", "u",
-    "i", "inf", "nan", "tile", "copied", "read_only", "lost", "add_exactly", "given_back",
+    *runtime.CALLED, "np", "shard", "shards", "shared", "step", "order", "rows", "first", "last", "batch", "n", "lo",
+    "hi", "iteration", "result", "train", "min", "range", "row", "folded", "u", "i", "inf", "nan", "tile", "lost",
 )  # fmt: skip
 """Names that every source uses."""

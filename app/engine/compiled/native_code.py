@@ -53,7 +53,7 @@ class NativeCode:
 
     def __init__(self, key: str, functions: Mapping[str, Function], called: Mapping[str, Callable[..., Any]]):
         self.key = key
-        self._functions, self._called = functions, {**_RUNTIME, **called}
+        self._functions, self._called = functions, {**runtime.CALLED, **called}
         self._entries: dict[str, Entry] = {}
         self._alive: list[Any] = []
         """What the code refers to by address, and what holds it."""
@@ -130,7 +130,3 @@ def _passed(parameter: Parameter, argument: Any) -> list[int]:
     if not (fits and argument.flags.c_contiguous and argument.flags.aligned):
         raise TypeError(f"{parameter} is no array of {argument.dtype} with shape {argument.shape}")
     return [argument.ctypes.data, *(n for n, size in zip(argument.shape, parameter.shape, strict=True) if size is None)]
-
-
-_FUNCTIONS: list[Any] = [*runtime.CALLED, runtime.read_only]
-_RUNTIME = {function.__name__: function for function in _FUNCTIONS}

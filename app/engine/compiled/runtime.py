@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from math import lcm
@@ -53,28 +54,24 @@ llvm.add_symbol("opsmith_realloc", ctypes.cast(_libc.realloc, ctypes.c_void_p).v
 _realloc = types.ExternalFunction("opsmith_realloc", types.int64(types.int64, types.int64))
 
 
-@njit(nogil=True)
-def product32(x: Any, turn_x: bool, y: Any, turn_y: bool, out: Any, lo: int, hi: int, alpha: Any, beta: Any) -> None:
-    """Rows `lo` to `hi` of `out` become beta * out + alpha * x @ y."""
-    inner = x.shape[0] if turn_x else x.shape[1]
-    first = x.ctypes.data + x.itemsize * (lo if turn_x else lo * x.shape[1])
-    _sgemm(
-        _ROW_MAJOR, _TURNED if turn_x else _PLAIN, _TURNED if turn_y else _PLAIN, hi - lo, out.shape[1], inner,
-        np.float32(alpha), first, max(x.shape[1], 1), y.ctypes.data, max(y.shape[1], 1),
-        np.float32(beta), out.ctypes.data + out.itemsize * lo * out.shape[1], max(out.shape[1], 1),
-    )  # fmt: skip
+def _product(gemm: Any, number: Any) -> Any:
+    """Return the product of matrices of one type of numbers, by that function of BLAS."""
+
+    @njit(nogil=True)
+    def product(x: Any, turn_x: bool, y: Any, turn_y: bool, out: Any, lo: int, hi: int, alpha: Any, beta: Any) -> None:
+        """Rows `lo` to `hi` of `out` become beta * out + alpha * x @ y."""
+        inner = x.shape[0] if turn_x else x.shape[1]
+        first = x.ctypes.data + x.itemsize * (lo if turn_x else lo * x.shape[1])
+        gemm(
+            _ROW_MAJOR, _TURNED if turn_x else _PLAIN, _TURNED if turn_y else _PLAIN, hi - lo, out.shape[1], inner,
+            number(alpha), first, max(x.shape[1], 1), y.ctypes.data, max(y.shape[1], 1),
+            number(beta), out.ctypes.data + out.itemsize * lo * out.shape[1], max(out.shape[1], 1),
+        )  # fmt: skip
+
+    return product
 
 
-@njit(nogil=True)
-def product64(x: Any, turn_x: bool, y: Any, turn_y: bool, out: Any, lo: int, hi: int, alpha: Any, beta: Any) -> None:
-    """The same in double precision."""
-    inner = x.shape[0] if turn_x else x.shape[1]
-    first = x.ctypes.data + x.itemsize * (lo if turn_x else lo * x.shape[1])
-    _dgemm(
-        _ROW_MAJOR, _TURNED if turn_x else _PLAIN, _TURNED if turn_y else _PLAIN, hi - lo, out.shape[1], inner,
-        np.float64(alpha), first, max(x.shape[1], 1), y.ctypes.data, max(y.shape[1], 1),
-        np.float64(beta), out.ctypes.data + out.itemsize * lo * out.shape[1], max(out.shape[1], 1),
-    )  # fmt: skip
+product32, product64 = _product(_sgemm, np.float32), _product(_dgemm, np.float64)
 
 
 @_intrinsic
@@ -346,23 +343,14 @@ def sharing(shards: int) -> np.ndarray:
     return shared
 
 
-CALLED = (
-    product32,
-    product64,
-    fetch_ahead,
-    cut,
-    cut_tiles,
-    meet,
-    begin,
-    note,
-    report,
-    call_python,
-    forget,
-    keep,
-    kept_rows,
-    write_down,
-    copied,
-    add_exactly,
-    given_back,
-)
-"""All functions that generated source may call; compiled code depends on them besides the source."""
+_FUNCTIONS: list[Any] = [
+    fetch_ahead, cut, cut_tiles, meet, begin, note, report, call_python, forget, keep, kept_rows, write_down, copied,
+    read_only, add_exactly, given_back,
+]  # fmt: skip
+CALLED = {"product32": product32, "product64": product64, **{each.__name__: each for each in _FUNCTIONS}}
+"""All functions that generated source may call, by name; compiled code depends on them besides the source."""
+
+
+def called_in(text: str) -> list[str]:
+    """Return the names of the functions that a source calls."""
+    return [name for name in CALLED if re.search(rf"\b{name}\(", text)]

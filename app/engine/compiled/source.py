@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from app.engine.compiled import runtime
 from app.engine.compiled.buffers import Plan
 from app.engine.compiled.kinds.native import NativeStep
 from app.engine.compiled.language import (
@@ -48,17 +49,9 @@ from app.engine.compiled.runtime import {functions}
 u = np.uintp  # indices that cannot be negative: LLVM then vectorises the loops over them
 '''
 
-ALWAYS = (
-    "begin", "cut", "fetch_ahead", "meet", "note", "product32", "product64", "report", "add_exactly", "given_back",
-    "write_down",
-)  # fmt: skip
-"""The functions of the runtime that every source imports."""
-
 THREAD = (Parameter("shard"), Parameter("shards"), Parameter("shared", "int64", (None,)))
 ROWS = Array("rows")
 """Which rows of the data are the batch."""
-KEPT = ("forget", "keep", "kept_rows")
-"""Further functions that it imports if a loop keeps values."""
 
 
 @dataclass
@@ -110,13 +103,10 @@ class _Generator:
             self.functions.append("\n".join(printed(self.trees["train"])))
         called = sorted(out.functions)
         names = f"# functions of operators: {', '.join(called)}\n\n" if called else ""
-        text = "\n".join([self._head(), names + "\n\n\n".join(self.functions)]) + "\n"
+        body = names + "\n\n\n".join(self.functions)
+        text = "\n".join([HEAD.format(functions=_wrapped(runtime.called_in(body))), body]) + "\n"
         same = pattern(text.splitlines(), out.names, out.functions)
         return Source(text, same, self.trees, out.functions, parts, data, persistables, sorted(lowered.kept), whole)
-
-    def _head(self) -> str:
-        more = {name for step in self.lowered.everything if isinstance(step, NativeStep) for name in step.imports}
-        return HEAD.format(functions=_wrapped([*ALWAYS, *more, *(KEPT if self.lowered.kept else ())]))
 
     def _is_read(self, name: str) -> bool:
         return name in self.fetch or any(name in step.op.inputs for step in self.lowered.steps)
@@ -135,7 +125,7 @@ class _Generator:
         arguments = [self._parameter(name, self._handed(name, out.flat)) for name in part.arguments]
         numbers = [Parameter("step"), Parameter("rows", "int64", (None,)), Parameter("n")]
         function = Function(part.name, [*THREAD, *numbers, *arguments], [], is_called_by_python)
-        with out.function(function):
+        with out.inside(function.body):
             out.do("begin", SHARED, SHARD, Local("step", COUNT))
             flat = [name for name in part.arguments if lowered.comes_flat(name)]
             self._views(flat, out.flat, are_planned=not is_called_by_python)
@@ -220,7 +210,7 @@ class _Generator:
             arrays.append(Parameter(result, lowered.dtype(name), (None, prod(lowered.shape_at(name, 0)))))
         numbers = [Parameter("order", "int64", (None,)), *map(Parameter, ("first", "last", "batch"))]
         function = Function("train", [*THREAD, *numbers, *arrays], [])
-        with out.function(function):
+        with out.inside(function.body):
             with out.loop("iteration", Local("first", COUNT), Local("last", COUNT)):
                 self._begin_batch([name for name in results if len(parts) > 1], are_parts=len(parts) > 1)
                 if len(parts) == 1:

@@ -20,7 +20,6 @@ from app.engine.compiled.language import (
     Element,
     Extent,
     For,
-    Function,
     If,
     Infix,
     Local,
@@ -86,12 +85,6 @@ class Writer:
             yield
         finally:
             self._block = around
-
-    @contextmanager
-    def function(self, function: Function) -> Iterator[None]:
-        """Within, statements are those of a function."""
-        with self.inside(function.body):
-            yield
 
     @contextmanager
     def when(self, condition: Value) -> Iterator[None]:

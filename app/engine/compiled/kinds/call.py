@@ -48,7 +48,6 @@ class ReturningStep(NativeStep):
 
     calls_function = True
     has_known_cost = False
-    imports = ("copied", "read_only")
 
     def __init__(self, op: Operator, lowered: Lowered, share: Share):
         super().__init__(op, lowered, "compiled: calls your Numba function", share)
@@ -79,7 +78,6 @@ class CallbackStep(NativeStep):
     """Calls Python from compiled code, to change values in place."""
 
     calls_function = True
-    imports = ("call_python",)
 
     def __init__(self, op: Operator, lowered: Lowered):
         super().__init__(op, lowered, "Python that compiled code calls")

@@ -26,7 +26,6 @@ class OverImagesStep(NativeStep):
 
     begins_part = True
     is_tiled = True
-    imports = ("cut_tiles",)
 
     def __init__(self, op: Operator, lowered: Lowered, kind: str, windows: Windows, weight: Weight | None):
         super().__init__(op, lowered, f"compiled: {lanes_of_machine()} images at once", ROWS)
@@ -83,7 +82,7 @@ def tiles_of(op: Operator, lowering: Any, lowered: Lowered) -> tuple[str, Window
     shape = lowered.shapes[x]
     if len(shape) != 4 or set(lowering.axes(op.attributes, [shape])) != {0, 2, 3}:
         raise NotNativeError("it is no sum of each channel of images")
-    channels, *sizes = _known(lowered, x)[1:]
+    channels, *sizes = _sizes(lowered, x)
     windows = Windows(channels, _pair(sizes), _pair(sizes), (1, 1), (1, 1), (0, 0))
     _require_room("sums", windows, None)
     return "sums", windows, None
@@ -94,7 +93,7 @@ def _windows_of_convolution(op: Operator, lowering: Convolution, lowered: Lowere
     like = str(op.inputs[-1])  # of the output's shape, for a gradient
     x, weight, y = {"y": (one, other, made), "x": (like, other, one), "weight": (one, like, other)}[lowering.gives]
     _require_single_precision(op, lowered)
-    (channels, *sizes), counts = _known(lowered, x)[1:], _known(lowered, y)[2:]
+    (channels, *sizes), counts = _sizes(lowered, x), _sizes(lowered, y)[1:]
     outputs, inputs, *last = lowered.shapes[weight]
     kernel, settings = _pair(last), op.attributes
     stride, dilation, groups = settings["stride"], settings["dilation"], settings["groups"]
@@ -118,7 +117,7 @@ def lower_pooling(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     _require_single_precision(op, lowered)
     ends = str(op.inputs[0]), op.outputs[0]
     x, y = ends if lowering.does == "max" else reversed(ends)
-    (channels, *sizes), counts = _known(lowered, x)[1:], _known(lowered, y)[2:]
+    (channels, *sizes), counts = _sizes(lowered, x), _sizes(lowered, y)[1:]
     kernel, stride = settings["kernel"], settings["stride"]
     before = [padding_along(settings["padding"], a, sizes[a], kernel[a], stride[a])[0] for a in (0, 1)]
     windows = Windows(channels, _pair(sizes), _pair(counts), _pair(kernel), stride, _pair(before))
@@ -138,12 +137,13 @@ def _require_room(kind: str, windows: Windows, weight: Weight | None) -> None:
         raise NotNativeError(f"{lanes_of_machine()} of its images take more than {MOST_ROOM >> 20} MiB")
 
 
-def _known(lowered: Lowered, name: str) -> Sequence[int]:
-    """The shape of images, whose sizes have to be numbers but for how many images there are."""
-    shape = lowered.shapes[name]
-    if not lowered.has_batch_in_front(name) or not all(isinstance(size, int) for size in shape[1:]):
+def _sizes(lowered: Lowered, name: str) -> Sequence[int]:
+    """The sizes of each of a batch of images, which have to be known."""
+    shape = lowered.shapes[name][1:]
+    known = [size for size in shape if isinstance(size, int)]
+    if not lowered.has_batch_in_front(name) or len(known) < len(shape):
         raise NotNativeError("its images are not a batch of images of a known size")
-    return shape  # type: ignore[return-value]
+    return known
 
 
 def _pair(sizes: Sequence[Any]) -> tuple[int, int]:

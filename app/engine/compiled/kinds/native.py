@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from app.engine.compiled.steps import Step
 from app.engine.compiled.writer import Writer
@@ -19,9 +19,6 @@ class NotNativeError(Exception):
 
 class NativeStep(Step, ABC):
     """A step that is compiled."""
-
-    imports: Sequence[str] = ()
-    """The functions of the runtime that its source calls, besides those that every source imports."""
 
     @abstractmethod
     def write(self, out: Writer) -> None:
