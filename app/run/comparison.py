@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -19,6 +18,9 @@ from app.run.events import Cost, Epoch
 from app.run.folder import COMPARISON
 from app.run.statistics import LEVEL, Estimate, holm, holm_levels, over_groups, over_signs, over_units
 
+if TYPE_CHECKING:
+    from app.run.training import Trained
+
 PLACE = 0.02
 """How far apart the speeds of equal networks are, in all their epochs: they lie elsewhere in memory."""
 _LARGEST = 10_000_000
@@ -28,27 +30,8 @@ Accuracy = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Gist = Literal["same", "differs", "cannot tell"]
 
 
-@dataclass
-class Outcome:
-    """An operator's results: an item for each seed."""
-
-    operator: str
-    how: str = ""
-    """How the engine runs its network."""
-    epochs: list[list[Epoch]] = field(default_factory=list)
-    right: list[np.ndarray] = field(default_factory=list)
-    """Whether the trained network named each test image, or each validation image, correctly."""
-    fingerprints: list[str] = field(default_factory=list)
-    """Of the trained weights."""
-    timed: list[list[Epoch]] = field(default_factory=list)
-    """The epochs whose times count: all of them, unless trainings ran side by side."""
-    tested: list[float] = field(default_factory=list)
-    """The test accuracies of the trained networks, where `right` is about validation images."""
-
-    @property
-    def accuracies(self) -> list[float]:
-        """The accuracy after the last epoch, with each seed."""
-        return [epochs[-1].test_accuracy for epochs in self.epochs]
+Outcomes = Mapping[str, Sequence["Trained"]]
+"""The trainings of each operator with the seeds that all operators finished."""
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -115,40 +98,44 @@ class Comparison(msgspec.Struct, frozen=True):
     verdicts: list[str] = []
 
 
-def compare(outcomes: Sequence[Outcome], seeds: Sequence[int], costs: Sequence[Cost] = ()) -> Comparison:
-    """Compare the outcomes of these seeds, which all operators finished."""
+def compare(outcomes: Outcomes, seeds: Sequence[int], costs: Sequence[Cost] = ()) -> Comparison:
+    """Compare the outcomes with these seeds."""
     return Comparison(
-        [outcome.operator for outcome in outcomes],
-        outcomes[0].operator,
+        list(outcomes),
+        next(iter(outcomes)),
         list(seeds),
-        {outcome.operator: _result(outcome) for outcome in outcomes},
+        {name: _result(trained) for name, trained in outcomes.items()},
         differences(outcomes) if seeds else [],
         [msgspec.structs.asdict(cost) for cost in costs],
     )
 
 
-def _result(outcome: Outcome) -> OperatorResult:
-    accuracies, seconds = outcome.accuracies, [epoch.seconds for epochs in outcome.timed for epoch in epochs]
-    median = statistics.median(seconds) if seconds else None
-    if outcome.tested:
-        return OperatorResult(outcome.how, accuracies, outcome.tested, median)
-    return OperatorResult(outcome.how, test_accuracies=accuracies, seconds_per_epoch=median)
+def _result(trained: Sequence[Trained]) -> OperatorResult:
+    seconds = [epoch.seconds for one in trained for epoch in one.timed]
+    tested = [one.tested.accuracy for one in trained if one.tested is not None]
+    return OperatorResult(
+        trained[0].how if trained else "",
+        [one.accuracy for one in trained] if tested else UNSET,
+        tested or [one.accuracy for one in trained],
+        statistics.median(seconds) if seconds else None,
+    )
 
 
-def differences(outcomes: Sequence[Outcome]) -> list[Difference]:
+def differences(outcomes: Outcomes) -> list[Difference]:
     """How every operator differs from the first of them.
 
     All claims are made together: the p-values are adjusted by Holm's method, and the intervals with them, so that an
     interval excludes "no difference" wherever the p-value does.
     """
-    first, *others = outcomes
-    pairs = [list(zip(other.right, first.right, strict=True)) for other in others]
-    p_images = [over_signs(np.sum([a.astype(int) - b for a, b in pair], axis=0)) for pair in pairs]
+    names, (first, *others) = list(outcomes)[1:], outcomes.values()
+    p_images = [
+        over_signs(np.sum([a.right.astype(int) - b.right for a, b in _pairs(first, o)], axis=0)) for o in others
+    ]
     # A claim about accuracy has to withstand both the choice of seeds and that of test images.
     of_accuracy = {
-        n: _either(_accuracy(first, other).p, p_images[n], len(first.epochs))
+        n: _either(_accuracy(first, other).p, p_images[n], len(first))
         for n, other in enumerate(others)
-        if other.fingerprints != first.fingerprints
+        if any(a.fingerprint != b.fingerprint for a, b in _pairs(first, other))
     }
     chances = [*of_accuracy.values(), *(_speed(first, other).p for other in others)]
     judged = list(zip(holm(chances), holm_levels(chances), strict=True))
@@ -158,8 +145,13 @@ def differences(outcomes: Sequence[Outcome]) -> list[Difference]:
         (p, level), (p_speed, level_speed) = accuracies.get(n, (1.0, LEVEL)), judged[len(of_accuracy) + n]
         accuracy = _claim(_accuracy(first, other, level), p, p_images[n])
         speed = _claim(_speed(first, other, level_speed), p_speed)
-        found.append(Difference(other.operator, n not in of_accuracy, accuracy, speed))
+        found.append(Difference(names[n], n not in of_accuracy, accuracy, speed))
     return found
+
+
+def _pairs(first: Sequence[Trained], other: Sequence[Trained]) -> list[tuple[Trained, Trained]]:
+    """The trainings of another operator and of the first with the same seeds."""
+    return list(zip(other, first, strict=True))
 
 
 def _claim(estimate: Estimate, p: float, p_images: float | UnsetType = UNSET) -> Claim:
@@ -172,15 +164,15 @@ def _either(p_seeds: float, p_images: float, seeds: int) -> float:
     return max(p_seeds, p_images) if seeds > 1 else p_images
 
 
-def _accuracy(first: Outcome, other: Outcome, level: float = LEVEL) -> Estimate:
+def _accuracy(first: Sequence[Trained], other: Sequence[Trained], level: float = LEVEL) -> Estimate:
     """The difference of the accuracies, over the seeds."""
-    rounding = 1 / (math.sqrt(12) * len(first.right[0]))  # accuracies are known to whole images
-    return over_units([a - b for a, b in zip(other.accuracies, first.accuracies, strict=True)], rounding, level)
+    rounding = 1 / (math.sqrt(12) * len(first[0].right))  # accuracies are known to whole images
+    return over_units([a.accuracy - b.accuracy for a, b in _pairs(first, other)], rounding, level)
 
 
-def _speed(first: Outcome, other: Outcome, level: float = LEVEL) -> Estimate:
+def _speed(first: Sequence[Trained], other: Sequence[Trained], level: float = LEVEL) -> Estimate:
     """The ratio of the times of paired epochs, over all seeds."""
-    return time_ratio(list(zip(other.timed, first.timed, strict=True)), level)
+    return time_ratio([(a.timed, b.timed) for a, b in _pairs(first, other)], level)
 
 
 def time_ratio(pairs: Sequence[tuple[Sequence[Epoch], Sequence[Epoch]]], level: float = LEVEL) -> Estimate:

@@ -11,7 +11,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +27,7 @@ from app.ranks.current import current
 from app.run.answers import answers, keep
 from app.run.callbacks import Callback, Contestant
 from app.run.checkpoints import Checkpoint, Checkpoints, RunState, data_hash
-from app.run.comparison import Comparison, Outcome, compare
+from app.run.comparison import Comparison, Outcomes, compare
 from app.run.config import Config, with_absolute_paths
 from app.run.console import COMPILING, Console
 from app.run.costs import COMPARED_SECONDS, COMPARED_SIZES, SECONDS, SIZES, measure_costs
@@ -262,7 +262,8 @@ class Run:
                 nonlocal ended
                 ended += 1
                 seed = job.config.seed
-                seconds = self._timed[seed][job.operator][0].seconds
+                found.timed = self._timed[seed][job.operator]
+                seconds = found.timed[0].seconds
                 found.epochs = [msgspec.structs.replace(epoch, seconds=seconds) for epoch in found.epochs]
                 for note in found.notes:
                     self._console.warn(note)
@@ -320,23 +321,9 @@ class Run:
         every = self._config.train.checkpoint_every
         return Checkpoints(folder.path, make, len(self._activations), every, lambda: self._interruption.noted)
 
-    def _outcomes(self) -> list[Outcome]:
+    def _outcomes(self) -> Outcomes:
         """Return the results of every operator for the seeds that all operators finished."""
-        outcomes = []
-        for activation in self._activations:
-            results = [(seed, self._trained[seed][activation.name]) for seed in self._finished_seeds()]
-            outcomes.append(
-                Outcome(
-                    activation.name,
-                    results[0][1].how if results else "",
-                    [result.epochs for _, result in results],
-                    [result.right for _, result in results],
-                    [result.fingerprint for _, result in results],
-                    [self._timed[seed][activation.name] if self._timed else r.epochs for seed, r in results],
-                    [result.tested.accuracy for _, result in results if result.tested is not None],
-                )
-            )
-        return outcomes
+        return {a.name: [self._trained[seed][a.name] for seed in self._finished_seeds()] for a in self._activations}
 
     # The end
 
@@ -433,26 +420,21 @@ class Run:
 
     def _result(self, entered: Sequence[Contestant], folder: RunFolder | None, interrupted: bool) -> Result:
         text, data = self._told(entered, None)
-        outcomes = self._outcomes() if self._compared else []
-        tested = {o.operator: o.tested for o in outcomes} if self._compared else _tested_once(entered)
+        of_seeds: Mapping[str, Sequence[Trained | Contestant]] = {c.operator: [c] for c in entered}
+        if self._compared:
+            of_seeds = self._outcomes()
         return Result(
             self._config,
             None if folder is None else folder.path,
-            {outcome.operator: outcome.epochs for outcome in outcomes}
-            if self._compared
-            else {contestant.operator: [contestant.epochs] for contestant in entered},
+            {name: [one.epochs for one in each] for name, each in of_seeds.items()},
             self._weights(entered),
             self._comparison() if self._compared and self._finished else None,
             text,
             data,
-            tested,
+            {name: [one.tested.accuracy for one in each if one.tested] for name, each in of_seeds.items()},
             self._dataset.image_shape,
             interrupted,
         )
-
-
-def _tested_once(entered: Sequence[Contestant]) -> dict[str, list[float]]:
-    return {c.operator: [] if c.tested is None else [c.tested.accuracy] for c in entered}
 
 
 def report_run(

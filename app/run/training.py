@@ -40,6 +40,8 @@ class Trained:
     """Whether each test image, or each validation image, was classified correctly."""
     fingerprint: str
     """The hash of the trained weights."""
+    timed: list[Epoch]
+    """The epochs whose times count: all of them, unless trainings ran side by side."""
     weights: dict[str, np.ndarray]
     """The trained weights, and the scores of the images below; empty unless requested."""
     scores: np.ndarray | None
@@ -47,6 +49,11 @@ class Trained:
     """The report data of the operator, if the weights are stored."""
     events: list[Event] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def accuracy(self) -> float:
+        """The accuracy after the last epoch."""
+        return self.epochs[-1].test_accuracy
 
 
 @dataclass(frozen=True)
@@ -157,6 +164,7 @@ def trained(contestant: Contestant, dataset: Dataset, config: Config, keep: bool
         contestant.tested,
         scores.argmax(axis=1) == dataset.test_labels,
         fingerprint(weights),
+        contestant.epochs,
         weights if keep else {},
         scores if keep else None,
         profile(contestant, dataset) if keep and config.report else None,

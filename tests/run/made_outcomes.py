@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from app.run.comparison import Outcome
-from app.run.events import Epoch
+from app.run import comparison
+from app.run.comparison import Comparison, Difference
+from app.run.events import Cost, Epoch
+from app.run.training import Trained
 
 
 def outcome(
@@ -17,14 +19,23 @@ def outcome(
     images: int = 1000,
     weights: str = "",
     how: str = "",
-) -> Outcome:
+) -> tuple[str, list[Trained]]:
     """An operator that names these images wrongly, and takes so many seconds for each epoch, with each seed."""
     right = []
     for of_seed in wrong:
         right.append(np.ones(images, bool))
         right[-1][list(of_seed)] = False
     times = seconds or [[1.0, 1.0] for _ in wrong]
-    accuracies = [float(r.mean()) for r in right]
-    pairs = zip(times, accuracies, strict=True)
-    epochs = [[Epoch(name, number, s, a, 0.5) for number, s in enumerate(of_seed)] for of_seed, a in pairs]
-    return Outcome(name, how, epochs, right, [weights or name] * len(right), epochs)
+    trained = []
+    for of_seed, r in zip(times, right, strict=True):
+        epochs = [Epoch(name, number, s, float(r.mean()), 0.5) for number, s in enumerate(of_seed)]
+        trained.append(Trained(name, how, epochs, None, r, weights or name, epochs, {}, None))
+    return name, trained
+
+
+def differences(outcomes: Sequence[tuple[str, list[Trained]]]) -> list[Difference]:
+    return comparison.differences(dict(outcomes))
+
+
+def compare(outcomes: Sequence[tuple[str, list[Trained]]], *costs: Cost) -> Comparison:
+    return comparison.compare(dict(outcomes), range(len(outcomes[0][1])), costs)
