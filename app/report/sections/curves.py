@@ -39,7 +39,8 @@ def _over_epochs(record: Record, name: str, title: str, batch: str, test: str, u
         tested = over_seeds(record.epochs_of(operator), lambda e: e.epoch + 1, _value(test))
         lines.append(Line(f"{operator}, {record.tested_on}", tested, colour))
     shown = [line for line in lines if line.points]
-    return Chart(name, title, "epoch", name, shown, "whole", unit, log_y=not unit and _spans_magnitudes(shown))
+    x_unit, log_y = "whole" if record.epochs else "", not unit and _spans_magnitudes(shown)
+    return Chart(name, title, "epoch", name, shown, x_unit, unit, log_y=log_y)
 
 
 def _spans_magnitudes(lines: Sequence[Line]) -> bool:
