@@ -26,6 +26,7 @@ LAST: deque[int] = deque(maxlen=3)
 NUMBERS = np.zeros(3)
 STATE = SimpleNamespace(mode="small", best=None)
 STORED = LISTED.append
+ITERATORS = [iter(range(99)), enumerate([1] * 99), (k for k in range(99))]
 TOTAL = 0
 
 
@@ -99,6 +100,10 @@ CHANGES = {
     "a name of a function around it": COUNT_UP,
     "a list of a function around it": HOLD,
     "a class, when an object is made": Recorder,
+    "an iterator": lambda: next(ITERATORS[0]),
+    "an iterator of another": lambda: next(ITERATORS[1]),
+    "a generator": lambda: next(ITERATORS[2]),
+    "a generator, to its end": lambda: list(ITERATORS[2]),
 }
 CHANGE = [CHANGES["a list"]]
 
@@ -137,6 +142,7 @@ def in_an_inner_branch(x):
 def fresh():
     """Objects as they were."""
     yield
+    ITERATORS[2] = (k for k in range(99))
     for changed in (LISTED, SEEN, LAST, EMPTY, Recorder.made):
         changed.clear()
     COUNTS["calls"] = 0

@@ -8,13 +8,14 @@ changed by tracing, for good. So the user's objects are compared before and afte
 from __future__ import annotations
 
 import functools
+import gc
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from operator import is_
-from types import CellType, FrameType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from operator import is_, length_hint
+from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -140,9 +141,9 @@ def _words(path: _Path) -> str:
     """An object as source reaches it: `self.seen['a']`."""
     step, owner, before = path
     kind = type(owner)
-    if before is None or kind in (FunctionType, CellType, ModuleType) or before[0] == "":
+    if before is None or before[0] == "" or (kind is FunctionType and step in owner.__code__.co_freevars):
         return str(step)
-    if issubclass(kind, (MethodType, functools.partial)):
+    if kind is CellType:
         return _words(before)
     return _words(before) + (f"[{step!r}]" if issubclass(kind, (dict, list, tuple, deque)) else f".{step}")
 
@@ -170,6 +171,8 @@ def _in_cell(cell: CellType) -> tuple[Any, ...]:
         return ()
 
 
+_ITERABLE: tuple[Any, ...] = ([], (), range(0), {}, {}.values(), {}.items(), set(), reversed([]))
+_ITERATORS = tuple(type(iter(each)) for each in _ITERABLE)
 _READERS: dict[Any, Callable[[Any], Any]] = {
     dict: lambda held: dict(dict.items(held)),
     (list, deque): tuple,
@@ -177,6 +180,8 @@ _READERS: dict[Any, Callable[[Any], Any]] = {
     np.ndarray: lambda array: array.tobytes() if array.nbytes <= _MOST_BYTES else None,
     bytearray: bytes,
     CellType: _in_cell,
+    GeneratorType: lambda it: (it.gi_frame.f_lasti, *it.gi_frame.f_locals.values()) if it.gi_frame else (),
+    _ITERATORS: lambda it: (length_hint(it),),
     type: lambda kind: dict(vars(kind)) if _is_users(kind.__module__) else None,
 }
 _OF_LAYERS = frozenset({*KINDS, "_forward_pre_hooks", "_forward_post_hooks"})
@@ -212,14 +217,16 @@ def _parts(thing: Any, contents: Any) -> Iterable[tuple[Any, Any]]:
         if thing.__code__.co_filename.startswith(LIBRARIES):
             return [("", thing.__wrapped__)] if hasattr(thing, "__wrapped__") else []
         cells = zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True)
-        defaults = (thing.__defaults__, thing.__kwdefaults__, thing.__dict__)
-        return [*cells, ("", thing.__globals__), *(("", part) for part in defaults if part)]
+        held = [(name, getattr(thing, name)) for name in ("__defaults__", "__kwdefaults__", "__dict__")]
+        return [*cells, ("", thing.__globals__), *held]
     if issubclass(kind, MethodType):
-        return [("", thing.__self__), ("", thing.__func__)]
+        return [("__self__", thing.__self__), ("__func__", thing.__func__)]
     if issubclass(kind, functools.partial):
-        return [("", thing.func), ("", thing.args), ("", thing.keywords)]
+        return [(name, getattr(thing, name)) for name in ("func", "args", "keywords")]
     if issubclass(kind, (staticmethod, classmethod)):
-        return [("", thing.__func__)]
+        return [("__func__", thing.__func__)]
+    if issubclass(kind, (enumerate, zip, map, filter)):
+        return enumerate(gc.get_referents(thing))
     if issubclass(kind, ModuleType):
         return [("", vars(thing))] if _is_users(thing.__name__) else []
     return [("", thing.__wrapped__)] if "__wrapped__" in getattr(thing, "__dict__", ()) else []
