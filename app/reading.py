@@ -203,7 +203,8 @@ def _source_of(code: CodeType, around: dict[str, Any]) -> tuple[ast.Module, tupl
             _verified[code.co_filename] = (around.get("__spec__"), text)
             return tree, codes
     if not _text(code.co_filename, around):
-        raise NoSourceError(f"the source of {name} cannot be read ({code.co_filename}); define it in a file")
+        where = "Python's prompt keeps none before Python 3.13" if code.co_filename == "<stdin>" else code.co_filename
+        raise NoSourceError(f"the source of {name} cannot be read ({where}); define it in a file or a notebook")
     raise ChangedSourceError(
         f"{code.co_filename} has changed since {name} was imported from it; restart Python to use the new version"
     )

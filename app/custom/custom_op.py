@@ -174,7 +174,7 @@ class FunctionOperator(CustomOperator):
             name = self.name if self.name.isidentifier() else "operator"
             raise UnderivableError(
                 f"{self.label} has no backward, and none can be derived: {error}; write one with @{name}.backward"
-            ) from error
+            ) from None
         outputs = ["d" + name for name in self.inputs]
         return FunctionOperator(function, self.name + "_grad", outputs, True, None, where=self.where)
 

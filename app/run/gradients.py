@@ -16,7 +16,7 @@ from app.run.network import Activation, every_operator
 _ADVICE = (
     "Nothing was trained: a network learns less with a wrong gradient, and its figures would say nothing about the "
     "operator. `opsmith check` tells more. If the gradient is meant to differ, declare it: "
-    "@operator.backward(surrogate=True). To train all the same, add --anyway or check=warn"
+    '@operator.backward(surrogate=True). To train all the same, add --anyway or check=warn (from Python: check="warn")'
 )
 
 

@@ -394,3 +394,19 @@ def test_what_is_wrong_at_kinks_alone_is_explained_by_the_numbers_there():
     )
     assert words(operator, "gradient").startswith("FAILED")
     assert "where x" not in words(operator, "gradient")
+
+
+# Operators without a gradient that can be had
+
+
+def test_a_function_without_source_fails_once_and_names_the_prompt():
+    made: dict[str, Any] = {}
+    exec(compile("def doubled(x):\n    return x * 2\n", "<stdin>", "exec"), made)
+    findings = app.check(custom_op(made["doubled"], name="doubled", elementwise=True))
+    reason = "Python's prompt keeps none before Python 3.13"
+    assert str(findings).count(reason) == 1
+    assert "ok" not in {v.state for v in findings if v.check in ("gradient", "second")}
+    x = app.to_tensor([1.0], stop_gradient=False)
+    with pytest.raises(OperatorError, match=reason) as error:
+        custom_op(made["doubled"], elementwise=True)(x).backward()
+    assert error.value.__cause__ is None  # one traceback, of the reason

@@ -147,9 +147,10 @@ def second(subject: Subject) -> Iterator[Verdict]:
     """The gradient of the gradient, if there is one."""
     if not subject.has_gradient:
         return
-    tensors = subject.tensors(subject.arrays())
+    arrays = subject.arrays()
+    subject.run(arrays)  # if there is no first gradient, this raises the reason
     try:
-        gradgradcheck(subject.call, tensors, atol=1e-5, rtol=1e-4)
+        gradgradcheck(subject.call, subject.tensors(arrays), atol=1e-5, rtol=1e-4)
     except GradcheckError as error:
         if "nothing to check" in str(error):
             yield note("the gradient is constant")

@@ -49,7 +49,7 @@ class Scope:
         try:
             node = definition_of(self.function)
         except OperatorError as error:
-            raise UnderivableError(str(error)) from error
+            raise UnderivableError(str(error)) from None
         if isinstance(node, ast.AsyncFunctionDef) or any(isinstance(n, _YIELDS) for n in ast.walk(node)):
             raise UnderivableError(
                 f"{self.place(node)}: {self.name} is a generator or a coroutine, and does not return a number"
