@@ -314,12 +314,11 @@ def active_carried(body: Body, needs: Sequence[bool], carried: int) -> set[str]:
 
 def _has_value(block: Block, name: str) -> bool:
     """Whether an outer variable has a value before the operator that is being built."""
-    variable = block.var(name)
+    variable = block.find_var(name)
+    if variable is None:  # of another branch or loop, which `declare` refuses
+        return True
     home = variable.block
-    given = (
-        variable.persistable or variable.is_data or (all(name not in op.outputs for op in home.ops) and home.idx > 0)
-    )
-    return given or any(name in op.outputs for op in home.ops)
+    return variable.persistable or variable.is_data or home.idx > 0 or any(name in op.outputs for op in home.ops)
 
 
 def _output_name(definition: OpDef) -> str:

@@ -63,6 +63,7 @@ def test_what_lies_in_a_run_is_never_run(tmp_path: Path):
 
 def test_the_page_holds_no_address_but_its_own_pictures(tmp_path: Path):
     page = write_report(made_run(tmp_path / "run")).read_text(encoding="utf-8")
+    assert re.search(r"<dd>\d+ training images, \d+ test images of \d+ × \d+ pixels", page)
     sources = re.findall(r'(?:src|href)="([^"]*)"', page)
     assert all(source.startswith(("data:", "#")) for source in sources)
     assert len(page) < 200_000

@@ -255,6 +255,8 @@ def test_a_value_of_a_branch_is_not_known_outside(x: Any):
     cond(app.sum(x) > 0.0, lambda: leaked.append(x * 2.0), lambda: None)
     with pytest.raises(ProgramError, match=r"cannot read multiply.out_0 here: .* inside block 1, .* return it"):
         leaked[0] + 1.0
+    with pytest.raises(ProgramError, match=r"block 3 reads multiply.out_0, which is computed in another branch"):
+        cond(app.sum(x) > 0.0, lambda: leaked[0], lambda: x)
 
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
