@@ -114,6 +114,13 @@ def test_all_in_a_file_are_checked_and_one_that_is_wrong_decides(check: Check):
     assert last == "2 of 4 operators failed: wrong, squared"
 
 
+def test_two_in_a_file_are_counted(check: Check):
+    Path("two_ops.py").write_text(
+        "import app\n@app.custom_op\ndef one(x):\n    return x\ntwo = app.custom_op(one.function)\n"
+    )
+    assert check("two_ops.py", "--only", "types")[1].splitlines()[-1] == "all 2 operators passed"
+
+
 @pytest.mark.slow
 def test_as_objects(check: Check):
     status, out, _ = check("some_ops.py:Twice", "custom.relu", "--only", "rows", "--json")

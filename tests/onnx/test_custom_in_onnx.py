@@ -190,8 +190,14 @@ def equal_to_zero(x: Any) -> Any:  # with Variables, Python takes x == 0 for tru
     return 1.0 * x if x == 0 else 2.0 * x
 
 
+@app.custom_op
+def raised(x: Any, by: tuple[float, ...] = ()) -> Any:
+    return np.sort(x) + np.float32(sum(by))
+
+
 opaque_array = app.custom_op(looped, name="shrunk")
 OPAQUE = [opaque_array, Opaque.apply, lambda x: branching(x, most=0.5), equal_to_zero]
+OPAQUE += [raised, lambda x: raised(x, by=(0.5, 1.5))]
 
 
 @pytest.mark.parametrize("operator", OPAQUE)

@@ -70,3 +70,10 @@ def test_softmax_and_its_loss_over_many_classes():
 
     (found,) = fetched(x, both)
     np.testing.assert_allclose(found, np.hstack([right, right, right[:, :1]]).astype("float32"), rtol=2e-6)
+
+
+def test_a_softmax_gives_no_probability_of_zero():
+    x = np.array([[0.0, -1000.0, 1.0], [3.0, -100.0, -50.0]], "float32")
+    found = fetched(x, app.nn.functional.softmax)[0]
+    np.testing.assert_allclose(found, app.nn.functional.softmax(app.to_tensor(x)).numpy(), rtol=1e-5)
+    assert found.min() > 0
