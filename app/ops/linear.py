@@ -47,24 +47,41 @@ def matmul(x: Array, y: Array, *, transpose_x: bool = False, transpose_y: bool =
 
 @matmul.gradient_of("x")
 def _(x_like: Value, y: Value, dout: Value, transpose_x: bool, transpose_y: bool) -> Gradients:
-    if len(x_like.shape) == 1 or len(y.shape) == 1:
-        return _through_matrices(x_like, y, dout, transpose_x, transpose_y)[0]
+    like, y, dout, transpose_x, transpose_y = _as_matrices(x_like, y, dout, transpose_x, transpose_y)
     if transpose_x:
         gradient = matmul(y, dout, transpose_x=transpose_y, transpose_y=True)
     else:
         gradient = matmul(dout, y, transpose_y=not transpose_y)
-    return _unstacked(gradient, x_like)
+    return _of_input(gradient, like, x_like)
 
 
 @matmul.gradient_of("y")
 def _(x: Value, y_like: Value, dout: Value, transpose_x: bool, transpose_y: bool) -> Gradients:
-    if len(x.shape) == 1 or len(y_like.shape) == 1:
-        return _through_matrices(x, y_like, dout, transpose_x, transpose_y)[1]
+    x, like, dout, transpose_x, transpose_y = _as_matrices(x, y_like, dout, transpose_x, transpose_y)
     if transpose_y:
         gradient = matmul(dout, x, transpose_x=True, transpose_y=transpose_x)
     else:
         gradient = matmul(x, dout, transpose_x=not transpose_x)
-    return _unstacked(gradient, y_like)
+    return _of_input(gradient, like, y_like)
+
+
+def _as_matrices(
+    x: Value, y: Value, dout: Value, transpose_x: bool, transpose_y: bool
+) -> tuple[Value, Value, Value, bool, bool]:
+    """The same product with vectors as matrices of one row or one column, which are not transposed."""
+    unsqueeze = REGISTRY["unsqueeze"]
+    if len(y.shape) == 1:
+        y, dout, transpose_y = unsqueeze(y, axis=-1), unsqueeze(dout, axis=-1), False
+    if len(x.shape) == 1:
+        x, dout, transpose_x = unsqueeze(x, axis=0), unsqueeze(dout, axis=-2), False
+    return x, y, dout, transpose_x, transpose_y
+
+
+def _of_input(gradient: Gradient, like: Value, x: Value) -> Gradient:
+    """The gradient of an input: summed over the leading axes along which its matrices, `like`, were broadcast."""
+    if len(gradient.shape) > 2 and (tuple(gradient.shape) != tuple(like.shape) or UNKNOWN in like.shape[:-2]):
+        gradient = REGISTRY["sum_like"](gradient, like)
+    return gradient if like is x else REGISTRY["reshape_like"](gradient, x)
 
 
 @matmul.in_onnx
@@ -81,37 +98,6 @@ def _(onnx: Any, x: Any, y: Any, transpose_x: bool, transpose_y: bool) -> Any:
 def _transposed_in_onnx(onnx: Any, x: Any, transpose: bool) -> Any:
     order = list(range(x.rank))
     return onnx.Transpose(x, perm=[*order[:-2], order[-1], order[-2]]) if transpose else x
-
-
-def _unstacked(gradient: Gradient, like: Value) -> Gradient:
-    """Sum over the leading axes along which `like` was broadcast."""
-    if len(gradient.shape) == 2 or (tuple(gradient.shape) == tuple(like.shape) and UNKNOWN not in like.shape[:-2]):
-        return gradient
-    return REGISTRY["sum_like"](gradient, like)
-
-
-def _through_matrices(
-    x: Value, y: Value, dout: Value, transpose_x: bool, transpose_y: bool
-) -> tuple[Gradient, Gradient]:
-    """The gradients of a product with a vector, which is treated as a matrix with one row or one column."""
-    unsqueeze, reshape_like = REGISTRY["unsqueeze"], REGISTRY["reshape_like"]
-    turn_x, turn_y = transpose_x and len(x.shape) > 1, transpose_y and len(y.shape) > 1
-    left, right = x, y
-    if len(y.shape) == 1:
-        dout, right = unsqueeze(dout, axis=-1), unsqueeze(y, axis=-1)
-    if len(x.shape) == 1:
-        dout, left = unsqueeze(dout, axis=-2), unsqueeze(x, axis=0)
-    dleft = (
-        matmul(right, dout, transpose_x=turn_y, transpose_y=True)
-        if turn_x
-        else matmul(dout, right, transpose_y=not turn_y)
-    )
-    dright = (
-        matmul(dout, left, transpose_x=True, transpose_y=turn_x)
-        if turn_y
-        else matmul(left, dout, transpose_x=not turn_x)
-    )
-    return reshape_like(_unstacked(dleft, left), x), reshape_like(_unstacked(dright, right), y)
 
 
 def _infer_step(c: Spec, scale: Spec, x: Spec, y: Spec, **attributes: bool) -> Spec:
