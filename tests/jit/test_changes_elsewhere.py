@@ -233,6 +233,37 @@ def test_an_attribute_of_a_layer_that_a_branch_calls():
 # Programs that are traced
 
 
+class Hostile(list):
+    """Its methods raise: none of them may be called."""
+
+    __slots__ = ("given", "missing")
+
+    def refuse(self, *_: Any) -> Any:
+        raise RuntimeError("called")
+
+    __getattr__ = __iter__ = __len__ = __eq__ = __bool__ = refuse
+    __hash__ = None
+
+
+class HostileProxy:
+    @property
+    def __class__(self):
+        raise RuntimeError("called")
+
+    def __getattribute__(self, name):
+        raise RuntimeError("called")
+
+
+HOSTILE = [Hostile([1]), HostileProxy()]
+
+
+def test_no_method_of_a_users_object_is_called():
+    def function(x):
+        return x * 2 if x.sum() > 0 else x
+
+    assert to_static(function)(app.ones([2])).numpy().tolist() == [2.0, 2.0]
+
+
 KEPT: dict[int, Any] = {}
 
 

@@ -12,7 +12,7 @@ import gc
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from operator import is_, length_hint
 from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType, SimpleNamespace
@@ -173,11 +173,13 @@ def _in_cell(cell: CellType) -> tuple[Any, ...]:
 
 _ITERABLE: tuple[Any, ...] = ([], (), range(0), {}, {}.values(), {}.items(), set(), reversed([]))
 _ITERATORS = tuple(type(iter(each)) for each in _ITERABLE)
+# Users' objects may define any method, so none of theirs is called.
 _READERS: dict[Any, Callable[[Any], Any]] = {
     dict: lambda held: dict(dict.items(held)),
-    (list, deque): tuple,
-    set: lambda held: tuple(sorted(held, key=id)),
-    np.ndarray: lambda array: array.tobytes() if array.nbytes <= _MOST_BYTES else None,
+    list: lambda held: tuple(list.__iter__(held)),
+    deque: lambda held: tuple(deque.__iter__(held)),
+    set: lambda held: tuple(sorted(set.__iter__(held), key=id)),
+    np.ndarray: lambda array: np.ndarray.tobytes(array) if array.nbytes <= _MOST_BYTES else None,
     bytearray: bytes,
     CellType: _in_cell,
     GeneratorType: lambda it: (it.gi_frame.f_lasti, *it.gi_frame.f_locals.values()) if it.gi_frame else (),
@@ -199,18 +201,22 @@ def _reader(kind: Any) -> Callable[[Any], Any] | None:
     if not (issubclass(kind, SimpleNamespace) or _is_users(kind.__module__)):
         return None
     slots = [name for base in kind.__mro__ for name in vars(base).get("__slots__", ())]
-    if not slots:
-        return lambda thing: dict(getattr(thing, "__dict__", ()))
-    return lambda thing: {
-        **{name: getattr(thing, name) for name in slots if hasattr(thing, name)},
-        **getattr(thing, "__dict__", {}),
-    }
+    return lambda thing: _attributes(thing, ["__dict__", *slots])
+
+
+def _attributes(thing: Any, names: Iterable[str]) -> dict[str, Any]:
+    held: dict[str, Any] = {}
+    for name in names:
+        with suppress(Exception):
+            held[name] = object.__getattribute__(thing, name)
+    held.update(held.pop("__dict__", {}))
+    return held
 
 
 def _parts(thing: Any, contents: Any) -> Iterable[tuple[Any, Any]]:
     """The objects that may be reached from an object, each with the step to it."""
     kind = type(thing)
-    items = thing if issubclass(kind, tuple) else contents
+    items = tuple(tuple.__iter__(thing)) if issubclass(kind, tuple) else contents
     if type(items) is dict or isinstance(items, tuple):
         return () if len(items) > _MOST_ITEMS else items.items() if type(items) is dict else enumerate(items)
     if issubclass(kind, FunctionType):
@@ -229,7 +235,8 @@ def _parts(thing: Any, contents: Any) -> Iterable[tuple[Any, Any]]:
         return enumerate(gc.get_referents(thing))
     if issubclass(kind, ModuleType):
         return [("", vars(thing))] if _is_users(thing.__name__) else []
-    return [("", thing.__wrapped__)] if "__wrapped__" in getattr(thing, "__dict__", ()) else []
+    kept = kind.__module__ == "functools" or kind.__module__.startswith("app.")
+    return [("", thing.__wrapped__)] if kept and hasattr(thing, "__wrapped__") else []
 
 
 def _differences(before: Any, now: Any) -> Iterator[tuple[Any, Any, Any]]:
@@ -254,6 +261,6 @@ def _is_same(old: Any, new: Any) -> bool:
 def _is_users(module: str) -> bool:
     """Whether a module is the user's, which a library's file or a built-in module is not."""
     file = getattr(sys.modules.get(module), "__file__", None)
-    if file is None:
+    if not isinstance(file, str):
         return module not in sys.builtin_module_names and not module.startswith("_frozen")
     return not file.startswith(LIBRARIES)
