@@ -182,12 +182,6 @@ def test_a_mistake_is_named_with_its_place_and_what_is_allowed(file: Path, text:
     assert error(file, text) == message
 
 
-def test_an_error_starts_with_the_file_that_it_is_in(file: Path):
-    file.write_text("train: {epochs: x}")
-    with pytest.raises(ConfigError, match=f"^{re.escape(str(file))}: "):
-        load_config(str(file), ["train.epochs=3"])
-
-
 @pytest.mark.parametrize(
     ("override", "message"),
     [

@@ -85,10 +85,3 @@ def test_sigterm_is_noted_too_and_told_apart(capfd: pytest.CaptureFixture[str]):
         assert interruption.noted
         interruption.check()
     assert capfd.readouterr().err == "Stopping. A second signal stops at once.\n"
-
-
-def test_a_second_signal_of_the_other_kind_strikes_at_once_as_well():
-    with pytest.raises(KeyboardInterrupt), Interruption():  # noqa: PT012
-        press(signal.SIGTERM)
-        press(signal.SIGINT)
-        pytest.fail("it should have been interrupted")

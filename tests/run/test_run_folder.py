@@ -107,14 +107,6 @@ def test_operators_that_would_share_a_file_do_not():
     assert names == ["weights-a-b.py-f-2.safetensors", "weights-a-b.py-f.safetensors"]
 
 
-def test_a_run_is_not_begun_twice_in_one_folder():
-    RunFolder.new(Config(output="run"), "name").__exit__(None, None, None)
-    before = Path("run/config.yaml").read_text()
-    with pytest.raises(AppError, match="run already holds a run; choose another output=, resume it"):
-        RunFolder.new(Config(output="run", seed=9), "name")
-    assert Path("run/config.yaml").read_text() == before
-
-
 @pytest.mark.parametrize("name", ["config.yaml", "summary.txt", "model.json", "report.html", "curves.png", "notes"])
 def test_a_run_does_not_begin_in_a_folder_with_files_of_something_else(name: str):
     Path(name).write_text("mine\n")

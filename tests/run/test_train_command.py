@@ -146,11 +146,6 @@ def test_one_network_alone(train: Callable[..., Any], words: list[str]):
     assert " against " not in run.out
 
 
-@pytest.mark.parametrize("operator", ["tanh", "custom.relu"])
-def test_built_in_and_shipped_operators_can_be_named(train: Callable[..., Any], operator: str):
-    assert f"with {operator} against" in train(f"model.activation={operator}", "baseline=elu").out
-
-
 def test_no_hidden_layer_leaves_nothing_to_compare_and_says_so(train: Callable[..., Any]):
     run = train("model.hidden=[]")
     assert run.status == 0
@@ -238,15 +233,6 @@ def test_a_run_is_not_written_over(train: Callable[..., Any]):
 def test_an_empty_folder_that_is_there_may_be_used(train: Callable[..., Any], tmp_path: Path):
     (tmp_path / "run").mkdir()
     assert train().status == 0
-
-
-def test_a_folder_with_files_of_something_else_is_left_as_it_is(train: Callable[..., Any], tmp_path: Path):
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "summary.txt").write_text("mine")
-    run = train()
-    assert run.status == 1
-    assert run.err.startswith("error: run is not empty and is not the folder of a run: it has summary.txt, which a run")
-    assert {file.name: file.read_text() for file in run.folder.iterdir()} == {"summary.txt": "mine"}
 
 
 @pytest.mark.parametrize(

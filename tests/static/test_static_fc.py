@@ -30,12 +30,6 @@ def ones(value: float = 1.0) -> ParamAttr:
 # --- fc ---
 
 
-def test_a_layer_is_a_product_and_a_bias():
-    y = static.nn.fc(static.data("x", [None, 3]), 2, weight_attr=ones(2), bias_attr=ones(0.5))
-    assert y.shape == (-1, 2)
-    np.testing.assert_array_equal(run(y, x=[[1, 2, 3], [0, 0, 1]]), [[12.5, 12.5], [2.5, 2.5]])
-
-
 def test_parameters_are_named_after_the_layer_and_numbered():
     x = static.data("x", [None, 3])
     static.nn.fc(static.nn.fc(x, 4), 2, name="head")

@@ -123,12 +123,6 @@ def test_backward_can_leave_gradients_that_are_differentiated_again():
     assert app.grad(x.grad, x)[0].tolist() == [12.0]
 
 
-def test_backward_into_some_inputs_alone():
-    x, w = leaf(2.0), leaf(3.0)
-    app.autograd.backward(x * w, inputs=[w])
-    assert (x.grad, w.grad.tolist()) == (None, [2.0])
-
-
 def test_a_kept_gradient_is_that_of_the_value_after_a_change_in_place():
     x = app.to_tensor([1.0], stop_gradient=False)
     y = x * 1.0

@@ -278,11 +278,6 @@ def test_a_slice_of_step_zero_is_refused():
             value[::0]
 
 
-def test_an_index_of_fractions_is_refused():
-    with pytest.raises(DtypeError, match="an index array must contain integers or booleans, found float32"):
-        to_tensor(X)[to_tensor([0.5]), 1]
-
-
 @pytest.mark.parametrize(
     "index", [0, (1, 2), slice(None), (..., slice(0, 2)), [1, 0], X > 2, ([0, 1], [1, 2]), np.int64(1)]
 )
