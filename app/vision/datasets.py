@@ -74,23 +74,33 @@ class FashionMNIST(MNIST):
     """Fashion-MNIST, in MNIST's format. The files are not downloaded: they are read from `data/FashionMNIST/raw`."""
 
     def _own(self) -> tuple[np.ndarray, np.ndarray]:
-        return _read(*fashion_files(self.mode))
+        return _read(*paths_of("FashionMNIST", self.mode))
 
 
-def fashion_files(mode: str, root: Any = "data") -> tuple[str, str]:
-    """Find the image and label files of Fashion-MNIST, possibly gzipped.
+SOURCES = {
+    "EMNIST": "https://www.nist.gov/itl/products-and-services/emnist-dataset",
+    "FashionMNIST": "https://github.com/zalandoresearch/fashion-mnist",
+    "KMNIST": "http://codh.rois.ac.jp/kmnist",
+}
+"""The URLs of the data sets in MNIST's format."""
 
-    They are in `FashionMNIST/raw` or `FashionMNIST` inside `root`, or inside the folder that OPSMITH_DATA names.
+
+def paths_of(name: str, mode: str, root: Any = "data", begin: str = "") -> tuple[str, str]:
+    """Find the image and label files of a data set, possibly gzipped, in the usual folders.
+
+    These are `NAME/raw` and `NAME` inside `root`, and inside the folder that OPSMITH_DATA names. `begin` is the prefix
+    of its file names before those of MNIST.
     """
-    names = [f"{'train' if mode == 'train' else 't10k'}-{kind}-ubyte" for kind in ("images-idx3", "labels-idx1")]
+    part = "train" if mode == "train" else ("t10k", "test")[bool(begin)]
+    names = [f"{begin}{part}-{kind}-ubyte" for kind in ("images-idx3", "labels-idx1")]
     roots = [Path(folder).expanduser() for folder in (root, os.environ.get("OPSMITH_DATA")) if folder]
-    folders = [folder / "FashionMNIST" / inside for folder in roots for inside in ("raw", "")]
+    folders = [folder / name / inside for folder in roots for inside in ("raw", "")]
     there = next((folder for folder in folders if folder.is_dir() and any(folder.iterdir())), None)
     if there is None:
         raise DataError(
-            "FashionMNIST: its files are missing, and are not downloaded automatically; download them from "
-            f"https://github.com/zalandoresearch/fashion-mnist and put {' and '.join(names)} (packed by gzip or not) "
-            f"into {folders[0]}"
+            f"{name}: its files are missing, and are not downloaded automatically; download them from "
+            f"{SOURCES[name]} and put "
+            f"{' and '.join(names)} (packed by gzip or not) into {folders[0]}"
         )
     images, labels = (str(find(there, file)) for file in names)
     return images, labels

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from app.errors import DataError
-from app.ops.gone import refuse_missing
 from app.ops.random import generator
 from app.tensor import Tensor
 from app.tensor import to_tensor as tensor_of
@@ -23,6 +22,7 @@ __all__ = [
     "RandomCrop",
     "RandomHorizontalFlip",
     "RandomRotation",
+    "RandomVerticalFlip",
     "Resize",
     "ToTensor",
     "Transpose",
@@ -33,9 +33,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
-
-
-__getattr__ = refuse_missing(__name__)
 
 
 class Compose:
@@ -210,7 +207,7 @@ class Pad(BaseTransform):
 
     def __init__(self, padding: Any, fill: Any = 0, padding_mode: str = "constant", keys: Sequence[str] | None = None):
         super().__init__(keys)
-        modes = ("constant", "edge", "reflect", "symmetric")
+        modes = {"constant": "constant", "edge": "edge", "reflect": "reflect", "symmetric": "symmetric"}
         if padding_mode not in modes:
             raise DataError(f"Pad: padding_mode is one of {', '.join(modes)}, not {padding_mode!r}")
         widths = [int(n) for n in np.ravel(padding)]
@@ -257,15 +254,25 @@ def _cropped(array: np.ndarray, size: tuple[int, int], down: float, right: float
     return array[top : top + size[0], left : left + size[1]]
 
 
-class RandomHorizontalFlip(BaseTransform):
-    """Flips a picture horizontally with the given probability."""
+class _RandomFlip(BaseTransform):
+    axis = 0
 
     def __init__(self, prob: float = 0.5, keys: Sequence[str] | None = None):
         super().__init__(keys)
         self.prob = prob
 
     def _apply_image(self, image: Any) -> Any:
-        return np.flip(np.asarray(image), 1) if generator().random() < self.prob else image
+        return np.flip(np.asarray(image), self.axis) if generator().random() < self.prob else image
+
+
+class RandomHorizontalFlip(_RandomFlip):
+    """Flips a picture horizontally with the given probability."""
+
+    axis = 1
+
+
+class RandomVerticalFlip(_RandomFlip):
+    """Flips a picture vertically with the given probability."""
 
 
 def rotate(img: Any, angle: float, interpolation: str = "nearest", expand: bool = False, fill: float = 0) -> Any:
@@ -274,6 +281,13 @@ def rotate(img: Any, angle: float, interpolation: str = "nearest", expand: bool 
         raise DataError(f"rotate: interpolation is 'bilinear' or 'nearest', not {interpolation!r}")
     way = {"nearest": 0, "bilinear": 2}[interpolation]  # Pillow's numbers
     return _by_pillow(np.asarray(img), lambda channel: channel.rotate(angle, way, expand, fillcolor=fill))
+
+
+def grey(img: np.ndarray) -> np.ndarray:
+    """Convert a colour picture to grey, with one channel."""
+    whole = img.dtype.kind in "iu"
+    light = img[..., :3] @ np.array([0.299 if whole else 0.2989, 0.587, 0.114])  # as Pillow and as torchvision
+    return (np.rint(light) if whole else light).astype(img.dtype)[..., None]
 
 
 class RandomRotation(BaseTransform):

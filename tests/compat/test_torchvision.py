@@ -11,19 +11,19 @@ import pytest
 from PIL import Image
 
 from app.compat import torch
-from app.compat.torchvision import datasets, io, models, transforms
+from app.compat.torchvision import datasets, io, models, transforms, utils
 from app.errors import AppError
 
-v2 = transforms.v2
+F, v2 = transforms.functional, transforms.v2
 PICTURE = np.random.default_rng(0).integers(0, 256, (20, 30, 3)).astype("uint8")
 
 
-def write_idx(folder: Path) -> None:
+def write_idx(folder: Path, begin: str = "", part: str = "t10k") -> None:
     folder.mkdir(parents=True)
     images, labels = PICTURE[:4, :28].transpose(2, 0, 1), np.array([7, 0, 9], "uint8")
     header = struct.pack(">BBBB3I", 0, 0, 8, 3, *images.shape)
-    (folder / "t10k-images-idx3-ubyte").write_bytes(header + images.tobytes())
-    (folder / "t10k-labels-idx1-ubyte").write_bytes(struct.pack(">BBBBI", 0, 0, 8, 1, 3) + labels.tobytes())
+    (folder / f"{begin}{part}-images-idx3-ubyte").write_bytes(header + images.tobytes())
+    (folder / f"{begin}{part}-labels-idx1-ubyte").write_bytes(struct.pack(">BBBBI", 0, 0, 8, 1, 3) + labels.tobytes())
 
 
 # Data sets
@@ -43,17 +43,26 @@ def test_mnist_as_a_data_set(monkeypatch: pytest.MonkeyPatch):
     assert label >= 10
 
 
-def test_fashion_mnist_comes_from_local_files(tmp_path: Path):
-    write_idx(tmp_path / "FashionMNIST" / "raw")
+@pytest.mark.parametrize("name", ["FashionMNIST", "KMNIST"])
+def test_data_sets_in_the_form_of_mnist_come_from_local_files(name: str, tmp_path: Path):
+    write_idx(tmp_path / name / "raw")
     both = transforms.Compose([transforms.ToTensor(), transforms.Normalize((0.5,), (0.5,))])
-    data = datasets.FashionMNIST(str(tmp_path), train=False, transform=both, download=True)
+    data = getattr(datasets, name)(str(tmp_path), train=False, transform=both, download=True)
     assert (len(data), len(data.classes), [label for _, label in data]) == (3, 10, [7, 0, 9])
     np.testing.assert_allclose(data[1][0].numpy()[0], PICTURE[:4, :28, 1] / 127.5 - 1, atol=1e-6)
     assert repr(data) == (
-        f"Dataset FashionMNIST\n    Number of datapoints: 3\n    Root location: {tmp_path}\n    Split: Test\n"
+        f"Dataset {name}\n    Number of datapoints: 3\n    Root location: {tmp_path}\n    Split: Test\n"
         "    StandardTransform\nTransform: Compose(\n               ToTensor()\n"
         "               Normalize(mean=(0.5,), std=(0.5,))\n           )"
     )
+
+
+def test_emnist_has_a_file_for_each_split(tmp_path: Path):
+    write_idx(tmp_path / "EMNIST" / "raw", "emnist-letters-", "test")
+    data = datasets.EMNIST(tmp_path, "letters", train=False)
+    assert (data[0][1], data.classes[7], len(datasets.EMNIST.splits["balanced"])) == (7, "g", 47)
+    with pytest.raises(AppError, match=r"split is one of balanced, .* found 'small'"):
+        datasets.EMNIST(tmp_path, "small")
 
 
 def test_files_that_are_not_there_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -82,12 +91,12 @@ def test_files_that_are_not_there_are_asked_for(tmp_path: Path, monkeypatch: pyt
         (transforms.RandomHorizontalFlip(1.0), (20, 30), 235279, 922.6628),
         (transforms.RandomRotation((30, 30)), (20, 30), 190069, 745.3686),
         (transforms.RandomRotation((90, 90), expand=True), (30, 20), 235279, 922.6628),
+        (transforms.Grayscale(3), (20, 30), 236400, 926.8836),
     ],
 )
 def test_images_and_tensors_keep_their_form(transform: Any, shape: tuple[int, int], of_image: Any, of_tensor: Any):
     image = Image.fromarray(PICTURE)
-    tensor = transforms.ToTensor()(image)
-    for given, found in ((image, transform(image)), (tensor, transform(tensor))):
+    for given, found in ((image, transform(image)), (F.to_tensor(image), transform(F.to_tensor(image)))):
         assert type(found) is (Image.Image if given is image else torch.Tensor)
         assert (found.size[::-1] if given is image else tuple(found.shape)[1:]) == shape
         wanted = of_image if given is image else of_tensor
@@ -96,10 +105,14 @@ def test_images_and_tensors_keep_their_form(transform: Any, shape: tuple[int, in
 
 def test_between_images_and_tensors():
     image = Image.fromarray(PICTURE)
-    np.testing.assert_array_equal(v2.ToImage()(image).numpy(), PICTURE.transpose(2, 0, 1))
+    np.testing.assert_array_equal(F.pil_to_tensor(image).numpy(), PICTURE.transpose(2, 0, 1))
+    np.testing.assert_array_equal(np.asarray(transforms.ToPILImage()(F.to_tensor(image))), PICTURE)
+    assert [F.to_pil_image(torch.zeros(n, 2, 2)).mode for n in (1, 3, 4)] == ["L", "RGB", "RGBA"]
     modern = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.5] * 3, [0.25] * 3)])
     np.testing.assert_allclose(modern(image).numpy(), (PICTURE.transpose(2, 0, 1) / 255 - 0.5) * 4, atol=1e-5)
-    assert torch.equal(v2.ToDtype(torch.uint8, scale=True)(v2.ToTensor()(image)), v2.ToImage()(image))
+    assert torch.equal(v2.ToDtype(torch.uint8, scale=True)(F.to_tensor(image)), F.pil_to_tensor(image))
+    with pytest.raises(AppError, match=r"cannot make an image of float64 of shape \[2, 2\]"):
+        F.to_pil_image(np.zeros((2, 2)))
 
 
 def test_transforms_of_pixels():
@@ -117,19 +130,27 @@ def test_transforms_of_pixels():
     with pytest.raises(TypeError, match=r"put ToTensor\(\) before it"):
         transforms.Normalize((0.5,), (0.5,))(Image.fromarray(PICTURE))
     with pytest.raises(TypeError, match="a Tensor or one of Pillow's images is expected, found ndarray"):
-        transforms.CenterCrop(2)(PICTURE)
+        F.hflip(PICTURE)
     with pytest.raises(AppError, match="transform each alone"):
-        transforms.CenterCrop(2)(torch.zeros(1, 3, 4, 4))
+        F.hflip(torch.zeros(1, 3, 4, 4))
     with pytest.raises(AppError, match="an image with 2 or 3 axes, found 1"):
-        transforms.ToTensor()(np.ones(3))
+        transforms.PILToTensor()(np.ones(3))
+    with pytest.raises(AppError, match="num_output_channels is 1 or 3, found 2"):
+        transforms.Grayscale(2)
 
 
-# Files and networks
+# Grids, files and networks
 
 
-def test_the_bytes_of_an_image_file(tmp_path: Path):
-    Image.fromarray(PICTURE).save(tmp_path / "picture.png")
-    np.testing.assert_array_equal(io.read_image(tmp_path / "picture.png").numpy(), PICTURE.transpose(2, 0, 1))
+def test_images_in_a_grid(tmp_path: Path):
+    images = torch.arange(24.0).reshape(2, 1, 3, 4)
+    assert utils.make_grid(images).shape == (3, 7, 14)
+    below = utils.make_grid(images, nrow=1, padding=1, normalize=True, pad_value=0.5)
+    assert (below.shape, below[0, 0, 0].item(), below[0, 7, 4].item()) == ((3, 9, 6), 0.5, 1.0)
+    each = utils.make_grid([images[0], images[1]], normalize=True, scale_each=True)
+    assert each[0, 2:5, 2:6].tolist() == each[0, 2:5, 8:12].tolist()
+    utils.save_image(images / 24, tmp_path / "grid.png")
+    assert io.read_image(tmp_path / "grid.png").shape == (3, 7, 14)
 
 
 def test_networks_with_trained_weights_are_refused():

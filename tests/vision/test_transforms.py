@@ -39,6 +39,7 @@ def test_axes_parts_borders_and_flips():
     np.testing.assert_array_equal(T.Pad([1, 2])(GREY), np.pad(GREY, [(2, 2), (1, 1)]))
     np.testing.assert_array_equal(T.Pad(1, padding_mode="edge")(COLOUR)[1:-1, 1:-1], COLOUR)
     np.testing.assert_array_equal(T.RandomHorizontalFlip(1.0)(GREY), GREY[:, ::-1])
+    np.testing.assert_array_equal(T.RandomVerticalFlip(1.0)(COLOUR), COLOUR[::-1])
     np.testing.assert_array_equal(T.RandomHorizontalFlip(0.0)(GREY), GREY)
 
 

@@ -4,14 +4,20 @@ from app.compat.facade import make_modules
 
 make_modules(
     """
-torchvision.datasets app.compat.torchvision.datasets FashionMNIST MNIST
-torchvision.io app.compat.torchvision.io read_image
+torchvision.datasets app.compat.torchvision.datasets EMNIST FashionMNIST KMNIST MNIST
+torchvision.io app.compat.torchvision.utils read_image
 torchvision.models app.compat.torchvision.models ResNet18_Weights VGG16_Weights
 torchvision.models app.compat.torchvision.models:MODELS *
-torchvision.transforms app.compat.torchvision.transforms CenterCrop InterpolationMode Lambda Normalize Pad RandomCrop
-    RandomHorizontalFlip RandomRotation Resize ToTensor
+torchvision.transforms app.compat.torchvision.transforms CenterCrop ConvertImageDtype Grayscale InterpolationMode
+    Lambda Normalize Pad PILToTensor RandomCrop RandomHorizontalFlip RandomRotation RandomVerticalFlip Resize
+    ToPILImage ToTensor
 torchvision.transforms app.vision.transforms Compose
-torchvision.transforms.v2 torchvision.transforms
-torchvision.transforms.v2 app.compat.torchvision.transforms ToDtype ToImage
+torchvision.transforms.functional app.compat.torchvision.transforms:FUNCTIONAL *
+torchvision.transforms.v2 app.compat.torchvision.transforms CenterCrop Grayscale InterpolationMode
+    Lambda Normalize Pad PILToTensor RandomCrop RandomHorizontalFlip RandomRotation RandomVerticalFlip Resize
+    ToDtype ToImage ToPILImage ToTensor
+torchvision.transforms.v2 app.vision.transforms Compose
+torchvision.transforms.v2.functional app.compat.torchvision.transforms:FUNCTIONAL *
+torchvision.utils app.compat.torchvision.utils make_grid save_image
 """
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from app.compat.torch._creation import from_numpy
+from app.errors import DataError
 from app.vision import datasets as below
 from app.vision.images import to_image
 
@@ -77,4 +78,38 @@ class FashionMNIST(MNIST):
     ]  # fmt: skip
 
     def _paths(self, root: Any, mode: str) -> tuple[str | None, str | None]:
-        return below.fashion_files(mode, root)
+        return below.paths_of(type(self).__name__, mode, root)
+
+
+class KMNIST(FashionMNIST):
+    """Images of ten Japanese characters, from files in `root/KMNIST/raw`; they are not fetched."""
+
+    classes: ClassVar[list[str]] = ["o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo"]
+
+
+_LETTERS = [chr(code) for first in ("A", "a") for code in range(ord(first), ord(first) + 26)]
+_DIGITS = [str(digit) for digit in range(10)]
+_LIKE_CAPITALS = set("cijklmopsuvwxyz")
+"""Small letters that some splits of EMNIST do not tell from capitals."""
+
+
+class EMNIST(MNIST):
+    """Images of letters and digits, transposed, from files in `root/EMNIST/raw`; they are not fetched."""
+
+    splits: ClassVar[dict[str, list[str]]] = {
+        "balanced": _DIGITS + [letter for letter in _LETTERS if letter not in _LIKE_CAPITALS],
+        "byclass": _DIGITS + _LETTERS,
+        "bymerge": _DIGITS + [letter for letter in _LETTERS if letter not in _LIKE_CAPITALS],
+        "digits": _DIGITS,
+        "letters": ["N/A", *_LETTERS[26:]],
+        "mnist": _DIGITS,
+    }
+
+    def __init__(self, root: Any, split: str, **settings: Any):
+        if split not in self.splits:
+            raise DataError(f"EMNIST: split is one of {', '.join(self.splits)}, found {split!r}")
+        self.split, self.classes = split, self.splits[split]  # type: ignore[misc]
+        super().__init__(root, **settings)
+
+    def _paths(self, root: Any, mode: str) -> tuple[str | None, str | None]:
+        return below.paths_of("EMNIST", mode, root, f"emnist-{self.split}-")

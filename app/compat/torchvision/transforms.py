@@ -1,4 +1,4 @@
-"""torchvision.transforms and its `v2`: of Pillow's images, and of Tensors."""
+"""torchvision.transforms, its `v2`, and the functions of `functional`: of Pillow's images, and of Tensors."""
 
 from __future__ import annotations
 
@@ -27,20 +27,11 @@ class InterpolationMode(Enum):
 # Between images and Tensors
 
 
-def _tensor_of(pic: Any) -> Any:
-    """An image as a Tensor of the same numbers, its channels in front."""
-    pixels = np.asarray(pic)
-    if pixels.ndim not in (2, 3):
-        raise DataError(f"a Tensor is made of an image with 2 or 3 axes, found {pixels.ndim}")
-    channels = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
-    return from_numpy(np.array(channels, np.uint8 if channels.dtype == bool else None, order="C"))
-
-
 class ToTensor:
     """An image of bytes as a Tensor of numbers from 0 to 1, its channels in front."""
 
     def __call__(self, pic: Any) -> Any:
-        tensor = _tensor_of(pic)
+        tensor = PILToTensor()(pic)
         array = tensor._array
         return from_numpy(array.astype(np.float32) / np.float32(255)) if array.dtype == np.uint8 else tensor
 
@@ -48,11 +39,40 @@ class ToTensor:
         return f"{type(self).__name__}()"
 
 
-class ToImage(ToTensor):
+class PILToTensor(ToTensor):
+    """An image as a Tensor of the same numbers, its channels in front."""
+
+    def __call__(self, pic: Any) -> Any:
+        pixels = np.asarray(pic)
+        if pixels.ndim not in (2, 3):
+            raise DataError(f"{type(self).__name__} takes an image with 2 or 3 axes, found {pixels.ndim}")
+        channels = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+        return from_numpy(np.array(channels, np.uint8 if channels.dtype == bool else None, order="C"))
+
+
+class ToImage(PILToTensor):
     """An image as a Tensor of the same numbers, its channels in front; a Tensor as it is."""
 
     def __call__(self, pic: Any) -> Any:
-        return pic if isinstance(pic, Tensor) else _tensor_of(pic)
+        return pic if isinstance(pic, Tensor) else super().__call__(pic)
+
+
+class ToPILImage(ToTensor):
+    """One of Pillow's images from a Tensor with the channels in front, or from an array with the channels behind.
+
+    Floats of a Tensor are colours from 0 to 1.
+    """
+
+    def __init__(self, mode: str | None = None):
+        self.mode = mode
+
+    def __call__(self, pic: Any) -> Any:
+        if not isinstance(pic, Tensor):
+            return image_of(np.asarray(pic), self.mode)
+        array = pic._array
+        if array.dtype.kind == "f" and self.mode != "F":
+            array = (array * 255).astype(np.uint8)
+        return image_of(array.transpose(1, 2, 0) if array.ndim == 3 else array, self.mode)
 
 
 class ToDtype:
@@ -70,6 +90,16 @@ class ToDtype:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(scale={self.scale})"
+
+
+class ConvertImageDtype(ToDtype):
+    """A Tensor of another element type, scaled from the range of the one type to that of the other."""
+
+    def __init__(self, dtype: Any):
+        super().__init__(dtype, scale=True)
+
+    def __repr__(self) -> str:
+        return "ConvertImageDtype()"
 
 
 class Normalize:
@@ -182,6 +212,13 @@ class RandomHorizontalFlip(_OfPixels):
         super().__init__(below.RandomHorizontalFlip(p), p=p)
 
 
+class RandomVerticalFlip(_OfPixels):
+    """Flips an image upside down with probability `p`."""
+
+    def __init__(self, p: float = 0.5):
+        super().__init__(below.RandomVerticalFlip(p), p=p)
+
+
 class RandomRotation(_OfPixels):
     """An image rotated by a random angle: up to `degrees` either way, or between two angles."""
 
@@ -196,3 +233,46 @@ class RandomRotation(_OfPixels):
         mode = _mode(interpolation)
         rotate = below.RandomRotation(degrees, mode, expand, center, fill)
         super().__init__(rotate, degrees=list(map(float, rotate.degrees)), interpolation=mode, expand=expand, fill=fill)
+
+
+class Grayscale(_OfPixels):
+    """The lightness of each pixel, in one channel or in three that are the same."""
+
+    def __init__(self, num_output_channels: int = 1):
+        if num_output_channels not in (1, 3):
+            raise DataError(f"Grayscale: num_output_channels is 1 or 3, found {num_output_channels}")
+        self._channels = num_output_channels
+        super().__init__(self._grey, num_output_channels=num_output_channels)
+
+    def _grey(self, pixels: Any) -> Any:
+        grey = pixels if pixels.ndim == 2 else below.grey(pixels)
+        return np.repeat(grey[..., None] if grey.ndim == 2 else grey, self._channels, -1)
+
+
+# Functions
+
+
+def _at(top: int, left: int, height: int, width: int) -> Callable[[Any], Any]:
+    return lambda pixels: pixels[top : top + height, left : left + width]
+
+
+FUNCTIONAL: dict[str, Callable[..., Any]] = {
+    "to_tensor": lambda pic: ToTensor()(pic),
+    "pil_to_tensor": lambda pic: PILToTensor()(pic),
+    "to_image": lambda inpt: ToImage()(inpt),
+    "to_pil_image": lambda pic, mode=None: ToPILImage(mode)(pic),
+    "to_dtype": lambda inpt, dtype="float32", scale=False: ToDtype(dtype, scale)(inpt),
+    "convert_image_dtype": lambda image, dtype="float32": ConvertImageDtype(dtype)(image),
+    "normalize": lambda tensor, mean, std, inplace=False: Normalize(mean, std, inplace)(tensor),
+    "resize": lambda img, size, *args, **settings: Resize(size, *args, **settings)(img),
+    "center_crop": lambda img, output_size: CenterCrop(output_size)(img),
+    "crop": lambda img, top, left, height, width: _in_its_form(img, _at(top, left, height, width)),
+    "pad": lambda img, *args, **settings: Pad(*args, **settings)(img),
+    "hflip": lambda img: RandomHorizontalFlip(1.0)(img),
+    "vflip": lambda img: RandomVerticalFlip(1.0)(img),
+    "rgb_to_grayscale": lambda img, num_output_channels=1: Grayscale(num_output_channels)(img),
+    "rotate": lambda img, angle, interpolation=InterpolationMode.NEAREST, expand=False, fill=0: _in_its_form(
+        img, lambda pixels: below.rotate(pixels, angle, _mode(interpolation), expand, fill)
+    ),
+}
+"""The functions of `torchvision.transforms.functional`."""

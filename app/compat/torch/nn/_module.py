@@ -11,6 +11,7 @@ from app.compat.torch._dtype import dtype as types
 from app.compat.torch.nn.parameter import Parameter
 from app.errors import AppError
 from app.nn import Layer
+from app.nn.hooks import BackwardHook, BothHandles
 from app.ops.dtype import canonical
 
 
@@ -108,6 +109,12 @@ class Module(Layer):
     def register_forward_hook(self, hook: Callable[..., Any]) -> Any:
         """Call `hook(module, inputs, output)` after `forward`. If it returns something, that replaces the output."""
         return self.register_forward_post_hook(hook)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any]) -> Any:
+        """Call `hook(module, grad_input, grad_output)` in a backward pass; what it returns replaces `grad_input`."""
+        both = BackwardHook(hook)
+        handles = self.register_forward_pre_hook(both.before), self.register_forward_post_hook(both.after)
+        return BothHandles(handles)
 
     # State
 
