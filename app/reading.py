@@ -226,19 +226,20 @@ def _text(file: str, around: dict[str, Any]) -> str:
 def _parsed(text: str, future: int) -> tuple[ast.Module, tuple[CodeType, ...]]:
     flags = future | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as notebook cells are compiled
     tree: ast.Module = compile(text, "", "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
-    return tree, tuple(_codes_in(compile(text, "", "exec", flags, dont_inherit=True)))
+    return tree, tuple(codes_in(compile(text, "", "exec", flags, dont_inherit=True)))
 
 
-def _codes_in(code: CodeType) -> Iterator[CodeType]:
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    """A code and those inside it, outer ones first."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _codes_in(constant)
+            yield from codes_in(constant)
 
 
 def _was_rewritten(code: CodeType) -> bool:
     """Whether a tool rewrote the code during import, as pytest does with assertions."""
-    names = {name for inner in _codes_in(code) for name in (*inner.co_names, *inner.co_varnames)}
+    names = {name for inner in codes_in(code) for name in (*inner.co_names, *inner.co_varnames)}
     if not any(name.startswith("@") for name in names):
         return False
     try:

@@ -15,7 +15,7 @@ from functools import wraps
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
-from app.reading import parameters_of
+from app.reading import codes_in, future_flags, parameters_of
 
 
 def function_name(function: Any) -> str:
@@ -78,8 +78,13 @@ def function_beside(
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells |= {name: CellType(value) for name, value in extra.items()}
     named = {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)}
-    used = sorted(named & cells.keys())
-    module = ast.parse(f"def closure({', '.join(used)}): pass" if used else "")
+    code = code_beside(function.__code__, tree, sorted(named & cells.keys()), file)
+    return FunctionType(code, function.__globals__, tree.name, None, tuple(cells[name] for name in code.co_freevars))
+
+
+def code_beside(code: CodeType, tree: ast.FunctionDef, free: Sequence[str], file: str = "") -> CodeType:
+    """The code of a tree that is compiled in place of another code, with these free variables."""
+    module = ast.parse(f"def closure({', '.join(free)}): pass" if free else "")
     around = next((node for node in module.body if isinstance(node, ast.FunctionDef)), module)
     around.body = [tree]
     ast.fix_missing_locations(module)
@@ -87,10 +92,8 @@ def function_beside(
         text = ast.unparse(module) + "\n"
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         module = ast.parse(text)
-    code = compile(module, file or function.__code__.co_filename, "exec", dont_inherit=True)
-    while code.co_name != tree.name:
-        code = next(constant for constant in code.co_consts if isinstance(constant, CodeType))
-    return FunctionType(code, function.__globals__, tree.name, None, tuple(cells[name] for name in code.co_freevars))
+    made = compile(module, file or code.co_filename, "exec", dont_inherit=True, flags=future_flags(code))
+    return next(each for each in codes_in(made) if each.co_name == tree.name)
 
 
 _OTHERS = frozenset({"app", "numba", "numpy"})

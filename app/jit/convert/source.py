@@ -6,16 +6,17 @@ import ast
 import copy
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CellType, CodeType, FunctionType
 from typing import Any
 from weakref import WeakSet
 
+from app.custom.numba_functions import code_beside
 from app.errors import ProgramError
 from app.jit.convert.names import within
 from app.jit.convert.rewrite import rewritten
-from app.reading import NoSourceError, definition_in, future_flags, one_thread_at_a_time, too_deep
+from app.reading import NoSourceError, codes_in, definition_in, one_thread_at_a_time, too_deep
 
 MEANING = "_jit"
 """The name under which converted source finds the functions of `meaning`."""
@@ -99,28 +100,14 @@ def _compiled(source: _Source) -> CodeType | None:
         return None
     node = copy.copy(converted)
     node.name = f"{code.co_name}_converted"  # its own name could be that of a global that it reads
-    free = [MEANING, *code.co_freevars]
-    arguments = ast.arguments([], [ast.arg(name) for name in free], None, [], [], None, [])
-    result = ast.Return(ast.Name(node.name, ast.Load()))
-    factory: Any = ast.FunctionDef("factory", arguments, [node, result], [])
-    factory.type_params = []  # Python 3.12 wants it
-    found: dict[str, Any] = {}
     try:
-        module = ast.fix_missing_locations(ast.Module([factory], []))
-        exec(compile(module, code.co_filename, "exec", dont_inherit=True, flags=future_flags(code)), found)
+        made = code_beside(code, node, [MEANING, *code.co_freevars])
     except RecursionError:
         raise too_deep(node, code) from None
     named: Any = {"co_qualname": source.qualname} if hasattr(code, "co_qualname") else {}
-    made: CodeType = found["factory"](*free).__code__.replace(co_name=code.co_name, **named)
-    _made.update(_codes_in(made))
+    made = made.replace(co_name=code.co_name, **named)
+    _made.update(codes_in(made))
     return made
-
-
-def _codes_in(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes_in(constant)
 
 
 class _Mangler(ast.NodeTransformer):
