@@ -77,7 +77,7 @@ def _as_taken(pictures: np.ndarray, shape: Sequence[int], dtype: str, name: str)
     """Convert pictures to the shape and type of a network's input: bytes, or floats from 0 to 1."""
     sizes, pixels = list(shape[1:]), SIZE * SIZE
     known = int(np.prod([size for size in sizes if size != -1]))
-    fits = pixels % max(known, 1) == 0 and known > 0 if sizes.count(-1) == 1 else known == pixels and -1 not in sizes
+    fits = known > 0 and pixels % known == 0 if sizes.count(-1) == 1 else known == pixels and -1 not in sizes
     if not fits:
         raise AppError(f"{name} takes inputs of shape {list(shape)}; pictures of digits have {SIZE} x {SIZE} pixels")
     taken = pictures.astype(dtype, copy=False)

@@ -188,8 +188,12 @@ def test_networks_of_floats_and_of_other_forms_are_fed(shape: list[int | None], 
 def test_networks_for_something_else_are_refused(tmp_path: Path, picture: Path, capsys: Any):
     with static.program_guard(static.Program(), static.Program()), names.guard():
         x, y = static.data("x", [None, 12]), static.data("y", [None, 12])
+        z = static.data("z", [None, None, 100])
+        static.save_inference_model(str(tmp_path / "open"), z, z * 2.0)
         static.save_inference_model(str(tmp_path / "small"), x, x * 2.0)
         static.save_inference_model(str(tmp_path / "two"), [x, y], x * y)
+    _, _, err = predicted(capsys, tmp_path / "open", picture)
+    assert "open.json takes inputs of shape [-1, -1, 100]; pictures of digits have 28 x 28 pixels" in err
     _, _, err = predicted(capsys, tmp_path / "small", picture)
     assert f"error: {tmp_path}/small.json takes inputs of shape [-1, 12]; pictures of digits have 28 x 28 pixels" in err
     status, _, err = predicted(capsys, tmp_path / "two", picture)
