@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from app.engine.compiled import runtime
@@ -13,14 +12,13 @@ from app.engine.compiled import runtime
 class Names:
     """Assigns unique Python names to variables and functions."""
 
-    def __init__(self, taken: Sequence[str] = ()):
-        self._taken = set(taken)
+    def __init__(self) -> None:
+        self._taken = set(RESERVED)
         self._given: dict[Any, str] = {}
-        self._words: set[str] = set()
 
     def is_given(self, word: str) -> bool:
         """Return whether a word is an assigned name, not one of the language or the runtime."""
-        return word in self._words
+        return word in self._taken and word not in RESERVED
 
     def of(self, key: Any, wanted: str) -> str:
         """Return a unique name close to the wanted one."""
@@ -31,13 +29,12 @@ class Names:
             while unique in self._taken:
                 unique, number = f"{name}_{number}", number + 1
             self._taken.add(unique)
-            self._words.add(unique)
             self._given[key] = unique
         return self._given[key]
 
 
-RESERVED = (
+RESERVED = frozenset((
     *runtime.CALLED, "np", "shard", "shards", "shared", "step", "order", "rows", "first", "last", "batch", "n", "lo",
     "hi", "iteration", "result", "train", "min", "range", "row", "folded", "u", "i", "inf", "nan", "tile", "lost",
-)  # fmt: skip
+))  # fmt: skip
 """Names that every source uses."""

@@ -30,7 +30,7 @@ from app.engine.compiled.language import (
     Value,
     View,
 )
-from app.engine.compiled.names import RESERVED, Names
+from app.engine.compiled.names import Names
 from app.engine.compiled.shapes import N, tiles
 from app.engine.compiled.stand_ins import on_vectors
 from app.engine.compiled.steps import LAST, ROWS, Lowered, Share, Step
@@ -67,7 +67,7 @@ class Writer:
 
     def __init__(self, lowered: Lowered, plan: Plan):
         self.lowered, self.plan = lowered, plan
-        self.names = Names(RESERVED)
+        self.names = Names()
         self.functions: dict[str, Callable[..., Any]] = {}
         self._block: list[Statement] = []
 
