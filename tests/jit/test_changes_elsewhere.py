@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import heapq
 import logging
+import warnings
 from collections import deque
 from types import SimpleNamespace
 from typing import Any
@@ -336,8 +337,25 @@ def made_inside(n):
     return held.found
 
 
+class Collects(logging.Handler):
+    def emit(self, record):
+        LISTED.append(record)
+
+
+LOGGER = logging.getLogger("tracing")
+LOGGER.addHandler(Collects())
+
+
 def logged(n):
-    logging.getLogger("tracing").warning("traced")
+    LOGGER.warning("traced")
+    return np.arange(n)
+
+
+def warned(n):
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("default")
+        warnings.warn(f"traced {len(KEPT)}", UserWarning, stacklevel=1)
+    KEPT.setdefault(len(KEPT), n)
     return np.arange(n)
 
 
@@ -358,6 +376,7 @@ KEEPING = (
     kept_by_property,
     made_inside,
     logged,
+    warned,
     noted_once,
 )
 KEEP = [kept_by_test]

@@ -19,8 +19,10 @@ from app.jit.variable import TracedVariable
 from app.reading import LIBRARIES
 from app.tensor.modes import modes
 
-_left: set[Any] = set()
-"""Functions, and names of modules, that are not converted (`not_to_static`, `ignore_module`)."""
+_left: set[Any] = {"logging"}
+"""Functions, and names of modules, that are not converted (`not_to_static`, `ignore_module`), and whose changes are
+accepted wherever they happen.
+"""
 
 
 def leave(function: Any) -> Any:

@@ -132,8 +132,8 @@ class _Watch:
                 raise ChangedElsewhereError(
                     f"{_words(place)} changes{line and f' at {line},'} in the branch or loop over a Tensor at {where}. "
                     "It would change once, when the function is traced, whatever the Tensor is: only variables of the "
-                    "function itself follow it. Return the new value and assign it there; or, if once is meant, change "
-                    "it in a function with @app.jit.not_to_static"
+                    "function itself, and Tensors that are changed in place, follow it. Return the new value and "
+                    "assign it there; or, if once is meant, change it in a function with @app.jit.not_to_static"
                 )
 
 
@@ -218,7 +218,9 @@ def _parts(thing: Any, contents: Any) -> Iterable[tuple[Any, Any]]:
     kind = type(thing)
     items = tuple(tuple.__iter__(thing)) if issubclass(kind, tuple) else contents
     if type(items) is dict or isinstance(items, tuple):
-        return () if len(items) > _MOST_ITEMS else items.items() if type(items) is dict else enumerate(items)
+        if len(items) > _MOST_ITEMS:
+            return ()
+        return ((k, v) for k, v in items.items() if not _is_pythons(k)) if type(items) is dict else enumerate(items)
     if issubclass(kind, FunctionType):
         if thing.__code__.co_filename.startswith(LIBRARIES):
             return [("", thing.__wrapped__)] if hasattr(thing, "__wrapped__") else []
@@ -250,8 +252,13 @@ def _differences(before: Any, now: Any) -> Iterator[tuple[Any, Any, Any]]:
     elif len(before) != len(now) or not (all(map(is_, before, now)) and all(map(is_, before.values(), now.values()))):
         for name in before | now:
             old, new = before.get(name), now.get(name)
-            if not _is_same(old, new) and not (type(name) is str and name.startswith("__")):
+            if not _is_same(old, new) and not _is_pythons(name):
                 yield name, old, new
+
+
+def _is_pythons(name: Any) -> bool:
+    """Whether a name is Python's own, as `__warningregistry__` is."""
+    return type(name) is str and name.startswith("__")
 
 
 def _is_same(old: Any, new: Any) -> bool:
