@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args, get_type_hints
 
 import msgspec
@@ -18,7 +19,7 @@ from app.run.config import Config
 from app.run.finite import blame, statistics
 from app.run.learners import make_learner
 from app.run.network import find_activation
-from app.run.steps import Steps
+from app.run.steps import Steps, _between
 from app.run.trust import Trust
 
 ENGINES = get_args(get_type_hints(Config)["engine"])
@@ -185,3 +186,10 @@ def test_blame_asks_for_a_smaller_learning_rate_only_where_numbers_are_large():
     large = OperatorRun("matmul", [("x", np.full(2, 1e30, "float32"))], [("y", BAD)])
     assert "is train.learning_rate too large?" in blame(large, "relu")
     assert "learning_rate" not in blame(large._replace(inputs=[("x", GOOD)]), "relu")
+
+
+@pytest.mark.parametrize(
+    ("steps", "told"), [(1, "in iteration 4 of epoch 2"), (3, "between iteration 4 and iteration 6 of epoch 2")]
+)
+def test_the_first_and_the_last_iteration_that_may_be_to_blame_are_named(steps: int, told: str):
+    assert _between(SimpleNamespace(done=4, epoch=1), range(steps)) == told
