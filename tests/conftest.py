@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 
 import pytest
 from browser import chromium, visitor
 
 __all__ = ["chromium", "visitor"]
+
+# Read when NumPy loads OpenBLAS, whose threads wait for each other most of the time where tests run side by side.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # as of a suite that a shell runs in the background: the programs that it starts would ignore Ctrl-C, too

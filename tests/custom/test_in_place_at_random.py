@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba import float64, njit, vectorize
+from numba import njit, vectorize
 
 import app
 from app import static
@@ -52,7 +52,7 @@ def overwrites(z: Any) -> None:
     z[0] = 7
 
 
-@vectorize([float64(float64)])
+@vectorize
 def kernel_of_one(z: Any) -> Any:
     return z + 1
 

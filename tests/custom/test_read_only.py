@@ -130,10 +130,11 @@ def helper(z):
     z[0] = 7
 
 
-@guvectorize([(float64[:], float64[:])], "(n)->(n)")
+@guvectorize("(n)->(n)")
 def writes_into_both(x, out):
     x[0] = 7
-    out[:] = x
+    for i in range(len(x)):
+        out[i] = x[i]
 
 
 @njit
