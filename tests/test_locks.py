@@ -57,6 +57,7 @@ def test_whoever_is_killed_while_writing_leaves_the_old_file_and_no_heap(tmp_pat
     assert leftovers(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_the_file_is_one_or_the_other(tmp_path):
     path = tmp_path / "file"
     write_whole(path, OLD)

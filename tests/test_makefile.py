@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SETTING_UP = "Setting up .venv"
 
-pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("make") is None, reason="needs make")]
 
 PRETENDED_PYTHON = f"""#!/bin/sh
 case "$1 $2" in

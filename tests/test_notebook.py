@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 nbformat = pytest.importorskip("nbformat", reason="nbclient and ipykernel are of the dev extra")
 nbclient = pytest.importorskip("nbclient", reason="nbclient and ipykernel are of the dev extra")
 

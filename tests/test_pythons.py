@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from pythons import pythons
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 READ = """
 import sys

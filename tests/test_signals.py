@@ -17,6 +17,8 @@ import pytest
 
 from app import signals
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(signals.__file__).parents[1]
 LAST_WORDS = "interrupted\n"
 

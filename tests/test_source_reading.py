@@ -102,6 +102,7 @@ def test_functions_of_documents_are_read():
     assert found == ["return x * 5"]
 
 
+@pytest.mark.slow
 def test_functions_of_a_command_line_are_run_and_not_read():
     script = (
         "import app\n"
@@ -342,6 +343,7 @@ def test_values_that_cannot_be_compared_are_refused_where_a_gradient_is_derived(
         _ = odd.gradient_source
 
 
+@pytest.mark.slow
 def test_threads_read_sources_at_the_same_time():
     body = "".join(f"    x = {'(' * 20}x{')' * 20} + {i} * (x - (x + (x * (x))))\n" for i in range(150))
     before, threshold = sys.getswitchinterval(), gc.get_threshold()

@@ -122,6 +122,7 @@ def test_a_call_that_could_not_be_measured_says_why():
     assert report.calls_table(rows).splitlines()[2:] == ["| A | 2.0 | 2.0 |", "| B | missing: b | |"]
 
 
+@pytest.mark.slow
 def test_every_caller_is_measured_or_missing(capsys):
     rows = calls.measure(1)
     assert [row["title"] for row in rows] == list(calls.CALLERS)

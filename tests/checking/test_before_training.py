@@ -18,6 +18,8 @@ from app.checking import before_training
 from app.checking.before_training import check_gradient
 from app.custom.lookup import SHIPPED, find_operator, values_taken
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -95,7 +97,6 @@ for name in (f"custom.{name}" for name in SHIPPED):
 """
 
 
-@pytest.mark.slow
 def test_the_shelf_is_checked_in_time():
     done = subprocess.run([sys.executable, "-c", TIMED], cwd=ROOT, capture_output=True, text=True, check=True)
     took = {name: (float(seconds), float(limit)) for name, seconds, limit in map(str.split, done.stdout.splitlines())}

@@ -21,6 +21,8 @@ from app.custom import py_func
 from app.errors import ReadOnlyError
 from app.ops.spec import Spec, spec_of
 
+pytestmark = pytest.mark.slow
+
 NAMES = "xgw"
 
 

@@ -18,6 +18,8 @@ from app.checking.finding import found
 from app.engine.compiled.read_only import why_refused
 from app.errors import OperatorError
 
+pytestmark = pytest.mark.slow
+
 
 def words(operator: Any, *only: str, **given: Any) -> str:
     return "\n".join(f"{v.state} {v.words}" for v in examine(inputs_for(found(operator, "it"), **given), only))
@@ -228,7 +230,6 @@ def test_numbas_reason_is_told_of_a_function_that_a_layer_calls():
     assert "--shape" not in str(caught_error.value)
 
 
-@pytest.mark.slow
 def test_plain_python_that_would_not_compile_says_why():
     def evaluated(x):
         return x * eval("2")
@@ -366,7 +367,6 @@ def clipped(x):
     return x if x > 0 else 0.0
 
 
-@pytest.mark.slow
 def test_a_rule_that_gives_numbers_for_nan_on_purpose_is_left_alone():
     told = words(custom_op(step, elementwise=True), "nan and inf")
     assert told == "ok NaN in x gives a number, as intended"

@@ -15,6 +15,8 @@ import app
 from app.__main__ import main
 from app.checking.checks import CHECKS
 
+pytestmark = pytest.mark.slow
+
 OPERATORS = """
 import numpy as np
 import app
@@ -99,7 +101,6 @@ def test_what_makes_most_checks_fail_is_told_once(check: Check):
     assert printed.count("the gradient of x has shape [6], expected that of x, [4, 6]") == 1
 
 
-@pytest.mark.slow
 def test_all_in_a_file_are_checked_and_one_that_is_wrong_decides(check: Check):
     status, out, _ = check("some_ops.py", "--only", "gradient")
     assert status == 1
@@ -121,7 +122,6 @@ def test_two_in_a_file_are_counted(check: Check):
     assert check("two_ops.py", "--only", "types")[1].splitlines()[-1] == "all 2 operators passed"
 
 
-@pytest.mark.slow
 def test_as_objects(check: Check):
     status, out, _ = check("some_ops.py:Twice", "custom.relu", "--only", "rows", "--json")
     found = [json.loads(line) for line in out.splitlines()]

@@ -14,7 +14,9 @@ from custom.made_functions import module_of_text, slope
 
 from app.custom.derivative.making import derived_gradient
 
-EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "40"))
+pytestmark = pytest.mark.slow
+
+EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "20"))
 GROUPS = 4
 HEAD = (
     "import math\nimport numpy as np\n\ndef helper(u, v=1.5):\n    return math.tanh(u) * v if u > v else u * 0.5 + v\n"

@@ -10,6 +10,8 @@ import pytest
 import app
 from app.custom import elementwise
 
+pytestmark = pytest.mark.slow
+
 X = np.array([-1.0, 0.5, 2.0], "float32")
 
 

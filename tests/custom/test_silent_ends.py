@@ -160,6 +160,7 @@ class Layer(app.nn.Layer):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "status", "told"),
     [

@@ -18,6 +18,8 @@ from app.data.sample import load_sample
 from app.errors import ConfigError, MissingFileError, OperatorError, ShapeError
 from app.experiment import calls
 
+pytestmark = pytest.mark.slow
+
 QUICK: dict[str, Any] = {
     "source": "sample",
     "engine": "reference",

@@ -15,6 +15,8 @@ import app
 from app.custom.lookup import on_the_shelf
 from app.errors import AppError, ConfigError, GradcheckError, OperatorError
 
+pytestmark = pytest.mark.slow
+
 QUICK: dict[str, Any] = {
     "source": "sample",
     "engine": "reference",

@@ -16,6 +16,8 @@ import app
 from app.__main__ import main
 from app.experiment.watch_command import Look, told
 
+pytestmark = pytest.mark.slow
+
 OPERATOR = """import app
 from slope import SLOPE
 

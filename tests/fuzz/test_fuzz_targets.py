@@ -55,7 +55,7 @@ def test_good_inputs_are_taken(name):
 def test_any_input_is_taken_or_the_error_of_the_reader(name):
     target = TARGETS[name]
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=40, deadline=None)
     @given(damaged(target.seeds) | st.binary(max_size=300))
     def holds(content: bytes) -> None:
         check(target, content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -50,7 +51,11 @@ def run(program: static.Program, call: Call, variables: list[static.Variable]) -
     return static.Executor().run(program, {f"x{i}": x for i, x in enumerate(call.inputs)}, variables)
 
 
-def calls(name: str, examples: int) -> Any:
+EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "5"))
+"""How many calls of an operator are generated. `make soak` sets more."""
+
+
+def calls(name: str, examples: int = EXAMPLES) -> Any:
     """Run a test on generated calls of one operator."""
     quick = settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     return lambda test: quick(given(call=CALLS[name], data=st.data())(test))
@@ -64,7 +69,7 @@ SIZED_BY_NUMBERS = {"different", "places_of_nonzero", "take_items"}
 def test_results_are_as_inferred_and_as_eager_ones(name: str):
     definition = REGISTRY[name]
 
-    @calls(name, 12)
+    @calls(name)
     def check(call: Call, data: Any) -> None:
         program, variables = declared(definition, call)
         results = run(program, call, variables)
@@ -89,7 +94,7 @@ REFUSES_UNKNOWN = {"squeeze": "has an unknown size", "matmul_step": "cannot upda
 def test_inference_of_unknown_sizes_agrees_with_any_size(name: str):
     definition = REGISTRY[name]
 
-    @calls(name, 8)
+    @calls(name)
     def check(call: Call, data: Any) -> None:
         shapes = [[-1 if data.draw(st.booleans(), "hide") else n for n in x.shape] for x in call.inputs]
         try:
@@ -110,7 +115,7 @@ def test_inference_of_unknown_sizes_agrees_with_any_size(name: str):
 def test_what_follows_from_a_named_size_holds_for_every_number(name: str):
     definition, n = REGISTRY[name], named_size("n")
 
-    @calls(name, 8)
+    @calls(name)
     def check(call: Call, data: Any) -> None:
         sizes = sorted({size for x in call.inputs for size in x.shape})
         if not sizes:

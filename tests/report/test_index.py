@@ -53,6 +53,7 @@ def test_a_folder_without_runs_is_refused(tmp_path: Path, capsys: pytest.Capture
     assert f"{tmp_path} is not the folder of a run, nor one of runs" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("browser")
 def test_a_click_on_a_head_sorts_by_it(visitor: Visitor, runs: Path):
     main(["report", str(runs)])

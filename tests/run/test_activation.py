@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 OPERATORS = """
 import numpy as np
 from numba import njit

@@ -21,6 +21,8 @@ from app.run.console import Console
 from app.run.gradients import check_gradients
 from app.run.network import Activation
 
+pytestmark = pytest.mark.slow
+
 OPERATORS = """
 import numpy as np
 import app

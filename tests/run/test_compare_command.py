@@ -17,6 +17,8 @@ from app.data import Dataset, load
 from app.run import yaml_text
 from app.run.folder import check_sums
 
+pytestmark = pytest.mark.slow
+
 QUICK = (
     *("data.source=sample", "engine=reference", "model.hidden=[12]", "costs=false", "report=false", "output=run"),
     *("train.epochs=1", "train.batch_size=250", "train.learning_rate=0.1", "train.on_nonfinite=ignore"),

@@ -15,6 +15,8 @@ from app.run.config import Config
 from app.run.costs import LEAST, SIZES, operator_costs, timed_operator
 from app.run.network import Activation, find_activation
 
+pytestmark = pytest.mark.slow
+
 ENGINES = get_args(get_type_hints(Config)["engine"])
 
 

@@ -18,7 +18,7 @@ from app.run.config import Config
 OPERATORS = Path(__file__).with_name("misbehaving_operators.py")
 ENGINES = get_args(get_type_hints(Config)["engine"])
 
-pytestmark = pytest.mark.parametrize("engine", ENGINES)
+pytestmark = [pytest.mark.slow, pytest.mark.parametrize("engine", ENGINES)]
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ from app.run.folder import read_weights
 from app.run.network import find_activation
 from app.run.summary import without_effect
 
+pytestmark = pytest.mark.slow
+
 ENGINES = ("reference", "eager")
 
 

@@ -12,6 +12,8 @@ from app.__main__ import main
 from app.experiment.train_command import main as train_py
 from app.run.config import load_config, operators_typed
 
+pytestmark = pytest.mark.slow
+
 OPERATORS = """
 import app
 import numpy as np

@@ -16,6 +16,8 @@ from app.custom.lookup import SHIPPED, on_the_shelf, values_taken
 from app.run.config import load_config
 from app.run.network import find_activation, model_for_use
 
+pytestmark = pytest.mark.slow
+
 ACTIVATIONS = [name for name in SHIPPED if len(values_taken(on_the_shelf(f"custom.{name}"))) < 2]
 SLOPES = ["activations.0.slope", "activations.1.slope"]
 OPERATORS = """

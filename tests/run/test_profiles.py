@@ -19,6 +19,8 @@ from app.run.learners import make_learner
 from app.run.network import Activation, Network, find_activation
 from app.run.profiles import PLACES, curve_of, histogram_of, sources_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("engine", ["compiled", "reference", "eager"])
 def test_the_inputs_are_those_of_the_network(tiny: tuple[Config, Dataset], engine: Any):

@@ -18,6 +18,8 @@ from killing import assert_same_results
 from app.experiment.train_command import main
 from app.locks import lock
 
+pytestmark = pytest.mark.slow
+
 Train = Callable[..., Any]
 
 

@@ -14,6 +14,8 @@ from killing import assert_same_results
 from app.run.checkpoints import read_checkpoint, write_checkpoint
 from app.run.loop import Start
 
+pytestmark = pytest.mark.slow
+
 Train = Callable[..., Any]
 
 

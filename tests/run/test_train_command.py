@@ -15,6 +15,8 @@ from runs_of_train import without_waits
 from app.run import config as config_module
 from app.run import yaml_text
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(config_module.__file__).parents[2]
 
 
@@ -27,7 +29,6 @@ ENDLESS = ("--config", QUICK, "train.epochs=1000000", "engine=reference", "outpu
 # --- A run from its first line to its last ---
 
 
-@pytest.mark.slow
 def test_quick_on_the_sample_from_the_checkout(type_it: Callable[..., Any], tmp_path: Path):
     words = ("train.epochs=1", "train.batch_size=1000", "train.log_every=5", "engine=reference")
     run = type_it("--config", "configs/quick.yaml", *words, f"output={tmp_path}/run", cwd=ROOT)
@@ -69,7 +70,6 @@ def test_a_python_without_the_packages_is_told_which_one_has_them():
     )
 
 
-@pytest.mark.slow
 def test_the_folder_is_by_default_runs_name_time(type_it: Callable[..., Any], tmp_path: Path):
     run = type_it("--config", QUICK, "--no-baseline", "train.epochs=1", "train.batch_size=5000", "engine=reference")
     assert run.status == 0

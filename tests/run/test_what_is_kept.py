@@ -20,6 +20,8 @@ from app.errors import FileError
 from app.experiment.train_command import main as train_py
 from app.run.folder import check_sums
 
+pytestmark = pytest.mark.slow
+
 Train = Callable[..., Any]
 
 

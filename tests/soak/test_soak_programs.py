@@ -23,14 +23,16 @@ PROGRAMS = {
     "tensor/test_threads_at_random.py": 1000,
 }
 """Files with a function `check` of a seed, and for how many seeds it is called: fewer where programs are compiled."""
-ENGINES_AGREE = TESTS / "engine" / "compiled" / "test_engines_agree.py"
+COUNTING = ("engine/compiled/test_engines_agree.py", "ops/test_inference.py")
+"""Files that generate as many examples as they are told to."""
 _held: dict[str, int] = {}
 
 
-def test_engines_agree_on_other_networks_each_time():
-    """Forty compiled, and more than a thousand run as plain Python."""
+@pytest.mark.parametrize("file", COUNTING)
+def test_other_examples_hold_each_time(file: str):
+    """Forty compiled networks, more than a thousand run as plain Python, and forty calls of each operator."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", str(ENGINES_AGREE)],
+        [sys.executable, "-m", "pytest", str(TESTS / file)],
         env={**os.environ, "OPSMITH_EXAMPLES": "40"},
         cwd=TESTS.parent,
         capture_output=True,

@@ -20,7 +20,7 @@ from app.use.demo.reading import SHIPPED, Reader
 from app.use.demo.static import _table, page_of
 from app.use.trained import open_run
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
 
 @pytest.fixture(scope="module")

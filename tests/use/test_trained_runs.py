@@ -15,6 +15,8 @@ from app.errors import AppError
 from app.experiment.train_command import main as train
 from app.use.trained import open_run
 
+pytestmark = pytest.mark.slow
+
 SHORT = [
     "data.source=sample", "train.epochs=1", "train.batch_size=2000", "model.hidden=[8,6]", "engine=reference",
     "costs=false", "report=false",

@@ -15,6 +15,8 @@ from app import static
 from app.custom import custom_op
 from app.engine.compiled import cache, linkable, native_code
 
+pytestmark = pytest.mark.slow
+
 NUMBER = (types.float32,)
 
 
