@@ -10,17 +10,21 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-nbformat = pytest.importorskip("nbformat", reason="nbclient and ipykernel are of the dev extra")
-nbclient = pytest.importorskip("nbclient", reason="nbclient and ipykernel are of the dev extra")
-
 ROOT = Path(__file__).parents[1]
 NOTEBOOK = ROOT / "examples" / "custom_operator.ipynb"
+
+
+def read() -> Any:
+    """The notebook; imports its library late, as few tests need it."""
+    nbformat = pytest.importorskip("nbformat", reason="nbclient and ipykernel are of the dev extra")
+    return nbformat.read(NOTEBOOK, as_version=4)
 
 
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The notebook, executed in an empty folder."""
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    nbclient = pytest.importorskip("nbclient", reason="nbclient and ipykernel are of the dev extra")
+    notebook = read()
     folder = tmp_path_factory.mktemp("notebook")
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     with pytest.MonkeyPatch.context() as patch:
@@ -68,7 +72,7 @@ def test_nothing_complains(executed: Any):
 
 
 def test_what_the_file_keeps_is_small_and_of_these_cells(executed: Any):
-    kept = nbformat.read(NOTEBOOK, as_version=4)
+    kept = read()
     assert NOTEBOOK.stat().st_size < 200_000
     for cell, again in zip(kept.cells, executed.cells, strict=True):
         assert len(cell.get("outputs", [])) == len(again.get("outputs", [])), cell.source
