@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Sequence
 from typing import TextIO
@@ -46,6 +47,19 @@ def alarm(text: str, file: TextIO) -> None:
 def figure(value: float) -> str:
     """A loss with four decimals, or with an exponent where it is too large for them to say anything."""
     return f"{value:.4f}" if not abs(value) >= 1e6 else f"{value:.4g}"
+
+
+def wrapped(text: str, columns: int | None, indent: int = 2) -> str:
+    """Text whose lines are broken between words to fit into so many columns; what is broken off is indented."""
+    if columns is None:
+        return text
+    lines = [
+        textwrap.wrap(line, columns, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+        if len(line) > columns
+        else [line]
+        for line in text.split("\n")
+    ]
+    return "\n".join(part for parts in lines for part in parts)
 
 
 def cells(text: str) -> int:

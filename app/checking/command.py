@@ -7,7 +7,6 @@ import ast
 import json
 import shutil
 import sys
-import textwrap
 from typing import Any
 
 from app.checking.checks import CHECKS, examine
@@ -18,7 +17,7 @@ from app.checking.subject import Subject
 from app.checking.verdict import Verdict
 from app.errors import AppError, ConfigError
 from app.ops.dtype import NAMES
-from app.printing import escaped, say
+from app.printing import escaped, say, wrapped
 
 _INDENT = 25
 """The column in which the words of a line begin."""
@@ -112,20 +111,7 @@ class _Shown:
 
 def _wrapped(text: str, indent: int) -> str:
     """Text wrapped at words to the width of the terminal, if it is printed on one."""
-    if not sys.stdout.isatty():
-        return text
-    width = max(40, shutil.get_terminal_size().columns)
-    begin, end = len(text) - len(text.lstrip("\n")), " " * indent
-    lines = textwrap.wrap(
-        text[begin:],
-        width,
-        subsequent_indent=end,
-        break_long_words=False,
-        break_on_hyphens=False,
-        replace_whitespace=False,
-        drop_whitespace=True,
-    )
-    return "\n" * begin + "\n".join(lines)
+    return wrapped(text, max(40, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None, indent)
 
 
 def _checks(text: str | None) -> list[str]:

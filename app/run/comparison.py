@@ -16,7 +16,7 @@ from app.errors import FileError
 from app.files import read_file
 from app.run.events import Cost, Epoch
 from app.run.folder import COMPARISON
-from app.run.statistics import LEVEL, Estimate, holm, holm_levels, over_groups, over_signs, over_units
+from app.run.statistics import LEVEL, Estimate, holm, over_groups, over_signs, over_units
 
 if TYPE_CHECKING:
     from app.run.training import Trained
@@ -138,7 +138,7 @@ def differences(outcomes: Outcomes) -> list[Difference]:
         if any(a.fingerprint != b.fingerprint for a, b in _pairs(first, other))
     }
     chances = [*of_accuracy.values(), *(_speed(first, other).p for other in others)]
-    judged = list(zip(holm(chances), holm_levels(chances), strict=True))
+    judged = holm(chances)
     accuracies = dict(zip(of_accuracy, judged, strict=False))
     found = []
     for n, other in enumerate(others):

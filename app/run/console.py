@@ -6,7 +6,6 @@ import os
 import stat
 import statistics
 import sys
-import textwrap
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from app.printing import alarm, escaped, figure
+from app.printing import alarm, escaped, figure, wrapped
 from app.run.callbacks import Callback, Contestant, Position
 from app.run.events import Epoch, Event, json_line, line
 from app.run.live import LiveLines, Progress, can_draw, columns_of
@@ -42,10 +41,7 @@ class Console(Callback):
     def say(self, text: str) -> None:
         """Print lines above the live ones, wrapped to the width of the terminal."""
         self.said_at, self._pause = time.monotonic(), _PATIENCE
-        columns = self.columns
-        lines = escaped(text).split("\n")
-        print("\n".join(lines if columns is None else [part for line in lines for part in _broken(line, columns)]))
-        sys.stdout.flush()
+        print(wrapped(escaped(text), self.columns), flush=True)
 
     def warn(self, text: str) -> None:
         """Print a warning. The run continues."""
@@ -251,13 +247,6 @@ def _can_show_live_lines() -> bool:
         return not stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
     except (OSError, ValueError):  # not a file of the operating system
         return True
-
-
-def _broken(line: str, columns: int) -> list[str]:
-    """Wrap a line to the width of the terminal; continuation lines are indented."""
-    if len(line) <= columns:
-        return [line]
-    return textwrap.wrap(line, columns, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _plain(name: str) -> str:

@@ -105,23 +105,15 @@ def over_signs(differences: np.ndarray) -> float:
     return float(np.clip(2 * chances[reached : farthest + 1].sum(), 0, 1))
 
 
-def holm_levels(chances: Sequence[float]) -> list[float]:
-    """The level of each claim's interval, so that it excludes "no difference" exactly where Holm's method does."""
-    levels = [0.0] * len(chances)
-    order = sorted(range(len(chances)), key=chances.__getitem__)
-    among = len(chances)
-    for rank, place in enumerate(order):
-        if rank == 0 or chances[order[rank - 1]] * among <= LEVEL:  # from the first that is not claimed on, all are not
-            among = len(chances) - rank
-        levels[place] = LEVEL / among
-    return levels
-
-
-def holm(chances: Sequence[float]) -> list[float]:
-    """The same chances, each as that of a claim among several, by Holm's method."""
-    adjusted = [0.0] * len(chances)
-    highest = 0.0
+def holm(chances: Sequence[float]) -> list[tuple[float, float]]:
+    """Each chance as that of a claim among several, by Holm's method; and the level of the claim's interval, so that it
+    excludes "no difference" exactly where the claim is made.
+    """
+    adjusted = [(0.0, 0.0)] * len(chances)
+    highest, among = 0.0, len(chances)
     for rank, place in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
+        if highest <= LEVEL:  # from the first that is not claimed on, all are not
+            among = len(chances) - rank
         highest = max(highest, min(1.0, (len(chances) - rank) * chances[place]))
-        adjusted[place] = highest
+        adjusted[place] = highest, LEVEL / among
     return adjusted

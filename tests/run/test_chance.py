@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pytest
@@ -134,11 +134,15 @@ def test_one_group_is_rarely_called_different_by_its_own_noise(size: int, noise:
 # --- Several claims ---
 
 
+def adjusted(chances: Sequence[float]) -> list[float]:
+    return [p for p, _ in holm(chances)]
+
+
 def test_holm_of_a_worked_example():
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.9, 0.8]) == [1.0, 1.0]
-    assert holm([0.02]) == [0.02]
-    assert holm([]) == []
+    assert adjusted([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert adjusted([0.9, 0.8]) == [1.0, 1.0]
+    assert adjusted([0.02]) == [0.02]
+    assert adjusted([]) == []
 
 
 @given(st.lists(st.floats(0, 1), max_size=8))
@@ -149,7 +153,7 @@ def test_holm_rejects_what_stepping_down_rejects(chances: list[float]):
         if chances[place] * (len(chances) - rank) > LEVEL:
             break
         rejected.add(place)
-    assert {place for place, p in enumerate(holm(chances)) if p <= LEVEL} == rejected
+    assert {place for place, p in enumerate(adjusted(chances)) if p <= LEVEL} == rejected
 
 
 @pytest.mark.parametrize("claims", [2, 6])
@@ -157,4 +161,4 @@ def test_holm_rarely_lets_any_of_several_chances_pass(claims: int):
     random = np.random.default_rng(0)
     together = random.normal(size=(RUNS, 1)) * 0.7 + random.normal(size=(RUNS, claims)) * 0.7  # not independent
     chances = 2 * stats.norm.sf(np.abs(together) / math.hypot(0.7, 0.7))
-    assert claimed(min(holm(list(each))) for each in chances) <= AT_MOST
+    assert claimed(min(adjusted(list(each))) for each in chances) <= AT_MOST
