@@ -69,43 +69,40 @@ def read_checkpoint(path: Path) -> Checkpoint:
         raise FileError(f"{path} is no checkpoint: {error}") from error
 
 
-class RunState:
-    """Captures the state of a run for checkpoints and restores it."""
+def capture(
+    config: Config,
+    sources: dict[str, str | None],
+    data: str,
+    contestants: Sequence[Contestant],
+    start: Start,
+    metrics: bytes,
+) -> Checkpoint:
+    """Copy everything that the rest of the run depends on."""
+    return Checkpoint(
+        start=start,
+        config=msgspec.to_builtins(with_absolute_paths(config)),
+        operators=sources,
+        data=data,
+        metrics=np.frombuffer(metrics, np.uint8),
+        learners={contestant.operator: contestant.learner.state() for contestant in contestants},
+        random_state=random_state(),
+    )
 
-    def __init__(
-        self, config: Config, dataset: Dataset, sources: dict[str, str | None], contestants: Sequence[Contestant]
-    ):
-        self._config = config
-        self._contestants = contestants
-        self._data = data_hash(dataset)
-        self._operators = sources
 
-    def checkpoint(self, start: Start, metrics: bytes) -> Checkpoint:
-        """Copy everything that the rest of the run depends on."""
-        return Checkpoint(
-            start=start,
-            config=msgspec.to_builtins(with_absolute_paths(self._config)),
-            operators=self._operators,
-            data=self._data,
-            metrics=np.frombuffer(metrics, np.uint8),
-            learners={contestant.operator: contestant.learner.state() for contestant in self._contestants},
-            random_state=random_state(),
-        )
-
-    def restore(self, found: Checkpoint) -> None:
-        """Restore the run to a checkpoint. Raises an error if it would not continue as it would have then."""
-        if found.data != self._data:
-            raise AppError("the images differ from those at the start of the run; see data.source in its config.yaml")
-        metrics = found.metrics.tobytes()
-        try:
-            for contestant in self._contestants:
-                contestant.learner.restore(found.learners[contestant.operator])
-                contestant.epochs[:] = _epochs(metrics, contestant.operator)
-            restore_random_state(found.random_state)
-        except AppError:
-            raise
-        except DAMAGE_ERRORS as error:
-            raise FileError(f"the checkpoint does not fit its run: {type(error).__name__} {error}") from error
+def restore(found: Checkpoint, data: str, contestants: Sequence[Contestant]) -> None:
+    """Restore the run to a checkpoint. Raises an error if it would not continue as it would have then."""
+    if found.data != data:
+        raise AppError("the images differ from those at the start of the run; see data.source in its config.yaml")
+    metrics = found.metrics.tobytes()
+    try:
+        for contestant in contestants:
+            contestant.learner.restore(found.learners[contestant.operator])
+            contestant.epochs[:] = _epochs(metrics, contestant.operator)
+        restore_random_state(found.random_state)
+    except AppError:
+        raise
+    except DAMAGE_ERRORS as error:
+        raise FileError(f"the checkpoint does not fit its run: {type(error).__name__} {error}") from error
 
 
 def data_hash(dataset: Dataset) -> str:

@@ -26,7 +26,7 @@ from app.errors import AppError, FileError, OperatorError
 from app.ranks.current import current
 from app.run.answers import answers, keep
 from app.run.callbacks import Callback, Contestant
-from app.run.checkpoints import Checkpoint, Checkpoints, RunState, data_hash
+from app.run.checkpoints import Checkpoint, Checkpoints, capture, data_hash, restore
 from app.run.comparison import Comparison, Outcomes, compare
 from app.run.config import Config, with_absolute_paths
 from app.run.console import COMPILING, Console
@@ -132,9 +132,8 @@ class Run:
                 first = self._enter(self._seeds[0])
                 self._introduce(first, note)
                 self._warm_up(first)
-                state = RunState(self._config, self._dataset, self._sources, first)
                 if self._found is not None:
-                    state.restore(self._found)
+                    restore(self._found, data_hash(self._dataset), first)
                 with ExitStack() as kept:
                     folder = kept.enter_context(open_folder(self._config)) if self._world.rank == 0 else None
                     if folder is not None:
@@ -142,7 +141,7 @@ class Run:
                         for activation in every_operator(self._activations):
                             if not activation.has_name:
                                 folder.save_text(source_file(activation.name), activation.source)
-                    self._train_all(first, folder, state)
+                    self._train_all(first, folder)
         except KeyboardInterrupt:
             if not self._keep_interrupted or folder is None:
                 raise
@@ -173,7 +172,7 @@ class Run:
                 warm_up(contestant, batches[:1])
         self._interruption.check()
 
-    def _train_all(self, first: list[Contestant], folder: RunFolder | None, state: RunState) -> None:
+    def _train_all(self, first: list[Contestant], folder: RunFolder | None) -> None:
         def record(event: Event) -> None:
             if folder is not None:
                 folder.record(event)
@@ -191,16 +190,14 @@ class Run:
                 if self._finished:
                     entered = self._enter(seed)
                     self._warm_up(entered)
-                self._train(entered, seed, record, folder, state)
+                self._train(entered, seed, record, folder)
         if folder is not None:
             sizes, seconds = (COMPARED_SIZES, COMPARED_SECONDS) if self._compared else (SIZES, SECONDS)
             with self._console.busy("Timing the operators by themselves"):
                 warn, check = self._console.warn, self._interruption.check
                 self._costs = measure_costs(self._config, self._activations, record, warn, check, sizes, seconds)
 
-    def _train(
-        self, entered: list[Contestant], seed: int, record: Record, folder: RunFolder | None, state: RunState
-    ) -> None:
+    def _train(self, entered: list[Contestant], seed: int, record: Record, folder: RunFolder | None) -> None:
         """Train every operator with one seed, in turns."""
         if self._compared:
             run_record, record = record, lambda event: run_record(with_seed(event, seed))
@@ -210,7 +207,7 @@ class Run:
         if self._world.size > 1:
             callbacks.insert(0, InStep(self._world, self._config, self._interruption))
         if folder is not None and not self._compared:
-            callbacks.append(self._checkpoints(folder, state))
+            callbacks.append(self._checkpoints(folder, entered))
         callbacks.append(self._interruption)
         start = Start() if self._found is None else self._found.start
         turns = self._turns(entered, self._finished)
@@ -314,12 +311,14 @@ class Run:
             [c.operator for c in entered], settings.epochs, settings.batch_size, title, tested_on
         )
 
-    def _checkpoints(self, folder: RunFolder, state: RunState) -> Checkpoints:
-        def make(start: Start) -> Checkpoint:
-            return state.checkpoint(start, folder.metrics())
+    def _checkpoints(self, folder: RunFolder, entered: list[Contestant]) -> Checkpoints:
+        config, data = self._config, data_hash(self._dataset)
 
-        every = self._config.train.checkpoint_every
-        return Checkpoints(folder.path, make, len(self._activations), every, lambda: self._interruption.noted)
+        def make(start: Start) -> Checkpoint:
+            return capture(config, self._sources, data, entered, start, folder.metrics())
+
+        every = config.train.checkpoint_every
+        return Checkpoints(folder.path, make, len(entered), every, lambda: self._interruption.noted)
 
     def _outcomes(self) -> Outcomes:
         """Return the results of every operator for the seeds that all operators finished."""
