@@ -14,6 +14,8 @@ from app.data import load
 from app.engine import Executor, Scope
 from app.static.model_file import read_model
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def best(run_folder: Path, tmp_path: Path) -> Path:
