@@ -18,7 +18,7 @@ from app.static.model_file import SavedModel, read_model, write_model
 from app.static.saving import reduced
 
 
-def save(layer: Any, path: str, input_spec: Sequence[Any] | None = None, **settings: Any) -> None:
+def save(layer: Any, path: str, input_spec: Sequence[Any] | None = None) -> None:
     """Write the Program of a layer or a function to `path.json`, and its parameters to `path.safetensors`.
 
     `input_spec` describes its inputs, by InputSpecs or example Tensors; the default is the `input_spec` or the last
@@ -39,7 +39,7 @@ def save(layer: Any, path: str, input_spec: Sequence[Any] | None = None, **setti
     write_model(path, model)
 
 
-def load(path: str, custom_ops: Any = (), accept_changed: Collection[str] = (), **settings: Any) -> TranslatedLayer:
+def load(path: str, custom_ops: Any = (), accept_changed: Collection[str] = ()) -> TranslatedLayer:
     """Load a layer written by `save`, in evaluation mode. Files of `save_inference_model` can be loaded too.
 
     `custom_ops` and `accept_changed` name user operators, as in `app.static.load_inference_model`.

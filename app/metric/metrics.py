@@ -47,7 +47,7 @@ class Metric:
 class Accuracy(Metric):
     """The fraction of examples whose label is among the k highest scores, for each k of `topk`."""
 
-    def __init__(self, topk: Sequence[int] = (1,), name: str | None = None, *args: Any, **kwargs: Any):
+    def __init__(self, topk: Sequence[int] = (1,), name: str | None = None):
         self.topk = tuple(int(k) for k in np.ravel(topk))
         self.maxk = max(self.topk)
         base = name or "acc"
@@ -98,7 +98,7 @@ def _flat(values: Any) -> Any:
 class _Binary(Metric):
     """Counts of true positives, false positives and false negatives; a probability of 0.5 or more is positive."""
 
-    def __init__(self, name: str, *args: Any, **kwargs: Any):
+    def __init__(self, name: str):
         self._name = name
         self.reset()
 
@@ -123,7 +123,7 @@ class _Binary(Metric):
 class Precision(_Binary):
     """The fraction of predicted positives that are positive."""
 
-    def __init__(self, name: str = "precision", *args: Any, **kwargs: Any):
+    def __init__(self, name: str = "precision"):
         super().__init__(name)
 
     def accumulate(self) -> float:
@@ -134,7 +134,7 @@ class Precision(_Binary):
 class Recall(_Binary):
     """The fraction of positives that were predicted."""
 
-    def __init__(self, name: str = "recall", *args: Any, **kwargs: Any):
+    def __init__(self, name: str = "recall"):
         super().__init__(name)
 
     def accumulate(self) -> float:

@@ -15,7 +15,14 @@ class CompiledProgram:
     def __init__(self, program: Program, build_strategy: Any = None):
         self.program = program
 
-    def with_data_parallel(self, loss_name: str | None = None, **settings: Any) -> CompiledProgram:
+    def with_data_parallel(
+        self,
+        loss_name: str | None = None,
+        build_strategy: Any = None,
+        exec_strategy: Any = None,
+        share_vars_from: Any = None,
+        places: Any = None,
+    ) -> CompiledProgram:
         """Returns itself: there is one device."""
         return self
 

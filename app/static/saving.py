@@ -17,7 +17,7 @@ from app.static.model_file import SavedModel, read_model, write_model
 VALUES = ".pdparams"
 
 
-def save(program: Program, model_path: str, protocol: int = 4, **settings: Any) -> None:
+def save(program: Program, model_path: str, protocol: int = 4) -> None:
     """Write the persistable values of a Program to `model_path.pdparams`."""
     write_values(Path(model_path + VALUES), program._persistable())
 
@@ -34,7 +34,6 @@ def save_inference_model(
     executor: Any = None,
     program: Program | None = None,
     scope: Scope | None = None,
-    **settings: Any,
 ) -> None:
     """Write what computes `fetch_vars` from `feed_vars`: to `path_prefix.json`, its weights to a `.safetensors` file.
 
@@ -67,7 +66,6 @@ def load_inference_model(
     executor: Any = None,
     custom_ops: Any = (),
     accept_changed: Collection[str] = (),
-    **settings: Any,
 ) -> list[Any]:
     """Read what `save_inference_model` wrote: the Program, the names of what it is fed, and what it is asked for.
 

@@ -110,6 +110,17 @@ def test_a_device_that_is_not_there_is_refused(make: Callable[[str], Any]):
         lambda x, p: layers.reduce_sum(p, mispelt=0),
         lambda x, p: layers.cross_entropy(input=p, labels=p),
         lambda x, p: fluid.Executor(mispelt=1),
+        lambda x, p: paddle.load("file", mispelt=1),
+        lambda x, p: paddle.static.save(paddle.static.Program(), "file", mispelt=1),
+        lambda x, p: paddle.static.save_inference_model("file", p, p, mispelt=1),
+        lambda x, p: paddle.static.load_inference_model("file", mispelt=1),
+        lambda x, p: paddle.static.CompiledProgram(paddle.static.Program()).with_data_parallel(mispelt=1),
+        lambda x, p: paddle.jit.save(paddle.nn.ReLU(), "file", mispelt=1),
+        lambda x, p: paddle.jit.load("file", mispelt=1),
+        lambda x, p: paddle.metric.Accuracy(mispelt=1),
+        lambda x, p: paddle.metric.Precision(mispelt=1),
+        lambda x, p: torch.nn.parallel.DistributedDataParallel(nn.Linear(1, 1), mispelt=1),
+        lambda x, p: torch.onnx.export(nn.Linear(1, 1), x, "file", mispelt=1),
     ],
 )
 def test_a_misspelt_keyword_is_an_error(call: Callable[..., Any]):

@@ -8,32 +8,29 @@ from typing import Any
 from app import onnx as _below
 from app.static import InputSpec
 
-_WITHOUT_USE = {
-    "export_params", "verbose", "training", "keep_initializers_as_inputs", "do_constant_folding", "dynamo",
-    "operator_export_type",
-}  # fmt: skip
-"""Settings of PyTorch's that have no effect."""
-
 
 def export(
     model: Any,
     args: Any,
     f: Any,
     *,
+    export_params: bool = True,
+    verbose: bool = False,
+    training: Any = None,
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
     opset_version: int | None = None,
     dynamic_axes: Mapping[str, Collection[int]] | None = None,
-    **settings: Any,
+    do_constant_folding: bool = True,
+    keep_initializers_as_inputs: bool | None = None,
+    operator_export_type: Any = None,
+    dynamo: bool = False,
 ) -> None:
     """Write a module as it is in use as an ONNX file, for arguments like `args`.
 
     Axes that `dynamic_axes` lists take any size. The operators are those of opset `app.onnx.OPSET`, whichever is asked
     for. `export_params`, `verbose`, `do_constant_folding` and similar settings have no effect.
     """
-    unknown = sorted(settings.keys() - _WITHOUT_USE)
-    if unknown:
-        raise TypeError(f"torch.onnx.export has no parameter {unknown[0]!r}")
     examples = args if isinstance(args, (tuple, list)) else (args,)
     names = [*(input_names or ()), *[None] * len(examples)]
     specs = []

@@ -11,9 +11,24 @@ from app.nn.parallel import Averaging
 
 
 class DistributedDataParallel(Module):
-    """A module that all ranks share: it starts with the values of rank 0, and gradients are averaged."""
+    """A module that all ranks share: it starts with the values of rank 0, and gradients are averaged.
 
-    def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, **settings: Any):
+    Settings of devices and of communication have no effect.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        device_ids: Any = None,
+        output_device: Any = None,
+        dim: int = 0,
+        broadcast_buffers: bool = True,
+        process_group: Any = None,
+        bucket_cap_mb: float | None = None,
+        find_unused_parameters: bool = False,
+        gradient_as_bucket_view: bool = False,
+        static_graph: bool = False,
+    ):
         super().__init__()
         self.module = module
         self._averaging = Averaging(module)
