@@ -38,6 +38,7 @@ def make_modules(rows: str) -> None:
         if name in shared and not name.startswith(shared[name]):
             inside |= {k: m for k, m in vars(modules[shared[name]]).items() if m in modules.values()}
         module = modules[name]
+        vars(module).setdefault("__path__", [])  # as of a package: Python asks the importer for missing names
         vars(module).update(inside | names)  # torch.autograd.gradcheck is a function and a module
         listed = sorted(key for key in {*names, *inside} if key[0] != "_")
         vars(module).update(__all__=listed, __getattr__=missing(module.__name__))

@@ -29,7 +29,6 @@ __all__ = [
     "XavierNormal",
     "XavierUniform",
     "calculate_gain",
-    "set_global_initializer",
 ]
 
 
@@ -222,19 +221,6 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     if nonlinearity not in _GAINS:
         raise OperatorError(f"no gain is known for {nonlinearity!r}; known are leaky_relu, {', '.join(_GAINS)}")
     return _GAINS[nonlinearity]
-
-
-_globals: dict[bool, Initializer | None] = {False: None, True: None}
-
-
-def set_global_initializer(weight_init: Initializer | None, bias_init: Initializer | None = None) -> None:
-    """Set the default initialisers of weights and of biases; None restores the built-in ones."""
-    _globals.update({False: weight_init, True: bias_init})
-
-
-def global_initializer(is_bias: bool) -> Initializer | None:
-    """The default initialiser that `set_global_initializer` set."""
-    return _globals[is_bias]
 
 
 def _fans(shape: Sequence[int]) -> tuple[int, int]:

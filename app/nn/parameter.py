@@ -10,7 +10,7 @@ import numpy as np
 from app.errors import AppError
 from app.graph import names
 from app.graph.defaults import default_main_program, default_startup_program, in_dynamic_mode
-from app.nn.initializer import Constant, Initializer, XavierUniform, first_value, global_initializer
+from app.nn.initializer import Constant, Initializer, XavierUniform, first_value
 from app.ops.definition import OpDef, apply
 from app.ops.dtype import canonical, get_default_dtype, is_float
 from app.tensor import Parameter
@@ -68,7 +68,7 @@ def create_parameter(
     attr = as_param_attr(attr)
     dtype = canonical(dtype or get_default_dtype())
     zeros = is_bias or not is_float(dtype)
-    default = default_initializer or global_initializer(is_bias) or (Constant(0.0) if zeros else XavierUniform())
+    default = default_initializer or (Constant(0.0) if zeros else XavierUniform())
     shape = tuple(int(size) for size in shape)
     definition, attributes = first_value(attr.initializer or default, shape, dtype)
     name = attr.name or name or names.generate("param")

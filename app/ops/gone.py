@@ -115,6 +115,8 @@ INSTEAD = {
         ("parameters_to_vector", "vector_to_parameters"),
         "app.concat([p.flatten() for p in parameters]) is the vector, and p.set_value sets each parameter",
     ),
+    "set_global_initializer": "weight_attr=app.ParamAttr(initializer=...) of a layer says how its weight starts",
+    "device_guard": "leave it out, as the only device is the CPU",
     # data
     "ComposeDataset": "a Dataset of your own whose __getitem__ returns the fields of both",
     "ChainDataset": "itertools.chain in an __iter__ of your own gives one stream after another",

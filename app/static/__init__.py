@@ -16,12 +16,13 @@ from app.graph import (
     program_guard,
 )
 from app.graph.statements import watch
+from app.ops.gone import refuse_missing
 from app.ops.loss import accuracy
 from app.static import nn
 from app.static.compiled_program import BuildStrategy, CompiledProgram, ExecutionStrategy
 from app.static.inputs import DataFeeder, InputSpec, data
 from app.static.saving import load, load_inference_model, save, save_inference_model
-from app.static.variables import create_global_var, create_parameter, device_guard, name_scope
+from app.static.variables import create_global_var, create_parameter, name_scope
 from app.static.watching import Print
 
 __all__ = [
@@ -46,7 +47,6 @@ __all__ = [
     "data",
     "default_main_program",
     "default_startup_program",
-    "device_guard",
     "global_scope",
     "gradients",
     "load",
@@ -64,3 +64,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+__getattr__ = refuse_missing(__name__)

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from app import nn
-from app.device import set_device
 from app.graph import Variable, default_main_program, default_startup_program, names, static_mode
 from app.nn.parameter import initialise
 from app.ops.creation import fill_constant
@@ -48,10 +47,3 @@ def name_scope(prefix: str | None = None) -> Iterator[None]:
     """A block in which new names begin with `prefix/`."""
     with names.prefixed(f"{prefix}/" if prefix else ""):
         yield
-
-
-@contextmanager
-def device_guard(device: str | None = None) -> Iterator[None]:
-    """A block whose operators run on a device, which must be the CPU."""
-    set_device(device or "cpu")
-    yield

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +33,40 @@ def test_a_name_that_left_says_what_to_write_instead(name: str):
         for part in function.split("."):
             found = getattr(found, part)
         assert callable(found)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("app.io", "ChainDataset"),
+        ("app.metric", "Auc"),
+        ("app.model.callbacks", "EarlyStopping"),
+        ("app.nn", "Bilinear"),
+        ("app.nn.functional", "maxout"),
+        ("app.nn.initializer", "Orthogonal"),
+        ("app.nn.utils", "parameters_to_vector"),
+        ("app.optimizer.lr", "NoamDecay"),
+        ("app.static", "device_guard"),
+    ],
+)
+def test_so_does_its_module(module: str, name: str):
+    with pytest.raises(AttributeError, match=f"^{module} no longer has '{name}': {re.escape(INSTEAD[name])}"):
+        getattr(importlib.import_module(module), name)
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("import torch.multiprocessing", "multiprocessing"),
+        ("from torch.utils.data import ChainDataset", "ChainDataset"),
+    ],
+)
+def test_so_does_an_import_from_a_facade(statement: str, name: str):
+    done = subprocess.run(
+        [sys.executable, "-c", f"from app.compat import importing; importing.install(); {statement}"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert f" no longer has '{name}': {INSTEAD[name]}" in done.stderr
 
 
 @pytest.mark.parametrize("facade", ["torch", "paddle"])

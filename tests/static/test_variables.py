@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import app
 from app import static
-from app.device import DeviceError
 from app.nn.initializer import Constant
 
 
@@ -41,11 +39,3 @@ def test_names_made_in_a_scope_begin_with_it():
     assert names[:2] == ["outer/fc_0.w_0", "outer/fc_0.b_0"]
     assert names[2:4] == ["outer/inner/fc_0.w_0", "outer/inner/fc_0.b_0"]
     assert names[4:] == ["plain.w_0", "plain.b_0"]
-
-
-def test_operators_can_be_meant_for_the_cpu_alone():
-    with static.device_guard("cpu"):
-        y = static.data("x", [1]) + 1.0
-    assert static.Executor(static.cpu_places()[0]).run(feed={"x": [1.0]}, fetch_list=[y])[0].tolist() == [2.0]
-    with pytest.raises(DeviceError, match="'gpu' is not there"), static.device_guard("gpu"):
-        pass

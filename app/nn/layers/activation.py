@@ -7,40 +7,33 @@ from typing import Any
 from app.nn import functional as F  # noqa: N812 - the name that it has everywhere
 from app.nn.initializer import Constant
 from app.nn.layer import Layer
-from app.nn.layers.of_function import FunctionLayer
+from app.nn.layers.of_function import layer_of
 
-
-def _layer(name: str, function: Any, **settings: Any) -> Any:
-    """The class of layers that are an activation function."""
-    described = {"__doc__": function.__doc__, "__module__": __name__, "function": function, "settings": settings}
-    return type(name, (FunctionLayer,), described)
-
-
-ReLU = _layer("ReLU", F.relu)
-ReLU6 = _layer("ReLU6", F.relu6)
-LeakyReLU = _layer("LeakyReLU", F.leaky_relu, negative_slope=0.01)
-Sigmoid = _layer("Sigmoid", F.sigmoid)
-LogSigmoid = _layer("LogSigmoid", F.log_sigmoid)
-Tanh = _layer("Tanh", F.tanh)
-Softmax = _layer("Softmax", F.softmax, axis=-1)
-LogSoftmax = _layer("LogSoftmax", F.log_softmax, axis=-1)
-GELU = _layer("GELU", F.gelu, approximate=False)
-Silu = _layer("Silu", F.silu)
-Swish = _layer("Swish", F.swish)
-Mish = _layer("Mish", F.mish)
-Softplus = _layer("Softplus", F.softplus, beta=1, threshold=20)
-Softsign = _layer("Softsign", F.softsign)
-ELU = _layer("ELU", F.elu, alpha=1.0)
-CELU = _layer("CELU", F.celu, alpha=1.0)
-SELU = _layer("SELU", F.selu, scale=1.0507009873554805, alpha=1.6732632423543772)
-Hardtanh = _layer("Hardtanh", F.hardtanh, min=-1.0, max=1.0)
-Hardsigmoid = _layer("Hardsigmoid", F.hardsigmoid)
-Hardswish = _layer("Hardswish", F.hardswish)
-Hardshrink = _layer("Hardshrink", F.hardshrink, threshold=0.5)
-Softshrink = _layer("Softshrink", F.softshrink, threshold=0.5)
-Tanhshrink = _layer("Tanhshrink", F.tanhshrink)
-ThresholdedReLU = _layer("ThresholdedReLU", F.thresholded_relu, threshold=1.0, value=0.0)
-GLU = _layer("GLU", F.glu, axis=-1)
+ReLU = layer_of("ReLU", F.relu)
+ReLU6 = layer_of("ReLU6", F.relu6)
+LeakyReLU = layer_of("LeakyReLU", F.leaky_relu, negative_slope=0.01)
+Sigmoid = layer_of("Sigmoid", F.sigmoid)
+LogSigmoid = layer_of("LogSigmoid", F.log_sigmoid)
+Tanh = layer_of("Tanh", F.tanh)
+Softmax = layer_of("Softmax", F.softmax, axis=-1)
+LogSoftmax = layer_of("LogSoftmax", F.log_softmax, axis=-1)
+GELU = layer_of("GELU", F.gelu, approximate=False)
+Silu = layer_of("Silu", F.silu)
+Swish = layer_of("Swish", F.swish)
+Mish = layer_of("Mish", F.mish)
+Softplus = layer_of("Softplus", F.softplus, beta=1, threshold=20)
+Softsign = layer_of("Softsign", F.softsign)
+ELU = layer_of("ELU", F.elu, alpha=1.0)
+CELU = layer_of("CELU", F.celu, alpha=1.0)
+SELU = layer_of("SELU", F.selu, scale=1.0507009873554805, alpha=1.6732632423543772)
+Hardtanh = layer_of("Hardtanh", F.hardtanh, min=-1.0, max=1.0)
+Hardsigmoid = layer_of("Hardsigmoid", F.hardsigmoid)
+Hardswish = layer_of("Hardswish", F.hardswish)
+Hardshrink = layer_of("Hardshrink", F.hardshrink, threshold=0.5)
+Softshrink = layer_of("Softshrink", F.softshrink, threshold=0.5)
+Tanhshrink = layer_of("Tanhshrink", F.tanhshrink)
+ThresholdedReLU = layer_of("ThresholdedReLU", F.thresholded_relu, threshold=1.0, value=0.0)
+GLU = layer_of("GLU", F.glu, axis=-1)
 
 
 class PReLU(Layer):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from inspect import Parameter
 from typing import Any
 
 from app.errors import OperatorError, ShapeError
@@ -11,7 +10,7 @@ from app.nn import functional as F  # noqa: N812 - the name that it has everywhe
 from app.nn.functional.convolution import pair
 from app.nn.initializer import Initializer, Normal
 from app.nn.layer import Layer
-from app.nn.layers.of_function import FunctionLayer
+from app.nn.layers.of_function import REQUIRED, layer_of
 
 
 class Conv2D(Layer):
@@ -78,30 +77,21 @@ class Conv2D(Layer):
         return ", ".join([told, *parts, f"data_format={self.data_format}"])
 
 
-_REQUIRED = Parameter.empty
-
-
-def _pool(name: str, function: Any, shown: tuple[str, ...], **settings: Any) -> Any:
-    """The class of layers that are a pooling function."""
-    described = {"__doc__": function.__doc__, "__module__": __name__, "function": function, "settings": settings}
-    return type(name, (FunctionLayer,), described | {"shown": shown})
-
-
 _WINDOWS = ("kernel_size", "stride", "padding")
 
-MaxPool2D = _pool(
+MaxPool2D = layer_of(
     "MaxPool2D", F.max_pool2d, _WINDOWS,
-    kernel_size=_REQUIRED, stride=None, padding=0, return_mask=False, ceil_mode=False, data_format="NCHW",
+    kernel_size=REQUIRED, stride=None, padding=0, return_mask=False, ceil_mode=False, data_format="NCHW",
 )  # fmt: skip
-AvgPool2D = _pool(
+AvgPool2D = layer_of(
     "AvgPool2D", F.avg_pool2d, _WINDOWS,
-    kernel_size=_REQUIRED, stride=None, padding=0, ceil_mode=False, exclusive=True, divisor_override=None,
+    kernel_size=REQUIRED, stride=None, padding=0, ceil_mode=False, exclusive=True, divisor_override=None,
     data_format="NCHW",
 )  # fmt: skip
-AdaptiveAvgPool2D = _pool(
-    "AdaptiveAvgPool2D", F.adaptive_avg_pool2d, ("output_size",), output_size=_REQUIRED, data_format="NCHW"
+AdaptiveAvgPool2D = layer_of(
+    "AdaptiveAvgPool2D", F.adaptive_avg_pool2d, ("output_size",), output_size=REQUIRED, data_format="NCHW"
 )
-AdaptiveMaxPool2D = _pool(
+AdaptiveMaxPool2D = layer_of(
     "AdaptiveMaxPool2D", F.adaptive_max_pool2d, ("output_size", "return_mask"),
-    output_size=_REQUIRED, return_mask=False,
+    output_size=REQUIRED, return_mask=False,
 )  # fmt: skip

@@ -9,6 +9,9 @@ from typing import Any, ClassVar
 
 from app.nn.layer import Layer
 
+REQUIRED = Parameter.empty
+"""The default of a setting that has none."""
+
 
 class FunctionLayer(Layer):
     """A layer without parameters. It calls `function` with its inputs and its settings, which are its attributes."""
@@ -43,3 +46,9 @@ class FunctionLayer(Layer):
 
     def extra_repr(self) -> str:
         return ", ".join(f"{name}={value}" for name, value in self.shown_settings().items())
+
+
+def layer_of(name: str, function: Callable[..., Any], shown: Sequence[str] | None = None, **settings: Any) -> Any:
+    """The class of layers that are a function; `settings` are its other parameters with their defaults."""
+    described = {"__doc__": function.__doc__, "__module__": "app.nn", "function": function, "settings": settings}
+    return type(name, (FunctionLayer,), described | {"shown": shown})

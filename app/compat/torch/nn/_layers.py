@@ -13,7 +13,7 @@ from app import nn as below
 from app.compat.torch.nn import _activations, _images, _losses, functional
 from app.compat.torch.nn._module import Module
 from app.nn.initializer import Initializer, Uniform
-from app.nn.layers.of_function import FunctionLayer
+from app.nn.layers.of_function import REQUIRED, FunctionLayer
 
 
 class Identity(Module, below.Identity):
@@ -267,7 +267,7 @@ class MaxPool2d(_Windows):
 
     function = _images.max_pool2d
     settings: ClassVar[Mapping[str, Any]] = {
-        "kernel_size": inspect.Parameter.empty,
+        "kernel_size": REQUIRED,
         "stride": None,
         "padding": 0,
         "dilation": 1,
@@ -282,7 +282,7 @@ class AvgPool2d(_Windows):
 
     function = _images.avg_pool2d
     settings: ClassVar[Mapping[str, Any]] = {
-        "kernel_size": inspect.Parameter.empty,
+        "kernel_size": REQUIRED,
         "stride": None,
         "padding": 0,
         "ceil_mode": False,
