@@ -32,9 +32,8 @@ def test_a_tutorial_runs_unmodified(tutorial: Tutorial, folder: Path):
             pytest.skip(f"it imports {package}, which comes with the extra `tutorials`")
     done = run(tutorial, Path(CHECKOUTS).resolve(), folder)
     assert done.returncode == 0, done.stderr
-    refused = re.findall(r"refused in \d+ at (\d+): (.*)", done.stdout)
-    assert [int(line) for line, _ in refused] == [line for line, _ in tutorial.refused]
-    for (_, sentence), (_, words) in zip(refused, tutorial.refused, strict=True):
+    refused = re.findall(r"refused in \d+ at \d+: (.*)", done.stdout)
+    for sentence, words in zip(refused, tutorial.refused, strict=True):
         assert re.search(words, sentence)
     if tutorial.figure:
         figure, (low, high) = figure_of(tutorial, done.stdout), tutorial.between
