@@ -106,7 +106,7 @@ def test_an_installation_that_is_read_only_trains_without_a_home_in_any_path_and
     nowhere = {"XDG_CACHE_HOME": str(site / "cache"), "MPLCONFIGDIR": str(tmp_path)}
     locale = {"LC_ALL": "C", "LANG": "C", "PYTHONCOERCECLOCALE": "0"}
     process = python(READ_ONLY + TRAIN, *words, *own, path=site, **locale, **nowhere)
-    assert "epoch 2/2" in printed(process, "note: compiled code cannot be kept, so each run compiles anew: [^\n]+\n")
+    assert "epoch 2/2" in printed(process)
     run = tmp_path / STRANGE / "läuft gut"
     assert [m["epoch"] for m in metrics(run) if m["event"] == "epoch"] == [0, 0, 1, 1]
     assert {path: path.stat().st_mtime_ns for path in site.rglob("*")} == before
