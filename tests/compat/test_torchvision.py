@@ -151,6 +151,9 @@ def test_images_in_a_grid(tmp_path: Path):
     assert each[0, 2:5, 2:6].tolist() == each[0, 2:5, 8:12].tolist()
     utils.save_image(images / 24, tmp_path / "grid.png")
     assert io.read_image(tmp_path / "grid.png").shape == (3, 7, 14)
+    assert torch.equal(io.decode_image(str(tmp_path / "grid.png")), io.read_image(tmp_path / "grid.png"))
+    with pytest.raises(AppError, match="decode_image takes the path of a file in this façade, found Tensor"):
+        io.decode_image(images)
 
 
 def test_networks_with_trained_weights_are_refused():

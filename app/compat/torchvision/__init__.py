@@ -5,7 +5,7 @@ from app.compat.facade import make_modules
 make_modules(
     """
 torchvision.datasets app.compat.torchvision.datasets EMNIST FashionMNIST KMNIST MNIST
-torchvision.io app.compat.torchvision.utils read_image
+torchvision.io app.compat.torchvision.utils decode_image read_image
 torchvision.models app.compat.torchvision.models ResNet18_Weights VGG16_Weights
 torchvision.models app.compat.torchvision.models:MODELS *
 torchvision.transforms app.compat.torchvision.transforms CenterCrop ConvertImageDtype Grayscale InterpolationMode

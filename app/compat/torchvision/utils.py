@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -52,3 +53,10 @@ def read_image(path: Any, mode: str = "UNCHANGED") -> Any:
             f"read_image: mode is 'UNCHANGED' in this façade, found {mode!r}; transforms.Grayscale converts"
         )
     return from_numpy(np.ascontiguousarray(read_pixels(Path(path)).transpose(2, 0, 1)))
+
+
+def decode_image(input: Any, mode: str = "UNCHANGED") -> Any:
+    """The bytes of an image file, given by its path, as a Tensor, its channels in front."""
+    if not isinstance(input, (str, PathLike)):
+        raise DataError(f"decode_image takes the path of a file in this façade, found {type(input).__name__}")
+    return read_image(input, mode)
