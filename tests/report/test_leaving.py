@@ -35,7 +35,7 @@ class Heard:
 
 
 def result(scores: np.ndarray) -> list[Trained]:
-    return [Trained("relu", "", [], None, np.zeros(0), "", {}, scores)]
+    return [Trained("relu", "", [], None, np.zeros(0), "", [], {}, scores)]
 
 
 def right() -> list[Trained]:
