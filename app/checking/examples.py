@@ -60,9 +60,9 @@ def inputs_for(
 
 def _check_range(low: float, high: float) -> None:
     if not low < high:
-        raise ConfigError(f"--range {low:g},{high:g}: the first number must be below the second")
+        raise ConfigError(f"the range {low:g},{high:g}: the first number must be below the second")
     if not math.isfinite(high - low):
-        raise ConfigError(f"--range {low:g},{high:g}: expected finite numbers, less than 1e308 apart")
+        raise ConfigError(f"the range {low:g},{high:g}: expected finite numbers, less than 1e308 apart")
 
 
 def _declared(subject: Subject) -> str:

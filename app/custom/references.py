@@ -19,7 +19,7 @@ from app.custom import shelf
 from app.custom.lookup import OF_FILES, SHIPPED, module_of_file
 from app.custom.numba_functions import function_name
 from app.custom.operator import HOOKS, CustomOperator, home_of, written_as
-from app.custom.source_hash import source_hash
+from app.custom.source_hash import is_same_source, source_hash
 from app.errors import OperatorError, ProgramError
 from app.graph.serialise import DAMAGE_ERRORS, value_from_data, value_to_data
 from app.ops.definition import OpDef
@@ -237,7 +237,7 @@ def read_operators(
             return made[_index(written["operator"], made)]
         reference, expected = written["from"], written["source_sha256"]
         found = trusted.get(reference)
-        if reference not in accept_changed and source_hash(found) != expected:
+        if reference not in accept_changed and not is_same_source(source_hash(found), expected):
             raise ChangedOperatorError(
                 f"{file} was written with another {reference}: its source, or that of a function that it calls, "
                 f"has changed since. If the new one will do: {how}, accept_changed=[{reference!r}])",

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from app.custom.source_hash import source_hash
+from app.custom.source_hash import is_same_source, source_hash
 from app.errors import ConfigError, FileError, OperatorError
 from app.nn import Layer
 from app.run.checkpoints import Checkpoint, newest
@@ -101,7 +101,7 @@ def _source_of(operator: Callable[..., Any]) -> str | None:
 
 def check_sources(before: dict[str, str | None], now: dict[str, str | None]) -> None:
     """Refuse to resume with operators that have changed."""
-    changed = [name for name, source in now.items() if before.get(name, source) != source]
+    changed = [name for name, source in now.items() if not is_same_source(source, before.get(name, source))]
     if changed:
         raise OperatorError(
             f"the source of {' and of '.join(changed)}, or of a function that it calls, has changed since the run was "

@@ -32,12 +32,8 @@ class Steps(Callback):
         record: Record = lambda event: None,
         say: Callable[[str], None] = lambda words: None,
     ):
-        self._ignore, self._skip, self._record, self._say = (
-            on_nonfinite == "ignore",
-            on_nonfinite == "skip",
-            record,
-            say,
-        )
+        self._ignore, self._skip = on_nonfinite == "ignore", on_nonfinite == "skip"
+        self._record, self._say = record, say
         self._skipped = 0
 
     def train(self, position: Position, batches: Batches) -> PerIteration:

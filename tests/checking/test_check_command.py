@@ -167,7 +167,7 @@ def test_shapes_settings_and_the_range(check: Check):
         (["some_ops.py:swish", "--set", "slope=1"], "swish has no parameter 'slope' to set; it takes x"),
         (["some_ops.py:swish", "--range=1"], "--range 1: expected two numbers"),
         (["some_ops.py:swish", "--range=2,1"], "the first number must be below the second"),
-        (["some_ops.py:swish", "--range=0,inf"], "--range 0,inf: expected finite numbers"),
+        (["some_ops.py:swish", "--range=0,inf"], "the range 0,inf: expected finite numbers"),
         (["some_ops.py:swish", "--like", "nonsense"], "there is no operator 'nonsense'"),
         (["some_ops.py:swish", "--like", "relu(1)"], "'relu\\(1\\)' cannot be read; write settings as in"),
     ],

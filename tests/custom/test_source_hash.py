@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 import app
-from app.custom.source_hash import source_hash
+from app.custom.shelf.leaky_relu import leaky_relu
+from app.custom.shelf.relu import relu, relu_forward
+from app.custom.source_hash import is_same_source, source_hash
 from app.reading import ChangedSourceError
 
 HEAD = "import os\nimport enum, functools\nimport numpy as np\nimport app\nfrom numba import njit\n"
@@ -193,7 +195,9 @@ SAME = """
 import enum, sys
 import numpy as np
 sys.path.insert(0, sys.argv[1])
-from app.custom.source_hash import source_hash
+from app.custom.shelf.leaky_relu import leaky_relu
+from app.custom.shelf.relu import relu, relu_forward
+from app.custom.source_hash import is_same_source, source_hash
 from app.engine.compiled.fingerprint import fingerprint
 import hashed_values
 for function in (hashed_values.f, hashed_values.made()):
@@ -250,3 +254,16 @@ def test_a_source_that_was_read_before_the_edit_stays_what_it_was(module: Write,
     file.write_text(file.read_text().replace("[1]", "[22]"))
     assert source_hash(ops.f) == told
     assert source_hash(importlib.reload(ops).f) != told
+
+
+@pytest.mark.parametrize(
+    ("operator", "before"),
+    [
+        (relu_forward, "f907b270c2bd36bba8822e1d98e8f4b2b2da4849bff6a639db5f8cb62d4fe8d6"),
+        (relu, "d67107dd252c6f6c570ff9d59b2802915d48e17a3f2e751cfc704b67b0235e77"),
+        (leaky_relu, "1ccab8f88c2663ab7554a1d935df3e53e8d22fd763490534d9ccc1fbc72475a8"),
+    ],
+)
+def test_files_of_earlier_releases_know_the_shipped_operators(operator: Any, before: str):
+    assert is_same_source(source_hash(operator), before)
+    assert not is_same_source(before, source_hash(operator))
