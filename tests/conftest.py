@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 from browser import chromium, visitor
@@ -17,6 +18,15 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # as of a suite that a shell runs in the background: the programs that it starts would ignore Ctrl-C, too
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _default_programs() -> Iterator[None]:
+    """Every test begins with empty default Programs, whatever ran before it in its process."""
+    from app.graph import Program, program_guard  # not above: it loads NumPy
+
+    with program_guard(Program(), Program()):
+        yield
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -108,14 +108,15 @@ def test_programs_built_at_once_do_not_mix():
 
 
 def test_the_guards_of_one_thread_do_not_hold_in_another():
-    outside = default_main_program(), default_startup_program(), static.global_scope()
+    def defaults() -> tuple[object, ...]:
+        return default_main_program(), default_startup_program(), static.global_scope(), in_dynamic_mode()
+
+    outside = in_another_thread(defaults)
     guards = static.program_guard(static.Program(), static.Program()), static.scope_guard(static.Scope())
     with static_mode(), guards[0], guards[1], static.name_scope("block"), names.guard():
-        found = in_another_thread(
-            lambda: (default_main_program(), default_startup_program(), static.global_scope(), in_dynamic_mode())
-        )
+        assert not set(defaults()) & set(outside)
+        assert in_another_thread(defaults) == outside
         assert in_another_thread(lambda: names.generate("kept")).startswith("kept")
-    assert found == (*outside, True)
 
 
 def test_what_a_call_chooses_holds_in_all_threads():
