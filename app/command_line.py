@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any, TextIO
@@ -12,9 +13,14 @@ from typing import Any, TextIO
 from app.errors import AppError, GradcheckError
 from app.printing import alarm, escaped
 
-FAILED = 1
-INTERRUPTED, CLOSED_PIPE, TERMINATED = 130, 141, 143
-"""The exit statuses that shells use for Ctrl-C, a closed pipe and SIGTERM."""
+FAILED, CLOSED_PIPE = 1, 141
+"""The exit statuses for an error, and, as shells report it, for a closed pipe."""
+STOPS = {
+    getattr(signal, name): word
+    for name, word in {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hangup"}.items()
+    if hasattr(signal, name)  # Windows has no SIGHUP
+}
+"""The signals that ask a command to end, and its last word. The exit status is 128 and the number, as in shells."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -24,8 +30,12 @@ class Parser(argparse.ArgumentParser):
         (sys.stderr if file is None else file).write(escaped(message))  # unlike argparse, raise if the disk is full
 
 
-class Terminated(KeyboardInterrupt):
-    """Raised on SIGTERM."""
+class Stopped(KeyboardInterrupt):
+    """Raised for one of the signals in `STOPS`."""
+
+    def __init__(self, number: int):
+        super().__init__()
+        self.number = signal.Signals(number)
 
 
 def run(command: Callable[[], int]) -> int:
@@ -36,10 +46,9 @@ def run(command: Callable[[], int]) -> int:
     except AppError as error:
         told = alarm if isinstance(error, GradcheckError) else print
         return _failed(f"error: {error}{_without_folder()}", error.exit_status, told)
-    except Terminated:
-        return _failed("terminated", TERMINATED)
-    except KeyboardInterrupt:
-        return _failed("interrupted", INTERRUPTED)
+    except KeyboardInterrupt as stop:
+        number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
+        return _failed(STOPS[number], 128 + number)
     except BrokenPipeError:
         return CLOSED_PIPE
     except MemoryError as error:

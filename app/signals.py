@@ -60,15 +60,21 @@ def ends_at_once(
         _state.patience, _last_words.value = before
         if _guarded:
             _guard(_guarded[-1])
-        elif _state.ending:  # Python is about to end the process
-            signal.alarm(0)
-            leave_to_python(signal.SIGALRM)
-            _state.ending = 0
+        else:  # Python is about to end the process
+            wait_for_python()
 
 
 def is_command() -> bool:
     """Whether this runs inside `ends_at_once`, that is, in a command and not in a user's program."""
     return bool(_guarded)
+
+
+def wait_for_python() -> None:
+    """Cancel the end of the process, if a signal has begun it: Python runs, and handles the signal."""
+    if _state.ending:
+        signal.alarm(0)
+        leave_to_python(signal.SIGALRM)
+        _state.ending = 0
 
 
 def leave_to_python(*numbers: int) -> None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_st
 
 import numpy as np
 
+from app.command_line import STOPS
 from app.custom.numba_functions import without_numba
 from app.ops import random
 
@@ -45,7 +46,7 @@ def _in_a_copy(work: Callable[[], bytes], patience: float) -> bytes:
         copy = os.fork()
     if not copy:
         try:
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in STOPS:
                 signal.signal(number, signal.SIG_DFL)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
             with os.fdopen(writing, "wb") as answer:

@@ -22,7 +22,7 @@ from app.ranks.current import current, entered
 from app.ranks.launch import launched
 from app.ranks.world import RankError
 
-_STOPPED = (command_line.INTERRUPTED, command_line.TERMINATED)
+_STOPPED = {128 + number for number in command_line.STOPS}
 _PATIENCE, _PATIENCE_STOPPED, _STEP = 5.0, 60.0, 0.5
 """Seconds for rank 0 to end all; when a signal stops the run, and nothing is wrong with it; and more for each rank."""
 _PASSING_ON = 0.2

@@ -28,8 +28,8 @@ _PATIENCE = 1.5
 class Console(Callback):
     """Prints lines to standard output. On a terminal, a live line per operator replaces the periodic reports."""
 
-    def __init__(self) -> None:
-        self._live = LiveLines() if _can_show_live_lines() else None
+    def __init__(self, live: bool = True) -> None:
+        self._live = LiveLines() if live and _can_show_live_lines() else None
         self._progress: dict[str, Progress] = {}
         self._width, self._epochs, self._drawn_at = 0, 0, 0.0
         self._every_epoch = True
@@ -110,7 +110,7 @@ class Console(Callback):
         self._progress[position.contestant.operator].begin(position)
         if self._live is not None:
             self._live.begin()
-            self._draw(position)
+        self._draw(position)
 
     def report(self, position: Position, loss: float, accuracy: float) -> None:
         if self._every_epoch and (self._live is None or not sys.stdout.isatty()):
@@ -119,11 +119,10 @@ class Console(Callback):
             self.say(f"{self._head(position)}  {where}  loss {figure(loss)}  accuracy {accuracy:.4f}")
 
     def piece(self, position: Position, losses: np.ndarray, accuracies: np.ndarray) -> None:
-        if self._live is not None:
-            self._progress[position.contestant.operator].piece(position, losses, accuracies)
-            late = time.monotonic() >= self._drawn_at + _SECONDS_BETWEEN_DRAWINGS
-            if late or position.done == position.iterations:
-                self._draw(position)
+        self._progress[position.contestant.operator].piece(position, losses, accuracies)
+        late = time.monotonic() >= self._drawn_at + _SECONDS_BETWEEN_DRAWINGS
+        if late or position.done == position.iterations:
+            self._draw(position)
 
     def test(self, position: Position) -> None:
         operator = position.contestant.operator
@@ -150,11 +149,15 @@ class Console(Callback):
             self._wait = None
 
     def _draw(self, position: Position) -> None:
-        assert self._live is not None
-        columns, rows = self._live.room()
-        shown = self._progress if len(self._progress) <= rows else [position.contestant.operator]
-        self._live.draw([self._progress[name].line(f"{_plain(name):{self._width}}", columns) for name in shown])
-        self._drawn_at = time.monotonic()
+        """Show the progress of the operators, or of this one if there is no room for all."""
+        if self._live is not None:
+            columns, rows = self._live.room()
+            shown = self._progress if len(self._progress) <= rows else [position.contestant.operator]
+            self._live.draw([self._line(name, columns) for name in shown])
+            self._drawn_at = time.monotonic()
+
+    def _line(self, name: str, columns: int) -> str:
+        return self._progress[name].line(f"{_plain(name):{self._width}}", columns)
 
     def _head(self, position: Position) -> str:
         return f"{position.contestant.operator:{self._width}}  epoch {position.epoch + 1}/{self._epochs}"
@@ -187,8 +190,7 @@ class Quiet(Console):
     """Prints only the outcome of a run and warnings."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._live = None
+        super().__init__(live=False)
         self._ending = False
 
     def say(self, text: str) -> None:

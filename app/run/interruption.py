@@ -1,4 +1,5 @@
-"""Ctrl-C in two steps: the first stops at the next safe point, the second immediately. SIGTERM does the same.
+"""Ctrl-C in two steps: the first stops at the next safe point, the second immediately. SIGTERM does the same. SIGHUP,
+which comes when the terminal is closed, is always a first step.
 
 Python's own KeyboardInterrupt can be raised anywhere: during an update of the weights, or in a callback of Numba's
 compiler, where it is printed and ignored. `app.signals` ends a command even while native code prevents Python from
@@ -17,18 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from app.command_line import Terminated
+from app.command_line import STOPS, Stopped
 from app.ranks.current import place
 from app.run.callbacks import Callback, Position
 from app.run.events import Epoch
 from app.run.live import CLEAR, can_draw
-from app.signals import ends_at_once, is_command
+from app.signals import ends_at_once, is_command, wait_for_python
 
-_STOPPING = {
-    signal.SIGINT: b"\nStopping. Ctrl-C again stops at once.\n",
-    signal.SIGTERM: b"Stopping. A second signal stops at once.\n",
+_HANGUP = getattr(signal, "SIGHUP", None)
+_BY_DEFAULT: dict[signal.Signals, Any] = {
+    number: signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL for number in STOPS
 }
-_BY_DEFAULT: dict[signal.Signals, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 
 
 class Interruption(Callback):
@@ -87,7 +87,7 @@ class Interruption(Callback):
     def check(self) -> None:
         """Raise KeyboardInterrupt if a stop was requested."""
         if self._noted is not None:
-            raise _asked_for(self._noted)
+            raise Stopped(self._noted)
 
     def piece(self, position: Position, losses: np.ndarray, accuracies: np.ndarray) -> None:
         self.check()
@@ -96,18 +96,30 @@ class Interruption(Callback):
         self.check()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
+        if number == _HANGUP:  # a closed terminal may send it twice: once itself, and once by the shell
+            wait_for_python()
+            _discard_lost_output()
+            if self._heard:
+                return
         if self._heard:
             self.struck = True
-            raise _asked_for(self._heard)
+            raise Stopped(self._heard)
         self._heard = number
         if self._alone:
             self.note(number)
         if place()[0]:
             return  # rank 0 prints it
-        told = _STOPPING[signal.Signals(number)]
+        told = b"Stopping. A second signal stops at once.\n"
+        if number == signal.SIGINT:
+            told = b"\nStopping. Ctrl-C again stops at once.\n"
         told = CLEAR.encode() + told.lstrip() if self._on_terminal else told  # live lines may be on standard error
         os.write(2, told)  # not `print`: the signal may have interrupted a call of it
 
 
-def _asked_for(number: int) -> KeyboardInterrupt:
-    return Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
+def _discard_lost_output() -> None:
+    """Discard what is printed to a terminal that was closed, so that it does not prevent the run from ending well."""
+    for stream in (1, 2):
+        try:
+            os.write(stream, b"")
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)

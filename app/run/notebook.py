@@ -53,16 +53,14 @@ class NotebookConsole(Console):
     """The console of a notebook: one updated text with the current activity and a line per operator."""
 
     def __init__(self, show: Show | None = None):
-        super().__init__()
-        self._live = None
+        super().__init__(live=False)
         self._show = show or Display()
         self._doing = self._end = ""
         self._tested_at: dict[str, str] = {}
-        self._shown_at = 0.0
 
     def say(self, text: str) -> None:
         self._doing = f"{self._end}{escaped(text)}".strip("\n")
-        self._update()
+        self._draw()
 
     def warn(self, text: str) -> None:
         """Print a warning that stays below the display."""
@@ -87,26 +85,15 @@ class NotebookConsole(Console):
 
     # As a callback
 
-    def begin(self, position: Position) -> None:
-        self._progress[position.contestant.operator].begin(position)
-
     def report(self, position: Position, loss: float, accuracy: float) -> None:
-        """Print nothing: the live lines show it."""
-
-    def piece(self, position: Position, losses: Any, accuracies: Any) -> None:
-        self._progress[position.contestant.operator].piece(position, losses, accuracies)
-        if time.monotonic() >= self._shown_at + 0.2:
-            self._update()
+        """Print nothing: the lines of the operators show it."""
 
     def epoch(self, position: Position, result: Epoch) -> None:
         self._end_wait()
         self._tested_at[position.contestant.operator] = f"  {self._tested_on} accuracy {result.test_accuracy:.4f}"
-        self._update()
+        self._draw(position)
 
-    def _update(self) -> None:
-        lines = [self._doing, *(self._line(name) for name in self._progress)]
-        self._show("\n".join(lines[:LINES]))
-        self._shown_at = time.monotonic()
-
-    def _line(self, name: str) -> str:
-        return self._progress[name].line(f"{name:{self._width}}", COLUMNS) + self._tested_at.get(name, "")
+    def _draw(self, position: Position | None = None) -> None:
+        operators = [self._line(name, COLUMNS) + self._tested_at.get(name, "") for name in self._progress]
+        self._show("\n".join([self._doing, *operators][:LINES]))
+        self._drawn_at = time.monotonic()

@@ -110,7 +110,9 @@ class Processes(Executor):
 
 def _begin() -> None:
     """Initialise a worker before it imports NumPy or Numba."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
+    for name in ("SIGINT", "SIGHUP"):  # a terminal sends them to all processes, and the parent handles them
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     cores.limit(1)
 

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from app.run import config as config_module
+from app.run.checkpoints import read_checkpoint
 
 pytestmark = pytest.mark.slow
 
@@ -30,9 +31,9 @@ ENDLESS = ("--config", QUICK, "train.epochs=1000000", "engine=reference", "outpu
 # --- Ctrl-C ---
 
 
-def wait_for(stream: Any, text: str) -> str:
+def wait_for(stream: Any, text: Any) -> Any:
     """Read lines until one holds `text`."""
-    read = ""
+    read = text[:0]
     while text not in read:
         line = stream.readline()
         assert line, f"it ended without {text!r}, after:\n{read}"
@@ -67,6 +68,27 @@ def test_sigterm_does_the_same(start: Callable[..., Any], tmp_path: Path):
     assert err == "Stopping. A second signal stops at once.\nterminated\n"
     assert "Go on with: python train.py --resume run\n" in out
     assert list((tmp_path / "run" / "checkpoints").iterdir())
+
+
+def test_a_closed_terminal_does_the_same(tmp_path: Path):
+    """The shell and the kernel may each send SIGHUP, and what is printed afterwards goes nowhere."""
+    ours, theirs = os.openpty()
+    command = [sys.executable, str(ROOT / "train.py"), *ENDLESS]
+    settings = {**os.environ, "TERM": "xterm", "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=settings, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    )
+    os.close(theirs)
+    with open(ours, "rb", closefd=False) as terminal:
+        wait_for(terminal, b"test accuracy")
+    os.close(ours)
+    for _ in range(2):
+        process.send_signal(signal.SIGHUP)
+    assert process.wait(timeout=60) == 129
+    assert (tmp_path / "run" / "summary.txt").read_text().startswith("operator")
+    assert (tmp_path / "run" / "SHA256SUMS").exists()
+    (newest, *_) = sorted((tmp_path / "run" / "checkpoints").iterdir(), reverse=True)
+    assert read_checkpoint(newest).start.done or read_checkpoint(newest).start.turn
 
 
 def test_ctrl_c_before_the_first_epoch_is_over(start: Callable[..., Any], tmp_path: Path):

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from app.command_line import Terminated
+from app.command_line import Stopped
 from app.run.interruption import Interruption
 
 
@@ -80,8 +80,26 @@ def test_another_thread_can_train_too():
 
 
 def test_sigterm_is_noted_too_and_told_apart(capfd: pytest.CaptureFixture[str]):
-    with pytest.raises(Terminated), Interruption() as interruption:  # noqa: PT012
+    with pytest.raises(Stopped) as stopped, Interruption() as interruption:  # noqa: PT012
         press(signal.SIGTERM)
         assert interruption.noted
         interruption.check()
+    assert stopped.value.number == signal.SIGTERM
     assert capfd.readouterr().err == "Stopping. A second signal stops at once.\n"
+
+
+def test_sighup_may_come_twice_when_a_terminal_is_closed():
+    with pytest.raises(Stopped) as stopped, Interruption() as interruption:  # noqa: PT012
+        press(signal.SIGHUP)
+        press(signal.SIGHUP)
+        assert interruption.noted
+        assert not interruption.struck
+        interruption.check()
+    assert stopped.value.number == signal.SIGHUP
+
+
+def test_a_second_signal_after_sighup_strikes_at_once():
+    with pytest.raises(Stopped), Interruption():  # noqa: PT012
+        press(signal.SIGHUP)
+        press(signal.SIGTERM)
+        pytest.fail("it should have been interrupted")
