@@ -133,12 +133,16 @@ def rmsprop(
 ) -> tuple[Array, ...]:  # fmt: skip
     """One step of RMSProp: the gradient is divided by the root of the mean square or, if `centered`, of the variance.
 
-    `epsilon` is added to the mean square or, with `outside`, to the root.
+    `epsilon` is added to the mean square, and the learning rate enters the velocity; with `outside`, `epsilon` is added
+    to the root, and the learning rate multiplies the velocity.
     """
     new_squares = rho * squares + (1 - rho) * grad * grad
     new_mean = rho * mean + (1 - rho) * grad if centered else mean
     spread = new_squares - new_mean * new_mean if centered else new_squares
     root = np.sqrt(spread) + epsilon if outside else np.sqrt(spread + epsilon)
+    if outside:
+        new_velocity = momentum * velocity + grad / root
+        return param - learning_rate * new_velocity, new_velocity, new_squares, new_mean
     new_velocity = momentum * velocity + learning_rate * grad / root
     return param - new_velocity, new_velocity, new_squares, new_mean
 

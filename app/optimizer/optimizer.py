@@ -32,6 +32,8 @@ class Optimizer:
     """The base class. In a Program, `minimize` appends the backward pass and the updates; eagerly, `step` updates."""
 
     rule: Rule
+    moves_frozen = False
+    """Whether a gradient moves a parameter also if `stop_gradient` was set later, as in PyTorch."""
 
     def __init__(
         self,
@@ -132,7 +134,8 @@ class Optimizer:
         tracer = modes().tracer
         rates: dict[tuple[int, float, str], Any] = {}
         for group in self.groups:
-            pairs = [(p, p.grad) for p in group.params if p.grad is not None and not p.stop_gradient]
+            moving = [p for p in group.params if self.moves_frozen or not p.stop_gradient]
+            pairs = [(p, p.grad) for p in moving if p.grad is not None]
             if tracer is not None:
                 pairs = [(p, tracer.gradient_of(p)) for p, _ in pairs]
             for parameter, gradient in pairs if group.grad_clip is None else group.grad_clip(pairs):

@@ -205,7 +205,7 @@ def _add_to_leaf(leaf: Tensor, gradients: dict[Any, Gradient]) -> None:
             np.add(array, gradient, array)
             note_change(array)
         else:
-            leaf.grad = leaf.result_class(before._array + gradient, leaf.grad_stops)
+            leaf.grad = leaf.result_class(np.asarray(before._array + gradient), leaf.grad_stops)
     finally:
         _end_adding()
 

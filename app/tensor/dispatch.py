@@ -35,7 +35,8 @@ def _binary_method(name: str, python: str) -> Callable[[Any, Any], Applied]:
             conversions = known.get((x.dtype, y.dtype if y.__class__ is ndarray else y.__class__))
             if conversions is not None:
                 try:
-                    return self.result_class(kernel(x, np.array(y, conversions[0][1]) if conversions else y))
+                    result = kernel(x, np.array(y, conversions[0][1]) if conversions else y)
+                    return self.result_class(result if result.__class__ is ndarray else np.asarray(result))
                 except Exception:  # the general method raises the error
                     pass
         return general(self, other)
@@ -46,7 +47,8 @@ def _binary_method(name: str, python: str) -> Callable[[Any, Any], Applied]:
             conversions = known.get((other.__class__, y.dtype))
             if conversions:
                 try:
-                    return self.result_class(kernel(np.array(other, conversions[0][1]), y))
+                    result = kernel(np.array(other, conversions[0][1]), y)
+                    return self.result_class(result if result.__class__ is ndarray else np.asarray(result))
                 except Exception:
                     pass
         return general(self, other)

@@ -230,3 +230,9 @@ def test_what_layers_of_images_cannot_do_is_said(call: Callable[[Any], Any], tol
     with pytest.raises(AppError) as caught:
         call(torch.ones(1, 1, 4, 4))
     assert told in str(caught.value)
+
+
+def test_nesterov_momentum_of_a_group_needs_zero_dampening():
+    groups = [{"params": [torch.ones(1, requires_grad=True)], "nesterov": True}]
+    with pytest.raises(ValueError, match="Nesterov momentum requires a momentum and zero dampening"):
+        torch.optim.SGD(groups, lr=0.1, momentum=0.9, dampening=0.5)

@@ -32,6 +32,7 @@ class Optimizer(below.Optimizer):
     """The setting for each attribute of the rule's operator."""
     names: Mapping[str, str] = MappingProxyType({})
     """PyTorch's names for state, where they differ."""
+    moves_frozen = True
 
     def __init__(self, params: Any, defaults: Mapping[str, Any]):
         self.defaults = dict(defaults)
@@ -192,6 +193,9 @@ class _Listed(Optimizer):
         super().__init__(settings.pop("params"), settings)
 
 
+_NESTEROV = "Nesterov momentum requires a momentum and zero dampening"
+
+
 class SGD(_Listed):
     """Steps against the gradient or, with momentum, along an exponentially weighted sum of the gradients."""
 
@@ -201,11 +205,15 @@ class SGD(_Listed):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        if self.defaults["nesterov"] and (self.defaults["momentum"] <= 0 or self.defaults["dampening"] != 0):
-            raise OptimizerError("Nesterov momentum requires a momentum and zero dampening")
+        for settings in (self.defaults, *self.param_groups):
+            self.rule_of(settings)
+        if self.defaults["nesterov"] and self.defaults["momentum"] <= 0:
+            raise OptimizerError(_NESTEROV)
 
     def rule_of(self, group: Mapping[str, Any]) -> Rule:
         """With momentum, that of `Momentum`."""
+        if group["nesterov"] and group["dampening"]:
+            raise OptimizerError(_NESTEROV)
         return kinds.VELOCITY if group["momentum"] else kinds.PLAIN
 
     def settings_of(self, group: Mapping[str, Any]) -> dict[str, Any]:
@@ -296,7 +304,7 @@ class RMSprop(_Listed):
         foreach=None, maximize=False, differentiable=False"""
 
     def settings_of(self, group: Mapping[str, Any]) -> dict[str, Any]:
-        """PyTorch adds `eps` to the root, not to the radicand."""
+        """PyTorch adds `eps` to the root, and multiplies the velocity by the learning rate."""
         return {**super().settings_of(group), "outside": True}
 
 
@@ -314,8 +322,8 @@ class Adagrad(_Listed):
             raise OptimizerError(f"Adagrad: lr_decay is 0 in this façade, found {self.defaults['lr_decay']}")
 
     def rule_of(self, group: Mapping[str, Any]) -> Rule:
-        """The rule with the first value of the sum."""
-        return kinds.sum_of_squares(group["initial_accumulator_value"])
+        """The rule with the first value of the sum, which is the same for all groups."""
+        return kinds.sum_of_squares(self.defaults["initial_accumulator_value"])
 
 
 class Adadelta(_Listed):

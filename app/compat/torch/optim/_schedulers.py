@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from typing import Any
 
+from app.compat.torch.optim._optimizers import OptimizerError
 from app.optimizer import lr
 
 
@@ -51,11 +53,12 @@ class LRScheduler:
 class _Schedule(LRScheduler):
     """A schedule of the framework for each group: `make` makes it from the group's rate.
 
-    A rate that something else changed meanwhile, such as another schedule, is changed by the same factor, unless
-    rates are `absolute`.
+    If something else changed a rate meanwhile, such as another schedule, its distance from `floor` is changed by the
+    same factor, unless rates are `absolute`.
     """
 
     absolute = False
+    floor = 0.0
 
     def __init__(self, optimizer: Any, make: Callable[[float], lr.LRScheduler], last_epoch: int = -1):
         self._make = make
@@ -74,10 +77,15 @@ class _Schedule(LRScheduler):
                 schedule.step(self.last_epoch)
         self._told = [schedule() for schedule in self._schedules]
         now = [group["lr"] for group in self.optimizer.param_groups]
-        return [
-            told if self.absolute or rate == old or not old else rate * told / old
-            for rate, told, old in zip(now, self._told, before, strict=True)
-        ]
+        return list(map(self._changed, now, before, self._told))
+
+    def _changed(self, rate: float, old: float, told: float) -> float:
+        """A rate, where that of the schedule went from `old` to `told`."""
+        if self.absolute or rate == old:
+            return told
+        if old == self.floor:
+            return rate + told - old
+        return self.floor + (rate - self.floor) * (told - self.floor) / (old - self.floor)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore what `state_dict` of a schedule of the same class returned."""
@@ -94,7 +102,11 @@ class LambdaLR(_Schedule):
     absolute = True
 
     def __init__(self, optimizer: Any, lr_lambda: Any, last_epoch: int = -1):
-        each = iter(lr_lambda if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * len(optimizer.param_groups))
+        groups = len(optimizer.param_groups)
+        listed = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
+        if len(listed) != groups:
+            raise OptimizerError(f"LambdaLR: expected {groups} lr_lambdas, one for each group, found {len(listed)}")
+        each = cycle(listed)
         super().__init__(optimizer, lambda rate: lr.LambdaDecay(rate, next(each)), last_epoch)
 
 
@@ -123,4 +135,5 @@ class CosineAnnealingLR(_Schedule):
     """From the rate to `eta_min` along half a cosine of `T_max` epochs."""
 
     def __init__(self, optimizer: Any, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
+        self.floor = eta_min
         super().__init__(optimizer, lambda rate: lr.CosineAnnealingDecay(rate, T_max, eta_min), last_epoch)
