@@ -63,14 +63,15 @@ def run(options: argparse.Namespace) -> int:
         shown = _Shown(one, options.json, number > 0)
         try:
             subject = inputs_for(one, shapes, settings, options.like or "", within)
-            shown.begin(subject)
-            for verdict in examine(subject, only):
-                shown.add(verdict)
         except AppError as error:
             if isinstance(error, ConfigError) and len(operators) == 1:
                 raise
             shown.begin(None)
             shown.add(refusal(error))
+        else:
+            shown.begin(subject)
+            for verdict in examine(subject, only):
+                shown.add(verdict)
         shown.end()
         if shown.findings.failed:
             wrong.append(one.name)
@@ -85,12 +86,11 @@ class _Shown:
 
     def __init__(self, one: Found, as_json: bool, apart: bool):
         self.findings = Findings(one.label)
-        self._name, self._json, self._apart, self._begun = one.name, as_json, apart, False
+        self._name, self._json, self._apart = one.name, as_json, apart
 
     def begin(self, subject: Subject | None) -> None:
-        if self._begun or self._json:
+        if self._json:
             return
-        self._begun = True
         given = f"; checked on {', '.join(map(str, subject.inputs))}" if subject else ""
         between = f" in [{subject.low:g}, {subject.high:g}]" if subject else ""
         say(("\n" if self._apart else "") + _wrapped(self.findings.operator + given + between, 2))

@@ -38,8 +38,7 @@ class FacadeFinder(MetaPathFinder):
                 if last in INSTEAD:
                     reason = without(f"the façade {parent}", last)
                 raise MissingModuleError(reason, name=fullname)
-            # As a package, for Python then asks here too for a name that `from paddle.nn import name` does not find.
-            return ModuleSpec(fullname, _AliasLoader(), is_package=True)
+            return ModuleSpec(fullname, _AliasLoader())
         if _is_facade(shown(parent)) and parent != shown(parent) and _find(fullname) is None:
             reason = f"{shown(parent)} has no {last!r} in this façade{closest(parent, last)}"
             if last in INSTEAD:

@@ -182,6 +182,17 @@ def test_helpers_of_other_modules_are_reached_at_any_depth(how: str, module: Wri
     assert first != (written("x * 2", "1, 3") if "TABLE" in IMPORTS[how] else written("x * 3", "1, 2"))
 
 
+def test_an_edit_of_an_imported_table_that_is_not_used_is_the_same_source(module: Write):
+    def written(other: int) -> str:
+        ops = module(
+            "from hashed_pkg.sub import OTHER, TABLE\ndef f(x):\n    return x * TABLE[0]\n",
+            {"hashed_pkg/__init__.py": "", "hashed_pkg/sub.py": f"TABLE = [1]\nOTHER = [{other}]\n"},
+        )
+        return source_hash(ops.f)
+
+    assert written(1) == written(2)
+
+
 def test_an_operator_made_with_an_array_is_another_when_the_array_is(module: Write):
     made = "def made(t):\n    @app.custom_op(elementwise=True)\n    def f(x):\n        return x * t[0]\n    return f\n"
     texts = ["f = made(np.array([1.0]))", "f = made(np.array([2.0]))"]

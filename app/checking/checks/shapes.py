@@ -127,7 +127,7 @@ def broadcasting(subject: Subject) -> Iterator[Verdict]:
             yield failed(f"{list(pair[0])} with {list(pair[1])}: {problem}")
             return
     if len(refused) == len(_STRETCHED):
-        yield (failed if subject.found.elementwise else note)(f"inputs are not broadcast: {refused[0]}")
+        yield note(f"inputs are not broadcast: {refused[0]}")
         return
     yield ok("inputs are broadcast, and gradients summed back to their shapes")
 
