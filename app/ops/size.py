@@ -6,6 +6,7 @@ arithmetic. Named sizes are never negative.
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import inf, prod
@@ -127,7 +128,7 @@ class Size:
         unknown = self.names.difference(named)
         if unknown:
             raise UndecidedError(f"the size {self} is not known from {', '.join(named) or 'nothing'}")
-        value: int = on_numbers(self, named, _FUNCTIONS)
+        value: int = on_numbers(self, named, _FUNCTIONS, int)
         return value
 
     @property
@@ -210,19 +211,22 @@ def is_at_least(size: AnySize, other: AnySize) -> bool:
     return least(size - other) >= 0
 
 
-def on_numbers(size: Size, named: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]]) -> Any:
-    """Compute a size with numbers of another kind in place of named sizes, and these functions of them."""
-    total: Any = 0
+def on_numbers(
+    size: AnySize, named: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]], number: Callable[[int], Any]
+) -> Any:
+    """Compute a size in numbers of another kind, given those of its names, arithmetic on them and a constant's."""
+    if not isinstance(size, Size):
+        return number(size)
+    total: Any = None
     for term, count in size.terms:
-        product: Any = count
+        product = number(count)
         for factor in term:
             if isinstance(factor, str):
                 value = named[factor]
             else:
-                parts = [on_numbers(s, named, functions) if isinstance(s, Size) else s for s in factor.sizes]
-                value = functions[factor.name](*parts)
-            product = value * product
-        total = total + product if isinstance(product, int) else product + total
+                value = functions[factor.name](*(on_numbers(s, named, functions, number) for s in factor.sizes))
+            product = functions["*"](value, product)
+        total = product if total is None else functions["+"](total, product)
     return total
 
 
@@ -261,7 +265,9 @@ def larger(one: AnySize, other: AnySize) -> AnySize:
     return other if is_at_least(other, one) else _size_function("max", *sorted((one, other), key=str, reverse=True))
 
 
-_FUNCTIONS: dict[str, Callable[..., AnySize]] = {"min": smaller, "max": larger, "//": quotient}
+_FUNCTIONS: dict[str, Callable[..., AnySize]] = {
+    "+": operator.add, "*": operator.mul, "min": smaller, "max": larger, "//": quotient,
+}  # fmt: skip
 
 
 def length_of_slice(size: AnySize, item: slice) -> AnySize:

@@ -11,13 +11,10 @@ Each row of a result is added up in one order, whichever thread does it and howe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any
 
 from llvmlite import ir
-from numba import njit
 
-from app.engine.compiled.vector_functions import linked
+from app.engine.compiled.vector_functions import VectorFunction
 from app.engine.compiled.vectors import (
     BYTE,
     FLOAT,
@@ -93,24 +90,22 @@ def product_code(name: str, size: int, columns: int, lanes: int) -> Code:
 
 
 def transposed_code(name: str, size: int) -> Code:
-    """The columns `first` to `last` of the bytes of a batch, in blocks of 64 rows, each filled up with zeros."""
+    """The columns `first` to `last` of the bytes of a batch, in blocks of 64 rows. What the last block holds beyond the
+    batch is of no use."""
     code = Code(name, SQUARE, data=POINTER, order=POINTER, n=INT, first=INT, last=INT, out=POINTER)
     data, order, n, first, last, out = code.parameters.values()
     kind = ir.VectorType(BYTE, SQUARE)
-    with code.loop(0, n, BLOCK) as block, code.loop(0, BLOCK, SQUARE) as part:
+    with code.loop(0, n, BLOCK) as block, code.loop(0, code.least(n - block, BLOCK), SQUARE) as part:
         rows = [_row(code, order, code.least(block + part + k, n - 1), size) for k in range(SQUARE)]
-        are_there = [(block + part + k) < n for k in range(SQUARE)]
         target = code.at(out, block * size + part)
         whole = first + ((last - first) & -SQUARE)
         with code.loop(first, whole, SQUARE) as column:
-            loads = (code.load(kind, data, row + column) for row in rows)
-            vectors = [code.select(is_, v, code.value(0, kind)) for is_, v in zip(are_there, loads, strict=True)]
+            vectors = [code.load(kind, data, row + column) for row in rows]
             for k, vector in enumerate(code.transposed(vectors)):
                 code.store(vector, target, (column + k) * BLOCK)
         with code.loop(whole, last) as column:
-            for k in range(SQUARE):
-                byte = code.select(are_there[k], code.load(BYTE, data, rows[k] + column), code.value(0, BYTE))
-                code.store(byte, target, column * BLOCK + k)
+            for k, row in enumerate(rows):
+                code.store(code.load(BYTE, data, row + column), target, column * BLOCK + k)
     return code
 
 
@@ -130,7 +125,9 @@ def transposed_product_code(name: str, columns: int, lanes: int, adds: bool) -> 
     for group in groups:
         column_sums = group.variables([code.zeros] * group.vectors)
         with code.loop(0, n, BLOCK) as begin:
-            with code.loop(0, code.least(n - begin, BLOCK)) as j:
+            count = code.least(n - begin, BLOCK)
+            are_rows = (code.value(2) << (count - 1)) - 1  # the bits of the rows that the block has
+            with code.loop(0, count) as j:
                 row = group.load_row(y, begin + j, columns)
                 group.store(row, block, j)
                 for total, values in zip(column_sums, row, strict=True):
@@ -140,7 +137,7 @@ def transposed_product_code(name: str, columns: int, lanes: int, adds: bool) -> 
             always = is_last if adds else is_last | is_first
             with code.loop(first, last) as q:
                 bytes_ = code.at(transposed, (begin * size) + q * BLOCK)
-                bits = code.nonzero(bytes_, 0)
+                bits = code.nonzero(bytes_, 0) & are_rows
                 with code.when(always | bits.differs(0)):
                     before = group.load_row(out, q, columns)
                     before = before if adds else [code.select(is_first, code.zeros, values) for values in before]
@@ -210,45 +207,17 @@ class _Group:
 # Functions for generated source
 
 
-@lru_cache(maxsize=64)
-def product_function(size: int, columns: int) -> Any:
+def product_function(size: int, columns: int) -> VectorFunction:
     """Fills rows of the product of bytes with a matrix."""
-    name = f"opsmith_byte_product_{size}_{columns}"
-    run = linked(name, lambda: product_code(name, size, columns, lanes_of_machine()))
-
-    @njit(nogil=True)
-    def byte_product(data: Any, rows: Any, first: int, last: int, scale: Any, shift: Any, w: Any, out: Any) -> None:
-        run(data.ctypes.data, rows.ctypes.data, first, last, scale, shift, w.ctypes.data, out.ctypes.data)
-
-    return byte_product
+    return VectorFunction(f"byte_product_{size}_{columns}", product_code, (size, columns, lanes_of_machine()))
 
 
-@lru_cache(maxsize=64)
-def transposed_function(size: int) -> Any:
+def transposed_function(size: int) -> VectorFunction:
     """Fills columns of the bytes of a batch, transposed."""
-    name = f"opsmith_transposed_bytes_{size}"
-    run = linked(name, lambda: transposed_code(name, size))
-
-    @njit(nogil=True)
-    def transposed_bytes(data: Any, rows: Any, first: int, last: int, out: Any) -> None:
-        run(data.ctypes.data, rows.ctypes.data, rows.size, first, last, out.ctypes.data)
-
-    return transposed_bytes
+    return VectorFunction(f"transposed_bytes_{size}", transposed_code, (size,))
 
 
-@lru_cache(maxsize=64)
-def transposed_product_function(columns: int, adds: bool) -> Any:
+def transposed_product_function(columns: int, adds: bool) -> VectorFunction:
     """Fills rows of the product of transposed bytes with a matrix, or adds a multiple of them."""
-    name = f"opsmith_transposed_byte_{'step' if adds else 'product'}_{columns}"
-    run = linked(name, lambda: transposed_product_code(name, columns, lanes_of_machine(), adds))
-
-    @njit(nogil=True)
-    def transposed_byte_product(
-        transposed: Any, y: Any, first: int, last: int, factor: Any, scale: Any, shift: Any, out: Any
-    ) -> None:
-        run(
-            transposed.ctypes.data, transposed.shape[1], y.shape[0], first, last, factor, scale, shift,
-            y.ctypes.data, out.ctypes.data,
-        )  # fmt: skip
-
-    return transposed_byte_product
+    name = f"transposed_byte_{'step' if adds else 'product'}_{columns}"
+    return VectorFunction(name, transposed_product_code, (columns, lanes_of_machine(), adds))

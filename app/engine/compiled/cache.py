@@ -8,6 +8,7 @@ import atexit
 import contextlib
 import ctypes
 import gc
+import inspect
 import json
 import os
 import platform
@@ -17,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import llvmlite
@@ -43,6 +45,15 @@ def environment() -> str:
     called = fingerprint(*runtime.CALLED.values())
     cpu = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
     return repr([*versions, *cpu, blas.description(), blas.wide(), called])
+
+
+@lru_cache(maxsize=32)
+def hash_of_source(*modules: ModuleType) -> str:
+    """Return a hash of the source of modules; '' in an installation without source files."""
+    try:
+        return fingerprint(*map(inspect.getsource, modules))
+    except OSError:
+        return ""
 
 
 @lru_cache(maxsize=1)

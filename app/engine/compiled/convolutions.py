@@ -13,13 +13,9 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import product
-from typing import Any
 
-from numba import njit
-
-from app.engine.compiled.vector_functions import linked
+from app.engine.compiled.vector_functions import VectorFunction
 from app.engine.compiled.vectors import FLOAT, INT, POINTER, Code, Operand, Value, Variable, lanes_of_machine
 
 FLOAT_BYTES = 4
@@ -495,25 +491,8 @@ CODE: dict[str, Callable[..., Code]] = {
 }
 
 
-@lru_cache(maxsize=128)
-def over_images(kind: str, windows: Windows, weight: Weight | None, by_lanes: tuple[bool, ...]) -> Any:
+def over_images(kind: str, windows: Windows, weight: Weight | None, by_lanes: tuple[bool, ...]) -> VectorFunction:
     """The function of one or two arrays, images `first` to `last`, and the array to fill."""
-    name, lanes = named(kind, windows, weight, by_lanes), lanes_of_machine()
-    run = linked(name, lambda: CODE[kind](name, windows, weight, lanes, by_lanes))
-
-    @njit(nogil=True)
-    def of_one(x: Any, first: int, last: int, out: Any) -> None:
-        run(x.ctypes.data, first, last, out.ctypes.data)
-
-    @njit(nogil=True)
-    def of_two(x: Any, y: Any, first: int, last: int, out: Any) -> None:
-        run(x.ctypes.data, y.ctypes.data, first, last, out.ctypes.data)
-
-    return of_one if len(by_lanes) == 2 else of_two
-
-
-def named(kind: str, windows: Windows, weight: Weight | None, by_lanes: Sequence[bool]) -> str:
-    """The unique name of a function."""
     digest = hashlib.sha256(repr((windows, weight, by_lanes)).encode()).hexdigest()[:16]
     sizes = "x".join(map(str, (windows.channels, *windows.sizes)))
-    return f"opsmith_{kind}_{sizes}_{digest}"
+    return VectorFunction(f"{kind}_{sizes}_{digest}", CODE[kind], (windows, weight, lanes_of_machine(), by_lanes))

@@ -1,6 +1,7 @@
-"""The loop language as machine code: each node becomes LLVM instructions, with Numba's implementation of each
-operation. All types are known, so Numba's bytecode analysis and type inference, which take most of its time, are
-skipped. Functions of operators and of the runtime are compiled by Numba (`linkable.py`).
+"""The loop language as LLVM instructions, with Numba's implementation of each operation.
+
+All types are known, so Numba's bytecode analysis and type inference, which take most of its time, are skipped.
+Functions of operators and of the runtime are compiled by Numba (`linkable.py`).
 """
 
 from __future__ import annotations
@@ -9,30 +10,21 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import typeof, types
 
 from app.engine.compiled import language as loops
-from app.engine.compiled import numba_alone
 from app.engine.compiled.language import COUNT, INDEX
-from app.engine.compiled.linkable import ENVIRONMENT, Linkable, dispatcher_of, linkable
-from app.engine.compiled.numba_api import (
-    Environment,
-    FunctionDescriptor,
-    callconv,
-    cgutils,
-    cpu_target,
-    from_dtype,
-    global_compiler_lock,
-    lookup_environment,
-    signature,
-)
-from app.ops.size import AnySize, Size, on_numbers
+from app.engine.compiled.linkable import Linkable, dispatcher_of, linkable
+from app.engine.compiled.numba_api import FunctionDescriptor, cgutils, cpu_target, from_dtype, signature
+from app.engine.compiled.vector_functions import MachineCode, VectorFunction, machine_code
+from app.engine.compiled.vectors import FLOAT, INT, POINTER
+from app.ops.size import AnySize, names_of, on_numbers
 
 _INFIX = {
     "+": operator.add,
@@ -42,7 +34,8 @@ _INFIX = {
     "<": operator.lt,
     "==": operator.eq,
 }
-_INT = ir.IntType(64)
+_NUMBERS = {str(INT): types.int64, str(FLOAT): types.float32}
+"""The types of numbers that vector functions take."""
 
 
 @dataclass
@@ -70,20 +63,8 @@ class _Array:
     shape: list[Any]
 
 
-class Objects(NamedTuple):
-    """The machine code of a source and of what it calls."""
-
-    code: list[bytes]
-    needs: list[str]
-    """The symbols that it refers to."""
-    environments: list[str]
-    """The variables in it that have to be given the address of an object (see `environment`)."""
-    can_be_kept: bool
-    """Whether the code is valid in another process: it contains no addresses of this one."""
-
-
 @dataclass
-class _Declared:
+class Declared:
     """A function of the source, as others call it."""
 
     body: Any
@@ -91,138 +72,27 @@ class _Declared:
     parameters: Sequence[loops.Parameter]
 
 
-@global_compiler_lock
-def compiled(
-    functions: Mapping[str, loops.Function], called: Mapping[str, Any], symbol: Callable[[str], str]
-) -> Objects:
-    """Compile the functions of a source; those that Python calls get a `symbol`. `called` has all others by name."""
-    numba_alone.load()
-    cpu_target.typing_context.refresh()
-    target = cpu_target.target_context
-    target.refresh()
-    library = target.codegen().create_library(symbol("source"))
-    library._optimize_functions = lambda module: None  # the module is optimised once, as a whole
-    module = library.create_ir_module(symbol("source"))
-    declared: dict[str, _Declared] = {}
-    linked: dict[tuple[str, tuple[Any, ...]], Linkable | None] = {}
-    of_sizes: set[str] = set()
-    for name, function in functions.items():
-        description = _description(function, symbol(f"{name}.body"))
-        context = target.subtarget(
-            error_model=callconv.create_error_model("numpy", target), enable_nrt=True,
-            environment=Environment.from_fndesc(description), fndesc=description,
-        )  # fmt: skip
-        with context.push_code_library(library):
-            body = context.declare_function(module, description)
-            if not function.is_called_by_python:
-                body.attributes.add("noinline")  # it would only make the caller slower to compile
-            declared[name] = _Declared(body, description, function.parameters)
-            builder = ir.IRBuilder(body.append_basic_block("entry"))
-            context.call_conv.init_call_helper(builder)
-            arguments = context.get_arg_packer(description.argtypes).from_arguments(
-                builder, context.call_conv.get_arguments(body)
-            )
-            emitter = _Emitter(context, builder, {}, called, declared, linked, of_sizes)
-            emitter.function(function, arguments)
-            if function.is_called_by_python:
-                _add_entry(context, module, symbol(name), declared[name])
-            context.post_lowering(module, library)
-    library.add_ir_module(module)
-    return _objects(library, {symbol(name) for name in functions}, linked, of_sizes)
+@dataclass
+class Callees:
+    """The functions outside a source that it called so far."""
 
-
-def _description(function: loops.Function, name: str) -> FunctionDescriptor:
-    kinds: list[Any] = []
-    if function.is_called_by_python:
-        kinds = [types.int64, types.int64, types.voidptr]
-    else:
-        for parameter in function.parameters:
-            kinds += _parts(parameter)
-    return FunctionDescriptor(
-        native=True, modname=__name__, qualname=name, unique_name=name, doc="", typemap={}, restype=types.boolean,
-        calltypes={}, args=[f"argument_{place}" for place in range(len(kinds))], kws=(), argtypes=tuple(kinds),
-        global_dict={},
-    )  # fmt: skip
-
-
-def _parts(parameter: loops.Parameter) -> list[Any]:
-    """The Numba types in which a parameter is passed: a number, or an address and the sizes that are not declared."""
-    if parameter.shape is None:
-        return [_type(parameter.dtype)]
-    return [types.CPointer(_type(parameter.dtype)), *[types.int64] * parameter.shape.count(None)]
-
-
-def _add_entry(context: Any, module: Any, name: str, declared: _Declared) -> None:
-    """Add the function that Python calls with the thread's number, the number of threads, and a table of the other
-    arguments. It releases the GIL meanwhile."""
-    table = context.get_value_type(types.voidptr)
-    entry = ir.Function(module, ir.FunctionType(_INT, [_INT, _INT, table]), name)
-    builder = ir.IRBuilder(entry.append_basic_block("entry"))
-    python = context.get_python_api(builder)
-    thread = python.save_thread()
-    status, gave_up = context.call_conv.call_function(
-        builder, declared.body, types.boolean, declared.description.argtypes, entry.args
-    )
-    python.restore_thread(thread)
-    with builder.if_then(status.is_ok, likely=True):
-        builder.ret(builder.zext(gave_up, _INT))
-    context.call_conv.raise_error(builder, python, status)
-    builder.ret(_INT(0))
-
-
-def _objects(library: Any, shown: set[str], linked: Mapping[Any, Linkable | None], of_sizes: set[str]) -> Objects:
-    """The machine code of a library, with only some functions visible from outside, and that of what it calls.
-
-    Functions that return sizes are called before loops, not in them: inlining each call would take a fourth of LLVM's
-    time.
-    """
-    module = library._final_module
-    for other in dict.fromkeys(library._linking_libraries):
-        module.link_in(other._get_module_for_linking(), preserve=True)
-    for function in module.functions:
-        if not function.is_declaration and function.name not in shown:
-            function.linkage = "internal"
-        if function.name in of_sizes:
-            function.add_function_attribute("noinline")
-    library._optimize_final_module()
-    module.verify()
-    variables = [variable.name for variable in module.global_variables]
-    environments = [name for name in variables if name.startswith(ENVIRONMENT)]
-    found = [lookup_environment(name) for name in environments]
-    of_this_process = any(name.startswith("numba.dynamic.globals") for name in variables)
-    called = {each.name: each for each in linked.values() if each is not None and not each.is_inlined}
-    needs = {name for each in called.values() for name in each.needs}
-    needs.update(f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm."))
-    return Objects(
-        [library.codegen._tm.emit_object(module), *(each.code for each in called.values())],
-        sorted(needs - called.keys()),
-        environments,
-        can_be_kept=not of_this_process and not any(each.consts for each in found if each is not None),
-    )
-
-
-def environment(name: str) -> Environment:
-    """Return the object through which compiled code refers to Python objects; a new one in another process."""
-    found = lookup_environment(name)
-    if found is None:
-        found = Environment._memo[name] = Environment({})
-        found.env_name = name
-    return found
+    linked: dict[tuple[str, tuple[Any, ...]], Linkable | None] = field(default_factory=dict)
+    """By name and types; None for one whose code is valid in this process only."""
+    of_vectors: dict[str, MachineCode] = field(default_factory=dict)
+    of_sizes: set[str] = field(default_factory=set)
+    """The symbols of those that return sizes."""
 
 
 @dataclass
-class _Emitter:
+class Emitter:
     """The instructions of one function, in the order of its statements."""
 
     context: Any
     builder: Any
     known: dict[str, Typed | _Slot | _Array]
     called: Mapping[str, Any]
-    declared: Mapping[str, _Declared]
-    linked: dict[tuple[str, tuple[Any, ...]], Linkable | None]
-    """The functions that the source called so far, by name and types."""
-    of_sizes: set[str]
-    """The symbols of those that return sizes."""
+    declared: Mapping[str, Declared]
+    callees: Callees
     slots: dict[tuple[str, Any], _Slot] = field(default_factory=dict)
     owned: list[list[Typed]] = field(default_factory=lambda: [[]])
     """For each open block, the arrays that it frees at its end."""
@@ -241,17 +111,17 @@ class _Emitter:
             self._return(False)
 
     def _parameter(self, parameter: loops.Parameter, values: Iterator[Any]) -> Typed | _Array:
-        kind = _type(parameter.dtype)
+        kind = numba_type(parameter.dtype)
         if parameter.shape is None:
             return Typed(next(values), kind)
         data, pointer = next(values), self.context.get_data_type(kind).as_pointer()
-        data = self.builder.inttoptr(data, pointer) if data.type == _INT else data
-        return _Array(data, kind, [next(values) if size is None else _INT(size) for size in parameter.shape])
+        data = self.builder.inttoptr(data, pointer) if data.type == INT else data
+        return _Array(data, kind, [next(values) if size is None else INT(size) for size in parameter.shape])
 
     def _table(self, table: Any) -> Iterator[Any]:
-        numbers = self.builder.bitcast(table, _INT.as_pointer())
+        numbers = self.builder.bitcast(table, INT.as_pointer())
         for place in count():
-            yield self.builder.load(self.builder.gep(numbers, [_INT(place)]))
+            yield self.builder.load(self.builder.gep(numbers, [INT(place)]))
 
     # Statements
 
@@ -295,13 +165,13 @@ class _Emitter:
             pointer = self._place(array, [self.number_of(index) for index in target.index])
             if isinstance(value, _Array):
                 size = self.context.get_abi_sizeof(self.context.get_data_type(value.dtype))
-                cgutils.raw_memcpy(self.builder, pointer, value.data, self._product(value.shape), _INT(size))
+                cgutils.raw_memcpy(self.builder, pointer, value.data, self._product(value.shape), INT(size))
                 return
             self.context.pack_value(self.builder, array.dtype, self.cast(value, array.dtype).value, pointer)
         elif isinstance(target, loops.Array):
             self.known[target.name] = self._as_array(value)
         elif isinstance(value, Typed):
-            kind = value.type if are_parts or target.dtype == loops.ANY else _type(target.dtype)
+            kind = value.type if are_parts or target.dtype == loops.ANY else numba_type(target.dtype)
             slot = self.slots.get((target.name, kind))
             if slot is None:
                 slot = _Slot(cgutils.alloca_once(self.builder, self.context.get_value_type(kind)), kind)
@@ -386,19 +256,6 @@ class _Emitter:
             self.builder, self.context.get_return_value(self.builder, types.boolean, truth)
         )
 
-    def any_of(self, statement: loops.AnyOf) -> None:
-        builder = self.builder
-        failed = builder.append_basic_block("gave_up")
-        for _, call in statement.calls:
-            gave_up = self._truth(call)
-            following = builder.append_basic_block("next")
-            builder.cbranch(gave_up, failed, following)
-            builder.position_at_end(following)
-        following = builder.block
-        builder.position_at_end(failed)
-        self._return(True)
-        builder.position_at_end(following)
-
     # Values
 
     def operand(self, operand: loops.Operand) -> Typed | _Array:
@@ -425,7 +282,7 @@ class _Emitter:
         if number.dtype in (loops.ANY, COUNT):
             kind = typeof(number.value)
             return Typed(self.context.get_constant_generic(self.builder, kind, number.value), kind)
-        kind = _type(number.dtype)
+        kind = numba_type(number.dtype)
         value = bool(number.value) if number.dtype == "bool" else np.dtype(number.dtype).type(number.value).item()
         return Typed(self.context.get_constant(kind, value), kind)
 
@@ -433,11 +290,26 @@ class _Emitter:
         return Typed(self._size(extent.size), types.int64)
 
     def _size(self, size: AnySize) -> Any:
-        if not isinstance(size, Size):
-            return ir.Constant(_INT, int(size))
-        named = {name: _Whole(self.builder, self.typed(self._named(name)).value) for name in size.names}
-        found = on_numbers(size, named, _WHOLE)
-        return found.value
+        named = {name: self.typed(self._named(name)).value for name in names_of(size)}
+        functions = {
+            "+": self.builder.add,
+            "*": self.builder.mul,
+            "min": partial(self._chosen, "<"),
+            "max": partial(self._chosen, ">"),
+            "//": self._quotient,
+        }
+        return on_numbers(size, named, functions, INT)
+
+    def _chosen(self, comparison: str, one: Any, other: Any) -> Any:
+        return self.builder.select(self.builder.icmp_signed(comparison, one, other), one, other)
+
+    def _quotient(self, one: Any, other: Any) -> Any:
+        """Floor division, which rounds down where LLVM's rounds towards 0."""
+        builder = self.builder
+        whole, rest = builder.sdiv(one, other), builder.srem(one, other)
+        differ = builder.icmp_signed("<", builder.xor(rest, other), INT(0))
+        is_less = builder.and_(builder.icmp_signed("!=", rest, INT(0)), differ)
+        return builder.sub(whole, builder.zext(is_less, INT))
 
     def local(self, local: loops.Local) -> Typed | _Array:
         return self._named(local.name)
@@ -452,14 +324,14 @@ class _Emitter:
     def _place(self, array: _Array, index: Sequence[Any]) -> Any:
         """The address of an element of an array; its last indices are 0 where they are not given."""
         builder = self.builder
-        place: Any = _INT(0)
+        place: Any = INT(0)
         for axis, size in enumerate(array.shape):
             place = builder.mul(place, size) if axis else place
             place = builder.add(place, index[axis]) if axis < len(index) else place
         return builder.gep(array.data, [place])
 
     def _product(self, sizes: Sequence[Any]) -> Any:
-        return reduce(self.builder.mul, sizes, _INT(1))
+        return reduce(self.builder.mul, sizes, INT(1))
 
     def infix(self, infix: loops.Infix) -> Typed:
         if infix.operator == "and":
@@ -495,7 +367,7 @@ class _Emitter:
         return Typed(differs, types.boolean)
 
     def cast_to(self, cast: loops.Cast) -> Typed:
-        return self.cast(self.operand(cast.value), _type(cast.dtype))
+        return self.cast(self.operand(cast.value), numba_type(cast.dtype))
 
     def call(self, call: loops.Call) -> Typed:
         given = [self.operand(argument) for argument in call.arguments]
@@ -503,22 +375,26 @@ class _Emitter:
             return self.cast(given[0], types.uintp)
         if call.function == "min":
             one, other = (self.cast(value, types.int64).value for value in given)
-            return Typed(self.builder.select(self.builder.icmp_signed("<", one, other), one, other), types.int64)
+            return Typed(self._chosen("<", one, other), types.int64)
         if call.function in self.declared:
             return self._call_declared(self.declared[call.function], given)
+        function = self.called[call.function]
+        if isinstance(function, VectorFunction):
+            return self._call_vectors(call.function, function, given)
         values = [self.typed(value) for value in given]
-        function, kinds = self.called[call.function], tuple(value.type for value in values)
-        if (call.function, kinds) not in self.linked:
-            self.linked[call.function, kinds] = linkable(function, kinds)
-        linked = self.linked[call.function, kinds]
+        kinds = tuple(value.type for value in values)
+        known = self.callees.linked
+        if (call.function, kinds) not in known:
+            known[call.function, kinds] = linkable(function, kinds)
+        linked = known[call.function, kinds]
         if linked is None:
             return self._apply(dispatcher_of(function), values)
         if call.dtype == COUNT:
-            self.of_sizes.add(linked.name)
+            self.callees.of_sizes.add(linked.name)
         value = linked.call(self.context, self.builder, [each.value for each in values])
         return self._owned(Typed(value, linked.returns))
 
-    def _call_declared(self, function: _Declared, given: Sequence[Typed | _Array]) -> Typed:
+    def _call_declared(self, function: Declared, given: Sequence[Typed | _Array]) -> Typed:
         """Call another function of the source."""
         values: list[Any] = []
         for parameter, value in zip(function.parameters, given, strict=True):
@@ -526,9 +402,22 @@ class _Emitter:
                 sizes = zip(value.shape, parameter.shape or (), strict=True)
                 values += [value.data, *(size for size, declared in sizes if declared is None)]
             else:
-                values.append(self.cast(value, _type(parameter.dtype)).value)
+                values.append(self.cast(value, numba_type(parameter.dtype)).value)
         sig = signature(types.boolean, *function.description.argtypes)
         return Typed(self.context.call_internal(self.builder, function.description, sig, values), types.boolean)
+
+    def _call_vectors(self, name: str, function: VectorFunction, given: Sequence[Typed | _Array]) -> Typed:
+        """Call a function written in vector instructions, which takes numbers and the addresses of arrays."""
+        self.callees.of_vectors[name] = code = machine_code(function)
+        values = [
+            self.builder.bitcast(value.data, POINTER)
+            if isinstance(value, _Array)
+            else self.cast(value, _NUMBERS[kind]).value
+            for value, kind in zip(given, code.takes, strict=True)
+        ]
+        kind = ir.FunctionType(ir.VoidType(), [value.type for value in values])
+        self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, code.name), values)
+        return Typed(self.context.get_dummy_value(), types.void)
 
     def _apply(self, function: Any, given: Sequence[Typed]) -> Typed:
         """Call a function that Numba supports with values of these types."""
@@ -585,7 +474,7 @@ class _Emitter:
         item = self.context.get_constant(
             types.intp, self.context.get_abi_sizeof(self.context.get_data_type(value.dtype))
         )
-        elements, strides = _INT(1), [item]
+        elements, strides = INT(1), [item]
         for size in reversed(value.shape):
             elements, strides = self.builder.mul(elements, size), [self.builder.mul(strides[0], size), *strides]
         place = self.context.data_model_manager[kind].get_field_position
@@ -602,48 +491,7 @@ class _Emitter:
         return Typed(found, kind)
 
 
-class _Whole:
-    """A runtime integer, for the arithmetic of sizes."""
-
-    def __init__(self, builder: Any, value: Any):
-        self.builder, self.value = builder, value
-
-    def _with(self, other: _Whole | int) -> Any:
-        return other.value if isinstance(other, _Whole) else ir.Constant(_INT, other)
-
-    def __add__(self, other: _Whole | int) -> _Whole:
-        return _Whole(self.builder, self.builder.add(self.value, self._with(other)))
-
-    def __mul__(self, other: _Whole | int) -> _Whole:
-        return _Whole(self.builder, self.builder.mul(self.value, self._with(other)))
-
-    __radd__, __rmul__ = __add__, __mul__
-
-
-def _chosen(comparison: str) -> Callable[[Any, Any], Any]:
-    def choose(one: Any, other: Any) -> Any:
-        some = one if isinstance(one, _Whole) else other
-        left, right = some._with(one), some._with(other)
-        return _Whole(some.builder, some.builder.select(some.builder.icmp_signed(comparison, left, right), left, right))
-
-    return choose
-
-
-def _quotient(one: Any, other: Any) -> Any:
-    some = one if isinstance(one, _Whole) else other
-    builder, left, right = some.builder, some._with(one), some._with(other)
-    whole, rest = builder.sdiv(left, right), builder.srem(left, right)
-    zero = ir.Constant(_INT, 0)
-    is_rounded_up = builder.and_(
-        builder.icmp_signed("!=", rest, zero), builder.icmp_signed("<", builder.xor(rest, right), zero)
-    )
-    return _Whole(builder, builder.sub(whole, builder.zext(is_rounded_up, whole.type)))
-
-
-_WHOLE = {"min": _chosen("<"), "max": _chosen(">"), "//": _quotient}
-
-
-def _type(dtype: str) -> Any:
+def numba_type(dtype: str) -> Any:
     if dtype == INDEX:
         return types.uintp
     return types.int64 if dtype == COUNT else from_dtype(np.dtype(dtype))
@@ -653,29 +501,28 @@ def _has_memory(kind: Any) -> bool:
     return isinstance(kind, types.Array) or any(map(_has_memory, getattr(kind, "types", ())))
 
 
-_STATEMENTS: dict[type, Callable[[_Emitter, Any], None]] = {
-    loops.Assign: _Emitter.assign,
-    loops.For: _Emitter.loop,
-    loops.If: _Emitter.condition,
-    loops.Forever: _Emitter.forever,
-    loops.Break: _Emitter.leave,
-    loops.Do: _Emitter.do,
-    loops.Return: _Emitter.give_up,
-    loops.AnyOf: _Emitter.any_of,
+_STATEMENTS: dict[type, Callable[[Emitter, Any], None]] = {
+    loops.Assign: Emitter.assign,
+    loops.For: Emitter.loop,
+    loops.If: Emitter.condition,
+    loops.Forever: Emitter.forever,
+    loops.Break: Emitter.leave,
+    loops.Do: Emitter.do,
+    loops.Return: Emitter.give_up,
 }
-_OPERANDS: dict[type, Callable[[_Emitter, Any], Typed | _Array]] = {
-    loops.Number: _Emitter.number,
-    loops.Extent: _Emitter.extent,
-    loops.Length: _Emitter.length,
-    loops.Local: _Emitter.local,
-    loops.Element: _Emitter.element,
-    loops.Infix: _Emitter.infix,
-    loops.Negative: _Emitter.negative,
-    loops.Not: _Emitter.no,
-    loops.OtherShape: _Emitter.other_shape,
-    loops.Cast: _Emitter.cast_to,
-    loops.Call: _Emitter.call,
-    loops.Array: _Emitter.array,
-    loops.View: _Emitter.view,
-    loops.Flat: _Emitter.flat,
+_OPERANDS: dict[type, Callable[[Emitter, Any], Typed | _Array]] = {
+    loops.Number: Emitter.number,
+    loops.Extent: Emitter.extent,
+    loops.Length: Emitter.length,
+    loops.Local: Emitter.local,
+    loops.Element: Emitter.element,
+    loops.Infix: Emitter.infix,
+    loops.Negative: Emitter.negative,
+    loops.Not: Emitter.no,
+    loops.OtherShape: Emitter.other_shape,
+    loops.Cast: Emitter.cast_to,
+    loops.Call: Emitter.call,
+    loops.Array: Emitter.array,
+    loops.View: Emitter.view,
+    loops.Flat: Emitter.flat,
 }

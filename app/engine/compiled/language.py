@@ -287,15 +287,7 @@ class Return:
     give_up: bool
 
 
-@dataclass
-class AnyOf:
-    """Calls in order; if one aborts, so does the caller."""
-
-    calls: Sequence[tuple[Sequence[str], Call]]
-    """Each with comments."""
-
-
-Statement = Comment | Blank | Assign | For | If | Forever | Break | Do | Return | AnyOf
+Statement = Comment | Blank | Assign | For | If | Forever | Break | Do | Return
 
 
 @dataclass(frozen=True)
@@ -361,13 +353,6 @@ def _block(statements: Iterable[Statement], depth: int) -> Iterator[str]:
         elif isinstance(statement, Forever):
             yield f"{indent}while True:"
             yield from _block(statement.body, depth + 1)
-        elif isinstance(statement, AnyOf):
-            yield f"{indent}if ("
-            for number, (comments, call) in enumerate(statement.calls):
-                yield from (f"{indent}{INDENT}# {text}" for text in comments)
-                yield f"{indent}{INDENT}{'or ' if number else ''}{call}"
-            yield f"{indent}):"
-            yield f"{indent}{INDENT}return True"
         else:
             yield indent + _line(statement)
 

@@ -8,16 +8,24 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import inspect
 import pickle
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from app.engine.compiled import cache, emit, linkable, runtime
+from app.engine.compiled import (
+    byte_products,
+    cache,
+    convolutions,
+    emit,
+    linkable,
+    objects,
+    runtime,
+    vector_functions,
+    vectors,
+)
 from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.language import Function, Parameter
 from app.engine.compiled.numba_api import add_symbols_of_numba
@@ -27,7 +35,7 @@ _loaded: dict[str, NativeCode] = {}
 """The code loaded in this process, by key."""
 
 
-def load(pattern: str, functions: Mapping[str, Function], called: Mapping[str, Callable[..., Any]]) -> NativeCode:
+def load(pattern: str, functions: Mapping[str, Function], called: Mapping[str, Any]) -> NativeCode:
     """Return the functions of a source, which call others by name.
 
     Sources with the same `pattern` differ only in the names of variables and share their code.
@@ -39,19 +47,15 @@ def load(pattern: str, functions: Mapping[str, Function], called: Mapping[str, C
     return _loaded[key]
 
 
-@lru_cache(maxsize=1)
 def _written_by() -> str:
     """Return a hash of the code generator; cached code of another version is not used."""
-    try:
-        return fingerprint(*map(inspect.getsource, (emit, linkable)))
-    except OSError:  # an installation without source files
-        return ""
+    return cache.hash_of_source(emit, objects, linkable, vectors, vector_functions, byte_products, convolutions)
 
 
 class NativeCode:
     """The functions of one source that Python calls, by name. They are compiled when the first is asked for."""
 
-    def __init__(self, key: str, functions: Mapping[str, Function], called: Mapping[str, Callable[..., Any]]):
+    def __init__(self, key: str, functions: Mapping[str, Function], called: Mapping[str, Any]):
         self.key = key
         self._functions, self._called = functions, {**runtime.CALLED, **called}
         self._entries: dict[str, Entry] = {}
@@ -74,21 +78,21 @@ class NativeCode:
         data = cache.read(where)
         if data is not None:
             with contextlib.suppress(Exception):  # pickle fails in many ways
-                self._load(emit.Objects(*pickle.loads(data)))
+                self._load(objects.Objects(*pickle.loads(data)))
                 self.came_from_disk = True
                 return
         with cache.memory_given_back():
-            objects = emit.compiled(self._functions, self._called, self._symbol)
-        if objects.can_be_kept:
-            cache.keep(where, pickle.dumps(tuple(objects)))
-        self._load(objects)
+            made = objects.compiled(self._functions, self._called, self._symbol)
+        if made.can_be_kept:
+            cache.keep(where, pickle.dumps(tuple(made)))
+        self._load(made)
 
-    def _load(self, objects: emit.Objects) -> None:
-        if any(name.startswith(("NRT_", "numba_")) for name in objects.needs):
+    def _load(self, made: objects.Objects) -> None:
+        if any(name.startswith(("NRT_", "numba_")) for name in made.needs):
             add_symbols_of_numba()
-        engine = engine_of(objects.code)
-        for name in objects.environments:
-            environment = emit.environment(name)
+        engine = engine_of(made.code)
+        for name in made.environments:
+            environment = objects.environment(name)
             ctypes.c_void_p.from_address(engine.get_global_value_address(name)).value = id(environment)
             self._alive.append(environment)
         self._alive.append(engine)

@@ -15,7 +15,6 @@ from app.engine.compiled.kinds.native import NativeStep
 from app.engine.compiled.language import (
     COUNT,
     INDEX,
-    AnyOf,
     Array,
     Assign,
     Blank,
@@ -62,7 +61,7 @@ class Source:
     pattern: str
     """The text with variables replaced by numbers: equal for Programs that differ only in names."""
     trees: dict[str, Function]
-    functions: dict[str, Callable[..., Any]]
+    functions: dict[str, Any]
     parts: list[Part]
     data: list[str]
     persistables: list[str]
@@ -243,14 +242,12 @@ class _Generator:
     def _calls(self, parts: Sequence[Part]) -> None:
         """Write the calls of all parts."""
         out = self.out
-        calls = []
         for part in parts:
-            comments = [text for _, step in part.steps for text in step.comment]
+            for _, step in part.steps:
+                out.comment(step.comment)
             arrays = [self._given(name) for name in part.arguments]
             first = Number(part.first, COUNT)
-            call = Call(part.name, (SHARD, SHARDS, SHARED, first, ROWS, Local("n", COUNT), *arrays))
-            calls.append((comments, call))
-        out.add(AnyOf(calls))
+            out.give_up_if(Call(part.name, (SHARD, SHARDS, SHARED, first, ROWS, Local("n", COUNT), *arrays)))
 
     def _write_down(self, results: dict[str, str]) -> None:
         """Store the fetched values of this batch."""

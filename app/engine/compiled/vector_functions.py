@@ -1,4 +1,4 @@
-"""Functions written in vector instructions (`vectors.py`), compiled by LLVM alone, for Numba's functions to call.
+"""Functions written in vector instructions (`vectors.py`), compiled by LLVM alone, for generated source to call.
 
 Without type inference this takes a tenth of a second where Numba takes a second. The code does not depend on a user's,
 and is kept on disk.
@@ -6,24 +6,52 @@ and is kept on disk.
 
 from __future__ import annotations
 
-import base64
-import inspect
+import pickle
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
-from numba import types
 
 from app.engine.compiled import cache, vectors
 from app.engine.compiled.fingerprint import fingerprint
-from app.engine.compiled.vectors import FLOAT, INT, POINTER, Code, lanes_of_machine
+from app.engine.compiled.vectors import Code
 
-_TYPES = {str(POINTER): types.uintp, str(INT): types.int64, str(FLOAT): types.float32}
 
-_loaded: list[Any] = []
-"""What holds the machine code, for as long as the process lives."""
+@dataclass(frozen=True)
+class VectorFunction:
+    """A function that `write` writes for its name and arguments. The name says all that the code depends on besides the
+    modules that write it and the machine."""
+
+    name: str
+    write: Callable[..., Code]
+    arguments: tuple[Any, ...]
+
+
+class MachineCode(NamedTuple):
+    """The machine code of a vector function, as what calls it is linked with it."""
+
+    name: str
+    takes: Sequence[str]
+    """The LLVM types of its arguments."""
+    code: bytes
+
+
+@lru_cache(maxsize=128)
+def machine_code(function: VectorFunction) -> MachineCode:
+    """Compile a function, or take it from disk."""
+    written_by = cache.hash_of_source(vectors, sys.modules[__name__], sys.modules[function.write.__module__])
+    file = f"function_{fingerprint(function.name, written_by, cache.environment())[:32]}.bin"
+    name, kept = f"opsmith_{function.name}", cache.read(file)
+    if kept is not None:
+        return MachineCode(name, *pickle.loads(kept))
+    code = function.write(name, *function.arguments)
+    takes = [str(value.ir.type) for value in code.parameters.values()]
+    made = MachineCode(name, takes, compiled(code.text(), machine()))
+    cache.keep(file, pickle.dumps((made.takes, made.code)))
+    return made
 
 
 def machine(cpu: str | None = None, features: str | None = None) -> Any:
@@ -55,34 +83,3 @@ def engine_of(objects: Sequence[bytes], target: Any = None) -> Any:
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     return engine
-
-
-def loaded(code: bytes, name: str, target: Any) -> int:
-    """The address of a function of machine code, which stays."""
-    _loaded.append(engine_of([code], target))
-    address: int = _loaded[-1].get_function_address(name)
-    return address
-
-
-def linked(name: str, make: Callable[[], Code]) -> Any:
-    """A function for Numba's functions to call, compiled or taken from disk.
-
-    Its name says all that `make` depends on besides this code and the machine.
-    """
-    lanes = lanes_of_machine()
-    key = f"machine code: {name}, {lanes} lanes, {_written_by(make.__module__)}"
-    kept = cache.remembered(key, lambda: _kept(make()))
-    llvm.add_symbol(name, loaded(base64.b64decode(kept["code"]), name, machine()))
-    return types.ExternalFunction(name, types.void(*(_TYPES[kind] for kind in kept["takes"])))
-
-
-def _kept(code: Code) -> dict[str, Any]:
-    """What is kept of a function on disk."""
-    takes = [str(value.ir.type) for value in code.parameters.values()]
-    return {"code": base64.b64encode(compiled(code.text(), machine())).decode("ascii"), "takes": takes}
-
-
-@lru_cache(maxsize=8)
-def _written_by(module: str) -> str:
-    """A hash of the code that writes the functions of a module."""
-    return fingerprint(*(inspect.getsource(each) for each in (vectors, sys.modules[__name__], sys.modules[module])))

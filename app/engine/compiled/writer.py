@@ -34,6 +34,7 @@ from app.engine.compiled.names import Names
 from app.engine.compiled.shapes import N, tiles
 from app.engine.compiled.stand_ins import on_vectors
 from app.engine.compiled.steps import LAST, ROWS, Lowered, Share, Step
+from app.engine.compiled.vector_functions import VectorFunction
 from app.engine.compiled.vectors import lanes_of_machine
 from app.graph.program import Operator
 from app.ops.size import named_size, quotient, smaller
@@ -68,7 +69,8 @@ class Writer:
     def __init__(self, lowered: Lowered, plan: Plan):
         self.lowered, self.plan = lowered, plan
         self.names = Names()
-        self.functions: dict[str, Callable[..., Any]] = {}
+        self.functions: dict[str, Any] = {}
+        """The functions that the source calls: Python's, or written in vector instructions."""
         self._block: list[Statement] = []
 
     # Blocks
@@ -156,6 +158,12 @@ class Writer:
         name = self.names.of(("function", id(function)), wanted)
         if name not in self.functions:
             self.functions[name] = on_vectors(function) if on_numbers else function
+        return name
+
+    def called_vectors(self, function: VectorFunction) -> str:
+        """The name of a function written in vector instructions."""
+        name = self.names.of(("function", function), function.name)
+        self.functions[name] = function
         return name
 
     def array_name(self, name: str) -> str:

@@ -13,13 +13,16 @@ from app.engine.compiled import vector_functions
 from app.engine.compiled.vectors import FLOAT, INT, POINTER, Code
 
 KINDS: dict[str, Any] = {str(POINTER): ctypes.c_void_p, str(INT): ctypes.c_int64, str(FLOAT): ctypes.c_float}
+ENGINES: list[Any] = []
+"""What holds the machine code. They share machines, and are not freed."""
 
 
 def function(code: Code, target: Any) -> Callable[..., None]:
     """A function as it is for a machine."""
-    address = vector_functions.loaded(vector_functions.compiled(code.text(), target), code.name, target)
+    engine = vector_functions.engine_of([vector_functions.compiled(code.text(), target)], target)
     kinds = [KINDS[str(value.ir.type)] for value in code.parameters.values()]
-    called = ctypes.CFUNCTYPE(None, *kinds)(address)
+    called = ctypes.CFUNCTYPE(None, *kinds)(engine.get_function_address(code.name))
+    ENGINES.append(engine)
     return lambda *values: called(*(v.ctypes.data if isinstance(v, np.ndarray) else v for v in values))
 
 

@@ -12,7 +12,7 @@ from numba import njit
 import app
 from app import static
 from app.data import Batches
-from app.engine.compiled import blas, emit
+from app.engine.compiled import blas, objects
 from app.engine.compiled.engine import compile_program
 from app.errors import OperatorError, ProgramError, ShapeError
 from app.ops.spec import spec_of
@@ -82,7 +82,7 @@ def test_the_last_batch_and_batches_of_another_size_do_not_compile_again(monkeyp
     made = network()
     train(made, batches(), [made["loss"]])
     native = compile_program(made["program"], [made["loss"].name])
-    monkeypatch.setattr(emit, "compiled", None)
+    monkeypatch.setattr(objects, "compiled", None)
     for size in (1, 3, 20, 100):
         train(made, batches(size), [made["loss"]])
         train(made, list(batches(size)), [made["loss"]])

@@ -15,7 +15,7 @@ from numba import njit
 import app
 from app import static
 from app.custom import custom_op
-from app.engine.compiled import emit, stand_ins, vector_math
+from app.engine.compiled import objects, stand_ins, vector_math
 from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.stand_ins import on_vectors
 
@@ -150,14 +150,14 @@ def test_compiled_code_is_known_by_the_functions_on_vectors_that_it_calls(monkey
 
 def test_a_loop_that_calls_them_is_made_of_instructions_on_vectors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path))
-    made, objects = [], emit._objects
+    made, linked = [], objects._objects
 
     def noted(library: Any, *others: Any) -> Any:
-        found = objects(library, *others)
+        found = linked(library, *others)
         made.append(str(library._final_module))
         return found
 
-    monkeypatch.setattr(emit, "_objects", noted)
+    monkeypatch.setattr(objects, "_objects", noted)
 
     @custom_op(elementwise=True)
     def swish_of_my_own(x):

@@ -6,7 +6,8 @@ from typing import Any
 
 from app.engine.compiled import byte_products
 from app.engine.compiled.kinds.native import LowerOne, NativeStep
-from app.engine.compiled.language import ANY, Array, Negative, Number, Value
+from app.engine.compiled.language import ANY, Array, Extent, Negative, Number, Value
+from app.engine.compiled.shapes import N
 from app.engine.compiled.steps import Lowered, Share, Step
 from app.engine.compiled.writer import Writer
 from app.graph.program import Operator
@@ -51,9 +52,9 @@ class TransposedBytesStep(_OfBytes):
         return self.lowered.elements(self.op.outputs[0], n)
 
     def write(self, out: Writer) -> None:
-        function = out.called(byte_products.transposed_function(self._size), f"transposed_bytes_{self._size}")
+        function = out.called_vectors(byte_products.transposed_function(self._size))
         data = Array(out.raw(str(self.op.inputs[0])))
-        out.do(function, data, ROWS, *out.bounds(self), out.array(self.op.outputs[0]))
+        out.do(function, data, ROWS, Extent(N), *out.bounds(self), out.array(self.op.outputs[0]))
 
 
 class ByteProductStep(_OfBytes):
@@ -73,10 +74,7 @@ class ByteProductStep(_OfBytes):
         return self._size
 
     def write(self, out: Writer) -> None:
-        columns = self._columns()
-        function = out.called(
-            byte_products.product_function(self._size, columns), f"byte_product_{self._size}_{columns}"
-        )
+        function = out.called_vectors(byte_products.product_function(self._size, self._columns()))
         data, w = Array(out.raw(str(self.op.inputs[0]))), out.array(str(self.op.inputs[1]))
         out.do(function, data, ROWS, *out.bounds(self), *self._numbers(), w, out.array(self.op.outputs[0]))
 
@@ -100,17 +98,17 @@ class TransposedProductStep(_OfBytes):
         return self.lowered.shape_at(str(self.op.inputs[-1]), n)[0]
 
     def write(self, out: Writer) -> None:
-        columns, result = self._columns(), self.op.outputs[0]
+        result = self.op.outputs[0]
         factor: Value = Number(1.0, "float32")
         if self._form.step:
             base, rate = (str(name) for name in self.op.inputs[:2])
             factor = Negative(out.number(rate), ANY)
             if base != result:
                 out.copy(out.name(base), result, self)
-        name = f"transposed_byte_{'step' if self._form.step else 'product'}_{columns}"
-        function = out.called(byte_products.transposed_product_function(columns, self._form.step), name)
+        function = out.called_vectors(byte_products.transposed_product_function(self._columns(), self._form.step))
         transposed, y = (out.array(str(name)) for name in self.op.inputs[-2:])
-        out.do(function, transposed, y, *out.bounds(self), factor, *self._numbers(), out.array(result))
+        sizes = Extent(self.lowered.shapes[str(self.op.inputs[-2])][1]), Extent(N)
+        out.do(function, transposed, *sizes, *out.bounds(self), factor, *self._numbers(), y, out.array(result))
 
 
 def lower_transposed_bytes(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:

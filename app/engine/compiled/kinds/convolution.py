@@ -50,8 +50,7 @@ class OverImagesStep(NativeStep):
     def write(self, out: Writer) -> None:
         arrays = [*self.reads, *self.op.outputs]
         by_lanes = tuple(name in self.lowered.by_lanes for name in arrays)
-        what = self._kind, self._windows, self._weight, by_lanes
-        name = out.called(convolutions.over_images(*what), convolutions.named(*what).removeprefix("opsmith_"))
+        name = out.called_vectors(convolutions.over_images(self._kind, self._windows, self._weight, by_lanes))
         *values, made = map(out.array, arrays)
         bounds = out.bounds(self) if self.share == ROWS else (Number(0, COUNT), Extent(N))
         out.do(name, *values, *bounds, made)
