@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from app.data.sources import Source, UnreachableError
+from app.data.download import UnreachableError
+from app.data.sources import Source
 from app.errors import DataError, FileError
 from app.files import open_file, write_whole
 

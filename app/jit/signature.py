@@ -35,7 +35,7 @@ class Arguments:
             keys.append((name, key))
         self.key = tuple(keys)
         """The key of the calls that can share a trace."""
-        self.fill = lambda values: (
+        self.fill: Callable[[Sequence[Any]], tuple[list[Any], dict[str, Any]]] = lambda values: (
             [fill(values) for fill in fills],
             {name: fill(values) for name, fill in named.items()},
         )

@@ -7,11 +7,15 @@ recording is on, whatever the mode of the thread that started it.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from contextlib import ContextDecorator
 from contextvars import ContextVar, Token
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.errors import OperatorError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Modes:
@@ -30,6 +34,8 @@ class Modes:
         self.recorded, self.unrecorded = (self, other) if on else (other, self)
         """The same modes with recording on, and with recording off."""
 
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _initial = Modes(True, None)
 _modes = ContextVar("modes", default=_initial)
@@ -53,7 +59,7 @@ class set_grad_enabled:  # noqa: N801 - Paddle's name
         self._outside = modes().on
         _switch(self._mode)
 
-    def __call__(self, function: Any) -> Any:
+    def __call__(self, function: _Function) -> _Function:
         _switch(self._outside)  # a decorator switches when the function is called, not before
         return (enable_grad if self._mode else no_grad)()(function)
 
@@ -75,12 +81,12 @@ class _Switched(ContextDecorator):
     _entered: list[Token[Modes]]
     """The modes before each entry. Threads that share the object share the list."""
 
-    def __new__(cls, function: Any = None) -> Any:
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Self:
         made = super().__new__(cls)
         made._entered = []
-        return made if function is None else made(function)
+        return made if function is None else made(function)  # type: ignore[return-value] # `no_grad(function)`
 
-    def __call__(self, function: Any) -> Any:
+    def __call__(self, function: _Function) -> _Function:
         if any(test(function) for test in _RUN_LATER):
             name = type(self).__name__
             raise OperatorError(

@@ -9,7 +9,7 @@ from app.errors import AppError, FileError
 from app.files import open_file
 from app.onnx import export
 from app.onnx.export import SUFFIX
-from app.onnx.model import DOMAIN
+from app.onnx.library import DOMAIN
 from app.printing import say
 from app.use.models import add_trust_arguments, read_named_model
 

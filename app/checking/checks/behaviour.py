@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -159,7 +159,7 @@ def _every_second(array: np.ndarray) -> np.ndarray:
     return wide[..., ::2]
 
 
-_LAYOUTS = {
+_LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "in column order": lambda a: np.asfortranarray(a) if a.ndim > 1 else a.copy(),
     "with a stride of two elements": _every_second,
     "in reverse order": lambda a: np.ascontiguousarray(a[::-1])[::-1] if a.ndim else a,

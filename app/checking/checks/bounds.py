@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from app.checking.subject import Subject
 from app.checking.verdict import Verdict, failed, ok
@@ -45,7 +45,10 @@ def index_outside(subject: Subject) -> BoundsError | None:
 
     Other errors are left to checks that run the compiled functions: some code that Numba compiles is not valid Python.
     """
-    passes = {"forward": lambda: subject.outputs(subject.arrays()), "backward": lambda: subject.run(subject.arrays())}
+    passes: dict[str, Callable[[], object]] = {
+        "forward": lambda: subject.outputs(subject.arrays()),
+        "backward": lambda: subject.run(subject.arrays()),
+    }
     with without_numba():
         for name, run in passes.items():
             try:

@@ -43,10 +43,10 @@ class _Constructor(type):
         return cls.result_class(np.array(data[0], kind))
 
 
-_Base: Any = object  # what it is mixed into has many more attributes
+_Base: Any = object  # the class that it is mixed into has many more attributes
 
 
-class TensorMethods(_Base):
+class TensorMethods(_Base):  # type: ignore[misc]
     """The methods of Tensors and of the values that stand for them in a traced function."""
 
     __slots__ = ()
@@ -188,7 +188,7 @@ class Tensor(TensorMethods, FrameworkTensor, metaclass=_Constructor):  # type: i
         return bool(self._array.flags.c_contiguous)
 
     def data_ptr(self) -> int:
-        return self._array.__array_interface__["data"][0]
+        return int(self._array.ctypes.data)
 
     @property
     def _version(self) -> int:
