@@ -40,14 +40,14 @@ EDITED = "def f(x):\n    if x.sum() > 0:\n        return x * 2\n    return x\n"
 
 
 @pytest.fixture
-def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Writes a file, and imports it."""
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
-    def write(text: str) -> Any:
-        file = tmp_path / "read_ops.py"
+    def write(text: str, name: str = "read_ops") -> Any:
+        file = tmp_path / f"{name}.py"
         file.write_text(text)
-        spec = importlib.util.spec_from_file_location("read_ops", file)
+        spec = importlib.util.spec_from_file_location(name, file)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         return module
@@ -127,6 +127,14 @@ def test_an_edited_file_is_not_converted_in_its_new_form(written: Callable[[str]
     edit(module, "* 2", "* 77")
     with pytest.raises(ChangedSourceError, match=r"read_ops.py has changed since f was imported .* restart"):
         to_static(module.f)(app.to_tensor(np.ones(2, "float32")))
+
+
+def test_errors_in_a_copy_of_a_converted_function_name_the_file_of_the_copy(written: Callable[..., Any]):
+    text = "def f(x):\n    if x.sum() > 0:\n        x = x.reshape([7])\n    return x\n"
+    for name in ("first_ops", "second_ops"):
+        with pytest.raises(AppError) as caught:
+            to_static(written(text, name).f)(app.to_tensor(np.ones(2, "float32")))
+        assert caught.value.__notes__ == [f"operator reshape was made at {name}.py:3"]
 
 
 def test_what_was_converted_before_the_edit_stays_as_it_was(written: Callable[[str], Any]):

@@ -8,6 +8,7 @@ version remains, and imports take no time.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import multiprocessing
 import os
@@ -116,7 +117,7 @@ class Watcher:
     def look(self) -> None:
         """Start examining a new version, or print the results of the current one."""
         stamps = _stamps(self._files)
-        if stamps != self._seen and self._file.is_file():
+        if stamps != self._seen and self._file.resolve() in stamps:
             time.sleep(_PAUSE)
             if stamps == _stamps(self._files):  # presumably written completely
                 self._begin(stamps)
@@ -166,13 +167,13 @@ class Watcher:
 
 
 def _stamps(files: set[Path]) -> dict[Path, int]:
-    """Return the modification time of each existing file."""
+    """Return the modification time of each file that exists and has content: many editors empty a file to write it."""
     found = {}
     for file in sorted(files):
-        try:
-            found[file] = file.stat().st_mtime_ns
-        except OSError:
-            continue
+        with contextlib.suppress(OSError):
+            status = file.stat()
+            if status.st_size:
+                found[file] = status.st_mtime_ns
     return found
 
 

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from app.errors import AppError, add_note
 from app.graph.program import Body, Operator
 
 RunValue: TypeAlias = Any
@@ -14,9 +15,14 @@ RunValue: TypeAlias = Any
 
 
 def run_operator(operator: Operator, values: MutableMapping[str, RunValue]) -> None:
-    """Run one operator on named values."""
+    """Run one operator on named values. A note in its errors names the user's line that made it."""
     inputs = [None if name is None else values[name] for name in operator.inputs]
-    results: RunValue = operator.definition.run(inputs, operator.attributes)
+    try:
+        results: RunValue = operator.definition.run(inputs, operator.attributes)
+    except AppError as error:
+        if operator.place and not hasattr(error, "__notes__"):
+            add_note(error, f"{operator.definition.label} was made at {operator.place}")
+        raise
     if not isinstance(results, tuple):
         results = (results,) if operator.outputs else ()
     for name, result in zip(operator.outputs, results, strict=True):

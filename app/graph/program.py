@@ -77,7 +77,7 @@ class Operator:
         self.attributes = dict(attributes)
         self.role = role
         self.place = place
-        """The user's file and line, for an operator that overwrites a given variable."""
+        """The user's file and line that made the operator; '' where it was read from a file."""
 
     @property
     def type(self) -> str:
@@ -228,7 +228,7 @@ class Block:
         wanted = definition.differentiable and any(v is not None and not v.stop_gradient for v in inputs)
         flows = [wanted and spec.dtype != "object" and is_float(spec.dtype) for spec in specs]
         reads = [None if v is None else v.name for v in inputs]
-        place, written_over = "", into is not None
+        written_over = into is not None
         if into is None:
             into = [
                 self.create_var(
@@ -240,12 +240,11 @@ class Block:
                 for i, (spec, flow) in enumerate(zip(specs, flows, strict=True))
             ]
         else:
-            place = user_place()
             for variable, spec, flow in zip(into, specs, flows, strict=True):
                 before = prepare_write(self, definition, variable, spec, flow, reads)
                 reads = [before if name == variable.name else name for name in reads]
         outputs = [v.name for v in into]
-        self.ops.append(Operator(definition, reads, outputs, attributes, self.program.role, place))
+        self.ops.append(Operator(definition, reads, outputs, attributes, self.program.role, user_place()))
         notify_watchers(self, self.ops[-1])
         if written_over:
             for variable in into:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from app.display import Displayed
-from app.errors import AppError, DtypeError, OperatorError
+from app.errors import AppError, DtypeError, OperatorError, add_note
 from app.ops.call_cache import CallCache, kinds_of
 from app.ops.dtype import canonical
 from app.ops.lowering import Accumulates, Alias
@@ -383,7 +383,10 @@ def _with_context(about: str, error: BaseException) -> AppError:
     if not isinstance(error, Exception):  # such as SystemExit, whose message is a number
         return OperatorError(f"{about}: {type(error).__name__}: {error}")
     kind = type(error) if isinstance(error, AppError) else OperatorError
-    return kind(f"{about}: {error}")
+    made = kind(f"{about}: {error}")
+    for note in getattr(error, "__notes__", ()):
+        add_note(made, note)
+    return made
 
 
 def kernel_error(definition: OpDef, inputs: Sequence[Operand], attributes: Attributes, error: Exception) -> AppError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from typing import Any
 
@@ -49,6 +50,16 @@ def test_each_engine_is_chosen_by_name():
     with pytest.raises(ProgramError, match=r"there is no engine 'warp'; expected one of .*reference"):
         static.Executor(engine="warp")
     static.Executor("cpu").close()
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_an_error_of_an_operator_names_the_line_that_made_it(engine: str):
+    x, i = static.data("x", [None, 3]), static.data("i", [None], "int64")
+    line = inspect.currentframe().f_lineno + 1
+    y = app.gather(x * 2.0, i) + 1.0
+    with pytest.raises(OperatorError, match=r"operator gather of .* index 5 is out of bounds") as caught:
+        static.Executor(engine=engine).run(feed={"x": ones(2, 3), "i": np.array([5])}, fetch_list=[y])
+    assert caught.value.__notes__ == [f"operator gather was made at test_executor.py:{line}"]
 
 
 def test_the_startup_program_gives_first_values_once_and_the_main_program_changes_them():

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -60,6 +61,8 @@ def test_every_save_gives_a_line_and_a_mistake_does_not_end_it(watching: Callabl
     first = watching()
     figures = r"accuracy 0\.\d{4} \(.*[+-]0\.\d{4} to relu\)  epoch \d+\.\d{3} s, \d+\.\d\d times relu's"
     assert re.match(rf"\d\d:\d\d:\d\d  leaky  gradient ok  {figures}  \[\d+\.\d s\]\n", first), first
+    (tmp_path / "my_ops.py").write_text("")  # as editors do that write a file in place
+    time.sleep(0.3)
     (tmp_path / "my_ops.py").write_text(OPERATOR.replace("return x *", "return x * *"))
     assert re.search(r"my_ops\.py:6: running the file raised SyntaxError: invalid syntax", watching())
     (tmp_path / "my_ops.py").write_text(OPERATOR.replace("return dy *", "return 2 * dy *"))

@@ -30,6 +30,7 @@ class _Source:
     """A function to convert. Functions with the same code are converted once."""
 
     code: CodeType
+    file: str  # not compared by code objects
     qualname: str
     around: dict[str, Any] = field(compare=False)
 
@@ -65,7 +66,8 @@ def code_of(function: Any) -> str:
 
 
 def _source_of(function: FunctionType) -> _Source:
-    return _Source(function.__code__, function.__qualname__, function.__globals__)
+    code = function.__code__
+    return _Source(code, code.co_filename, function.__qualname__, function.__globals__)
 
 
 @one_thread_at_a_time
