@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from IPython.core.compilerop import CachingCompiler
 from numba import njit
 
 import app
@@ -386,6 +385,8 @@ def sign(x):
 
 
 def test_a_cell_of_a_notebook_is_named_as_people_see_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from IPython.core.compilerop import CachingCompiler  # imported late: a third of a second
+
     compiler = CachingCompiler()
     shell = SimpleNamespace(compile=compiler)
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))

@@ -25,8 +25,8 @@ def function_name(function: Any) -> str:
 def is_compiled(function: Any) -> bool:
     """Whether a function is compiled by Numba."""
     numba = sys.modules.get("numba.core.dispatcher")  # importing it takes half a second
-    kind = () if numba is None else numba.Dispatcher
-    return issubclass(type(function), kind)  # `isinstance` may run code of a proxy object, which may raise
+    # `isinstance` may run code of a proxy object, which may raise, and `issubclass` is slow for Numba's classes
+    return numba is not None and numba.Dispatcher in type(function).__mro__
 
 
 def python_function(function: Any) -> Any:

@@ -211,24 +211,29 @@ def test_what_numba_lets_through_writes_into_a_copy(function):
         assert x.tolist() == GIVEN.tolist()
 
 
-@njit(float64(float64[:]))
-def first(z):
-    return z[0]
+def calls_what_is_for_certain_types():
+    @njit(float64(float64[:]))
+    def first(z):
+        return z[0]
+
+    @njit
+    def calls_what_is_for_certain_types(x):
+        return x * first(x)
+
+    return calls_what_is_for_certain_types
 
 
-@njit
-def calls_what_is_for_certain_types(x):
-    return x * first(x)
+def is_for_certain_types():
+    @njit(float64[:](float64[:]))
+    def for_certain_types(x):
+        return x * 3
+
+    return for_certain_types
 
 
-@njit(float64[:](float64[:]))
-def for_certain_types(x):
-    return x * 3
-
-
-@pytest.mark.parametrize("function", [calls_what_is_for_certain_types, for_certain_types])
-def test_functions_that_were_declared_for_arrays_that_may_be_written_work(function):
-    operator, x = app.custom_op(function), app.to_tensor(GIVEN)
+@pytest.mark.parametrize("make", [calls_what_is_for_certain_types, is_for_certain_types])
+def test_functions_that_were_declared_for_arrays_that_may_be_written_work(make):
+    operator, x = app.custom_op(make()), app.to_tensor(GIVEN)
     for _ in range(2):
         assert operator(x).tolist() == (GIVEN * 3).tolist()
 
