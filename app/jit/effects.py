@@ -7,6 +7,7 @@ from typing import Any
 
 from app.errors import ProgramError
 from app.graph.variable import Variable
+from app.jit.convert.state import Undefined
 from app.jit.tracer import MISSING, Tracer, holds_variables
 from app.jit.variable import TracedVariable
 from app.ops.creation import assign
@@ -25,6 +26,8 @@ class Outputs:
         for leaf in self._structure.leaves:
             if isinstance(leaf, TracedVariable):
                 leaf.check_current()
+            if isinstance(leaf, Undefined):
+                leaf.refuse()
             self.names.append(leaf.name if isinstance(leaf, Variable) else None)
 
     def filled(self, made: dict[str, Any]) -> Any:

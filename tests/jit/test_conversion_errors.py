@@ -27,6 +27,26 @@ def variable_of_one_branch(x):
     return y * 2
 
 
+def returned_from_one_branch(x):
+    if x.sum() > 0:
+        y = x
+    return {"found": y}
+
+
+def number_or_none(x):
+    factor = None
+    if x.sum() > 0:
+        factor = 3.0
+    return x if factor is None else x * factor
+
+
+def none_or_tensor(x):
+    y = x
+    if x.sum() > 0:
+        y = None
+    return x if y is None else y
+
+
 def variable_of_a_loop_that_may_end(x):
     for k in [1, 2, 3]:
         name = [x] * k
@@ -149,6 +169,9 @@ def calls_a_lambda_from_outside(x):
 REFUSED = {
     branches_of_two_kinds: rf"{HERE}: return values of the same kind",
     variable_of_one_branch: rf"y has no value here: it has a value in only one branch .*{HERE}; give it one before",
+    returned_from_one_branch: rf"y has no value here: it has a value in only one branch .*{HERE}; give it one before",
+    number_or_none: rf"factor has no value here: it is 3.0 in one branch and None in the other .*{HERE}",
+    none_or_tensor: rf"y has no value here: it is None in one branch and a Tensor of .* in the other .*{HERE}",
     variable_of_a_loop_that_may_end: rf"name has no value here: .* of the `if` over a Tensor at {HERE}",
     list_that_grows: r"out changes .* out\[i\] = x",
     set_of_one_branch: rf"found has no value here: it is a set of 1 and a set of 0 in the two branches .*{HERE}",

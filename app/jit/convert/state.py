@@ -113,17 +113,17 @@ class Undefined:
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "reason", reason)
 
-    def _refuse(self, *_: Any) -> Any:
+    def refuse(self, *_: Any) -> Any:
         raise ProgramError(f"{self.name} has no value here{self.reason}")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "apply_operator":
             raise AttributeError(name)
-        return self._refuse()
+        return self.refuse()
 
-    __call__ = __getitem__ = __iter__ = __len__ = __bool__ = __float__ = __int__ = __index__ = __array__ = _refuse
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = _refuse
-    __matmul__ = __rmatmul__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = __mod__ = __floordiv__ = _refuse
+    __call__ = __getitem__ = __iter__ = __len__ = __bool__ = __float__ = __int__ = __index__ = __array__ = refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = refuse
+    __matmul__ = __rmatmul__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = __mod__ = __floordiv__ = refuse
 
 
 class State:
@@ -159,7 +159,7 @@ class State:
         for name, get, new in list(zip(self.names, self._getters, values, strict=True))[self._given :]:
             now = self._value(name, get)
             if isinstance(new, Undefined) and not isinstance(now, Undefined):
-                new._refuse()
+                new.refuse()
             put_back(now, copied(new))
 
     def after(self, name: str, getter: Callable[[], Any], setter: Callable[[Any], None]) -> State:
