@@ -13,6 +13,8 @@ def test_the_cpu_can_be_chosen():
     assert device.set_device("cpu") == device.CPUPlace()
     assert (device.get_device(), repr(device.CPUPlace())) == ("cpu", "Place(cpu)")
     assert not device.is_compiled_with_cuda()
+    assert device.cpu_places(2) == [device.CPUPlace()] * 2
+    assert device.cpu_places() == [device.CPUPlace()]
 
 
 @pytest.mark.parametrize("wish", [lambda: device.CUDAPlace(1), lambda: device.set_device("gpu:1")])

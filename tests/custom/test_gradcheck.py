@@ -219,6 +219,7 @@ RANDOM = np.random.default_rng(0)
 KINDS: list[tuple[Callable[[float], float], float, float, str]] = [
     *((relu, 0.0, between, KINK) for between in (0.0, 0.3, 1.0)),
     *((relu, 0.0, outside, SMOOTH) for outside in (-0.1, 1.1, 5.0, np.nan)),
+    *((abs, 0.0, between, KINK) for between in (-1.0, 0.0, 1.0)),
     (relu, 5e-7, 1.0, KINK),  # within the step
     (relu, 5e-7, 0.5, SMOOTH),
     (np.floor, 2.0, 0.0, JUMP),

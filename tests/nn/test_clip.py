@@ -35,6 +35,14 @@ def test_gradients_are_scaled_down_together(p: float, size: float):
         np.testing.assert_allclose(parameter.grad.numpy(), gradient * min(2.5 / size, 1), rtol=1e-6)
 
 
+def test_gradients_of_the_largest_norm_are_scaled_by_a_millionth_more():
+    weight = app.ones([1])
+    weight.stop_gradient = False
+    (weight * 1e-3).sum().backward()
+    nn.utils.clip_grad_norm_([weight], 1e-3)
+    assert weight.grad.item() == pytest.approx(1e-3 / 1.001, rel=1e-6)
+
+
 def test_small_gradients_stay_and_none_are_fine():
     made = parameters()
     nn.utils.clip_grad_norm_(made, 100.0)

@@ -274,6 +274,19 @@ def test_nonzero_gives_places_by_axis_on_demand_and_so_does_where_alone():
     assert [v.tolist() for v in app.where(x > 0)] == [[0, 1], [1, 0]]
 
 
+def test_a_plain_condition_chooses_one_of_two_tensors():
+    x, y = to_tensor([1.0, 2.0]), to_tensor([3.0, 4.0])
+    assert app.where(True, x, y).tolist() == [1, 2]
+    assert app.where(0, x, y).tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("low", [0.0, -1000.0])
+def test_softmax_does_not_overflow(low: float):
+    x = to_tensor([low + 1000, low])
+    assert app.softmax(x).tolist() == pytest.approx([1, 0], abs=1e-20)
+    assert app.log_softmax(x).tolist() == [0, -1000]
+
+
 def test_the_spread_of_an_unknown_number_of_rows():
     program = static.Program()
     with static.program_guard(program, static.Program()):

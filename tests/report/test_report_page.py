@@ -327,6 +327,18 @@ def test_long_curves_are_brought_together_and_holes_are_left_open():
     json.dumps(data(chart), allow_nan=False)
 
 
+@pytest.mark.parametrize("faint", [False, True])
+def test_a_curve_has_a_band_of_its_minimum_and_maximum_and_a_faint_one_has_dots(faint: bool):
+    drawn = as_html(draw(Chart("c", "C", "x", "y", [Line("a", [(0, 1, 0, 2), (1, 2, 2, 2)], 3, faint)])))
+    paths = dict(re.findall(r'<path class="(line|band|dots) c3[^"]*" d="([^"]*)" data-line="3">', drawn))
+    more = (
+        {"dots": "M37.04 500h0M962.96 53.57h0"}
+        if faint
+        else {"band": "M37.04 53.57L962.96 53.57L962.96 53.57L37.04 946.43Z"}
+    )
+    assert paths == {"line": "M37.04 500L962.96 53.57", **more}
+
+
 def test_text_is_text_and_what_is_not_seen_is_shown():
     assert as_html(tag("p", "<b>&\x00\u202e", class_='"')) == '<p class="&quot;">&lt;b&gt;&amp;\ufffd\ufffd</p>'
 

@@ -173,3 +173,16 @@ def test_what_takes_long_is_said_with_its_time_and_nothing_else_is(
     with console.busy("Compiling relu"):
         time.sleep(0.2)
     assert re.fullmatch(r"Compiling relu \.\.\.\n  \d+\.\d s\n", capsys.readouterr().out)
+
+
+def test_a_long_wait_is_said_after_ever_longer_silences(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    now = [100.0]
+    monkeypatch.setattr("app.run.console.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("app.run.console._PATIENCE", 4.0)
+    console, said = Console(), []
+    for now[0] in range(100, 140):
+        console.waiting("waiting for rank 1")
+        said += [now[0]] * capsys.readouterr().out.count("waiting for rank 1")
+    assert said == [104, 112, 128]

@@ -100,6 +100,8 @@ def test_repr():
 def test_format():
     assert f"{to_tensor([2.5]):.2f}|{to_tensor(7):>3}" == "2.50|  7"
     assert f"{to_tensor([1, 2])}" == repr(to_tensor([1, 2]))
+    assert f"{to_tensor(7)}" == repr(to_tensor(7))
+    assert f"{to_tensor([1, 2]):>150}" == repr(to_tensor([1, 2])).rjust(150)
 
 
 # As a number, a truth value, a sequence

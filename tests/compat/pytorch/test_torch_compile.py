@@ -231,6 +231,8 @@ def test_a_loaded_state_reaches_a_compiled_step():
     }
     for _ in range(3):
         step(torch.ones(2))
+    known = optimizer.state[w]["step"]
     optimizer.load_state_dict(first)
+    assert optimizer.state[w]["step"] is known  # which the compiled function refers to
     step(torch.ones(2))
     assert optimizer.state_dict()["state"][0]["step"].item() == 2
