@@ -24,7 +24,9 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "data": Command("app.data.command", "show where MNIST is stored and whether it is complete; download it", "fetch"),
+    "data": Command(
+        "app.data.command", "show where MNIST is stored and whether it is complete, or download it", "fetch"
+    ),
     "check": Command(
         "app.checking.command",
         "examine custom operators: gradients, shapes, behaviour, how they are compiled",
@@ -37,17 +39,15 @@ COMMANDS = {
     ),
     "watch": Command(
         "app.experiment.watch_command",
-        "check and train the operators of a file a little whenever it is saved",
+        "check the operators of a file and train them briefly, whenever it is saved",
         "my_ops.py --config configs/quick.yaml",
     ),
     "run": Command(
         "app.compat.command",
-        "run a program written for Paddle or PyTorch, or list the names that it can use",
+        "run a program written for Paddle or PyTorch, or list the supported names",
         "tutorial.py",
     ),
-    "export": Command(
-        "app.use.export", "write a trained network as a file that other programs run", "runs/NAME network.onnx"
-    ),
+    "export": Command("app.use.export", "export a trained network to a file for other programs", "runs/NAME --to onnx"),
     "predict": Command(
         "app.use.predict", "recognise the digits in image files with a trained network", "runs/NAME digit.png --top 2"
     ),
@@ -58,7 +58,7 @@ COMMANDS = {
     ),
     "report": Command(
         "app.report.command",
-        "make the report of a run, a page that opens anywhere, from the run's folder; or an index over runs",
+        "write the report of a run again, from its folder, or an index of several runs",
         "runs/NAME",
     ),
     "inspect": Command(
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(given: Sequence[str]) -> int:
     name = "opsmith" if Path(sys.argv[0]).stem == "opsmith" else "python -m app"
-    parser = Parser(prog=name, description="The tools around training.")
+    parser = Parser(prog=name, description="Train, check, compare and inspect networks with custom operators.")
     parser.add_argument("--version", action="version", version=f"opsmith {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     commands.add_parser("train", help=TRAIN)

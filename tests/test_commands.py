@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
+import importlib
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from app import __version__
-from app.__main__ import COMMANDS, main
+from app.__main__ import COMMANDS, _options, main
 from app.command_line import run
 from app.errors import AppError, ConfigError
 
@@ -47,6 +50,13 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]):
     told = capsys.readouterr().out
     assert f"usage: python -m app {name}" in told
     assert f"example: python -m app {name} " in " ".join(told.split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_example_of_a_command_can_be_parsed(name: str):
+    parser = argparse.ArgumentParser()
+    importlib.import_module(COMMANDS[name].module).add_arguments(parser)
+    _options(parser, shlex.split(COMMANDS[name].example))
 
 
 def test_train_is_a_command_too(capsys: pytest.CaptureFixture[str]):

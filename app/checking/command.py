@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "operators",
         nargs="+",
         metavar="WHAT",
-        help="my_ops.py (all in it), my_ops.py:name, package.module:name, or a shipped one such as custom.relu",
+        help="my_ops.py (all its operators), my_ops.py:name, package.module:name, or a shipped one such as custom.relu",
     )
     parser.add_argument(
         "--like",
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="N,N[:TYPE]",
-        help="the shape of an input, once for each input (found by trying otherwise); 4:int64 for whole numbers",
+        help="the shape of an input, once for each input (by default found by trying); 4:int64 for integers",
     )
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the operator")
     parser.add_argument("--range", metavar="LOW,HIGH", help="the interval from which inputs are drawn")

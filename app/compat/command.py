@@ -23,8 +23,8 @@ class ScriptError(AppError):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("script", nargs="?", help="the program, run as `python SCRIPT` would run it")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
-    parser.add_argument("--coverage", choices=importing.FACADES, help="list the names that are there, and run nothing")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the program")
+    parser.add_argument("--coverage", choices=importing.FACADES, help="list the supported names, and run nothing")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -60,7 +60,7 @@ def _read(script: str) -> bytes:
     except OSError as error:
         raise ScriptError(f"{script} cannot be run: {error.strerror}") from error
     if b"\0" in source:
-        raise ScriptError(f"{script} cannot be run: it is no Python file, but has bytes that are no text")
+        raise ScriptError(f"{script} cannot be run: it is not a Python file: it has bytes that are not text")
     return source
 
 
@@ -71,7 +71,7 @@ def _compile(source: bytes, path: Path) -> CodeType:
         if path.suffix in (".py", ".pyw"):
             raise
         raise ScriptError(
-            f"{path.name} cannot be run: it is no Python file; line {error.lineno}: {error.msg}"
+            f"{path.name} cannot be run: it is not a Python file; line {error.lineno}: {error.msg}"
         ) from error
 
 

@@ -181,7 +181,7 @@ def put_into(name: str, out: Any, result: Any) -> Any:
     if modes().on and not (out.stop_gradient and result.stop_gradient):
         raise OperatorError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-            "arguments requires grad; leave out= away, or call it inside torch.no_grad()"
+            "arguments requires grad; omit out=, or call it inside torch.no_grad()"
         )
     found, wanted = result._array.dtype, out._array.dtype
     if not np.can_cast(found, wanted, "same_kind"):

@@ -54,7 +54,7 @@ def py_func(
     `func` gets the inputs as NumPy arrays. `out` declares the types and shapes of what it returns: Variables, Tensors,
     arrays or InputSpecs, one or a list; None for a function that returns nothing. `backward_func` gets the inputs, the
     outputs and the gradients of the outputs, in that order and without `skip_vars_in_backward_input`, and returns the
-    gradients of the inputs. None stands for an output, and for an input, without a gradient. `row_by_row` declares
+    gradients of the inputs. None stands for the gradient of an output or an input that has none. `row_by_row` declares
     that each row of what both functions return depends only on the same row of their inputs, so that an engine may
     call them on part of a batch. `onnx` is the equivalent ONNX operator ("Relu"), or a rule that makes several nodes.
     `like` names an operator that computes the same ("relu"); `python -m app check` compares with it. `surrogate`

@@ -202,7 +202,9 @@ class OperatorTable:
         try:
             settings = {name: value_to_data(value) for name, value in origin.settings.items()}
         except ProgramError as error:
-            raise OperatorError(f"{definition.label} was made with what cannot be written to a file: {error}") from None
+            raise OperatorError(
+                f"{definition.label} has an argument that cannot be written to a file: {error}"
+            ) from None
         functions = {name: self._function(thing, definition) for name, thing in origin.functions.items()}
         told = {"name": definition.name, "where": definition.where, "hook": origin.hook, "functions": functions}
         return {**told, "settings": settings} if settings else told
@@ -240,7 +242,7 @@ def read_operators(
         if reference not in accept_changed and not is_same_source(source_hash(found), expected):
             raise ChangedOperatorError(
                 f"{file} was written with another {reference}: its source, or that of a function that it calls, "
-                f"has changed since. If the new one will do: {how}, accept_changed=[{reference!r}])",
+                f"has changed since. To use the new source: {how}, accept_changed=[{reference!r}])",
                 reference,
             )
         return found

@@ -77,7 +77,7 @@ class Batches:
 
     def _between(self, batches: range) -> Batches:
         if batches.step != 1:
-            raise DataError(f"batches can be cut into neighbours only, found a step of {batches.step}")
+            raise DataError(f"batches can be sliced with step 1 only, found step {batches.step}")
         rows = slice(batches.start * self.batch_size, batches.stop * self.batch_size)
         if self.order is None:
             return replace(self, images=self.images[rows], labels=self.labels[rows])

@@ -20,15 +20,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         choices=("show", "fetch"),
         default="show",
-        help="show what is there and verify it (the default); fetch what is missing",
+        help="show and verify the files that are there (the default), or download those that are missing",
     )
-    parser.add_argument("--folder", type=Path, help="the cache (the checkout's data/ by default)")
+    parser.add_argument("--folder", type=Path, help="the folder of the files (by default data/ of the checkout)")
     parser.add_argument(
         "--source",
         action="append",
         dest="sources",
         metavar="SOURCE",
-        help="fetch from here instead: https://HOST/FOLDER/ or npm:NAME@VERSION; may be repeated",
+        help="download from here instead: https://HOST/FOLDER/ or npm:NAME@VERSION; may be repeated",
     )
 
 

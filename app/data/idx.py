@@ -71,9 +71,7 @@ def read(path: Path, dimensions: int) -> NDArray[np.uint8]:
             header = stream.read(4 + 4 * dimensions)
             announced = math.prod(_shape(header, dimensions, str(path)))
             if packed and announced > max(_UNPACKED_AT_LEAST, _UNPACKED_TIMES * size):
-                raise DataError(
-                    f"{path} announces {announced:,} bytes packed into {size:,}: no images are packed so small"
-                )
+                raise DataError(f"{path} announces {announced:,} bytes compressed to {size:,}: too few for images")
             content = bytearray(header)
             content += read_at_most(stream.read, (announced if packed else min(announced, size)) + 1)
     except FileError as error:
@@ -97,7 +95,7 @@ def find(folder: Path, name: str) -> Path:
     try:
         there = sorted(path.name for path in folder.iterdir())
     except OSError as error:
-        raise DataError(f"{folder} cannot be looked into: {error.strerror or error}") from error
+        raise DataError(f"{folder} cannot be read: {error.strerror or error}") from error
     listed = ", ".join(there[:10]) + (f" and {len(there) - 10} more" if len(there) > 10 else "")
     raise DataError(f"{folder} lacks {name}: looked for {', '.join(names)}; found {listed or 'nothing at all'}")
 

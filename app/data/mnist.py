@@ -60,7 +60,7 @@ def load(
     except DataError as error:
         if not sample_will_do:
             raise
-        say(f"{error}\nOnly the committed sample can be had: 10,000 training and 2,000 test images, not 70,000.")
+        say(f"{error}\nOnly the committed sample is available: 10,000 training and 2,000 test images, not 70,000.")
         return replace(load_sample(), origin="the committed sample, since the full set could not be had")
     arrays = [idx.parse(content, file.dimensions, file.name) for file, content in zip(FILES, contents, strict=True)]
     return Dataset.of(arrays, origin=f"MNIST in {_near(cache)}", verified=True)

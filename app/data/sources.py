@@ -100,7 +100,7 @@ class NpmPackage:
                 stdin=subprocess.DEVNULL,  # npm must not wait for input
             )
         except subprocess.TimeoutExpired as error:
-            raise UnreachableError(f"npm pack was not done after {self.seconds:.0f} seconds") from error
+            raise UnreachableError(f"npm pack did not finish within {self.seconds:.0f} seconds") from error
         except OSError as error:
             raise UnreachableError(f"{npm} cannot be run: {error.strerror}") from error
         archives = list(folder.glob("*.tgz"))

@@ -102,7 +102,7 @@ class Executor:
         fetch_list: Sequence[Variable | str] = (),
         scope: Scope | None = None,
     ) -> list[np.ndarray]:
-        """Run a Program on every batch of a dataset; returns each variable in `fetch_list` at all batches.
+        """Run a Program on every batch of a dataset; returns the values of `fetch_list` in all batches.
 
         A dataset with `arrays`, `order` and `batch_size`, such as `app.data.Batches`, may be run in one native call.
         """

@@ -119,8 +119,8 @@ def resume(
 ) -> TrainingResult:
     """Resume the interrupted run in a folder; the results are as without the interruption.
 
-    `operators` are those of yours that the run needs: one in a file by its name, and one that no name leads to, such as
-    a notebook's, defined again as it was.
+    `operators` are your operators that the run needs: the name of one in a file, or the object of one that was defined
+    in a notebook, defined again as it was.
     """
     given = _one_per_name([activation_of(operator) for operator in operators])
     return api.resume(

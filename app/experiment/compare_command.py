@@ -16,17 +16,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--with",
         dest="operators",
         metavar="OPERATOR,…",
-        help="the operators, the others held against the first: relu,custom.relu,my_ops.py:swish "
-        "(the configuration's operators, or its baseline and activation)",
+        help="the operators to compare; the first is the reference: relu,custom.relu,my_ops.py:swish "
+        "(default: the configuration's operators, or its baseline and activation)",
     )
     parser.add_argument(
-        "--seeds", type=int, metavar="N", help="train each with so many seeds, from the configuration's on (5)"
+        "--seeds", type=int, metavar="N", help="train each with N seeds, beginning with the configuration's (5)"
     )
     parser.add_argument(
         "--workers",
         default="1",
         metavar="N",
-        help="train on so many processes of this machine, side by side; or `mpi`: on the ranks that mpiexec started",
+        help="train in N processes side by side, or with `mpi` on the ranks that mpiexec started",
     )
     add_anyway(parser)
     add_custom_op(parser)

@@ -50,8 +50,10 @@ def _parser(name: str) -> argparse.ArgumentParser:
     )
     begin = parser.add_mutually_exclusive_group()
     add_config(begin)
-    begin.add_argument("--resume", metavar="FOLDER", help="go on with a run that was interrupted, such as runs/NAME")
-    parser.add_argument("--no-baseline", action="store_true", help="train the one network alone, as baseline=null does")
+    begin.add_argument("--resume", metavar="FOLDER", help="continue an interrupted run, such as runs/NAME")
+    parser.add_argument(
+        "--no-baseline", action="store_true", help="train without the built-in operator, as baseline=null does"
+    )
     add_anyway(parser)
     add_custom_op(parser)
     add_output(parser)

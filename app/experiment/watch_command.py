@@ -63,7 +63,7 @@ class Look:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command-line arguments."""
     parser.add_argument("operators", metavar="WHAT", help="my_ops.py (all operators in it) or my_ops.py:name")
-    parser.add_argument("--config", default=str(CONFIGS / "quick.yaml"), help="the YAML file to train by (%(default)s)")
+    parser.add_argument("--config", default=str(CONFIGS / "quick.yaml"), help="the configuration (%(default)s)")
     add_overrides(parser)
 
 

@@ -97,7 +97,7 @@ class Watched:
 
 
 def watch(*files: str) -> Watched:
-    """Inside a `with` block, note what the statements of these files, or of the caller's, add to Programs.
+    """Record what each statement of a `with` block adds to Programs: statements of the caller's file, or of `files`.
 
     `print(watched)` shows it, and `watched.statements` has it.
     """

@@ -44,7 +44,7 @@ def inspect(
     config: str | os.PathLike[str] = DEFAULT,
     **settings: Any,
 ) -> Inspection:
-    """Look inside: the Programs, what each pass made of them, how an engine runs them, the source that is compiled.
+    """Show the Programs of a network, what each pass changes, how an engine runs them, and the generated source.
 
     >>> print(app.inspect("custom.relu", "source"))
     == The source that is generated

@@ -26,17 +26,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "words",
         nargs="*",
         metavar="WHAT",
-        help="key=value changes a setting of the configuration; instead of one: the path of a saved model or of a "
-        "run's folder; or file.py:function, which builds a network and returns its loss or outputs",
+        help="key=value, a setting of the configuration; or instead of a configuration: a saved model, a run's folder, "
+        "or file.py:function, which builds a network and returns its loss or outputs",
     )
-    parser.add_argument("--stage", help=f"show only this: {', '.join(NAMES)}; or {ALL}")
-    parser.add_argument("--batch", type=int, help="the size of the batch that memory is counted for")
+    parser.add_argument("--stage", help=f"show only this stage: {', '.join(NAMES)}; or {ALL}")
+    parser.add_argument("--batch", type=int, help="the batch size for the memory that is shown")
+    parser.add_argument("--ranks", type=int, help="the number of ranks, for a configuration with dist.shape")
+    parser.add_argument("--rank", type=int, default=0, help="the rank whose Program is shown (%(default)s)")
     parser.add_argument(
-        "--ranks", type=int, help="the number of ranks that a configuration with dist.shape is shown for"
-    )
-    parser.add_argument("--rank", type=int, default=0, help="which of them (%(default)s)")
-    parser.add_argument(
-        "--svg", metavar="FILE", help="draw the Program of the stage, or the main one, instead of printing stages"
+        "--svg",
+        metavar="FILE",
+        help="draw the Program of the stage (by default the main one) to this file",
     )
     add_trust_arguments(parser)
 

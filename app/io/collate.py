@@ -44,7 +44,9 @@ def _stacked(arrays: Sequence[Any]) -> Any:
     shapes = {array.shape for array in arrays}
     if len(shapes) > 1:
         found = " and ".join(str(list(shape)) for shape in sorted(shapes)[:3])
-        raise DataError(f"examples of one batch have shapes {found}; they must have one, or be padded by a collate_fn")
+        raise DataError(
+            f"examples of one batch have shapes {found}; they must have the same shape, so pad them in a collate_fn"
+        )
     return np.stack(arrays)
 
 

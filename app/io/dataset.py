@@ -36,10 +36,10 @@ class IterableDataset(Dataset):
         raise NotImplementedError(f"{type(self).__name__} needs a method __iter__() that gives the examples")
 
     def __getitem__(self, index: int) -> Any:
-        raise DataError(f"{type(self).__name__} gives its examples one after the other; iterate over it")
+        raise DataError(f"{type(self).__name__} cannot be indexed; iterate over it")
 
     def __len__(self) -> int:
-        raise TypeError(f"{type(self).__name__} does not know how many examples it will give")
+        raise TypeError(f"{type(self).__name__} has no length")
 
 
 class TensorDataset(Dataset):

@@ -47,10 +47,10 @@ class DataLoader:
         streams = isinstance(dataset, IterableDataset)
         if batch_sampler is not None:
             if streams or shuffle or drop_last or batch_size not in (None, 1):
-                raise DataError("DataLoader: a batch_sampler says itself what batch_size, shuffle and drop_last say")
+                raise DataError("DataLoader: batch_size, shuffle and drop_last cannot be given with a batch_sampler")
             batch_size = getattr(batch_sampler, "batch_size", 0)
         elif streams and shuffle:
-            raise DataError("DataLoader: the examples of a stream come one after the other, and cannot be shuffled")
+            raise DataError("DataLoader: an IterableDataset cannot be shuffled")
         elif batch_size is not None and not streams:
             self.batch_sampler = BatchSampler(dataset, None, shuffle, batch_size, drop_last)
         self.batch_size = batch_size

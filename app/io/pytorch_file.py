@@ -72,7 +72,7 @@ def read(content: bytes, file: str) -> Any:
     except FileError:
         raise
     except _DAMAGES as error:
-        raise FileError(f"load: {file} is damaged, or no file that torch.save wrote ({error})") from error
+        raise FileError(f"load: {file} is damaged, or was not written by torch.save ({error})") from error
 
 
 class _Reader:
@@ -244,7 +244,7 @@ class _Reader:
         if count and last >= len(numbers):
             raise ValueError(f"a Tensor of {count} elements reaches place {last} of {len(numbers)} numbers")
         if numbers.dtype == bool and numbers.view(np.uint8).max(initial=0) > 1:
-            raise ValueError("a truth value is neither 0 nor 1")
+            raise ValueError("a boolean is neither 0 nor 1")
         width = numbers.itemsize
         steps = [step * width for step in stride]
         return Tensor(

@@ -17,7 +17,7 @@ from app.tensor.modes import modes
 
 
 class TranslatedLayer(Layer):
-    """Runs like the layer that was saved, natively; it can be trained, in its training mode, and saved again."""
+    """The layer that `load` returns. It can be trained, in training mode, and saved again."""
 
     def __init__(self, model: SavedModel):
         super().__init__()

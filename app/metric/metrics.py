@@ -56,7 +56,7 @@ class Accuracy(Metric):
 
     @no_grad()
     def compute(self, pred: Any, label: Any, *args: Any) -> Any:
-        """For each example, which of its classes, ordered by score, is its label, as a row of 0 and 1."""
+        """For each example a row over its classes, highest score first: 1 where the class is the label, else 0."""
         if len(label.shape) == 1 or (len(label.shape) == len(pred.shape) and label.shape[-1] == 1):
             places = label.reshape([*pred.shape[:-1], 1])
         elif len(label.shape) == len(pred.shape):

@@ -187,7 +187,7 @@ class LRScheduler(Callback):
     def __init__(self, by_step: bool = True, by_epoch: bool = False):
         super().__init__()
         if by_step and by_epoch:
-            raise AppError("LRScheduler: the schedule goes on by_step or by_epoch, not both")
+            raise AppError("LRScheduler: choose by_step or by_epoch, not both")
         self.by_step, self.by_epoch = by_step, by_epoch
 
     def _step(self, wanted: bool) -> None:

@@ -237,7 +237,7 @@ class Model:
     def save(self, path: str, training: bool = True) -> None:
         """Save the weights in `path.pdparams` and the optimiser state in `path.pdopt`.
 
-        Not for `training`, keep what the network computes, for `app.jit.load`, which needs none of its code.
+        With `training=False`, save the network itself instead, for `app.jit.load`, which needs none of its code.
         """
         if not training:
             if self._inputs is None:
@@ -257,7 +257,7 @@ class Model:
             own = self.network.state_dict()
             wrong = [name for name in state if name in own and list(state[name].shape) != list(own[name].shape)]
             if wrong:
-                warnings.warn(f"Model.load: left as they are, as shapes differ: {', '.join(wrong)}", stacklevel=2)
+                warnings.warn(f"Model.load: skipped, because shapes differ: {', '.join(wrong)}", stacklevel=2)
             state = {name: value for name, value in state.items() if name not in wrong}
         self.network.set_state_dict(state)
         if self._optimizer is not None and not reset_optimizer and Path(f"{path}.pdopt").is_file():

@@ -38,7 +38,7 @@ def export(
     accept_changed: Collection[str] = (),
     output_names: Sequence[str] | None = None,
 ) -> Path:
-    """Write a network as an ONNX file, `path` with the ending `.onnx`; gives the file's path.
+    """Write a network as an ONNX file, `path` with the ending `.onnx`; returns the file's path.
 
     A Layer or a function needs `input_spec`, an InputSpec (or an example Tensor) for each argument; a Program needs
     `feed` and `fetch`, its input and output variables; a saved model is given by its path, with `custom_ops` as for

@@ -62,7 +62,7 @@ class SGD(Optimizer):
 
 
 class Momentum(Optimizer):
-    """SGD with momentum: steps along a velocity, the decaying sum of gradients."""
+    """SGD with momentum: velocity = momentum * velocity + gradient, and the parameter moves along the velocity."""
 
     rule = VELOCITY
 
@@ -84,7 +84,10 @@ class Momentum(Optimizer):
 
 
 class Adam(Optimizer):
-    """Adam: the mean gradient divided by the root of the mean square, with `amsgrad` of the largest one so far."""
+    """Adam: the running mean of gradients, divided by the root of the running mean of their squares.
+
+    With `amsgrad`, it is divided by the root of the largest mean so far.
+    """
 
     rule = MOMENTS
 
@@ -146,7 +149,7 @@ class AdamW(Adam):
 
 
 class Adagrad(Optimizer):
-    """Adagrad: the gradient divided by the root of the sum of all squared gradients."""
+    """Adagrad: the gradient, divided by the root of the sum of all squared gradients."""
 
     def __init__(
         self,
@@ -163,7 +166,7 @@ class Adagrad(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """Adadelta: the gradient times the root mean square of recent steps, divided by that of recent gradients."""
+    """Adadelta: the gradient, times the root mean square of recent steps, divided by that of recent gradients."""
 
     rule = MEAN_SQUARES
 
@@ -182,7 +185,10 @@ class Adadelta(Optimizer):
 
 
 class RMSProp(Optimizer):
-    """RMSProp: the gradient divided by the root mean square of recent gradients, or by their standard deviation."""
+    """RMSProp: the gradient, divided by the root mean square of recent gradients.
+
+    With `centered`, it is divided by their standard deviation.
+    """
 
     rule = MEAN_SQUARE
 

@@ -64,7 +64,9 @@ class Optimizer:
         """The current learning rate."""
         rate = self._learning_rate
         if isinstance(rate, Variable):
-            raise AppError(f"the learning rate is the Variable {rate.name}, whose value only a run knows; fetch it")
+            raise AppError(
+                f"the learning rate is the Variable {rate.name}, whose value is known only at run time; fetch it"
+            )
         return rate() if isinstance(rate, LRScheduler) else float(rate)
 
     def set_lr(self, value: float) -> None:
@@ -130,7 +132,7 @@ class Optimizer:
     def step(self) -> None:
         """Update every parameter that has a gradient."""
         if self.groups is None:
-            raise AppError(f"{type(self).__name__} was made without parameters=; it has nothing to change")
+            raise AppError(f"{type(self).__name__} was made without parameters=; it has nothing to update")
         tracer = modes().tracer
         rates: dict[tuple[int, float, str], Any] = {}
         for group in self.groups:

@@ -115,7 +115,9 @@ def _gradients(block: Block, before: Sequence[Operator], updates: Sequence[Opera
     read = [n for n in names if not block.var(n).persistable and is_float(block.var(n).dtype)]
     for name in read:
         if name not in weighted:
-            raise ProgramError(f"an update reads {name}, which is no gradient: each rank would have its own rows of it")
+            raise ProgramError(
+                f"an update reads {name}, which is not a gradient: each rank would have its own rows of it"
+            )
     return read
 
 

@@ -184,8 +184,8 @@ class MPIWorld(World):
         except self._mpi.Exception as error:
             told = str(error).partition(", error stack")[0]
             raise RankError(
-                f"{self.name(self.rank)} got no further in {name} (call {self._calls}), as MPI says: {told}. A "
-                "connection was lost, or the ranks do not do the same"
+                f"{self.name(self.rank)} failed in {name} (call {self._calls}): {told}. A "
+                "connection was lost, or the ranks make different calls"
             ) from error
 
     def _wait(self, name: str, done: Callable[[], bool]) -> None:

@@ -28,7 +28,7 @@ def compare(world: World, what: Mapping[str, str]) -> None:
             difference = _first_difference(texts[rank], texts[0])
             raise DistError(
                 f"{world.name(rank)} was started with another {different[0]} than rank 0: {difference}. "
-                "All ranks have to be started alike"
+                "Start all ranks in the same way"
             )
 
 
@@ -42,9 +42,8 @@ def check_agreement(world: World, parameters: Mapping[str, np.ndarray]) -> None:
         if len(set(digests)) > 1:
             others = [str(rank) for rank, digest in enumerate(digests) if digest != digests[0]]
             raise DistError(
-                f"parameter {name} is not the same at all ranks any more: at rank {', '.join(others)} it differs from "
-                "rank 0. Each rank makes the same updates of it, unless something that they depend on differs: a "
-                "learning rate, a processor, a BLAS"
+                f"parameter {name} differs between ranks: rank {', '.join(others)} has other values than rank 0. "
+                "Something that the updates depend on differs: a learning rate, a processor, a BLAS"
             )
 
 

@@ -16,7 +16,7 @@ from app.run.folder import UNCHECKED, check_sums
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command-line arguments."""
-    parser.add_argument("run", metavar="RUN", type=Path, help="the folder of a run, or one of runs: runs/")
+    parser.add_argument("run", metavar="RUN", type=Path, help="the folder of a run, or a folder of runs, such as runs/")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -26,7 +26,9 @@ def run(options: argparse.Namespace) -> int:
         say(f"The index is {write_index(folder, runs)}")
         return 0
     if not (folder / METRICS).exists() and folder.is_dir():
-        raise MissingFileError(f"{folder} is not the folder of a run, nor one of runs: there is no {METRICS} in it")
+        raise MissingFileError(
+            f"{folder} is neither the folder of a run nor a folder of runs: there is no {METRICS} in it"
+        )
     checked = check_sums(folder)
     say(f"The report is {write_report(folder)}")
     if not checked:

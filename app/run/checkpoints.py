@@ -66,7 +66,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     try:
         return msgspec.convert(data, Checkpoint)
     except msgspec.ValidationError as error:
-        raise FileError(f"{path} is no checkpoint: {error}") from error
+        raise FileError(f"{path} is not a checkpoint: {error}") from error
 
 
 def capture(

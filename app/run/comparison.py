@@ -201,5 +201,5 @@ def read(folder: Path) -> Comparison | None:
         ):
             raise msgspec.ValidationError("an operator has no results, or not one for each seed")
     except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
-        raise FileError(f"{path} is not as a comparison wrote it: {error}") from error
+        raise FileError(f"{path} is damaged or was edited: {error}") from error
     return found

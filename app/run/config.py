@@ -175,7 +175,7 @@ def load_kept_config(
     if gone:
         begun = ", ".join(f"dist.{key}={value}" for key, value in gone.items())
         say(
-            f"note: the run was begun with {begun}, which is not supported any more; what comes now is the same to "
+            f"note: the run was started with {begun}, which is no longer supported; results from here on agree to "
             "rounding"
         )
     default = CompareConfig() if isinstance(data, dict) and "operators" in data else Config()

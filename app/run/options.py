@@ -13,7 +13,7 @@ DEFAULT = CONFIGS / "default.yaml"
 
 def add_config(parser: argparse._ActionsContainer) -> None:
     """Declare `--config`."""
-    parser.add_argument("--config", default=str(DEFAULT), help="the YAML file to train by (%(default)s)")
+    parser.add_argument("--config", default=str(DEFAULT), help="the configuration, a YAML file (%(default)s)")
 
 
 def add_overrides(parser: argparse._ActionsContainer) -> None:
@@ -24,19 +24,19 @@ def add_overrides(parser: argparse._ActionsContainer) -> None:
 def add_custom_op(parser: argparse._ActionsContainer) -> None:
     """Declare `--custom-op`, which names trusted operator files; see `app.run.trust`."""
     about = (
-        "a file of your operators, such as my_ops.py or my_ops.py:swish, that the run or the configuration needs; "
-        "it is run, so name only what you trust"
+        "a file with operators that the run or the configuration names, such as my_ops.py or my_ops.py:swish. "
+        "The file is executed: name only files that you trust"
     )
     parser.add_argument("--custom-op", action="append", default=[], metavar="FILE", help=about)
 
 
 def add_anyway(parser: argparse.ArgumentParser) -> None:
     """Declare the option that trains despite a wrong gradient."""
-    parser.add_argument("--anyway", action="store_true", help="train although a gradient is wrong, as check=warn does")
+    parser.add_argument("--anyway", action="store_true", help="train even if a gradient is wrong, as check=warn does")
 
 
 def add_output(parser: argparse._ActionsContainer) -> None:
     """Declare the options for the console output; see `app.run.console`."""
     choice = parser.add_mutually_exclusive_group()
-    choice.add_argument("--quiet", action="store_true", help="print only the end of the run: its summary and folder")
-    choice.add_argument("--json", action="store_true", help="print the metrics as they come, one JSON object a line")
+    choice.add_argument("--quiet", action="store_true", help="print only the summary of the run and its folder")
+    choice.add_argument("--json", action="store_true", help="print each event as a line of JSON")

@@ -203,10 +203,10 @@ def read(folder: Path) -> Mapping[str, Profile]:
     try:
         profiles = msgspec.json.decode(read_file(path, _LARGEST), type=list[Profile])
     except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
-        raise FileError(f"{path} is not as a run wrote it: {error}") from error
+        raise FileError(f"{path} is damaged or was edited: {error}") from error
     for one in profiles:
         c = one.curve
         columns: list[Numbers] = [] if c is None else [[*c.x], c.y, c.slope, c.differences]
         if len({*map(len, columns)}) > 1:
-            raise FileError(f"{path} is not as a run wrote it: the curve of {one.operator} has columns of two lengths")
+            raise FileError(f"{path} is damaged or was edited: the curve of {one.operator} has columns of two lengths")
     return {one.operator: one for one in profiles}

@@ -28,7 +28,9 @@ def check_config(before: Mapping[str, Any], now: Config) -> None:
     try:
         begun_with = msgspec.convert(updated(before)[0], Config)  # with defaults for keys newer than the run
     except msgspec.ValidationError as error:
-        raise ConfigError(f"the run was begun with a configuration that this release does not know: {error}") from error
+        raise ConfigError(
+            f"the run was started with a configuration that this release does not know: {error}"
+        ) from error
     begun, here = (msgspec.to_builtins(with_absolute_paths(config)) for config in (begun_with, now))
     pairs = _changes(begun, here)
     changes = {key: pair for key, *pair in pairs if key not in _FREE and not key.startswith("dist.")}
@@ -43,8 +45,8 @@ def check_config(before: Mapping[str, Any], now: Config) -> None:
             else f"train.epochs stays, as train.schedule={now.train.schedule} depends on it"
         )
         raise ConfigError(
-            f"a run goes on with the settings that it was begun with, but {told}. "
-            f"Only {', '.join(sorted(_FREE))} may change, and {may}; for others, begin a run anew"
+            f"a run is resumed with its own settings, but {told}. "
+            f"Only {', '.join(sorted(_FREE))} may change, and {may}; for others, start a new run"
         )
 
 
@@ -105,5 +107,5 @@ def check_sources(before: dict[str, str | None], now: dict[str, str | None]) -> 
     if changed:
         raise OperatorError(
             f"the source of {' and of '.join(changed)}, or of a function that it calls, has changed since the run was "
-            "interrupted, so that it would go on as another one. Restore it, or begin a run anew"
+            "interrupted. Restore it, or start a new run"
         )

@@ -467,7 +467,7 @@ def report_run(
             page = write(folder)
         console.say(f"The report is {page}")
     except Exception as error:
-        console.warn(f"note: there is no whole report of this run: {error}")
+        console.warn(f"note: the report of this run is incomplete: {error}")
 
 
 def _homes(activations: Sequence[Activation]) -> list[str]:

@@ -35,7 +35,7 @@ def save_inference_model(
     program: Program | None = None,
     scope: Scope | None = None,
 ) -> None:
-    """Write what computes `fetch_vars` from `feed_vars`: to `path_prefix.json`, its weights to a `.safetensors` file.
+    """Save the part of a Program that computes `fetch_vars` from `feed_vars`, as `path_prefix.json` and `.safetensors`.
 
     Custom operators are written as references to their functions, with a hash of the source of these.
     """
@@ -69,7 +69,7 @@ def load_inference_model(
 ) -> list[Any]:
     """Read what `save_inference_model` wrote: the Program, the names of what it is fed, and what it is asked for.
 
-    The values go to the global scope. Operators of the user's are found only where `custom_ops` names them:
+    The values go to the global scope. Custom operators from files are loaded only if `custom_ops` names them:
     "my_ops.py:swish", "package.ops:swish", a file or module as a whole, or the function itself. `accept_changed`
     names those whose source may be another one than when the model was saved.
     """

@@ -18,9 +18,9 @@ FORMATS = ("onnx",)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command-line arguments."""
-    parser.add_argument("model", help="a run's folder, or a saved model (the name that its files begin with)")
+    parser.add_argument("model", help="a run's folder, or a saved model (the path without .json)")
     parser.add_argument("--to", choices=FORMATS, required=True, help="the format")
-    parser.add_argument("--output", metavar="FILE", help="the file to write (model.onnx in the folder)")
+    parser.add_argument("--output", metavar="FILE", help="the file to write (by default the model's name with .onnx)")
     add_trust_arguments(parser)
 
 

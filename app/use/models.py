@@ -89,7 +89,7 @@ def _as_taken(pictures: np.ndarray, shape: Sequence[int], dtype: str, name: str)
 def add_trust_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options that trust user code."""
     add_custom_op(parser)
-    about = "use it though its source has changed"
+    about = "an operator to use even if its source has changed"
     parser.add_argument("--accept-changed", action="append", default=[], metavar="FILE:NAME", help=about)
 
 
@@ -109,4 +109,4 @@ def read_named_model(options: argparse.Namespace) -> tuple[SavedModel, str]:
         raise
     except ChangedOperatorError as error:
         told = str(error).partition(" If the new one")[0]
-        raise AppError(f"{told} If the new one will do: --accept-changed {error.changed}") from error
+        raise AppError(f"{told} To use the new source: --accept-changed {error.changed}") from error

@@ -16,11 +16,11 @@ from app.vision.reading import read_picture
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command-line arguments."""
+    parser.add_argument("model", help="a run's folder, a saved model (the path without .json), or an .onnx file")
+    parser.add_argument("images", nargs="+", metavar="image", help="image files, each of one digit")
     parser.add_argument(
-        "model", help="a run's folder, the name that a saved model's files begin with, or an .onnx file"
+        "--top", type=_count, default=3, help="the number of classes to print for each image (%(default)s)"
     )
-    parser.add_argument("images", nargs="+", metavar="image", help="picture files, each of one digit")
-    parser.add_argument("--top", type=_count, default=3, help="how many classes to name for each (%(default)s)")
     add_trust_arguments(parser)
 
 

@@ -51,7 +51,7 @@ class Compose:
 
 
 class BaseTransform:
-    """The base: subclasses define `_apply_image`.
+    """The base class: subclasses define `_apply_image`.
 
     For a tuple, the elements that `keys` calls "image" are transformed; without keys, the first.
     """
@@ -80,7 +80,7 @@ def _with_channels(image: Any) -> np.ndarray:
 
 
 def to_tensor(pic: Any, data_format: str = "CHW") -> Tensor:
-    """A picture as floats, of bytes from 0 to 1, with the channels in front."""
+    """Convert a picture to floats of shape [channels, height, width]; bytes are scaled to [0, 1]."""
     array = _with_channels(pic)
     floats = array.astype("float32") / np.float32(255) if array.dtype == np.uint8 else array.astype("float32")
     return tensor_of(floats if data_format == "HWC" else np.ascontiguousarray(floats.transpose(2, 0, 1)))
@@ -95,7 +95,7 @@ def normalize(img: Any, mean: Any, std: Any, data_format: str = "CHW", to_rgb: b
 
 
 class ToTensor(BaseTransform):
-    """A picture as floats, of bytes from 0 to 1, with the channels in front."""
+    """Convert a picture to floats of shape [channels, height, width]; bytes are scaled to [0, 1]."""
 
     def __init__(self, data_format: str = "CHW", keys: Sequence[str] | None = None):
         super().__init__(keys)

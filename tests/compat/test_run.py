@@ -119,8 +119,8 @@ def test_what_is_no_script_is_one_line(tmp_path: Path):
     (tmp_path / "note.md").write_text("A note, no program.\n")
     for name, reason in {
         "nothing.py": "No such file or directory",
-        "picture.png": "it is no Python file, but has bytes that are no text",
-        "note.md": "it is no Python file; line 1: invalid syntax",
+        "picture.png": "it is not a Python file: it has bytes that are not text",
+        "note.md": "it is not a Python file; line 1: invalid syntax",
     }.items():
         done = forked.run(["-m", "app", "run", name], cwd=tmp_path)
         assert (done.returncode, done.stderr) == (1, f"error: {name} cannot be run: {reason}\n")

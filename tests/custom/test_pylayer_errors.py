@@ -100,7 +100,7 @@ def test_a_backward_with_another_number_of_parameters():
 
 def test_arguments_that_forward_does_not_take():
     cus = layer(same, same)
-    with pytest.raises(OperatorError, match=rf"operator cus {PLACE}: forward cannot be called so: .*'z'"):
+    with pytest.raises(OperatorError, match=rf"operator cus {PLACE}: forward got wrong arguments: .*'z'"):
         cus.apply(data(1.0), z=1)
     with pytest.raises(TypeError, match=r"takes 2 positional arguments but 3 were given"):
         cus.apply(data(1.0), 2)

@@ -312,7 +312,7 @@ def test_an_argument_that_no_file_holds_is_told(ops: ModuleType):
     x = static.data("x", [None, 3])
     y = ops.Cube.apply(x, ThatIsNoList([2.0]))
     with pytest.raises(
-        OperatorError, match=r"operator Cube .* was made with what cannot be written to a file: .*ThatIsNo"
+        OperatorError, match=r"operator Cube .* has an argument that cannot be written to a file: .*ThatIsNo"
     ):
         static.save_inference_model("own", [x], [y])
 

@@ -169,5 +169,5 @@ def test_a_bomb_is_named(folder, monkeypatch):
     path = folder / "train-images-idx3-ubyte"
     path.unlink()
     path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(idx_bytes(np.zeros((10_000, 100, 10)))))
-    with pytest.raises(DataError, match=r"train-images-idx3-ubyte.gz announces 10,000,000 bytes packed into"):
+    with pytest.raises(DataError, match=r"train-images-idx3-ubyte.gz announces 10,000,000 bytes compressed to"):
         read_folder(folder)

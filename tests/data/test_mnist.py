@@ -46,7 +46,7 @@ def test_when_only_the_sample_can_be_had_it_is_said_and_written_on_the_data(mnis
     assert data.is_sample
     assert len(data.train_images) == 10_000
     assert "could not be had" in data.origin
-    assert "Only the committed sample can be had: 10,000 training" in said[-1]
+    assert "Only the committed sample is available: 10,000 training" in said[-1]
 
 
 def test_without_the_sample_in_the_list_failure_is_an_error(mnist, tmp_path):

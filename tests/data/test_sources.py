@@ -114,7 +114,7 @@ def test_a_package_that_is_a_bomb_is_cut_off(npm, files, monkeypatch, tmp_path):
     [
         ("echo 'npm error code E404' >&2; exit 1", r"npm pack failed \(npm error code E404\)"),
         ("exit 0", r"npm pack failed \(it left no package\)"),
-        ("exec sleep 10", "npm pack was not done after 0 seconds"),
+        ("exec sleep 10", "npm pack did not finish within 0 seconds"),
     ],
 )
 def test_an_npm_that_fails_is_unreachable(npm, files, script, message):

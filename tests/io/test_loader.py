@@ -164,7 +164,10 @@ def test_a_program_is_fed_dictionaries():
     [
         (lambda: io.DataLoader(Squares(), batch_size=0), "found batch_size = 0"),
         (lambda: io.DataLoader(Stream(3), shuffle=True), "cannot be shuffled"),
-        (lambda: io.DataLoader(Squares(), batch_sampler=[[1]], shuffle=True), "a batch_sampler says itself"),
+        (
+            lambda: io.DataLoader(Squares(), batch_sampler=[[1]], shuffle=True),
+            "batch_size, shuffle and drop_last cannot be given with a batch_sampler",
+        ),
         (lambda: io.DataLoader(Squares(), return_list=False), "return_list=False needs a feed_list"),
         (lambda: next(io.DataLoader(Squares(), ["x"], return_list=False)()), "2 fields, but 1 variables to feed: x"),
     ],

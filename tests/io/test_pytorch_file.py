@@ -145,7 +145,7 @@ def test_a_tensor_is_a_part_of_its_storage():
         (tensor(0, (2**30, 2**30), (0, 0), 4), "repeats its numbers"),
         (tensor(0, (4,), (1,), 5), "has 4 numbers of float32, expected 5"),
         (tensor(0, (4,), (1,), 4, "BFloat16"), "has numbers of torch.BFloat16Storage"),
-        (tensor(0, (16,), (1,), 16, "Bool"), "a truth value is neither 0 nor 1"),
+        (tensor(0, (16,), (1,), 16, "Bool"), "a boolean is neither 0 nor 1"),
         (b"\x80\x02))\x86.", "damaged"),
         (b"\x80\x02}))s.", "a key is a tuple"),
         (b"\x80\x02NNs.", "damaged"),

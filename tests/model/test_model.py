@@ -154,7 +154,7 @@ def test_what_was_kept_is_taken_over(tmp_path: Path):
     other = Model(nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 5)))
     with pytest.raises(AppError, match=r"2\.weight has shape \[8, 5\], the state dict has \[8, 2\]"):
         other.load(str(tmp_path / "m"))
-    with pytest.warns(UserWarning, match=r"left as they are, as shapes differ: 2\.weight, 2\.bias"):
+    with pytest.warns(UserWarning, match=r"skipped, because shapes differ: 2\.weight, 2\.bias"):
         other.load(str(tmp_path / "m"), skip_mismatch=True)
     np.testing.assert_array_equal(other.network[0].weight.numpy(), made.network[0].weight.numpy())
 

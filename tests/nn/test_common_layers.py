@@ -105,7 +105,7 @@ def test_one_hot_counts_classes_on_demand():
 def test_pad(pad: list[int], expected: Any):
     x = np.arange(6.0).reshape(2, 3)
     if expected is None:
-        with pytest.raises(ShapeError, match="1 sizes are not two for each of some of 2 axes"):
+        with pytest.raises(ShapeError, match="expected two widths for each of at most 2 axes, found 1 widths"):
             F.pad(to_tensor(x), pad)
         return
     np.testing.assert_array_equal(F.pad(to_tensor(x), pad, value=7.0).numpy(), np.pad(x, expected, constant_values=7))

@@ -339,7 +339,10 @@ def test_what_is_not_supported_says_what_to_write():
         (lambda: app.diag(to_tensor(DEEP)), "diag needs a vector or a matrix"),
         (lambda: app.diagonal(to_tensor(1.0)), "diagonal: the size of axis 0 must be known, found shape"),
         (lambda: app.tril(to_tensor(X[0])), "axis -2"),
-        (lambda: nn.functional.pad(to_tensor(X), [1]), "1 sizes are not two for each of some of 2 axes"),
+        (
+            lambda: nn.functional.pad(to_tensor(X), [1]),
+            "expected two widths for each of at most 2 axes, found 1 widths",
+        ),
     ],
 )
 def test_what_does_not_fit_is_told(call: Callable[[], Any], told: str):

@@ -303,7 +303,7 @@ def test_two_optimisers_in_one_program_keep_their_own_rates():
 
 
 def test_a_step_needs_parameters():
-    with pytest.raises(AppError, match=r"Adam was made without parameters=; it has nothing to change"):
+    with pytest.raises(AppError, match=r"Adam was made without parameters=; it has nothing to update"):
         Adam(0.1).step()
 
 

@@ -50,7 +50,7 @@ def test_a_damaged_run_is_named_and_left_out(runs: Path):
 
 def test_a_folder_without_runs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["report", str(tmp_path)]) == 1
-    assert f"{tmp_path} is not the folder of a run, nor one of runs" in capsys.readouterr().err
+    assert f"{tmp_path} is neither the folder of a run nor a folder of runs" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -64,7 +64,7 @@ def test_what_goes_wrong_with_a_report_is_told_and_ends_nothing(tmp_path: Path):
     folder, console = made_run(tmp_path / "run", ("relu",)), Heard()
     report_run(folder, dataset(), right, console, refuse)  # type: ignore[arg-type]
     assert console.said == []
-    assert console.warned == ["note: there is no whole report of this run: [Errno 28] No space left on device"]
+    assert console.warned == ["note: the report of this run is incomplete: [Errno 28] No space left on device"]
 
 
 def test_a_run_that_is_to_leave_none_leaves_none(tmp_path: Path):

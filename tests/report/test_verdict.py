@@ -134,5 +134,5 @@ def test_a_comparison_that_does_not_fit_together_is_refused(tmp_path: Path, chan
     folder = compared(tmp_path / "run")
     kept = json.loads((folder / "comparison.json").read_text(encoding="utf-8"))
     (folder / "comparison.json").write_text(json.dumps(kept | change), encoding="utf-8")
-    with pytest.raises(AppError, match="is not as a comparison wrote it"):
+    with pytest.raises(AppError, match="is damaged or was edited"):
         read(folder)

@@ -52,8 +52,8 @@ def test_the_configuration_of_an_earlier_run_is_read_and_what_is_gone_is_said(tm
     config = load_kept_config(written(tmp_path, WITH_EFFECT), ["seed=3"], said.append)
     assert (config.dist.shape, config.seed) == ("allreduce", 3)
     assert said == [
-        "note: the run was begun with dist.pieces=12, dist.shape=rows, which is not supported any more; what comes now "
-        "is the same to rounding"
+        "note: the run was started with dist.pieces=12, dist.shape=rows, which is no longer supported; results from "
+        "here on agree to rounding"
     ]
     load_kept_config(written(tmp_path, WITHOUT_EFFECT), (), said.append)
     assert len(said) == 1

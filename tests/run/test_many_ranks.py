@@ -71,7 +71,7 @@ def test_a_rank_with_another_configuration_is_named(tmp_path: Path, tiny: list[s
     (message,) = ended.messages
     assert re.fullmatch(
         r"error: rank 1 of 2 \(host \S+, process \d+\) was started with another configuration than rank 0: "
-        r"learning_rate: 0.5, not learning_rate: 0.01. All ranks have to be started alike",
+        r"learning_rate: 0.5, not learning_rate: 0.01. Start all ranks in the same way",
         message,
     )
     assert (ended.status, ended.out) == (1, "")
@@ -92,7 +92,7 @@ def test_a_rank_with_another_copy_of_the_framework_is_named(tmp_path: Path, tiny
     file, number = r"optimizer/kinds\.py", "[0-9a-f]{12}"
     assert re.fullmatch(
         r"error: rank 1 of 2 \(host \S+, process \d+\) was started with another framework than rank 0: "
-        rf"{file} {number}, not {file} {number}. All ranks have to be started alike",
+        rf"{file} {number}, not {file} {number}. Start all ranks in the same way",
         message,
     )
     assert (ended.status, ended.out) == (1, "")

@@ -101,7 +101,7 @@ def test_an_operator_that_raises_costs_its_profile_alone(tiny: tuple[Config, Dat
 )
 def test_a_damaged_file_is_refused(tmp_path: Path, text: str):
     (tmp_path / "operators.json").write_text(text)
-    with pytest.raises(FileError, match=r"operators.json is not as a run wrote it"):
+    with pytest.raises(FileError, match=r"operators.json is damaged or was edited"):
         profiles.read(tmp_path)
 
 

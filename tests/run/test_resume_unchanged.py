@@ -35,9 +35,9 @@ def test_settings_that_give_other_results_are_refused(interrupted: Any, resume: 
         status, out, err = resume(word)
         assert (status, out) == (2, "")
         assert err == (
-            "error: a run goes on with the settings that it was begun with, but "
+            "error: a run is resumed with its own settings, but "
             f"{told.format(here=run.folder.parent)}. Only check, data.folder, data.sources, train.checkpoint_every may "
-            "change, and train.epochs may grow; for others, begin a run anew\n"
+            "change, and train.epochs may grow; for others, start a new run\n"
         )
         assert before == sorted((file, file.read_bytes()) for file in run.folder.rglob("*") if file.is_file())
 
@@ -104,7 +104,7 @@ def test_an_operator_that_was_changed_meanwhile_is_named(
     assert (status, out) == (1, "")
     assert err == (
         f"error: the source of my_ops.py:{name}, or of a function that it calls, has changed since the run was "
-        "interrupted, so that it would go on as another one. Restore it, or begin a run anew\n"
+        "interrupted. Restore it, or start a new run\n"
     )
     file.write_text(f"# what changes nothing\n{MINE}")
     os.utime(file, ns=(2, 2))

@@ -82,7 +82,7 @@ def test_a_learning_rate_may_be_a_variable(shape: list[int], kind: Any):
     run([])
     step = X.sum(0) if kind is app.optimizer.SGD else 1.0
     np.testing.assert_allclose(static.global_scope().value(w.name), 2 - 0.5 * step, rtol=1e-5)
-    with pytest.raises(AppError, match="the learning rate is the Variable rate, whose value only a run knows"):
+    with pytest.raises(AppError, match="the learning rate is the Variable rate, whose value is known only at run time"):
         optimizer.get_lr()
     with pytest.raises(AppError, match="the learning rate is the Variable rate; set that in the scope"):
         optimizer.set_lr(1.0)

@@ -23,7 +23,7 @@ SPECIAL = (0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 6.0)
 def gradient(subject: Subject) -> Iterator[Verdict]:
     """Gradients in float64 against central differences."""
     if not subject.wanted:
-        yield note("it takes only whole numbers, which have no gradient")
+        yield note("it takes only integers, which have no gradient")
         return
     kinds = {o.dtype.name for o in subject.outputs(subject.arrays())}
     if not any(is_float(kind) for kind in kinds):

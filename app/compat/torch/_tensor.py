@@ -238,7 +238,7 @@ class Tensor(TensorMethods, FrameworkTensor, metaclass=_Constructor):  # type: i
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if self.requires_grad and modes().on:
-            raise RequiresGradError("a Tensor that requires grad becomes no array: use tensor.detach().numpy()")
+            raise RequiresGradError("a Tensor that requires grad cannot become an array: use tensor.detach().numpy()")
         return super().__array__(dtype, copy)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:

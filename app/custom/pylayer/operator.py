@@ -65,7 +65,7 @@ class LayerOperator(CustomOperator):
         try:
             bound = signature_of(self.function).bind(*given, **kwargs)
         except TypeError as error:
-            raise CustomOperatorError(f"{self.label}: forward cannot be called so: {error}") from error
+            raise CustomOperatorError(f"{self.label}: forward got wrong arguments: {error}") from error
         if self.setup_context is not None:
             bound.apply_defaults()
         return [*bound.args[len(given) - len(args) :], *bound.kwargs.values()]

@@ -121,7 +121,7 @@ class _Differentiated(Function):
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Run the backward of a PyLayer or a Function unrecorded; differentiating its results is an error."""
+    """Mark a backward that cannot be differentiated; a second derivative is then an error."""
 
     @wraps(backward)
     def unrecorded(ctx: Any, *douts: Any) -> Any:

@@ -49,104 +49,104 @@ elu = activation.elu
 
 
 def softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Any:
-    """exp(x), normalised to sum 1 along an axis."""
+    """Softmax along an axis: exp(x) / sum(exp(x))."""
     return softmaxes.softmax(x if dtype is None else cast(x, dtype=dtype), axis)
 
 
 def log_softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Any:
-    """The logarithm of softmax."""
+    """Logarithm of softmax along an axis, accurate where softmax rounds to 0."""
     return softmaxes.log_softmax(x if dtype is None else cast(x, dtype=dtype), axis)
 
 
 def silu(x: Any, inplace: bool = False, name: str | None = None) -> Any:
-    """`x * sigmoid(x)`."""
+    """SiLU (swish), elementwise: x * sigmoid(x)."""
     return activation.silu(x)
 
 
 def swish(x: Any, name: str | None = None) -> Any:
-    """`x * sigmoid(x)`."""
+    """Swish (SiLU), elementwise: x * sigmoid(x)."""
     return activation.silu(x)
 
 
 def softplus(x: Any, beta: float = 1, threshold: float = 20, name: str | None = None) -> Any:
-    """`log(1 + exp(beta * x)) / beta`; this does not overflow, so above the threshold there is no other formula."""
+    """Softplus, elementwise: log(1 + exp(beta * x)) / beta, computed without overflow; `threshold` has no effect."""
     return activation.softplus(x) if beta == 1 else activation.softplus(x * float(beta)) / float(beta)
 
 
 def gelu(x: Any, approximate: Any = False, name: str | None = None) -> Any:
-    """x times the cumulative distribution function of the normal distribution, or its approximation by tanh."""
+    """GELU, elementwise: x * Φ(x), with Φ the normal distribution function, or its tanh approximation."""
     if approximate in (True, "tanh"):
         return 0.5 * x * (1.0 + tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)))
     return 0.5 * x * (1.0 + erf(x * math.sqrt(0.5)))
 
 
 def relu6(x: Any, name: str | None = None) -> Any:
-    """The value clipped to the range from 0 to 6."""
+    """ReLU6, elementwise: min(max(x, 0), 6)."""
     return clip(x, 0.0, 6.0)
 
 
 def hardtanh(x: Any, min: float = -1.0, max: float = 1.0, name: str | None = None) -> Any:
-    """The value clipped to the range from `min` to `max`."""
+    """Hardtanh: clip to the range from `min` to `max`, elementwise."""
     return clip(x, float(min), float(max))
 
 
 def hardsigmoid(x: Any, slope: float = 0.1666667, offset: float = 0.5, name: str | None = None) -> Any:
-    """`slope * x + offset`, clipped to the range from 0 to 1."""
+    """Hardsigmoid, elementwise: slope * x + offset, clipped to the range from 0 to 1."""
     return clip(x * slope + offset, 0.0, 1.0)
 
 
 def hardswish(x: Any, name: str | None = None) -> Any:
-    """`x * clip(x + 3, 0, 6) / 6`."""
+    """Hardswish, elementwise: x * min(max(x + 3, 0), 6) / 6."""
     return x * clip(x + 3.0, 0.0, 6.0) / 6.0
 
 
 def hardshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
-    """The value where its absolute value exceeds the threshold, else 0."""
+    """Hardshrink, elementwise: x if abs(x) > threshold, else 0."""
     return where((x > threshold).logical_or(x < -threshold), x, 0.0)
 
 
 def softshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
-    """The value moved towards 0 by the threshold, but not past 0."""
+    """Softshrink, elementwise: sign(x) * max(abs(x) - threshold, 0)."""
     return x - clip(x, -threshold, threshold)
 
 
 def tanhshrink(x: Any, name: str | None = None) -> Any:
-    """`x - tanh(x)`."""
+    """Tanhshrink, elementwise: x - tanh(x)."""
     return x - tanh(x)
 
 
 def thresholded_relu(x: Any, threshold: float = 1.0, value: float = 0.0, name: str | None = None) -> Any:
-    """The value where it exceeds the threshold, else `value`."""
+    """Thresholded ReLU, elementwise: x if x > threshold, else `value`."""
     return where(x > threshold, x, float(value))
 
 
 def softsign(x: Any, name: str | None = None) -> Any:
-    """`x / (1 + |x|)`."""
+    """Softsign, elementwise: x / (1 + abs(x))."""
     return x / (x * sign(x) + 1.0)
 
 
 def log_sigmoid(x: Any, name: str | None = None) -> Any:
-    """The logarithm of sigmoid."""
+    """Logarithm of sigmoid, elementwise: -log(1 + exp(-x)), computed without overflow."""
     return -activation.softplus(-x)
 
 
 def mish(x: Any, name: str | None = None) -> Any:
-    """`x * tanh(softplus(x))`."""
+    """Mish, elementwise: x * tanh(softplus(x))."""
     return x * tanh(activation.softplus(x))
 
 
 def selu(x: Any, scale: float = 1.0507009873554805, alpha: float = 1.6732632423543772, name: str | None = None) -> Any:
-    """A scaled elu, which keeps mean and variance through many layers."""
+    """SELU, elementwise: scale * elu(x, alpha)."""
     return activation.elu(x, alpha=alpha) * scale
 
 
 def celu(x: Any, alpha: float = 1.0, name: str | None = None) -> Any:
-    """The value where it is positive, else `alpha * (exp(x / alpha) - 1)`."""
+    """CELU, elementwise: x if x > 0, else alpha * (exp(x / alpha) - 1)."""
     return activation.elu(x / alpha) * alpha
 
 
 def prelu(x: Any, weight: Any, data_format: str = "NCHW", name: str | None = None) -> Any:
-    """The value where it is positive, else the value times a weight: one for all, or one for each channel."""
+    """PReLU: x if x > 0, else weight * x, with one weight for all channels or one for each."""
     channels = weight.shape[0] if weight.shape else 1
     if channels > 1:
         axis = len(x.shape) - 1 if data_format.endswith("C") else 1
@@ -155,6 +155,6 @@ def prelu(x: Any, weight: Any, data_format: str = "NCHW", name: str | None = Non
 
 
 def glu(x: Any, axis: int = -1, name: str | None = None) -> Any:
-    """The first half along an axis times the sigmoid of the second half."""
+    """Gated linear unit: the first half along an axis times the sigmoid of the second half."""
     value, gate = split(x, 2, axis)
     return value * activation.sigmoid(gate)

@@ -50,8 +50,8 @@ def dropout(
 ) -> Any:
     """In training, set each element to 0 with probability `p`, and scale the others so that the mean stays the same.
 
-    With the mode 'downscale_in_infer' values are scaled in use instead. With a `seed`, the same elements are set to 0
-    every time.
+    With the mode 'downscale_in_infer' values are scaled in evaluation instead. With a `seed`, the same elements are set
+    to 0 every time.
     """
     if not 0 <= p <= 1:
         raise OperatorError(f"dropout: p is a probability, not {p}")
@@ -81,14 +81,14 @@ def embedding(
 
 
 def one_hot(x: Any, num_classes: int = -1, name: str | None = None) -> Any:
-    """For each class a row that is 1 there and 0 elsewhere; -1 takes the number of classes from the largest."""
+    """One-hot encoding of class indices, as a new last axis; -1 classes means the largest index plus 1."""
     if num_classes == -1:
         num_classes = int(np.max(np.asarray(x), initial=-1)) + 1
     return loss.one_hot(x, int(num_classes))
 
 
 def label_smooth(label: Any, prior_dist: Any = None, epsilon: float = 0.1, name: str | None = None) -> Any:
-    """Labels mixed with a distribution over all classes: the uniform one, or `prior_dist`."""
+    """Label smoothing: (1 - epsilon) * label + epsilon * prior, with `prior_dist` or a uniform prior."""
     if prior_dist is not None:
         return label * (1.0 - epsilon) + prior_dist * epsilon
     classes = label.shape[-1]
@@ -98,7 +98,7 @@ def label_smooth(label: Any, prior_dist: Any = None, epsilon: float = 0.1, name:
 
 
 def normalize(x: Any, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: str | None = None) -> Any:
-    """The value divided by its norm along an axis."""
+    """Divide by the p-norm along an axis."""
     along = axis if len(x.shape) > 1 else 0
     return x / norm(x, p, along, True).clip(min=epsilon)
 
@@ -112,13 +112,13 @@ def pad(
     pad_from_left_axis: bool = True,
     name: str | None = None,
 ) -> Any:
-    """The value with a border of a constant: pairs of widths for every axis, or for the last axes from the last on."""
+    """Pad with a constant. `pad` has a pair of widths for every axis, or for the last axes, beginning with the last."""
     if mode != "constant":
-        raise OperatorError(f"pad: the border is made of a constant, not by {mode!r}")
+        raise OperatorError(f"pad: mode must be 'constant', found {mode!r}")
     widths = [int(n) for n in np.ravel(pad)]
     rank = len(x.shape)
     if len(widths) % 2 or len(widths) > 2 * rank:
-        raise ShapeError(f"pad: {len(widths)} sizes are not two for each of some of {rank} axes")
+        raise ShapeError(f"pad: expected two widths for each of at most {rank} axes, found {len(widths)} widths")
     pairs = list(zip(widths[::2], widths[1::2], strict=True))
     whole = len(pairs) == rank and pad_from_left_axis
     around = pairs if whole else [(0, 0)] * (rank - len(pairs)) + pairs[::-1]

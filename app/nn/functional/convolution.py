@@ -37,7 +37,7 @@ def conv2d(
     data_format: str = "NCHW",
     name: str | None = None,
 ) -> Any:
-    """The sums of products of a weight of shape [outputs, channels / groups, height, width] with windows of images.
+    """2-D convolution of images with a weight of shape [outputs, channels / groups, height, width].
 
     `padding` is a number, one for height and one for width, [top, bottom, left, right], "valid" (none) or "same": as
     many windows as rows and columns, divided by the stride.
@@ -59,7 +59,7 @@ def max_pool2d(
     data_format: str = "NCHW",
     name: str | None = None,
 ) -> Any:
-    """The maximum of each window of the images. `stride` is by default the size of the windows."""
+    """2-D max pooling: the maximum of each window. `stride` is by default the size of the windows."""
     check_format("max_pool2d", data_format)
     _refuse_mask("max_pool2d", return_mask)
     return pooling.max_pool2d(x, **_windows("max_pool2d", kernel_size, stride, padding, ceil_mode))
@@ -76,7 +76,7 @@ def avg_pool2d(
     data_format: str = "NCHW",
     name: str | None = None,
 ) -> Any:
-    """The mean of each window of the images; with `exclusive`, the padding does not count."""
+    """2-D average pooling: the mean of each window; with `exclusive`, without the padding."""
     check_format("avg_pool2d", data_format)
     settings = _windows("avg_pool2d", kernel_size, stride, padding, ceil_mode)
     if divisor_override is not None:
@@ -88,13 +88,13 @@ def avg_pool2d(
 
 
 def adaptive_avg_pool2d(x: Any, output_size: Any, data_format: str = "NCHW", name: str | None = None) -> Any:
-    """The means of windows chosen so that the output has `output_size`; None keeps the height or the width."""
+    """Average pooling to a given output size; None keeps the height or the width."""
     check_format("adaptive_avg_pool2d", data_format)
     return pooling.avg_pool2d(x, **_parts("adaptive_avg_pool2d", x, output_size))
 
 
 def adaptive_max_pool2d(x: Any, output_size: Any, return_mask: bool = False, name: str | None = None) -> Any:
-    """The maxima of windows chosen so that the output has `output_size`; None keeps the height or the width."""
+    """Max pooling to a given output size; None keeps the height or the width."""
     _refuse_mask("adaptive_max_pool2d", return_mask)
     return pooling.max_pool2d(x, **_parts("adaptive_max_pool2d", x, output_size))
 
@@ -179,4 +179,4 @@ def check_format(where: str, data_format: str) -> None:
 
 def _refuse_mask(where: str, return_mask: bool) -> None:
     if return_mask:
-        raise OperatorError(f"{where}: the places of the greatest numbers are not given; leave return_mask out")
+        raise OperatorError(f"{where}: return_mask is not supported; leave it out")

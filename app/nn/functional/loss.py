@@ -36,17 +36,17 @@ def reduced(losses: Any, reduction: str) -> Any:
 
 
 def mse_loss(input: Any, label: Any, reduction: str = "mean", name: str | None = None) -> Any:
-    """Squared differences."""
+    """Squared error, (input - label) ** 2; by default its mean."""
     return reduced(square(input - label), reduction)
 
 
 def square_error_cost(input: Any, label: Any) -> Any:
-    """Squared differences, not reduced."""
+    """Squared error of each element: (input - label) ** 2."""
     return square(input - label)
 
 
 def l1_loss(input: Any, label: Any, reduction: str = "mean", name: str | None = None) -> Any:
-    """Absolute differences."""
+    """Absolute error, abs(input - label); by default its mean."""
     return reduced(abs_(input - label), reduction)
 
 

@@ -37,7 +37,7 @@ GLU = layer_of("GLU", F.glu, axis=-1)
 
 
 class PReLU(Layer):
-    """The value where it is positive, else the value times a trained weight."""
+    """PReLU: x if x > 0, else weight * x, with a trained weight for all channels or one for each."""
 
     def __init__(
         self,

@@ -46,7 +46,7 @@ class Linear(Layer):
 
 
 class Embedding(Layer):
-    """A table of `num_embeddings` rows, which are looked up by index."""
+    """A table of `num_embeddings` trained vectors, looked up by index."""
 
     def __init__(
         self,

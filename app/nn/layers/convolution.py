@@ -14,7 +14,7 @@ from app.nn.layers.of_function import REQUIRED, layer_of
 
 
 class Conv2D(Layer):
-    """Sums of products of a trained weight with windows of images of shape [images, channels, height, width].
+    """2-D convolution of images of shape [images, channels, height, width] with a trained weight.
 
     `padding` is a number, (height, width), (top, bottom, left, right), "same" or "valid".
     """

@@ -49,7 +49,7 @@ class BatchNorm1D(Layer):
         setattr(self, variance, self.create_parameter([num_features], of_variance, default_initializer=one))
 
     def check_axes(self, x: Any) -> None:
-        """Refuse what is not images, in a layer of images."""
+        """Raise an error if a layer of images gets an input of other axes."""
         if self.of_images and len(x.shape) != 4:
             raise ShapeError(f"{type(self).__name__}: expected images of four axes, found shape {list(x.shape)}")
 

@@ -12,7 +12,7 @@ from app.optimizer.lr.scheduler import LRScheduler
 
 
 class LambdaDecay(LRScheduler):
-    """The rate times `lr_lambda(epoch)`."""
+    """Multiply the initial rate by `lr_lambda(epoch)`."""
 
     def __init__(
         self, learning_rate: float, lr_lambda: Callable[[int], float], last_epoch: int = -1, verbose: bool = False
@@ -25,7 +25,7 @@ class LambdaDecay(LRScheduler):
 
 
 class StepDecay(LRScheduler):
-    """The rate times `gamma` every `step_size` epochs."""
+    """Multiply the rate by `gamma` every `step_size` epochs."""
 
     def __init__(
         self, learning_rate: float, step_size: int, gamma: float = 0.1, last_epoch: int = -1, verbose: bool = False
@@ -38,7 +38,7 @@ class StepDecay(LRScheduler):
 
 
 class MultiStepDecay(LRScheduler):
-    """The rate times `gamma` at each epoch in `milestones`."""
+    """Multiply the rate by `gamma` at each epoch in `milestones`."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class PiecewiseDecay(LRScheduler):
 
 
 class ExponentialDecay(LRScheduler):
-    """The rate times `gamma` every epoch."""
+    """Multiply the rate by `gamma` every epoch."""
 
     def __init__(self, learning_rate: float, gamma: float, last_epoch: int = -1, verbose: bool = False):
         self.gamma = gamma
@@ -83,21 +83,21 @@ class ExponentialDecay(LRScheduler):
 
 
 class NaturalExpDecay(ExponentialDecay):
-    """The rate times `exp(-gamma)` every epoch."""
+    """Multiply the rate by `exp(-gamma)` every epoch."""
 
     def get_lr(self) -> float:
         return self.base_lr * math.exp(-self.gamma * self.last_epoch)
 
 
 class InverseTimeDecay(ExponentialDecay):
-    """The rate divided by `1 + gamma * epoch`."""
+    """Divide the initial rate by `1 + gamma * epoch`."""
 
     def get_lr(self) -> float:
         return self.base_lr / (1.0 + self.gamma * self.last_epoch)
 
 
 class CosineAnnealingDecay(LRScheduler):
-    """From the rate to `eta_min` along half a cosine of `T_max` epochs."""
+    """Cosine annealing: from the initial rate to `eta_min` along half a cosine, over `T_max` epochs."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class CosineAnnealingDecay(LRScheduler):
 
 
 class PolynomialDecay(LRScheduler):
-    """From the rate to `end_lr` over `decay_steps` epochs along a polynomial; a line for `power` 1.
+    """From the initial rate to `end_lr` over `decay_steps` epochs along a polynomial of degree `power`.
 
     With `cycle`, `decay_steps` is extended to its next multiple whenever it has passed.
     """
@@ -143,7 +143,7 @@ class PolynomialDecay(LRScheduler):
 
 
 class LinearWarmup(LRScheduler):
-    """From `start_lr` to `end_lr` along a line of `warmup_steps` epochs, then the given rate or schedule."""
+    """Linear warm-up: from `start_lr` to `end_lr` over `warmup_steps` epochs, then the given rate or schedule."""
 
     def __init__(
         self,

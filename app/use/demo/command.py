@@ -28,10 +28,16 @@ LOOKED_AT = 50
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command-line arguments."""
-    parser.add_argument("run", nargs="?", help=f"a run's folder (the best in {RUNS}/, or the network that comes along)")
-    parser.add_argument("--port", type=_port, default=PORT, help="where to listen; 0 for any free port (%(default)s)")
-    parser.add_argument("--no-browser", action="store_true", help="say the address, and open no browser")
-    parser.add_argument("--static", metavar="FOLDER", help="write one page that needs no server")
+    parser.add_argument(
+        "run",
+        nargs="?",
+        help=f"a run's folder (by default the best in {RUNS}/, or the network that comes with opsmith)",
+    )
+    parser.add_argument(
+        "--port", type=_port, default=PORT, help="the port to listen on; 0 for any free port (%(default)s)"
+    )
+    parser.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
+    parser.add_argument("--static", metavar="FOLDER", help="write a page that needs no server to this folder")
     add_custom_op(parser)
 
 

@@ -145,7 +145,7 @@ class PReLU(Module, below.PReLU):
 
 
 class Embedding(Module, below.Embedding):
-    """A table of `num_embeddings` rows, which are looked up by index."""
+    """A table of `num_embeddings` trained vectors, looked up by index."""
 
     def __init__(
         self,

@@ -97,7 +97,7 @@ class _Schedule(LRScheduler):
 
 
 class LambdaLR(_Schedule):
-    """The rate times `lr_lambda(epoch)`."""
+    """Multiply the initial rate by `lr_lambda(epoch)`."""
 
     absolute = True
 
@@ -111,28 +111,28 @@ class LambdaLR(_Schedule):
 
 
 class StepLR(_Schedule):
-    """The rate times `gamma` every `step_size` epochs."""
+    """Multiply the rate by `gamma` every `step_size` epochs."""
 
     def __init__(self, optimizer: Any, step_size: int, gamma: float = 0.1, last_epoch: int = -1):
         super().__init__(optimizer, lambda rate: lr.StepDecay(rate, step_size, gamma), last_epoch)
 
 
 class MultiStepLR(_Schedule):
-    """The rate times `gamma` at each epoch in `milestones`."""
+    """Multiply the rate by `gamma` at each epoch in `milestones`."""
 
     def __init__(self, optimizer: Any, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1):
         super().__init__(optimizer, lambda rate: lr.MultiStepDecay(rate, milestones, gamma), last_epoch)
 
 
 class ExponentialLR(_Schedule):
-    """The rate times `gamma` every epoch."""
+    """Multiply the rate by `gamma` every epoch."""
 
     def __init__(self, optimizer: Any, gamma: float, last_epoch: int = -1):
         super().__init__(optimizer, lambda rate: lr.ExponentialDecay(rate, gamma), last_epoch)
 
 
 class CosineAnnealingLR(_Schedule):
-    """From the rate to `eta_min` along half a cosine of `T_max` epochs."""
+    """Cosine annealing: from the initial rate to `eta_min` along half a cosine, over `T_max` epochs."""
 
     def __init__(self, optimizer: Any, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
         self.floor = eta_min

@@ -75,12 +75,12 @@ def tiles_of(op: Operator, lowering: Any, lowered: Lowered) -> tuple[str, Window
     if isinstance(lowering, Convolution) and lowering.gives == "weight":
         return "weight", *_windows_of_convolution(op, lowering, lowered)
     if not isinstance(lowering, Reduction) or lowering.combine is not None or lowering.mean or len(op.inputs) != 1:
-        raise NotNativeError("it is no sum over a batch of images")
+        raise NotNativeError("it is not a sum over a batch of images")
     x = str(op.inputs[0])
     _require_single_precision(op, lowered)
     shape = lowered.shapes[x]
     if len(shape) != 4 or set(lowering.axes(op.attributes, [shape])) != {0, 2, 3}:
-        raise NotNativeError("it is no sum of each channel of images")
+        raise NotNativeError("it is not a sum over each channel of images")
     channels, *sizes = _sizes(lowered, x)
     windows = Windows(channels, _pair(sizes), _pair(sizes), (1, 1), (1, 1), (0, 0))
     _require_room("sums", windows, None)
@@ -110,9 +110,9 @@ def lower_pooling(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     lowering: Pooling = op.definition.lowering
     settings = op.attributes
     if lowering.does not in KINDS:
-        raise NotNativeError("of pooling, the largest number of windows is compiled, and its gradient")
+        raise NotNativeError("only max pooling and its gradient are compiled")
     if settings["output_size"] is not None:
-        raise NotNativeError("windows that divide images into parts are not compiled")
+        raise NotNativeError("adaptive pooling is not compiled")
     _require_single_precision(op, lowered)
     ends = str(op.inputs[0]), op.outputs[0]
     x, y = ends if lowering.does == "max" else reversed(ends)
