@@ -78,7 +78,7 @@ def test_what_does_not_fit_together_is_an_error(labels, order, batch_size, messa
 
 
 def test_steps_are_refused():
-    with pytest.raises(DataError, match="step of 2"):
+    with pytest.raises(DataError, match="found step 2"):
         Batches(np.zeros((4, 3), np.uint8), np.zeros(4), None, 1)[::2]
 
 
