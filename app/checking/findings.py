@@ -102,7 +102,7 @@ def check(
     keywords are settings of the operator.
     """
     try:
-        one = _one_of(operator)
+        one = one_of(operator)
     except AppError as error:
         return Findings(str(operator), [refusal(error)])
     findings = Findings(one.label)
@@ -117,7 +117,8 @@ def check(
     return findings
 
 
-def _one_of(operator: str | Callable[..., Any]) -> Found:
+def one_of(operator: str | Callable[..., Any]) -> Found:
+    """The operator that is given, or the only one that a name stands for."""
     if not isinstance(operator, str):
         return found(operator, name_of(operator))
     operators = find(operator)

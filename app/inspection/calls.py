@@ -10,8 +10,8 @@ import msgspec
 
 from app import static
 from app.checking.examples import inputs_for
-from app.checking.finding import Found, find, found
-from app.checking.findings import name_of
+from app.checking.finding import Found
+from app.checking.findings import name_of, one_of
 from app.display import Displayed
 from app.errors import ConfigError
 from app.experiment.calls import Operator, activation_of, configured
@@ -65,7 +65,7 @@ def inspect(
     elif not isinstance(what, str) and _builds(what):
         subject = of_function(name_of(what), what)
     else:
-        stages = Stages(_of_operator(_found(what)), batch)
+        stages = Stages(_of_operator(one_of(what)), batch)
         return Inspection(s for name in ([stage] if stage else _OF_OPERATORS) for s in stages.sections(name))
     return Inspection(Stages(subject, batch).sections(stage))
 
@@ -84,15 +84,6 @@ def _builds(what: Any) -> bool:
     """Whether it is a function that builds a network, which takes nothing, and no operator."""
     code = getattr(what, "__code__", None)
     return code is not None and not code.co_argcount and not code.co_flags & 0x04  # no *values
-
-
-def _found(what: Any) -> Found:
-    if isinstance(what, str):
-        (one, *others) = find(what)
-        if others:
-            raise ConfigError(f"{what} has {1 + len(others)} operators; name one as {what}:{one.name}")
-        return one
-    return found(what, name_of(what))
 
 
 def _of_operator(one: Found) -> Subject:

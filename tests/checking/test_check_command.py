@@ -14,6 +14,7 @@ import pytest
 import app
 from app.__main__ import main
 from app.checking.checks import CHECKS
+from app.errors import AppError
 
 pytestmark = pytest.mark.slow
 
@@ -120,6 +121,10 @@ def test_two_in_a_file_are_counted(check: Check):
         "import app\n@app.custom_op\ndef one(x):\n    return x\ntwo = app.custom_op(one.function)\n"
     )
     assert check("two_ops.py", "--only", "types")[1].splitlines()[-1] == "all 2 operators passed"
+    several = "two_ops.py has 2 operators; name one of them: two_ops.py:NAME, of one, two"
+    assert several in str(app.check("two_ops.py"))
+    with pytest.raises(AppError, match=several):
+        app.inspect("two_ops.py")
 
 
 def test_as_objects(check: Check):

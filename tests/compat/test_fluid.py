@@ -97,6 +97,8 @@ def test_losses_of_probabilities_and_of_scores():
     np.testing.assert_allclose(run(loss, p=P, label=L), expected, rtol=1e-5)
     np.testing.assert_allclose(run(softmax, p=P, label=L), P, rtol=1e-5)
     assert run(layers.accuracy(input=p, label=label), p=P, label=L).tolist() == [1.0]
+    with pytest.raises(OperatorError, match="correct= and total= are not stored here; fetch the accuracy and count"):
+        layers.accuracy(input=p, label=label, total=label)
 
 
 @pytest.mark.parametrize("shape", [[3], [-1, 3], [None, 3]])

@@ -179,6 +179,12 @@ def test_shapes_and_types_of_outputs_are_learned_by_running():
     assert count.stop_gradient
 
 
+def test_a_number_of_axes_that_depends_on_the_batch_is_refused():
+    odd = custom_op(lambda x: x if len(x) % 2 else x.sum(0), name="odd")
+    with pytest.raises(OperatorError, match=r"has shapes \(3,\) and \(3, 3\) and \(5, 3\) for different batch sizes"):
+        odd(static.data("x", [None, 3]))
+
+
 def test_what_cannot_run_on_ones_is_told_by_infer():
     def singular(x):
         return np.linalg.inv(x)

@@ -152,6 +152,12 @@ def test_a_startup_program_without_a_seed_follows_the_global_one():
 
 # Called with a Tensor
 
+
+def test_a_truncated_normal_without_numbers_to_draw_is_refused():
+    with pytest.raises(OperatorError, match=r"almost no numbers with mean 100\.0 and .* between -1\.0 and 1\.0"):
+        init.TruncatedNormal(100.0, 0.1, -1.0, 1.0)(app.ones([3]))
+
+
 EVERY = [*RANDOM, init.TruncatedNormal(), init.Constant(1.5), init.Assign(np.ones((4, 3)))]
 
 

@@ -25,6 +25,16 @@ def test_gradients_reach_leaves_and_no_other_tensors():
     assert x.grad.is_leaf
 
 
+def test_backward_adds_to_a_gradient_that_was_set_to_a_result_or_to_memory_that_cannot_be_written():
+    x = to_tensor([1.0, 2.0], stop_gradient=False)
+    for given in (x * 2, app.Tensor(np.broadcast_to(np.float32(2), (2,)))):
+        x.grad = given
+        before = given.numpy().copy()
+        (x * 3).sum().backward()
+        assert x.grad.tolist() == (before + 3).tolist()
+        assert given.tolist() == before.tolist()
+
+
 def test_a_second_backward_adds_to_the_gradient():
     x = leaf(3.0)
     for times in (1, 2, 3):

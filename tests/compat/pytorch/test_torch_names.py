@@ -205,6 +205,19 @@ def test_a_state_of_other_groups_is_refused():
         one.load_state_dict(two.state_dict())
 
 
+def test_a_random_seed_is_returned_and_repeats_what_was_drawn():
+    seed = torch.seed()
+    drawn = torch.rand(3)
+    torch.manual_seed(seed)
+    assert torch.rand(3).tolist() == drawn.tolist()
+
+
+def test_normal_takes_a_mean_and_a_deviation_for_each_element():
+    means = torch.tensor([1.0, 5.0])
+    assert torch.normal(means, 0.0).tolist() == [1, 5]
+    assert torch.normal(2.0, torch.zeros(2)).tolist() == [2, 2]
+
+
 def test_a_schedule_goes_on_from_its_state():
     def make() -> Any:
         optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
@@ -256,6 +269,8 @@ def test_figures_are_written_into_a_table(tmp_path: Path):
         writer.add_scalars("accuracy", {"train": 0.75}, 2)
         with pytest.raises(AppError, match=r"SummaryWriter.add_image is not part of this façade"):
             writer.add_image("digit", torch.zeros(1, 2, 2))
+        with pytest.raises(AttributeError, match="SummaryWriter has no 'nothing'"):
+            _ = writer.nothing
     lines = (tmp_path / "run" / "scalars.csv").read_text().splitlines()
     assert lines[:2] == ["tag,step,value,time", "loss,1,0.5,0.0"]
     assert lines[2].startswith("accuracy/train,2,0.75,")
