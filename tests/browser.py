@@ -29,9 +29,11 @@ class Visitor:
         self.problems: list[str] = []
         self.requested: list[str] = []
 
-    def open(self, address: str, size: dict[str, int] = WIDE, **options: Any) -> Page:
-        """The page at an address. Options are those of playwright's `new_context`, such as `color_scheme="dark"`."""
-        page = _page(self._browser, **size, **options)
+    def open(self, address: str, size: dict[str, int] = WIDE, color_scheme: Any = "light", **options: Any) -> Page:
+        """The page at an address. Options are those of playwright's `new_context`, such as `has_touch=True`."""
+        page = _page(self._browser, **options)
+        page.set_viewport_size(size)
+        page.emulate_media(color_scheme=color_scheme)
         self._listen(page, "console", lambda message: self._said(message.type, message.text))
         self._listen(page, "pageerror", lambda error: self.problems.append(str(error)))
         self._listen(page, "request", lambda request: self._fetched(request.url))
@@ -61,9 +63,9 @@ class Visitor:
 
 
 @functools.cache
-def _page(browser: Browser, width: int, height: int, **options: Any) -> Page:
-    """One for all tests that look at pages in the same way: a new one takes Chromium a second."""
-    page = browser.new_context(viewport={"width": width, "height": height}, **options).new_page()
+def _page(browser: Browser, **options: Any) -> Page:
+    """One for all tests, but for those of touch and without script: a new one takes Chromium a second."""
+    page = browser.new_context(**options).new_page()
     page.set_default_timeout(30_000)
     return page
 

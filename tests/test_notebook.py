@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("notebook")]  # executed once
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOK = ROOT / "examples" / "custom_operator.ipynb"

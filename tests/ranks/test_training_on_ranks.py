@@ -17,7 +17,7 @@ import training_on_ranks
 from launches import run
 from training_on_ranks import Job, Result
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ranks")]  # one launch for all
 
 OPERATORS = """
 import numpy as np
