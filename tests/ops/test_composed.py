@@ -280,6 +280,13 @@ def test_a_plain_condition_chooses_one_of_two_tensors():
     assert app.where(0, x, y).tolist() == [3, 4]
 
 
+def test_softmax_of_no_rows_is_empty_and_of_no_columns_is_refused():
+    assert app.softmax(app.ones([0, 3])).shape == [0, 3]
+    for rows in (0, 2):
+        with pytest.raises(ShapeError, match=rf"\[{rows}, 0\] has no elements along axis 1"):
+            app.softmax(app.ones([rows, 0]))
+
+
 @pytest.mark.parametrize("low", [0.0, -1000.0])
 def test_softmax_does_not_overflow(low: float):
     x = to_tensor([low + 1000, low])

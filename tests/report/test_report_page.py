@@ -337,6 +337,7 @@ def test_a_curve_has_a_band_of_its_minimum_and_maximum_and_a_faint_one_has_dots(
         else {"band": "M37.04 53.57L962.96 53.57L962.96 53.57L37.04 946.43Z"}
     )
     assert paths == {"line": "M37.04 500L962.96 53.57", **more}
+    assert ('<th scope="row">0</th><td>1</td></tr><tr><th scope="row">1</th><td>2</td>' in drawn) == (not faint)
 
 
 def test_text_is_text_and_what_is_not_seen_is_shown():

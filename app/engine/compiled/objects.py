@@ -10,7 +10,7 @@ from numba import types
 
 from app.engine.compiled import language as loops
 from app.engine.compiled import numba_alone
-from app.engine.compiled.emit import INT, Callees, Declared, Emitter, numba_type
+from app.engine.compiled.emit import Callees, Declared, Emitter, numba_type
 from app.engine.compiled.linkable import ENVIRONMENT
 from app.engine.compiled.numba_api import (
     Environment,
@@ -20,6 +20,7 @@ from app.engine.compiled.numba_api import (
     global_compiler_lock,
     lookup_environment,
 )
+from app.engine.compiled.vectors import INT
 
 
 class Objects(NamedTuple):
