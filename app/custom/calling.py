@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from traceback import walk_tb
 from typing import Any
@@ -20,7 +21,7 @@ from app.ops.definition import OpDef
 from app.ops.dtype import NAMES
 from app.ops.size import AnySize, Size, named_size, names_of
 from app.ops.spec import UNKNOWN, Spec
-from app.reading import place, user_line
+from app.reading import is_users, place, user_line
 from app.tensor.modes import Modes, modes, set_modes
 
 
@@ -134,10 +135,10 @@ def _places(error: BaseException) -> list[tuple[str, int]]:
 
 
 def _line_of(error: BaseException, function: Callable[..., Any]) -> str:
-    """` (my_ops.py:7)`: the last line of the function's own file in the traceback; '' if there is none."""
+    """` (my_ops.py:7)`: the last line of the user's function's file in the traceback; '' if there is none."""
     file = getattr(getattr(inspect.unwrap(python_function(function)), "__code__", None), "co_filename", None)
     lines = [line for raised_in, line in _places(error) if raised_in == file]
-    return f" ({place(file, lines[-1])})" if file and lines else ""
+    return f" ({place(file, lines[-1])})" if file and lines and is_users(file) else ""
 
 
 def _builtin(kind: type[BaseException]) -> type[BaseException]:
@@ -179,30 +180,57 @@ def returned_arrays(
     if wanted == 0 and result is None:
         return []
     results = list(result) if isinstance(result, (tuple, list)) else [result]
+    del result  # the list then has the only references, unless the function kept some
     if len(results) != wanted:
         raise ReturnedError(
             f"{label}: its function {function_name(function)} returned {_counted(len(results))}, expected {wanted}, "
             f"one for each {'input' if optional else 'output'}{hint}"
         )
-    return [None if r is None and optional else _as_array(r, i, label, function) for i, r in enumerate(results)]
+    return [
+        None if optional and results[place] is None else _own_array(results, place, label, function)
+        for place in range(wanted)
+    ]
 
 
 def _counted(number: int) -> str:
     return f"{number} value" if number == 1 else f"{number} values"
 
 
-def _as_array(value: Any, position: int, label: str, function: Callable[..., Any]) -> np.ndarray:
-    try:
-        array = np.asarray(value)
-    except ValueError:  # rows of different lengths
-        array = np.empty((), object)
+def _own_array(results: list[Any], place: int, label: str, function: Callable[..., Any]) -> np.ndarray:
+    """A result as an array that nobody else has: not an input, nor a buffer that the function fills at each call."""
+    value = results[place]
+    if type(value) is np.ndarray:
+        del value
+        array = results[place].copy() if _is_kept(results, place) else results[place]
+    else:
+        try:
+            array = np.array(value)
+        except ValueError:  # rows of different lengths
+            array = np.empty((), object)
     if array.dtype.name not in NAMES:
-        found = "None" if value is None else f"{type(value).__name__} ({array.dtype})"
+        found = "None" if results[place] is None else f"{type(results[place]).__name__} ({array.dtype})"
         raise ReturnedTypeError(
-            f"{label}: its function {function_name(function)} returned {found} as output {position}, "
-            f"expected an array of {', '.join(NAMES)}{'; a return may be missing' if value is None else ''}"
+            f"{label}: its function {function_name(function)} returned {found} as output {place}, "
+            f"expected an array of {', '.join(NAMES)}{'; a return may be missing' if results[place] is None else ''}"
         )
-    return array if array.flags.writeable else array.copy()  # it may be an input, or a view of one
+    return array
+
+
+def _is_kept(results: list[Any], place: int) -> bool:
+    """Whether an array, or what owns its memory, is referred to from elsewhere; also if it cannot be written."""
+    return not results[place].flags.writeable or any(
+        found > alone for found, alone in zip(_references(results, place), _ALONE, strict=True)
+    )
+
+
+def _references(results: list[Any], place: int) -> tuple[int, int]:
+    """The numbers of references to an array in a list and to what owns its memory."""
+    array = results[place]
+    return sys.getrefcount(array), 0 if array.base is None else sys.getrefcount(array.base)
+
+
+_ALONE = _references([np.empty(1)[:]], 0)
+"""These numbers, which depend on the version of Python, for an array that only the list has."""
 
 
 # Shapes and types of results

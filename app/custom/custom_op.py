@@ -89,9 +89,8 @@ class FunctionOperator(CustomOperator):
 
     def _results(self, *arrays: np.ndarray, **settings: Any) -> list[np.ndarray]:
         given = arrays_of(arrays)
-        result = call_function(self._call, self.label, given, settings)
         results = returned_arrays(
-            result,
+            call_function(self._call, self.label, given, settings),
             len(self.outputs),
             self.label,
             self.function,

@@ -156,8 +156,9 @@ def _gradient_kernel(
 
     def run(*values: Any, **settings: Any) -> Any:
         values = tuple(arrays_of(values))
-        result = call_function(call, label, values[count:], settings)
-        gradients = returned_arrays(result, count, label, function, optional=True)
+        gradients = returned_arrays(
+            call_function(call, label, values[count:], settings), count, label, function, optional=True
+        )
         shapes = [x.shape for x in values[:count]]
         if operator.broadcasts:  # gradients of stretched inputs are summed back afterwards
             shapes = [np.broadcast_shapes(*shapes)] * count

@@ -215,8 +215,10 @@ def _kernel(func: Callable[..., Any], outs: Sequence[Spec], label: str) -> Calla
     call = guarded(func)
 
     def kernel(*arrays: np.ndarray) -> Any:
-        result = call_function(call, label, arrays_of(arrays), {})
-        checked = returned_arrays(result, len(outs), label, func, hint="; `out` declares them")
+        given = arrays_of(arrays)
+        checked = returned_arrays(
+            call_function(call, label, given, {}), len(outs), label, func, hint="; `out` declares them"
+        )
         for i, (array, spec) in enumerate(zip(checked, outs, strict=True)):
             if array.dtype != spec.dtype:
                 raise DtypeError(f"{label}: output {i} has type {array.dtype}, but {spec.dtype} was declared")

@@ -258,3 +258,55 @@ def test_a_compiled_program_refuses_and_copies_as_eager_mode_does():
     refused = static.py_func(adds_in_place, h, spec_of(h))
     with pytest.raises(OperatorError, match=rf"py_func.adds_in_place .*it writes into an array .*{REFUSED}"):
         executor.run(feed={"x": GIVEN}, fetch_list=[refused, h])
+
+
+# What a function returns and keeps
+
+
+ROOM, SHELF = np.zeros(4), {}
+
+
+def same_buffer(x):
+    return np.negative(x, out=ROOM)
+
+
+def view_of_a_buffer(x):
+    return np.negative(x, out=ROOM)[:]
+
+
+def kept_view(x):
+    SHELF["y"] = (-x)[:]
+    return SHELF["y"]
+
+
+@pytest.mark.parametrize("function", [same_buffer, view_of_a_buffer, kept_view])
+@pytest.mark.parametrize("hook", ["custom_op", "py_func", "backward"])
+def test_an_array_that_a_function_keeps_is_copied(function, hook):
+    def use(x):
+        if hook == "py_func":
+            return static.py_func(function, x, static.InputSpec.from_tensor(x))
+        if hook == "custom_op":
+            return operator(x)
+        return app.grad(negative(x), x, app.to_tensor(x.numpy()))[0]
+
+    operator = app.custom_op(function)
+    negative = app.custom_op(lambda x: -x, name="negative")
+    negative.backward(lambda dy: function(dy))
+    x = app.to_tensor(GIVEN, stop_gradient=False)
+    first = use(x)
+    second = use(x + 1)
+    SHELF.get("y", ROOM)[:] = 7.0
+    np.testing.assert_array_equal(first.numpy(), -GIVEN)
+    np.testing.assert_array_equal(second.numpy(), -GIVEN - 1)
+
+
+def test_an_array_of_its_own_is_not_copied():
+    made = []
+
+    def double(x):
+        y = x * 2
+        made.append(y.ctypes.data)
+        return y
+
+    result = app.custom_op(double)(app.to_tensor(GIVEN))
+    assert result._array.ctypes.data == made[0]
