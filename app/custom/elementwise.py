@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial, wraps
+from functools import wraps
 from threading import Lock
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -32,24 +32,25 @@ def over_arrays(function: Any, names: Sequence[str], results: int) -> Callable[.
     are numbers are arguments of the compiled function; others are compiled into it.
     """
     made: OrderedDict[Any, Kernel] = OrderedDict()
-    frozen: list[tuple[Callable[[], Any], Any]] = []
+    frozen: Any = None
 
     @wraps(function)
     def call(*arrays: np.ndarray, **settings: Any) -> Any:
+        nonlocal frozen
         dtype = arrays[0].dtype
-        for get, value in frozen:
-            if get() is not value:  # kernels have the former one
-                made.clear()
-                break
         if interpreted.on:
             interpreted.calls += 1
             return _looped(function, names, results, dtype, settings)(*arrays)
         varying = {name: _NUMBERS[type(value)](value) for name, value in settings.items() if _varies(value)}
         fixed = {name: value for name, value in settings.items() if name not in varying}
         key = (dtype, *((name, value.dtype.char) for name, value in varying.items()), *fixed.items())
+        if frozen is None or frozen.have_changed():
+            from app.engine.compiled.frozen import Frozen  # imported late: it needs Numba
+
+            frozen = Frozen(function)
+            made.clear()
         kernel = made.get(key)
         if kernel is None:
-            frozen[:] = _frozen_by(function)
             kernel = made[key] = _kernel(function, names, results, dtype, varying, fixed)
             if len(made) > KEPT:
                 made.popitem(last=False)
@@ -57,29 +58,6 @@ def over_arrays(function: Any, names: Sequence[str], results: int) -> Callable[.
 
     return call
 
-
-def _frozen_by(function: Any) -> list[tuple[Callable[[], Any], Any]]:
-    """The globals and closure variables that a compiled function has as constants: what gets each, and its value."""
-    from app.engine.compiled.fingerprint import Walk, content_of  # imported late, as Numba is
-
-    found: list[tuple[Callable[[], Any], Any]] = []
-
-    class Collect(Walk):
-        def add_named(self, name: str, around: dict[str, Any]) -> None:
-            if not isinstance(around[name], _CONSTANT):
-                found.append((partial(around.get, name), around[name]))
-            super().add_named(name, around)
-
-        def add_function(self, function: FunctionType, given: Any) -> None:
-            found.extend((partial(content_of, cell), content_of(cell)) for cell in function.__closure__ or ())
-            super().add_function(function, given)
-
-    Collect().add(function)
-    return found
-
-
-_CONSTANT = (ModuleType, BuiltinFunctionType, type, np.ufunc)
-"""Kinds of values that nobody assigns to names again."""
 
 _NUMBERS: Mapping[type, Any] = {bool: np.bool_, int: np.int64, float: np.float64}
 """The types of settings that are arguments of a kernel, and what they are converted to."""

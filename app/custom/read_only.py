@@ -40,18 +40,24 @@ class Guarded:
     def __init__(self, function: Any):
         update_wrapper(self, function.py_func)
         self.py_func = function.py_func
-        self._function = for_any_types(function)
+        self._function = _for_any_types(function)
         parameters = inspect.signature(function.py_func).parameters
         self._names = tuple(parameters)
         self._defaults = {name: p.default for name, p in parameters.items() if p.default is not p.empty}
         self._given: dict[Any, Callable[[np.ndarray], np.ndarray] | None] = {}
         """For each combination of argument kinds what copies the arrays; None if they need no copy."""
+        self._frozen: Any = None
 
     def __call__(self, *values: Any, **settings: Any) -> Any:
         if settings or len(values) != len(self._names):
             values = self._in_order(values, settings)
         if interpreted.on:
             return as_python(self.py_func, values)
+        if self._frozen is None or self._frozen.have_changed():
+            from app.engine.compiled.frozen import Frozen  # imported late: it needs Numba
+
+            self._frozen = Frozen(self._function)
+            self._given.clear()
         kinds = tuple([_kind(value) for value in values])
         if kinds not in self._given:
             self._given[kinds] = self._examined(values)
@@ -101,17 +107,18 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     return Guarded(function) if is_compiled(function) else function
 
 
-@lru_cache(maxsize=128)
-def for_any_types(function: Any) -> Any:
-    """A Numba function that compiles for any argument types, even if it was declared with signatures.
+def _for_any_types(function: Any) -> Any:
+    """A copy of a Numba function that compiles for any argument types, even if that was declared with signatures.
 
     Its error model is explicit, because a function that is inlined into another would take over the caller's.
     """
-    if function._can_compile and "error_model" in function.targetoptions:
-        return function
     from numba import jit
 
-    return jit(**{"error_model": "python", **function.targetoptions})(function.py_func)
+    return jit(locals=function.locals, **{"error_model": "python", **function.targetoptions})(function.py_func)
+
+
+for_any_types = lru_cache(maxsize=128)(_for_any_types)
+"""The copy that compiled Programs call. Recompiling it for other global values does not concern eager calls."""
 
 
 # Comparing the inputs before and after a call

@@ -33,6 +33,10 @@ class ProgramCache(Generic[K, V]):
             values[key] = make()
         return values[key]
 
+    def forget(self, program: Program) -> None:
+        """Let the values of a Program be built again."""
+        program.cached.pop(self, None)
+
 
 def _contents(block: Block) -> Iterator[object]:
     """Everything that a block consists of, including what runs inside its operators."""

@@ -34,7 +34,7 @@ class Runner:
     @property
     def native(self) -> Any:
         """Return the compiled Program, or the reason as text if it cannot be compiled."""
-        if self._native is None:
+        if self._native is None or getattr(self._native, "is_out_of_date", False):
             self._native = self._compiled() if self.backend == "compiled" else "the reference engine was asked for"
         return self._native
 

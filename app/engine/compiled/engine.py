@@ -25,11 +25,20 @@ LOOKED_AT = 64
 
 
 def compile_program(program: Program, fetch: Sequence[str], sparse: bool = False) -> CompiledProgram | str:
-    """Return the native form of a Program, cached until the Program changes, or the reason as text if it has none.
+    """Return the native form of a Program, or the reason as text if it has none.
 
-    It may be for `sparse` data, most of whose bytes are 0.
+    It is cached until the Program, or a variable that a function of its operators reads, changes. It may be for
+    `sparse` data, most of whose bytes are 0.
     """
-    return _compiled.get(program, (sparse, tuple(fetch)), lambda: _compile(program, fetch, sparse))
+
+    def cached() -> CompiledProgram | str:
+        return _compiled.get(program, (sparse, tuple(fetch)), lambda: _compile(program, fetch, sparse))
+
+    native = cached()
+    if not isinstance(native, str) and native.is_out_of_date:
+        _compiled.forget(program)
+        native = cached()
+    return native
 
 
 def are_sparse(arrays: Sequence[Any]) -> bool:

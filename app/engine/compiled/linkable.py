@@ -20,6 +20,7 @@ from numba import types
 
 from app.engine.compiled import cache, numba_alone
 from app.engine.compiled.fingerprint import fingerprint
+from app.engine.compiled.frozen import Frozen
 from app.engine.compiled.numba_api import Dispatcher, ExternalFunctionDescriptor, signature
 from app.engine.compiled.read_only import only_reads
 
@@ -106,6 +107,7 @@ def _from_disk(key: str) -> Linkable | None:
 
 def _compiled(key: str, function: Callable[..., Any], kinds: tuple[Any, ...]) -> Linkable | None:
     numba_alone.load()
+    Frozen(function)  # compiles those that it calls again if need be
     dispatcher = _without_wrappers(dispatcher_of(function))
     dispatcher.get_call_template(kinds, {})
     made = dispatcher.overloads.get(kinds)

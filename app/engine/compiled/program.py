@@ -11,6 +11,7 @@ import numpy as np
 
 from app.engine.compiled import blas, native_code
 from app.engine.compiled.buffers import Plan, plan_buffers
+from app.engine.compiled.frozen import Frozen
 from app.engine.compiled.lower import lower
 from app.engine.compiled.memory import Workspace, Workspaces, persistable
 from app.engine.compiled.passes import passes
@@ -52,9 +53,15 @@ class CompiledProgram:
         self.plan: Plan = plan_buffers(self.lowered, set(fetch))
         self.source: Source = generate(self.lowered, self.plan, list(dict.fromkeys(fetch)), whole)
         self.code = native_code.load(self.source.pattern, self.source.trees, self.source.functions)
+        self._frozen = Frozen(*self.source.functions.values())
         self._workspaces = Workspaces(self.lowered, self.plan)
         outputs = {name for step in self.lowered.everything for name in step.op.outputs}
         self._changes_scope = any(self.lowered.persists(name) for name in outputs)
+
+    @property
+    def is_out_of_date(self) -> bool:
+        """Return whether a global or closure variable that a function of an operator reads has changed."""
+        return self._frozen.have_changed()
 
     # Many batches in one call
 

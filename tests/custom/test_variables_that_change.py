@@ -1,0 +1,119 @@
+"""A global or closed-over variable that an operator's functions read may change: the next call has the new value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from made_functions import module_of_text
+
+import app
+from app import static
+
+TEXT = """
+import numpy as np
+import app
+from numba import njit
+
+FACTOR = 2.0
+TABLE = np.array([2.0, 2.0])
+
+@njit
+def helper(x):
+    return x * FACTOR
+
+@app.custom_op(elementwise=True)
+def of_numbers(x):
+    return x * FACTOR
+
+@app.custom_op(elementwise=True)
+def through_a_helper(x):
+    return helper(x)
+
+@app.custom_op
+def of_arrays(x):
+    return x * FACTOR
+
+@app.custom_op
+@njit
+def by_numba(x):
+    return x * FACTOR
+
+@app.custom_op
+@njit(error_model="numpy")
+def by_a_loop(x):
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        for j in range(len(x)):
+            if i == j:
+                y[i] += helper(x[j])
+    return y
+
+@app.custom_op
+@njit
+def of_a_table(x):
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        y[i] += x[i] * TABLE[0]
+    return y
+
+for array_operator in (of_arrays, by_numba, by_a_loop, of_a_table):
+    @array_operator.backward
+    def gradient(x, dy):
+        return dy * TABLE[0]
+"""
+OPERATORS = ["of_numbers", "through_a_helper", "of_arrays", "by_numba", "by_a_loop", "of_a_table"]
+
+
+@pytest.fixture
+def module() -> Any:
+    return module_of_text(TEXT)
+
+
+def change(module: Any, factor: float) -> None:
+    module.FACTOR = factor
+    module.TABLE[:] = factor
+
+
+def eagerly(operator: Any) -> Callable[[], list[float]]:
+    def run() -> list[float]:
+        x = app.to_tensor(np.ones(2), stop_gradient=False)
+        y = operator(x)
+        y.sum().backward()
+        return [float(y[0]), float(x.grad[0])]
+
+    return run
+
+
+def by_engine(engine: str) -> Callable[[Any], Callable[[], list[float]]]:
+    def program(operator: Any) -> Callable[[], list[float]]:
+        x = static.data("x", [2], "float64")
+        x.stop_gradient = False
+        y = operator(x)
+        fetched = [y, *static.gradients(y, [x])]
+        executor = static.Executor(engine=engine)
+        main = static.default_main_program()
+        return lambda: [float(each[0]) for each in executor.run(main, {"x": np.ones(2)}, fetched)]
+
+    return program
+
+
+def traced(operator: Any) -> Callable[[], list[float]]:
+    return eagerly(app.jit.to_static(lambda x: operator(x)))
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("way", [eagerly, traced, by_engine("compiled"), by_engine("reference")])
+def test_the_next_call_has_the_new_value(name: str, way: Any, module: Any):
+    run = way(getattr(module, name))
+    for factor in (2.0, 5.0, 2.0):
+        change(module, factor)
+        assert run() == [factor, factor]
+
+
+def test_a_helper_that_was_compiled_before_its_operator_is_compiled_again(module: Any):
+    assert module.helper(1.0) == 2.0
+    change(module, 7.0)
+    assert eagerly(module.through_a_helper)() == [7.0, 7.0]
