@@ -143,6 +143,8 @@ class StaticFunction:
         args, kwargs = filled.fill(variables)
         with names.guard(), tracer.active(), with_users_line(self.label), tracer.attempt():
             result = converted(self.eager)(*args, **kwargs)
+            for refusal in tracer.refusals:
+                raise refusal
             effects = Effects(tracer, variables, given)
             about = _name(self._function), place_of(self._function), self._backend
             captured = list(tracer.captured.values())

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, TypeVar
 
-from app.errors import ProgramError
+from app.errors import ProgramError, ShapeError
 from app.graph.variable import Parameter, Variable
 from app.ops.creation import assign
 from app.ops.definition import OpDef
@@ -33,6 +33,17 @@ class NumberlessError(ProgramError, AttributeError):
     """An attribute that needs values, which are unknown while tracing; `hasattr` returns False."""
 
 
+E = TypeVar("E", bound=Exception)
+
+
+def refusal(error: E) -> E:
+    """An error that ends tracing even if the user's code handles it, as the function would go another way later."""
+    tracer = modes().tracer
+    if tracer is not None:
+        tracer.refusals.append(error)
+    return error
+
+
 class Memory:
     """The memory that an eager Tensor and its views would share. It counts in-place changes."""
 
@@ -48,6 +59,9 @@ class TracedSize(OpenSize):
     """An open size that cannot be compared: a function that compares it is traced again for each size."""
 
     __slots__ = ()
+
+    def _refusal(self) -> ShapeError:
+        return refusal(super()._refusal())
 
     __eq__ = __ne__ = __hash__ = __repr__ = __str__ = __format__ = OpenSize._refuse  # type: ignore[assignment]
 
@@ -102,7 +116,7 @@ class TracedVariable(ChangesInPlace, Variable):
     def __bool__(self) -> bool:
         if self._tracer is None:
             return super().__bool__()
-        raise self._valueless(CHOOSE)
+        raise refusal(self._valueless(CHOOSE))
 
     def _valueless(self, wish: str, advice: str = "") -> ProgramError:
         if self._tracer is None:
@@ -110,7 +124,7 @@ class TracedVariable(ChangesInPlace, Variable):
         return ProgramError(f"{self.name} has no value yet, because it is part of a traced function. {wish}")
 
     def _numberless(self, *_: Any, **__: Any) -> NoReturn:
-        raise self._valueless(NUMBER)
+        raise refusal(self._valueless(NUMBER))
 
     __float__ = __int__ = __index__ = __array__ = _numberless
 

@@ -51,8 +51,11 @@ class OpenSize:
         return format(UNKNOWN, form)
 
     def _refuse(self, *_: object) -> NoReturn:
+        raise self._refusal()
+
+    def _refusal(self) -> ShapeError:
         name, place = self.where
-        raise ShapeError(
+        return ShapeError(
             f"the size of axis {place} of {name} (printed as -1) is known only when the Program runs, so Python cannot "
             f"compute with it, compare it or use it in range(); use app.shape({name})[{place}], which is a Variable"
         )

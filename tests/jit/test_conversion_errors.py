@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+import re
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
@@ -159,6 +163,43 @@ def calls_what_is_left_alone(x):
     return left_alone(x)
 
 
+def random_of_python(x):
+    return x * random.random()
+
+
+def random_of_numpy(x):
+    return x * float(np.random.rand())
+
+
+def raises_in_a_branch(x):
+    if x.sum() > 0:
+        raise ValueError("too large")
+    return x
+
+
+def handles_what_a_branch_raises(x):
+    try:
+        raises_in_a_branch(x)
+    except ValueError:
+        return x * 5
+    return x
+
+
+def handles_the_refusal_of_a_number(x):
+    try:
+        number = float(np.asarray(x.sum()))
+    except Exception:
+        number = 0.0
+    return x * number
+
+
+def suppresses_the_refusal_of_a_truth_value(x):
+    y = x
+    with suppress(Exception):
+        y = max(x[0].sum(), x[1].sum())
+    return y
+
+
 CHOICES = {"sign": lambda x: x if x.sum() > 0 else -x}
 
 
@@ -191,6 +232,11 @@ REFUSED = {
     batches: rf"{HERE}: a loop over batches .*train_from_dataset",
     calls_what_is_left_alone: rf"{HERE}: return x if",
     calls_a_lambda_from_outside: "app.where",
+    random_of_python: rf"random\(\) would draw .* use app.rand(.|\n)*{HERE}",
+    random_of_numpy: rf"rand\(\) would draw .* pass it as a Tensor(.|\n)*{HERE}",
+    handles_what_a_branch_raises: rf"ValueError: too large\nraised in the branch .* at {HERE}.* cannot be handled",
+    handles_the_refusal_of_a_number: rf"no value yet(.|\n)*{HERE}: number = ",
+    suppresses_the_refusal_of_a_truth_value: rf"app.maximum instead of max(.|\n)*{HERE}: y = max",
 }
 
 
@@ -198,6 +244,41 @@ REFUSED = {
 def test_what_cannot_be_traced_is_refused_with_its_line_and_another_way(function):
     with pytest.raises(AppError, match=REFUSED[function]):
         to_static(function, backend="reference")(app.ones([3, 2]))
+
+
+def test_an_exception_of_a_branch_says_that_the_branch_is_always_traced():
+    with pytest.raises(ValueError, match="too large") as raised:
+        to_static(raises_in_a_branch, backend="reference")(-app.ones([3, 2]))
+    (note,) = raised.value.__notes__
+    assert re.search(rf"over a Tensor at {HERE}, which is traced whatever the Tensor is; `assert` raises", note)
+
+
+def asserts(x):
+    assert x.sum() > 0
+    assert x.max() < 2, "too large"
+    return x
+
+
+@pytest.mark.parametrize(("number", "message"), [(-1.0, r"`x.sum\(\) > 0` is false"), (3.0, "too large")])
+def test_an_assertion_that_fails_names_its_line_and_no_other(number, message):
+    line = rf"^operator py_func.assertion \({HERE}\): its function assertion raised AssertionError: "
+    with pytest.raises(AssertionError, match=line + message) as raised:
+        to_static(asserts, backend="reference")(app.full([3, 2], number))
+    assert "logic.py" not in str(raised.value)
+
+
+def test_a_size_that_a_handler_would_hide_is_traced_as_a_number():
+    def by_size(x):
+        try:
+            y = x * 2 if x.shape[0] == 3 else x
+        except ValueError:
+            y = x * 5
+        return y
+
+    static = to_static(by_size, backend="reference")
+    for size in (3, 4):
+        x = app.ones([size, 2])
+        assert static(x).tolist() == by_size(x).tolist()
 
 
 def test_an_unknown_backend_is_refused():

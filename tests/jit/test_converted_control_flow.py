@@ -211,7 +211,44 @@ def views_of_what_a_branch_changes(x):
     return first + y
 
 
+def generator(x):
+    def parts():
+        for k in range(4):
+            if k == 1:
+                continue
+            yield x * k
+            if k > 1:
+                return
+
+    return sum(parts()) if x.sum() > 0 else x
+
+
+class Scaled:
+    def __init__(self):
+        self.factor = 3.0
+
+    def __call__(self, x):
+        return x * self.factor if x.sum() > 0 else x
+
+
+SCALED = Scaled()
+
+
+def callable_object(x):
+    return SCALED(x) + 1
+
+
+def deleted_name(x):
+    y = x
+    if x.sum() > 0:
+        z = y * 2
+        y = z + 1
+        del z
+    return y
+
+
 FUNCTIONS = [
+    generator, callable_object, deleted_name,
     guard_clauses, break_and_continue, logic, items, lists_and_dicts, plain_conditions, objects_inside_objects,
     rows_of_a_list, break_that_a_tensor_decides_later, returns_out_of_two_loops, closures,
     recursive, comprehensions, returns_out_of_other_statements, jumps_from_some_branches,

@@ -45,10 +45,12 @@ def rewrite_not(rewriter: Any, node: ast.UnaryOp) -> ast.expr:
 
 
 def rewrite_assert(rewriter: Any, node: ast.Assert) -> list[ast.stmt]:
-    """Rewrite `assert a, b` as `_jit.assert_(a, lambda: b)`."""
+    """Rewrite `assert a, b` as `_jit.assert_(a, lambda: b, "a")`."""
+    source = ast.copy_location(ast.Constant(ast.unparse(node.test)), node)
     rewriter.generic_visit(node)
     message = node.msg or ast.copy_location(ast.Constant(None), node)
-    return statements("_jit.assert_(test, lambda: message)", node, test=node.test, message=message)
+    call = "_jit.assert_(test, lambda: message, source)"
+    return statements(call, node, test=node.test, message=message, source=source)
 
 
 # Meaning
@@ -131,8 +133,8 @@ def not_(value: Any) -> Any:
     return REGISTRY["logical_not"](as_truth(value)) if is_value(value) else not value
 
 
-def assert_(test: Any, message: Callable[[], Any]) -> None:
-    """Python's `assert`. For a Tensor it appends an operator that raises when the function runs."""
+def assert_(test: Any, message: Callable[[], Any], source: str) -> None:
+    """Python's `assert` of what the source says. For a Tensor it appends an operator that raises when it runs."""
     if not is_value(test):
         if not test:
             told = message()
@@ -140,8 +142,8 @@ def assert_(test: Any, message: Callable[[], Any]) -> None:
         return
     told = message()
 
-    def check(value: Any) -> None:
+    def assertion(value: Any) -> None:
         if not value.all():
-            raise AssertionError(*([] if told is None else [told]))
+            raise AssertionError(f"`{source}` is false" if told is None else told)
 
-    py_func(check, tracer().value(as_truth(test)), None)
+    py_func(assertion, tracer().value(as_truth(test)), None)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import random
 from collections.abc import Callable
 from types import BuiltinMethodType, CellType, FunctionType, MethodType, ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
+
+from app.errors import ProgramError
 from app.jit.convert.branch import choose, if_
 from app.jit.convert.logic import and_, assert_, not_, or_
 from app.jit.convert.loop import for_, while_
@@ -18,6 +23,9 @@ from app.jit.convert.watch import note_write, unwatched
 from app.jit.variable import TracedVariable
 from app.reading import LIBRARIES
 from app.tensor.modes import modes
+
+_STREAM, _STREAM_OF_NUMPY = random.random.__self__, np.random.rand.__self__  # type: ignore[attr-defined]
+"""The random numbers that `random` and `np.random` share with the whole process."""
 
 _left: set[Any] = {"logging"}
 """Functions, and names of modules, that are not converted (`not_to_static`, `ignore_module`), and whose changes are
@@ -42,13 +50,21 @@ def converted(function: Any) -> Callable[..., Any]:
     if isinstance(function, functools.partial):
         return functools.partial(converted(function.func), *function.args, **function.keywords)
     if not isinstance(function, FunctionType):
-        return function
+        return _callable_object(function)
     if function in _left or function.__module__ in _left:
         return unwatched(function)
     if not function.__code__.co_filename.startswith(LIBRARIES):
         return with_meaning(function, _JIT)
     wrapped = getattr(function, "__wrapped__", None)
     return function if wrapped is None else _around(function, wrapped)
+
+
+def _callable_object(thing: Any) -> Callable[..., Any]:
+    """An object of a user's class as its converted `__call__`; other things unchanged."""
+    method = inspect.getattr_static(type(thing), "__call__", None)
+    if not isinstance(method, FunctionType) or method.__code__.co_filename.startswith(LIBRARIES):
+        return cast("Callable[..., Any]", thing)
+    return MethodType(converted(method), thing)
 
 
 def _around(wrapper: FunctionType, wrapped: Any) -> Callable[..., Any]:
@@ -64,6 +80,13 @@ def _around(wrapper: FunctionType, wrapped: Any) -> Callable[..., Any]:
 
 def call(function: Any) -> Callable[..., Any]:
     """Return the function to call instead of a function."""
+    owner = getattr(function, "__self__", None)
+    if (owner is _STREAM or owner is _STREAM_OF_NUMPY) and "state" not in function.__name__:
+        raise ProgramError(
+            f"{function.__name__}() would draw a random number only when the function is traced, and every call would "
+            "have the same one; use app.rand, app.randn or app.randint, or draw it outside and pass it as a Tensor. If "
+            "once is meant, draw it in a function with @app.jit.not_to_static"
+        )
     if isinstance(function, BuiltinMethodType):
         about_to_change(function.__self__, kept=function.__name__ not in WRITES)
     try:

@@ -95,6 +95,11 @@ def declared(function: ast.AST, kind: type[ast.Global] | type[ast.Nonlocal]) -> 
     return {name for node in within(function) if isinstance(node, kind) for name in node.names}
 
 
+def suspends(function: ast.AST) -> bool:
+    """Return whether a function is a generator or awaits something, so that its parts cannot become functions."""
+    return any(isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)) for node in within(function))
+
+
 def within(function: ast.AST) -> Iterable[ast.AST]:
     """Yield the nodes of a function, without those of functions and classes inside it."""
     waiting = list(ast.iter_child_nodes(function))

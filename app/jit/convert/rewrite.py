@@ -9,7 +9,7 @@ from typing import Any
 from app.jit.convert import branch, logic, loop
 from app.jit.convert.build import expression, statements
 from app.jit.convert.leaving import with_flags
-from app.jit.convert.names import Assigned, Changes, declared, within
+from app.jit.convert.names import Assigned, Changes, declared, suspends, within
 
 
 def rewritten(function: ast.FunctionDef) -> ast.FunctionDef:
@@ -126,7 +126,7 @@ class Rewriter(ast.NodeTransformer):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         node.args.defaults = [self.visit(d) for d in node.args.defaults]
         node.decorator_list = [self.visit(d) for d in node.decorator_list]
-        return self.function(node)
+        return node if suspends(node) else self.function(node)
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
         return node

@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from app.custom.numba_functions import code_beside
 from app.errors import ProgramError
-from app.jit.convert.names import within
+from app.jit.convert.names import suspends
 from app.jit.convert.rewrite import rewritten
 from app.reading import NoSourceError, codes_in, definition_in, one_thread_at_a_time, too_deep
 
@@ -82,7 +82,7 @@ def _converted(source: _Source) -> ast.FunctionDef | None:
         return None
     if not isinstance(node, ast.FunctionDef):
         return None
-    if any(isinstance(inner, (ast.Yield, ast.YieldFrom, ast.Await)) for inner in within(node)):
+    if suspends(node):
         return None
     scopes = source.qualname.rpartition(".")[0]
     try:

@@ -20,9 +20,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from app.errors import ProgramError
-from app.jit.convert.state import State, tracer
-from app.jit.tracer import CONTAINERS
+from app.errors import AppError, ProgramError, add_note
+from app.jit.convert.state import State, Undefined, tracer
+from app.jit.tracer import CONTAINERS, Again
+from app.jit.variable import refusal
 from app.nn.layer import Layer
 from app.nn.tree import KINDS
 from app.reading import LIBRARIES, user_place
@@ -41,12 +42,23 @@ class ChangedElsewhereError(ProgramError):
 
 @contextmanager
 def watched(state: State, where: str) -> Iterator[None]:
-    """Refuse changes inside the block of the user's objects, except of what the State merges or carries."""
+    """Refuse changes inside the block of the user's objects, except of what the State merges or carries.
+
+    An exception that the user's code handles outside of the block is refused, too: it is raised whatever the Tensor is.
+    """
     watches, watch = tracer().watches, _Watch(state)
     watches.append(watch)
     try:
         yield
         watch.check(where)
+    except Again:
+        raise
+    except Exception as error:
+        told = f"raised in the branch or loop over a Tensor at {where}, which is traced whatever the Tensor is"
+        refusal(ProgramError(f"{type(error).__name__}: {error}\n{told}, and so cannot be handled"))
+        if not isinstance(error, AppError):
+            add_note(error, f"{told}; `assert` raises an error only in calls in which its condition is false")
+        raise
     finally:
         watches.remove(watch)
 
@@ -124,7 +136,7 @@ class _Watch:
             thing, path, before = known.thing, known.path, known.contents
             for step, old, new in _differences(before, _contents(thing)):
                 place = path if step is None else (step, thing, path)
-                if any(name == place[0] and value is new for name, value in current):
+                if any(name == place[0] and _is_now(value, new) for name, value in current):
                     continue  # the State's
                 line = self.written.get(id(thing), "")
                 if old is None and type(before) is dict and not line:
@@ -135,6 +147,11 @@ class _Watch:
                     "function itself, and Tensors that are changed in place, follow it. Return the new value and "
                     "assign it there; or, if once is meant, change it in a function with @app.jit.not_to_static"
                 )
+
+
+def _is_now(value: Any, contents: Any) -> bool:
+    """Whether a variable of the State has this value, or was deleted."""
+    return value is contents or (isinstance(value, Undefined) and contents == ())
 
 
 def _words(path: _Path) -> str:
