@@ -154,6 +154,16 @@ def test_dropout_in_a_loop_uses_the_same_numbers_backward(engine: str):
     np.testing.assert_allclose(found[0], found[1])
 
 
+def test_numbers_drawn_in_a_loop_are_kept_for_its_gradient():
+    x = static.data("x", [3])
+    x.stop_gradient = False
+    y = counted(3, lambda i, v: v + x * app.rand([3]), app.zeros([3]))
+    (gradient,) = static.gradients(app.sum(y), x)
+    value = np.array([1, 2, 4], "float32")
+    found, slope = static.Executor(engine="reference").run(feed={"x": value}, fetch_list=[y, gradient])
+    np.testing.assert_allclose(slope, found / value, rtol=1e-6)
+
+
 def test_random_numbers_in_a_loop_inside_a_loop_need_a_seed():
     x = static.data("x", [4], "float64")
     x.stop_gradient = False

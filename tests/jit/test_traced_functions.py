@@ -235,3 +235,13 @@ def test_a_tensor_made_in_a_traced_function_is_new_at_each_call():
     run = to_static(function, backend="reference")
     for _ in range(2):
         assert run(app.to_tensor([1.0, 2.0])).tolist() == [1.0, 2.0]
+
+
+def test_many_traces_for_shapes_are_not_warned_of(recwarn: pytest.WarningsRecorder):
+    @to_static(backend="reference")
+    def twice(x, factor):
+        return x * factor
+
+    for size in range(1, 10):
+        twice(app.ones([size]), 2)
+    assert not recwarn.list
