@@ -133,6 +133,8 @@ class Tracer:
         """Functions that undo changes of Python objects, in order, for an attempt that may be repeated."""
         self.watches: list[Any] = []
         """What watches the user's objects in the branches and loops that are being traced."""
+        self.streams: list[Any] = []
+        """The streams of random numbers that the function made."""
         self.refusals: list[Exception] = []
         """Errors because Python asked for what is not known while tracing."""
         self.findings = findings

@@ -171,6 +171,13 @@ def random_of_numpy(x):
     return x * float(np.random.rand())
 
 
+STREAM = np.random.default_rng(0)
+
+
+def random_of_a_stream(x):
+    return x * float(STREAM.normal())
+
+
 def raises_in_a_branch(x):
     if x.sum() > 0:
         raise ValueError("too large")
@@ -233,6 +240,7 @@ REFUSED = {
     calls_what_is_left_alone: rf"{HERE}: return x if",
     calls_a_lambda_from_outside: "app.where",
     random_of_python: rf"random\(\) would draw .* use app.rand(.|\n)*{HERE}",
+    random_of_a_stream: rf"normal\(\) would draw .* pass it as a Tensor(.|\n)*{HERE}",
     random_of_numpy: rf"rand\(\) would draw .* pass it as a Tensor(.|\n)*{HERE}",
     handles_what_a_branch_raises: rf"ValueError: too large\nraised in the branch .* at {HERE}.* cannot be handled",
     handles_the_refusal_of_a_number: rf"no value yet(.|\n)*{HERE}: number = ",
@@ -265,6 +273,15 @@ def test_an_assertion_that_fails_names_its_line_and_no_other(number, message):
     with pytest.raises(AssertionError, match=line + message) as raised:
         to_static(asserts, backend="reference")(app.full([3, 2], number))
     assert "logic.py" not in str(raised.value)
+
+
+def test_a_stream_of_random_numbers_that_the_function_makes_may_be_used():
+    def noisy(x):
+        return x + float(np.random.default_rng(3).normal())
+
+    static = to_static(noisy, backend="reference")
+    x = app.ones([3, 2])
+    assert static(x).tolist() == static(x).tolist() == noisy(x).tolist()
 
 
 def test_a_size_that_a_handler_would_hide_is_traced_as_a_number():

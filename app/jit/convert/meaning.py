@@ -24,8 +24,8 @@ from app.jit.variable import TracedVariable
 from app.reading import LIBRARIES
 from app.tensor.modes import modes
 
-_STREAM, _STREAM_OF_NUMPY = random.random.__self__, np.random.rand.__self__  # type: ignore[attr-defined]
-"""The random numbers that `random` and `np.random` share with the whole process."""
+_STREAMS = (random.Random, np.random.RandomState, np.random.Generator)
+"""The kinds of streams of random numbers."""
 
 _left: set[Any] = {"logging"}
 """Functions, and names of modules, that are not converted (`not_to_static`, `ignore_module`), and whose changes are
@@ -81,7 +81,10 @@ def _around(wrapper: FunctionType, wrapped: Any) -> Callable[..., Any]:
 def call(function: Any) -> Callable[..., Any]:
     """Return the function to call instead of a function."""
     owner = getattr(function, "__self__", None)
-    if (owner is _STREAM or owner is _STREAM_OF_NUMPY) and "state" not in function.__name__:
+    if function is np.random.default_rng or any(function is kind for kind in _STREAMS):
+        return _stream_of_its_own(function)
+    known = modes().tracer is None or any(owner is stream for stream in modes().tracer.streams)
+    if isinstance(owner, _STREAMS) and not known and "state" not in function.__name__:
         raise ProgramError(
             f"{function.__name__}() would draw a random number only when the function is traced, and every call would "
             "have the same one; use app.rand, app.randn or app.randint, or draw it outside and pass it as a Tensor. If "
@@ -94,6 +97,18 @@ def call(function: Any) -> Callable[..., Any]:
     except TypeError:  # it is not hashable, so it is not one of Python's functions
         of_python = None
     return converted(function) if of_python is None else of_python
+
+
+def _stream_of_its_own(make: Callable[..., Any]) -> Callable[..., Any]:
+    """What makes a stream of random numbers, from which the function may draw: a new one at each call begins alike."""
+
+    def made(*args: Any, **kwargs: Any) -> Any:
+        stream = make(*args, **kwargs)
+        if modes().tracer is not None:
+            modes().tracer.streams.append(stream)
+        return stream
+
+    return made
 
 
 def about_to_change(owner: Any, attribute: str | None = None, kept: bool = False) -> Any:
