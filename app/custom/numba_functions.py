@@ -96,7 +96,7 @@ def code_beside(code: CodeType, tree: ast.FunctionDef, free: Sequence[str], file
     return next(each for each in codes_in(made) if each.co_name == tree.name)
 
 
-_OTHERS = frozenset({"app", "numba", "numpy"})
+_OTHERS = frozenset({"app", "numba", "llvmlite", "numpy", "scipy"}) | sys.stdlib_module_names
 """Packages whose own functions stay compiled, but for the shelf's, which are as a user would write them."""
 
 
