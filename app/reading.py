@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from traceback import walk_tb
 from types import CodeType, FrameType, FunctionType, MethodType, TracebackType
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from app.errors import OperatorError
 
@@ -103,8 +103,8 @@ def definition_of(function: FunctionType) -> Definition:
 
 def definition_in(code: CodeType, around: dict[str, Any]) -> Definition:
     """As `definition_of`, for a function's code and globals."""
-    tree, codes = _source_of(code, around)
-    found = _one_of(_definitions(tree, code), codes, code)
+    source = _source_of(code, around)
+    found = _one_of(source.definitions_at(code), source.codes, code)
     if found is None:
         raise UnreadableSourceError(f"{code.co_name} cannot be distinguished from others on its line, {place_in(code)}")
     try:
@@ -115,19 +115,20 @@ def definition_in(code: CodeType, around: dict[str, Any]) -> Definition:
 
 def definitions_of(function: FunctionType) -> list[Definition]:
     """The `def` of a function, or all lambdas on its line that may be it. The trees are shared: change a copy."""
-    return _definitions(module_of(function), function.__code__)
+    code = function.__code__
+    return _source_of(code, function.__globals__).definitions_at(code)
 
 
 def module_of(function: FunctionType) -> ast.Module:
     """The whole source that a function was compiled from: its file, or a notebook cell."""
-    return _source_of(function.__code__, function.__globals__)[0]
+    return _source_of(function.__code__, function.__globals__).tree
 
 
 def module_tree(file: str, around: dict[str, Any]) -> ast.Module | None:
     """The source of a module, found without a function of it; None if it cannot be read."""
     try:
         text = _text_before(file, around) or _text(file, around)
-        return _parsed(text, 0)[0] if text else None
+        return _parsed(text, 0).tree if text else None
     except _UNPARSED:
         return None
 
@@ -192,16 +193,28 @@ def too_deep(node: ast.AST, code: CodeType) -> UnreadableSourceError:
     )
 
 
-def _source_of(code: CodeType, around: dict[str, Any]) -> tuple[ast.Module, tuple[CodeType, ...]]:
+class _Source(NamedTuple):
+    """A source as a tree, with the codes that Python makes of it, and its definitions by name, outer ones first."""
+
+    tree: ast.Module
+    codes: tuple[CodeType, ...]
+    definitions: Mapping[str, list[Definition]]
+
+    def definitions_at(self, code: CodeType) -> list[Definition]:
+        """The definitions that may have become this code."""
+        return [node for node in self.definitions.get(code.co_name, ()) if _first_line(node) == code.co_firstlineno]
+
+
+def _source_of(code: CodeType, around: dict[str, Any]) -> _Source:
     name = code.co_name
     for text in filter(None, (_text_before(code.co_filename, around), _text(code.co_filename, around))):
         try:
-            tree, codes = _parsed(text, future_flags(code))
+            source = _parsed(text, future_flags(code))
         except _UNPARSED as error:
             raise UnreadableSourceError(f"the source of {name}, {code.co_filename}, cannot be read: {error}") from error
-        if (code in codes or _was_rewritten(code)) and _definitions(tree, code):
+        if (code in source.codes or _was_rewritten(code)) and source.definitions_at(code):
             _verified[code.co_filename] = (around.get("__spec__"), text)
-            return tree, codes
+            return source
     if not _text(code.co_filename, around):
         where = "Python's prompt keeps none before Python 3.13" if code.co_filename == "<stdin>" else code.co_filename
         raise NoSourceError(f"the source of {name} cannot be read ({where}); define it in a file or a notebook")
@@ -223,10 +236,14 @@ def _text(file: str, around: dict[str, Any]) -> str:
 
 @one_thread_at_a_time
 @functools.lru_cache(maxsize=32)
-def _parsed(text: str, future: int) -> tuple[ast.Module, tuple[CodeType, ...]]:
+def _parsed(text: str, future: int) -> _Source:
     flags = future | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as notebook cells are compiled
     tree: ast.Module = compile(text, "", "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
-    return tree, tuple(codes_in(compile(text, "", "exec", flags, dont_inherit=True)))
+    definitions: dict[str, list[Definition]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, _DEFINITIONS):
+            definitions.setdefault("<lambda>" if isinstance(node, ast.Lambda) else node.name, []).append(node)
+    return _Source(tree, tuple(codes_in(compile(text, "", "exec", flags, dont_inherit=True))), definitions)
 
 
 def codes_in(code: CodeType) -> Iterator[CodeType]:
@@ -249,15 +266,9 @@ def _was_rewritten(code: CodeType) -> bool:
     return max(found.st_mtime, found.st_ctime) < _STARTED
 
 
-def _definitions(tree: ast.Module, code: CodeType) -> list[Definition]:
-    return [node for node in ast.walk(tree) if isinstance(node, _DEFINITIONS) and _begins_at(node, code)]
-
-
-def _begins_at(node: Definition, code: CodeType) -> bool:
-    if isinstance(node, ast.Lambda):
-        return (code.co_name, code.co_firstlineno) == ("<lambda>", node.lineno)
-    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    return (code.co_name, code.co_firstlineno) == (node.name, first)
+def _first_line(node: Definition) -> int:
+    decorators = [] if isinstance(node, ast.Lambda) else node.decorator_list
+    return min(each.lineno for each in (node, *decorators))
 
 
 def _one_of(nodes: list[Definition], codes: Sequence[CodeType], code: CodeType) -> Definition | None:
