@@ -138,13 +138,16 @@ def _last_used(path: Path) -> float:
 @contextlib.contextmanager
 def memory_given_back() -> Iterator[None]:
     """Free the memory used by compilation in the block, about 10 MB of it in reference cycles. Existing objects are
-    frozen, because collecting them would take longer than LLVM.
+    frozen, because collecting them would take longer than LLVM; those that the caller has frozen stay so.
     """
-    gc.freeze()
+    ours = gc.get_freeze_count() < 1000  # Python 3.12 starts with some hundreds
+    if ours:
+        gc.freeze()
     try:
         yield
     finally:
         gc.collect()
-        gc.unfreeze()
+        if ours:
+            gc.unfreeze()
         with contextlib.suppress(OSError, AttributeError):  # only glibc has it
             ctypes.CDLL(None).malloc_trim(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import enum
 import errno
+import gc
 import math
 import os
 import re
@@ -17,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import forked
 import numpy as np
 import pytest
 from numba import njit, types, vectorize
@@ -75,6 +77,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def start(folder: Path, **environment: str) -> subprocess.Popen[str]:
+    """A new interpreter, as the seed of its hashes counts."""
     settings = {"OPSMITH_CACHE": str(folder / "kept"), "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.Popen(
         [sys.executable, "network.py"],
@@ -86,12 +89,16 @@ def start(folder: Path, **environment: str) -> subprocess.Popen[str]:
     )
 
 
-def run(folder: Path, **environment: str) -> tuple[float, int, str]:
+def run(folder: Path) -> tuple[float, int, str]:
     """What the network computes, whether its code came from disk, and the file of its source."""
-    return finish(start(folder, **environment))
+    return finish(command(folder))
 
 
-def finish(process: subprocess.Popen[str]) -> tuple[float, int, str]:
+def command(folder: Path) -> forked.Command:
+    return forked.start(["network.py"], cwd=folder, env={**os.environ, "OPSMITH_CACHE": str(folder / "kept")})
+
+
+def finish(process: subprocess.Popen[str] | forked.Command) -> tuple[float, int, str]:
     out, err = process.communicate(timeout=100)
     assert process.returncode == 0, err
     value, hits, path = out.split()
@@ -110,7 +117,7 @@ def test_two_processes_may_compile_at_once_a_third_compiles_nothing_and_an_edit_
     value, _, first = finish(one)
     assert finish(two)[::2] == (value, first)
     assert value == pytest.approx(np.tanh(1.5))
-    assert run(folder, PYTHONHASHSEED="3") == (value, 1, first)
+    assert run(folder) == (value, 1, first)
     assert not list((folder / "kept").glob("*.tmp"))
 
     edit(folder / "network.py", "FACTOR = 2.0", "FACTOR = 3.0")
@@ -134,8 +141,7 @@ DAMAGES = (lambda content: b"", lambda content: b"no pickle", lambda content: co
 @pytest.mark.slow
 def test_without_a_folder_that_can_be_written_it_works_and_says_so_once(folder: Path):
     (folder / "kept").write_text("a file where the folder should be")
-    process = start(folder)
-    out, err = process.communicate(timeout=100)
+    out, err = command(folder).communicate(timeout=100)
     assert float(out.split()[0]) == pytest.approx(np.tanh(1.5))
     assert err.count("note: compiled code cannot be kept") == 1
     assert (folder / "kept").is_file()
@@ -185,6 +191,14 @@ def refusing(number: int) -> Any:
         raise OSError(number, os.strerror(number))
 
     return refuse
+
+
+def test_what_the_caller_has_frozen_stays_so():
+    gc.freeze()
+    frozen = gc.get_freeze_count()
+    with cache.memory_given_back():
+        pass
+    assert gc.get_freeze_count() > frozen / 2
 
 
 def note_of(kept: Path) -> Path:
