@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ WITHOUT = {
 OF_IMAGES = {name for name, op in REGISTRY.items() if isinstance(op.lowering, (Convolution, Pooling))}
 IN_FLOAT32 = {name for name, op in REGISTRY.items() if isinstance(op.lowering, Convolution)}
 """ONNX Runtime has them for float32 alone, and ONNX's reference implementation is wrong about groups."""
+EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "3"))
+"""How many calls of an operator are generated. `make soak` sets more."""
 NEAR = {"float16": 1e-2, "float32": 1e-5, "float64": 1e-7}  # settings such as alpha are float32 in ONNX
 
 
@@ -67,7 +70,7 @@ def assert_exported_alike(name: str, call: Call, free: bool) -> None:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # float16 overflows
 @pytest.mark.parametrize("name", sorted(name for name in CALLS if REGISTRY[name].onnx is not None))
 def test_an_exported_operator_gives_the_same(name: str):
-    @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(call=CALLS[name], free=st.booleans())
     def check(call: Call, free: bool) -> None:
         assert_exported_alike(name, call, free)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -198,7 +199,12 @@ def gradient_of(function: Function) -> Function:
 
 
 def weights_of(results: Sequence[Tensor]) -> list[np.ndarray]:
-    return [np.random.default_rng(i).uniform(0.5, 1.5, r.shape) for i, r in enumerate(results)]
+    return [weights(i, tuple(r.shape)) for i, r in enumerate(results)]
+
+
+@functools.cache
+def weights(seed: int, shape: tuple[int, ...]) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(0.5, 1.5, shape)
 
 
 def tensors_of(arrays: Sequence[np.ndarray]) -> list[Tensor]:

@@ -51,7 +51,7 @@ def run(program: static.Program, call: Call, variables: list[static.Variable]) -
     return static.Executor().run(program, {f"x{i}": x for i, x in enumerate(call.inputs)}, variables)
 
 
-EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "5"))
+EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "3"))
 """How many calls of an operator are generated. `make soak` sets more."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -175,6 +176,8 @@ NUMPY: dict[str, Callable[..., Any]] = {
 }
 
 
+EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "5"))
+"""How many calls of an operator are generated. `make soak` sets more."""
 NEAR = {"float16": 2e-2, "float32": 1e-5, "float64": 1e-12}
 
 
@@ -183,7 +186,7 @@ NEAR = {"float16": 2e-2, "float32": 1e-5, "float64": 1e-12}
 def test_numbers_are_those_of_numpy(name: str):
     definition = REGISTRY[name]
 
-    @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(call=CALLS[name])
     def check(call: Call) -> None:
         given_arrays = list(call.inputs) if definition.prepare is None else definition.prepare(list(call.inputs))

@@ -23,17 +23,22 @@ PROGRAMS = {
     "tensor/test_threads_at_random.py": 1000,
 }
 """Files with a function `check` of a seed, and for how many seeds it is called: fewer where programs are compiled."""
-COUNTING = ("engine/compiled/test_engines_agree.py", "ops/test_inference.py")
+COUNTING = (
+    "engine/compiled/test_engines_agree.py",
+    "onnx/test_operators_in_onnx.py",
+    "ops/test_inference.py",
+    "ops/test_numpy.py",
+)
 """Files that generate as many examples as they are told to."""
 _held: dict[str, int] = {}
 
 
 @pytest.mark.parametrize("file", COUNTING)
 def test_other_examples_hold_each_time(file: str):
-    """Forty compiled networks, more than a thousand run as plain Python, and forty calls of each operator."""
+    """A hundred compiled networks, a thousand run as plain Python, and a hundred calls of each operator."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", str(TESTS / file)],
-        env={**os.environ, "OPSMITH_EXAMPLES": "40"},
+        env={**os.environ, "OPSMITH_EXAMPLES": "100"},
         cwd=TESTS.parent,
         capture_output=True,
         text=True,

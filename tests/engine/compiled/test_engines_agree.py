@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 FEW = 2
 EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", FEW))
-"""How many networks are compiled; thirty times as many are run as plain Python. `make soak` sets more."""
+"""How many networks are compiled; ten times as many are run as plain Python. `make soak` sets more."""
 ROWS = (4, 1, 7, 4)
 
 careful: Any = {
@@ -52,7 +52,7 @@ def check_against_reference(engine: Any, recipe: Recipe) -> None:
     check(built, built.seen, other.seen)
 
 
-@settings(max_examples=8 * EXAMPLES, **careful)
+@settings(max_examples=4 * EXAMPLES, **careful)
 @given(recipes())
 def test_eager_and_reference_execution_agree(recipe: Recipe):
     built = build(recipe)
@@ -69,7 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tmp_path_factory.mktemp("sources"))
 
 
-@settings(max_examples=30 * EXAMPLES, **careful)
+@settings(max_examples=10 * EXAMPLES, **careful)
 @given(recipes(), st.sampled_from([1, 2]))
 def test_generated_source_run_as_python_agrees_with_the_reference_engine(folder: str, recipe: Recipe, shards: int):
     with pytest.MonkeyPatch.context() as patch:
