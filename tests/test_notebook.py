@@ -45,7 +45,7 @@ def test_it_shows_a_comparison_and_one_line_of_progress(executed: Any):
     assert progress.data["text/plain"].startswith("The run is in runs/compare-")
     assert progress.data["text/plain"].count("\n") == 0
     assert shown.data["text/html"].count('class="forest"') == 4
-    assert "Tested over the seeds" in shown.data["text/plain"]
+    assert "Tested over seeds" in shown.data["text/plain"]
 
 
 def test_every_display_is_there(executed: Any):

@@ -52,13 +52,13 @@ def _show(folder: Path) -> bool:
     print(f"  {SAMPLE.name:<23} {_state(SAMPLE, home())[1]}")
     whole = all(good for good, _ in states)
     if not whole:
-        print("`python -m app data fetch` fetches what is missing. A damaged file has to be removed first.")
+        print("`python -m app data fetch` downloads missing files. Remove damaged files first.")
     return whole
 
 
 def _state(file: File, folder: Path) -> tuple[bool, str]:
     if not os.path.lexists(folder / file.name):
-        return False, "not there"
+        return False, "missing"
     try:
         read(file, folder)
     except DataError as error:

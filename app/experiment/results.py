@@ -111,7 +111,7 @@ class TrainedOperator:
             words = (name if name == self.operator else f"{name}={name}" for name in self._unnamed)
             raise OperatorError(
                 f"{', '.join(lost)} cannot be imported, because it was defined in a notebook's cell or similar, and a "
-                f"pickle holds its source alone. Define it again (`source` has its text), and pass it on: "
+                f"pickle holds only its source. Define it again (`source` has its text), and pass it: "
                 f"result[{self.operator!r}].use({', '.join(words)})"
             )
         (self._activation,) = find_all([self.operator], self.config.model, Trust(self.homes), given)
@@ -193,9 +193,7 @@ class RunResult(Displayed):
         from app.report.record import read
 
         if self.folder is None or not self.folder.is_dir():
-            raise MissingFileError(
-                f"the report is made from the run's folder, but {self.folder} does not exist any more"
-            )
+            raise MissingFileError(f"the report is made from the run's folder, but {self.folder} no longer exists")
         file = Path(path).expanduser()
         try:
             write_whole(file, page(read(self.folder)).encode())

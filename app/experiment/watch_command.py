@@ -80,11 +80,11 @@ def run(options: argparse.Namespace) -> int:
     config = msgspec.structs.replace(load_config(options.config, options.overrides), report=False)
     data = config.data
     watcher = Watcher(file, name, config, load(data.source, data.sources, data.folder))
-    print(f"Watching {escaped(str(file))}; save it to see what it does. Ctrl-C ends it.", flush=True)
+    print(f"Watching {escaped(str(file))}. Save it to check it and train with it; Ctrl-C stops.", flush=True)
     try:
         watcher.watch()
     except KeyboardInterrupt:  # the only way to end it
-        print("\nEnded.")
+        print("\nStopped.")
     finally:
         watcher.stop()
     return 0
@@ -183,9 +183,9 @@ def told(look: Look, last: Look | None) -> str:
         return f"{look.operator}  {look.wrong}"
     accuracy, speed = [], f"epoch {look.seconds:.3f} s"
     if last is not None:
-        accuracy.append(f"{look.accuracy - last.accuracy:+.4f} to the last version")
+        accuracy.append(f"{look.accuracy - last.accuracy:+.4f} from the last version")
     if look.baseline:
-        accuracy.append(f"{look.accuracy - look.baseline_accuracy:+.4f} to {look.baseline}")
+        accuracy.append(f"{look.accuracy - look.baseline_accuracy:+.4f} from {look.baseline}")
         was = f" (was {last.ratio:.2f})" if last is not None else ""
         speed += f", {look.ratio:.2f} times {look.baseline}'s{was}"
     beside = f" ({', '.join(accuracy)})" if accuracy else ""
@@ -224,6 +224,7 @@ def _imported(folder: Path) -> list[Path]:
 def _look(reference: str, one: Any, config: Config, dataset: Dataset) -> Look:
     from app.checking.checks import examine
     from app.checking.examples import inputs_for
+    from app.run.comparison import time_ratio
     from app.run.network import find_all
     from app.run.training import train_in_turns
     from app.run.trust import Trust
@@ -242,5 +243,5 @@ def _look(reference: str, one: Any, config: Config, dataset: Dataset) -> Look:
         seconds=statistics.median(epoch.seconds for epoch in mine),
         baseline=config.baseline or "",
         baseline_accuracy=theirs[-1].test_accuracy,
-        ratio=statistics.median(a.seconds / b.seconds for a, b in zip(mine, theirs, strict=True)),
+        ratio=time_ratio([(mine, theirs)]).mean,
     )

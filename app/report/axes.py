@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from app.report import wording
+from app.run import wording
 
 _OUT_OF_SIGHT = 1e100
 """The limit of axes; the difference of the ends must be finite too."""

@@ -16,17 +16,15 @@ from app.report.markup import tag
 from app.report.page import whole_page
 from app.report.record import Record, over_seeds, read_events
 from app.report.report import PAGE
-from app.report.verdict import diverged, is_at_chance
-from app.report.wording import count, seconds, share
+from app.report.verdict import is_at_chance
 from app.run.events import METRICS
 from app.run.layers import told
+from app.run.wording import count, has_diverged, seconds, share
 
 INDEX = "index.html"
-_COLUMNS = ("run", "begun", "network", "training", "operator", "accuracy", "time of an epoch", "accuracy by epoch")
-_NUMBERS = ("accuracy", "time of an epoch")
-_NOTE = (
-    "Accuracies are those after the last epoch, the mean over the seeds. A click on the head of a column sorts by it."
-)
+_COLUMNS = ("run", "begun", "network", "training", "operator", "accuracy", "time per epoch", "accuracy by epoch")
+_NUMBERS = ("accuracy", "time per epoch")
+_NOTE = "Accuracies are those after the last epoch, averaged over the seeds. Click a column heading to sort."
 
 
 def runs_in(folder: Path) -> list[Path]:
@@ -41,7 +39,7 @@ def write_index(folder: Path, runs: Sequence[Path]) -> Path:
         try:
             rows += _rows(read_events(run))
         except AppError as error:
-            notes.append(tag("p", f"{run.name} is left out: {error}", class_="note"))
+            notes.append(tag("p", f"{run.name} is not listed: {error}", class_="note"))
     heads = [tag("th", name, scope="col", class_="number" if name in _NUMBERS else None) for name in _COLUMNS]
     head = tag("thead", tag("tr", heads))
     body = tag("tbody", rows)
@@ -82,7 +80,8 @@ def _rows(record: Record) -> list[Element]:
 
 def _trouble(record: Record, operator: str) -> str:
     done, epochs = record.finished(operator), record.config.train.epochs
-    if diverged(record, operator) or any(event.operator == operator for event in record.nonfinite):
+    lost = any(has_diverged(epoch.test_loss) for epoch in record.last(operator))
+    if lost or any(event.operator == operator for event in record.nonfinite):
         return "diverged"
     if any(one.state == "wrong" for one in record.checked if one.operator == operator):
         return "wrong gradient"

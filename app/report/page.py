@@ -15,13 +15,13 @@ from app.report.charts import data, markers
 from app.report.markup import as_html, tag
 from app.report.record import Record
 from app.report.sections import costs, curves, failures, mistakes, operators, result, settings, units
-from app.report.wording import listed
 from app.run.layers import told
+from app.run.wording import listed
 
 ASSETS = Path(__file__).parent / "assets"
 SECTIONS = (failures, curves, operators, costs, mistakes, units, settings)
 """The sections after the verdict, in order; each decides whether it has content."""
-_HINT = "Drag over a chart to enlarge a part; a double click shows all again. A click on a name shows its curves alone."
+_HINT = "Drag over a chart to zoom in; double-click to zoom out. Click a name to show only its curves."
 """Shown by the script, and not printed."""
 
 

@@ -11,10 +11,22 @@ import numpy as np
 from app.data.dataset import CLASSES
 from app.report.record import Record
 from app.report.sections.ranking import headline
-from app.report.wording import count, listed, number, seconds, share, spread
-from app.run.events import Nonfinite
-from app.run.statistics import over_signs
-from app.run.summary import p_value
+from app.run.comparison import time_ratio
+from app.run.events import Epoch, Nonfinite
+from app.run.statistics import LEVEL, over_signs
+from app.run.wording import (
+    NOTHING_FINISHED,
+    SAMPLE,
+    count,
+    diverged,
+    estimated,
+    listed,
+    p_value,
+    seconds,
+    share,
+    spread,
+    unfinished,
+)
 
 
 def sentences(record: Record) -> list[str]:
@@ -27,17 +39,10 @@ def sentences(record: Record) -> list[str]:
     return [*failures, *found, *_sample(record), *_dead(record)]
 
 
-def ratios(record: Record, one: str, other: str) -> list[float]:
-    """Return the time ratio of the two operators for each epoch."""
-    beside = {(epoch.seed, epoch.epoch): epoch.seconds for epoch in record.epochs_of(other)}
-    pairs = [(epoch.seconds, beside.get((epoch.seed, epoch.epoch))) for epoch in record.epochs_of(one)]
-    return [a / b for a, b in pairs if a and b]
-
-
 def _wrong_gradients(record: Record) -> Iterator[str]:
     for one in record.checked:
         if one.state == "wrong":
-            yield f"{one.operator}: {one.words}. It was trained all the same, so its figures say nothing about it."
+            yield f"{one.operator}: {one.words}. It was trained anyway; its results say nothing about the operator."
 
 
 def _failures(record: Record) -> Iterator[str]:
@@ -47,35 +52,22 @@ def _failures(record: Record) -> Iterator[str]:
         many = f" This happened {len(events):,} times." if len(events) > 1 else ""
         yield f"{operator}: {events[0].where}.{many}"
     if not any(finished.values()):
-        yield f"No epoch of {epochs} was finished, so there is little to show."
+        yield NOTHING_FINISHED
     elif record.unfinished:
-        told = listed([f"{operator} {done}" for operator, done in finished.items()])
-        yield f"The run was stopped before its end. Epochs finished, of {epochs}: {told}."
-    if lost := [operator for operator in record.operators if diverged(record, operator)]:
-        losses = [epoch.test_loss for operator in lost for epoch in record.last(operator)]
-        is_now = "NaN or infinite" if None in losses else f"up to {number(max(filter(None, losses)))}"
-        guessing = f"guessing gives {number(_GUESSING)}"
-        yield f"{listed(lost)} diverged: the loss is {is_now} ({guessing}). Try a smaller train.learning_rate."
+        yield unfinished(finished, epochs)
+    losses = {operator: [epoch.test_loss for epoch in record.last(operator)] for operator in record.operators}
+    yield from diverged(losses)
     if guessed := [operator for operator in record.operators if is_at_chance(record, operator)]:
         yield f"{listed(guessed)} {'are' if len(guessed) > 1 else 'is'} at chance level ({100 / CLASSES:g} %)."
 
 
 def _sample(record: Record) -> Iterator[str]:
     if record.start is not None and record.start.data.sample:
-        yield "This is the small sample, not the full MNIST; accuracies are lower than the full set gives."
+        yield SAMPLE
 
-
-_GUESSING = math.log(CLASSES)
-"""The loss of a network that predicts all classes with equal probability."""
 
 _ONES = 0.1135
 """The share of MNIST's test digits that are ones, the most frequent digit."""
-
-
-def diverged(record: Record, operator: str) -> bool:
-    """Return whether an operator's final loss is NaN, infinite, or far above that of guessing."""
-    losses = [epoch.test_loss for epoch in record.last(operator)]
-    return any(loss is None or loss > 10 * _GUESSING for loss in losses)
 
 
 def is_at_chance(record: Record, operator: str) -> bool:
@@ -102,13 +94,15 @@ def _accuracy(record: Record) -> Iterator[str]:
     images = f"{record.tested_on} digits"
     if record.start is not None:
         images = f"{record.start.data.validation or record.start.data.test:,} {images}"
-    over = f", the mean over {record.seeds} seeds and their spread" if record.seeds > 1 else ""
-    if len(reached) > 1 and len(set(reached.values())) == 1:
+    over = f" (mean ± standard deviation over {record.seeds} seeds)" if record.seeds > 1 else ""
+    if len(set(reached.values())) == 1:
         both = " both" if len(reached) == 2 else ""
-        yield f"{listed(list(reached))}{both} read {next(iter(reached.values()))} of the {images} right{over}."
+        classify = "classifies" if len(reached) == 1 else "classify"
+        right = next(iter(reached.values()))
+        yield f"{listed(list(reached))}{both} {classify} {right} of the {images} correctly{over}."
     else:
-        told = listed([f"{operator} {accuracy}" for operator, accuracy in reached.items()])
-        yield f"Of the {images} {'these are' if len(reached) > 1 else 'this is'} read right: {told}{over}."
+        told = ", ".join(f"{operator} {accuracy}" for operator, accuracy in reached.items())
+        yield f"Accuracy on the {images}: {told}{over}."
 
 
 def _accuracies(record: Record, operator: str) -> list[float]:
@@ -121,16 +115,15 @@ def _disagreement(record: Record) -> Iterator[str]:
         return
     (one, other), disputed = found.predicted, len(found.disputed())
     if not disputed:
-        yield f"They gave the same answer to every one of {count(len(found.labels), 'image')}."
+        yield f"The networks give the same answer for all {count(len(found.labels), 'image')}."
         return
     only_one = int((found.right(one) & ~found.right(other)).sum())
     only_other = int((found.right(other) & ~found.right(one)).sum())
     chance = over_signs(found.right(one).astype(int) - found.right(other))
-    judged = "more than chance explains" if chance < 0.01 else "no more than chance explains"
     yield (
-        f"They disagree about {count(disputed, 'image')}: {one} alone is right on {only_one}, {other} alone on "
-        f"{only_other}. That is {judged} between these two networks (sign test, {p_value(chance)}); whether the "
-        "operators differ, more seeds tell."
+        f"The networks disagree on {count(disputed, 'image')}: only {one} is right on {only_one}, only {other} on "
+        f"{only_other}. The difference between these two networks is {_significant(chance)} (sign test, "
+        f"{p_value(chance)}); more seeds show whether the operators differ."
     )
 
 
@@ -139,15 +132,25 @@ def _speed(record: Record) -> Iterator[str]:
     medians = {operator: statistics.median(of_it) for operator, of_it in times.items() if of_it}
     if not medians:
         return
-    told = listed([f"{operator} {seconds(median)}" for operator, median in medians.items()])
-    took = f"An epoch takes {told} (the median)"
-    if len(medians) == 2 and (pairs := ratios(record, *medians)):
-        low, high = min(pairs), max(pairs)
-        judged = ", so neither is quicker as far as this run tells" if low <= 1 <= high and len(pairs) > 1 else ""
-        between = f", between {low:.2f} and {high:.2f} in {len(pairs)} pairs" if len(pairs) > 1 else ""
-        ratio = statistics.median(pairs)
-        took += f"; epoch by epoch {next(iter(medians))} takes {ratio:.2f} times as long{between}{judged}"
-    yield took + "."
+    told = f"An epoch takes {listed([f'{seconds(median)} with {operator}' for operator, median in medians.items()])}"
+    told += " (median)" if any(len(of_it) > 1 for of_it in times.values()) else ""
+    one, *others = (_by_seed(record, operator) for operator in medians)
+    if len(others) == 1 and (pairs := [(one[seed], others[0][seed]) for seed in one if seed in others[0]]):
+        found = time_ratio(pairs)
+        told += f", a ratio of {estimated(found, '.2f')}"
+        told += f"; the difference is {_significant(found.p)}" if math.isfinite(found.high) else ""
+    yield told + "."
+
+
+def _by_seed(record: Record, operator: str) -> dict[int | None, list[Epoch]]:
+    found: dict[int | None, list[Epoch]] = {}
+    for epoch in filter(lambda epoch: epoch.seconds, record.epochs_of(operator)):
+        found.setdefault(epoch.seed, []).append(epoch)
+    return found
+
+
+def _significant(p: float) -> str:
+    return "significant" if p <= LEVEL else "not significant"
 
 
 def _dead(record: Record) -> Iterator[str]:
@@ -158,5 +161,5 @@ def _dead(record: Record) -> Iterator[str]:
         if any(dead):
             shares.setdefault(share(statistics.mean(dead), 1), []).append(operator)
     for dead_share, operators in shares.items():
-        image = f"{record.tested_on} image"
-        yield f"With {listed(operators)} {dead_share} of the hidden units are dead: zero on every {image}."
+        images = f"every {record.tested_on} image"
+        yield f"{dead_share} of the hidden units of {listed(operators)} are dead (zero for {images})."

@@ -176,8 +176,11 @@ def _speed(first: Sequence[Trained], other: Sequence[Trained], level: float = LE
 
 
 def time_ratio(pairs: Sequence[tuple[Sequence[Epoch], Sequence[Epoch]]], level: float = LEVEL) -> Estimate:
-    """The ratio of the times of the same epochs of two operators, which were trained in turns; a pair for each seed."""
-    logs = [[math.log(a.seconds / b.seconds) for a, b in zip(*epochs, strict=True)] for epochs in pairs]
+    """The ratio of the times of the same epochs of two operators, which were trained in turns; a pair for each seed.
+
+    Epochs that only one of them finished do not count.
+    """
+    logs = [[math.log(a.seconds / b.seconds) for a, b in zip(*epochs, strict=False)] for epochs in pairs]
     found = over_groups(logs, PLACE, level)
     return Estimate(math.exp(found.mean), math.exp(found.low), _exp(found.high), found.p)
 

@@ -20,7 +20,7 @@ from app.run.events import Epoch, Event, json_line, line
 from app.run.live import LiveLines, Progress, can_draw, columns_of
 
 _SECONDS_BETWEEN_DRAWINGS = 0.1
-COMPILING = "Compiling (first time, kept in .cache):"
+COMPILING = "Compiling {} (cached in .cache for later runs)"
 _PATIENCE = 1.5
 """Seconds of silence before the console prints what it is waiting for."""
 
@@ -128,7 +128,7 @@ class Console(Callback):
         operator = position.contestant.operator
         if operator not in self._tested:
             self._tested.add(operator)
-            self._wait = _Wait(self, f"Testing {operator}, the first time (what is compiled is kept in .cache)")
+            self._wait = _Wait(self, f"Compiling the test of {operator} (cached in .cache for later runs)")
 
     def epoch(self, position: Position, result: Epoch) -> None:
         self._end_wait()

@@ -212,5 +212,5 @@ def measure_costs(
                 record(cost)
                 costs.append(cost)
         except Exception as error:
-            warn(f"note: the time of the operators alone was not measured: {error}")
+            warn(f"note: the operators could not be timed alone: {error}")
     return costs

@@ -8,7 +8,7 @@ from app.checking.before_training import check_gradient
 from app.engine.watch import OperatorRun
 from app.run.network import Activation
 
-CAME_ONCE = "Taken again, from the same weights, they were finite: an operator remembers something."
+CAME_ONCE = "Replaying the steps from the same weights gave finite values, so an operator keeps state between calls."
 """The message if replaying the steps gave finite values."""
 _LARGE = 1e12
 """Values above this are close to overflowing float32."""
@@ -19,14 +19,14 @@ def blame(look: OperatorRun | None, operator: str, activation: Activation | None
     if look is None:
         return CAME_ONCE
     lines = [f"Replaying the step, {look.operator} is the first operator that turns finite inputs into NaN or inf:"]
-    named = [("got", pair) for pair in look.inputs] + [("made", pair) for pair in look.outputs]
+    named = [("in", pair) for pair in look.inputs] + [("out", pair) for pair in look.outputs]
     named = [(did, (name, array)) for did, (name, array) in named if array.dtype.kind in "biuf"]
     width = max(len(name) for _, (name, _) in named)
-    lines += [f"  {did:4}  {name:{width}}  {statistics(array)}" for did, (name, array) in named]
+    lines += [f"  {did:3}  {name:{width}}  {statistics(array)}" for did, (name, array) in named]
     if any(_largest(array) > _LARGE for _, array in look.inputs):
         checked = check_gradient(activation.operator, operator, activation.settings) if activation is not None else None
         wrong = f"{operator}: {checked.words}." if checked is not None and checked.wrong else ""
-        lines.append(wrong or "Numbers had grown that large before: is train.learning_rate too large?")
+        lines.append(wrong or "The inputs were already very large: train.learning_rate may be too high.")
     return "\n".join(lines)
 
 
@@ -39,7 +39,7 @@ def statistics(array: np.ndarray) -> str:
     about += f"  min {finite.min():.4g}, max {finite.max():.4g}, mean {finite.mean():.4g}" if finite.size else ""
     if finite.size == array.size:
         return f"{about}, all finite"
-    kinds = {"nan": int(np.isnan(array).sum()), "infinite": int(np.isinf(array).sum())}
+    kinds = {"NaN": int(np.isnan(array).sum()), "infinite": int(np.isinf(array).sum())}
     found = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items() if number)
     return f"{about}; not finite: {array.size - finite.size:,} of {array.size:,} ({found})"
 

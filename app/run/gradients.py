@@ -14,9 +14,9 @@ from app.run.layers import width_of
 from app.run.network import Activation, every_operator
 
 _ADVICE = (
-    "Nothing was trained: a network learns less with a wrong gradient, and its figures would say nothing about the "
-    "operator. `opsmith check` tells more. If the gradient is meant to differ, declare it: "
-    '@operator.backward(surrogate=True). To train all the same, add --anyway or check=warn (from Python: check="warn")'
+    "Training did not start, because results with a wrong gradient say nothing about the operator. `opsmith check` "
+    "shows details. If the gradient is meant to differ, declare it: @operator.backward(surrogate=True). To train "
+    'anyway, add --anyway or check=warn (in Python: check="warn")'
 )
 
 

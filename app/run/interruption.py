@@ -109,9 +109,9 @@ class Interruption(Callback):
             self.note(number)
         if place()[0]:
             return  # rank 0 prints it
-        told = b"Stopping. A second signal stops at once.\n"
+        told = b"Stopping. A second signal stops immediately.\n"
         if number == signal.SIGINT:
-            told = b"\nStopping. Ctrl-C again stops at once.\n"
+            told = b"\nStopping. Press Ctrl-C again to stop immediately.\n"
         told = CLEAR.encode() + told.lstrip() if self._on_terminal else told  # live lines may be on standard error
         os.write(2, told)  # not `print`: the signal may have interrupted a call of it
 

@@ -150,7 +150,7 @@ class Progress:
     def line(self, name: str, columns: int) -> str:
         """Format the line for the available width, dropping the least important parts first."""
         if not self._done:
-            return fitted([(name, 0), ("waits for its turn", 1)], columns)
+            return fitted([(name, 0), ("waiting", 1)], columns)
         parts = [
             (name, 0),
             (f"{'epoch ' if columns >= 60 else ''}{self._epoch + 1}/{self._epochs}", 1),

@@ -79,7 +79,9 @@ class NotebookConsole(Console):
     def conclude(self, text: str, outcome: Mapping[str, Any], folder: str) -> None:
         """Print only the folder: the notebook displays the result."""
         self._progress = {}
-        resume = "".join(f"{line}\n" for line in text.splitlines() if line.startswith(("Stopped", "Go on with")))
+        resume = "".join(
+            f"{line}\n" for line in text.splitlines() if line.startswith(("The run was stopped", "Resume with"))
+        )
         self.say(f"{resume}The run is in {folder}/")
         self._end = f"{self._doing}\n"
 

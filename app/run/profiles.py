@@ -160,7 +160,7 @@ def sources_of(activation: Activation) -> dict[str, str]:
 def _sources(thing: Any, activation: Activation) -> dict[str, str]:
     parts: dict[str, Any] = {}
     if not isinstance(thing, CustomOperator):
-        parts["as it is called"] = type(thing) if isinstance(thing, Layer) else thing
+        parts["definition"] = type(thing) if isinstance(thing, Layer) else thing
     if not isinstance(thing, (type, Layer)):
         for operator in _applied(thing, activation):
             parts["forward"] = python_function(operator.function)

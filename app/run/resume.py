@@ -42,7 +42,7 @@ def check_config(before: Mapping[str, Any], now: Config) -> None:
         may = (
             "train.epochs may grow"
             if constant
-            else f"train.epochs stays, as train.schedule={now.train.schedule} depends on it"
+            else f"train.epochs may not, because train.schedule={now.train.schedule} depends on it"
         )
         raise ConfigError(
             f"a run is resumed with its own settings, but {told}. "
@@ -74,18 +74,18 @@ def interrupted_run(
     else:
         check_config(found.config, config)
         if found.start.turn >= len(operators_of(config)) or min(found.start) < 0:
-            raise FileError(f"a checkpoint of {run} says that the run goes on at {found.start}, where it cannot be")
+            raise FileError(f"a checkpoint of {run} has the invalid position {found.start}")
     return config, found
 
 
 def where_it_goes_on(config: Config, start: Start | None) -> str:
     """Return a line with the position where the run resumes."""
     if start is None:
-        return "No checkpoint was written yet, so the run begins from its beginning."
+        return "There is no checkpoint yet, so the run starts from the beginning."
     if start.epoch >= config.train.epochs:
-        return f"This run is finished: {start.epoch} of {start.epoch} epochs are done. What it keeps is written again."
+        return f"This run is finished: {start.epoch} of {start.epoch} epochs. Its files are written again."
     operator, epoch = operators_of(config)[start.turn], f"epoch {start.epoch + 1}/{config.train.epochs}"
-    return f"Going on with {operator} in {epoch}" + (f", after {start.done} iterations." if start.done else ".")
+    return f"Resuming {operator} in {epoch}" + (f", after {start.done} iterations." if start.done else ".")
 
 
 def sources_of(activations: Sequence[Activation]) -> dict[str, str | None]:

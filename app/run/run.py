@@ -165,10 +165,10 @@ class Run:
         """Compile before training."""
         data = self._dataset
         batches = Batches(data.train_images, data.train_labels, None, self._config.train.batch_size)
-        what = COMPILING if self._config.engine == "compiled" else "Trying"
+        what = COMPILING if self._config.engine == "compiled" else "Running a first step with {}"
         for contestant in entered:
             self._interruption.check()
-            with self._console.busy(f"{what} {contestant.operator}"):
+            with self._console.busy(what.format(contestant.operator)):
                 warm_up(contestant, batches[:1])
         self._interruption.check()
 
@@ -193,7 +193,7 @@ class Run:
                 self._train(entered, seed, record, folder)
         if folder is not None:
             sizes, seconds = (COMPARED_SIZES, COMPARED_SECONDS) if self._compared else (SIZES, SECONDS)
-            with self._console.busy("Timing the operators by themselves"):
+            with self._console.busy("Timing each operator alone"):
                 warn, check = self._console.warn, self._interruption.check
                 self._costs = measure_costs(self._config, self._activations, record, warn, check, sizes, seconds)
 
@@ -247,13 +247,13 @@ class Run:
         with self._workers() as executor:
             assert executor is not None, "only rank 0 comes here"
             jobs = self._jobs()
-            self._console.say(f"Training {len(jobs)} networks side by side")
+            self._console.say(f"Training {len(jobs)} networks in parallel")
             begun, ended = time.monotonic(), 0
 
             def check() -> None:
                 self._interruption.check()
                 seconds = time.monotonic() - begun
-                self._console.waiting(f"  {ended} of {len(jobs)} networks are trained after {seconds:.0f} s")
+                self._console.waiting(f"  {ended} of {len(jobs)} networks trained after {seconds:.0f} s")
 
             def done(job: Job, found: Trained) -> None:
                 nonlocal ended
@@ -272,9 +272,15 @@ class Run:
                 self._console.say(f"  {job.operator:{width}}  seed {seed}  {accuracy}")
 
             def lost(job: Job, error: BaseException, again: bool) -> None:
-                now = "it is run again" if again else f"lost twice, so seed {job.config.seed} counts for no operator"
-                which = f"{job.operator} with seed {job.config.seed}"
-                self._console.warn(f"note: the training of {which} was lost ({died(error)}): {now}")
+                seed = job.config.seed
+                now = (
+                    "trying again"
+                    if again
+                    else f"this was the second time, so seed {seed} is left out for all operators"
+                )
+                self._console.warn(
+                    f"note: the training of {job.operator} with seed {seed} failed ({died(error)}); {now}"
+                )
 
             try:
                 run_all(executor, train_one, jobs, done, lost, check)
@@ -350,7 +356,7 @@ class Run:
         finally:
             text, data = self._told(entered, self._console.columns)
             if can_go_on:
-                text += f"\nGo on with: {_resume_words(folder.path, self._activations)}"
+                text += f"\nResume with: {_resume_words(folder.path, self._activations)}"
             self._console.conclude(text, data, str(folder.path))
         if not at_once:
             write = self._write_report if self._config.report else None
@@ -385,8 +391,8 @@ class Run:
             notes = self._save_model(entered[0], folder)
         for home in filter(edited_since, _homes(self._activations)):
             notes.append(
-                f"note: {home} was edited during the run. The run used the file as it was when the run began; "
-                "`predict` and --resume will say that it has changed"
+                f"note: {home} was edited during the run, which used the earlier version. `predict` and --resume will "
+                "report the change"
             )
         return notes
 
@@ -396,7 +402,7 @@ class Run:
         try:
             folder.save_model(model_for_use(self._config, self._activations[0], image, weights))
         except OperatorError as error:
-            return [f"note: no model for `python -m app predict` was kept: {error}"]
+            return [f"note: the network was not saved for `python -m app predict`: {error}"]
         return []
 
     def _weights(self, entered: Sequence[Contestant]) -> dict[str, dict[str, np.ndarray]]:

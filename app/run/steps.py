@@ -19,7 +19,7 @@ from app.run.finite import CAME_ONCE, blame
 from app.run.learners import Learner, PerIteration
 from app.run.learners.learner import State
 
-_ADVICE = "\nThe weights kept are those from before it. train.on_nonfinite=skip leaves such a step out, and goes on."
+_ADVICE = "\nThe saved weights are those before this step. train.on_nonfinite=skip skips such steps and continues."
 
 
 class Steps(Callback):
@@ -49,13 +49,13 @@ class Steps(Callback):
                 raise known  # noqa: B904 - which may be the same
             self._one_by_one(position, batches, before)
             learner.restore(before)
-            again = "Taken again, no step raised anything: an operator remembers something between calls."
-            raise _with(known, f"This was {_between(position, batches)}. {again}") from error
+            again = "Replaying the steps raised no error, so an operator keeps state between calls."
+            raise _with(known, f"This happened {_between(position, batches)}. {again}") from error
         if self._is_fine(done, learner.state()):
             return done
         done, bad = self._one_by_one(position, batches, before)
         if not bad:
-            where = f"numbers were not finite {_between(position, batches)}"
+            where = f"values were not finite {_between(position, batches)}"
             self._happened(position, position.done, "again", where, CAME_ONCE)
         return done
 
@@ -86,7 +86,7 @@ class Steps(Callback):
                 learner.restore(state)
                 told = _looked_into(known, learner, batch)
                 learner.restore(state)
-                raise _with(told, f"This was in {at}.") from error
+                raise _with(told, f"This happened in {at}.") from error
             rows.append((loss, accuracy))
             after = learner.state()
             if self._is_fine(done, after):
@@ -113,7 +113,9 @@ class Steps(Callback):
             raise OperatorError(told + _ADVICE)
         if what:
             self._say(
-                f"{told}\nThe update is left out, and so are those of other such steps." if did == "skip" else told
+                f"{told}\nThis update is skipped, and so is every later one with NaN or infinite values."
+                if did == "skip"
+                else told
             )
 
     def _blame(self, position: Position, batch: Batches, training: bool) -> str:
@@ -129,7 +131,7 @@ class Steps(Callback):
                     pass
                 return told
         except AppError as error:
-            return f"It cannot be taken again operator by operator: {error}"
+            return f"The step cannot be replayed operator by operator: {error}"
         finally:
             learner.restore(before)
 
@@ -140,7 +142,7 @@ class Steps(Callback):
         if not (self._skip or self._ignore) and not is_finite(losses):
             index = int(np.argmin(np.isfinite(losses)))
             what = self._blame(position, tests[index : index + 1], training=False)
-            where = f"{_became(float(losses[index]))} in batch {index} of the images that it is tested on"
+            where = f"{_became(float(losses[index]))} in test batch {index}"
             self._happened(position, position.done, "stop", f"{where}, after epoch {position.epoch + 1}", what)
         return losses, accuracies
 
@@ -153,12 +155,14 @@ class Steps(Callback):
         if self._skipped:
             self._say(
                 f"{position.contestant.operator}: {self._skipped:,} of {position.iterations:,} updates of epoch "
-                f"{position.epoch + 1} were left out, as numbers were not finite"
+                f"{position.epoch + 1} were skipped because of NaN or infinite values"
             )
 
 
 def _became(loss: float) -> str:
-    return "the weights became nan or infinite" if np.isfinite(loss) else f"the loss became {loss}"
+    if np.isfinite(loss):
+        return "the weights became NaN or infinite"
+    return f"the loss became {'NaN' if np.isnan(loss) else loss}"
 
 
 def warm_up(contestant: Contestant, batches: Batches) -> None:

@@ -13,11 +13,24 @@ from app.data import Dataset
 from app.data.dataset import CLASSES
 from app.printing import table
 from app.run.callbacks import Contestant
-from app.run.comparison import Claim, Comparison, Difference, time_ratio
+from app.run.comparison import Comparison, Difference, time_ratio
 from app.run.config import Config
 from app.run.events import Cost
 from app.run.layers import has_operator, told
 from app.run.statistics import LEVEL, Estimate
+from app.run.wording import (
+    NOTHING_FINISHED,
+    ONE_SEED,
+    SAMPLE,
+    count,
+    diverged,
+    estimated,
+    how_tested,
+    listed,
+    p_value,
+    unfinished,
+    unfinished_seeds,
+)
 
 
 def introduction(
@@ -40,7 +53,7 @@ def introduction(
     checked = "verified" if dataset.verified else "not verified"
     widths = "-".join(map(str, [dataset.train_images.shape[1], *told(config.model.all_layers), CLASSES]))
     first, *others = (contestant.operator for contestant in entered)
-    operators = first + (f" against {' and '.join(others)}" if others else "")
+    operators = first + (f" against {listed(others)}" if others else "")
     lines = [
         f"Data: {train:,} training{held} and {test:,} test images, {dataset.origin} ({checked})",
         *_sample_note(dataset),
@@ -51,13 +64,13 @@ def introduction(
     width = max(len(contestant.operator) for contestant in entered)
     lines += [f"{c.operator:{width}}  {how}" for c in entered if (how := c.learner.how())]
     if not has_operator(config.model.all_layers):
-        lines.append("Note: without hidden layers there is nothing for an activation to work on.")
+        lines.append("Note: the activation is not used, because the network has no hidden layers.")
     lines += [f"Note: {note}" for note in without_effect(config, train)]
     if seeds:
         epochs = config.train.epochs
         lines.append(
-            f"{len(entered)} operators, each trained for {_many(epochs, 'epoch')} with {_many(len(seeds), 'seed')}: "
-            f"{_many(len(entered) * len(seeds) * epochs, 'epoch')} in all"
+            f"{len(entered)} operators, each trained for {count(epochs, 'epoch')} with {count(len(seeds), 'seed')}: "
+            f"{count(len(entered) * len(seeds) * epochs, 'epoch')} in total"
         )
     return "\n".join([*lines, ""])
 
@@ -69,7 +82,7 @@ def without_effect(config: Config, images: int) -> list[str]:
     if train.momentum != default.train.momentum and train.optimizer != "momentum":
         notes.append(f"train.momentum has no effect with train.optimizer={train.optimizer}.")
     if train.batch_size > images:
-        notes.append(f"train.batch_size={train.batch_size} is more than there are images, so it is {images}.")
+        notes.append(f"train.batch_size={train.batch_size} exceeds the number of images, so it is {images}.")
     if config.model.layers is not None:
         for name in ("hidden", "dropout"):
             if getattr(config.model, name) != getattr(default.model, name):
@@ -83,10 +96,6 @@ def without_effect(config: Config, images: int) -> list[str]:
     return notes
 
 
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
-
-
 # One seed
 
 
@@ -94,18 +103,15 @@ def summary(config: Config, dataset: Dataset, entered: Sequence[Contestant], col
     """Return the final table of a run with one seed: the accuracy and the time of each operator."""
     notes = _sample_note(dataset)
     if any(len(contestant.epochs) < config.train.epochs for contestant in entered):
-        finished = ", ".join(f"{contestant.operator} {len(contestant.epochs)}" for contestant in entered)
-        notes.append(f"Stopped before its end. Epochs finished, of {config.train.epochs}: {finished}.")
-    lost = [c.operator for c in entered if c.epochs and c.epochs[-1].diverged]
-    if lost:
-        notes.append(f"The loss of {' and '.join(lost)} became NaN or infinite: try a smaller train.learning_rate.")
+        notes.append(unfinished({c.operator: len(c.epochs) for c in entered}, config.train.epochs))
+    notes += diverged({c.operator: [c.epochs[-1].test_loss] for c in entered if c.epochs})
     return "\n".join([*_of_one_seed(entered, dataset.tested_on, columns), *notes])
 
 
 def _of_one_seed(entered: Sequence[Contestant], tested_on: str, columns: int | None) -> list[str]:
     finished = [contestant for contestant in entered if contestant.epochs]
     if not finished:
-        return ["No epoch was finished, so there is nothing to show."]
+        return [NOTHING_FINISHED]
     rows = [["operator", f"{tested_on} accuracy", "seconds per epoch (median)"]]
     rows += [[c.operator, f"{c.epochs[-1].test_accuracy:.4f}", f"{_median_seconds(c):.3f}"] for c in finished]
     if any(c.tested for c in finished):
@@ -121,19 +127,12 @@ def _of_one_seed(entered: Sequence[Contestant], tested_on: str, columns: int | N
 
 def _ratio_told(contestant: Contestant, baseline: Contestant) -> str:
     """Format the ratio of the times and its interval; a single epoch has no interval."""
-    found = _time_ratio(contestant, baseline)
-    return f"{ratio(contestant, baseline):.2f}{_between(found, '.2f') or ' (one epoch)'}"
+    found = _ratio(contestant, baseline)
+    return estimated(found, ".2f") + ("" if math.isfinite(found.high) else " (one epoch)")
 
 
-def _time_ratio(one: Contestant, other: Contestant) -> Estimate:
-    done = min(len(one.epochs), len(other.epochs))
-    return time_ratio([(one.epochs[:done], other.epochs[:done])])
-
-
-def ratio(one: Contestant, other: Contestant) -> float:
-    """Return the median over epochs of the ratio of the two times in the same epoch."""
-    pairs = zip(one.epochs, other.epochs, strict=False)
-    return statistics.median(a.seconds / b.seconds for a, b in pairs)
+def _ratio(one: Contestant, other: Contestant) -> Estimate:
+    return time_ratio([(one.epochs, other.epochs)])
 
 
 def outcome(config: Config, entered: Sequence[Contestant]) -> dict[str, Any]:
@@ -153,7 +152,7 @@ def _figures(contestant: Contestant, baseline: Contestant) -> dict[str, Any]:
         figures |= {"test_accuracy": accuracy, "test_loss": loss}
         figures["seconds"] = _median_seconds(contestant)
     if contestant.epochs and baseline.epochs and baseline is not contestant:
-        figures["ratio"] = ratio(contestant, baseline)
+        figures["ratio"] = _ratio(contestant, baseline).mean
     return figures
 
 
@@ -164,7 +163,7 @@ def _median_seconds(contestant: Contestant) -> float:
 def _sample_note(dataset: Dataset) -> list[str]:
     if not dataset.is_sample:
         return []
-    return ["Note: this is the small sample, not the full MNIST; accuracies are lower than the full set gives."]
+    return [SAMPLE]
 
 
 # Several seeds
@@ -183,18 +182,18 @@ def comparison(
     """Return the tables and verdicts of a comparison, some of whose seeds may be unfinished."""
     finished = len(found.seeds)
     if not finished:
-        return "No seed was finished, so there is nothing to compare."
+        return "No seed finished, so there is nothing to compare."
     lines = results_table(found, columns)
     for part in (costs_table(costs, columns), printed(told)):
         lines += ["", *part] if part else []
     if finished < seeds:
-        lines.append(f"Stopped before its end, after {finished} of {seeds} seeds.")
+        lines.append(unfinished_seeds(finished, seeds))
     return "\n".join(lines)
 
 
 def results_table(found: Comparison, columns: int | None = None) -> list[str]:
     """Return a table with the accuracy and the epoch time of each operator."""
-    ratios = {d.operator: f"{d.speed.mean:.2f}{_between(d.speed, '.2f')}" for d in found.differences}
+    ratios = {d.operator: estimated(d.speed, ".2f") for d in found.differences}
     rows = [["operator", "test accuracy", "seconds per epoch", f"ratio to {found.first}"]]
     if found.results[found.first].validation_accuracies:
         rows = [["operator", "validation acc.", "test accuracy", "s per epoch", f"ratio to {found.first}"]]
@@ -211,10 +210,10 @@ def costs_table(costs: Sequence[Cost], columns: int | None = None) -> list[str]:
         return []
     taken = {(c.operator, c.size): f"{_micro(c.forward)} + {_micro(c.backward)}" for c in costs}
     operators = list(dict.fromkeys(cost.operator for cost in costs))
-    rows = [["numbers", *operators]]
+    rows = [["elements", *operators]]
     for size in sorted({cost.size for cost in costs}):
         rows.append([f"{size:,}", *(taken.get((operator, size), "-") for operator in operators)])
-    return ["The operator alone, on one thread: microseconds forward + backward", *table(rows, columns)]
+    return ["Time of one call on one thread, forward + backward, in µs", *table(rows, columns)]
 
 
 def verdicts(found: Comparison, tested_on: str = "test") -> list[Verdict]:
@@ -225,35 +224,28 @@ def verdicts(found: Comparison, tested_on: str = "test") -> list[Verdict]:
     told = []
     for d in found.differences:
         told += [_of_accuracy(d, found.first, seeds, tested_on), _of_speed(d, found.first, seeds)]
-    images = f"the {tested_on} images"
-    over = f"the seeds and {images}" if seeds > 1 else f"{images} and the epochs of this one seed"
-    how = f"Tested over {over}; family-wise error rate {LEVEL:.0%} (Holm), intervals adjusted alike."
-    more = "One seed says nothing about others: use --seeds 5." if seeds == 1 else ""
-    return [*told, *(Verdict("", sentence) for sentence in (how, more) if sentence)]
+    told.append(Verdict("", how_tested(seeds, tested_on)))
+    return [*told, *([Verdict("", ONE_SEED)] if seeds == 1 else [])]
 
 
 def _of_accuracy(d: Difference, first: str, seeds: int, tested_on: str) -> Verdict:
     claim, gist = d.accuracy, d.of_accuracy
     if gist == "same":
-        return Verdict(gist, f"{d.operator} trained to the weights of {first}, to the last bit")
-    figures = f"{claim.mean:+.4f}{_between(claim, '+.4f')}, {p_value(claim.p)}"
+        return Verdict(gist, f"{d.operator} has the same weights as {first}, bit for bit")
+    figures = f"{estimated(claim, '+.4f')}, {p_value(claim.p)}"
     if gist == "differs":
         return Verdict(gist, f"{d.operator} is {'more' if claim.mean > 0 else 'less'} accurate than {first}: {figures}")
     if seeds > 1 and claim.p_images is not UNSET and claim.p_images <= LEVEL:
         figures += f"; over the {tested_on} images alone, {p_value(claim.p_images)}"
-    return Verdict(gist, f"whether {d.operator} is as accurate as {first}{_with(seeds)}: {figures}")
+    return Verdict(gist, f"whether {d.operator} and {first} differ in accuracy ({count(seeds, 'seed')}): {figures}")
 
 
 def _of_speed(d: Difference, first: str, seeds: int) -> Verdict:
     claim, gist = d.speed, d.speed.gist
-    figures = f"an epoch takes {claim.mean:.2f} times as long{_between(claim, '.2f')}, {p_value(claim.p)}"
+    figures = f"time ratio {estimated(claim, '.2f')}, {p_value(claim.p)}"
     if gist == "differs":
         return Verdict(gist, f"{d.operator} is {'slower' if claim.mean > 1 else 'faster'} than {first}: {figures}")
-    return Verdict(gist, f"whether {d.operator} is as fast as {first}{_with(seeds)}: {figures}")
-
-
-def _with(seeds: int) -> str:
-    return f", with {_many(seeds, 'seed')}"
+    return Verdict(gist, f"whether {d.operator} and {first} differ in speed ({count(seeds, 'seed')}): {figures}")
 
 
 def printed(told: Sequence[Verdict]) -> list[str]:
@@ -263,29 +255,13 @@ def printed(told: Sequence[Verdict]) -> list[str]:
 
 def plain(told: Sequence[Verdict]) -> list[str]:
     """Format verdicts as self-contained sentences."""
-    return [f"{gist.capitalize()}: {sentence}." if gist else sentence for gist, sentence in told]
+    starts = {"same": "Same: ", "differs": "Differs: ", "cannot tell": "Cannot tell "}
+    return [f"{starts[gist]}{sentence}." if gist else sentence for gist, sentence in told]
 
 
 def _accuracy(values: Sequence[float]) -> str:
     mean = f"{statistics.fmean(values):.4f}"
     return mean if len(values) < 2 else f"{mean} ± {statistics.stdev(values):.4f}"
-
-
-def _between(estimate: Estimate | Claim, form: str) -> str:
-    low, high = estimate.low, estimate.high
-    if low is None or high is None or not math.isfinite(high):
-        return ""
-    return f" ({end_of(low, form)} to {end_of(high, form)})"
-
-
-def end_of(end: float, form: str) -> str:
-    """Format an end of an interval. With few seeds the upper end of a ratio may have 20 digits."""
-    return f"{end:{form}}" if end < 1000 else "over 1000"
-
-
-def p_value(p: float) -> str:
-    """Format a p-value; never as zero."""
-    return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"
 
 
 def _micro(seconds: float) -> str:

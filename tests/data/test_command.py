@@ -27,7 +27,7 @@ def test_it_says_what_is_missing_and_what_to_do(data, files, tmp_path):
     status, printed, _ = data()
     assert status == 0
     assert str(tmp_path) in printed
-    assert printed.count("not there") == 4
+    assert printed.count(" missing\n") == 4
     assert all(file.name in printed for file in files)
     assert "mnist-sample.npz         1,976,460 bytes, verified" in printed
     assert "`python -m app data fetch`" in printed
@@ -77,7 +77,7 @@ def test_fetch_that_cannot_keep_what_it_fetched_is_status_1(data, server, conten
     (tmp_path / "file").touch()
     status, printed, told = data("fetch", "--source", server.url, "--folder", str(tmp_path / "file"))
     assert status == 1
-    assert printed.count("not there") == 4
+    assert printed.count(" missing\n") == 4
     assert told.count("cannot be kept") == 4
 
 

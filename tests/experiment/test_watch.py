@@ -54,12 +54,12 @@ def watching(tmp_path: Path) -> Iterator[Callable[[], str]]:
         yield out.readline
         process.send_signal(signal.SIGINT)
         rest, _ = process.communicate(timeout=20)
-        assert (process.returncode, rest) == (0, "\nEnded.\n")
+        assert (process.returncode, rest) == (0, "\nStopped.\n")
 
 
 def test_every_save_gives_a_line_and_a_mistake_does_not_end_it(watching: Callable[[], str], tmp_path: Path):
     first = watching()
-    figures = r"accuracy 0\.\d{4} \(.*[+-]0\.\d{4} to relu\)  epoch \d+\.\d{3} s, \d+\.\d\d times relu's"
+    figures = r"accuracy 0\.\d{4} \(.*[+-]0\.\d{4} from relu\)  epoch \d+\.\d{3} s, \d+\.\d\d times relu's"
     assert re.match(rf"\d\d:\d\d:\d\d  leaky  gradient ok  {figures}  \[\d+\.\d s\]\n", first), first
     (tmp_path / "my_ops.py").write_text("")  # as editors do that write a file in place
     time.sleep(0.3)
@@ -68,18 +68,18 @@ def test_every_save_gives_a_line_and_a_mistake_does_not_end_it(watching: Callabl
     (tmp_path / "my_ops.py").write_text(OPERATOR.replace("return dy *", "return 2 * dy *"))
     assert "leaky  gradient FAILED: that of x is" in watching()
     (tmp_path / "my_ops.py").write_text(OPERATOR)
-    assert "+0.0000 to the last version" in watching()
+    assert "+0.0000 from the last version" in watching()
     (tmp_path / "slope.py").write_text("SLOPE = 0.3\n")
     again = watching()
-    assert re.search(r"\([+-]0\.\d{4} to the last version, ", again)
-    assert "+0.0000 to the last version" not in again
+    assert re.search(r"\([+-]0\.\d{4} from the last version, ", again)
+    assert "+0.0000 from the last version" not in again
 
 
 def test_a_line_holds_a_version_against_the_last_one_and_the_baseline():
     last = Look("swish", "", 0.87, 0.02, "relu", 0.88, 1.10)
     look = Look("swish", "", 0.8721, 0.021, "relu", 0.88, 1.02)
     assert told(look, last) == (
-        "swish  gradient ok  accuracy 0.8721 (+0.0021 to the last version, -0.0079 to relu)  "
+        "swish  gradient ok  accuracy 0.8721 (+0.0021 from the last version, -0.0079 from relu)  "
         "epoch 0.021 s, 1.02 times relu's (was 1.10)"
     )
     assert told(Look("swish", accuracy=0.5, seconds=1.0), None) == "swish  gradient ok  accuracy 0.5000  epoch 1.000 s"

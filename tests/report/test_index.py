@@ -44,7 +44,7 @@ def test_a_damaged_run_is_named_and_left_out(runs: Path):
     (runs / "second" / "metrics.jsonl").write_text("[1]\n")
     assert main(["report", str(runs)]) == 0
     page = (runs / "index.html").read_text(encoding="utf-8")
-    assert "second is left out: " in page
+    assert "second is not listed: " in page
     assert "first run" in page
 
 

@@ -49,8 +49,7 @@ def test_the_verdict_is_on_top_and_every_section_follows(visitor: Visitor, addre
     assert page.title() == "custom.relu against relu – a run of opsmith"
     assert page.inner_text("h1") == "custom.relu against relu"
     assert (
-        page.inner_text(".verdict p >> nth=0")
-        == "Of the 200 test digits these are read right: custom.relu 70.00 % and relu 72.00 %."
+        page.inner_text(".verdict p >> nth=0") == "Accuracy on the 200 test digits: custom.relu 70.00 %, relu 72.00 %."
     )
     titles = ["Verdict", "Training", "Cost of the operator", "Mistakes", "Hidden units", "Settings and machine"]
     assert page.locator("h2").all_text_contents() == titles
@@ -223,9 +222,9 @@ def test_keys_move_zoom_and_show_all(visitor: Visitor, address: str):
     page.focus("#chart-time .area")
     page.keyboard.press("ArrowRight")
     shown = page.locator("#chart-time .values")
-    assert shown.inner_text().split("\n") == ["time of training 500 ms", "custom.relu 50 %"]
+    assert shown.inner_text().split("\n") == ["training time 500 ms", "custom.relu 50 %"]
     page.keyboard.press("ArrowRight")
-    assert shown.inner_text().split("\n") == ["time of training 600 ms", "relu 52 %"]
+    assert shown.inner_text().split("\n") == ["training time 600 ms", "relu 52 %"]
     page.keyboard.press("+")
     assert marks(page, "time") != before
     page.keyboard.press("Escape")

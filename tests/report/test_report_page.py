@@ -25,12 +25,12 @@ from app.report.record import FIRST_LAYER, read
 from app.report.report import write_report
 from app.report.sections import units
 from app.report.verdict import sentences
-from app.report.wording import seconds
 from app.run import answers
 from app.run.config import Config
 from app.run.folder import ANSWERS, write_weights
 from app.run.learners import make_learner
 from app.run.network import find_activation
+from app.run.wording import seconds
 
 # --- The command, and what it writes ---
 
@@ -95,9 +95,9 @@ class Parts(HTMLParser):
 
 def test_operators_that_are_equal_are_said_to_be(tmp_path: Path):
     said = sentences(read(made_run(tmp_path / "run", alike=True)))
-    assert said[0] == "custom.relu and relu both read 70.00 % of the 200 test digits right."
-    assert said[1] == "They gave the same answer to every one of 200 images."
-    assert "so neither is quicker" in said[2]
+    assert said[0] == "custom.relu and relu both classify 70.00 % of the 200 test digits correctly."
+    assert said[1] == "The networks give the same answer for all 200 images."
+    assert said[2].endswith(" (median), a ratio of 1.00 (0.92 to 1.09); the difference is not significant.")
 
 
 def test_networks_that_disagree_are_judged_by_the_sign_test(tmp_path: Path):
@@ -106,24 +106,24 @@ def test_networks_that_disagree_are_judged_by_the_sign_test(tmp_path: Path):
     assert found is not None
     one, other = found.right("custom.relu"), found.right("relu")
     said = sentences(record)[1]
-    assert said.startswith(f"They disagree about {len(found.disputed())} images: custom.relu alone is right on ")
-    assert f"on {(one & ~other).sum()}, relu alone on {(other & ~one).sum()}." in said
-    assert "no more than chance explains" in said
+    assert said.startswith(f"The networks disagree on {len(found.disputed())} images: only custom.relu is right on ")
+    assert f"on {(one & ~other).sum()}, only relu on {(other & ~one).sum()}." in said
+    assert "The difference between these two networks is not significant (sign test, p = " in said
     assert sentences(record)[2] == (
-        "An epoch takes custom.relu 500 ms and relu 600 ms (the median); epoch by epoch custom.relu takes 0.83 "
-        "times as long, between 0.83 and 0.83 in 3 pairs."
+        "An epoch takes 500 ms with custom.relu and 600 ms with relu (median), a ratio of 0.83 (0.76 to 0.91); "
+        "the difference is significant."
     )
 
 
 def test_a_run_that_was_stopped_has_a_report_of_what_it_had(tmp_path: Path):
     record = read(made_run(tmp_path / "run", finished=1))
-    assert "The run was stopped before its end. Epochs finished, of 3: custom.relu 1 and relu 1." in sentences(record)
+    assert "The run was stopped early. Finished epochs, out of 3: custom.relu 1, relu 1." in sentences(record)
     write_report(record.folder)
 
 
 def test_answers_of_other_weights_than_those_measured_are_told(tmp_path: Path):
     folder = made_run(tmp_path / "run")
-    told = "which are not those of the last whole epoch"
+    told = "which are later than the last full epoch"
     assert told in write_report(folder).read_text(encoding="utf-8")
     found = read(folder).answers
     assert found is not None
@@ -147,7 +147,7 @@ def test_a_run_that_ended_before_the_baseline_began_is_a_run_against_it(tmp_path
 def test_a_run_that_was_killed_at_once_has_one_too_without_the_answers_of_untrained_networks(tmp_path: Path):
     folder = made_run(tmp_path / "run", finished=0, costs=False)
     (folder / "metrics.jsonl").write_text((folder / "metrics.jsonl").read_text() + '{"event": "iteration", "oper')
-    assert sentences(read(folder)) == ["No epoch of 3 was finished, so there is little to show."]
+    assert sentences(read(folder)) == ["No epoch finished, so there are no results."]
     page = write_report(folder).read_text(encoding="utf-8")
     assert re.findall(r'<section aria-labelledby="[^"]*" id="(\w+)"|<section id="(\w+)"', page)
     assert "Mistakes" not in page
@@ -156,7 +156,7 @@ def test_a_run_that_was_killed_at_once_has_one_too_without_the_answers_of_untrai
 def test_several_seeds_are_one_curve_with_a_band(tmp_path: Path):
     record = read(made_run(tmp_path / "run", seeds=(0, 1, 2)))
     assert sentences(record)[0].endswith(
-        "custom.relu 71.00 % ± 1.00 and relu 73.00 % ± 1.00, the mean over 3 seeds and their spread."
+        "custom.relu 71.00 % ± 1.00, relu 73.00 % ± 1.00 (mean ± standard deviation over 3 seeds)."
     )
     page = write_report(record.folder).read_text(encoding="utf-8")
     assert page.count('class="band') >= 4

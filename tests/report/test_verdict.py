@@ -29,16 +29,16 @@ def test_a_wrong_gradient_is_the_first_sentence(tmp_path: Path):
     checked = {"event": "checked", "operator": "custom.relu", "state": "wrong", "words": words}
     folder = add_events(made_run(tmp_path / "run"), checked)
     assert sentences(read(folder))[0] == (
-        f"custom.relu: {words}. It was trained all the same, so its figures say nothing about it."
+        f"custom.relu: {words}. It was trained anyway; its results say nothing about the operator."
     )
 
 
 def test_an_operator_that_made_nan_is_shown_with_line_and_values(tmp_path: Path):
-    what = "Replaying the step, operator own (my_ops.py:16) is the first ...\n  got   x  float32[8, 5]  min -1"
+    what = "Replaying the step, operator own (my_ops.py:16) is the first ...\n  in   x  float32[8, 5]  min -1"
     event = {"event": "nonfinite", "operator": "relu", "epoch": 0, "iteration": 3, "did": "stop"}
-    event |= {"where": "the loss became nan in iteration 3 of epoch 1", "what": what}
+    event |= {"where": "the loss became NaN in iteration 3 of epoch 1", "what": what}
     folder = add_events(made_run(tmp_path / "run", finished=1), event)
-    assert "relu: the loss became nan in iteration 3 of epoch 1." in sentences(read(folder))
+    assert "relu: the loss became NaN in iteration 3 of epoch 1." in sentences(read(folder))
     page = page_of(folder)
     assert "What went wrong" in page
     assert what in page
@@ -53,7 +53,10 @@ def test_steps_that_were_left_out_are_counted(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("loss", "told"),
-    [(None, "relu diverged: the loss is NaN or infinite (guessing gives 2.303)."), (3e28, "the loss is up to 3e+28 (")],
+    [
+        (None, "relu diverged: the loss is NaN or infinite (chance level is 2.303)."),
+        (3e28, "the loss is up to 3e+28 ("),
+    ],
 )
 def test_a_network_that_diverged_is_said_to(tmp_path: Path, loss: float | None, told: str):
     folder = change_epochs(made_run(tmp_path / "run"), "relu", test_loss=loss)
@@ -91,8 +94,8 @@ def test_no_p_is_said_to_be_zero(p: float, words: str):
 def test_a_comparison_begins_with_what_it_came_to(tmp_path: Path):
     record = read(compared(tmp_path / "run", ("relu", "custom.relu", "tanh", "sigmoid", "elu")))
     assert sentences(record)[0] == (
-        "With 3 seeds: sigmoid and elu differ from relu in test accuracy; custom.relu is the same as relu, to the last "
-        "bit; tanh cannot be told from relu by accuracy."
+        "With 3 seeds: sigmoid and elu differ from relu in test accuracy; custom.relu has the same weights as relu, "
+        "bit for bit; tanh does not differ significantly from relu in test accuracy."
     )
 
 
@@ -111,12 +114,12 @@ def test_the_table_is_ranked_and_in_one_unit(tmp_path: Path):
     assert [row[3] for row in cells] == ["–", "same", "cannot tell", "differs"]
     assert cells[3][4:6] == ["-6.00 (-7.00 to -5.00)", "p &lt; 0.0001"]
     assert table.count('class="forest"') == 5  # an interval of each claim that was tested
-    assert "Accuracies are over 3 seeds" in page
+    assert "Accuracies are means and standard deviations over 3 seeds." in page
 
 
 def test_one_seed_has_no_interval(tmp_path: Path):
     page = page_of(compared(tmp_path / "run", seeds=1))
-    assert "One seed says nothing about others: use --seeds 5." in page
+    assert "One seed does not show how results vary between seeds: use --seeds 5." in page
     assert 'class="reach"' not in page
 
 

@@ -199,7 +199,7 @@ def test_a_mistake_is_told_in_one_line(train_mine: Callable[..., Any], name: str
     assert run.err.count("\n") == (2 if name == "fails_later" else 1)  # the second says in which iteration
     assert run.folder.exists() == (name == "fails_later")  # what fails at once leaves nothing to clear away
     if name == "fails_later":
-        assert "Stopped before its end. Epochs finished, of 2: my_ops.py:fails_later 0, relu 0." in run.out
+        assert "The run was stopped early. Finished epochs, out of 2: my_ops.py:fails_later 0, relu 0." in run.out
         assert run.column("my_ops.py:fails_later", "iteration", "iteration") == [0, 3]
         assert (run.folder / "weights-my_ops.py-fails_later.safetensors").exists()
     if name == "undecorated":

@@ -121,7 +121,7 @@ def test_from_the_first_line_to_the_last(compare: Callable[..., Compared]):
         r"Data: 500 training and 200 test images, few images \(not verified\)",
         r"Network 784-4-10 with relu against custom\.relu; engine reference, seed 3",
         r"custom\.relu: gradient agrees with finite differences",
-        r"2 operators, each trained for 1 epoch with 2 seeds: 4 epochs in all",
+        r"2 operators, each trained for 1 epoch with 2 seeds: 4 epochs in total",
         r"",
         r"Seed 3 \(1 of 2\)",
         rf"  relu         test accuracy {accuracy}  \d\.\d+ s per epoch",
@@ -134,13 +134,13 @@ def test_from_the_first_line_to_the_last(compare: Callable[..., Compared]):
         rf"relu         {accuracy} ± {accuracy} +\d\.\d+ +1\.00",
         rf"custom\.relu  {accuracy} ± {accuracy} +\d\.\d+ +\d+\.\d\d \(\d+\.\d\d to (\d+\.\d\d|over 1000)\)",
         r"",
-        r"The operator alone, on one thread: microseconds forward \+ backward",
-        r"numbers +relu +custom\.relu",
+        r"Time of one call on one thread, forward \+ backward, in µs",
+        r"elements +relu +custom\.relu",
         *(rf"{size}( +[\d,.]+ \+ [\d,.]+| +-)+" for size in SIZES),
         r"",
-        r"same         custom\.relu trained to the weights of relu, to the last bit",
+        r"same         custom\.relu has the same weights as relu, bit for bit",
         r"(cannot tell|differs    )  .*custom\.relu.*",
-        r"Tested over the seeds and the test images; .*",
+        r"Tested over seeds and test images; .*",
         r"",
         r"The run is in run/",
         r"The report is run/report\.html",
@@ -152,7 +152,7 @@ def test_from_the_first_line_to_the_last(compare: Callable[..., Compared]):
 
 def test_two_operators_that_compute_the_same_are_the_same_however_written(compare: Callable[..., Compared]):
     done = compare("--with", "relu,ops.py:same", "--seeds", "2")
-    assert "same         ops.py:same trained to the weights of relu, to the last bit" in done.out
+    assert "same         ops.py:same has the same weights as relu, bit for bit" in done.out
     assert done.data["differences"][0]["identical"] is True
 
 
@@ -260,7 +260,7 @@ def test_an_operator_that_fails_in_the_middle_is_named_and_what_there_was_is_kep
     assert "ops.py" in done.err
     assert "moody" in done.err
     assert "ValueError: not today" in done.err
-    assert "No seed was finished, so there is nothing to compare." in done.out
+    assert "No seed finished, so there is nothing to compare." in done.out
     assert [m["operator"] for m in done.metrics if m["event"] == "epoch"] == ["relu", "ops.py:moody", "relu"]
     assert done.data["seeds"] == []
 
@@ -277,6 +277,6 @@ def test_a_stop_leaves_the_seeds_that_were_finished(compare: Callable[..., Compa
     monkeypatch.setattr(Console, "start_training", stop)
     done = compare("--with", "relu,tanh", "--seeds", "4", "costs=true")
     assert (done.status, done.err) == (130, "interrupted\n")
-    assert "Stopped before its end, after 2 of 4 seeds." in done.out
+    assert "The run was stopped early, after 2 of 4 seeds." in done.out
     assert done.data["seeds"] == [0, 1]
     assert not [m for m in done.metrics if m["event"] == "cost"]

@@ -41,30 +41,31 @@ def test_one_seed_has_no_spread_and_no_interval_of_one_epoch():
 def test_what_differs():
     assert lines(outcome("relu", RIGHT, EVEN), outcome("bad", WRONG, SLOW)) == [
         "differs      bad is less accurate than relu: -0.0610 (-0.0646 to -0.0574), p = 0.00018",
-        "differs      bad is slower than relu: an epoch takes 2.03 times as long (1.93 to 2.14), p = 0.00028",
-        "Tested over the seeds and the test images; family-wise error rate 5% (Holm), intervals adjusted alike.",
+        "differs      bad is slower than relu: time ratio 2.03 (1.93 to 2.14), p = 0.00028",
+        "Tested over seeds and test images. p-values and intervals are adjusted for a family-wise error rate of 5% "
+        "(Holm).",
     ]
 
 
 def test_sentences_stand_by_themselves_as_well():
     slow = [outcome("relu", RIGHT, EVEN, weights="w"), outcome("mine", RIGHT, SLOW, weights="w")]
     assert plain(verdicts(compare(slow)))[:2] == [
-        "Same: mine trained to the weights of relu, to the last bit.",
-        "Differs: mine is slower than relu: an epoch takes 2.03 times as long (1.93 to 2.14), p = 0.00028.",
+        "Same: mine has the same weights as relu, bit for bit.",
+        "Differs: mine is slower than relu: time ratio 2.03 (1.93 to 2.14), p = 0.00028.",
     ]
 
 
 def test_the_other_way_round():
     accuracy, speed, _ = lines(outcome("bad", WRONG, SLOW), outcome("good", RIGHT, EVEN))
     assert accuracy.startswith("differs      good is more accurate than bad: +0.0610")
-    assert speed.startswith("differs      good is faster than bad: an epoch takes 0.49 times as long")
+    assert speed.startswith("differs      good is faster than bad: time ratio 0.49")
 
 
 def test_what_seeds_cannot_tell():
     accuracy, speed, _ = lines(outcome("a", RIGHT, EVEN), outcome("b", RIGHT, EVEN))
-    told = "cannot tell  whether b is as accurate as a, with 3 seeds: +0.0000 (-0.0010 to +0.0010), p = 1"
+    told = "cannot tell  whether b and a differ in accuracy (3 seeds): +0.0000 (-0.0010 to +0.0010), p = 1"
     assert accuracy == told
-    told = "cannot tell  whether b is as fast as a, with 3 seeds: an epoch takes 1.00 times as long"
+    told = "cannot tell  whether b and a differ in speed (3 seeds): time ratio 1.00"
     assert speed == f"{told} (0.93 to 1.07), p = 1"
 
 
@@ -76,19 +77,19 @@ def test_an_interval_of_few_seeds_is_not_written_with_twenty_digits():
 
 def test_what_is_the_same():
     same = [outcome(name, RIGHT, EVEN, weights="w") for name in ("relu", "custom.relu")]
-    assert lines(*same)[0] == "same         custom.relu trained to the weights of relu, to the last bit"
+    assert lines(*same)[0] == "same         custom.relu has the same weights as relu, bit for bit"
 
 
 def test_few_seeds_are_told_to_be_few():
     *_, how, more = lines(outcome("a", [[]]), outcome("b", [[]]))
-    assert how.startswith("Tested over the test images and the epochs of this one seed;")
-    assert more == "One seed says nothing about others: use --seeds 5."
+    assert how.startswith("Tested over the test images and the epochs of one seed.")
+    assert more == "One seed does not show how results vary between seeds: use --seeds 5."
 
 
 def test_where_seeds_are_too_few_the_test_images_are_told():
     """A difference of 60 points with both seeds, 0.02 apart: two seeds cannot tell, the images can."""
     accuracy, *_ = lines(outcome("a", [[], []]), outcome("b", [range(600), range(400)]))
-    assert accuracy.startswith("cannot tell  whether b is as accurate as a, with 2 seeds: -0.5000 (")
+    assert accuracy.startswith("cannot tell  whether b and a differ in accuracy (2 seeds): -0.5000 (")
     assert accuracy.endswith("; over the test images alone, p < 0.0001")
 
 
@@ -105,9 +106,9 @@ def test_an_interval_excludes_no_difference_exactly_where_something_differs():
 def test_costs_by_size_and_a_dash_where_it_took_too_long():
     costs = [Cost("relu", 1000, 1.2e-6, 0.8e-6), Cost("slow", 1000, 0.5, 0.25), Cost("relu", 4000, 4e-6, 99.96e-6)]
     assert costs_table(costs) == [
-        "The operator alone, on one thread: microseconds forward + backward",
-        "numbers         relu               slow",
-        "1,000      1.2 + 0.8  500,000 + 250,000",
-        "4,000    4.0 + 100.0                  -",
+        "Time of one call on one thread, forward + backward, in µs",
+        "elements         relu               slow",
+        "1,000       1.2 + 0.8  500,000 + 250,000",
+        "4,000     4.0 + 100.0                  -",
     ]
     assert costs_table([]) == []

@@ -97,7 +97,7 @@ def progress(now: dict[str, float]) -> Progress:
 
 
 def test_the_line_has_what_a_user_wants_to_know(progress: Progress, now: dict[str, float]):
-    assert progress.line("relu", 99) == "relu  waits for its turn"
+    assert progress.line("relu", 99) == "relu  waiting"
     progress.begin(place(0, 0, 0.0))
     now["now"] += 30
     piece(progress, place(0, 20, 0.004))

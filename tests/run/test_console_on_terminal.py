@@ -150,7 +150,7 @@ def test_while_a_run_goes_on_there_is_a_live_line_for_each_operator_below_what_w
     most = max(live, key=len)
     assert [line.split()[0] for line in most] == ["custom.relu", "relu"]
     for lines in run.seen:
-        places = [i for i, line in enumerate(lines) if "images/s" in line or "waits for" in line]
+        places = [i for i, line in enumerate(lines) if "images/s" in line or "waiting" in line]
         assert places == [] or places == list(range(len(lines) - len(places), len(lines)))  # at the bottom
         assert len(places) <= 2
 
@@ -202,7 +202,7 @@ def test_ctrl_c_leaves_a_clean_screen(terminal: Opening):
     os.write(run.master, b"\x03")
     lines = run.end()
     assert run.process.returncode == 130
-    assert "Stopping. Ctrl-C again stops at once." in lines
+    assert "Stopping. Press Ctrl-C again to stop immediately." in lines
     assert lines[-1] == "interrupted"
     assert not any("images/s" in line or "^C" in line for line in lines)
 

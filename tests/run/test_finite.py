@@ -85,9 +85,9 @@ def test_the_first_step_that_is_skipped_is_told_with_its_operator_and_all_are_co
     steps.train(place, batches)
     steps.epoch(place, None)
     first, last = said.lines
-    assert "the weights became nan or infinite in iteration 0 of epoch 1.\nReplaying the step" in first
-    assert first.endswith("The update is left out, and so are those of other such steps.")
-    assert last.endswith("8 of 8 updates of epoch 1 were left out, as numbers were not finite")
+    assert "the weights became NaN or infinite in iteration 0 of epoch 1.\nReplaying the step" in first
+    assert first.endswith("This update is skipped, and so is every later one with NaN or infinite values.")
+    assert last.endswith("8 of 8 updates of epoch 1 were skipped because of NaN or infinite values")
     assert [event.did for event in said.events] == ["skip"] * 8
     assert [bool(event.what) for event in said.events] == [True] + [False] * 7
 
@@ -104,14 +104,14 @@ def test_weights_that_are_nan_are_found_though_the_operator_hides_them_from_the_
     losses, _ = Steps().train(place, batches)
     assert np.isfinite(losses).all()
     place, batches = entered(tiny, tmp_path, "nan_gradient_hidden_from_the_loss", "reference")
-    with pytest.raises(OperatorError, match="the weights became nan or infinite in iteration 0 of epoch 1"):
+    with pytest.raises(OperatorError, match="the weights became NaN or infinite in iteration 0 of epoch 1"):
         said.steps("stop").train(place, batches)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_numbers_that_are_bad_only_once_are_told_to_be_so(tiny, tmp_path, said, engine):
     place, batches = entered(tiny, tmp_path, "sometimes_nan", engine)
-    with pytest.raises(OperatorError, match="Taken again, from the same weights, they were finite"):
+    with pytest.raises(OperatorError, match="Replaying the steps from the same weights gave finite values"):
         said.steps("stop").train(place, batches)
 
 
@@ -129,7 +129,7 @@ def test_a_test_loss_that_is_nan_stops_training_too(tiny, tmp_path, said):
     losses, _ = place.contestant.learner.measure(bad)
     assert not np.isfinite(losses).all()
     index = int(np.argmin(np.isfinite(losses)))
-    where = f"the loss became nan in batch {index} of the images that it is tested on, after epoch 1"
+    where = f"the loss became NaN in test batch {index}, after epoch 1"
     with pytest.raises(OperatorError, match=where):
         said.steps("stop").measure(place, bad)
 
@@ -170,8 +170,8 @@ def test_whole_numbers_and_objects_are_finite():
     ("array", "words"),
     [
         (GOOD, "float32[3]  min 1, max 1, mean 1, all finite"),
-        (BAD, "float32[3]  min 1, max 1, mean 1; not finite: 2 of 3 (1 nan, 1 infinite)"),
-        (BAD[2:], "float32[1]; not finite: 1 of 1 (1 nan)"),
+        (BAD, "float32[3]  min 1, max 1, mean 1; not finite: 2 of 3 (1 NaN, 1 infinite)"),
+        (BAD[2:], "float32[1]; not finite: 1 of 1 (1 NaN)"),
         (np.arange(4), "int64[4]  min 0, max 3, mean 1.5, all finite"),
         (np.array([True, False]), "bool[2]  min 0, max 1, mean 0.5, all finite"),
         (np.zeros((0, 2)), "float64[0, 2]"),
@@ -184,7 +184,7 @@ def test_statistics_say_what_numbers_are_like(array, words):
 
 def test_blame_asks_for_a_smaller_learning_rate_only_where_numbers_are_large():
     large = OperatorRun("matmul", [("x", np.full(2, 1e30, "float32"))], [("y", BAD)])
-    assert "is train.learning_rate too large?" in blame(large, "relu")
+    assert "train.learning_rate may be too high" in blame(large, "relu")
     assert "learning_rate" not in blame(large._replace(inputs=[("x", GOOD)]), "relu")
 
 

@@ -47,13 +47,13 @@ def test_ctrl_c_ends_a_run_with_what_it_had(start: Callable[..., Any], tmp_path:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err == "\nStopping. Ctrl-C again stops at once.\ninterrupted\n"
+    assert err == "\nStopping. Press Ctrl-C again to stop immediately.\ninterrupted\n"
     files = {"config.yaml", "metrics.jsonl", "summary.txt", "weights-custom.relu.safetensors"}
     files |= {"weights-relu.safetensors", "model.json", "model.safetensors", "checkpoints", "SHA256SUMS"}
     assert {file.name for file in (tmp_path / "run").iterdir()} == files
     summary = (tmp_path / "run" / "summary.txt").read_text()
     assert re.search(
-        r"^Stopped before its end\. Epochs finished, of 1000000: custom\.relu \d+, relu \d+\.$", summary, re.M
+        r"^The run was stopped early\. Finished epochs, out of 1000000: custom\.relu \d+, relu \d+\.$", summary, re.M
     )
     assert re.search(r"^custom\.relu +\d\.\d{4} ", summary, re.M)
     assert summary in read + out
@@ -65,8 +65,8 @@ def test_sigterm_does_the_same(start: Callable[..., Any], tmp_path: Path):
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 143  # as shells report for a program that SIGTERM ended
-    assert err == "Stopping. A second signal stops at once.\nterminated\n"
-    assert "Go on with: python train.py --resume run\n" in out
+    assert err == "Stopping. A second signal stops immediately.\nterminated\n"
+    assert "Resume with: python train.py --resume run\n" in out
     assert list((tmp_path / "run" / "checkpoints").iterdir())
 
 
@@ -99,7 +99,7 @@ def test_ctrl_c_before_the_first_epoch_is_over(start: Callable[..., Any], tmp_pa
     out, _ = process.communicate(timeout=60)
     assert time.monotonic() - started < 10  # though an epoch takes longer and no report is near
     assert process.returncode == 130
-    assert "No epoch was finished, so there is nothing to show." in out
+    assert "No epoch finished, so there are no results." in out
 
 
 SLEEPER = """
@@ -125,7 +125,7 @@ def test_a_second_ctrl_c_does_not_wait_for_an_operator(start: Callable[..., Any]
     process = start(*ENDLESS, "model.activation=my_ops.py:sleeper")
     wait_for(process.stdout, "asleep")
     process.send_signal(signal.SIGINT)
-    wait_for(process.stderr, "Ctrl-C again stops at once")
+    wait_for(process.stderr, "Ctrl-C again to stop immediately")
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (130, "interrupted\n")
@@ -178,12 +178,12 @@ def test_files_that_may_not_grow_end_a_run_clearly_and_it_goes_on_when_they_may(
     out, err = full.communicate(timeout=60)
     assert full.returncode == 1
     assert err == "error: run/checkpoints/000001.safetensors cannot be written: File too large\n"
-    assert "Go on with: python train.py --resume run\n" in out
+    assert "Resume with: python train.py --resume run\n" in out
     assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
     again = start("--resume", "run")
     out, err = again.communicate(timeout=60)
     assert (again.returncode, err) == (0, "")
-    assert "No checkpoint was written yet" in out
+    assert "There is no checkpoint yet" in out
 
 
 @pytest.mark.skipif(shutil.which("sh") is None, reason="needs a shell")

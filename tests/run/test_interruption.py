@@ -23,7 +23,7 @@ def test_the_first_is_noted_until_there_is_a_good_moment(capfd: pytest.CaptureFi
         done = True
         interruption.check()
     assert done
-    assert capfd.readouterr().err == "\nStopping. Ctrl-C again stops at once.\n"
+    assert capfd.readouterr().err == "\nStopping. Press Ctrl-C again to stop immediately.\n"
 
 
 def test_the_second_strikes_at_once():
@@ -85,7 +85,7 @@ def test_sigterm_is_noted_too_and_told_apart(capfd: pytest.CaptureFixture[str]):
         assert interruption.noted
         interruption.check()
     assert stopped.value.number == signal.SIGTERM
-    assert capfd.readouterr().err == "Stopping. A second signal stops at once.\n"
+    assert capfd.readouterr().err == "Stopping. A second signal stops immediately.\n"
 
 
 def test_sighup_may_come_twice_when_a_terminal_is_closed():

@@ -129,7 +129,7 @@ def test_a_run_that_loses_a_rank_goes_on_with_another_number(
         assert f"PID {processes.split()[1]} RUNNING AT" in ended.out + ended.err
     else:  # asked politely, all stop at the same iteration, and keep what they have
         assert ended.messages[-1] == "terminated"
-        assert "Go on with: mpiexec -n 2 python train.py --resume run" in ended.out
+        assert "Resume with: mpiexec -n 2 python train.py --resume run" in ended.out
     done = len(losses(tmp_path / "run"))
     assert done < 40
     monkeypatch.chdir(tmp_path)

@@ -84,7 +84,7 @@ def test_a_setting_without_an_effect_draws_a_line():
     )
     assert without_effect(changed, 500) == [
         "train.momentum has no effect with train.optimizer=sgd.",
-        "train.batch_size=512 is more than there are images, so it is 500.",
+        "train.batch_size=512 exceeds the number of images, so it is 500.",
         "model.dropout has no effect without hidden layers.",
         "data.folder has no effect with data.source=sample.",
         "the settings in dist have no effect with dist.shape=none.",

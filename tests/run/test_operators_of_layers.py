@@ -58,7 +58,7 @@ def test_one_that_is_named_trains_and_goes_on(train: Callable[..., Any], marker:
     assert "own/ops.py:swish: gradient agrees" in run.out
     page = (run.folder / "report.html").read_text(encoding="utf-8")
     assert "return x / (1.0 + np.exp(-x))" in page
-    assert "no network compares it" in page
+    assert "only single layers use this operator" in page
     again = ["--resume", str(run.folder), "train.epochs=2"]
     marker.unlink()
     assert train_py(again) == 1

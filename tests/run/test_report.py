@@ -11,7 +11,7 @@ from app.data import Dataset
 from app.run.callbacks import Contestant
 from app.run.config import Config, ModelConfig, TrainConfig
 from app.run.events import Epoch
-from app.run.summary import introduction, outcome, ratio, summary
+from app.run.summary import introduction, outcome, summary
 
 
 def contestant(operator: str, *seconds: float, accuracy: float = 0.9, loss: float = 0.3) -> Contestant:
@@ -42,6 +42,10 @@ def test_the_ratio_is_the_median_of_paired_epochs_not_that_of_medians():
     assert ratio(contestant("a", 1, 2), contestant("b", 1)) == 1.0  # an epoch without its pair does not count
 
 
+def ratio(one: Contestant, other: Contestant) -> float:
+    return pytest.approx(outcome(Config(), [one, other])["operators"][0]["ratio"])
+
+
 def test_one_network_has_no_ratio(full: Dataset):
     assert lines(full, contestant("my_ops.py:swish", 1, 2, 3)) == [
         "operator         test accuracy  seconds per epoch (median)",
@@ -51,21 +55,22 @@ def test_one_network_has_no_ratio(full: Dataset):
 
 def test_a_run_that_stopped_says_how_far_each_had_come(full: Dataset):
     table = lines(full, contestant("a", 1, 2), contestant("b", 1))
-    assert table[-1] == "Stopped before its end. Epochs finished, of 3: a 2, b 1."
+    assert table[-1] == "The run was stopped early. Finished epochs, out of 3: a 2, b 1."
     assert lines(full, contestant("a"), contestant("b")) == [
-        "No epoch was finished, so there is nothing to show.",
-        "Stopped before its end. Epochs finished, of 3: a 0, b 0.",
+        "No epoch finished, so there are no results.",
+        "The run was stopped early. Finished epochs, out of 3: a 0, b 0.",
     ]
     assert [line.split()[0] for line in lines(full, contestant("a", 1), contestant("b"))] == [
         "operator",
         "a",
-        "Stopped",
+        "The",
     ]
 
 
 def test_a_loss_that_was_lost_is_named(full: Dataset):
     table = lines(full, contestant("a", 1, loss=float("nan")), contestant("b", 1), epochs=1)
-    assert table[-1] == "The loss of a became NaN or infinite: try a smaller train.learning_rate."
+    told = "a diverged: the loss is NaN or infinite (chance level is 2.303). Try a smaller train.learning_rate."
+    assert table[-1] == told
 
 
 def test_the_introduction_says_what_is_trained_on_what(full: Dataset):
@@ -99,7 +104,14 @@ def test_the_ratio_of_one_epoch_has_no_interval(full: Dataset):
 def test_the_outcome_is_the_summary_for_programs():
     entered = [contestant("a", 2, 4), contestant("b", 1, loss=float("nan")), contestant("c")]
     found = outcome(Config(train=TrainConfig(epochs=2)), entered[:2])
-    first = {"operator": "a", "epochs": 2, "test_accuracy": 0.9, "test_loss": 0.3, "seconds": 3, "ratio": 2.0}
+    first = {
+        "operator": "a",
+        "epochs": 2,
+        "test_accuracy": 0.9,
+        "test_loss": 0.3,
+        "seconds": 3,
+        "ratio": pytest.approx(2.0),
+    }
     second = {"operator": "b", "epochs": 1, "test_accuracy": 0.9, "test_loss": None, "seconds": 1}
     assert found == {"event": "summary", "finished": False, "operators": [first, second]}
     assert outcome(Config(), entered)["operators"][2] == {"operator": "c", "epochs": 0}

@@ -30,11 +30,11 @@ def test_after_ctrl_c_it_ends_as_if_there_had_been_none(
     with stopped_at(piece):
         run = train(*LONGER)
     assert (run.status, run.err) == (130, "interrupted\n")
-    assert "\nGo on with: python train.py --resume run\n" in run.out
+    assert "\nResume with: python train.py --resume run\n" in run.out
     status, out, err = resume()
     assert (status, err) == (0, "")
-    assert "Going on with " in out
-    assert "Go on with" not in out
+    assert "Resuming " in out
+    assert "Resume with" not in out
     assert_same_results(tmp_path / "run", whole())
     assert (run.folder / "summary.txt").read_text() in out
     assert "Stopped before" not in out
@@ -44,18 +44,18 @@ def test_sigterm_does_the_same_and_is_told_by_the_status(train: Train, resume: A
     with stopped_at(5, signal.SIGTERM):
         run = train(*LONGER)
     assert (run.status, run.err) == (143, "terminated\n")
-    assert "Go on with: python train.py --resume run\n" in run.out
+    assert "Resume with: python train.py --resume run\n" in run.out
     assert resume()[0] == 0
     assert_same_results(tmp_path / "run", whole())
 
 
 def test_the_command_that_goes_on_is_fit_for_a_shell(interrupted: Any):
-    assert "Go on with: python train.py --resume 'my run'\n" in interrupted(folder="my run").out
+    assert "Resume with: python train.py --resume 'my run'\n" in interrupted(folder="my run").out
 
 
 def test_the_command_that_goes_on_names_the_python_of_this_folder(interrupted: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys, "executable", str(Path.cwd() / ".venv/bin/python"))
-    assert "Go on with: .venv/bin/python train.py --resume run\n" in interrupted().out
+    assert "Resume with: .venv/bin/python train.py --resume run\n" in interrupted().out
 
 
 def test_without_a_checkpoint_it_begins_anew_in_the_same_folder(train: Train, resume: Any, tmp_path: Path, whole: Any):
@@ -63,7 +63,7 @@ def test_without_a_checkpoint_it_begins_anew_in_the_same_folder(train: Train, re
     shutil.rmtree(tmp_path / "run" / "checkpoints")
     status, out, _ = resume()
     assert status == 0
-    assert "No checkpoint was written yet, so the run begins from its beginning." in out
+    assert "There is no checkpoint yet, so the run starts from the beginning." in out
     assert_same_results(tmp_path / "run", whole())
 
 
@@ -87,8 +87,8 @@ def test_a_damaged_checkpoint_is_reported_and_the_one_before_it_used(
     os.truncate(last, 5000)
     status, out, _ = resume()
     assert status == 0
-    assert f"note: a checkpoint cannot be used, so the one before it is: load: run/checkpoints/{last.name}" in out
-    assert "Going on with custom.relu in epoch 3/3." in out
+    assert f"so the one before it is: load: run/checkpoints/{last.name}" in out
+    assert "Resuming custom.relu in epoch 3/3." in out
     assert_same_results(tmp_path / "run", whole())
 
 
@@ -100,7 +100,7 @@ def test_a_finished_run_says_so_and_stays_as_it_is(train: Train, resume: Any, tm
     shutil.copytree(tmp_path / "run", tmp_path / "before")
     status, out, _ = resume()
     assert status == 0
-    assert "This run is finished: 3 of 3 epochs are done. What it keeps is written again." in out
+    assert "This run is finished: 3 of 3 epochs. Its files are written again." in out
     assert_same_results(tmp_path / "run", tmp_path / "before")
 
 
@@ -180,11 +180,11 @@ def test_a_full_disk_ends_it_clearly_and_room_lets_it_go_on(
         run = train(*LONGER)
     assert run.status == 1
     assert run.err == "error: run/checkpoints/000002.safetensors cannot be written: No space left on device\n"
-    assert "Go on with: python train.py --resume run\n" in run.out
+    assert "Resume with: python train.py --resume run\n" in run.out
     assert [file.name for file in (run.folder / "checkpoints").iterdir()] == ["000001.safetensors"]
     status, out, _ = resume()
     assert status == 0
-    assert "Going on with custom.relu in epoch 2/3." in out
+    assert "Resuming custom.relu in epoch 2/3." in out
     assert_same_results(tmp_path / "run", whole())
 
 
@@ -203,7 +203,7 @@ def test_a_disk_that_is_full_at_the_very_end_is_told_of_too(
         run = train(*LONGER)
     assert run.status == 1
     assert run.err == "error: run/weights-custom.relu.safetensors cannot be written: No space left on device\n"
-    assert "\nGo on with: python train.py --resume run\n" in run.out
+    assert "\nResume with: python train.py --resume run\n" in run.out
     assert resume()[0] == 0
     assert_same_results(tmp_path / "run", whole())
 
@@ -221,9 +221,9 @@ def test_an_operator_that_fails_leaves_the_checkpoint_and_the_summary(train: Tra
         os.environ.pop("CALLS", None)
     assert run.status == 1
     assert "the 26th" in run.err
-    assert "Go on with" not in run.out
+    assert "Resume with" not in run.out
     assert list((run.folder / "checkpoints").iterdir())
-    assert "Epochs finished, of 3" in (run.folder / "summary.txt").read_text()
+    assert "Finished epochs, out of 3" in (run.folder / "summary.txt").read_text()
 
 
 def test_events_tell_of_each_thing_once(interrupted: Any, resume: Any):

@@ -47,7 +47,7 @@ def test_the_number_of_epochs_is_refused_where_the_schedule_depends_on_it(interr
     status, _, err = resume("train.epochs=9")
     assert status == 2
     assert "train.epochs was 3 and is 9" in err
-    assert "train.epochs stays, as train.schedule=linear depends on it" in err
+    assert "train.epochs may not, because train.schedule=linear depends on it" in err
 
 
 def test_others_may_change(interrupted: Any, resume: Any, tmp_path: Path, whole: Any):

@@ -131,7 +131,7 @@ def test_a_run_folder_runs_no_file(train: Callable[..., Any], marker: Path, caps
 def test_the_command_that_goes_on_names_the_file(train: Callable[..., Any], marker: Path):
     with stopped_at(3):
         run = train("model.activation=theirs/ops.py:theirs")
-    assert "Go on with: python train.py --resume run --custom-op theirs/ops.py\n" in run.out
+    assert "Resume with: python train.py --resume run --custom-op theirs/ops.py\n" in run.out
 
 
 def test_compare_takes_its_own_words_alone(yaml: str, marker: Path, capsys: pytest.CaptureFixture[str]):

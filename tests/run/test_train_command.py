@@ -34,7 +34,7 @@ def test_quick_on_the_sample_from_the_checkout(type_it: Callable[..., Any], tmp_
     run = type_it("--config", "configs/quick.yaml", *words, f"output={tmp_path}/run", cwd=ROOT)
     assert run.status == 0
     assert run.err == ""
-    note = "Note: this is the small sample, not the full MNIST; accuracies are lower than the full set gives."
+    note = "This is a small sample of MNIST; accuracies are lower than with the full data set."
     line = r"{}epoch 1/1  iteration {}/10  loss \d\.\d{{4}}  accuracy \d\.\d{{4}}"
     test = r"{}epoch 1/1  test accuracy (\d\.\d{{4}})  test loss \d\.\d{{4}}  \d+\.\d{{3}} s"
     table = r"{}(\d\.\d{{4}}) +\d+\.\d{{3}}  +\d+\.\d\d( \(one epoch\))?"
@@ -150,7 +150,7 @@ def test_no_hidden_layer_leaves_nothing_to_compare_and_says_so(train: Callable[.
     run = train("model.hidden=[]")
     assert run.status == 0
     assert "Network 12-10 with" in run.out
-    assert "Note: without hidden layers there is nothing for an activation to work on." in run.out
+    assert "Note: the activation is not used, because the network has no hidden layers." in run.out
 
 
 @pytest.mark.parametrize("words", [["train.batch_size=99999999999", "train.log_every=7"], ["train.log_every=1000000"]])
@@ -162,7 +162,7 @@ def test_an_epoch_of_one_batch_and_reports_rarer_than_an_epoch(train: Callable[.
 def test_a_loss_that_is_no_number_is_null_in_the_metrics_and_said(train: Callable[..., Any]):
     run = train("train.learning_rate=1e38", "train.on_nonfinite=ignore", "--no-baseline")
     assert run.column("custom.relu", "epoch", "test_loss")[-1] is None  # JSON has no NaN
-    assert "The loss of custom.relu became NaN or infinite: try a smaller train.learning_rate." in run.out
+    assert "custom.relu diverged: the loss is NaN or infinite (chance level is 2.303)." in run.out
 
 
 # --- Mistakes ---

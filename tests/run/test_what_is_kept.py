@@ -183,8 +183,8 @@ def test_the_model_is_of_what_was_imported_and_the_end_says_so(
     assert (run.status, run.err) == (0, "")
     assert file.read_text() == EDITED.replace("x * 2", "x * 3")
     assert run.out.splitlines()[-1] == (
-        "note: my_ops.py was edited during the run. The run used the file as it was when the run "
-        "began; `predict` and --resume will say that it has changed"
+        "note: my_ops.py was edited during the run, which used the earlier version. `predict` and --resume will report "
+        "the change"
     )
     assert (run.folder / "model.json").is_file()
     Image.new("L", (28, 28)).save("zero.png")

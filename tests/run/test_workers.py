@@ -147,10 +147,10 @@ def test_a_seed_that_was_lost_twice_counts_for_no_operator(tmp_path: Path, monke
     with ThreadPoolExecutor(1) as executor:
         found = compared(tmp_path / "run", executor)
     assert found["seeds"] == [1]
-    told = "note: the training of tanh with seed 0 was lost (RuntimeError: the machine is gone): "
+    told = "note: the training of tanh with seed 0 failed (RuntimeError: the machine is gone); "
     err = capsys.readouterr().err
-    assert f"{told}it is run again\n" in err
-    assert f"{told}lost twice, so seed 0 counts for no operator\n" in err
+    assert f"{told}trying again\n" in err
+    assert f"{told}this was the second time, so seed 0 is left out for all operators\n" in err
 
 
 @pytest.mark.parametrize("words", ["0", "-1", "many", "1.5", ""])

@@ -34,15 +34,17 @@ def started(run_folder: Path) -> Iterator[forked.Command]:
 def test_it_says_where_it_is_serves_there_and_ctrl_c_ends_it(started: forked.Command, run_folder: Path):
     assert started.stdout is not None
     told = started.stdout.readline()
-    assert re.match(rf"{re.escape(str(run_folder))}: custom.relu \(9\d\.\d\d % of the test digits\) and relu \(", told)
-    assert told.endswith("of the test digits)\n")
-    found = re.match(r"Draw a digit at (http://127.0.0.1:\d+/)  \(for this machine alone;", started.stdout.readline())
+    assert re.match(rf"{re.escape(str(run_folder))}: custom.relu \(9\d\.\d\d % test accuracy\) and relu \(", told)
+    assert told.endswith("% test accuracy)\n")
+    found = re.match(
+        r"Draw a digit at (http://127.0.0.1:\d+/)  \(only reachable from this machine;", started.stdout.readline()
+    )
     assert found is not None
     with urllib.request.urlopen(found[1], timeout=20) as page:
         assert b"<h1>Draw a digit</h1>" in page.read()
     started.send_signal(signal.SIGINT)
     out, err = started.communicate(timeout=20)
-    assert (started.returncode, out, err) == (0, "\nEnded.\n", "")
+    assert (started.returncode, out, err) == (0, "\nStopped.\n", "")
 
 
 @pytest.fixture
@@ -81,7 +83,7 @@ def test_the_best_run_is_shown(shown: list[Path], run_folder: Path, capsys: pyte
     assert main(["demo", "--port", "0"]) == 0
     assert main(["demo", "runs/c", "--port", "0"]) == 0
     assert shown == [Path("runs/b"), Path("runs/c")]
-    assert "runs/b: custom.relu (97.30 % of the test digits)" in capsys.readouterr().out
+    assert "runs/b: custom.relu (97.30 % test accuracy)" in capsys.readouterr().out
 
 
 def test_the_network_that_comes_along_is_shown_where_none_is_better(
@@ -92,8 +94,11 @@ def test_the_network_that_comes_along_is_shown_where_none_is_better(
     assert main(["demo", "--port", "0"]) == 0
     assert shown == [SHIPPED, SHIPPED]
     told = capsys.readouterr().out
-    assert "The network that comes with opsmith: custom.relu (97.96 % of the test digits)" in told
-    assert "note: runs/default reads 90.6 % of the test digits at best; to show it: opsmith demo runs/default" in told
+    assert "The network that comes with opsmith: custom.relu (97.96 % test accuracy)" in told
+    assert (
+        "note: runs/default classifies only 90.6 % of the test digits correctly; to use it: opsmith demo runs/default"
+        in told
+    )
 
 
 def test_a_run_whose_operator_cannot_be_found_is_passed_over(shown: list[Path], run_folder: Path):

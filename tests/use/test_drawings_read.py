@@ -103,5 +103,5 @@ def test_networks_that_read_badly_are_told_of_with_what_to_do():
     assert advice([network(0.984), network(0.5)]) == ""
     assert advice([network(None)]) == ""
     told = advice([network(0.9059), network(0.9)])
-    assert told.startswith("This run reads 90.6 % of the test digits at best, and will misread many a drawing.")
+    assert told.startswith("The best network of this run classifies only 90.6 % of the test digits correctly, and will")
     assert 'make train ARGS="--config configs/best.yaml"' in told

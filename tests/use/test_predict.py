@@ -275,7 +275,7 @@ def test_a_run_whose_operator_cannot_be_referred_to_says_so_and_keeps_the_rest(
     assert train(["--config", str(ROOT / "configs" / "quick.yaml"), "--no-baseline", *words, "output=own"]) == 0
     kept = {path.name for path in Path("own").iterdir()}
     assert not {name for name in kept if name.startswith("model")}
-    note = "note: no model for `python -m app predict` was kept: operator py_func.<lambda> (my_own_ops.py:4) is made"
+    note = "the network was not saved for `python -m app predict`: operator py_func.<lambda> (my_own_ops.py:4) is made"
     assert note in capsys.readouterr().out
     assert kept >= {"config.yaml", "metrics.jsonl", "summary.txt", "weights-my_own_ops.py-own.safetensors"}
 

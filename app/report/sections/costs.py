@@ -6,7 +6,7 @@ from app.report.charts import Chart, Line
 from app.report.record import Record, over_seeds
 from app.report.sections.section import Section
 
-_ABOUT = "The time of one call of the operator by itself, on one thread, on arrays of several sizes."
+_ABOUT = "The time of one call of the operator alone, on one thread, for several array sizes."
 
 
 def section(record: Record) -> Section | None:
@@ -27,5 +27,5 @@ def _chart(record: Record, which: str, title: str) -> Chart:
         points = over_seeds(costs, lambda cost: cost.size, lambda cost: getattr(cost, which))
         lines.append(Line(operator, points, colour))
     shown = [line for line in lines if line.points]
-    x, y = "numbers in the array", "time of a call"
+    x, y = "array elements", "time per call"
     return Chart(f"cost-{which}", title, x, y, shown, "count", "seconds", log_x=True, log_y=True)

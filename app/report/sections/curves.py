@@ -11,7 +11,7 @@ from app.report.charts import Chart, Line, Point
 from app.report.record import Record, over_seeds
 from app.report.sections.section import Section
 
-_ABOUT = "The {} figures are those after each epoch, and the faint curves single batches in training."
+_ABOUT = "The {} curves are measured after each epoch. "
 
 
 def section(record: Record) -> Section | None:
@@ -23,8 +23,14 @@ def section(record: Record) -> Section | None:
         _over_epochs(record, "accuracy", "Accuracy", "accuracy", "test_accuracy", "share"),
         _over_time(record),
     ]
-    about = _ABOUT.format(record.tested_on) if record.epochs else "The faint curves are single batches in training."
-    seeds = f" Each is the mean over {record.seeds} seeds, with all of them in its band." if record.seeds > 1 else ""
+    about = (
+        _ABOUT.format(record.tested_on) if record.epochs else ""
+    ) + "The faint curves show single training batches."
+    seeds = (
+        f" Curves are means over {record.seeds} seeds; the bands reach from the lowest to the highest."
+        if record.seeds > 1
+        else ""
+    )
     return Section("training", "Training", about + seeds, [chart for chart in charts if chart.lines])
 
 
@@ -59,7 +65,7 @@ def _over_time(record: Record) -> Chart:
         lines.append(Line(operator, points, colour))
     shown = [line for line in lines if line.points]
     return Chart(
-        "time", "Accuracy against time", "time of training", f"{record.tested_on} accuracy", shown, "seconds", "share"
+        "time", "Accuracy against time", "training time", f"{record.tested_on} accuracy", shown, "seconds", "share"
     )
 
 

@@ -7,7 +7,9 @@ from app.report.record import Record
 from app.report.sections.section import Section
 
 _SHOWN = 10
-_ABOUT = "Steps after which the loss or the weights were not finite, and the operator that made them so first."
+_ABOUT = (
+    "Steps after which the loss or the weights were NaN or infinite, and the first operator that produced such values."
+)
 
 
 def section(record: Record) -> Section | None:
@@ -19,5 +21,5 @@ def section(record: Record) -> Section | None:
     for event in told[:_SHOWN]:
         parts += [tag("h3", f"{event.operator}: {event.where}"), tag("pre", event.what, tabindex="0")]
     if len(told) > _SHOWN:
-        parts.append(tag("p", f"There are {len(told) - _SHOWN:,} more; metrics.jsonl has them all.", class_="note"))
+        parts.append(tag("p", f"{len(told) - _SHOWN:,} more are in metrics.jsonl.", class_="note"))
     return Section("failures", "What went wrong", _ABOUT, (), parts)

@@ -12,8 +12,8 @@ from app.report.charts import style_of
 from app.report.markup import tag
 from app.report.record import Record
 from app.report.sections.section import Section
-from app.report.wording import count, listed, share
 from app.run.answers import NONE, SHOWN, Answers, alike
+from app.run.wording import count, listed, share
 
 
 def section(record: Record) -> Section | None:
@@ -28,9 +28,9 @@ def section(record: Record) -> Section | None:
         parts.append(_disputed(found))
     about = f"Counted over {count(len(found.labels), f'{record.tested_on} image')}."
     if record.seeds > 1:
-        about += " These are the networks of the first seed."
+        about += " The networks are those of the first seed."
     if any(_apart(record, found, operator) for operator in found.predicted):
-        about += " The networks answered with the weights in this folder, which are not those of the last whole epoch."
+        about += " The networks have the weights in this folder, which are later than the last full epoch."
     return Section("mistakes", "Mistakes", about, (), parts)
 
 
@@ -52,7 +52,7 @@ def _matrix(found: Answers, operators: list[str]) -> Element:
         )
         for digit in range(CLASSES)
     ]
-    caption = f"What {listed(operators)} took each digit (row) for (column)"
+    caption = f"Confusion matrix of {listed(operators)}: labels in rows, answers in columns"
     return tag(
         "figure",
         tag("table", tag("caption", caption), tag("thead", head), tag("tbody", rows), class_="confusion"),
@@ -68,15 +68,14 @@ def _cell(table: np.ndarray, digit: int, column: int, most: int) -> Element:
 
 def _wrong(found: Answers, operators: list[str]) -> Element:
     places = found.wrong(operators[0])
-    said = f"{listed(operators)} {'all ' if len(operators) > 2 else 'both ' if len(operators) > 1 else ''}got"
-    return _gallery(found, f"{count(len(places), 'digit')} that {said} wrong", places, operators[:1])
+    return _gallery(found, f"{count(len(places), 'digit')} misclassified by {listed(operators)}", places, operators[:1])
 
 
 def _disputed(found: Answers) -> Element:
     places = found.disputed()
-    title = f"{count(len(places), 'digit')} that {listed(list(found.predicted))} disagree about"
+    title = f"{count(len(places), 'digit')} on which {listed(list(found.predicted))} disagree"
     if not len(places):
-        return tag("p", f"{listed(list(found.predicted))} gave the same answer to every image.", class_="note")
+        return tag("p", f"{listed(list(found.predicted))} give the same answer for all images.", class_="note")
     return _gallery(found, title, places, list(found.predicted))
 
 
@@ -84,10 +83,10 @@ def _gallery(found: Answers, title: str, places: np.ndarray, operators: list[str
     kept = {int(place): row for row, place in enumerate(found.shown)}
     shown = [int(place) for place in places if int(place) in kept][:SHOWN]
     items = [_digit(found, place, found.images[kept[place]], operators) for place in shown]
-    taken = f"{listed(operators)} took it for, in this order" if len(operators) > 1 else "it was taken for"
-    told = f"Under each, what it is → what {taken}, and how surely."
+    answers = f"the answers of {listed(operators)}" if len(operators) > 1 else "the answer"
+    told = f"Below each digit: its label → {answers}, with the probability."
     if len(shown) < len(places):
-        told += f" These are the {len(shown)} surest."
+        told += f" These are the {len(shown)} with the highest probability."
     about = tag("p", told, class_="about") if shown else None
     return tag("div", tag("h3", title), about, tag("ul", items, class_="digits"), class_="gallery")
 
@@ -95,7 +94,7 @@ def _gallery(found: Answers, title: str, places: np.ndarray, operators: list[str
 def _digit(found: Answers, place: int, pixels: np.ndarray, operators: list[str]) -> Element:
     label, rows, width = int(found.labels[place]), *pixels.shape
     answered = [_named(int(found.predicted[operator][place])) for operator in operators]
-    told = f"a {label}, taken for {' and '.join(answered)}"
+    told = f"a {label}, classified as {' and '.join(answered)}"
     image = tag("img", src=pictures.digit(pixels), alt=told, width=width, height=rows)
     lines = []
     for operator, answer in zip(operators, answered, strict=True):

@@ -13,8 +13,8 @@ from app.report.sections.section import Section
 from app.run.profiles import Histogram, Numbers, Profile
 
 _ABOUT = (
-    "The inputs are those that an operator got in its trained network for 1,000 images, in all hidden layers; its "
-    "curve is drawn over their range."
+    "The inputs are those of each operator in its trained network, over all hidden layers and 1,000 images. The curves "
+    "cover their range."
 )
 
 
@@ -25,7 +25,7 @@ def section(record: Record) -> Section | None:
     if not known and not checked:
         return None
     charts = [
-        _chart("values", "f, the operator itself", "result", [(n, p.operator, p, "y") for n, p in known]),
+        _chart("values", "f(x)", "result", [(n, p.operator, p, "y") for n, p in known]),
         _derivatives(known),
         _inputs(known if record.epochs else []),  # those of a network that was hardly trained say nothing
     ]
@@ -53,7 +53,7 @@ def _derivatives(known: Sequence[tuple[int, Profile]]) -> Chart:
     custom = [(n, f"{p.operator}, finite differences", p, "differences") for n, p in known if p.sources]
     return _chart(
         "slopes",
-        "f′ from backward; faint: by finite differences",
+        "f′(x) from backward (faint: finite differences)",
         "derivative",
         [*custom, *((n, p.operator, p, "slope") for n, p in known)],
     )
@@ -61,7 +61,7 @@ def _derivatives(known: Sequence[tuple[int, Profile]]) -> Chart:
 
 def _inputs(known: Sequence[tuple[int, Profile]]) -> Chart:
     lines = [Line(p.operator, _bars(p.histogram), n) for n, p in known if p.histogram is not None]
-    return Chart("operator-inputs", "Inputs that the network gave it", "input", "share of inputs", lines, "", "share")
+    return Chart("operator-inputs", "Inputs in the network", "input", "share of inputs", lines, "", "share")
 
 
 def _bars(histogram: Histogram) -> list[Point]:
@@ -77,8 +77,8 @@ def _points(x: Sequence[float], y: Numbers) -> list[Point]:
 
 def _curve_told(record: Record, name: str, profile: Profile) -> str:
     if name not in record.operators:
-        return "none, as layers name it for themselves and no network compares it"
-    return "" if profile.curve or not profile.sources else "none, as it does not work on each element by itself"
+        return "none: only single layers use this operator"
+    return "" if profile.curve or not profile.sources else "none: the operator is not elementwise"
 
 
 def _operator(record: Record, name: str, checked: str) -> Element:

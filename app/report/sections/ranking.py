@@ -12,10 +12,8 @@ from app.report.axes import Axis, around
 from app.report.charts import marker, style_of
 from app.report.markup import tag
 from app.report.record import Record
-from app.report.wording import count, listed, seconds, spread
 from app.run.comparison import Claim, Comparison, Gist
-from app.run.statistics import LEVEL
-from app.run.summary import end_of, p_value
+from app.run.wording import ONE_SEED, count, estimated, how_tested, listed, p_value, seconds, spread, unfinished_seeds
 
 _FARTHEST = 4.0
 """The largest time ratio, or its inverse, that an interval is drawn to."""
@@ -37,9 +35,7 @@ class _Column:
 
     def written(self, claim: Claim) -> str:
         """Format a claim's mean and interval."""
-        values = (claim.mean, claim.low, claim.high)
-        mean, *ends = ("" if value is None else end_of(self.size * value, self.form) for value in values)
-        return f"{mean} ({' to '.join(ends)})" if all(ends) else mean
+        return estimated(claim, self.form, self.size)
 
 
 def table(record: Record, found: Comparison) -> list[Element]:
@@ -48,8 +44,8 @@ def table(record: Record, found: Comparison) -> list[Element]:
     points = _Column(_axis([d.accuracy for d in found.differences], 0.0, 100.0), 0.0, 100.0, "+.2f")
     times = _Column(_axis([d.speed for d in found.differences], 1.0, 1.0, log=True), 1.0, 1.0, ".2f")
     at_end = any(result.validation_accuracies and result.test_accuracies for result in found.results.values())
-    heads = ["", "operator", f"{record.tested_on} accuracy", *(["test accuracy, at the end"] if at_end else [])]
-    heads += [f"accuracy against {found.first}, in points", "an epoch", f"time against {found.first}, × as long"]
+    heads = ["", "operator", f"{record.tested_on} accuracy", *(["final test accuracy"] if at_end else [])]
+    heads += [f"accuracy difference from {found.first}, in points", "time per epoch", f"time ratio to {found.first}"]
     rows = []
     for name in ranked:
         result = found.results[name]
@@ -80,10 +76,10 @@ def headline(found: Comparison, tested_on: str) -> str:
         by_gist.setdefault(difference.of_accuracy, []).append(difference.operator)
     words: dict[Gist, str] = {
         "differs": f"differs from {found.first} in {tested_on} accuracy",
-        "same": f"is the same as {found.first}, to the last bit",
-        "cannot tell": f"cannot be told from {found.first} by accuracy",
+        "same": f"has the same weights as {found.first}, bit for bit",
+        "cannot tell": f"does not differ significantly from {found.first} in {tested_on} accuracy",
     }
-    several = {"differs": "differ", "is": "are"}
+    several = {"differs": "differ", "has": "have", "does": "do"}
     told = []
     for gist, sentence in words.items():
         if names := by_gist.get(gist):
@@ -118,7 +114,7 @@ def _claim(claim: Claim, gist: Gist, column: _Column, style: int) -> Element:
     """Return a cell: the conclusion, the numbers, and the interval as a line."""
     told = tag("span", gist, class_=f"gist {gist.replace(' ', '-')}")
     if gist == "same":
-        return tag("td", told, tag("small", "the same weights, to the last bit"))
+        return tag("td", told, tag("small", "the same weights, bit for bit"))
     none = column.at(column.none / column.size)
     parts = [tag("line", x1=none, x2=none, y1="0", y2="20", class_="none")]
     if claim.low is not None and claim.high is not None:
@@ -129,13 +125,9 @@ def _claim(claim: Claim, gist: Gist, column: _Column, style: int) -> Element:
 
 
 def _how(record: Record, found: Comparison) -> str:
-    over = count(len(found.seeds), "seed")
-    spread = ", the mean and the standard deviation over the seeds" if len(found.seeds) > 1 else ""
-    told = (
-        f"Accuracies are over {over}{spread}. Intervals and p-values are adjusted for all comparisons on this page "
-        f"together: family-wise error rate {LEVEL:.0%} (Holm). The dashed line is {found.first}."
-    )
-    wanted = getattr(record.config, "seeds", len(found.seeds))
-    if len(found.seeds) < wanted:
-        told += f" The run was stopped after {len(found.seeds)} of {count(wanted, 'seed')}."
-    return told if len(found.seeds) > 1 else f"{told} One seed says nothing about others: use --seeds 5."
+    seeds = len(found.seeds)
+    told = [f"Accuracies are means and standard deviations over {seeds} seeds."] if seeds > 1 else []
+    told += [how_tested(seeds, record.tested_on), f"The dashed line marks {found.first}."]
+    wanted = getattr(record.config, "seeds", seeds)
+    told += [unfinished_seeds(seeds, wanted)] if seeds < wanted else []
+    return " ".join([*told, *([ONE_SEED] if seeds == 1 else [])])

@@ -10,7 +10,7 @@ from app.report.markup import tag
 from app.report.record import Record
 from app.report.sections.ranking import table
 from app.report.verdict import sentences
-from app.report.wording import number, seconds, share
+from app.run.wording import number, seconds, share
 
 
 def section(record: Record) -> Element:
@@ -41,8 +41,8 @@ def _card(record: Record, operator: str, colour: int) -> Element:
     times = [epoch.seconds for epoch in record.epochs_of(operator) if epoch.seconds is not None]
     facts = {
         f"{record.tested_on} loss": number(statistics.mean(losses)) if losses else "–",
-        "an epoch": seconds(statistics.median(times)) if times else "–",
-        **({"test accuracy, at the end": share(statistics.mean(at_end))} if at_end else {}),
+        "time per epoch": seconds(statistics.median(times)) if times else "–",
+        **({"final test accuracy": share(statistics.mean(at_end))} if at_end else {}),
         "epochs": f"{record.finished(operator)} of {record.config.train.epochs}",
     }
     how = record.start.engines.get(operator) if record.start is not None else None
@@ -50,7 +50,7 @@ def _card(record: Record, operator: str, colour: int) -> Element:
         "div",
         tag("h3", tag("code", operator)),
         tag("p", share(statistics.mean(accuracy)) if accuracy else "–", class_="figure"),
-        tag("p", f"of the {record.tested_on} digits read right", class_="note"),
+        tag("p", f"of the {record.tested_on} digits classified correctly", class_="note"),
         tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts.items()]),
         tag("p", f"Engine: {how}.", class_="note") if how else None,
         class_=f"card c{style_of(colour)}",

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 from app.report.markup import tag
 from app.report.record import Record
 from app.report.sections.section import Section
-from app.report.wording import count
+from app.run.wording import count
 
 
 def section(record: Record) -> Section:

@@ -15,15 +15,15 @@ from app.report.charts import Chart, Line
 from app.report.markup import tag
 from app.report.record import Record, over_seeds
 from app.report.sections.section import Section
-from app.report.wording import listed
 from app.run.answers import alike
 from app.run.config import Config
 from app.run.network import INITIALIZERS
+from app.run.wording import listed
 
 TILES, ACROSS = 100, 10
 _ABOUT = (
-    "A unit is dead that is zero on every test image: an operator such as ReLU then passes no gradient back, and the "
-    "unit learns no more."
+    "A dead unit is zero for every test image. With an operator such as ReLU, it then gets no gradient and stops "
+    "learning."
 )
 _FIGURES = (
     ("dead", "Dead units", "share of units", "share"),
@@ -64,14 +64,16 @@ def _tiles(operators: list[str], weights: np.ndarray, config: Config, shape: tup
     changes = weights - _first_weights(config, len(weights))
     strongest = np.sort(np.argsort(-np.linalg.norm(changes, axis=0), kind="stable")[:TILES])
     units = weights.shape[1]
-    chosen = "A tile is a unit" if units <= TILES else f"Of {units} units the {TILES} that learned most"
+    chosen = (
+        "A tile for each unit." if units <= TILES else f"The {TILES} units, of {units}, whose weights changed most."
+    )
     parts = []
-    for title, shown in (("What training added to its weights", changes), ("Its weights", weights)):
+    for title, shown in (("Changes during training", changes), ("Trained weights", weights)):
         told = f"{title}, {listed(operators)}: a tile for each unit, orange above zero, blue below"
         image, width, height = pictures.weights(shown[:, strongest], shape, ACROSS)
         picture = tag("img", src=image, alt=told, class_="tiles", width=width, height=height)
         parts.append(tag("div", tag("h4", title), picture))
-    words = f"{chosen}: orange pixels speak for it, blue ones against."
+    words = f"{chosen} Bright orange pixels increase a unit's value, bright blue pixels decrease it."
     caption = tag("figcaption", tag("h3", f"First layer, {listed(operators)}"), tag("p", words))
     return tag("figure", caption, tag("div", parts, class_="pair"), class_="chart")
 

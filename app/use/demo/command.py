@@ -55,14 +55,14 @@ def run(options: argparse.Namespace) -> int:
         say(f"{_introduction(opened, note)}\nThe page is {page}: it opens from disk, and any web server can serve it")
         return 0
     with _listening(Reader(opened), options.port) as server:
-        at = f"Draw a digit at {server.address}  (for this machine alone; Ctrl-C ends it)"
+        at = f"Draw a digit at {server.address}  (only reachable from this machine; Ctrl-C stops the server)"
         say(f"{_introduction(opened, note)}\n{at}")
         try:
             if not options.no_browser and _has_display():
                 webbrowser.open(server.address)
             server.serve_forever()
         except KeyboardInterrupt:  # the only way to end it
-            print("\nEnded.")
+            print("\nStopped.")
     return 0
 
 
@@ -78,7 +78,9 @@ def _opened(options: argparse.Namespace) -> tuple[TrainedRun, str]:
     note = ""
     for accuracy, folder in _best_first(options.custom_op):
         if accuracy < FEW:
-            better = f"reads {100 * accuracy:.1f} % of the test digits at best; to show it: opsmith demo {folder}"
+            better = (
+                f"classifies only {100 * accuracy:.1f} % of the test digits correctly; to use it: opsmith demo {folder}"
+            )
             note = f"note: {folder} {better}"
             break
         try:
@@ -111,14 +113,14 @@ def _listening(reader: Reader, port: int) -> Server:
     except OSError as error:
         if error.errno not in (errno.EADDRINUSE, errno.EACCES):
             raise
-        why = "is taken, perhaps by another demo" if error.errno == errno.EADDRINUSE else "is not for you to take"
+        why = "is taken, perhaps by another demo" if error.errno == errno.EADDRINUSE else "needs more privileges"
         raise AppError(f"port {port} {why}; choose another with --port N, or any free one with --port 0") from error
 
 
 def _introduction(opened: TrainedRun, note: str) -> str:
     """Return the lines printed at the start."""
     told = [
-        n.operator + (f" ({100 * n.accuracy:.2f} % of the test digits)" if n.accuracy is not None else "")
+        n.operator + (f" ({100 * n.accuracy:.2f} % test accuracy)" if n.accuracy is not None else "")
         for n in opened.networks
     ]
     name = "The network that comes with opsmith" if opened.path == SHIPPED else str(opened.path)

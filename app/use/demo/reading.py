@@ -81,8 +81,9 @@ def advice(networks: list[TrainedNetwork]) -> str:
     if not known or max(known) >= FEW:
         return ""
     return (
-        f"This run reads {100 * max(known):.1f} % of the test digits at best, and will misread many a drawing. "
-        'make train ARGS="--config configs/best.yaml" trains better ones.'
+        f"The best network of this run classifies only {100 * max(known):.1f} % of the test digits correctly, and will "
+        "often misread drawings. "
+        'To train better networks: make train ARGS="--config configs/best.yaml"'
     )
 
 

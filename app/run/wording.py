@@ -1,0 +1,108 @@
+"""Numbers and sentences that the terminal, notebooks and the report share."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+
+from app.data.dataset import CLASSES
+from app.run.comparison import Claim
+from app.run.statistics import LEVEL, Estimate
+
+SAMPLE = "This is a small sample of MNIST; accuracies are lower than with the full data set."
+NOTHING_FINISHED = "No epoch finished, so there are no results."
+ONE_SEED = "One seed does not show how results vary between seeds: use --seeds 5."
+GUESSING = math.log(CLASSES)
+"""The loss of a network that predicts all classes with equal probability."""
+_NOTHING = "no number"
+_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+
+def share(value: float | None, digits: int = 2) -> str:
+    """Format a fraction as a percentage."""
+    return _NOTHING if value is None else f"{100 * value:.{digits}f} %"
+
+
+def spread(values: Sequence[float]) -> str:
+    """Format the mean of fractions, and their standard deviation if there are several."""
+    mean = share(statistics.fmean(values))
+    return f"{mean} ± {100 * statistics.stdev(values):.2f}" if len(values) > 1 else mean
+
+
+def number(value: float | None) -> str:
+    """Format a number with four significant digits."""
+    return _NOTHING if value is None else f"{value:.4g}"
+
+
+def seconds(value: float | None) -> str:
+    """Format a time with three significant digits in a suitable unit."""
+    if value is None:
+        return _NOTHING
+    size, unit = next(((s, u) for s, u in _SECONDS if value >= s), _SECONDS[-1])
+    return f"{value / size:.3g} {unit}" if value < 1000 else f"{value:,.0f} s"
+
+
+def count(value: int, one: str, more: str = "") -> str:
+    """Format a count of things."""
+    return f"{value:,} {one if value == 1 else more or one + 's'}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Join words with commas and "and"."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def estimated(estimate: Estimate | Claim, form: str, size: float = 1.0) -> str:
+    """Format a mean and its interval, if it has one, in a unit: 1 for fractions, 100 for percentage points."""
+    mean, low, high = estimate.mean, estimate.low, estimate.high
+    told = _bound(size * mean, form)
+    if low is None or high is None or not math.isfinite(high):
+        return told
+    return f"{told} ({_bound(size * low, form)} to {_bound(size * high, form)})"
+
+
+def _bound(value: float, form: str) -> str:
+    """Format a number. With few seeds the upper end of a ratio may have 20 digits."""
+    return f"{value:{form}}" if value < 1000 else "over 1000"
+
+
+def p_value(p: float) -> str:
+    """Format a p-value; never as zero."""
+    return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"
+
+
+def unfinished(finished: Mapping[str, int], epochs: int) -> str:
+    """Return how many epochs each operator finished in a run that was stopped."""
+    told = ", ".join(f"{operator} {done}" for operator, done in finished.items())
+    return f"The run was stopped early. Finished epochs, out of {epochs}: {told}."
+
+
+def unfinished_seeds(finished: int, seeds: int) -> str:
+    """Return how many seeds a comparison finished that was stopped."""
+    return f"The run was stopped early, after {finished} of {count(seeds, 'seed')}."
+
+
+def has_diverged(loss: float | None) -> bool:
+    """Return whether a loss is NaN, infinite, or far above that of guessing."""
+    return loss is None or not loss <= 10 * GUESSING
+
+
+def diverged(losses: Mapping[str, Sequence[float | None]]) -> list[str]:
+    """Return a sentence about the operators whose final losses, one for each seed, diverged; none if all are fine."""
+    lost = {operator: of_it for operator, of_it in losses.items() if any(map(has_diverged, of_it))}
+    if not lost:
+        return []
+    found = [loss for of_it in lost.values() for loss in of_it if loss is not None and math.isfinite(loss)]
+    is_now = f"up to {number(max(found))}" if len(found) == sum(map(len, lost.values())) else "NaN or infinite"
+    guessing = f"chance level is {number(GUESSING)}"
+    return [f"{listed(list(lost))} diverged: the loss is {is_now} ({guessing}). Try a smaller train.learning_rate."]
+
+
+def how_tested(seeds: int, tested_on: str) -> str:
+    """Return how the differences of a comparison were tested."""
+    over = f"seeds and {tested_on} images" if seeds > 1 else f"the {tested_on} images and the epochs of one seed"
+    return (
+        f"Tested over {over}. p-values and intervals are adjusted for a family-wise error rate of {LEVEL:.0%} (Holm)."
+    )
