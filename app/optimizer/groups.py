@@ -37,6 +37,8 @@ class Group:
     grad_clip: Any = None
     settings: dict[str, Any] = field(default_factory=dict)
     """Attributes of the update operator."""
+    replaces: bool = False
+    """Whether its learning rate and weight decay replace those of a parameter's ParamAttr, as in a dictionary."""
     dialect: Mapping[str, Any] = field(default_factory=dict)
     """The group under the names of a façade, where one has its own."""
 
@@ -81,4 +83,5 @@ def _group(given: Any, default: Group) -> Group:
         weight_decay=given.get("weight_decay", default.weight_decay),
         grad_clip=given.get("grad_clip", default.grad_clip),
         settings={**default.settings, **{name: given[name] for name in given if name in known}},
+        replaces=True,
     )

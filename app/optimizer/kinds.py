@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import Any
 
+from app.errors import AppError
 from app.graph.variable import Variable
 from app.ops import update
 from app.optimizer.groups import Group, Rule
 from app.optimizer.lr import LRScheduler
-from app.optimizer.optimizer import Optimizer
+from app.optimizer.optimizer import Optimizer, own_regularizer
 
 Rate = float | LRScheduler | Variable
 Parameters = Iterable[Any] | None
@@ -79,6 +80,8 @@ class Momentum(Optimizer):
         use_multi_tensor: bool = False,
         name: str | None = None,
     ):
+        if rescale_grad != 1.0:
+            raise AppError(f"Momentum: rescale_grad is 1.0, found {rescale_grad}; multiply the loss by it instead")
         settings = {"mu": float(momentum), "use_nesterov": use_nesterov}
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name, settings)
 
@@ -137,7 +140,8 @@ class AdamW(Adam):
         )
 
     def _regularized(self, group: Group, parameter: Any, gradient: Any) -> Any:
-        return gradient
+        own = own_regularizer(parameter)
+        return gradient if own is None else gradient + own.penalty_gradient(parameter)
 
     def _settings_of(self, group: Group, parameter: Any) -> dict[str, Any]:
         decays = self._decays is None or self._decays(parameter.name)

@@ -107,7 +107,7 @@ class Optimizer:
 
     def _regularized(self, group: Group, parameter: Any, gradient: Any) -> Any:
         """The gradient plus that of the regularizer of the parameter or, without one, of its group."""
-        own = getattr(getattr(parameter, "attr", None), "regularizer", None)
+        own = None if group.replaces else own_regularizer(parameter)
         if own is None and group.weight_decay is None:
             return gradient
         regularizer = as_regularizer(group.weight_decay) if own is None else own
@@ -119,7 +119,7 @@ class Optimizer:
 
     def _factor(self, group: Group, parameter: Any) -> float:
         """A factor of the learning rate for one parameter."""
-        attr = getattr(parameter, "attr", None)
+        attr = None if group.replaces else getattr(parameter, "attr", None)
         return group.learning_rate * (1.0 if attr is None else float(attr.learning_rate))
 
     def _rate(self, group: Group, parameter: Any) -> tuple[Any, float]:
@@ -291,6 +291,11 @@ class Optimizer:
             )
             for state, (shaped, value) in self.rule.states.items()
         ]
+
+
+def own_regularizer(parameter: Any) -> Any:
+    """The regularizer of the parameter's ParamAttr, or None."""
+    return getattr(getattr(parameter, "attr", None), "regularizer", None)
 
 
 def first_state(parameter: Tensor, shaped: bool, value: float) -> Tensor:

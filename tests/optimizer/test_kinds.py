@@ -152,6 +152,27 @@ def test_what_a_parameter_says_of_itself_comes_before_what_the_optimiser_says():
     np.testing.assert_allclose(parameter.numpy(), START * (1 - 0.5 * 0.1))
 
 
+def test_the_settings_of_a_group_replace_those_of_a_parameter_as_in_paddle():
+    attr = app.ParamAttr(initializer=Assign(START), learning_rate=0.5, regularizer=regularizer.L2Decay(7.0))
+    alone, grouped = (nn.create_parameter([3], "float64", attr) for _ in range(2))
+    for parameters in ([alone], [{"params": [grouped]}]):
+        stepper = optimizer.SGD(0.1, parameters, weight_decay=1.0)
+        _step(stepper, parameters[0]["params"][0] if isinstance(parameters[0], dict) else parameters[0])
+    np.testing.assert_allclose(alone.numpy(), START - 0.05 * (1 + 7 * START))
+    np.testing.assert_allclose(grouped.numpy(), START - 0.1 * (1 + START))
+
+
+def test_adamw_adds_the_regularizer_of_a_parameter_to_its_gradient():
+    plain = nn.create_parameter([3], "float64", app.ParamAttr(initializer=Assign(START)))
+    own = nn.create_parameter(
+        [3], "float64", app.ParamAttr(initializer=Assign(START), regularizer=regularizer.L2Decay(2.0))
+    )
+    (plain * to_tensor(1 + 2 * START)).sum().backward()
+    own.sum().backward()
+    optimizer.AdamW(0.1, parameters=[plain, own]).step()
+    np.testing.assert_allclose(own.numpy(), plain.numpy(), rtol=1e-9)
+
+
 def test_groups_of_parameters_have_settings_of_their_own():
     first, second, third = (to_tensor(START, stop_gradient=False) for _ in range(3))
     stepper = optimizer.Momentum(
@@ -183,6 +204,7 @@ def test_groups_of_parameters_have_settings_of_their_own():
         (lambda p: optimizer.SGD(0.1, [{"param": [p]}]), "a dictionary with the key 'params'"),
         (lambda p: optimizer.SGD(0.1, [{"params": [p], "mu": 1}]), "has no setting mu; it can have params, learning"),
         (lambda p: _step(optimizer.SGD(0.1, [p], weight_decay="much"), p), "weight_decay is a number, L1Decay or L2"),
+        (lambda p: optimizer.Momentum(0.1, parameters=[p], rescale_grad=0.5), "rescale_grad is 1.0.*multiply the loss"),
         (lambda p: optimizer.SGD(0.1, [p]).set_lr_scheduler(0.1), "set_lr_scheduler takes an LRScheduler, not 0.1"),
     ],
 )  # fmt: skip
