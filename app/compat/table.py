@@ -85,6 +85,8 @@ def renamed(name: str, target: str, below: Any, out: bool = False) -> Callable[.
             _check_default(name, special[key], given.pop(key))
         into, inplace = given.pop("out", None), given.pop("inplace", False)
         first = [given.pop(key) for key in positional[:inputs] if key in given]
+        if inplace and not isinstance(operator, OpDef):  # gradients of its steps may need the value
+            first[0] = first[0].clone()
         result = operator(*first, **always | {theirs[key]: value for key, value in given.items()})
         if inplace:
             return args[0].become(result)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from app.errors import OperatorError, ShapeError
-from app.ops.arithmetic import maximum, minimum
+from app.ops.arithmetic import maximum
 from app.ops.broadcasting import broadcast_tensors, expand
 from app.ops.creation import assign, full_like, ones_like, zeros_like
 from app.ops.dtype import canonical, is_float
@@ -75,14 +75,14 @@ def nan_to_num(
 
 @public(method=True)
 def fmax(x: Value, y: Operand, name: str | None = None) -> Applied:
-    """Maximum of two values, elementwise; NaN is ignored if the other value is a number."""
-    return where(isnan(x), y, where(isnan(y), x, maximum(x, y)))
+    """Maximum of two values, elementwise; NaN is ignored if the other value is a number. Of equals, it is the first."""
+    return where((x >= y) | isnan(y), x, y)
 
 
 @public(method=True)
 def fmin(x: Value, y: Operand, name: str | None = None) -> Applied:
-    """Minimum of two values, elementwise; NaN is ignored if the other value is a number."""
-    return where(isnan(x), y, where(isnan(y), x, minimum(x, y)))
+    """Minimum of two values, elementwise; NaN is ignored if the other value is a number. Of equals, it is the first."""
+    return where((x <= y) | isnan(y), x, y)
 
 
 @public(method=True, in_place=True)

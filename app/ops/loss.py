@@ -35,9 +35,13 @@ def _rows(x: Array, label: Array) -> Array:
     rows = label.reshape(-1)
     if len(rows) != len(x):
         raise ShapeError(f"{len(x)} examples, but {len(rows)} labels")
-    if rows.size and (np.minimum.reduce(rows) < 0 or np.maximum.reduce(rows) >= x.shape[1]):
-        raise OperatorError(f"labels must be in 0..{x.shape[1] - 1}, found {rows.min()}..{rows.max()}")
+    _check_classes(rows, x.shape[1])
     return rows
+
+
+def _check_classes(labels: Array, classes: int) -> None:
+    if labels.size and (np.min(labels) < 0 or np.max(labels) >= classes):
+        raise OperatorError(f"labels must be in 0..{classes - 1}, found {labels.min()}..{labels.max()}")
 
 
 def _infer_loss(logits: Spec, label: Spec) -> tuple[Spec, Spec]:
@@ -148,6 +152,7 @@ def one_hot_like(label: Array, like: Array) -> Results:
 @operator(lambda x, *, num_classes: Spec((*x.shape, num_classes), "float32"))
 def one_hot(x: Array, *, num_classes: int) -> Results:
     """One-hot encoding: a new last axis of size `num_classes`, 1 at the index and 0 elsewhere."""
+    _check_classes(x, num_classes)
     return (x[..., None] == np.arange(num_classes)).astype(np.float32)
 
 

@@ -172,8 +172,8 @@ class Resize(BaseTransform):
         if not isinstance(self.size, numbers.Number):
             return _pair(self.size)
         rows, columns = shape[0], shape[1]
-        share = float(self.size) / min(rows, columns)  # type: ignore[arg-type]
-        return round(rows * share), round(columns * share)
+        size, shorter = float(self.size), min(rows, columns)  # type: ignore[arg-type]
+        return int(size * rows / shorter), int(size * columns / shorter)
 
 
 def _resized(array: np.ndarray, size: tuple[int, int], interpolation: str) -> np.ndarray:
@@ -212,6 +212,8 @@ class Pad(BaseTransform):
             raise DataError(f"Pad: padding_mode is one of {', '.join(modes)}, not {padding_mode!r}")
         widths = [int(n) for n in np.ravel(padding)]
         self.widths = widths * 4 if len(widths) == 1 else widths * 2 if len(widths) == 2 else widths
+        if np.ndim(fill):
+            raise DataError(f"Pad: fill is one number for all channels, found {fill!r}")
         self.fill, self.mode = fill, padding_mode
 
     def _apply_image(self, image: Any) -> Any:
@@ -231,7 +233,8 @@ class CenterCrop(BaseTransform):
         self.size = _pair(size)
 
     def _apply_image(self, image: Any) -> Any:
-        return _cropped(np.asarray(image), self.size, 0.5, 0.5)
+        array = np.asarray(image)
+        return _cropped(array, self.size, *[round(spare / 2) for spare in _spare(array, self.size)])
 
 
 class RandomCrop(BaseTransform):
@@ -243,14 +246,20 @@ class RandomCrop(BaseTransform):
 
     def _apply_image(self, image: Any) -> Any:
         array = np.asarray(image if self.pad is None else self.pad(image))
-        return _cropped(array, self.size, *generator().random(2))
+        shares = generator().random(2)
+        places = [min(int(share * (n + 1)), n) for share, n in zip(shares, _spare(array, self.size), strict=True)]
+        return _cropped(array, self.size, *places)
 
 
-def _cropped(array: np.ndarray, size: tuple[int, int], down: float, right: float) -> np.ndarray:
+def _spare(array: np.ndarray, size: tuple[int, int]) -> list[int]:
+    """The numbers of rows and columns outside of a part."""
     spare = [have - want for have, want in zip(array.shape, size, strict=False)]
     if min(spare) < 0:
         raise DataError(f"a part of {size[0]} x {size[1]} pixels does not fit into {array.shape[0]} x {array.shape[1]}")
-    top, left = (min(int(share * (n + 1)), n) for share, n in zip((down, right), spare, strict=True))
+    return spare
+
+
+def _cropped(array: np.ndarray, size: tuple[int, int], top: int, left: int) -> np.ndarray:
     return array[top : top + size[0], left : left + size[1]]
 
 

@@ -236,3 +236,25 @@ def test_nesterov_momentum_of_a_group_needs_zero_dampening():
     groups = [{"params": [torch.ones(1, requires_grad=True)], "nesterov": True}]
     with pytest.raises(ValueError, match="Nesterov momentum requires a momentum and zero dampening"):
         torch.optim.SGD(groups, lr=0.1, momentum=0.9, dampening=0.5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"shuffle": True, "sampler": [0, 1]}, "decides in which order examples come; leave shuffle out"),
+        ({"batch_sampler": [[0]], "batch_size": 2}, "a batch_sampler says itself what batch_size"),
+        ({"batch_sampler": [[0]], "drop_last": True}, "a batch_sampler says itself what batch_size"),
+    ],
+)
+def test_settings_of_a_loader_that_exclude_each_other_are_refused(settings: dict[str, Any], told: str):
+    with pytest.raises(ValueError, match=told):
+        torch.utils.data.DataLoader([0, 1, 2], **settings)
+
+
+def test_the_order_of_a_stream_cannot_be_shuffled():
+    class Stream(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            return iter(range(3))
+
+    with pytest.raises(ValueError, match="leave shuffle out"):
+        torch.utils.data.DataLoader(Stream(), shuffle=True)

@@ -159,3 +159,16 @@ def test_images_in_a_grid(tmp_path: Path):
 def test_networks_with_trained_weights_are_refused():
     with pytest.raises(AppError, match=r"torchvision.models.resnet18 is not part .* fetches no weights"):
         models.resnet18(weights=models.ResNet18_Weights.DEFAULT)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda t: transforms.Normalize((0.5,), (0.0,))(t), "the standard deviation of a channel is 0"),
+        (lambda t: transforms.Resize(2, transforms.InterpolationMode.NEAREST)(t), "put Resize before ToTensor"),
+        (lambda t: F.rotate(t, 30, center=(1, 1)), "pictures are rotated about their middle; leave center out"),
+    ],
+)
+def test_what_torchvision_computes_otherwise_is_refused(call: Any, told: str):
+    with pytest.raises(AppError, match=told):
+        call(torch.ones(1, 4, 4))

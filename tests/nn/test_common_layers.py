@@ -93,6 +93,17 @@ def test_layers_that_only_pass_on_or_reshape():
     assert nn.Flatten()(x).shape == [2, 12]
 
 
+def test_indices_of_embedding_are_not_negative():
+    with pytest.raises(IndexError, match="indices are 0 or more, found -1"):
+        nn.functional.embedding(to_tensor([1, -1]), app.ones([3, 2]))
+
+
+@pytest.mark.parametrize("label", [-1, 2])
+def test_one_hot_refuses_a_label_that_names_no_class(label: int):
+    with pytest.raises(OperatorError, match=r"labels must be in 0\.\.1, found"):
+        nn.functional.one_hot(to_tensor([0, label]), 2)
+
+
 def test_one_hot_counts_classes_on_demand():
     assert F.one_hot(to_tensor([1, 0]), 3).tolist() == [[0, 1, 0], [1, 0, 0]]
     assert F.one_hot(to_tensor([1, 0])).tolist() == [[0, 1], [1, 0]]

@@ -261,6 +261,19 @@ def test_binary_cross_entropy_of_certainties_is_finite():
     assert nn.BCELoss()(to_tensor([0.0, 1.0]), to_tensor([1.0, 1.0])).item() == 50.0
 
 
+@pytest.mark.parametrize("loss", [F.binary_cross_entropy, F.binary_cross_entropy_with_logits])
+def test_binary_cross_entropy_refuses_labels_of_another_shape(loss: Any):
+    with pytest.raises(ShapeError, match=r"labels of shape \[2\] for an input of shape \[3, 2\]"):
+        loss(to_tensor(np.full((3, 2), 0.5)), to_tensor([0.0, 1.0]))
+
+
+def test_smooth_l1_loss_with_a_threshold_of_zero_is_the_absolute_difference():
+    found = F.smooth_l1_loss(to_tensor([1.0, 2.0]), to_tensor([1.5, 0.0]), "none", 0.0, is_huber=False)
+    assert found.tolist() == [0.5, 2.0]
+    with pytest.raises(OperatorError, match="the threshold is 0 or more, found -1"):
+        F.smooth_l1_loss(to_tensor([1.0]), to_tensor([1.5]), delta=-1.0)
+
+
 def test_kl_div_over_the_batch():
     each = PAIRS["KLDivLoss"][3]
     found = F.kl_div(to_tensor(log_shares(SCORES)), to_tensor(SHARES), "batchmean")

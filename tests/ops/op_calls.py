@@ -175,7 +175,7 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     "full_like": one(fill_value=st.integers(0, 5), dtype=st.none() | a_dtype),
     "cast": one(dtype=a_dtype),
     "increment": one(FLOATS, value=small_floats),
-    "one_hot": one(INTEGERS, num_classes=st.integers(1, 4)),
+    "one_hot": one(INTEGERS, low=0, num_classes=st.integers(4, 6)),
     # two values, broadcast
     **dict.fromkeys(["equal", "not_equal", "less_than", "less_equal", "greater_than", "greater_equal"], broadcasting()),
     **dict.fromkeys(["logical_and", "logical_or", "logical_xor", "add", "multiply"], broadcasting()),

@@ -36,6 +36,9 @@ def test_axes_parts_borders_and_flips():
     np.testing.assert_array_equal(T.Transpose()(COLOUR), COLOUR.transpose(2, 0, 1))
     assert T.Transpose()(GREY).shape == (1, 4, 5)
     np.testing.assert_array_equal(T.CenterCrop(2)(GREY), GREY[1:3, 2:4])
+    places = np.arange(9.0)[:, None] * 10 + np.arange(8.0)
+    assert T.CenterCrop((4, 3))(places)[0, 0] == 22  # spare halves are rounded to even numbers, as there
+    assert T.CenterCrop((2, 7))(places)[0, 0] == 40
     np.testing.assert_array_equal(T.Pad([1, 2])(GREY), np.pad(GREY, [(2, 2), (1, 1)]))
     np.testing.assert_array_equal(T.Pad(1, padding_mode="edge")(COLOUR)[1:-1, 1:-1], COLOUR)
     np.testing.assert_array_equal(T.RandomHorizontalFlip(1.0)(GREY), GREY[:, ::-1])
@@ -58,6 +61,7 @@ def test_parts_at_random_are_everywhere_and_repeat_after_a_seed():
 def test_pictures_of_another_size():
     np.testing.assert_array_equal(T.Resize((8, 10), "nearest")(GREY), GREY.repeat(2, 0).repeat(2, 1))
     assert T.Resize(8)(GREY).shape == (8, 10)
+    assert T.Resize(5)(np.zeros((12, 9))).shape == (6, 5)  # 6.67 rows, rounded down as Paddle and torchvision do
     ramp = np.tile(np.arange(8.0), (8, 1))
     np.testing.assert_allclose(T.Resize((4, 4))(ramp), np.tile([0.5, 2.5, 4.5, 6.5], (4, 1)))
     np.testing.assert_array_equal(T.Resize((4, 5))(COLOUR), COLOUR)
@@ -79,6 +83,7 @@ def test_transforms_show_themselves():
     [
         (lambda: T.CenterCrop(5)(GREY), "a part of 5 x 5 pixels does not fit into 4 x 5"),
         (lambda: T.ToTensor()(GREY[0]), r"rows, columns and perhaps channels, found shape \[5\]"),
+        (lambda: T.Pad(1, (1, 2, 3)), "fill is one number for all channels, found"),
         (lambda: T.Resize(3, "cubic"), "interpolation is 'bilinear' or 'nearest', not 'cubic'"),
         (lambda: T.Pad(1, padding_mode="no"), "padding_mode is one of constant"),
         (lambda: T.RandomRotation(10, center=(1, 1)), "leave center out"),

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 import app
 from app.compat.torch._table import FUNCTIONS, METHODS, register, rows
+from app.ops.dtype import canonical
 
 rows(
     """
@@ -128,7 +131,14 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
 @register(in_place=True)
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     """`value` where the mask is true, `input` elsewhere."""
-    return app.where(mask, app.cast(value, input.dtype) if hasattr(value, "dtype") else value, input)
+    return app.where(mask, as_element(value, input), input)
+
+
+def as_element(value: Any, like: Any) -> Any:
+    """A Tensor or number in the element type of a Tensor, in which it is stored: 0.5 becomes the integer 0."""
+    if hasattr(value, "dtype"):
+        return app.cast(value, like.dtype)
+    return np.asarray(value).astype(canonical(like.dtype)).item()
 
 
 METHODS["where"] = lambda self, condition, other: app.where(condition, self, other)

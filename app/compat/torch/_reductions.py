@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import app
+from app.compat.torch._grad_fn import called
 from app.compat.torch._printing import returned_text
 from app.compat.torch._table import register, rows
 
@@ -123,7 +124,9 @@ def _unbiased(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, bool]:
 def std(input: Any, dim: Any = None, unbiased: bool = True, keepdim: bool = False, *, correction: Any = None) -> Any:
     """The standard deviation over axes; by default with divisor n - 1."""
     axis, unbiased = _unbiased(dim, unbiased, correction)
-    return app.std(input, axis, unbiased, keepdim)
+    variance = app.var(input, axis, unbiased, keepdim)
+    there = variance != 0  # the gradient of equal elements is 0, not NaN
+    return called("Std", app.where(there, app.sqrt(app.where(there, variance, 1.0)), variance))
 
 
 @register()

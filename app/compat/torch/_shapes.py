@@ -9,6 +9,7 @@ import numpy as np
 
 import app
 from app.compat.torch._grad_fn import called
+from app.compat.torch._pointwise import as_element
 from app.compat.torch._size import Size, along, sizes
 from app.compat.torch._table import FUNCTIONS, METHODS, register, rows
 from app.errors import ShapeError
@@ -182,6 +183,7 @@ def unbind(input: Any, dim: int = 0) -> Any:
 def scatter(input: Any, dim: int, index: Any, src: Any = None, value: Any = None, *, reduce: Any = None) -> Any:
     """A copy with `src` stored at `index` along an axis."""
     put = value if src is None else src
+    put = put if hasattr(put, "dtype") else as_element(put, input)
     index = index if index.ndim else index.reshape(1)
     way = {None: "assign", "add": "add", "multiply": "mul"}[reduce]
     return app.put_along_axis(input, index, put, dim, way, broadcast=False)

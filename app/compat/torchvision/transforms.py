@@ -112,6 +112,8 @@ class Normalize:
         if not isinstance(tensor, Tensor):
             raise TypeError(f"Normalize takes a Tensor, found {type(tensor).__name__}; put ToTensor() before it")
         mean, std = (np.asarray(value, np.float32).reshape(-1, 1, 1) for value in (self.mean, self.std))
+        if not std.all():
+            raise DataError(f"Normalize: the standard deviation of a channel is 0, found std={self.std}")
         normal = (tensor - mean) / std
         return tensor.copy_(normal) if self.inplace else normal
 
@@ -182,6 +184,11 @@ class Resize(_OfPixels):
         mode, wanted = _mode(interpolation), size[0] if not isinstance(size, int) and len(size) == 1 else size
         resize = below.Resize(wanted, mode, antialias=bool(antialias))
         super().__init__(resize, size=size, interpolation=mode, max_size=max_size, antialias=antialias)
+
+    def __call__(self, img: Any) -> Any:
+        if isinstance(img, Tensor) and self._shown["interpolation"] == "nearest":
+            raise DataError("Resize: a Tensor is resized by bilinear interpolation only; put Resize before ToTensor()")
+        return super().__call__(img)
 
 
 class CenterCrop(_OfPixels):
@@ -271,8 +278,6 @@ FUNCTIONAL: dict[str, Callable[..., Any]] = {
     "hflip": lambda img: RandomHorizontalFlip(1.0)(img),
     "vflip": lambda img: RandomVerticalFlip(1.0)(img),
     "rgb_to_grayscale": lambda img, num_output_channels=1: Grayscale(num_output_channels)(img),
-    "rotate": lambda img, angle, interpolation=InterpolationMode.NEAREST, expand=False, fill=0: _in_its_form(
-        img, lambda pixels: below.rotate(pixels, angle, _mode(interpolation), expand, fill)
-    ),
+    "rotate": lambda img, angle, *args, **settings: RandomRotation((angle, angle), *args, **settings)(img),
 }
 """The functions of `torchvision.transforms.functional`."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import OperatorError, ShapeError
+from app.errors import BoundsError, OperatorError, ShapeError
 from app.ops import loss, shaping
 from app.ops.creation import shape_of
 from app.ops.drawing import dropout_mask
@@ -73,6 +73,9 @@ def embedding(
     x: Any, weight: Any, padding_idx: int | None = None, sparse: bool = False, name: str | None = None
 ) -> Any:
     """The rows of `weight` at the indices `x`. Rows at `padding_idx` are zeros and get no gradient."""
+    known = getattr(x, "_array", None)  # in a Program the indices come when it runs
+    if known is not None and np.min(known, initial=0) < 0:
+        raise BoundsError(f"embedding: indices are 0 or more, found {np.min(known)}")
     rows = gather(weight, x)
     if padding_idx is None:
         return rows

@@ -160,12 +160,13 @@ def nll_loss(
     reduction: str = "mean",
     name: str | None = None,
 ) -> Any:
-    """The negative log likelihood: minus the element of `input`, along axis 1, at each label."""
+    """The negative log likelihood: minus the element of `input`, along axis 1 or its only one, at each label."""
+    axis = min(1, len(input.shape) - 1)
     return _counted(
-        lambda places: -_picked(input, places, axis=1),
-        unsqueeze(label, axis=1),
+        lambda places: -_picked(input, places, axis),
+        unsqueeze(label, axis=axis),
         weight,
         ignore_index,
         reduction,
-        drop=1,
+        drop=axis,
     )

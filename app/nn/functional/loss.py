@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.errors import OperatorError
+from app.errors import OperatorError, ShapeError
 from app.ops import loss
 from app.ops import reduction as reductions
 from app.ops.activation import softplus
@@ -59,16 +59,27 @@ def smooth_l1_loss(
     name: str | None = None,
 ) -> Any:
     """Huber's loss: half the squared difference up to `delta`, then linear; divided by `delta` unless `is_huber`."""
+    if delta < 0:
+        raise OperatorError(f"smooth_l1_loss: the threshold is 0 or more, found {delta}")
     distance = abs_(input - label)
+    if not is_huber and not delta:
+        return reduced(distance, reduction)
     near = minimum(distance, float(delta))
     losses = near * (distance - near * 0.5)
     return reduced(losses if is_huber else losses / float(delta), reduction)
+
+
+def _check_same_shape(where: str, input: Any, label: Any) -> None:
+    sizes = list(zip(input.shape, label.shape, strict=False))
+    if len(input.shape) != len(label.shape) or any(a != b and UNKNOWN not in (a, b) for a, b in sizes):
+        raise ShapeError(f"{where}: labels of shape {list(label.shape)} for an input of shape {list(input.shape)}")
 
 
 def binary_cross_entropy(
     input: Any, label: Any, weight: Any = None, reduction: str = "mean", name: str | None = None
 ) -> Any:
     """Cross entropy of probabilities and labels between 0 and 1."""
+    _check_same_shape("binary_cross_entropy", input, label)
     losses = loss.binary_cross_entropy(input, cast(label, dtype=input.dtype))
     return reduced(losses if weight is None else losses * weight, reduction)
 
@@ -82,6 +93,7 @@ def binary_cross_entropy_with_logits(
     name: str | None = None,
 ) -> Any:
     """Cross entropy of scores, whose sigmoid is the probability, and labels between 0 and 1."""
+    _check_same_shape("binary_cross_entropy_with_logits", logit, label)
     label = cast(label, dtype=logit.dtype)
     if pos_weight is None:
         losses = softplus(logit) - logit * label

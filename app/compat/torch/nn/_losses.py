@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import app
 from app.compat.table import table
 from app.compat.torch._grad_fn import named_by
 from app.errors import DtypeError, OperatorError
 from app.nn import functional
+from app.nn.functional.loss import reduced
 
 _GRAD_FN = {
     "binary_cross_entropy": "BinaryCrossEntropy",
@@ -53,10 +55,32 @@ def cross_entropy(
     """Cross entropy of scores with classes, or with the probabilities of classes."""
     if (size_average, reduce) != (None, None):
         raise OperatorError("cross_entropy: size_average and reduce are not supported; use reduction='mean' or 'sum'")
-    shares = target.dtype.is_floating_point
-    if shares and tuple(target.shape) != tuple(input.shape):
-        raise DtypeError(f"cross_entropy: classes are whole numbers, found {target.dtype}; use target.long()")
+    if not 0 <= label_smoothing <= 1:
+        raise OperatorError(f"cross_entropy: label_smoothing is between 0 and 1, found {label_smoothing}")
     axis = min(1, input.ndim - 1)
-    return functional.cross_entropy(
-        input, target, weight, ignore_index, reduction, shares, axis, label_smoothing=label_smoothing
-    )
+    if target.dtype.is_floating_point:
+        if tuple(target.shape) != tuple(input.shape):
+            raise DtypeError(f"cross_entropy: classes are whole numbers, found {target.dtype}; use target.long()")
+        if ignore_index >= 0:
+            raise OperatorError("cross_entropy: probabilities of classes have no ignore_index; leave it out")
+        shares = target * (1 - label_smoothing) + label_smoothing / input.shape[axis]
+        return reduced(_of_shares(input, shares, weight, axis), reduction)
+    losses = functional.cross_entropy(input, target, weight, ignore_index, reduction, axis=axis)
+    if not label_smoothing:
+        return losses
+    kept = target != ignore_index
+    uniform = app.where(kept, _of_shares(input, 1 / input.shape[axis], weight, axis), 0.0)
+    if reduction == "mean":
+        counts = kept if weight is None else app.where(kept, weight[app.where(kept, target, 0)], 0.0)
+        uniform = uniform.sum() / counts.sum()
+    elif reduction == "sum":
+        uniform = uniform.sum()
+    return losses * (1 - label_smoothing) + uniform * label_smoothing
+
+
+def _of_shares(input: Any, shares: Any, weight: Any, axis: int) -> Any:
+    """The cross entropy of scores with a share of each class, which counts as much as its weight."""
+    weighted = functional.log_softmax(input, axis) * shares
+    if weight is not None:
+        weighted = weighted * app.reshape(weight, [-1 if a == axis else 1 for a in range(input.ndim)])
+    return -weighted.sum(axis)

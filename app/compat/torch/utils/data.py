@@ -7,9 +7,14 @@ from typing import Any
 
 from app import io
 from app.compat.torch._creation import CREATORS
+from app.errors import DataError
 from app.io import RandomSampler
 from app.io import SequenceSampler as SequentialSampler
 from app.io.collate import as_tensors
+
+
+class _LoaderError(DataError, ValueError):
+    """Arguments of a DataLoader that exclude each other."""
 
 
 class TensorDataset(io.TensorDataset):
@@ -52,6 +57,14 @@ class DataLoader(io.DataLoader):
         persistent_workers: bool = False,
         pin_memory_device: str = "",
     ):
+        if shuffle and (sampler is not None or isinstance(dataset, io.IterableDataset)):
+            raise _LoaderError(
+                "DataLoader: a sampler or a stream decides in which order examples come; leave shuffle out"
+            )
+        if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
+            raise _LoaderError(
+                "DataLoader: a batch_sampler says itself what batch_size, shuffle, sampler and drop_last say"
+            )
         sizes: dict[str, Any] = {"batch_size": batch_size}
         self.sampler = sampler
         if isinstance(dataset, io.IterableDataset):
