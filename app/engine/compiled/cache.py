@@ -27,7 +27,7 @@ import numba
 import numpy as np
 
 from app.cache_folder import folder, note_unkept, why_no_folder
-from app.engine.compiled import blas, runtime
+from app.engine.compiled import blas, runtime, vector_math
 from app.engine.compiled.fingerprint import fingerprint
 
 LIMIT = 512
@@ -44,7 +44,7 @@ def environment() -> str:
     versions = [_FORMAT, sys.version, numba.__version__, llvmlite.__version__, np.__version__, platform.machine()]
     called = fingerprint(*runtime.CALLED.values())
     cpu = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
-    return repr([*versions, *cpu, blas.description(), blas.wide(), called])
+    return repr([*versions, *cpu, blas.description(), blas.wide(), called, hash_of_source(vector_math)])
 
 
 @lru_cache(maxsize=32)

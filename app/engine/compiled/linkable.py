@@ -1,9 +1,10 @@
 """Functions that Numba compiled, kept on disk for the loops that call them.
 
 Numba by itself compiles called functions again in every process. Here each function is compiled once per combination of
-argument types. A function of numbers is kept as LLVM code and inlined, so that the loop around it can be vectorised; a
-function of arrays is kept as machine code and called. The file and the function in it are named by a hash of everything
-that the function depends on, because Numba's own names contain numbers that differ between processes.
+argument types. A function of numbers is kept as LLVM code and inlined, so that the loop around it can be vectorised; to
+that end it calls `vector_math` in place of the C library. A function of arrays is kept as machine code and called. The
+file and the function in it are named by a hash of everything that the function depends on, because Numba's own names
+contain numbers that differ between processes.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import numba
+from llvmlite import ir
 from numba import types
 
-from app.engine.compiled import cache, numba_alone
+from app.engine.compiled import cache, numba_alone, vector_math
 from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.frozen import Frozen
-from app.engine.compiled.numba_api import Dispatcher, ExternalFunctionDescriptor, signature
+from app.engine.compiled.numba_api import Dispatcher, ExternalFunctionDescriptor, cpu_target, signature
 from app.engine.compiled.read_only import only_reads
 
 AS_NUMPY: dict[str, Any] = {"nopython": True, "nogil": True, "error_model": "numpy"}
@@ -131,6 +133,8 @@ def _alone(library: Any, entry: str, symbol: str, is_inlined: bool) -> tuple[byt
     """Return the code of a function with its callees as private functions, and the symbols that it refers to; None if
     it refers to objects."""
     module = library._get_module_for_linking().clone()
+    if is_inlined:
+        _link_vector_math(module)
     for function in module.functions:
         if function.name == entry:
             function.name = symbol
@@ -150,6 +154,34 @@ def _alone(library: Any, entry: str, symbol: str, is_inlined: bool) -> tuple[byt
     return library.codegen._tm.emit_object(module), needs
 
 
+def _link_vector_math(module: Any) -> None:
+    """Let a function call those of `vector_math` in place of the C library's, which take one number at a time."""
+    for function in list(module.functions):
+        name = _VECTORISED.get(function.name) if function.is_declaration else None
+        quick = name and linkable(
+            getattr(vector_math, name), (types.float32 if name.endswith("32") else types.float64,)
+        )
+        if quick:
+            function.name = f"opsmith_{name}"
+            module.link_in(_in_plain_form(quick, function.name, module))
+            module.link_in(quick._get_module_for_linking(), preserve=True)
+
+
+def _in_plain_form(function: Linkable, name: str, like: Any) -> Any:
+    """A module with a function that is called as C's are, and calls one of Numba's."""
+    module, context = ir.Module(), cpu_target.target_context
+    module.triple, module.data_layout = like.triple, like.data_layout
+    number = context.get_value_type(function.returns)
+    made = ir.Function(module, ir.FunctionType(number, [number]), name)
+    made.attributes.add("alwaysinline")
+    builder = ir.IRBuilder(made.append_basic_block())
+    description = ExternalFunctionDescriptor(function.name, function.returns, function.takes)
+    called = signature(function.returns, *function.takes)
+    _, value = context.call_internal_no_propagate(builder, description, called, made.args)
+    builder.ret(value)
+    return llvm.parse_assembly(str(module))
+
+
 def _remove_unused(module: Any, machine: Any) -> None:
     """Remove the functions that nothing in a module calls."""
     passes = llvm.create_new_module_pass_manager()
@@ -162,6 +194,14 @@ def _remove_unused(module: Any, machine: Any) -> None:
         older.run(module)
 
 
+_VECTORISED = {
+    symbol: f"{name}_{bits}"
+    for name in ("exp", "expm1", "tanh", "log", "log1p", "erf")
+    for bits, of_c in ((32, f"{name}f"), (64, name))
+    for symbol in (of_c, f"llvm.{name}.f{bits}")
+    if hasattr(vector_math, f"{name}_{bits}")
+}
+"""The functions of `vector_math` by what Numba calls for them: the C library's functions and LLVM's own."""
 _SHARED = "NRT_"
 """Numba's memory functions, which are the same in each process and recognised by name in its passes."""
 ENVIRONMENT = "_ZN08NumbaEnv"

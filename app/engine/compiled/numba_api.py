@@ -33,9 +33,7 @@ try:
     from numba.core.registry import cpu_target
     from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]
     from numba.core.typing import signature
-    from numba.core.typing.templates import AbstractTemplate, infer_global
     from numba.core.utils import INPLACE_BINOPS_TO_OPERATORS
-    from numba.extending import lower_builtin
     from numba.np.numpy_support import from_dtype
 except ImportError as error:
     raise _missing(error) from error
@@ -61,7 +59,6 @@ def add_symbols_of_numba() -> None:
 
 __all__ = [
     "INPLACE_BINOPS_TO_OPERATORS",
-    "AbstractTemplate",
     "Dispatcher",
     "Environment",
     "ExternalFunctionDescriptor",
@@ -74,8 +71,6 @@ __all__ = [
     "from_dtype",
     "global_compiler_lock",
     "impl_ret_borrowed",
-    "infer_global",
     "lookup_environment",
-    "lower_builtin",
     "signature",
 ]

@@ -13,7 +13,6 @@ from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.linkable import dispatcher_of, linkable
 from app.engine.compiled.numba_api import from_dtype
 from app.engine.compiled.read_only import array_type, only_reads, where_it_writes, why_refused
-from app.engine.compiled.stand_ins import on_vectors
 from app.engine.compiled.steps import Lowered, values_taken
 from app.graph.program import Operator
 from app.ops.lowering import Elementwise, Fused, Returning
@@ -28,7 +27,7 @@ def why_not(op: Operator, lowered: Lowered) -> str:
         return ""
     if isinstance(lowering, Elementwise):
         given = [_number(lowered, name) for name in values_taken(op)]
-        return _tried(op, on_vectors(lowering.function), given).reason
+        return _tried(op, lowering.function, given).reason
     if any(not lowered.shapes[n] for n in (*values_taken(op), *op.outputs)):
         return "it works on values without axes"
     tried = _on_arrays(op, lowered)

@@ -32,7 +32,6 @@ from app.engine.compiled.language import (
 )
 from app.engine.compiled.names import Names
 from app.engine.compiled.shapes import N, tiles
-from app.engine.compiled.stand_ins import on_vectors
 from app.engine.compiled.steps import LAST, ROWS, Lowered, Share, Step
 from app.engine.compiled.vector_functions import VectorFunction
 from app.engine.compiled.vectors import lanes_of_machine
@@ -153,16 +152,9 @@ class Writer:
             return self.name(data)
         return self.names.of(("data", data), data if data not in self.lowered.gathered else f"all_{data}")
 
-    def called(self, function: Callable[..., Any], wanted: str, on_numbers: bool = False) -> str:
-        """The name of a function that the source calls, in a loop over single numbers or with arrays."""
-        name = self.names.of(("function", id(function)), wanted)
-        if name not in self.functions:
-            self.functions[name] = on_vectors(function) if on_numbers else function
-        return name
-
-    def called_vectors(self, function: VectorFunction) -> str:
-        """The name of a function written in vector instructions."""
-        name = self.names.of(("function", function), function.name)
+    def called(self, function: Callable[..., Any] | VectorFunction, wanted: str) -> str:
+        """The name of a function that the source calls."""
+        name = self.names.of(("function", function), wanted)
         self.functions[name] = function
         return name
 

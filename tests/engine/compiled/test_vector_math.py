@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba import njit
+from numba import njit, types
 from scipy import special
 
 import app
 from app import static
 from app.custom import custom_op
-from app.engine.compiled import objects, stand_ins, vector_math
-from app.engine.compiled.fingerprint import fingerprint
-from app.engine.compiled.stand_ins import on_vectors
+from app.engine.compiled import cache, linkable, objects, vector_math
 
 pytestmark = pytest.mark.slow
 
@@ -80,6 +78,7 @@ def test_functions_are_exact_to_three_units_in_double_precision(name: str):
 calls_by_module: Any = lambda x: np.exp(x) + math.exp(x)  # noqa: E731
 calls_by_name: Any = lambda x: tanh_by_itself(x)  # noqa: E731
 calls_none: Any = lambda x: np.maximum(x, 0) + np.sin(x)  # noqa: E731
+C_LIBRARY = ("@llvm.exp", "@llvm.log", "@tanh", "@erff", "@log1p")
 
 
 @njit
@@ -96,54 +95,47 @@ def around(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda x: function(x)
 
 
-def code(function: Any, number: Any) -> str:
-    made = function if hasattr(function, "py_func") else njit(function)
-    made(number)
-    return "".join(made.inspect_llvm().values())
+def linked(function: Any, number: Any) -> str:
+    """The code of a function of numbers as the engine links it."""
+    made = linkable.linkable(function, (number,))
+    assert made is not None
+    return str(made._get_module_for_linking())
 
 
-@pytest.mark.parametrize("function", [calls_by_module, calls_by_name, around(math.erf), around(np.exp)])
-def test_a_copy_calls_functions_on_vectors_for_the_c_library_s(function: Any):
-    for number in (np.float32(0.3), 0.3):
-        if function(0.3) != math.erf(0.3) or isinstance(number, np.float32):  # erf is left alone in double precision
-            assert not any(call in code(on_vectors(function), number) for call in ("llvm.exp", "@tanh", "@erf"))
-        copied = njit(on_vectors(function).py_func)(number)
-        assert copied == pytest.approx(function(float(number)), rel=1e-6)
+@pytest.mark.parametrize(
+    "function", [calls_by_module, calls_by_name, around(math.erf), around(np.exp), around(helper), around(np.log)]
+)
+def test_functions_of_numbers_call_functions_on_vectors_for_the_c_library_s(function: Any):
+    assert not any(call in linked(function, types.float32) for call in C_LIBRARY)
+    if function(0.3) != math.erf(0.3):  # which is left alone in double precision
+        assert not any(call in linked(function, types.float64) for call in C_LIBRARY)
 
 
-def test_numba_functions_that_are_called_are_copied_too():
-    calls_helper: Any = lambda x: helper(x) + x  # noqa: E731
-    assert "@log1p" in code(calls_helper, 0.5)
-    assert "@log1p" not in code(on_vectors(calls_helper), 0.5)
+@pytest.mark.parametrize("number", [types.float64, types.int64])
+def test_functions_for_certain_types_and_whole_numbers_call_them_too(number: Any):
+    assert "@llvm.exp" not in linked(for_double if number == types.float64 else calls_by_module, number)
 
 
-@pytest.mark.parametrize("function", [calls_none, around(np.sin), for_double, np.add])
-def test_functions_that_need_no_stand_ins_stay_themselves(function: Any):
-    assert on_vectors(function) is function
-
-
-def test_whole_numbers_and_arrays_get_what_they_would_get_from_numba():
-    function: Any = lambda x: np.exp(x)  # noqa: E731
-    for value in (3, True, np.array([1.0, 2.0])):
-        np.testing.assert_array_equal(on_vectors(function)(value), njit(function)(value))
+def test_other_functions_stay_as_they_were():
+    assert "opsmith_sin" not in linked(calls_none, types.float32)
+    of_array = linkable.linkable(around(np.tanh), (types.Array(types.float32, 1, "C"),))
+    assert of_array is not None
+    assert "tanhf" in of_array.needs
 
 
 def test_what_else_numba_compiles_stays_as_it_was():
-    function: Any = lambda x: np.exp(x)  # noqa: E731
-    before = code(on_vectors(function), np.float32(1))
-    assert "llvm.exp.f32" in code(function, np.float32(1))
-    assert "llvm.exp" not in before
+    made = njit(calls_by_module)
+    made(np.float32(1))
+    linked(calls_by_module, types.float32)
+    assert "llvm.exp.f32" in "".join(made.inspect_llvm().values())
 
 
-def test_compiled_code_is_known_by_the_functions_on_vectors_that_it_calls(monkeypatch: pytest.MonkeyPatch):
-    before = fingerprint(on_vectors(calls_by_module))
-    assert before == fingerprint(on_vectors(calls_by_module)) != fingerprint(calls_by_module)
-    monkeypatch.setattr(vector_math, "exp_64", njit(lambda x: x))
-    stand_ins._stand_in.cache_clear()
-    changed = fingerprint(on_vectors(calls_by_module))
-    monkeypatch.undo()
-    stand_ins._stand_in.cache_clear()
-    assert changed != before == fingerprint(on_vectors(calls_by_module))
+def test_compiled_code_is_known_by_the_functions_on_vectors(monkeypatch: pytest.MonkeyPatch):
+    before = cache.environment()
+    cache.environment.cache_clear()
+    monkeypatch.setattr(cache, "hash_of_source", lambda *modules: "another")
+    assert cache.environment() != before
+    cache.environment.cache_clear()
 
 
 # Inside a Program

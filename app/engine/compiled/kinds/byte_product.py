@@ -52,9 +52,11 @@ class TransposedBytesStep(_OfBytes):
         return self.lowered.elements(self.op.outputs[0], n)
 
     def write(self, out: Writer) -> None:
-        function = out.called_vectors(byte_products.transposed_function(self._size))
+        function = byte_products.transposed_function(self._size)
         data = Array(out.raw(str(self.op.inputs[0])))
-        out.do(function, data, ROWS, Extent(N), *out.bounds(self), out.array(self.op.outputs[0]))
+        out.do(
+            out.called(function, function.name), data, ROWS, Extent(N), *out.bounds(self), out.array(self.op.outputs[0])
+        )
 
 
 class ByteProductStep(_OfBytes):
@@ -74,9 +76,17 @@ class ByteProductStep(_OfBytes):
         return self._size
 
     def write(self, out: Writer) -> None:
-        function = out.called_vectors(byte_products.product_function(self._size, self._columns()))
+        function = byte_products.product_function(self._size, self._columns())
         data, w = Array(out.raw(str(self.op.inputs[0]))), out.array(str(self.op.inputs[1]))
-        out.do(function, data, ROWS, *out.bounds(self), *self._numbers(), w, out.array(self.op.outputs[0]))
+        out.do(
+            out.called(function, function.name),
+            data,
+            ROWS,
+            *out.bounds(self),
+            *self._numbers(),
+            w,
+            out.array(self.op.outputs[0]),
+        )
 
 
 class TransposedProductStep(_OfBytes):
@@ -105,10 +115,19 @@ class TransposedProductStep(_OfBytes):
             factor = Negative(out.number(rate), ANY)
             if base != result:
                 out.copy(out.name(base), result, self)
-        function = out.called_vectors(byte_products.transposed_product_function(self._columns(), self._form.step))
+        function = byte_products.transposed_product_function(self._columns(), self._form.step)
         transposed, y = (out.array(str(name)) for name in self.op.inputs[-2:])
         sizes = Extent(self.lowered.shapes[str(self.op.inputs[-2])][1]), Extent(N)
-        out.do(function, transposed, *sizes, *out.bounds(self), factor, *self._numbers(), y, out.array(result))
+        out.do(
+            out.called(function, function.name),
+            transposed,
+            *sizes,
+            *out.bounds(self),
+            factor,
+            *self._numbers(),
+            y,
+            out.array(result),
+        )
 
 
 def lower_transposed_bytes(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:

@@ -50,10 +50,10 @@ class OverImagesStep(NativeStep):
     def write(self, out: Writer) -> None:
         arrays = [*self.reads, *self.op.outputs]
         by_lanes = tuple(name in self.lowered.by_lanes for name in arrays)
-        name = out.called_vectors(convolutions.over_images(self._kind, self._windows, self._weight, by_lanes))
+        function = convolutions.over_images(self._kind, self._windows, self._weight, by_lanes)
         *values, made = map(out.array, arrays)
         bounds = out.bounds(self) if self.share == ROWS else (Number(0, COUNT), Extent(N))
-        out.do(name, *values, *bounds, made)
+        out.do(out.called(function, function.name), *values, *bounds, made)
 
 
 def lower_convolution(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:

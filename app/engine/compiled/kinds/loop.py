@@ -80,7 +80,7 @@ def _element_of(op: Operator, shape: Shape, local: dict[str, Local | Element], o
     if not lowering.settings and len(values) == 1:
         return values[0]
     for_integers = lowering.integers is not None and out.lowered.dtype(taken[0]) in INTEGERS
-    function = out.called(lowering.integers if for_integers else lowering.function, op.type, on_numbers=True)
+    function = out.called(lowering.integers if for_integers else lowering.function, op.type)
     return Call(function, (*values, *(out.settings(op) if lowering.settings else [])))
 
 
