@@ -79,7 +79,8 @@ class Product:
 
 @dataclass(frozen=True)
 class TransposedBytes:
-    """The bytes of a batch column by column, in blocks of 64 rows; the last block is padded with zeros."""
+    """The bytes of a batch column by column, in blocks of 64 rows. What the last block holds beyond the batch is not
+    read."""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,22 @@ from app.ops.size import Shape
 from app.ops.spec import UNKNOWN, Spec
 from app.ops.values import Array
 
+
+def _knowing_shapes(rewrite: Callable[[Program, Collection[str], Lowered], Program]) -> Callable[..., Program]:
+    """A pass that applies `rewrite`, which is told the shapes of variables, to a Program and to all bodies in it."""
+
+    def everywhere(program: Program, keep: Collection[str], given: Mapping[str, Shape] | None = None) -> Program:
+        known = Lowered(program, shapes_of(program, given))
+        block = rewrite(program, keep, known).global_block()
+
+        def inside(op: Operator) -> Operator:
+            return rewritten(op, lambda name, body, kept: everywhere(body, kept, shapes_inside(op, known.shapes, name)))
+
+        return with_operators(block.program, list(map(inside, block.ops)), block.vars)
+
+    return everywhere
+
+
 # Shape-only inputs
 
 
@@ -80,17 +96,13 @@ def _given(function: Callable[..., Any], stands: Sequence[int]) -> Callable[...,
 # Functions on arrays
 
 
-def inline_array_functions(program: Program, given: Mapping[str, Shape] | None = None) -> Program:
+@_knowing_shapes
+def inline_array_functions(program: Program, keep: Collection[str], known: Lowered) -> Program:
     """Convert array functions that are equivalent on single numbers to elementwise ones, if all arrays have one shape,
     so that they are called inside a loop. For others the engine reports the reason."""
-    known = Lowered(program, shapes_of(program, given))
 
     def inlined(op: Operator) -> Operator:
         lowering = op.definition.lowering
-        if op.bodies:
-            return rewritten(
-                op, lambda name, body, kept: inline_array_functions(body, shapes_inside(op, known.shapes, name))
-            )
         if not isinstance(lowering, Returning) or lowering.on_numbers is None or not known.is_uniform(op):
             return op
         single = lowering.on_numbers
@@ -109,19 +121,15 @@ def inline_array_functions(program: Program, given: Mapping[str, Shape] | None =
 # Sums over a batch of images
 
 
-def sum_by_tiles(program: Program, keep: Collection[str], given: Mapping[str, Shape] | None = None) -> Program:
+@_knowing_shapes
+def sum_by_tiles(program: Program, keep: Collection[str], known: Lowered) -> Program:
     """Sum over a batch of images, as gradients of weights and biases do, in two operators: over tiles of as many images
     as a vector has lanes, of which each thread does some, and then over the tiles, in the same order for any threads.
     """
-    known = Lowered(program, shapes_of(program, given))
     operators: list[Operator] = []
     added: dict[str, Spec] = {}
     block = program.global_block()
-
-    def inside(op: Operator) -> Operator:
-        return rewritten(op, lambda name, body, kept: sum_by_tiles(body, kept, shapes_inside(op, known.shapes, name)))
-
-    for op in map(inside, block.ops):
+    for op in block.ops:
         try:
             tiles_of(op, op.definition.lowering, known)
         except NotNativeError:
@@ -168,16 +176,10 @@ def _of_tiles(op: Operator) -> OpDef:
 # Fusion
 
 
-def _fuse(program: Program, keep: Collection[str], given: Mapping[str, Shape] | None = None) -> Program:
+@_knowing_shapes
+def _fuse(program: Program, keep: Collection[str], known: Lowered) -> Program:
     """Fuse elementwise operators of provably equal shape, except those that must run as Python calls."""
-    shapes = shapes_of(program, given)
-    known = Lowered(program, shapes)
-
-    def inside(op: Operator) -> Operator:
-        return rewritten(op, lambda name, body, kept: _fuse(body, kept, shapes_inside(op, shapes, name)))
-
-    joined = fusion(program, keep, lambda op: not why_python(op, known, why_not), shapes.__getitem__)
-    return with_operators(joined, [inside(op) for op in joined.global_block().ops], joined.global_block().vars)
+    return fusion(program, keep, lambda op: not why_python(op, known, why_not), known.shapes.__getitem__)
 
 
 def _is_in_python(op: Operator, program: Program, shapes: dict[str, Shape]) -> bool:
@@ -185,7 +187,7 @@ def _is_in_python(op: Operator, program: Program, shapes: dict[str, Shape]) -> b
 
 
 PASSES = (
-    Pass("inline_array_functions", lambda program, keep: inline_array_functions(program)),
+    Pass("inline_array_functions", inline_array_functions),
     Pass("drop_shape_only_inputs", lambda program, keep: drop_shape_only_inputs(program, _is_in_python)),
     *BEFORE_FUSION,
     Pass("sparse_bytes", sparse_bytes),

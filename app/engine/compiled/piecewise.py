@@ -14,7 +14,7 @@ from app.engine.compiled.memory import Workspace, fill_absent, persistable
 from app.engine.compiled.native_code import NativeCode
 from app.engine.compiled.parts import Part
 from app.engine.compiled.steps import Lowered, Step
-from app.engine.compiled.threads import run_part_on_threads, threads_worth
+from app.engine.compiled.threads import run_on_threads, threads_worth
 from app.graph.interpret import run_operator
 from app.graph.scope import Scope
 
@@ -101,7 +101,7 @@ class PiecewiseRun:
     def _run_part(self, part: Part) -> None:
         function, arguments, _alive = self._call_of(part)
         threads = threads_worth([step for _, step in part.steps], self._workspace.rows, blas.threads())
-        run_part_on_threads(threads, function, arguments, self._lowered)
+        run_on_threads(threads, function, arguments, self._lowered, self._workspace.view)
 
     def _call_of(self, part: Part) -> tuple[Any, tuple[Any, ...], list[Any]]:
         """Return the function of a part, its arguments after the thread's, and the objects that must stay alive during

@@ -43,30 +43,10 @@ Lookup = Callable[[str, int], np.ndarray]
 
 
 def run_on_threads(threads: int, function: Entry, arguments: tuple[Any, ...], lowered: Lowered, array: Lookup) -> None:
-    """Run a generated function on threads; `array` gives the variables of a step for which it calls Python."""
+    """Run a generated function on threads, with BLAS on one thread inside each; `array` gives the variables of a step
+    for which it calls Python."""
     shared = runtime.sharing(threads)
     raised: list[tuple[int, BaseException]] = []
-    with runtime.calling_back(shared, _Callbacks(lowered, array, raised)):
-        _run(threads, function, arguments, shared, raised)
-    raise_problem(lowered, raised, shared)
-
-
-def run_part_on_threads(threads: int, function: Entry, arguments: tuple[Any, ...], lowered: Lowered) -> None:
-    """Run the function of a part, which calls no Python, on threads."""
-    shared = runtime.sharing(threads)
-    raised: list[tuple[int, BaseException]] = []
-    _run(threads, function, arguments, shared, raised)
-    raise_problem(lowered, raised, shared)
-
-
-def _run(
-    threads: int,
-    function: Entry,
-    arguments: tuple[Any, ...],
-    shared: np.ndarray,
-    raised: list[tuple[int, BaseException]],
-) -> None:
-    """Run a generated function on threads, with BLAS on one thread inside each."""
 
     def work(number: int) -> None:
         try:
@@ -76,10 +56,11 @@ def _run(
             raised.append((number, error))
             shared[runtime.ABORTED] = 1
 
-    with blas.single():
+    with runtime.calling_back(shared, _Callbacks(lowered, array, raised)), blas.single():
         run = function.bound((shared, *arguments))
         with helping(work, threads - 1):
             work(0)
+    raise_problem(lowered, raised, shared)
 
 
 def raise_problem(lowered: Lowered, raised: list[tuple[int, BaseException]], shared: np.ndarray) -> None:
