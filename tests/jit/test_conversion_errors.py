@@ -178,6 +178,10 @@ def random_of_a_stream(x):
     return x * float(STREAM.normal())
 
 
+def random_without_a_seed(x):
+    return x * float(np.random.default_rng().normal())
+
+
 def raises_in_a_branch(x):
     if x.sum() > 0:
         raise ValueError("too large")
@@ -241,6 +245,7 @@ REFUSED = {
     calls_a_lambda_from_outside: "app.where",
     random_of_python: rf"random\(\) would draw .* use app.rand(.|\n)*{HERE}",
     random_of_a_stream: rf"normal\(\) would draw .* pass it as a Tensor(.|\n)*{HERE}",
+    random_without_a_seed: rf"normal\(\) would draw .* pass it as a Tensor(.|\n)*{HERE}",
     random_of_numpy: rf"rand\(\) would draw .* pass it as a Tensor(.|\n)*{HERE}",
     handles_what_a_branch_raises: rf"ValueError: too large\nraised in the branch .* at {HERE}.* cannot be handled",
     handles_the_refusal_of_a_number: rf"no value yet(.|\n)*{HERE}: number = ",

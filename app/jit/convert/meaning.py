@@ -100,11 +100,11 @@ def call(function: Any) -> Callable[..., Any]:
 
 
 def _stream_of_its_own(make: Callable[..., Any]) -> Callable[..., Any]:
-    """What makes a stream of random numbers, from which the function may draw: a new one at each call begins alike."""
+    """What makes a stream of random numbers, from which the function may draw if it is given a seed."""
 
     def made(*args: Any, **kwargs: Any) -> Any:
         stream = make(*args, **kwargs)
-        if modes().tracer is not None:
+        if modes().tracer is not None and (args or kwargs):  # without a seed it begins differently at each call
             modes().tracer.streams.append(stream)
         return stream
 
