@@ -10,11 +10,11 @@ def statements(text: str, at: ast.AST, **parts: Any) -> list[ast.stmt]:
     """Return the statements of a template. A name among `parts` is replaced by an expression, by another name (a str)
     or, alone on its line, by a list of statements. New nodes get the line of `at`, which tracebacks then show.
     """
-    filled = _Filler(parts).visit(ast.parse(text))
-    for node in ast.walk(filled):
-        if hasattr(node, "lineno") and not hasattr(node, "old"):
+    template = ast.parse(text)
+    for node in ast.walk(template):  # before it is filled, so that nodes of the user's source keep their lines
+        if hasattr(node, "lineno"):
             ast.copy_location(node, at)
-    return list(filled.body)
+    return list(_Filler(parts).visit(template).body)
 
 
 def expression(text: str, at: ast.AST, **parts: Any) -> ast.expr:
@@ -40,23 +40,15 @@ class _Filler(ast.NodeTransformer):
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         part = self.parts.get(node.value.id) if isinstance(node.value, ast.Name) else None
-        return [_old(p) for p in part] if isinstance(part, list) else self.generic_visit(node)
+        return part if isinstance(part, list) else self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> Any:
         part = self.parts.get(node.id)
         if isinstance(part, str):
             node.id = part
             return node
-        return node if part is None else _old(part)
+        return node if part is None else part
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         node.name = self.parts.get(node.name, node.name)
         return self.generic_visit(node)
-
-
-def _old(node: Any) -> Any:
-    """Mark nodes of the user's source, which keep their lines."""
-    inner: Any
-    for inner in ast.walk(node):
-        inner.old = True
-    return node
