@@ -31,7 +31,7 @@ def network() -> dict[str, Any]:
     logits = static.nn.fc(app.tanh(static.nn.fc(x.astype("float32") / 255.0, 40)), 3)
     loss = app.mean(app.softmax_with_cross_entropy(logits, label)[0])
     app.optimizer.Momentum(0.5).minimize(loss)
-    return {"logits": logits, "loss": loss, "program": static.default_main_program()}
+    return {"logits": logits, "fetch": [loss, "fc_0.b_0"], "loss": loss, "program": static.default_main_program()}
 
 
 def first_values() -> static.Scope:
@@ -68,10 +68,9 @@ def close(mine: Any, expected: Any) -> None:
 
 def test_many_batches_in_one_call_equal_the_same_one_by_one_and_the_reference_engine():
     made = network()
-    fetch = [made["loss"], "fc_0.b_0"]
-    many, after = train(made, batches(), fetch)
-    single, after_single = train(made, list(batches()), fetch)
-    expected, after_reference = train(made, batches(), fetch, engine="reference")
+    many, after = train(made, batches(), made["fetch"])
+    single, after_single = train(made, list(batches()), made["fetch"])
+    expected, after_reference = train(made, batches(), made["fetch"], engine="reference")
     assert many[0].shape == (3,)
     for found, state in ((single, after_single), (expected, after_reference)):
         close(many, found)
@@ -80,20 +79,21 @@ def test_many_batches_in_one_call_equal_the_same_one_by_one_and_the_reference_en
 
 def test_the_last_batch_and_batches_of_another_size_do_not_compile_again(monkeypatch: pytest.MonkeyPatch):
     made = network()
-    train(made, batches(), [made["loss"]])
-    native = compile_program(made["program"], [made["loss"].name])
+    train(made, batches(), made["fetch"])
+    names = [made["loss"].name, "fc_0.b_0"]
+    native = compile_program(made["program"], names)
     monkeypatch.setattr(objects, "compiled", None)
     for size in (1, 3, 20, 100):
-        train(made, batches(size), [made["loss"]])
-        train(made, list(batches(size)), [made["loss"]])
-    assert compile_program(made["program"], [made["loss"].name]) is native
+        train(made, batches(size), made["fetch"])
+        train(made, list(batches(size)), made["fetch"])
+    assert compile_program(made["program"], names) is native
 
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
 def test_no_data_is_no_batches(engine: str):
     made = network()
-    values, after = train(made, batches(count=0), [made["loss"]], engine)
-    assert [len(v) for v in values] == [0]
+    values, after = train(made, batches(count=0), made["fetch"], engine)
+    assert [len(v) for v in values] == [0, 0]
     close(after, first_values().values)
 
 
@@ -118,7 +118,7 @@ def test_data_of_a_fixed_size_is_fed_batch_by_batch():
 def test_an_order_of_none_is_the_order_that_the_data_lies_in():
     made = network()
     lying = replace(batches(), order=None)
-    close(train(made, lying, [made["loss"]])[0], train(made, lying, [made["loss"]], "reference")[0])
+    close(train(made, lying, made["fetch"])[0], train(made, lying, made["fetch"], "reference")[0])
 
 
 # --- Fetches ---
@@ -208,8 +208,8 @@ def test_one_thread_and_two_agree_and_the_same_run_twice_is_equal_bit_for_bit(mo
     found = {}
     for threads in (1, 2, 3):
         monkeypatch.setattr(blas, "threads", lambda n=threads: n)
-        found[threads] = train(made, batches(), [made["loss"]])
-        again = train(made, batches(), [made["loss"]])
+        found[threads] = train(made, batches(), made["fetch"])
+        again = train(made, batches(), made["fetch"])
         np.testing.assert_array_equal(again[0][0], found[threads][0][0])
         for name, value in again[1].items():
             np.testing.assert_array_equal(value, found[threads][1][name])
@@ -229,7 +229,7 @@ def test_a_label_out_of_range_ends_the_run_before_anything_is_updated(threads: i
     with pytest.raises(OperatorError, match="operator softmax_with_cross_entropy: labels must be valid classes"):
         static.Executor(engine="compiled").train_from_dataset(made["program"], bad, ["x", "label"], scope=scope)
     close(scope.values, first_values().values)
-    assert np.isfinite(train(made, batches(), [made["loss"]])[0][0]).all()
+    assert np.isfinite(train(made, batches(), made["fetch"])[0][0]).all()
 
 
 @pytest.mark.parametrize("rows", [pytest.param(False, marks=pytest.mark.soak), True])
