@@ -140,7 +140,7 @@ def test_from_the_first_line_to_the_last(compare: Callable[..., Compared]):
         r"",
         r"same         custom\.relu has the same weights as relu, bit for bit",
         r"(cannot tell|differs    )  .*custom\.relu.*",
-        r"Tested over seeds and test images; .*",
+        r"Tested over seeds and test images\. .*",
         r"",
         r"The run is in run/",
         r"The report is run/report\.html",
