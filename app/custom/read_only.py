@@ -40,7 +40,7 @@ class Guarded:
     def __init__(self, function: Any):
         update_wrapper(self, function.py_func)
         self.py_func = function.py_func
-        self._function = _for_any_types(function)
+        self._function = for_any_types(function)
         parameters = inspect.signature(function.py_func).parameters
         self._names = tuple(parameters)
         self._defaults = {name: p.default for name, p in parameters.items() if p.default is not p.empty}
@@ -107,7 +107,8 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     return Guarded(function) if is_compiled(function) else function
 
 
-def _for_any_types(function: Any) -> Any:
+@lru_cache(maxsize=128)
+def for_any_types(function: Any) -> Any:
     """A copy of a Numba function that compiles for any argument types, even if that was declared with signatures.
 
     Its error model is explicit, because a function that is inlined into another would take over the caller's.
@@ -115,10 +116,6 @@ def _for_any_types(function: Any) -> Any:
     from numba import jit
 
     return jit(locals=function.locals, **{"error_model": "python", **function.targetoptions})(function.py_func)
-
-
-for_any_types = lru_cache(maxsize=128)(_for_any_types)
-"""The copy that compiled Programs call. Recompiling it for other global values does not concern eager calls."""
 
 
 # Comparing the inputs before and after a call

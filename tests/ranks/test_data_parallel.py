@@ -136,7 +136,7 @@ def test_an_update_that_reads_a_value_of_the_batch_besides_gradients_is_refused(
     with names.guard(), app.static.program_guard(main, startup), static_mode():
         loss = app.mean(app.static.nn.fc(app.static.data("x", [None, 4]), 3))
         by_a_rate_of_the_batch(loss)
-    with pytest.raises(ProgramError, match=r"an update reads mean\.out_0, which is no gradient"):
+    with pytest.raises(ProgramError, match=r"an update reads mean\.out_0, which is not a gradient"):
         data_parallel(main, Place(0, 2), loss=loss.name)
 
 
