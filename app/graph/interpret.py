@@ -20,7 +20,8 @@ def run_operator(operator: Operator, values: MutableMapping[str, RunValue]) -> N
     try:
         results: RunValue = operator.definition.run(inputs, operator.attributes)
     except AppError as error:
-        if operator.place and not hasattr(error, "__notes__"):
+        told = hasattr(error, "__notes__") or operator.place in str(error)  # '' is in every text
+        if not told:
             add_note(error, f"{operator.definition.label} was made at {operator.place}")
         raise
     if not isinstance(results, tuple):
