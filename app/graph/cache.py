@@ -34,7 +34,7 @@ class ProgramCache(Generic[K, V]):
         return values[key]
 
     def forget(self, program: Program) -> None:
-        """Let the values of a Program be built again."""
+        """Drop the values of a Program, so that they are built again."""
         program.cached.pop(self, None)
 
 

@@ -20,8 +20,7 @@ def run_operator(operator: Operator, values: MutableMapping[str, RunValue]) -> N
     try:
         results: RunValue = operator.definition.run(inputs, operator.attributes)
     except AppError as error:
-        told = hasattr(error, "__notes__") or operator.place in str(error)  # '' is in every text
-        if not told:
+        if operator.place and operator.place not in str(error) and not hasattr(error, "__notes__"):
             add_note(error, f"{operator.definition.label} was made at {operator.place}")
         raise
     if not isinstance(results, tuple):

@@ -79,7 +79,7 @@ class Product:
 
 @dataclass(frozen=True)
 class TransposedBytes:
-    """The bytes of a batch column by column, in blocks of 64 rows. What the last block holds beyond the batch is not
+    """The bytes of a batch column by column, in blocks of 64 rows. Rows of the last block beyond the batch are not
     read."""
 
 

@@ -90,8 +90,8 @@ def product_code(name: str, size: int, columns: int, lanes: int) -> Code:
 
 
 def transposed_code(name: str, size: int) -> Code:
-    """The columns `first` to `last` of the bytes of a batch, in blocks of 64 rows. What the last block holds beyond the
-    batch is of no use."""
+    """The columns `first` to `last` of the bytes of a batch, in blocks of 64 rows. Rows of the last block beyond the
+    batch have no defined values."""
     code = Code(name, SQUARE, data=POINTER, order=POINTER, n=INT, first=INT, last=INT, out=POINTER)
     data, order, n, first, last, out = code.parameters.values()
     kind = ir.VectorType(BYTE, SQUARE)

@@ -21,9 +21,9 @@ _compiled_with: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 class Frozen:
-    """The variables that functions have as constants once they are compiled.
+    """The variables that are constants in the compiled code of some functions.
 
-    The Numba functions among what they reach are compiled again if they may have been compiled with other values.
+    Numba functions that these functions call are compiled again if they may have been compiled with other values.
     """
 
     def __init__(self, *functions: Any):

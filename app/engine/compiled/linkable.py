@@ -109,7 +109,7 @@ def _from_disk(key: str) -> Linkable | None:
 
 def _compiled(key: str, function: Callable[..., Any], kinds: tuple[Any, ...]) -> Linkable | None:
     numba_alone.load()
-    Frozen(function)  # compiles those that it calls again if need be
+    Frozen(function)  # recompiles Numba functions whose global variables have changed
     dispatcher = _without_wrappers(dispatcher_of(function))
     dispatcher.get_call_template(kinds, {})
     made = dispatcher.overloads.get(kinds)

@@ -32,7 +32,7 @@ from app.ops.values import Array
 
 
 def _knowing_shapes(rewrite: Callable[[Program, Collection[str], Lowered], Program]) -> Callable[..., Program]:
-    """A pass that applies `rewrite`, which is told the shapes of variables, to a Program and to all bodies in it."""
+    """Make a pass that applies `rewrite`, which needs the shapes of variables, to a Program and its bodies."""
 
     def everywhere(program: Program, keep: Collection[str], given: Mapping[str, Shape] | None = None) -> Program:
         known = Lowered(program, shapes_of(program, given))
