@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from app.errors import AppError, GradcheckError
 from app.printing import alarm, escaped
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 FAILED, CLOSED_PIPE = 1, 141
 """The exit statuses for an error, and, as shells report it, for a closed pipe."""
@@ -112,6 +116,24 @@ def begin() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open until the process ends
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+            if stream.isatty() and hasattr(signal, "SIGHUP"):
+                binary = io.BufferedWriter(_Terminal(stream.fileno(), "w", closefd=False))
+                text = io.TextIOWrapper(binary, stream.encoding, stream.errors)
+                text.reconfigure(line_buffering=stream.line_buffering, write_through=stream.write_through)
+                setattr(sys, name, text)
+
+
+class _Terminal(io.FileIO):
+    """Output to a terminal. If it is closed, writing may fail before the kernel's SIGHUP arrives: raise it here."""
+
+    def write(self, data: ReadableBuffer) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+        signal.raise_signal(signal.SIGHUP)
+        return memoryview(data).nbytes
 
 
 def _drain(stream: TextIO) -> None:

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -113,7 +113,8 @@ class Interruption(Callback):
         if number == signal.SIGINT:
             told = b"\nStopping. Press Ctrl-C again to stop immediately.\n"
         told = CLEAR.encode() + told.lstrip() if self._on_terminal else told  # live lines may be on standard error
-        os.write(2, told)  # not `print`: the signal may have interrupted a call of it
+        with suppress(OSError):  # standard error may be closed
+            os.write(2, told)  # not `print`: the signal may have interrupted a call of it
 
 
 def _discard_lost_output() -> None:
