@@ -7,6 +7,7 @@ What depends on how an interpreter starts (`PYTHON...` variables, closed streams
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import gc
 import importlib
@@ -163,25 +164,46 @@ def _server() -> socket.socket:
 def _serve(orders: socket.socket) -> None:
     """Fork a process for each command; returns in that of the command, with all set up for it."""
     _prepare()
+    askers: dict[int, socket.socket] = {}
+    woken, wakes = os.pipe()
+    os.set_blocking(wakes, False)
+    signal.set_wakeup_fd(wakes)
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler nothing is written to the pipe
     while True:
-        _, ends, _, _ = socket.recv_fds(orders, 1, 4)
-        _reap()
-        if not ends:
-            os._exit(0)
-        if os.fork() == 0:
-            orders.close()
-            if _keep(*ends):
+        ready, _, _ = select.select([orders.fileno(), woken], [], [])
+        if woken in ready:
+            os.read(woken, 1000)
+            _tell_of_the_ended(askers)
+        if orders.fileno() in ready:
+            _, ends, _, _ = socket.recv_fds(orders, 1, 4)
+            if not ends:
+                os._exit(0)
+            *streams, asker = ends
+            told = socket.socket(fileno=asker)
+            with told.makefile() as lines:
+                order = json.loads(lines.readline())
+            number = os.fork()
+            if number == 0:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                for ours in (orders, told, *askers.values()):
+                    ours.close()
+                os.close(woken)
+                os.close(wakes)
+                _become(order, *streams)
                 return
-        for end in ends:
-            os.close(end)
+            for end in streams:
+                os.close(end)
+            told.sendall(NUMBER.pack(number))
+            askers[number] = told
 
 
-def _reap() -> None:
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        pass
+def _tell_of_the_ended(askers: dict[int, socket.socket]) -> None:
+    """Send the status of each process that has ended to who asked for it."""
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            with askers.pop(ended[0]) as told, contextlib.suppress(OSError):  # who asked may be gone
+                told.sendall(NUMBER.pack(os.waitstatus_to_exitcode(ended[1])))
 
 
 def _prepare() -> None:
@@ -208,23 +230,6 @@ def _prepare() -> None:
     relu(x).sum().backward()
     del sys.path[0], sys.modules["app.__main__"]  # which is what runs as a command
     gc.freeze()
-
-
-def _keep(stdin: int, stdout: int, stderr: int, asker: int) -> bool:
-    """Tell who asks the number and the status of the process that becomes the command; True in the command."""
-    with socket.socket(fileno=asker) as told:
-        with told.makefile() as lines:
-            order = json.loads(lines.readline())
-        number = os.fork()
-        if number:
-            for end in (stdin, stdout, stderr):
-                os.close(end)
-            told.sendall(NUMBER.pack(number))
-            _, status = os.waitpid(number, 0)
-            told.sendall(NUMBER.pack(os.waitstatus_to_exitcode(status)))
-            os._exit(0)
-    _become(order, stdin, stdout, stderr)
-    return True
 
 
 def _become(order: dict[str, Any], *ends: int) -> None:
@@ -254,12 +259,26 @@ def _become(order: dict[str, Any], *ends: int) -> None:
     sys.path[:0] = [first or os.getcwd(), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
 
 
+def _end(status: int) -> None:
+    """End as an interpreter does, but for the objects in its modules: clearing them takes longer than many commands."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stderr.flush()
+    with contextlib.suppress(OSError, ValueError):  # an interpreter has sentences and a status for them
+        sys.stdout.flush()
+        os._exit(status)
+
+
 if __name__ == "__main__":
     with socket.socket(fileno=int(sys.argv[1])) as orders:
         _serve(orders)
     import runpy
 
-    if sys.argv[0].endswith(".py"):
-        runpy.run_path(sys.argv[0], run_name="__main__")
-    else:
-        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    run_it = runpy.run_path if sys.argv[0].endswith(".py") else functools.partial(runpy.run_module, alter_sys=True)
+    try:
+        run_it(sys.argv[0], run_name="__main__")
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            raise
+        _end(end.code or 0)
+    _end(0)
