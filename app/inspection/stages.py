@@ -19,7 +19,7 @@ from app.inspection.subject import Subject
 
 ALL = "all"
 DATA_PARALLEL = "data_parallel"
-PASS_NAMES = tuple(dict.fromkeys(each.name for each in PASSES))
+PASS_NAMES = tuple(each.name for each in PASSES)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ NAMES: dict[str, Callable[[Stages, str], list[Section]]] = {
     "memory": Stages._memory,
     "source": Stages._source,
 }
-"""The stages in order. A pass that runs twice is shown twice."""
+"""The stages in order."""
 
 USUAL = tuple(name for name in NAMES if name not in ("build", *PASS_NAMES))
 """The stages that are shown by default."""

@@ -146,7 +146,7 @@ def test_each_pass_has_a_line_with_operators_buffers_and_bytes_before_and_after(
     assert said["steps"] == "2 matmul, 2 sgd → 2 matmul_step"
     fused = "add+py_func.relu_forward, subtract+multiply"
     assert said["fusion"] == f"add, py_func.relu_forward, subtract, multiply → {fused}"
-    assert said["common"] == "nothing to do"
+    assert said["dead_code"] == "nothing to do"
 
 
 def test_a_setting_changes_the_network_that_is_shown(inspect: Inspect):

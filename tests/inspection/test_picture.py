@@ -13,6 +13,7 @@ from svg_reading import Drawing
 import app
 from app import static
 from app.errors import AppError
+from app.graph.passes.fusion import fusion
 from app.graph.program import Block, Program
 from app.inspection.picture import draw
 from app.inspection.picture.boxes import columns_of
@@ -120,7 +121,7 @@ def test_a_custom_operator_that_was_joined_with_others_is_marked():
 
     with app.graph.static_mode():
         y = app.tanh(double(static.data("x", [None, 3])))
-    fused = app.graph.passes.fusion(static.default_main_program(), {y.name})
+    fused = fusion(static.default_main_program(), {y.name})
     (box,) = (box for box in svg_reading.read(draw(fused, "")).boxes if box.kind == "custom")
     assert box.texts[0][3] == "double+tanh"
     assert "test_picture.py:" in box.text

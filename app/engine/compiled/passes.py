@@ -16,11 +16,12 @@ from app.engine.compiled.shapes import IsInPython, Shapes, always, infer_shapes,
 from app.engine.compiled.steps import Lowered
 from app.engine.compiled.trial import why_not
 from app.engine.compiled.vectors import lanes_of_machine
-from app.graph.passes import BEFORE_FUSION, Pass
+from app.graph.passes import Pass
 from app.graph.passes.dead_code import dead_code
 from app.graph.passes.fusion import fusion
-from app.graph.passes.rewrite import rewritten, with_operators
+from app.graph.passes.rewrite import inside_too, rewritten, with_operators
 from app.graph.passes.sparse_bytes import sparse_bytes
+from app.graph.passes.steps import steps
 from app.graph.program import Operator, Program
 from app.ops.creation import assign
 from app.ops.definition import OpDef
@@ -189,10 +190,10 @@ def _is_in_python(op: Operator, program: Program, shapes: dict[str, Shape]) -> b
 PASSES = (
     Pass("inline_array_functions", inline_array_functions),
     Pass("drop_shape_only_inputs", lambda program, keep: drop_shape_only_inputs(program, _is_in_python)),
-    *BEFORE_FUSION,
+    Pass("dead_code", dead_code),
+    Pass("steps", inside_too(steps)),
     Pass("sparse_bytes", sparse_bytes),
     Pass("fusion", _fuse),
-    Pass("dead_code", dead_code),
     Pass("sum_by_tiles", sum_by_tiles),
 )
 """All passes, in order."""

@@ -21,12 +21,6 @@ def with_operators(program: Program, operators: Sequence[Operator], keep: Collec
     return copied
 
 
-def renamed(operator: Operator, names: dict[str, str]) -> Operator:
-    """The operator with renamed inputs."""
-    inputs = [None if name is None else names.get(name, name) for name in operator.inputs]
-    return Operator(operator.definition, inputs, operator.outputs, operator.attributes, operator.role)
-
-
 def reads(operators: Sequence[Operator]) -> Counter[str]:
     """The number of times that each variable is an input."""
     return Counter(name for op in operators for name in op.inputs if name is not None)
@@ -38,7 +32,7 @@ def writes(operators: Sequence[Operator]) -> Counter[str]:
 
 
 def is_pure(block: Block, operator: Operator) -> bool:
-    """Whether an operator can be removed, moved or shared: no side effects, random numbers or persistable outputs.
+    """Whether an operator can be removed or moved: no side effects, random numbers or persistable outputs.
 
     Control flow is pure if all operators in it are.
     """
