@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -39,6 +41,22 @@ def test_an_input_of_which_only_the_shape_is_read_is_not_waited_for():
     native = compiled(total.name, spread.name)
     order = [step.op.type for step in native.lowered.steps]
     assert order.index("sum") > max(i for i, kind in enumerate(order) if "exp" in kind)
+
+
+@pytest.mark.parametrize(
+    ("product", "waits"),
+    [
+        (lambda y, other: app.matmul(y, other), False),
+        (lambda y, other: app.matmul(y, other, transpose_x=True), True),
+        (lambda y, other: app.matmul(other, y), True),
+        (lambda y, other: app.matmul(y, y), True),
+        (lambda y, other: app.matmul(y, y, transpose_y=True), True),
+    ],
+)
+def test_a_product_waits_for_a_matrix_of_which_a_row_of_the_result_needs_all_rows(product: Any, waits: bool):
+    x, other = static.data("x", [32, 32]), static.data("other", [32, 32])
+    native = compiled(product(app.tanh(x), other).name)
+    assert [(step.op.type, step.must_meet) for step in native.lowered.steps] == [("tanh", False), ("matmul", waits)]
 
 
 def test_what_only_one_thread_can_do_is_given_to_different_threads():

@@ -23,8 +23,8 @@ class ProductStep(NativeStep):
         super().__init__(op, lowered, verdict, lowered.share_of_rows(op))
 
     def _reads_own_rows(self, name: str) -> bool:
-        position = self.op.inputs.index(name) - (2 if self._form.step else 0)
-        return position < 0 or (position == 0 and not self.op.attributes[self._form.transposes[0]])
+        x, y = self.op.inputs[-2:]  # they may be one variable
+        return name != y and (name != x or not self.op.attributes[self._form.transposes[0]])
 
     def operations(self, n: int) -> int:
         names = [str(name) for name in (*self.op.inputs[-2:], *self.op.outputs)]
