@@ -74,10 +74,10 @@ def _infer_where(condition: Spec, x: Spec, y: Spec) -> Spec:
 
 
 def _prepare_where(values: list[Any]) -> list[Applied]:
-    condition, x, y = values
-    if hasattr(condition, "dtype") and canonical(condition.dtype) != "bool":
+    [condition] = to_common_type(values[:1])  # refuses None and texts, which NumPy would take as False and True
+    if canonical(condition.dtype) != "bool":
         condition = REGISTRY["cast"](condition, dtype="bool")
-    return [condition, *to_common_type([x, y])]
+    return [condition, *to_common_type(values[1:])]
 
 
 def _choose(condition: Element, x: Element, y: Element) -> Element:

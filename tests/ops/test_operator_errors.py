@@ -89,6 +89,11 @@ def test_shapes(value: Callable[[Any], Any], operate: Callable[[Any], Any], told
             lambda x, b: app.gather(x, b),
             "gather of (float64[2, 3], bool[2]): an index array must contain integers, found",
         ),
+        (
+            lambda x, b: app.where(None, x, x),
+            "where: None (NoneType) is not a number, an array, a Tensor or a Variable",
+        ),
+        (lambda x, b: app.where("no", x, x), "where: 'no' (str) is not a number, an array, a Tensor or a Variable"),
         (lambda x, b: x & x, "bitwise_and of (float64[2, 3], float64[2, 3]): expected integers or booleans"),
         (lambda x, b: x[:, x], "take_items of (float64[2, 3], float64[2, 3]): an index array must contain integers or"),
         (
