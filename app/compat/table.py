@@ -150,7 +150,7 @@ def _default(operator: Any, name: str) -> Any:
 
 def _leading(slots: list[_Slot], most: int) -> int:
     """Return the number of leading arguments that can be passed by position: inputs with the same name."""
-    same = [slot.own.name == slot.below and not slot.use for slot in slots]
+    same = [slot.own.name == slot.below for slot in slots]
     return min(most, same.index(False) if False in same else len(slots))
 
 

@@ -115,6 +115,12 @@ def test_values_made_of_nothing_are_static_unless_the_program_chose_otherwise():
         assert isinstance(layers.assign(np.ones(2, "float32")), Tensor)
 
 
+def test_uniform_numbers_are_between_minus_one_and_one_unless_it_is_said_otherwise():
+    with fluid.dygraph.guard():
+        drawn = layers.uniform_random([100]).numpy()
+    assert -1 <= drawn.min() < 0 < drawn.max() <= 1
+
+
 @pytest.mark.parametrize(
     ("make", "low", "high"),
     [

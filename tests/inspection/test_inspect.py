@@ -252,6 +252,10 @@ def test_a_mistake_ends_in_one_line(words: list[str], status: int, message: str,
     assert re.fullmatch(message, inspect(*words, status=status))
 
 
+def test_memory_is_shown_for_a_batch_of_one_row(inspect: Inspect):
+    assert "in a batch of 1\n" in inspect(*SEED, "--stage", "memory", "--batch", "1")
+
+
 def test_the_picture_in_the_readme_is_what_the_command_draws(inspect: Inspect):
     kept = (ROOT / "docs" / "program.svg").read_text(encoding="utf-8")
     inspect(*SEED, "--stage", "main", "--svg", "program.svg")

@@ -146,6 +146,10 @@ def test_overrides_apply_in_order_over_the_file(file: Path):
             "data: {pixel_range: [1, -1]}",
             "data.pixel_range: found [1, -1], expected two numbers in a list, the lower first, such as [-1, 1]",
         ),
+        (
+            "data: {pixel_range: [1, 1]}",
+            "data.pixel_range: found [1, 1], expected two numbers in a list, the lower first, such as [-1, 1]",
+        ),
         ("data: {pixel_range: [a, 1]}", "data.pixel_range[0]: found 'a' (text), expected a number"),
         ("data: {sources: []}", "data.sources: found [], expected a list of at least one source"),
         ("output: ''", "output: found '' (text), expected the name of a folder or null"),
@@ -163,6 +167,11 @@ def test_overrides_apply_in_order_over_the_file(file: Path):
         ("[1]", "$: found [1], expected a section of `key: value` lines"),
         (
             "model: {hiden: [1]}",
+            "model.hiden: unknown key; did you mean 'hidden'? Known keys here: hidden, layers, activation, "
+            "initializer, dropout",
+        ),
+        (
+            "model: {layers: null, hiden: [1]}",
             "model.hiden: unknown key; did you mean 'hidden'? Known keys here: hidden, layers, activation, "
             "initializer, dropout",
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,19 @@ def test_data_of_paddle_1_takes_any_rank(fed: list[int]):
     x = fluid.layers.data("x", [2])
     (found,) = static.Executor().run(feed={"x": X.reshape(fed)}, fetch_list=[x * 2.0])
     np.testing.assert_array_equal(found, 2 * X)
+
+
+@pytest.mark.parametrize(
+    ("declared", "fed", "given"), [([1], [3], [3, 1]), ([0], [3, 0, 2], None), ([2, 3], [2, 6], [2, 2, 3])]
+)
+def test_data_of_paddle_1_keeps_the_rows_of_what_is_fed(declared: list[int], fed: list[int], given: list[int] | None):
+    x = fluid.layers.data("x", declared)
+    run = partial(static.Executor().run, feed={"x": np.zeros(fed, "float32")}, fetch_list=[x])
+    if given is None:
+        with pytest.raises(ShapeError, match="but was fed"):
+            run()
+    else:
+        assert list(run()[0].shape) == given
 
 
 @pytest.mark.parametrize("fed", [[6], [2, 3], [1, 6], [3, 1]])

@@ -205,6 +205,22 @@ def test_a_state_of_other_groups_is_refused():
         one.load_state_dict(two.state_dict())
 
 
+def test_a_loaded_state_is_put_into_the_tensors_that_are_there():
+    def stepped() -> Any:
+        w = torch.ones(2, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1, momentum=0.9)
+        (w * 3).sum().backward()
+        optimizer.step()
+        return optimizer
+
+    kept, other = stepped(), stepped()
+    (mine,), (theirs,) = ([s["momentum_buffer"] for s in o.state.values()] for o in (kept, other))
+    theirs.mul_(2)
+    kept.load_state_dict(other.state_dict())
+    assert next(iter(kept.state.values()))["momentum_buffer"] is mine
+    assert mine.tolist() == theirs.tolist() == [6.0, 6.0]
+
+
 def test_a_random_seed_is_returned_and_repeats_what_was_drawn():
     seed = torch.seed()
     drawn = torch.rand(3)
