@@ -15,6 +15,7 @@ from app.engine.compiled import runtime
 from app.engine.compiled.buffers import Plan
 from app.engine.compiled.steps import Lowered, Step
 from app.errors import ShapeError
+from app.graph.program import Operator
 from app.graph.scope import Scope
 from app.ops.lowering import Choice
 
@@ -144,9 +145,9 @@ class KeptRows:
         rows = np.ascontiguousarray(values[name], self._lowered.dtype(name))
         return runtime.rows_of(rows), rows
 
-    def read_by(self, step: Step, values: Mapping[str, Any], n: int) -> dict[str, np.ndarray]:
+    def read_by(self, op: Operator, values: Mapping[str, Any], n: int) -> dict[str, np.ndarray]:
         """Return the rows that a Python call reads from compiled code, as arrays."""
-        return {str(name): self._array(str(name), n) for name in step.op.inputs if name in self and name not in values}
+        return {str(name): self._array(str(name), n) for name in op.inputs if name in self and name not in values}
 
     def _array(self, name: str, n: int) -> np.ndarray:
         return runtime.array_of(self._native[name], self._lowered.shape_at(name, n)[1:], self._lowered.dtype(name))

@@ -16,6 +16,7 @@ from app.engine.compiled.parts import Part
 from app.engine.compiled.steps import Lowered, Step
 from app.engine.compiled.threads import run_on_threads, threads_worth
 from app.graph.interpret import run_operator
+from app.graph.program import Operator
 from app.graph.scope import Scope
 
 _ALL_ROWS = np.zeros(0, np.int64)
@@ -40,21 +41,26 @@ class PiecewiseRun:
         self.values: Any = reference.Values(lowered.program.global_block(), feed, scope)
 
     def run(self) -> Any:
-        """Run every step; return the values by name. If a Python call returns another shape than declared, the
-        remaining steps run operator by operator.
+        """Run every step; return the values by name. If a Python call returns another shape than declared, the other
+        operators run one by one, in the order of the Program.
         """
-        with_reference = False
+        done: set[int] = set()
         for step, part in self._steps():
-            if with_reference or step.is_free:
-                self._read_kept(step)
+            done.add(id(step.op))
+            if step.is_free:
                 run_operator(step.op, self.values)
             elif step.in_python:
-                self._read_kept(step)
+                self._read_kept(step.op)
                 self._run_in_python(step)
                 fill_absent(step, self._lowered, self.values, self._workspace.rows)
-                with_reference = self._has_other_shapes(step.op.outputs)
+                if self._has_other_shapes(step.op.outputs):
+                    break
             elif part is not None:
                 self._run_part(part)
+        for op in self._lowered.program.global_block().ops:
+            if id(op) not in done:
+                self._read_kept(op)
+                run_operator(op, self.values)
         return self.values
 
     def calls(self) -> list[Callable[[], Any]]:
@@ -77,8 +83,8 @@ class PiecewiseRun:
         for number, step in enumerate(self._lowered.steps):
             yield step, self._part_at.get(number)
 
-    def _read_kept(self, step: Step) -> None:
-        self.values.update(self._workspace.kept.read_by(step, self.values, self._workspace.rows))
+    def _read_kept(self, op: Operator) -> None:
+        self.values.update(self._workspace.kept.read_by(op, self.values, self._workspace.rows))
 
     def _run_in_python(self, step: Step) -> None:
         """Run a step as a Python call on copies of arrays: it may keep them or return views of them."""
