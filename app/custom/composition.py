@@ -86,8 +86,13 @@ def composition(
     if key not in known:
         if len(known) >= _KEPT:
             known.pop(next(iter(known)))
-        found = _called(definition, on_values, specs, settings)
-        same = found is not None and _does_the_same(definition, on_values, found, specs, settings)
+        outside = modes()
+        set_modes(Modes(outside.on, None))  # compute, even while a function is being traced
+        try:
+            found = _called(definition, on_values, specs, settings)
+            same = found is not None and _does_the_same(definition, on_values, found, specs, settings)
+        finally:
+            set_modes(outside)
         known[key] = found if same else None
     return known[key]
 
@@ -99,8 +104,6 @@ def _called(definition: OpDef, on_values: OnValues, specs: Specs, settings: Mapp
         None if spec is None else block.create_var(name, spec.shape, spec.dtype, is_data=True)
         for name, spec in zip(definition.inputs, specs, strict=True)
     ]
-    outside = modes()
-    set_modes(Modes(outside.on, None))
     try:
         with names.guard(), program_guard(program, Program()), static_mode():
             result = on_values.function(*inputs, **settings)
@@ -108,8 +111,6 @@ def _called(definition: OpDef, on_values: OnValues, specs: Specs, settings: Mapp
         raise
     except BaseException:  # a function that does not take Variables may raise anything
         return None
-    finally:
-        set_modes(outside)
     outputs = as_list(result)
     if not all(isinstance(v, Variable) and v.block is block for v in outputs):
         return None

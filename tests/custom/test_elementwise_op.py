@@ -275,6 +275,29 @@ def test_a_number_is_returned_for_each_number(function: Any, message: str):
         operator(data(2.0))
 
 
+def with_where(x):
+    return np.where(x > 0, x, 0.1 * x)
+
+
+def test_what_numba_compiles_to_no_number_runs_as_a_python_call():
+    x = static.data("x", [None, 2])
+    x.stop_gradient = False
+    y = custom_op(with_where, elementwise=True)(x)
+    (g,) = static.gradients(y, x)
+    value, slope = static.Executor(engine="compiled").run(feed={"x": np.array([[1, -2]], "float32")}, fetch_list=[y, g])
+    np.testing.assert_allclose(value, [[1, -0.2]])
+    np.testing.assert_allclose(slope, [[1, 0.1]])
+    assert "its function returns an array of float64; if np.where makes it, write" in x.block.program.explain([y])
+
+
+@pytest.mark.parametrize("function", [lambda x: (x, x), lambda x: [x], lambda x: (x + 0j) ** 2])
+def test_a_program_refuses_what_is_no_number(function: Any):
+    x = static.data("x", [None])
+    y = custom_op(function, name="it", elementwise=True)(x)
+    with pytest.raises(OperatorError, match=rf"operator it {PLACE}: .*returned"):
+        static.Executor(engine="compiled").run(feed={"x": np.ones(2, "float32")}, fetch_list=[y])
+
+
 def test_none_in_a_branch_is_not_taken_for_not_a_number():
     @custom_op(elementwise=True)
     def forgetful(x):

@@ -34,7 +34,7 @@ LIMIT = 512
 """The maximum number of files of each kind; the least recently used are removed first."""
 
 
-_FORMAT = "10"
+_FORMAT = "11"
 """Incremented when existing cache entries become invalid."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import typeof
+from numba import typeof, types
 
 from app.engine.compiled import cache
 from app.engine.compiled.fingerprint import fingerprint
@@ -27,7 +27,8 @@ def why_not(op: Operator, lowered: Lowered) -> str:
         return ""
     if isinstance(lowering, Elementwise):
         given = [_number(lowered, name) for name in values_taken(op)]
-        return _tried(op, lowering.function, given).reason
+        tried = _tried(op, lowering.function, given)
+        return tried.reason or _not_numbers(tried.returned, len(op.outputs))
     if any(not lowered.shapes[n] for n in (*values_taken(op), *op.outputs)):
         return "it works on values without axes"
     tried = _on_arrays(op, lowered)
@@ -82,8 +83,24 @@ def _compile(function: Any, signature: tuple[Any, ...]) -> _Trial:
         return _Trial(f"Numba cannot compile {name}: {why_refused(error, dispatcher)}")
     returned = dispatcher.overloads[signature].signature.return_type if made is None else made.returns
     parts = getattr(returned, "types", [returned])
-    kinds = [[str(getattr(part, "dtype", part)), getattr(part, "ndim", -1)] for part in parts]
+    kinds = [[str(part.dtype), part.ndim] if isinstance(part, types.Array) else [str(part), -1] for part in parts]
     return _Trial("", kinds, only_reads(dispatcher, signature) if made is None else made.only_reads)
+
+
+_NUMBERS = ("bool", "int", "uint", "float", "Literal", "OptionalType")
+"""What the names of Numba's types of real numbers begin with. An optional number raises an error only if it is None."""
+
+
+def _not_numbers(returned: Sequence[list[Any]], wanted: int) -> str:
+    """Return why the results of a function of numbers cannot be elements of the outputs, or ''."""
+    if len(returned) != wanted:
+        return f"its function returns {len(returned)} values for {wanted} outputs"
+    for dtype, axes in returned:
+        if axes >= 0:
+            return f"its function returns an array of {dtype}; if np.where makes it, write `a if test else b`"
+        if not dtype.startswith(_NUMBERS):
+            return f"its function returns {dtype}, not a number"
+    return ""
 
 
 def _wrong_results(op: Operator, lowered: Lowered, returned: Sequence[list[Any]]) -> str:
