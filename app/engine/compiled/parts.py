@@ -34,8 +34,7 @@ class Part:
 def parts_of(lowered: Lowered) -> list[Part]:
     """Split the steps of a Program into parts."""
     parts: list[Part] = []
-    inside = sum(_weight(step) - 1 for step in lowered.steps if step.bodies)
-    is_short = len(lowered.steps) + inside <= LIMIT
+    is_short = sum(_weight(step) for step in lowered.steps if not step.is_free) <= LIMIT
     begins = True
     for index, step in enumerate(lowered.steps):
         if isinstance(step, NativeStep):

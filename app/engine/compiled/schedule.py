@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from app.engine.compiled.steps import LAST, ROWS, WHOLE, Lowered, Share, Step
+from app.engine.compiled.steps import ROWS, WHOLE, Lowered, Share, Step
 
 WINDOW = 12
 """The maximum number of delayed steps; their inputs stay alive and take memory."""
@@ -36,7 +36,7 @@ def schedule(lowered: Lowered) -> None:
             waiting.append(step)
     _order(waiting, touched, ordered)
     lowered.steps = ordered
-    lowered.unsettled = {name: share for name, seen in touched.items() for written, share in seen if written}
+    lowered.unsettled = {n for n, seen in touched.items() if any(written and s != WHOLE for written, s in seen)}
 
 
 def _order(steps: list[Step], touched: Touched, into: list[Step]) -> None:
@@ -44,11 +44,10 @@ def _order(steps: list[Step], touched: Touched, into: list[Step]) -> None:
     window = WINDOW_OF_TILES if any(step.is_tiled for step in steps) else WINDOW
     done: set[int] = set()
     must_meet = False
-    busy: dict[Share, int] = {WHOLE: 0, LAST: 0}  # steps that one thread does alone since the last barrier
     while steps:
         left = []
         for step in steps[:window]:
-            if not before[id(step)] <= done or not _find_share(step, touched, busy):
+            if not before[id(step)] <= done or _needs_barrier(step, touched):
                 left.append(step)
                 continue
             done.add(id(step))
@@ -59,26 +58,19 @@ def _order(steps: list[Step], touched: Touched, into: list[Step]) -> None:
                     touched[use.name].add((use.is_written, use.share))
         if len(left) == len(steps[:window]):  # all need a barrier
             touched.clear()
-            must_meet, busy = True, {WHOLE: 0, LAST: 0}
+            must_meet = True
         steps = left + steps[window:]
 
 
-def _find_share(step: Step, touched: Touched, busy: dict[Share, int]) -> bool:
-    """Return whether a step can run before the next barrier; single-thread steps go to the less busy thread."""
-    if step.is_free:
-        return True
-    for share in step.shares(busy):
-        step.share = share
-        if not any(_clash(*use[1:], *other) for use in step.uses for other in touched[use.name]):
-            if share in busy:
-                busy[share] += 1
-            return True
-    return False
-
-
-def _clash(is_written: bool, share: Share | None, other_is_written: bool, other: Share | None) -> bool:
-    """Return whether two uses need a barrier: one writes, and threads may access the same elements."""
-    return (is_written or other_is_written) and (share is None or share != other)
+def _needs_barrier(step: Step, touched: Touched) -> bool:
+    """Return whether a step and an earlier one use a variable, one of them writes to it, and threads may access the
+    same elements.
+    """
+    return not step.is_free and any(
+        (use.is_written or written) and (use.share is None or use.share != share)
+        for use in step.uses
+        for written, share in touched[use.name]
+    )
 
 
 def _dependencies(steps: list[Step]) -> dict[int, set[int]]:

@@ -32,7 +32,7 @@ from app.engine.compiled.language import (
     printed,
 )
 from app.engine.compiled.parts import Part, parts_of, pattern
-from app.engine.compiled.steps import LAST, WHOLE, Lowered
+from app.engine.compiled.steps import Lowered
 from app.engine.compiled.writer import HIGH, LOW, SHARD, SHARDS, SHARED, Writer, after
 from app.ops.size import Size
 
@@ -154,7 +154,7 @@ class _Generator:
             with out.tiles() if len(group) > 1 else nullcontext():
                 for number, step in group:
                     out.comment(step.comment)
-                    with out.when(out.is_me(step.share)) if step.is_alone else nullcontext():
+                    with out.when(out.is_first) if step.is_alone else nullcontext():
                         self._step(step, number)
 
     def _step(self, step: NativeStep, number: int) -> None:
@@ -252,15 +252,14 @@ class _Generator:
     def _write_down(self, results: dict[str, str]) -> None:
         """Store the fetched values of this batch."""
         out, lowered = self.out, self.lowered
-        shares = {name: lowered.unsettled.get(lowered.root(name), WHOLE) for name in results}
-        if results:
-            out.add(Blank())
-        if not set(shares.values()) <= {WHOLE, LAST}:
+        if not results:
+            return
+        out.add(Blank())
+        if not lowered.unsettled.isdisjoint(map(lowered.root, results)):
             out.meet()
-            shares = dict.fromkeys(results, WHOLE)
         batch = Infix(Local("iteration", COUNT), "-", Local("first", COUNT), COUNT)
-        for name, result in results.items():
-            with out.when(out.is_me(shares[name] or WHOLE)):
+        with out.when(out.is_first):
+            for name, result in results.items():
                 rank = len(lowered.shapes[name])
                 if rank == 0:
                     dtype = lowered.dtype(name)

@@ -19,11 +19,9 @@ ROWS = "rows"
 """Each thread works on its rows of the batch."""
 WHOLE = "whole"
 """The first thread does it all."""
-LAST = "last"
-"""The last thread does it all, as the first has other work."""
 
 Share = str | int
-"""How threads share out a step: ROWS, WHOLE, LAST, or the size of a leading axis that is cut into equal parts."""
+"""How threads share out a step: ROWS, WHOLE, or the size of a leading axis that is cut into equal parts."""
 
 OUTSIDE = ""
 """Stands for everything outside that a Python callback may change, so that callbacks keep their order."""
@@ -130,12 +128,8 @@ class Step:
 
     @property
     def is_alone(self) -> bool:
-        """Whether one thread does it all."""
-        return self.share in (WHOLE, LAST)
-
-    def shares(self, busy: Mapping[Share, int]) -> Sequence[Share]:
-        """The shares in which it may run, the best first; `busy` counts the steps that one thread does alone."""
-        return sorted(busy, key=lambda share: busy[share]) if self.is_alone else [self.share]
+        """Whether the first thread does it all."""
+        return self.share == WHOLE
 
     @property
     def uses(self) -> list[Use]:
@@ -204,8 +198,8 @@ class Lowered:
     """Variables that grow by a row at each iteration of a loop."""
     by_lanes: set[str] = field(default_factory=set)
     """Images that lie as the lanes of vectors: [tiles, channels, height * width * lanes]."""
-    unsettled: dict[str, Share | None] = field(default_factory=dict)
-    """Variables written since the last barrier, with the share of the step that wrote them."""
+    unsettled: set[str] = field(default_factory=set)
+    """Variables that several threads have written since the last barrier."""
 
     @property
     def everything(self) -> Iterator[Step]:

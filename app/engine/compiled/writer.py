@@ -32,7 +32,7 @@ from app.engine.compiled.language import (
 )
 from app.engine.compiled.names import Names
 from app.engine.compiled.shapes import N, tiles
-from app.engine.compiled.steps import LAST, ROWS, Lowered, Share, Step
+from app.engine.compiled.steps import ROWS, Lowered, Step
 from app.engine.compiled.vector_functions import VectorFunction
 from app.engine.compiled.vectors import lanes_of_machine
 from app.graph.program import Operator
@@ -252,10 +252,8 @@ class Writer:
         rows = (LOW, HIGH) if step.share == ROWS and shape[:1] == (N,) else None
         return Array(self.name(variable), rows)
 
-    def is_me(self, share: Share) -> Value:
-        """Whether the thread is the one that does a step alone."""
-        last = Infix(SHARDS, "-", Number(1, COUNT), COUNT)
-        return Infix(SHARD, "==", last if share == LAST else Number(0, COUNT), "bool")
+    is_first = Infix(SHARD, "==", Number(0, COUNT), "bool")
+    """Whether the thread is the first, which does alone what is not shared out."""
 
     def copy(self, source: str, target: str, step: Step, source_begins_at: Value | None = None) -> None:
         """Copy the thread's share of an array into a variable, element by element.

@@ -59,11 +59,14 @@ def test_a_product_waits_for_a_matrix_of_which_a_row_of_the_result_needs_all_row
     assert [(step.op.type, step.must_meet) for step in native.lowered.steps] == [("tanh", False), ("matmul", waits)]
 
 
-def test_what_only_one_thread_can_do_is_given_to_different_threads():
+def test_what_one_thread_does_alone_needs_no_barrier_between_its_steps():
     x = static.data("x", [None, 8])
-    totals = [app.sum(app.tanh(x)), app.sum(app.exp(x))]
-    native = compiled(*(t.name for t in totals))
-    assert {step.share for step in native.lowered.steps if step.op.type == "sum"} == {"whole", "last"}
+    total = app.sum(app.tanh(x))
+    again = app.sum(total * total)
+    native = compiled(again.name)
+    alone = [step for step in native.lowered.steps if step.is_alone and not step.is_free]
+    assert len(alone) == 3
+    assert [step.must_meet for step in alone] == [True, False, False]
 
 
 def test_threads_share_out_the_steps_of_adam():

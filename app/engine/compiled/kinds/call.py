@@ -82,9 +82,6 @@ class CallbackStep(NativeStep):
     def __init__(self, op: Operator, lowered: Lowered):
         super().__init__(op, lowered, "Python that compiled code calls")
 
-    def shares(self, busy: object) -> list[Share]:
-        return [WHOLE]
-
     @property
     def uses(self) -> list[Use]:
         return [*super().uses, Use(OUTSIDE, True, WHOLE)]
