@@ -157,26 +157,14 @@ def _(x: Value, y: Value, out: Value, dout: Value) -> Gradients:
 @elementwise(scalar=lambda x, y: np.maximum(x, y), onnx="Max")
 def maximum(x: Array, y: Array) -> Results:
     """Maximum of two values, elementwise; equal elements share the gradient equally. NaN propagates."""
-    return extreme(np.maximum, x, y)
+    return np.maximum(x, y)
 
 
 @public(method=True, in_place=True)
 @elementwise(scalar=lambda x, y: np.minimum(x, y), onnx="Min")
 def minimum(x: Array, y: Array) -> Results:
     """Minimum of two values, elementwise; equal elements share the gradient equally. NaN propagates."""
-    return extreme(np.minimum, x, y)
-
-
-def extreme(ufunc: np.ufunc, x: Array, y: Array) -> Results:
-    """Maximum or minimum; a scalar is expanded to a row first, with which NumPy is faster for large arrays."""
-    if x.size > _MANY and not y.ndim and x.dtype.kind == "f":
-        y = np.full(x.shape[-1:], y, x.dtype)
-    result: Array = ufunc(x, y)
-    return result
-
-
-_MANY = 1000
-"""The number of elements from which on this is faster."""
+    return np.minimum(x, y)
 
 
 @maximum.gradient_of("x")
