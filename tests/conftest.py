@@ -5,12 +5,18 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from browser import chromium, visitor
 
 __all__ = ["chromium", "visitor"]
+
+ROOT = Path(__file__).parent
+COMPILE_MUCH = ("checking", "custom", "engine")
 
 # Read when NumPy loads OpenBLAS, whose threads wait for each other most of the time where tests run side by side.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -33,14 +39,23 @@ def _default_programs() -> Iterator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A test is `quick` unless it is `slow` or `soak`, so that `-m quick` selects what runs within a minute.
 
-    Forms of a test that are for the compiled engine are slow.
+    Forms of a test that are for the compiled engine are slow. The tests of a file where operators are compiled run on
+    one worker, as another would compile the same functions again.
     """
+    providers: Any = sys.modules.get("hypothesis.internal.conjecture.providers")
+    if providers is not None:
+        # Hypothesis would draw constants of the sources that are loaded: it would read them all, for seconds, and draw
+        # other examples of a test when it runs alone.
+        providers._get_local_constants = lambda: providers._local_constants
     for item in items:
         parameters = getattr(item, "callspec", None)
         if parameters and any(isinstance(value, str) and value == "compiled" for value in parameters.params.values()):
             item.add_marker(pytest.mark.slow)
         if not any(item.get_closest_marker(name) for name in ("slow", "soak")):
             item.add_marker(pytest.mark.quick)
+        room = item.path.relative_to(ROOT).parts[0]
+        if room in COMPILE_MUCH and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
 
 
 @pytest.hookimpl(wrapper=True)

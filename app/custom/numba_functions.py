@@ -119,11 +119,20 @@ def without_numba() -> Iterator[None]:
     with ExitStack() as restored:
         restored.callback(setattr, interpreted, "on", interpreted.on)
         interpreted.on, interpreted.calls = True, 0
-        for name, module in list(sys.modules.items()):
-            own = name.partition(".")[0] not in _OTHERS or name.startswith("app.custom.shelf.")
-            if own and "numba" in sys.modules:
-                _open_module(module, restored)
+        kinds = _types_of_compiled()
+        for name, module in list(sys.modules.items()) if kinds else ():
+            if name.partition(".")[0] not in _OTHERS or name.startswith("app.custom.shelf."):
+                _open_module(module, kinds, restored)
         yield
+
+
+def _types_of_compiled() -> set[type]:
+    """The types of Numba functions, by which they are found among all values of all modules in little time."""
+    numba = sys.modules.get("numba.core.dispatcher")
+    found: list[type] = [] if numba is None else [numba.Dispatcher]
+    for kind in found:
+        found += kind.__subclasses__()
+    return set(found)
 
 
 def as_python(function: FunctionType, values: Sequence[Any]) -> Any:
@@ -134,12 +143,12 @@ def as_python(function: FunctionType, values: Sequence[Any]) -> Any:
         return function(*values)
 
 
-def _open_module(module: ModuleType, restored: ExitStack) -> None:
+def _open_module(module: ModuleType, kinds: set[type], restored: ExitStack) -> None:
     """Replace a module's Numba functions by their Python functions, until they are restored."""
     names = getattr(module, "__dict__", None)
     if type(names) is not dict:  # sys.modules may hold other objects
         return
-    for name, value in [item for item in list(names.items()) if is_compiled(item[1])]:
+    for name, value in [item for item in list(names.items()) if type(item[1]) in kinds]:
         restored.callback(names.__setitem__, name, value)
         names[name] = _counted(value.py_func)
         _open_closure(value.py_func, restored)

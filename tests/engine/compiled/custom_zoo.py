@@ -108,7 +108,7 @@ def split_sign(x: Any) -> Any:
 @split_sign.backward
 @njit
 def _(x: Any, dlow: Any, dhigh: Any) -> Any:
-    return np.where(x < 0, dlow, dhigh)
+    return dlow * (x < 0) + dhigh * (x >= 0)  # np.where takes Numba long
 
 
 @custom_op

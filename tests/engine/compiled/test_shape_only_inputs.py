@@ -42,7 +42,7 @@ def of_arrays(x: Any) -> Any:
 @of_arrays.backward
 @njit
 def _(y: Any, dy: Any) -> Any:
-    return np.where(y > 0, dy, np.float32(0))
+    return dy * (y > 0)  # np.where takes Numba two seconds
 
 
 def _trained(activation: Callable[[Any], Any]) -> Any:
