@@ -12,7 +12,7 @@ import numpy as np
 from app.engine.compiled.kinds.convolution import tiles_of
 from app.engine.compiled.kinds.native import NotNativeError
 from app.engine.compiled.lower import why_python
-from app.engine.compiled.shapes import IsInPython, Shapes, always, infer_shapes, shapes_inside, shapes_of, tiles
+from app.engine.compiled.shapes import infer_shapes, shapes_given, shapes_of, tiles
 from app.engine.compiled.steps import Lowered
 from app.engine.compiled.trial import why_not
 from app.engine.compiled.vectors import lanes_of_machine
@@ -40,7 +40,7 @@ def _knowing_shapes(rewrite: Callable[[Program, Collection[str], Lowered], Progr
         block = rewrite(program, keep, known).global_block()
 
         def inside(op: Operator) -> Operator:
-            return rewritten(op, lambda name, body, kept: everywhere(body, kept, shapes_inside(op, known.shapes, name)))
+            return rewritten(op, lambda name, body, kept: everywhere(body, kept, shapes_given(op, known.shapes, name)))
 
         return with_operators(block.program, list(map(inside, block.ops)), block.vars)
 
@@ -50,23 +50,29 @@ def _knowing_shapes(rewrite: Callable[[Program, Collection[str], Lowered], Progr
 # Shape-only inputs
 
 
-def drop_shape_only_inputs(program: Program, in_python: IsInPython = always, known: Shapes | None = None) -> Program:
+def drop_shape_only_inputs(
+    program: Program, keep: Collection[str] = (), given: Mapping[str, Shape] | None = None
+) -> Program:
     """Drop inputs of which only the shape is used if another input has that shape. A gradient then keeps fewer values
     alive. A sum to the shape that a value already has becomes a copy.
-    """
-    known = known or infer_shapes(program)
-    block, open_ = program.global_block(), known.open(in_python)
 
-    def kind(name: str | None) -> tuple[Shape, str] | str | None:
-        if name is None or name in open_:  # no other input is certain to have its shape
-            return name
-        return known.of[name], block.var(name).dtype
+    The Program stays as it is if a size that is assumed may be another one: compiled code stops where a user's function
+    returns another shape than declared, but a Python call does not, and any operator in control flow may be one.
+    """
+    shapes, assumed = infer_shapes(program, given)
+    known = Lowered(program, shapes)
+    if any(op.bodies or why_python(op, known, why_not) for op in assumed):
+        return program
+    block = program.global_block()
+
+    def kind(name: str | None) -> tuple[Shape, str] | None:
+        return None if name is None else (shapes[name], block.var(name).dtype)
 
     def changed(op: Operator) -> Operator:
         lowering = op.definition.lowering
         if op.bodies:
             return rewritten(
-                op, lambda name, body, kept: drop_shape_only_inputs(body, always, known.inside(op, name, open_))
+                op, lambda name, body, kept: drop_shape_only_inputs(body, kept, shapes_given(op, shapes, name))
             )
         if isinstance(lowering, Reduction) and len(op.inputs) > 1 and len(set(map(kind, op.inputs))) == 1:
             return Operator(assign, [op.inputs[i] for i in lowering.takes], op.outputs, {}, op.role)
@@ -183,13 +189,9 @@ def _fuse(program: Program, keep: Collection[str], known: Lowered) -> Program:
     return fusion(program, keep, lambda op: not why_python(op, known, why_not), known.shapes.__getitem__)
 
 
-def _is_in_python(op: Operator, program: Program, shapes: dict[str, Shape]) -> bool:
-    return bool(why_python(op, Lowered(program, shapes), why_not))
-
-
 PASSES = (
     Pass("inline_array_functions", inline_array_functions),
-    Pass("drop_shape_only_inputs", lambda program, keep: drop_shape_only_inputs(program, _is_in_python)),
+    Pass("drop_shape_only_inputs", drop_shape_only_inputs),
     Pass("dead_code", dead_code),
     Pass("steps", inside_too(steps)),
     Pass("sparse_bytes", sparse_bytes),

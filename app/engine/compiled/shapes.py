@@ -4,14 +4,13 @@ All open sizes of fed variables are assumed to be n, and shapes are inferred sym
 tell without the number leaves the Program to the reference engine.
 
 The number of rows that a user's function returns or a mask selects is assumed to be n too, and compared when the
-operator has run. No pass may rely on it: see `Shapes.open`.
+operator has run. No pass may rely on it: see `infer_shapes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from app.engine.compiled.vectors import lanes_of_machine
 from app.errors import AppError
@@ -41,59 +40,20 @@ class UnknownSizeError(AppError):
     """A shape that does not follow from the batch size; the Program is then left to the reference engine."""
 
 
-IsInPython = Callable[[Operator, Program, dict[str, Shape]], bool]
-"""A function that returns whether an operator, given all shapes, runs as a Python call."""
-
-
-def always(op: Operator, program: Program, shapes: Mapping[str, Shape]) -> bool:
-    """For operators inside control flow, any of which may run in Python."""
-    return True
-
-
-class Shapes(NamedTuple):
-    """The shapes of the variables of a Program, or of a body, in terms of the batch."""
-
-    program: Program
-    of: dict[str, Shape]
-    told_by_run: frozenset[str]
-    """Variables with a size that cannot be inferred, assumed to be n."""
-    unsure: frozenset[str]
-    """For a body: its inputs whose shapes are open in the Program around it."""
-
-    def inside(self, op: Operator, body: str, open_around: frozenset[str]) -> Shapes:
-        """The shapes inside a body of one of the operators, given the variables around it whose shapes are open."""
-        inner: Body = op.bodies[body]
-        taken = zip(inner.inputs, _taken(op, inner), strict=True)
-        unsure = frozenset(name for name, outer in taken if outer in open_around)
-        return infer_shapes(as_program(inner), _given(op, self.of, body), unsure)
-
-    def open(self, in_python: IsInPython) -> frozenset[str]:
-        """The variables whose shapes depend on values or on the results of a user's function.
-
-        Compiled code stops where a user's function returns another shape than declared, so only those that run
-        `in_python` count.
-        """
-        block, found = self.program.global_block(), set(self.unsure)
-        for op in block.ops:
-            told = not self.told_by_run.isdisjoint(op.outputs) and in_python(op, self.program, self.of)
-            inside = (self.inside(op, body, frozenset(found)).open(always) for body in op.bodies)
-            if told or not found.isdisjoint(filter(None, op.inputs)) or any(inside):
-                found.update(name for name in op.outputs if UNKNOWN in block.var(name).shape)
-        return frozenset(found)
+def shapes_of(program: Program, given: Mapping[str, Shape] | None = None) -> dict[str, Shape]:
+    """Return the shape of every variable, in terms of the batch; `given` has the shapes of the inputs of a body."""
+    return infer_shapes(program, given)[0]
 
 
 def infer_shapes(
-    program: Program, given: Mapping[str, Shape] | None = None, unsure: frozenset[str] = frozenset()
-) -> Shapes:
-    """Infer the shape of every variable; `given` has the shapes of the inputs of a body."""
+    program: Program, given: Mapping[str, Shape] | None = None
+) -> tuple[dict[str, Shape], Sequence[Operator]]:
+    """Return the shape of every variable, and the operators that have an output of a size that is assumed to be n: it
+    depends on values, or on what a user's function returns. Control flow is one if an operator inside is.
+    """
     inferred = _Inference(program, given or {})
     _check_batch_in_front(program, inferred.shapes)
-    return Shapes(program, inferred.shapes, frozenset(inferred.told_by_run), unsure)
-
-
-def shapes_of(program: Program, given: Mapping[str, Shape] | None = None) -> dict[str, Shape]:
-    """Return the shape of every variable, in terms of the batch."""
-    return infer_shapes(program, given).of
+    return inferred.shapes, inferred.assumed
 
 
 def is_kept_of_iterations(shape: Shape) -> bool:
@@ -103,16 +63,14 @@ def is_kept_of_iterations(shape: Shape) -> bool:
 
 def shapes_inside(op: Operator, shapes: Mapping[str, Shape], body: str) -> dict[str, Shape]:
     """Infer the shapes of a body's variables from its operator's inputs."""
-    return shapes_of(as_program(op.bodies[body]), _given(op, shapes, body))
+    return shapes_of(as_program(op.bodies[body]), shapes_given(op, shapes, body))
 
 
-def _given(op: Operator, shapes: Mapping[str, Shape], body: str) -> dict[str, Shape]:
+def shapes_given(op: Operator, shapes: Mapping[str, Shape], body: str) -> dict[str, Shape]:
+    """Return the shapes of a body's inputs."""
     inner: Body = op.bodies[body]
-    return {name: shapes[str(outer)] for name, outer in zip(inner.inputs, _taken(op, inner), strict=True)}
-
-
-def _taken(op: Operator, body: Body) -> Sequence[str | None]:
-    return op.inputs[len(op.inputs) - len(body.inputs) :]
+    taken = op.inputs[len(op.inputs) - len(inner.inputs) :]
+    return {name: shapes[str(outer)] for name, outer in zip(inner.inputs, taken, strict=True)}
 
 
 def _check_batch_in_front(program: Program, shapes: Mapping[str, Shape]) -> None:
@@ -146,7 +104,7 @@ class _Inference:
 
     def __init__(self, program: Program, given: Mapping[str, Shape]):
         self._block = program.global_block()
-        self.told_by_run: set[str] = set()
+        self.assumed: list[Operator] = []
         self.shapes: dict[str, Shape] = {}
         for name, variable in self._block.vars.items():
             if variable.persistable and UNKNOWN in variable.shape:
@@ -174,10 +132,13 @@ class _Inference:
         if not any(UNKNOWN in v.shape for v in variables):
             return [_with_batch(self._block.var(name).shape) for name in op.outputs]
         if _is_declared(op):
-            declared = [self._block.var(name).shape for name in op.outputs]
-            self.told_by_run.update(n for n, s in zip(op.outputs, declared, strict=True) if UNKNOWN in s)
-            return [_with_batch(shape) for shape in declared]
+            return self._with_assumed(op, [self._block.var(name).shape for name in op.outputs])
         return self._inferred(op, self.shapes, {})
+
+    def _with_assumed(self, op: Operator, shapes: Sequence[Shape]) -> Sequence[Shape]:
+        if any(UNKNOWN in shape for shape in shapes):
+            self.assumed.append(op)
+        return [_with_batch(shape) for shape in shapes]
 
     def _inferred(self, op: Operator, shapes: Mapping[str, Shape], dtypes: Mapping[str, str]) -> Sequence[Shape]:
         specs = [
@@ -188,15 +149,16 @@ class _Inference:
             result = op.definition.infer_outputs(specs, op.attributes)
         except AppError as error:
             raise UnknownSizeError(f"in a batch of n, {error}") from error
-        self.told_by_run.update(n for n, spec in zip(op.outputs, result, strict=True) if UNKNOWN in spec.shape)
-        return [_with_batch(spec.shape) for spec in result]
+        return self._with_assumed(op, [spec.shape for spec in result])
 
     def _given_by_bodies(self, op: Operator) -> list[Shape]:
         """The shapes of what control flow gives."""
         lowering = op.definition.lowering
         inside = {}
         for name, body in op.bodies.items():
-            inside[name] = _Inference(as_program(body), _given(op, self.shapes, name)).shapes
+            inferred = _Inference(as_program(body), shapes_given(op, self.shapes, name))
+            inside[name] = inferred.shapes
+            self.assumed += [op] * bool(inferred.assumed)
         if isinstance(lowering, Loop):
             made_by, results = op.bodies[lowering.body], op.attributes["results"]
             made = [inside[lowering.body][str(name)] for name in made_by.outputs]
