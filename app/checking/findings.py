@@ -97,9 +97,13 @@ def check(
     >>> app.check("custom.relu").ok
     True
 
-    `operator` is one of any hook, or the name of one; `like` the operator that it should compute the same as; `shapes`
-    a shape for each input; `within` the range that inputs are drawn from; `only` the names of some checks. Other
-    keywords are settings of the operator.
+    Args:
+        operator: A custom operator, or the name of one.
+        like: An operator that should compute the same.
+        shapes: A shape for each input; by default found by trying.
+        within: The range from which inputs are drawn.
+        only: The names of the checks to run; by default all.
+        **settings: Settings of the operator.
     """
     try:
         one = one_of(operator)

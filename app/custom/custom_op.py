@@ -256,13 +256,21 @@ def custom_op(
 ) -> Any:
     """Make an operator from a function on arrays or, with `elementwise`, from a function on single numbers.
 
-    Parameters with a default are settings of the operator; the others are its inputs. The shapes and types of the
-    outputs are found by running the function on small arrays, or given by `infer`, which gets the Specs of the inputs
-    and the settings by name and returns the Specs of the outputs. A function on single numbers computes in floats:
-    whole numbers are converted first, and outputs have the common type of the inputs. `row_by_row` declares that each
-    row of the outputs depends only on the same row of the inputs, so that an engine may call the function on part of
-    a batch. `onnx` is the equivalent ONNX operator ("Relu"), or a rule that makes several nodes. `like` names an
-    operator that computes the same ("relu"); `python -m app check` compares with it.
+    Parameters of the function with a default are settings of the operator; the others are its inputs. Define the
+    gradient with `@name.backward`; with `elementwise`, it is otherwise derived from the source of the function.
+
+    Args:
+        function: The function. It takes NumPy arrays and returns an array or, for several outputs, a tuple.
+        name: The name of the operator; by default that of the function.
+        outputs: The name of the output, or the names of several.
+        elementwise: The function takes single numbers instead of arrays. Integers are converted to floats, and
+            outputs have the common type of the inputs.
+        infer: Takes the Specs of the inputs, and the settings by name; returns the Specs of the outputs. By default
+            shapes and types are found by running the function on small arrays.
+        row_by_row: Declares that each row of the outputs depends only on the same row of the inputs. An engine may
+            then call the function on part of a batch.
+        onnx: The equivalent ONNX operator ("Relu"), or a rule that makes several nodes.
+        like: An operator that computes the same ("relu"); `python -m app check` compares with it.
     """
     if isinstance(function, str):
         name, function = function, None

@@ -100,11 +100,20 @@ def gradcheck(
 ) -> bool:
     """Whether the gradients of `func` at float64 `inputs` agree with central differences.
 
-    If they do not, the error names the worst element and both values, or False is returned. At a kink, such as that of
-    relu at 0, any value between the left and the right slope is right; at a jump any value is. Inputs with
-    `stop_gradient=True` and inputs that are not Tensors are not checked. Two backward passes may differ by
-    `nondet_tol`. With `check_undefined_grad`, each of several outputs is also differentiated alone, as in a network
-    that uses only one of them.
+    At a kink, such as relu at 0, any value between the left and the right slope is right; at a jump any value is.
+
+    Args:
+        func: A function of Tensors.
+        inputs: One Tensor or several. Those with `stop_gradient=True`, and other values, are not checked.
+        eps: The step of the differences.
+        atol: The absolute tolerance.
+        rtol: The relative tolerance.
+        raise_exception: Raise an error instead of returning False.
+        nondet_tol: How much two backward passes may differ.
+        check_undefined_grad: Also differentiate each of several outputs alone.
+
+    Raises:
+        GradcheckError: The gradients differ. The message names the worst element and both values.
     """
     checked = Checked(func, inputs, eps)
     try:

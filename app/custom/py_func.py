@@ -51,14 +51,20 @@ def py_func(
 ) -> Any:
     """Make an operator from `func` and apply it to `x`. The results are put into `out`, which is returned.
 
-    `func` gets the inputs as NumPy arrays. `out` declares the types and shapes of what it returns: Variables, Tensors,
-    arrays or InputSpecs, one or a list; None for a function that returns nothing. `backward_func` gets the inputs, the
-    outputs and the gradients of the outputs, in that order and without `skip_vars_in_backward_input`, and returns the
-    gradients of the inputs. None stands for the gradient of an output or an input that has none. `row_by_row` declares
-    that each row of what both functions return depends only on the same row of their inputs, so that an engine may
-    call them on part of a batch. `onnx` is the equivalent ONNX operator ("Relu"), or a rule that makes several nodes.
-    `like` names an operator that computes the same ("relu"); `python -m app check` compares with it. `surrogate`
-    declares that `backward_func` differs from the derivative on purpose, as in a straight-through estimator.
+    Args:
+        func: Takes the inputs as NumPy arrays.
+        x: The input, or a list of inputs.
+        out: The types and shapes of the results: a Variable, Tensor, array or InputSpec, or a list of them; None for
+            a function that returns nothing.
+        backward_func: Takes the inputs, the outputs and the gradients of the outputs, in that order, and returns the
+            gradients of the inputs. None stands for a missing gradient.
+        skip_vars_in_backward_input: Inputs and outputs that `backward_func` does not take.
+        row_by_row: Declares that each row of the results of both functions depends only on the same row of their
+            inputs. An engine may then call them on part of a batch.
+        onnx: The equivalent ONNX operator ("Relu"), or a rule that makes several nodes.
+        like: An operator that computes the same ("relu"); `python -m app check` compares with it.
+        surrogate: Declares that `backward_func` differs from the derivative on purpose, as in a straight-through
+            estimator.
     """
     where = user_place()
     require_callable(func, "func", f"operator py_func ({where})")

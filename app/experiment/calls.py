@@ -41,10 +41,6 @@ def train(
 ) -> TrainingResult:
     """Train on MNIST with an operator and with a baseline; return the metrics, the weights and the network.
 
-    Operators are names (`"tanh"`, `"custom.relu"`, `"my_ops.py:swish"`) or objects: the result of `custom_op`, a
-    `PyLayer` or `Function` class, or a function of one value. `config` is a YAML file; keyword arguments override its
-    settings.
-
     >>> run = app.train("tanh", baseline=None, config="configs/quick.yaml", epochs=1, quiet=True)
     >>> run.metrics["test_accuracy"] > 0.7
     True
@@ -52,6 +48,14 @@ def train(
     5
 
     In a notebook or an interpreter, Ctrl-C returns the partial result, with `interrupted` set.
+
+    Args:
+        activation: A name (`"tanh"`, `"custom.relu"`, `"my_ops.py:swish"`) or an object: the result of `custom_op`, a
+            `PyLayer`, `Function` or Layer class, or a function of one value. By default that of the configuration.
+        baseline: The operator to train beside it; None for none.
+        config: A YAML file.
+        quiet: Print only warnings.
+        **settings: Settings that override those of the file, such as `epochs=3`.
     """
     found = load_config(config)
     first = None if activation is None else activation_of(activation)
@@ -87,8 +91,16 @@ def compare(
     >>> result["tanh"].metrics["test_accuracies"] == result["tanh"].accuracies
     True
 
-    An executor of `concurrent.futures` runs the trainings in parallel; its workers import operators from their files.
     In a notebook or an interpreter, Ctrl-C returns the finished seeds, with `interrupted` set.
+
+    Args:
+        operators: Names or objects, as in `app.train`. The others are compared with the first.
+        seeds: The number of seeds.
+        config: A YAML file.
+        executor: An executor of `concurrent.futures` that runs the trainings in parallel. Its workers import the
+            operators from their files.
+        quiet: Print only warnings.
+        **settings: Settings that override those of the file, such as `epochs=3`.
     """
     if isinstance(operators, str):
         raise ConfigError(f"app.compare takes a list of operators, found {operators!r}; write [{operators!r}, swish]")
@@ -119,8 +131,11 @@ def resume(
 ) -> TrainingResult:
     """Resume the interrupted run in a folder; the results are as without the interruption.
 
-    `operators` are your operators that the run needs: the name of one in a file, or the object of one that was defined
-    in a notebook, defined again as it was.
+    Args:
+        folder: The folder of the run.
+        operators: Your operators that the run needs: names of those in files, objects of those that were defined in a
+            notebook.
+        quiet: Print only warnings.
     """
     given = _one_per_name([activation_of(operator) for operator in operators])
     return api.resume(

@@ -13,10 +13,10 @@ from app.io.sampler import BatchSampler
 
 
 class DataLoader:
-    """Iterating over it gives batches: fields of examples stacked, as Tensors.
+    """Iterate over a data set in batches: the fields of examples, stacked, as Tensors.
 
-    For a Program, `feed_list` and `return_list=False` give dictionaries to feed. `batch_size=None` gives the examples
-    themselves. The calling thread prepares the batches: `num_workers` and the other settings of workers have no effect.
+    For a Program, `feed_list` and `return_list=False` yield dictionaries to feed. `batch_size=None` yields single
+    examples. The calling thread prepares the batches: `num_workers` and the other settings of workers have no effect.
     """
 
     def __init__(

@@ -19,9 +19,14 @@ def to_static(
 ) -> Any:
     """Run a function, or the `forward` of a Layer, as a Program; it is traced again for each new kind of arguments.
 
-    `if`, `while` and `for` over Tensors become operators of control flow. `backend` is "compiled", or "reference" for
-    the engine that runs operators one by one. `build_strategy` and `full_graph` have no effect: the whole function
-    becomes one Program.
+    `if`, `while` and `for` over Tensors become operators of control flow.
+
+    Args:
+        function: The function or the Layer; a Layer is returned itself.
+        input_spec: InputSpecs of the arguments, to fix shapes and types.
+        build_strategy: No effect.
+        backend: "compiled" (the default), or "reference" for the engine that runs operators one by one.
+        full_graph: No effect: the whole function always becomes one Program.
     """
 
     def make(target: Any) -> Any:

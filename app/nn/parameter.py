@@ -17,7 +17,7 @@ from app.tensor import Parameter
 
 
 class ParamAttr:
-    """The settings of a parameter."""
+    """The settings of a parameter: name, initialiser, learning rate, regularisation, and whether it is trained."""
 
     def __init__(
         self,

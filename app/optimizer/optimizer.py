@@ -29,7 +29,16 @@ SCHEDULER = "LR_Scheduler"
 
 
 class Optimizer:
-    """The base class. In a Program, `minimize` appends the backward pass and the updates; eagerly, `step` updates."""
+    """The base class. In a Program, `minimize` appends the backward pass and the updates; eagerly, `step` updates.
+
+    Args:
+        learning_rate: A number or a schedule.
+        parameters: The parameters, or dictionaries of groups with their own settings. In a Program, by default all.
+        weight_decay: A number (L2, or decoupled in AdamW) or a regularizer.
+        grad_clip: How gradients are clipped, such as `nn.ClipGradByGlobalNorm(1.0)`.
+        name: No effect.
+        settings: The hyperparameters of a subclass.
+    """
 
     rule: Rule
     moves_frozen = False

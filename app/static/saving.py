@@ -67,11 +67,16 @@ def load_inference_model(
     custom_ops: Any = (),
     accept_changed: Collection[str] = (),
 ) -> list[Any]:
-    """Read what `save_inference_model` wrote: the Program, the names of what it is fed, and what it is asked for.
+    """Load a model that `save_inference_model` wrote. Returns the Program, the names of its inputs, and its outputs.
 
-    The values go to the global scope. Custom operators from files are loaded only if `custom_ops` names them:
-    "my_ops.py:swish", "package.ops:swish", a file or module as a whole, or the function itself. `accept_changed`
-    names those whose source may be another one than when the model was saved.
+    The parameters go to the global scope.
+
+    Args:
+        path_prefix: The path without `.json`.
+        executor: No effect.
+        custom_ops: The custom operators of files that may be loaded: "my_ops.py:swish", "package.ops:swish", a whole
+            file or module, or the function itself.
+        accept_changed: Names of operators whose source may have changed since the model was saved.
     """
     model = read_model(path_prefix, custom_ops, accept_changed)
     global_scope().values.update(model.values)

@@ -18,9 +18,10 @@ from app.tensor.dispatch import all_as_applied
 
 
 class PyLayer:
-    """Subclass it with static `forward(ctx, ...)` and `backward(ctx, *gradients)`, and call `apply`.
+    """A custom operator: define static `forward(ctx, ...)` and `backward(ctx, *gradients)` in a subclass, call `apply`.
 
-    A forward that returns one of its inputs has changed it in place, unless it calls `ctx.mark_not_inplace(x)`.
+    Forward keeps Tensors for backward with `ctx.save_for_backward`, and other values as attributes of `ctx`. If it
+    returns one of its inputs, the input counts as changed in place, unless it calls `ctx.mark_not_inplace(x)`.
     """
 
     lenient: ClassVar[bool] = False
@@ -50,17 +51,17 @@ class PyLayer:
 
     @staticmethod
     def backward(ctx: Any, *args: Any) -> Any:
-        """Compute the gradients of forward's Tensors from those of its results."""
+        """Compute the gradients of the Tensors that forward took from the gradients of its results."""
         raise MissingFunctionError("a PyLayer needs a static method backward(ctx, ...)")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Keep what backward needs. The forward of a class that defines this takes no ctx."""
+        """Save what backward needs, after a forward that takes no `ctx`."""
         raise NotImplementedError
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Run forward, and record that a backward pass runs `backward`."""
+        """Run forward, and record it for the backward pass."""
         operator: LayerOperator = cls.__dict__.get("_operator") or operator_of_layer(cls)
         args, kwargs = all_as_applied(args, kwargs)
         arguments = operator.arguments(args, kwargs) if kwargs or operator.setup_context is not None else args
@@ -74,7 +75,7 @@ class PyLayer:
 
 
 class Function(PyLayer):
-    """PyTorch's name and rules for a PyLayer."""
+    """A PyLayer with PyTorch's names and rules."""
 
     lenient = True
 

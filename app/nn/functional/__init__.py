@@ -1,4 +1,4 @@
-"""The functions that layers are made of, on Tensors and Variables alike."""
+"""Functional forms of layers and losses, for Tensors and Variables."""
 
 from app.nn.functional import activation as _activation
 from app.nn.functional import common as _common

@@ -34,10 +34,10 @@ def cross_entropy(
     label_smoothing: float = 0.0,
     name: str | None = None,
 ) -> Any:
-    """Cross entropy of scores, or of probabilities where `use_softmax` is off, and labels along an axis of classes.
+    """Cross entropy between labels and scores, or probabilities with `use_softmax=False`, along the axis of classes.
 
-    Labels name a class, or with `soft_label` give each class a share. Those equal to `ignore_index` count neither in
-    the sum nor in the mean. `ignore_index=None` says that there are none, which saves a Program counting them.
+    Labels are class indices or, with `soft_label`, probabilities of the classes. Labels equal to `ignore_index` count
+    neither in the sum nor in the mean; `ignore_index=None` means that there are none, which is faster.
     """
     along = normal_axis(axis, len(input.shape))
     if label_smoothing:
@@ -160,7 +160,7 @@ def nll_loss(
     reduction: str = "mean",
     name: str | None = None,
 ) -> Any:
-    """The negative log likelihood: minus the element of `input`, along axis 1 or its only one, at each label."""
+    """Negative log likelihood: `-input` at each label, along axis 1, or along the only axis."""
     axis = min(1, len(input.shape) - 1)
     return _counted(
         lambda places: -_picked(input, places, axis),

@@ -29,7 +29,7 @@ def batch_norm(
     name: str | None = None,
     unbiased: bool = False,
 ) -> Any:
-    """Normalise each channel to mean 0 and variance 1: in training those of the batch, else the running ones.
+    """Normalise each channel with the mean and variance of the batch in training, else with the running ones.
 
     In training the running mean and variance, unless they are None, move towards those of the batch; with `unbiased`,
     towards the unbiased variance.

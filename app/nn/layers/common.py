@@ -14,7 +14,7 @@ from app.tensor import no_grad
 
 
 class Linear(Layer):
-    """`x @ weight + bias`."""
+    """A fully connected layer: `x @ weight + bias`, with a weight of shape [in_features, out_features]."""
 
     outputs_first = False
     """Whether the first axis of the weight is that of the outputs, as in PyTorch."""

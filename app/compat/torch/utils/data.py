@@ -32,9 +32,9 @@ class BatchSampler(io.BatchSampler):
 
 
 class DataLoader(io.DataLoader):
-    """Iterating over it gives batches: fields of examples stacked, as Tensors. The calling thread prepares them.
+    """Iterate over a data set in batches: the fields of examples, stacked, as Tensors.
 
-    Settings of workers and of pinned memory have no effect.
+    The calling thread prepares them: settings of workers and of pinned memory have no effect.
     """
 
     def __init__(
