@@ -107,9 +107,9 @@ class Convolution:
 
 @dataclass(frozen=True)
 class Pooling:
-    """Windows of images to one number each, or the counterpart of that: see `app.ops.pooling`."""
+    """The maximum of each window of images, or its gradient: see `app.ops.pooling`."""
 
-    does: Literal["max", "scatter", "pick", "mean", "spread"]
+    does: Literal["max", "scatter"]
     takes: tuple[int, ...] = (0,)
 
 

@@ -167,7 +167,7 @@ def max_pool2d_scatter(y: Array, x: Array, **settings: Any) -> Results:
     return out
 
 
-@operator(_infer_pick, attributes=_SETTINGS, checked=True, lowering=Pooling("pick", takes=(0, 1)))
+@operator(_infer_pick, attributes=_SETTINGS, checked=True)
 def max_pool2d_pick(values: Array, x: Array, **settings: Any) -> Results:
     """For each window, the element of `values` at the position of the first maximum of `x`."""
     windows = _Windows(x.shape, **settings)
@@ -195,7 +195,7 @@ def _(x: Value, dout: Value, call: Call) -> Gradients:
 # Mean
 
 
-@operator(_infer_pool, attributes=_OF_MEANS, prepare=floats, checked=True, lowering=Pooling("mean"))
+@operator(_infer_pool, attributes=_OF_MEANS, prepare=floats, checked=True)
 def avg_pool2d(x: Array, **settings: Any) -> Results:
     """Mean of each window; unless `exclusive`, padding counts as zeros."""
     windows = _Windows(x.shape, **settings)
@@ -206,7 +206,7 @@ def avg_pool2d(x: Array, **settings: Any) -> Results:
     return y
 
 
-@operator(_infer_back, attributes=_OF_MEANS, checked=True, lowering=Pooling("spread"))
+@operator(_infer_back, attributes=_OF_MEANS, checked=True)
 def avg_pool2d_spread(y: Array, like: Array, **settings: Any) -> Results:
     """Zeros in the shape of `like`, with an equal share of `y` added to all elements of each window."""
     windows = _Windows(like.shape, **settings)
