@@ -11,7 +11,7 @@ import pytest
 import app
 from app.checking.checks.shapes import broadcasting
 from app.checking.finding import found
-from app.checking.subject import Input, Subject
+from app.checking.subject import Input, Result, Subject
 from app.checking.verdict import FAILED, NOTE, OK
 from app.custom import custom_op
 
@@ -86,3 +86,9 @@ def test_that_inputs_are_not_broadcast_is_a_note():
 def test_what_is_not_elementwise_is_not_tried():
     assert verdicts(custom_op(lambda x, g: np.cumsum(x, axis=1) * g, name="running")) == []
     assert verdicts(app.tanh, 1) == []
+
+
+def test_a_gradient_that_comes_and_goes_is_a_difference():
+    one, none = Result([np.ones(2)], [np.ones(2)]), Result([np.ones(2)], [None])
+    assert one.differs_from(none) == one.far_from(none, 0.1) == none.differs_from(one) == "gradient"
+    assert none.differs_from(none) == ""

@@ -66,6 +66,8 @@ def test_a_layer_in_use_says_the_same_without_its_code(net: Net, x: Any, tmp_pat
     back = jit.load(str(tmp_path / "net"))
     assert isinstance(back, jit.TranslatedLayer)
     assert not back.training
+    assert back.program().equals(back.program(training=False))
+    assert not back.program().equals(back.program(training=True))
     for given in (x, -x, x[:1]):
         expected, found = net.eval()(given), back(given)
         same(found["out"], expected["out"])

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import app
 from app.errors import AppError, ProgramError, ShapeError
+from app.graph.scope import Scope
 from app.jit import ConcreteProgram, enable_to_static, to_static
+from app.jit.running import Runner
 from app.static import InputSpec
 
 
@@ -246,3 +249,14 @@ def test_many_traces_for_shapes_are_not_warned_of(recwarn: pytest.WarningsRecord
         twice(app.ones([2, size]), 2)
     assert len(twice.traces) == 9
     assert not recwarn.list
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_compiled_code_runs_if_it_fits_what_is_fed(fits: bool):
+    f = static()
+    f(tensor(2, 3))
+    (trace,) = f.traces
+    runner = Runner(trace.program, [trace.program.global_block().ops[-1].outputs[0]], "compiled")
+    runner._native = SimpleNamespace(fits=lambda feed: fits, run_once=lambda feed, scope: ["by compiled code"])
+    (found,) = runner.run({"x": np.ones((1, 3), "float32")}, Scope())
+    assert found == "by compiled code" if fits else found.tolist() == [[2, 2, 2]]

@@ -72,6 +72,10 @@ def test_softmax_gives_no_probability_of_zero():
     np.testing.assert_allclose(loss.item(), 64.0, rtol=1e-5)
 
 
+def test_log_softmax_of_large_numbers_is_finite():
+    assert F.log_softmax(to_tensor([1000.0, 0.0])).tolist() == [0.0, -1000.0]
+
+
 def test_softmax_of_another_element_type():
     assert F.softmax(to_tensor([1, 2]), dtype="float64").dtype == "float64"
 

@@ -106,6 +106,14 @@ def test_the_backward_pass_is_given_what_the_forward_pass_left(engine: str):
         np.testing.assert_array_equal(given[2], dy)
 
 
+def test_the_compiled_engine_is_timed_and_not_the_reference_engine(monkeypatch: pytest.MonkeyPatch):
+    def run_operator(op: Any, values: Any) -> None:
+        raise AssertionError(f"{op.type} was run by the reference engine")
+
+    monkeypatch.setattr("app.run.costs.run_operator", run_operator)
+    timed_operator(find_activation("relu"), "compiled", 4)(*np.ones((2, 3, 4), np.float32))()
+
+
 def test_operators_take_turns():
     order: list[str] = []
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import numpy as np
 import pytest
 
 import app
 from app import static
 from app.engine.compiled.buffers import Plan, plan_buffers
 from app.engine.compiled.lower import Lowered, lower
+from app.engine.compiled.memory import persistable
 from app.engine.compiled.passes import PASSES
 from app.engine.compiled.schedule import schedule
 from app.engine.compiled.shapes import at
 from app.engine.compiled.source import generate
 from app.graph.passes import optimise
+from app.graph.scope import Scope
 
 
 def lowered(keep: set[str]) -> Lowered:
@@ -96,3 +99,13 @@ def test_the_time_before_compiling_grows_about_linearly_with_depth():
 
     short, long = seconds(16), seconds(96)
     assert long < 6 * short * 4
+
+
+def test_a_parameter_stays_in_the_array_that_the_scope_has_unless_that_is_a_part_of_another():
+    static.nn.fc(static.data("x", [None, 3]), 2, bias_attr=False)
+    low, whole = lowered({"fc_0.w_0"}), np.ones((5, 2), "float32")
+    for array, stays in ((np.ones((3, 2), "float32"), True), (whole[:3], False)):
+        scope = Scope()
+        scope.values["fc_0.w_0"] = array
+        assert persistable("fc_0.w_0", low, scope) is scope.values["fc_0.w_0"]
+        assert (scope.values["fc_0.w_0"] is array) is stays

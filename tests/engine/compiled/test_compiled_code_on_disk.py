@@ -355,6 +355,8 @@ LONG = np.arange(5000.0)
         (np.dtype("float32"), np.dtype("float64")),
         ((1, (2, 3)), ((1, 2), 3)),
         ({1, 2}, {1, 3}),
+        ({(1, 2), (3, 4)}, {(1, 2), (3, 5)}),
+        ({frozenset("ab"), frozenset("cd")}, {frozenset("ab"), frozenset("ce")}),
         (math.sin, math.cos),
         (np.exp, np.sin),
         (partial(max, 1), partial(max, 2)),

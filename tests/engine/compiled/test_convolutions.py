@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -84,6 +85,8 @@ class Layout(NamedTuple):
         is images."""
         lanes, turned = self.lanes, [self.by_lanes and each == "i" for each in images]
         code = convolutions.CODE[kind](kind, windows, weight, lanes, tuple(turned))
+        on_the_stack = sum(map(int, re.findall(r"alloca \[(\d+) x i8\]", code.text())))
+        assert 0 <= on_the_stack <= convolutions.room_of(kind, windows, weight, lanes)
         run = function(code, vector_functions.machine())
         arrays = [held(each, lanes, turn) for each, turn in zip(inputs, turned, strict=False)]
         result, n = held(np.full_like(like, 7), lanes, turned[-1]), len(inputs[0])
@@ -233,6 +236,23 @@ def verdict_of(build: Callable[[Any], Any], shape: tuple[int | None, ...] = (Non
         y = build(static.data("x", list(shape), "float32"))
     native = compile_program(main, [y.name])
     return next(step.verdict for step in native.lowered.steps if y.name in step.op.outputs)
+
+
+def test_pooling_counts_each_element_of_its_windows():
+    x = static.data("x", [None, 2, 8, 9], "float32")
+    y = app.nn.functional.max_pool2d(x, (2, 3), (2, 3))
+    (step,) = compile_program(static.default_main_program(), [y.name]).lowered.steps
+    assert step.operations(5) == 5 * 2 * (4 * 3) * (2 * 3)
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_a_bias_that_changes_before_its_last_use_is_copied(changes: bool):
+    x, bias = static.data("x", [None, 2, 8, 8], "float32"), static.create_parameter([2], "float32")
+    shaped = app.reshape(bias, [1, 2, 1, 1])
+    if changes:
+        app.assign(bias * 2.0, bias)
+    native = compile_program(static.default_main_program(), [(x + shaped).name])
+    assert (native.lowered.root(shaped.name) == bias.name) is not changes
 
 
 def test_what_is_not_compiled_says_why():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from app.engine.compiled import runtime
 from app.engine.compiled.threads import helping
 
 
@@ -33,3 +34,10 @@ def test_a_job_inside_a_job_gets_threads_of_its_own():
     with helping(outer, 1):
         outer(0)
     assert sorted(done) == [0, 0, 1, 1]
+
+
+def test_each_thread_records_the_step_that_it_runs():
+    shared = runtime.sharing(2)
+    runtime.begin.py_func(shared, 1, 4)
+    runtime.note.py_func(shared, 1, 3)
+    assert [runtime.running(shared, thread) for thread in (0, 1)] == [-1, 7]
