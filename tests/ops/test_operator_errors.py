@@ -256,3 +256,18 @@ def test_what_is_no_index(value: Callable[[Any], Any], index: Any):
     told = message(OperatorError, lambda: value(X)[index])
     assert told.startswith("a value cannot be indexed by ")
     assert "use integers, slices" in told
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("add", "expected inputs of one element type, found float32 and float64"),
+        ("concat", "expected one element type, found float32, float64"),
+    ],
+)
+def test_an_operator_that_is_appended_to_a_block_does_not_convert_its_inputs(name: str, told: str):
+    with static.program_guard(static.Program(), static.Program()):
+        inputs = [static.data(kind, [2], kind) for kind in ("float32", "float64")]
+        block = static.default_main_program().global_block()
+        with pytest.raises(DtypeError, match=rf"operator {name} of \(float32\[2\], float64\[2\]\): {told}"):
+            block.append_op(REGISTRY[name], inputs, {})
