@@ -54,6 +54,7 @@ def points(dtype: str = "float64") -> app.Tensor:
     return app.to_tensor([[-1.3, -0.4, 0.2], [0.7, 1.2, 1.9]], dtype, stop_gradient=False)
 
 
+@pytest.mark.slow
 def test_on_tensors_gradcheck_holds_for_the_gradient_and_its_own():
     operator = custom_op(choice, elementwise=True)
     assert gradcheck(operator, points(), atol=1e-6, rtol=1e-5)

@@ -247,6 +247,7 @@ def sets_flat_of_two(x):
     return x * 1
 
 
+@pytest.mark.slow
 def test_a_compiled_program_refuses_and_copies_as_eager_mode_does():
     x = static.data("x", [4], "float64")
     h = app.exp(x)

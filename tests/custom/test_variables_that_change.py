@@ -104,7 +104,11 @@ def traced(operator: Any) -> Callable[[], list[float]]:
     return eagerly(app.jit.to_static(lambda x: operator(x)))
 
 
-@pytest.mark.parametrize("name", OPERATORS)
+FORMS = [pytest.param(n, marks=[] if n in ("of_numbers", "of_arrays") else pytest.mark.slow) for n in OPERATORS]
+"""Numba compiles the others again for each value."""
+
+
+@pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("way", [eagerly, traced, by_engine("compiled"), by_engine("reference")])
 def test_the_next_call_has_the_new_value(name: str, way: Any, module: Any):
     run = way(getattr(module, name))
