@@ -22,7 +22,7 @@ from app.run.config import Config
 
 ROOT = Path(config_module.__file__).parents[2]
 TINY = ("train.epochs=2", "train.batch_size=8", "train.log_every=3", "model.hidden=[5]", "engine=reference")
-QUICK_END = ("costs=false", "report=false")
+QUICK_END = ("costs=false", "report=false", "check=false")
 
 
 @dataclass

@@ -36,9 +36,17 @@ def room_of(module: str) -> str | None:
     return rest.partition(".")[0] or None if package == "app" else None
 
 
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements inside a node. Walking through their expressions as well would take ten times as long."""
+    for part in ("body", "handlers", "orelse", "finalbody", "cases"):
+        for inner in getattr(node, part, ()):
+            yield inner
+            yield from statements(inner)
+
+
 def imported(tree: ast.Module) -> Iterator[str]:
     """The modules that a file imports, wherever it does."""
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:

@@ -42,6 +42,11 @@ OWN = ("model.activation=my_ops.py:swish", "--custom-op", "my_ops.py")
 
 
 @pytest.fixture
+def train(train: Callable[..., Run]) -> Callable[..., Run]:
+    return lambda *words, **options: train("check=true", *words, **options)
+
+
+@pytest.fixture
 def wrong(train: Callable[..., Run], tmp_path: Path) -> Callable[..., Run]:
     """Runs of an operator whose gradient is wrong."""
     (tmp_path / "my_ops.py").write_text(OPERATORS)

@@ -272,7 +272,7 @@ def configs(draw: st.DrawFn) -> Config:
     )
 
 
-@settings(deadline=None)  # on a busy machine
+@settings(max_examples=30, deadline=None)  # on a busy machine
 @given(configs())
 def test_what_is_dumped_reads_back_equal(file: Path, config: Config):
     file.write_text(dump_config(config), encoding="utf-8")
@@ -341,7 +341,7 @@ def yaml_of(data: Any) -> str:
     return text.getvalue()
 
 
-@settings(deadline=None)  # on a busy machine
+@settings(max_examples=40, deadline=None)  # on a busy machine
 @given(
     st.recursive(
         leaves() | st.dates(),

@@ -53,7 +53,7 @@ def test_a_configuration_runs_none_that_the_user_did_not_name(train: Callable[..
 @pytest.mark.parametrize("words", [("--config", "own/a.yaml", "--custom-op", "own/ops.py"), (TYPED,)])
 def test_one_that_is_named_trains_and_goes_on(train: Callable[..., Any], marker: Path, capsys: Any, words: Any):
     assert operators_typed([TYPED]) == ["own/ops.py:swish"]
-    run = train(*words, "train.epochs=1", "report=true")
+    run = train(*words, "train.epochs=1", "report=true", "check=true")
     assert (run.status, run.err) == (0, "")
     assert "own/ops.py:swish: gradient agrees" in run.out
     page = (run.folder / "report.html").read_text(encoding="utf-8")

@@ -55,7 +55,13 @@ class Dropping(app.nn.Layer):
 """
 
 
-@pytest.mark.parametrize("name", ACTIVATIONS)
+TELLING = ("legendre3", "prelu", "tap")
+"""A `Function` of PyTorch's kind, a layer with a parameter, and a function on arrays with settings."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in TELLING else [pytest.mark.soak]) for name in ACTIVATIONS]
+)
 def test_engines_train_alike_with_every_operator_on_the_shelf(train: Callable[..., Any], name: str):
     words = (f"model.activation=custom.{name}", "baseline=null", "model.hidden=[5,4]", "data.pixel_range=[0,1]")
     runs = [train(*words, f"engine={engine}", folder=engine) for engine in ("reference", "eager")]

@@ -72,7 +72,7 @@ def test_sources_are_those_of_both_functions():
 
 
 def test_a_run_keeps_them_and_the_report_shows_them(train: Callable[..., Run]):
-    run = train("report=true", "model.activation=custom.swish")
+    run = train("report=true", "check=true", "model.activation=custom.swish")
     kept = profiles.read(run.folder)
     assert list(kept) == ["custom.swish", "relu"]
     histogram = kept["custom.swish"].histogram

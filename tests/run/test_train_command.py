@@ -119,7 +119,7 @@ def strip_seconds(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_metrics_are_those_that_were_promised(train: Callable[..., Any]):
-    run = train("train.epochs=1", "report=true")  # 60 images in batches of 8: iterations 0 to 7
+    run = train("train.epochs=1", "report=true", "check=true")  # 60 images in batches of 8: iterations 0 to 7
     keys = ["event", "operator", "epoch", "iteration", "loss", "accuracy"]
     iterations = [m for m in run.metrics if m["event"] == "iteration"]
     assert [list(m) for m in iterations] == [keys] * 6

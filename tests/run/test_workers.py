@@ -71,6 +71,7 @@ def test_ranks_of_mpi_give_the_same(expected: dict[str, Any], tmp_path: Path):
     assert figures(tmp_path / "run") == expected
 
 
+@pytest.mark.soak
 def test_a_cluster_of_dask_gives_the_same(expected: dict[str, Any], tmp_path: Path):
     distributed = pytest.importorskip("distributed", reason="Dask is a development dependency")
     cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
