@@ -72,7 +72,8 @@ class Composition:
 
 
 _KEPT = 16
-_found: WeakKeyDictionary[OpDef, dict[Any, Composition | None]] = WeakKeyDictionary()
+_found: WeakKeyDictionary[OpDef, tuple[Any, dict[Any, Composition | None]]] = WeakKeyDictionary()
+"""The compositions of each operator, and the `Frozen` variables of its function that they were made with."""
 
 
 def composition(
@@ -81,7 +82,12 @@ def composition(
     """The composition of an operator on inputs of these Specs; None if it is opaque."""
     if on_values is None:
         return None
-    known = _found.setdefault(definition, {})
+    frozen, known = _found.get(definition, (None, {}))
+    if frozen is None or frozen.have_changed():
+        from app.engine.compiled.frozen import Frozen  # imported late: it needs Numba
+
+        known = {}
+        _found[definition] = Frozen(on_values.function), known
     key = (*specs, key_of_settings(settings))
     if key not in known:
         if len(known) >= _KEPT:

@@ -157,30 +157,68 @@ class FunctionOperator(CustomOperator):
         return "" if gradient is None else source_of(python_function(gradient.function))
 
     def _derived(self) -> CustomOperator:
-        from app.custom.derivative.making import UnderivableError, derived_gradient
-
-        arriving: list[str] = []
-        source = python_function(self.function)
-        known = {*self.inputs, *self.attributes, *getattr(getattr(source, "__code__", None), "co_varnames", ())}
-        for output in self.outputs:
-            name = "d" + output
-            while name in known:
-                name = "d" + name
-            arriving.append(name)
-        try:
-            function = derived_gradient(self.function, self.inputs, arriving)
-        except UnderivableError as error:
-            name = self.name if self.name.isidentifier() else "operator"
-            raise UnderivableError(
-                f"{self.label} has no backward, and none can be derived: {error}; write one with @{name}.backward"
-            ) from None
-        outputs = ["d" + name for name in self.inputs]
-        return FunctionOperator(function, self.name + "_grad", outputs, True, None, where=self.where)
+        return DerivedGradient(self)
 
     def _output_name(self, parameters: Sequence[str]) -> str:
         known = (*self.inputs, *self.attributes)
         named = [p[1:] for p in parameters if p[:1] == "d" and p not in known and p[1:] not in ("", *self.inputs)]
         return named[0] if len(named) == 1 else "out"
+
+
+class DerivedGradient(FunctionOperator):
+    """The gradient of an operator of single numbers. It is derived again when a function that it calls is replaced.
+
+    The object stays the same, so that Programs that contain it compute the new gradient, too.
+    """
+
+    def __init__(self, operator: FunctionOperator):
+        self._operator = operator
+        outputs = ["d" + name for name in operator.inputs]
+        super().__init__(self._derive_function(), operator.name + "_grad", outputs, True, None, where=operator.where)
+
+    def _derive_function(self) -> FunctionType:
+        from app.custom.derivative.making import UnderivableError, derived_gradient
+        from app.engine.compiled.frozen import Frozen  # imported late: it needs Numba
+
+        operator = self._operator
+        arriving: list[str] = []
+        source = python_function(operator.function)
+        known = {*operator.inputs, *operator.attributes, *getattr(getattr(source, "__code__", None), "co_varnames", ())}
+        for output in operator.outputs:
+            name = "d" + output
+            while name in known:
+                name = "d" + name
+            arriving.append(name)
+        self._frozen = Frozen(operator.function)
+        try:
+            return derived_gradient(operator.function, operator.inputs, arriving)
+        except UnderivableError as error:
+            name = operator.name if operator.name.isidentifier() else "operator"
+            raise UnderivableError(
+                f"{operator.label} has no backward, and none can be derived: {error}; write one with @{name}.backward"
+            ) from None
+
+    def refresh(self) -> None:
+        if isinstance(self._operator, DerivedGradient):
+            self._operator.refresh()
+        if self._frozen.have_changed():
+            self.function = function = self._derive_function()
+            self._call = over_arrays(function, self.inputs, len(self.outputs))
+            self._lowering = _form(function, [*self.inputs, *self.attributes], True, None, False)
+            self.on_values = OnValues(by_name(function, self.inputs))
+
+    @property
+    def lowering(self) -> Any:
+        self.refresh()
+        return self._lowering
+
+    @lowering.setter
+    def lowering(self, lowering: Any) -> None:
+        self._lowering = lowering
+
+    def _run(self, *arrays: np.ndarray, **settings: Any) -> Any:
+        self.refresh()
+        return super()._run(*arrays, **settings)
 
 
 def _split_parameters(function: Any, label: str) -> tuple[list[str], dict[str, Any]]:

@@ -139,12 +139,17 @@ class CustomOperator(OpDef):
         """The operator that computes the gradients, declared or derived; None if there is none."""
         if self._gradient is None and self._derive is not None:
             self.gradient_operator = self._derive()
+        if self._gradient is not None:
+            self._gradient.refresh()
         return self._gradient
 
     @gradient_operator.setter
     def gradient_operator(self, gradient: CustomOperator) -> None:
         gradient.origin = Origin("gradient", {"operator": self})
         self._gradient = gradient
+
+    def refresh(self) -> None:
+        """Make the operator again if it was made from functions that were replaced since."""
 
 
 def _gradient_kernel(

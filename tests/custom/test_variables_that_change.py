@@ -121,3 +121,55 @@ def test_a_helper_that_was_compiled_before_its_operator_is_compiled_again(module
     assert module.helper(1.0) == 2.0
     change(module, 7.0)
     assert eagerly(module.through_a_helper)() == [7.0, 7.0]
+
+
+REPLACED = """
+import app
+from numba import njit
+
+FACTOR = 3.0
+
+@njit
+def helper(x):
+    return x * FACTOR
+
+@njit
+def squared(x):
+    return x * x * FACTOR
+
+@app.custom_op(elementwise=True)
+def of_numbers(x):
+    return helper(x)
+
+@app.custom_op
+def square(x):
+    return FACTOR * x * x
+
+@square.backward
+def gradient(x, dy):
+    return 2 * FACTOR * x * dy
+"""
+
+
+def second_of(operator: Any) -> float:
+    x = app.to_tensor(np.ones(2), stop_gradient=False)
+    (first,) = app.grad(operator(x).sum(), x, create_graph=True)
+    return float(app.grad(first.sum(), x)[0][0])
+
+
+@pytest.mark.parametrize("way", [eagerly, traced, by_engine("compiled"), by_engine("reference")])
+def test_a_derived_gradient_follows_a_helper_that_is_replaced(way: Any):
+    module = module_of_text(REPLACED)
+    run = way(module.of_numbers)
+    assert run() == [3.0, 3.0]
+    module.helper = module.squared
+    assert run() == [3.0, 6.0]
+    assert second_of(module.of_numbers) == 6.0
+    assert "squared" in module.of_numbers.gradient_source
+
+
+def test_second_derivatives_through_a_replaced_helper_and_a_changed_variable():
+    module = module_of_text(REPLACED)
+    assert [second_of(module.of_numbers), second_of(module.square)] == [0.0, 6.0]
+    module.helper, module.FACTOR = module.squared, 5.0
+    assert [second_of(module.of_numbers), second_of(module.square)] == [10.0, 10.0]

@@ -96,6 +96,7 @@ class _Making:
         file = f"<{tree.name} {next(_numbers)}, derived from {scope.place(scope.tree)}>"
         made = function_beside(scope.function, tree, scope.extra, file)
         made.__module__ = scope.function.__module__
+        vars(made)["derived_from"] = scope.function  # what depends on `made` depends on the functions that this calls
         made.__defaults__ = defaults
         return made
 

@@ -94,6 +94,8 @@ class Walk:
         for cell in function.__closure__ or ():
             self.add(content_of(cell))
         self.add((function.__defaults__, function.__kwdefaults__))
+        if "derived_from" in vars(function):
+            self.add(vars(function)["derived_from"])
 
     def add_class(self, kind: type) -> None:
         """Add a class by its name, and an enumeration also by its members."""
