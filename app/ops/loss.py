@@ -52,21 +52,22 @@ def _infer_loss(logits: Spec, label: Spec) -> tuple[Spec, Spec]:
 
 
 def _fill_loss(logits: Array, label: Array, loss: Array, probability: Array) -> bool:
-    rows = label.reshape(label.size)
-    if rows.size != logits.shape[0]:
+    rows, classes = logits.shape
+    if label.size != rows:
         return False
-    for i in range(logits.shape[0]):
-        k = rows[i]
-        if k < 0 or k >= logits.shape[1]:
+    for i in range(rows):
+        k = label.flat[i]  # Numba takes a third of a second to compile `reshape`
+        if k < 0 or k >= classes:
             return False
         top = logits[i, 0]
-        for j in range(logits.shape[1]):
-            top = max(top, logits[i, j])
-        total = top * 0
-        lost = top * 0
-        for first in range(0, logits.shape[1], SUMMED):
+        for j in range(classes):
+            if logits[i, j] > top:
+                top = logits[i, j]
+        total = lost = top * 0
+        for first in range(0, classes, SUMMED):
             part = top * 0
-            for j in range(first, min(first + SUMMED, logits.shape[1])):
+            last = first + SUMMED if first + SUMMED < classes else classes
+            for j in range(first, last):
                 probability[i, j] = np.exp(logits[i, j] - top)
                 part += probability[i, j]
             after = total + part
@@ -74,7 +75,7 @@ def _fill_loss(logits: Array, label: Array, loss: Array, probability: Array) -> 
             total = after
         total += lost
         loss[i, 0] = np.log(total) - (logits[i, k] - top)
-        for j in range(logits.shape[1]):
+        for j in range(classes):
             probability[i, j] /= total
     return True
 
@@ -129,15 +130,15 @@ def _infer_one_hot_like(label: Spec, like: Spec) -> Spec:
 
 
 def _fill_one_hot(label: Array, like: Array, out: Array) -> bool:
-    rows = label.reshape(label.size)
-    if rows.size != out.shape[0]:
+    if label.size != out.shape[0]:
         return False
     for i in range(out.shape[0]):
+        k = label.flat[i]
         for j in range(out.shape[1]):
             out[i, j] = 0
-        if rows[i] < 0 or rows[i] >= out.shape[1]:
+        if k < 0 or k >= out.shape[1]:
             return False
-        out[i, rows[i]] = 1
+        out[i, k] = 1
     return True
 
 
@@ -168,13 +169,13 @@ def _infer_pick(x: Spec, label: Spec) -> Spec:
 
 
 def _fill_pick(x: Array, label: Array, out: Array) -> bool:
-    rows = label.reshape(label.size)
-    if rows.size != x.shape[0]:
+    if label.size != x.shape[0]:
         return False
     for i in range(x.shape[0]):
-        if rows[i] < 0 or rows[i] >= x.shape[1]:
+        k = label.flat[i]
+        if k < 0 or k >= x.shape[1]:
             return False
-        out[i, 0] = x[i, rows[i]]
+        out[i, 0] = x[i, k]
     return True
 
 
@@ -195,19 +196,20 @@ def _infer_accuracy(x: Spec, label: Spec, *, k: int = 1) -> Spec:
 
 
 def _fill_accuracy(x: Array, label: Array, out: Array, k: int) -> bool:
-    rows = label.reshape(label.size)
-    if rows.size != x.shape[0]:
+    rows, classes = x.shape
+    if label.size != rows:
         return False
     hits = 0
-    for i in range(x.shape[0]):
-        if rows[i] < 0 or rows[i] >= x.shape[1]:
+    for i in range(rows):
+        own = label.flat[i]
+        if own < 0 or own >= classes:
             return False
-        mine, above = x[i, rows[i]], 0
-        for j in range(x.shape[1]):
-            if not (x[i, j] < mine or (x[i, j] == mine and j >= rows[i])):  # with NaN in a row, no label counts as best
+        mine, above = x[i, own], 0
+        for j in range(classes):
+            if not (x[i, j] < mine or (x[i, j] == mine and j >= own)):  # with NaN in a row, no label counts as best
                 above += 1
         hits += above < k
-    out[()] = hits / max(x.shape[0], 1)
+    out[()] = hits / (rows or 1)
     return True
 
 

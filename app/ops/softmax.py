@@ -36,15 +36,17 @@ def _filling(log: bool) -> Filling:
     """The lowering of softmax or log-softmax; `log` is a constant when Numba compiles the function."""
 
     def fill(x: Array, out: Array, axis: int) -> bool:
-        for i in range(x.shape[0]):
+        rows, columns = x.shape
+        for i in range(rows):
             top = x[i, 0]
-            for j in range(x.shape[1]):
-                top = max(top, x[i, j])
-            total = top * 0
-            lost = top * 0
-            for first in range(0, x.shape[1], SUMMED):
+            for j in range(columns):
+                if x[i, j] > top:
+                    top = x[i, j]
+            total = lost = top * 0
+            for first in range(0, columns, SUMMED):
                 part = top * 0
-                for j in range(first, min(first + SUMMED, x.shape[1])):
+                last = first + SUMMED if first + SUMMED < columns else columns
+                for j in range(first, last):
                     below = x[i, j] - top
                     if below < -LOWEST:
                         below = below * 0 - LOWEST
@@ -54,7 +56,7 @@ def _filling(log: bool) -> Filling:
                 lost += (total - (after - (after - total))) + (part - (after - total))
                 total = after
             total += lost
-            for j in range(x.shape[1]):
+            for j in range(columns):
                 if log:
                     out[i, j] = x[i, j] - top - np.log(total)
                 else:

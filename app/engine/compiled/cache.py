@@ -106,7 +106,7 @@ def keep(name: str, data: bytes) -> None:
             Path(temporary).unlink(missing_ok=True)
     except OSError as error:
         note_unkept(f"{path}: {error.strerror or error}")
-    _prune(path.parent)
+    _prune(path.parent, name.partition("_")[0])
 
 
 def _where() -> Path:
@@ -121,11 +121,11 @@ def _linked(temporary: str, path: Path) -> bool:
     return True
 
 
-def _prune(where: Path) -> None:
+def _prune(where: Path, kind: str) -> None:
     with contextlib.suppress(OSError):
-        for kind in ("program_*.bin", "function_*.bin", "note_*.txt"):
-            for path in sorted(where.glob(kind), key=_last_used)[:-LIMIT]:
-                path.unlink(missing_ok=True)
+        paths = list(where.glob(f"{kind}_*"))
+        for path in sorted(paths, key=_last_used)[:-LIMIT] if len(paths) > LIMIT else ():
+            path.unlink(missing_ok=True)
 
 
 def _last_used(path: Path) -> float:

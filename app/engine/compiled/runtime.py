@@ -64,8 +64,8 @@ def _product(gemm: Any, number: Any) -> Any:
         first = x.ctypes.data + x.itemsize * (lo if turn_x else lo * x.shape[1])
         gemm(
             _ROW_MAJOR, _TURNED if turn_x else _PLAIN, _TURNED if turn_y else _PLAIN, hi - lo, out.shape[1], inner,
-            number(alpha), first, max(x.shape[1], 1), y.ctypes.data, max(y.shape[1], 1),
-            number(beta), out.ctypes.data + out.itemsize * lo * out.shape[1], max(out.shape[1], 1),
+            number(alpha), first, x.shape[1] or 1, y.ctypes.data, y.shape[1] or 1,
+            number(beta), out.ctypes.data + out.itemsize * lo * out.shape[1], out.shape[1] or 1,
         )  # fmt: skip
 
     return product
@@ -140,7 +140,8 @@ def cut(count: int, shard: int, shards: int) -> int:
     """The first row of a thread's share of `count` rows; `count` for shard == shards."""
     if shard == shards:
         return count
-    return min((count * shard // shards + GRAIN // 2) // GRAIN * GRAIN, count)
+    first = (count * shard // shards + GRAIN // 2) // GRAIN * GRAIN
+    return first if first < count else count
 
 
 @njit(nogil=True)
@@ -148,7 +149,8 @@ def cut_tiles(count: int, shard: int, shards: int) -> int:
     """As `cut`, but each share begins with a tile of images."""
     if shard == shards:
         return count
-    return min((count * shard // shards + TILES // 2) // TILES * TILES, count)
+    first = (count * shard // shards + TILES // 2) // TILES * TILES
+    return first if first < count else count
 
 
 @njit(nogil=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isqrt, prod
 
 from app.engine.compiled.kinds.native import LowerOne, NativeStep, NotNativeError
-from app.engine.compiled.language import ANY, Negative, Number, Value
+from app.engine.compiled.language import Negative, Number, Value
 from app.engine.compiled.steps import Lowered, Step
 from app.engine.compiled.writer import Writer
 from app.graph.program import Operator
@@ -33,15 +33,16 @@ class ProductStep(NativeStep):
     def write(self, out: Writer) -> None:
         x, y = (out.array(str(name)) for name in self.op.inputs[-2:])
         result = self.op.outputs[0]
-        scale: Value = Number(1.0, ANY)
-        keep = Number(0.0, ANY)
+        dtype = self.lowered.dtype(result)
+        scale: Value = Number(1.0, dtype)
+        keep = Number(0.0, dtype)
         if self._form.step:
             base, factor = (str(name) for name in self.op.inputs[:2])
-            scale, keep = Negative(out.number(factor), ANY), Number(1.0, ANY)
+            scale, keep = Negative(out.number(factor), dtype), Number(1.0, dtype)
             if base != result:
                 out.copy(out.name(base), result, self)
         turn_x, turn_y = (Number(self.op.attributes[name], "bool") for name in self._form.transposes)
-        function = "product32" if self.lowered.dtype(result) == "float32" else "product64"
+        function = "product32" if dtype == "float32" else "product64"
         out.do(function, x, turn_x, y, turn_y, out.array(result), *out.bounds(self), scale, keep)
 
 
