@@ -48,8 +48,8 @@ def run(command: Callable[[], int]) -> int:
     try:
         return _written(command)
     except AppError as error:
-        told = alarm if isinstance(error, GradcheckError) else print
-        return _failed(f"error: {error}{_without_folder()}", error.exit_status, told)
+        show = alarm if isinstance(error, GradcheckError) else print
+        return _failed(f"error: {error}{_without_folder()}", error.exit_status, show)
     except KeyboardInterrupt as stop:
         number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
         return _failed(STOPS[number], 128 + number)
@@ -94,9 +94,9 @@ def _without_folder() -> str:
     return ""
 
 
-def _failed(message: str, status: int, told: Callable[..., None] = print) -> int:
+def _failed(message: str, status: int, show: Callable[..., None] = print) -> int:
     try:
-        told(escaped(message), file=sys.stderr)
+        show(escaped(message), file=sys.stderr)
     except BrokenPipeError:
         return CLOSED_PIPE
     except OSError:  # there is nowhere to print it

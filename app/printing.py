@@ -76,8 +76,8 @@ def table(rows: Sequence[Sequence[str]], columns: int | None = None) -> list[str
     widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
     if sum(widths) + 2 * len(widths) - 2 > (columns or 80):
         (_, *heads), *others = rows
-        told = [(name, *(f"  {head}  {cell}" for head, cell in zip(heads, row, strict=True))) for name, *row in others]
-        return [line for lines in told for line in lines]
+        cut = [(name, *(f"  {head}  {cell}" for head, cell in zip(heads, row, strict=True))) for name, *row in others]
+        return [line for lines in cut for line in lines]
     lines = []
     for first, *rest in rows:
         padded = [" " * (width - cells(cell)) + cell for cell, width in zip(rest, widths[1:], strict=True)]

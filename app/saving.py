@@ -29,8 +29,8 @@ def save(obj: Any, path: Any, protocol: int = 4, use_binary_format: bool = False
     """
     arrays: dict[str, np.ndarray] = {}
     structure = json.dumps(_described(obj, arrays, "the value"))
-    told = {"format": FORMAT, "version": str(VERSION), "structure": structure, "sha256": checksum(structure, arrays)}
-    content = pack(arrays, told)
+    header = {"format": FORMAT, "version": str(VERSION), "structure": structure, "sha256": checksum(structure, arrays)}
+    content = pack(arrays, header)
     if hasattr(path, "write"):
         path.write(content)
         return

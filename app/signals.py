@@ -80,9 +80,9 @@ def wait_for_python() -> None:
 def leave_to_python(*numbers: int) -> None:
     """Leave these signals to Python's handlers."""
     for number in numbers:
-        told = signal.getsignal(number)
-        if told is not None:  # None: a handler that was not installed by Python
-            signal.signal(number, told)
+        handler = signal.getsignal(number)
+        if handler is not None:  # None: a handler that was not installed by Python
+            signal.signal(number, handler)
 
 
 def _guard(numbers: Collection[int]) -> None:

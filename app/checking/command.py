@@ -76,8 +76,8 @@ def run(options: argparse.Namespace) -> int:
         if shown.findings.failed:
             wrong.append(one.name)
     if len(operators) > 1 and not options.json:
-        told = f"{len(wrong)} of {len(operators)} operators failed: {', '.join(wrong)}" if wrong else ""
-        say(_wrapped("\n" + (told or f"all {len(operators)} operators passed"), 0))
+        failed = f"{len(wrong)} of {len(operators)} operators failed: {', '.join(wrong)}" if wrong else ""
+        say(_wrapped("\n" + (failed or f"all {len(operators)} operators passed"), 0))
     return 1 if wrong else 0
 
 
@@ -98,9 +98,9 @@ class _Shown:
     def add(self, v: Verdict) -> None:
         self.findings.append(v)
         if self._json:
-            told = {"operator": self._name, "check": v.check, "state": v.state, "words": v.words}
-            print(json.dumps(told), flush=True)
-        elif self.findings.told[-1] is v:
+            row = {"operator": self._name, "check": v.check, "state": v.state, "words": v.words}
+            print(json.dumps(row), flush=True)
+        elif self.findings.shown[-1] is v:
             text = _wrapped(f"  {v.state:6}  {v.check:13}  {v.words}", _INDENT)
             print(f"  {painted(v.state)}{escaped(text[8:])}", flush=True)
 

@@ -54,7 +54,7 @@ class Findings(list[Verdict], Displayed):
         return list(found.values())
 
     @property
-    def told(self) -> list[Verdict]:
+    def shown(self) -> list[Verdict]:
         """The verdicts to show: all, but each reason for failures only once."""
         first = [reason[0] for reason in self.reasons]
         return [v for v in self if not v.failed or any(v is one for one in first)]
@@ -67,12 +67,12 @@ class Findings(list[Verdict], Displayed):
             same = f" (and for the same reason {', '.join(v.check for v in others)})" if others else ""
             reasons.append(first.check + same)
         notes = sum(verdict.state == NOTE for verdict in self)
-        told = f"{len(reasons)} FAILED: {', '.join(reasons)}; " if reasons else ""
-        told += f"{sum(verdict.state == OK for verdict in self)} passed"
-        return told + (f", {notes} note{'s' if notes > 1 else ''}" if notes else "")
+        text = f"{len(reasons)} FAILED: {', '.join(reasons)}; " if reasons else ""
+        text += f"{sum(verdict.state == OK for verdict in self)} passed"
+        return text + (f", {notes} note{'s' if notes > 1 else ''}" if notes else "")
 
     def __str__(self) -> str:
-        lines = [f"  {painted(v.state)}  {escaped(f'{v.check:13}  {v.words}')}" for v in self.told]
+        lines = [f"  {painted(v.state)}  {escaped(f'{v.check:13}  {v.words}')}" for v in self.shown]
         return "\n".join([self.operator, *lines, f"  {self.summary}"])
 
     __repr__ = __str__

@@ -112,10 +112,10 @@ class FunctionOperator(CustomOperator):
         advice = "; if it cannot run on them, custom_op(infer=...) can say what it returns"
         return infer_by_running(lambda *arrays: self._results(*arrays, **settings), specs, advice)
 
-    def _checked_specs(self, told: Any) -> tuple[Spec, ...]:
-        specs = list(told) if isinstance(told, (list, tuple)) and not hasattr(told, "dtype") else [told]
+    def _checked_specs(self, returned: Any) -> tuple[Spec, ...]:
+        specs = list(returned) if isinstance(returned, (list, tuple)) and not hasattr(returned, "dtype") else [returned]
         if len(specs) != len(self.outputs) or not all(hasattr(s, "dtype") for s in specs):
-            raise OperatorError(f"infer returned {told!r}, expected a Spec for each of {', '.join(self.outputs)}")
+            raise OperatorError(f"infer returned {returned!r}, expected a Spec for each of {', '.join(self.outputs)}")
         return tuple(spec_of(s) for s in specs)
 
     def backward(self, function: Any = None, *, surrogate: bool = False) -> Any:

@@ -114,10 +114,10 @@ def _looped(
         found = result if isinstance(result, tuple) else (result,)
         if len(found) != results or any(np.ndim(n) or np.asarray(n).dtype.kind not in "biuf" for n in found):
             expected = "a number" if results == 1 else f"{results} numbers"
-            told = f"returned {result!r} for {', '.join(map(str, numbers))}, expected {expected}"
+            problem = f"returned {result!r} for {', '.join(map(str, numbers))}, expected {expected}"
             if isinstance(result, tuple):
-                told += '; name its outputs, as in custom_op(outputs=["low", "high"])'
-            raise ReturnedError(told)
+                problem += '; name its outputs, as in custom_op(outputs=["low", "high"])'
+            raise ReturnedError(problem)
         return found
 
     def loop(*arrays: np.ndarray) -> Any:

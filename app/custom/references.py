@@ -206,8 +206,8 @@ class OperatorTable:
                 f"{definition.label} has an argument that cannot be written to a file: {error}"
             ) from None
         functions = {name: self._function(thing, definition) for name, thing in origin.functions.items()}
-        told = {"name": definition.name, "where": definition.where, "hook": origin.hook, "functions": functions}
-        return {**told, "settings": settings} if settings else told
+        described = {"name": definition.name, "where": definition.where, "hook": origin.hook, "functions": functions}
+        return {**described, "settings": settings} if settings else described
 
     def _function(self, thing: Any, definition: OpDef) -> dict[str, Any]:
         if isinstance(thing, CustomOperator) and thing is not definition:

@@ -60,7 +60,7 @@ class _Sources(Walk):
         self._own = home if home.startswith("app.") else home.partition(".")[0]
         self._trees: dict[int, ast.Module | None] = {}
         """The trees of modules, by the ids of their globals."""
-        self._told: set[tuple[int, str]] = set()
+        self._hashed: set[tuple[int, str]] = set()
         """The names whose statements were hashed, each with the id of its module's globals."""
 
     def hash_of(self, things: Iterable[Any]) -> str:
@@ -159,9 +159,9 @@ class _Sources(Walk):
     def _add_text(self, name: str, around: dict[str, Any]) -> None:
         """Add the statements of a module that give a name its value, and what they use, to the hash."""
         tree = self._tree_of(around)
-        if tree is None or (id(around), name) in self._told:
+        if tree is None or (id(around), name) in self._hashed:
             return
-        self._told.add((id(around), name))
+        self._hashed.add((id(around), name))
         self._add_statements(_binding(tree.body, name), around)
         for home, known_as in _imported(tree, name, around):
             if known_as in vars(home) and not self._is_of_library(home):

@@ -161,7 +161,7 @@ class Watcher:
         theirs.close()
 
     def _say(self, look: Look) -> None:
-        line = escaped(told(look, self._last.get(look.operator)))
+        line = escaped(line_of(look, self._last.get(look.operator)))
         line = f"{RED}{line}{PLAIN}" if look.wrong and in_colour(sys.stdout) else line
         print(f"{time.strftime('%H:%M:%S')}  {line}  [{time.monotonic() - self._saved:.1f} s]", flush=True)
 
@@ -177,7 +177,7 @@ def _stamps(files: set[Path]) -> dict[Path, int]:
     return found
 
 
-def told(look: Look, last: Look | None) -> str:
+def line_of(look: Look, last: Look | None) -> str:
     """Format a line about a version, compared with the last trained version and the baseline."""
     if look.wrong:
         return f"{look.operator}  {look.wrong}"

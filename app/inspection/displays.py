@@ -86,7 +86,7 @@ def _inspection(inspection: Inspection) -> Element:
 def _findings(findings: Findings) -> Element:
     rows = [
         tag("tr", tag("td", v.state, class_=f"state {v.state}"), tag("th", v.check, scope="row"), tag("td", v.words))
-        for v in findings.told
+        for v in findings.shown
     ]
     outcome = "all checks passed" if findings.ok else f"{len(findings.failed)} of {len(findings)} FAILED"
     return _box(
@@ -134,9 +134,9 @@ def _figures(values: np.ndarray) -> str:
     if values.dtype.kind != "f":
         return f"from {values.min()} to {values.max()}"
     finite = values[np.isfinite(values)]
-    told = f"mean {finite.mean():.4g}, from {finite.min():.4g} to {finite.max():.4g}" if finite.size else ""
+    text = f"mean {finite.mean():.4g}, from {finite.min():.4g} to {finite.max():.4g}" if finite.size else ""
     odd = values.size - finite.size
-    return told + (f"; {odd} of {values.size} NaN or infinite" if odd else "")
+    return text + (f"; {odd} of {values.size} NaN or infinite" if odd else "")
 
 
 @_shown.register

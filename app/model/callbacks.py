@@ -113,11 +113,11 @@ class ProgBarLogger(Callback):
         last = self._steps is not None and step + 1 == self._steps
         if self._progress is not None and ((step + 1) % self.log_freq == 0 or last):
             self._progress.report(step + 1, [(name, logs[name]) for name in names if name in logs])
-            self._told = step
+            self._printed = step
 
     def _finish(self, logs: Any, names: Iterable[str]) -> None:
         """Print the last report of a pass of unknown length."""
-        if self._steps is None and self._progress is not None and logs and logs.get("step") != self._told:
+        if self._steps is None and self._progress is not None and logs and logs.get("step") != self._printed:
             self._progress.report(logs["step"] + 1, [(name, logs[name]) for name in names if name in logs])
 
     def on_train_begin(self, logs: Any = None) -> None:
@@ -126,7 +126,7 @@ class ProgBarLogger(Callback):
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._say(f"Epoch {epoch + 1}/{self.params['epochs']}")
         self._begin(self.params["steps"])
-        self._told = -1
+        self._printed = -1
 
     def on_train_batch_end(self, step: int, logs: Any = None) -> None:
         self._report(step, logs, self.params["metrics"])
@@ -137,7 +137,7 @@ class ProgBarLogger(Callback):
     def on_eval_begin(self, logs: Any = None) -> None:
         self._say("Eval begin...")
         self._begin((logs or {}).get("steps"))
-        self._told, self._samples = -1, 0
+        self._printed, self._samples = -1, 0
 
     def on_eval_batch_end(self, step: int, logs: Any = None) -> None:
         self._samples += logs["batch_size"]
@@ -150,7 +150,7 @@ class ProgBarLogger(Callback):
     def on_predict_begin(self, logs: Any = None) -> None:
         self._say("Predict begin...")
         self._begin((logs or {}).get("steps"))
-        self._told, self._samples = -1, 0
+        self._printed, self._samples = -1, 0
 
     def on_predict_batch_end(self, step: int, logs: Any = None) -> None:
         self._samples += logs["batch_size"]

@@ -144,8 +144,8 @@ class Nodes:
             return ""
         if not isinstance(value, Value):
             only = types_of(schema, written)
-            told = used.get(written) or (next(iter(only)) if len(only) == 1 else None)
-            return self.constant(value, told).name
+            inferred = used.get(written) or (next(iter(only)) if len(only) == 1 else None)
+            return self.constant(value, inferred).name
         return str(self.Cast(value, to=used[written]).name) if used[written] != value.dtype else value.name
 
     # Shortcuts for rules
@@ -180,9 +180,9 @@ def _type_variables(schema: Any, count: int) -> list[str]:
 
 def _told_type(schema: Any, formal: str, attributes: dict[str, Any]) -> str:
     """The type of an output that does not follow from an input."""
-    told = attributes.get("to") or attributes.get("dtype")
-    if told is not None:
-        return str(told)
+    dtype = attributes.get("to") or attributes.get("dtype")
+    if dtype is not None:
+        return str(dtype)
     if "value" in attributes:
         return canonical(attributes["value"].dtype)
     (only,) = types_of(schema, formal)

@@ -47,7 +47,7 @@ def run(command: Callable[[], int]) -> int:
         if isinstance(error, SystemExit) and not error.code:
             current().leave()
             return 0
-        _end(error, *_told(error, heard))
+        _end(error, *_message_of(error, heard))
 
 
 def join() -> None:
@@ -63,13 +63,13 @@ def _leave() -> None:
         if (world := entered()) is not None:
             world.leave()
     except BaseException as error:
-        _end(error, *_told(error, None))
+        _end(error, *_message_of(error, None))
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
     atexit.unregister(_leave)
-    told = isinstance(error, (RankError, KeyboardInterrupt))
-    _end(error, *(_told(error, None) if told else (_trace(error, at), command_line.FAILED)))
+    is_expected = isinstance(error, (RankError, KeyboardInterrupt))
+    _end(error, *(_message_of(error, None) if is_expected else (_trace(error, at), command_line.FAILED)))
 
 
 def _silence() -> io.StringIO:
@@ -79,7 +79,7 @@ def _silence() -> io.StringIO:
     return heard
 
 
-def _told(error: BaseException, heard: io.StringIO | None) -> tuple[str, int]:
+def _message_of(error: BaseException, heard: io.StringIO | None) -> tuple[str, int]:
     """The message of an error, and the exit status."""
     at = error.__traceback__.tb_next if error.__traceback__ else None  # without the frame of `run`
 

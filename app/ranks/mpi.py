@@ -182,9 +182,9 @@ class MPIWorld(World):
                     return
             self._wait(name, request.Test)
         except self._mpi.Exception as error:
-            told = str(error).partition(", error stack")[0]
+            reason = str(error).partition(", error stack")[0]
             raise RankError(
-                f"{self.name(self.rank)} failed in {name} (call {self._calls}): {told}. A "
+                f"{self.name(self.rank)} failed in {name} (call {self._calls}): {reason}. A "
                 "connection was lost, or the ranks make different calls"
             ) from error
 

@@ -18,7 +18,7 @@ from app.report.record import Record, over_seeds, read_events
 from app.report.report import PAGE
 from app.report.verdict import is_at_chance
 from app.run.events import METRICS
-from app.run.layers import told
+from app.run.layers import layer_names
 from app.run.wording import count, has_diverged, seconds, share
 
 INDEX = "index.html"
@@ -55,7 +55,7 @@ def _rows(record: Record) -> list[Element]:
     config, run = record.config, record.folder
     link = f"{quote(run.name)}/{PAGE}" if (run / PAGE).is_file() else None
     begun = record.start.at if record.start is not None else ""
-    network = "-".join(told(config.model.all_layers)) or "no hidden layers"
+    network = "-".join(layer_names(config.model.all_layers)) or "no hidden layers"
     seeds = f", {count(record.seeds, 'seed')}" if record.seeds > 1 else ""
     train = config.train
     training = f"{train.optimizer} {train.learning_rate:g}, batch {train.batch_size}{seeds}; {config.engine}"

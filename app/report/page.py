@@ -15,7 +15,7 @@ from app.report.charts import data, markers
 from app.report.markup import as_html, tag
 from app.report.record import Record
 from app.report.sections import costs, curves, failures, mistakes, operators, result, settings, units
-from app.run.layers import told
+from app.run.layers import layer_names
 from app.run.wording import listed
 
 ASSETS = Path(__file__).parent / "assets"
@@ -59,7 +59,7 @@ def _title(operators: Sequence[str]) -> str:
 
 def _about(record: Record) -> str:
     config = record.config
-    hidden = ", ".join(told(config.model.all_layers)) or "none"
+    hidden = ", ".join(layer_names(config.model.all_layers)) or "none"
     network = f"Hidden layers: {hidden}; engine {config.engine}; seed {config.seed}."
     if record.start is None:
         return network

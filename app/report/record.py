@@ -124,8 +124,8 @@ def _first_layers(folder: Path, config: Config) -> dict[str, np.ndarray]:
     for operator, weights in read_weights(folder).items():
         layer = weights.arrays.get(FIRST_LAYER)
         if layer is None or (layer.ndim != 2 and config.model.layers is None) or layer.dtype.kind != "f":
-            told = "missing" if layer is None else f"{layer.dtype}{list(layer.shape)}"
-            raise FileError(f"{weights.file}: {FIRST_LAYER} is {told}, expected a float matrix")
+            shape = "missing" if layer is None else f"{layer.dtype}{list(layer.shape)}"
+            raise FileError(f"{weights.file}: {FIRST_LAYER} is {shape}, expected a float matrix")
         found[operator] = layer
     return found
 

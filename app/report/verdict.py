@@ -101,8 +101,8 @@ def _accuracy(record: Record) -> Iterator[str]:
         right = next(iter(reached.values()))
         yield f"{listed(list(reached))}{both} {classify} {right} of the {images} correctly{over}."
     else:
-        told = ", ".join(f"{operator} {accuracy}" for operator, accuracy in reached.items())
-        yield f"Accuracy on the {images}: {told}{over}."
+        listing = ", ".join(f"{operator} {accuracy}" for operator, accuracy in reached.items())
+        yield f"Accuracy on the {images}: {listing}{over}."
 
 
 def _accuracies(record: Record, operator: str) -> list[float]:
@@ -132,14 +132,15 @@ def _speed(record: Record) -> Iterator[str]:
     medians = {operator: statistics.median(of_it) for operator, of_it in times.items() if of_it}
     if not medians:
         return
-    told = f"An epoch takes {listed([f'{seconds(median)} with {operator}' for operator, median in medians.items()])}"
-    told += " (median)" if any(len(of_it) > 1 for of_it in times.values()) else ""
+    times_taken = [f"{seconds(median)} with {operator}" for operator, median in medians.items()]
+    sentence = f"An epoch takes {listed(times_taken)}"
+    sentence += " (median)" if any(len(of_it) > 1 for of_it in times.values()) else ""
     one, *others = (_by_seed(record, operator) for operator in medians)
     if len(others) == 1 and (pairs := [(one[seed], others[0][seed]) for seed in one if seed in others[0]]):
         found = time_ratio(pairs)
-        told += f", a ratio of {estimated(found, '.2f')}"
-        told += f"; the difference is {_significant(found.p)}" if math.isfinite(found.high) else ""
-    yield told + "."
+        sentence += f", a ratio of {estimated(found, '.2f')}"
+        sentence += f"; the difference is {_significant(found.p)}" if math.isfinite(found.high) else ""
+    yield sentence + "."
 
 
 def _by_seed(record: Record, operator: str) -> dict[int | None, list[Epoch]]:

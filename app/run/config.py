@@ -332,8 +332,8 @@ def _changed(config: C, change: Document) -> C:
     kind = type(config)
     current, gone = updated(change.data)
     for key, value in gone.items():
-        told = f"dist.{key}={value} is not supported any more; {INSTEAD[key]}"
-        raise change.error(f"$.dist.{key}", told, of_key=True)
+        message = f"dist.{key}={value} is not supported any more; {INSTEAD[key]}"
+        raise change.error(f"$.dist.{key}", message, of_key=True)
     change = replace(change, data=current)
     data = _laid_over(msgspec.to_builtins(config), change.data)
     for section, key in _NONE_IS_NULL:

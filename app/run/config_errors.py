@@ -26,8 +26,8 @@ def unknown_key(data: Any, struct: type[msgspec.Struct], path: str = "$") -> tup
             nearest = nearest_of(key, fields) or (_in_a_section(key, fields) if path == "$" else None)
             hint = f"; did you mean {nearest!r}?" if nearest else "."
             known = [tag, *fields] if tag else [*fields]
-            told = f"{_as_written(f'{path}.{_shown_key(key)}')}: unknown key{hint} Known keys here: {', '.join(known)}"
-            return here, told
+            at = _as_written(f"{path}.{_shown_key(key)}")
+            return here, f"{at}: unknown key{hint} Known keys here: {', '.join(known)}"
         if _is_struct(fields[key]) and (problem := unknown_key(value, fields[key], here)):
             return problem
         if key == "layers" and isinstance(value, list):

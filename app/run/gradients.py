@@ -45,7 +45,7 @@ def _found(config: Config, activations: Sequence[Activation], console: Console) 
     return found
 
 
-def gradients_told(checked: Sequence[Checked]) -> list[str]:
+def gradient_lines(checked: Sequence[Checked]) -> list[str]:
     """Format the results, one line per group of equal results. Wrong gradients have already been reported."""
     by_words: dict[str, list[str]] = {}
     for one in checked:

@@ -109,12 +109,13 @@ class Interruption(Callback):
             self.note(number)
         if place()[0]:
             return  # rank 0 prints it
-        told = b"Stopping. A second signal stops immediately.\n"
+        message = b"Stopping. A second signal stops immediately.\n"
         if number == signal.SIGINT:
-            told = b"\nStopping. Press Ctrl-C again to stop immediately.\n"
-        told = CLEAR.encode() + told.lstrip() if self._on_terminal else told  # live lines may be on standard error
+            message = b"\nStopping. Press Ctrl-C again to stop immediately.\n"
+        if self._on_terminal:
+            message = CLEAR.encode() + message.lstrip()  # live lines may be on standard error
         with suppress(OSError):  # standard error may be closed
-            os.write(2, told)  # not `print`: the signal may have interrupted a call of it
+            os.write(2, message)  # not `print`: the signal may have interrupted a call of it
 
 
 def _discard_lost_output() -> None:

@@ -123,7 +123,7 @@ def width_of(layers: Sequence[LayerConfig]) -> int | None:
     return sizes[0] if sizes else None
 
 
-def told(layers: Sequence[LayerConfig]) -> list[str]:
+def layer_names(layers: Sequence[LayerConfig]) -> list[str]:
     """Return a short form of the layers, such as conv6, max_pool2 and 120, without those that keep the shape."""
     names = []
     for layer in layers:

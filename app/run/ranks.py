@@ -78,7 +78,7 @@ def begin_alike(
     )
 
 
-def ranks_told(world: World, config: Config) -> str:
+def ranks_text(world: World, config: Config) -> str:
     """Return a line about the ranks of a run; '' if it is not distributed."""
     if world.size == 1 and config.dist.shape != "none":
         return f"Ranks: 1, so dist.shape={config.dist.shape} shares nothing; mpiexec -n 2 (mpi4py's own) starts two"

@@ -38,14 +38,14 @@ def check_config(before: Mapping[str, Any], now: Config) -> None:
     if constant and now.train.epochs > begun_with.train.epochs:
         del changes["train.epochs"]  # more of them do not change the finished ones
     if changes:
-        told = ", ".join(f"{key} was {_shown(old)} and is {_shown(new)}" for key, (old, new) in changes.items())
+        listing = ", ".join(f"{key} was {_shown(old)} and is {_shown(new)}" for key, (old, new) in changes.items())
         may = (
             "train.epochs may grow"
             if constant
             else f"train.epochs may not, because train.schedule={now.train.schedule} depends on it"
         )
         raise ConfigError(
-            f"a run is resumed with its own settings, but {told}. "
+            f"a run is resumed with its own settings, but {listing}. "
             f"Only {', '.join(sorted(_FREE))} may change, and {may}; for others, start a new run"
         )
 

@@ -33,7 +33,7 @@ from app.run.console import COMPILING, Console
 from app.run.costs import COMPARED_SECONDS, COMPARED_SIZES, SECONDS, SIZES, measure_costs
 from app.run.events import Cost, Epoch, Event, Record, with_seed
 from app.run.folder import COMPARISON, RunFolder, source_file, write_sums
-from app.run.gradients import check_gradients, gradients_told
+from app.run.gradients import check_gradients, gradient_lines
 from app.run.interruption import Interruption
 from app.run.learners import make_learner
 from app.run.loop import Start, TrainingLoop
@@ -41,7 +41,7 @@ from app.run.metrics import Metrics, start_event
 from app.run.network import Activation, every_operator, model_for_use
 from app.run.profiles import keep as keep_profiles
 from app.run.profiles import of_layers
-from app.run.ranks import InStep, begin_alike, ranks_of, ranks_told
+from app.run.ranks import InStep, begin_alike, ranks_of, ranks_text
 from app.run.resume import check_sources, sources_of
 from app.run.steps import Steps, warm_up, warnings_off
 from app.run.summary import comparison, introduction, outcome, plain, summary, verdicts
@@ -157,9 +157,9 @@ class Run:
         return msgspec.structs.replace(self._config, seed=seed)
 
     def _introduce(self, entered: Sequence[Contestant], note: str) -> None:
-        ranks, seeds = ranks_told(self._world, self._config), self._seeds if self._compared else ()
-        told = introduction(self._config, self._dataset, entered, ranks, seeds, gradients_told(self._checked))
-        self._console.say(told + (f"{note}\n" if note else ""))
+        ranks, seeds = ranks_text(self._world, self._config), self._seeds if self._compared else ()
+        text = introduction(self._config, self._dataset, entered, ranks, seeds, gradient_lines(self._checked))
+        self._console.say(text + (f"{note}\n" if note else ""))
 
     def _warm_up(self, entered: Sequence[Contestant]) -> None:
         """Compile before training."""
@@ -265,8 +265,8 @@ class Run:
                 for note in found.notes:
                     self._console.warn(note)
                 for event in found.events:
-                    told = msgspec.structs.replace(event, seconds=seconds) if isinstance(event, Epoch) else event
-                    record(with_seed(told, seed))
+                    kept = msgspec.structs.replace(event, seconds=seconds) if isinstance(event, Epoch) else event
+                    record(with_seed(kept, seed))
                 self._trained.setdefault(seed, {})[job.operator] = found
                 accuracy = f"{self._dataset.tested_on} accuracy {found.epochs[-1].test_accuracy:.4f}"
                 self._console.say(f"  {job.operator:{width}}  seed {seed}  {accuracy}")
@@ -345,7 +345,7 @@ class Run:
 
     def _end(self, entered: Sequence[Contestant], folder: RunFolder, can_go_on: bool) -> None:
         at_once = self._interruption.struck  # a second signal: the state may be inconsistent, and storing it takes time
-        text, data = self._told(entered, None)
+        text, data = self._outcome(entered, None)
         notes: list[str] = []
         try:
             if not at_once:
@@ -354,7 +354,7 @@ class Run:
             can_go_on = not self._compared  # once there is space for what could not be written
             raise
         finally:
-            text, data = self._told(entered, self._console.columns)
+            text, data = self._outcome(entered, self._console.columns)
             if can_go_on:
                 text += f"\nResume with: {_resume_words(folder.path, self._activations)}"
             self._console.conclude(text, data, str(folder.path))
@@ -366,14 +366,14 @@ class Run:
         for note in notes:
             self._console.warn(note)
 
-    def _told(self, entered: Sequence[Contestant], columns: int | None) -> tuple[str, dict[str, Any]]:
+    def _outcome(self, entered: Sequence[Contestant], columns: int | None) -> tuple[str, dict[str, Any]]:
         """Return the outcome of the run: as text of this width, and as data."""
         if not self._compared:
             return summary(self._config, self._dataset, entered, columns), outcome(self._config, entered)
         found = self._comparison()
-        told = verdicts(found, self._dataset.tested_on)
-        text = comparison(found, told, self._costs, len(self._seeds), columns)
-        return text, {"event": "comparison", **msgspec.to_builtins(found), "verdicts": plain(told)}
+        sentences = verdicts(found, self._dataset.tested_on)
+        text = comparison(found, sentences, self._costs, len(self._seeds), columns)
+        return text, {"event": "comparison", **msgspec.to_builtins(found), "verdicts": plain(sentences)}
 
     def _comparison(self) -> Comparison:
         return compare(self._outcomes(), self._finished_seeds(), self._costs)
@@ -424,7 +424,7 @@ class Run:
         return list(of_first.values())
 
     def _result(self, entered: Sequence[Contestant], folder: RunFolder | None, interrupted: bool) -> Result:
-        text, data = self._told(entered, None)
+        text, data = self._outcome(entered, None)
         of_seeds: Mapping[str, Sequence[Trained | Contestant]] = {c.operator: [c] for c in entered}
         if self._compared:
             of_seeds = self._outcomes()

@@ -84,9 +84,9 @@ class Steps(Callback):
                 if current().size > 1:
                     raise known  # noqa: B904
                 learner.restore(state)
-                told = _looked_into(known, learner, batch)
+                named = _looked_into(known, learner, batch)
                 learner.restore(state)
-                raise _with(told, f"This happened in {at}.") from error
+                raise _with(named, f"This happened in {at}.") from error
             rows.append((loss, accuracy))
             after = learner.state()
             if self._is_fine(done, after):
@@ -99,8 +99,8 @@ class Steps(Callback):
         return (losses, accuracies), bad
 
     def _bad_step(self, position: Position, number: int, loss: float, at: str, batch: Batches) -> None:
-        told = not (self._skip and self._skipped)  # only the first skipped step is examined
-        what = self._blame(position, batch, training=True) if told else ""
+        is_first = not (self._skip and self._skipped)  # only the first skipped step is examined
+        what = self._blame(position, batch, training=True) if is_first else ""
         self._happened(position, number, "skip", f"{_became(loss)} in {at}", what)
         self._skipped += 1
 
@@ -108,14 +108,14 @@ class Steps(Callback):
         """Record the event, and raise an error or print a warning."""
         operator, done = position.contestant.operator, did if self._skip else "stop"
         self._record(Nonfinite(operator, position.epoch, number, done, where, what))
-        told = f"{position.contestant.operator}: {where}.\n{what}"
+        message = f"{position.contestant.operator}: {where}.\n{what}"
         if not self._skip:
-            raise OperatorError(told + _ADVICE)
+            raise OperatorError(message + _ADVICE)
         if what:
             self._say(
-                f"{told}\nThis update is skipped, and so is every later one with NaN or infinite values."
+                f"{message}\nThis update is skipped, and so is every later one with NaN or infinite values."
                 if did == "skip"
-                else told
+                else message
             )
 
     def _blame(self, position: Position, batch: Batches, training: bool) -> str:
@@ -126,10 +126,10 @@ class Steps(Callback):
             with warnings_off():
                 looks = learner.looks(batch, training)
                 # before the update changes its inputs
-                told = blame(first_nonfinite(looks), position.contestant.operator, position.contestant.activation)
+                message = blame(first_nonfinite(looks), position.contestant.operator, position.contestant.activation)
                 for _ in looks:  # run to the end, because other ranks may wait for this one
                     pass
-                return told
+                return message
         except AppError as error:
             return f"The step cannot be replayed operator by operator: {error}"
         finally:
@@ -190,8 +190,8 @@ def _known(error: Exception, contestant: Contestant) -> AppError:
     function."""
     if isinstance(error, AppError):
         return error
-    told = "; ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
-    return OperatorError(f"{contestant.operator} raised {told}")
+    message = "; ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
+    return OperatorError(f"{contestant.operator} raised {message}")
 
 
 def _between(position: Position, batches: Batches) -> str:

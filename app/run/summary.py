@@ -16,7 +16,7 @@ from app.run.callbacks import Contestant
 from app.run.comparison import Comparison, Difference, time_ratio
 from app.run.config import Config
 from app.run.events import Cost
-from app.run.layers import has_operator, told
+from app.run.layers import has_operator, layer_names
 from app.run.statistics import LEVEL, Estimate
 from app.run.wording import (
     NOTHING_FINISHED,
@@ -51,7 +51,7 @@ def introduction(
     if dataset.final_images is not None:
         held, test = f", {test:,} validation", len(dataset.final_images)
     checked = "verified" if dataset.verified else "not verified"
-    widths = "-".join(map(str, [dataset.train_images.shape[1], *told(config.model.all_layers), CLASSES]))
+    widths = "-".join(map(str, [dataset.train_images.shape[1], *layer_names(config.model.all_layers), CLASSES]))
     first, *others = (contestant.operator for contestant in entered)
     operators = first + (f" against {listed(others)}" if others else "")
     lines = [
@@ -120,12 +120,12 @@ def _of_one_seed(entered: Sequence[Contestant], tested_on: str, columns: int | N
             row.insert(2, f"{c.tested.accuracy:.4f}" if c.tested else "-")
     if len(finished) > 1:
         *others, baseline = finished
-        ratios = ["ratio", *(_ratio_told(contestant, baseline) for contestant in others), "1.00"]
+        ratios = ["ratio", *(_ratio_text(contestant, baseline) for contestant in others), "1.00"]
         rows = [[*row, cell] for row, cell in zip(rows, ratios, strict=True)]
     return table(rows, columns)
 
 
-def _ratio_told(contestant: Contestant, baseline: Contestant) -> str:
+def _ratio_text(contestant: Contestant, baseline: Contestant) -> str:
     """Format the ratio of the times and its interval; a single epoch has no interval."""
     found = _ratio(contestant, baseline)
     return estimated(found, ".2f") + ("" if math.isfinite(found.high) else " (one epoch)")
@@ -177,14 +177,14 @@ class Verdict(NamedTuple):
 
 
 def comparison(
-    found: Comparison, told: Sequence[Verdict], costs: Sequence[Cost], seeds: int, columns: int | None = None
+    found: Comparison, sentences: Sequence[Verdict], costs: Sequence[Cost], seeds: int, columns: int | None = None
 ) -> str:
     """Return the tables and verdicts of a comparison, some of whose seeds may be unfinished."""
     finished = len(found.seeds)
     if not finished:
         return "No seed finished, so there is nothing to compare."
     lines = results_table(found, columns)
-    for part in (costs_table(costs, columns), printed(told)):
+    for part in (costs_table(costs, columns), printed(sentences)):
         lines += ["", *part] if part else []
     if finished < seeds:
         lines.append(unfinished_seeds(finished, seeds))
@@ -221,11 +221,11 @@ def verdicts(found: Comparison, tested_on: str = "test") -> list[Verdict]:
     seeds = len(found.seeds)
     if not seeds:
         return []
-    told = []
+    sentences = []
     for d in found.differences:
-        told += [_of_accuracy(d, found.first, seeds, tested_on), _of_speed(d, found.first, seeds)]
-    told.append(Verdict("", how_tested(seeds, tested_on)))
-    return [*told, *([Verdict("", ONE_SEED)] if seeds == 1 else [])]
+        sentences += [_of_accuracy(d, found.first, seeds, tested_on), _of_speed(d, found.first, seeds)]
+    sentences.append(Verdict("", how_tested(seeds, tested_on)))
+    return [*sentences, *([Verdict("", ONE_SEED)] if seeds == 1 else [])]
 
 
 def _of_accuracy(d: Difference, first: str, seeds: int, tested_on: str) -> Verdict:
@@ -248,15 +248,15 @@ def _of_speed(d: Difference, first: str, seeds: int) -> Verdict:
     return Verdict(gist, f"whether {d.operator} and {first} differ in speed ({count(seeds, 'seed')}): {figures}")
 
 
-def printed(told: Sequence[Verdict]) -> list[str]:
+def printed(sentences: Sequence[Verdict]) -> list[str]:
     """Format verdicts as lines with their gists in a column."""
-    return [f"{gist:11}  {sentence}" if gist else sentence for gist, sentence in told]
+    return [f"{gist:11}  {sentence}" if gist else sentence for gist, sentence in sentences]
 
 
-def plain(told: Sequence[Verdict]) -> list[str]:
+def plain(sentences: Sequence[Verdict]) -> list[str]:
     """Format verdicts as self-contained sentences."""
     starts = {"same": "Same: ", "differs": "Differs: ", "cannot tell": "Cannot tell "}
-    return [f"{starts[gist]}{sentence}." if gist else sentence for gist, sentence in told]
+    return [f"{starts[gist]}{sentence}." if gist else sentence for gist, sentence in sentences]
 
 
 def _accuracy(values: Sequence[float]) -> str:

@@ -57,10 +57,10 @@ def listed(words: Sequence[str]) -> str:
 def estimated(estimate: Estimate | Claim, form: str, size: float = 1.0) -> str:
     """Format a mean and its interval, if it has one, in a unit: 1 for fractions, 100 for percentage points."""
     mean, low, high = estimate.mean, estimate.low, estimate.high
-    told = _bound(size * mean, form)
+    text = _bound(size * mean, form)
     if low is None or high is None or not math.isfinite(high):
-        return told
-    return f"{told} ({_bound(size * low, form)} to {_bound(size * high, form)})"
+        return text
+    return f"{text} ({_bound(size * low, form)} to {_bound(size * high, form)})"
 
 
 def _bound(value: float, form: str) -> str:
@@ -75,8 +75,8 @@ def p_value(p: float) -> str:
 
 def unfinished(finished: Mapping[str, int], epochs: int) -> str:
     """Return how many epochs each operator finished in a run that was stopped."""
-    told = ", ".join(f"{operator} {done}" for operator, done in finished.items())
-    return f"The run was stopped early. Finished epochs, out of {epochs}: {told}."
+    text = ", ".join(f"{operator} {done}" for operator, done in finished.items())
+    return f"The run was stopped early. Finished epochs, out of {epochs}: {text}."
 
 
 def unfinished_seeds(finished: int, seeds: int) -> str:

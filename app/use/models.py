@@ -108,5 +108,5 @@ def read_named_model(options: argparse.Namespace) -> tuple[SavedModel, str]:
             raise MissingFileError(f"{path} has no {missing[0]}: {why}") from error
         raise
     except ChangedOperatorError as error:
-        told = str(error).partition(" If the new one")[0]
-        raise AppError(f"{told} To use the new source: --accept-changed {error.changed}") from error
+        message = str(error).partition(" If the new one")[0]
+        raise AppError(f"{message} To use the new source: --accept-changed {error.changed}") from error

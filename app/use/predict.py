@@ -38,8 +38,8 @@ def run(options: argparse.Namespace) -> int:
         try:
             digit = prepare(read_picture(image))
         except DataError as error:
-            told = str(error) if str(error).startswith(image) else f"{image}: {error}"
-            say(f"error: {told}", sys.stderr)
+            message = str(error) if str(error).startswith(image) else f"{image}: {error}"
+            say(f"error: {message}", sys.stderr)
             failed = True
             continue
         say(line(image, probabilities(network(digit[None])[0]), options.top))

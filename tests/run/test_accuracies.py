@@ -14,7 +14,7 @@ from app.errors import DataError
 from app.run import config as config_module
 from app.run.callbacks import Contestant
 from app.run.config import load_config
-from app.run.layers import told
+from app.run.layers import layer_names
 from app.run.learners import make_learner
 from app.run.loop import TrainingLoop
 from app.run.network import find_activation
@@ -67,7 +67,7 @@ def test_best_is_a_two_layer_network_with_the_custom_relu_and_at_most_20_epochs(
 
 def test_lenet_is_six_and_sixteen_convolutions_with_the_custom_relu_and_at_most_10_epochs():
     config = load_config(CONFIGS / "lenet.yaml")
-    assert told(config.model.all_layers) == ["conv6", "max_pool2", "conv16", "max_pool2", "120", "84"]
+    assert layer_names(config.model.all_layers) == ["conv6", "max_pool2", "conv16", "max_pool2", "120", "84"]
     assert (config.model.activation, config.baseline) == ("custom.relu", "relu")
     assert config.train.epochs <= 10
 

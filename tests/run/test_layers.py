@@ -13,7 +13,7 @@ from app.data import Batches, Dataset
 from app.engine import Executor, Scope
 from app.errors import ConfigError
 from app.run.config import CONFIGS, Config, dump_config, load_config, load_kept_config
-from app.run.layers import told, width_of
+from app.run.layers import layer_names, width_of
 from app.run.learners import Learner, make_learner
 from app.run.network import find_activation, model_for_use
 from app.run.summary import without_effect
@@ -118,10 +118,10 @@ def test_what_was_written_is_read_back(tmp_path: Path):
 
 def test_hidden_is_the_short_form_of_dense_layers(tmp_path: Path):
     short = msgspec.structs.replace(Config().model, hidden=(30, 20), dropout=0.5)
-    assert told(short.all_layers) == ["30", "20"]
+    assert layer_names(short.all_layers) == ["30", "20"]
     assert [layer.kind for layer in short.all_layers] == ["dense", "dropout", "dense", "dropout"]
     listed = config_of(LAYERS, folder=tmp_path).model
-    assert told(listed.all_layers) == ["conv3", "max_pool2", "conv4", "avg_pool2x1", "7", "5"]
+    assert layer_names(listed.all_layers) == ["conv3", "max_pool2", "conv4", "avg_pool2x1", "7", "5"]
     assert width_of(listed.all_layers) == 3
 
 

@@ -19,16 +19,16 @@ def shapes(subject: Subject) -> Iterator[Verdict]:
     sizes = [i.shape for i in subject.inputs]
     first = sizes[0][:1]
     open_shapes: list[Sequence[int | None]] = [(None, *s[1:]) if first and s[:1] == first else s for s in sizes]
-    told = []
+    declared = []
     try:
         with subject.in_program(open_shapes) as (_, _, outputs):
-            told = [(v.shape, v.dtype) for v in outputs]
+            declared = [(v.shape, v.dtype) for v in outputs]
     except AppError as error:
         yield failed(f"in a Program with an open batch: {error}")
         return
     for rows in (subject.inputs[0].shape[0], 5, 1) if first else (0,):
         tried = subject.with_batch(rows) if first else subject
-        for (shape, dtype), array in zip(told, tried.outputs(tried.arrays(dtype="float32")), strict=True):
+        for (shape, dtype), array in zip(declared, tried.outputs(tried.arrays(dtype="float32")), strict=True):
             if len(shape) != array.ndim or any(s not in (UNKNOWN, a) for s, a in zip(shape, array.shape, strict=False)):
                 yield failed(
                     f"shape {list(shape)} is inferred; with {tried.inputs[0]} the result has {list(array.shape)}"
@@ -37,7 +37,7 @@ def shapes(subject: Subject) -> Iterator[Verdict]:
             if dtype != array.dtype.name:
                 yield failed(f"type {dtype} is inferred, but the result has {array.dtype}")
                 return
-    outs = ", ".join(f"[{', '.join('?' if s == UNKNOWN else str(s) for s in shape)}]" for shape, _ in told)
+    outs = ", ".join(f"[{', '.join('?' if s == UNKNOWN else str(s) for s in shape)}]" for shape, _ in declared)
     yield ok(f"{', '.join(map(str, subject.inputs))} give {outs}, as inferred, for batches of several sizes")
 
 

@@ -137,13 +137,13 @@ def assert_(test: Any, message: Callable[[], Any], source: str) -> None:
     """Python's `assert` of what the source says. For a Tensor it appends an operator that raises when it runs."""
     if not is_value(test):
         if not test:
-            told = message()
-            raise AssertionError(*([] if told is None else [told]))
+            text = message()
+            raise AssertionError(*([] if text is None else [text]))
         return
-    told = message()
+    text = message()
 
     def assertion(value: Any) -> None:
         if not value.all():
-            raise AssertionError(f"`{source}` is false" if told is None else told)
+            raise AssertionError(f"`{source}` is false" if text is None else text)
 
     py_func(assertion, tracer().value(as_truth(test)), None)

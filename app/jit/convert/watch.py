@@ -54,10 +54,10 @@ def watched(state: State, where: str) -> Iterator[None]:
     except Again:
         raise
     except Exception as error:
-        told = f"raised in the branch or loop over a Tensor at {where}, which is traced whatever the Tensor is"
-        refusal(ProgramError(f"{type(error).__name__}: {error}\n{told}, and so cannot be handled"))
+        reason = f"raised in the branch or loop over a Tensor at {where}, which is traced whatever the Tensor is"
+        refusal(ProgramError(f"{type(error).__name__}: {error}\n{reason}, and so cannot be handled"))
         if not isinstance(error, AppError):
-            add_note(error, f"{told}; `assert` raises an error only in calls in which its condition is false")
+            add_note(error, f"{reason}; `assert` raises an error only in calls in which its condition is false")
         raise
     finally:
         watches.remove(watch)

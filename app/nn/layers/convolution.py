@@ -65,7 +65,7 @@ class Conv2D(Layer):
         )
 
     def extra_repr(self) -> str:
-        told = f"{self.in_channels}, {self.out_channels}, kernel_size={list(self.kernel_size)}"
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={list(self.kernel_size)}"
         others = {
             "stride": [*self.stride],
             "padding": self.padding,
@@ -74,7 +74,7 @@ class Conv2D(Layer):
         }
         usual = {"stride": [1, 1], "padding": 0, "dilation": [1, 1], "groups": 1}
         parts = [f"{name}={value}" for name, value in others.items() if value != usual[name]]
-        return ", ".join([told, *parts, f"data_format={self.data_format}"])
+        return ", ".join([text, *parts, f"data_format={self.data_format}"])
 
 
 _WINDOWS = ("kernel_size", "stride", "padding")

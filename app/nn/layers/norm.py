@@ -93,8 +93,8 @@ class BatchNorm2D(BatchNorm1D):
         super().__init__(num_features, momentum, epsilon, weight_attr, bias_attr, data_format, use_global_stats, name)
 
     def extra_repr(self) -> str:
-        told = f"num_features={self.num_features}, momentum={self.momentum}, epsilon={self.epsilon}"
-        return told if self.data_format == "NCHW" else f"{told}, data_format={self.data_format}"
+        text = f"num_features={self.num_features}, momentum={self.momentum}, epsilon={self.epsilon}"
+        return text if self.data_format == "NCHW" else f"{text}, data_format={self.data_format}"
 
 
 class LayerNorm(Layer):

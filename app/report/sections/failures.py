@@ -14,12 +14,12 @@ _ABOUT = (
 
 def section(record: Record) -> Section | None:
     """Return the non-finite steps that were examined, if any."""
-    told = [event for event in record.nonfinite if event.what]
-    if not told:
+    events = [event for event in record.nonfinite if event.what]
+    if not events:
         return None
     parts: list[Child] = []
-    for event in told[:_SHOWN]:
+    for event in events[:_SHOWN]:
         parts += [tag("h3", f"{event.operator}: {event.where}"), tag("pre", event.what, tabindex="0")]
-    if len(told) > _SHOWN:
-        parts.append(tag("p", f"{len(told) - _SHOWN:,} more are in metrics.jsonl.", class_="note"))
+    if len(events) > _SHOWN:
+        parts.append(tag("p", f"{len(events) - _SHOWN:,} more are in metrics.jsonl.", class_="note"))
     return Section("failures", "What went wrong", _ABOUT, (), parts)

@@ -84,23 +84,23 @@ def _gallery(found: Answers, title: str, places: np.ndarray, operators: list[str
     shown = [int(place) for place in places if int(place) in kept][:SHOWN]
     items = [_digit(found, place, found.images[kept[place]], operators) for place in shown]
     answers = f"the answers of {listed(operators)}" if len(operators) > 1 else "the answer"
-    told = f"Below each digit: its label → {answers}, with the probability."
+    text = f"Below each digit: its label → {answers}, with the probability."
     if len(shown) < len(places):
-        told += f" These are the {len(shown)} with the highest probability."
-    about = tag("p", told, class_="about") if shown else None
+        text += f" These are the {len(shown)} with the highest probability."
+    about = tag("p", text, class_="about") if shown else None
     return tag("div", tag("h3", title), about, tag("ul", items, class_="digits"), class_="gallery")
 
 
 def _digit(found: Answers, place: int, pixels: np.ndarray, operators: list[str]) -> Element:
     label, rows, width = int(found.labels[place]), *pixels.shape
     answered = [_named(int(found.predicted[operator][place])) for operator in operators]
-    told = f"a {label}, classified as {' and '.join(answered)}"
-    image = tag("img", src=pictures.digit(pixels), alt=told, width=width, height=rows)
+    description = f"a {label}, classified as {' and '.join(answered)}"
+    image = tag("img", src=pictures.digit(pixels), alt=description, width=width, height=rows)
     lines = []
     for operator, answer in zip(operators, answered, strict=True):
         sure = tag("small", share(float(found.sureness[operator][place]), 0))
         lines.append(tag("span", f"{answer} ", sure, class_=f"c{style_of(list(found.predicted).index(operator))}"))
-    return tag("li", image, tag("p", tag("b", f"{label} → "), lines), title=f"test image {place}: {told}")
+    return tag("li", image, tag("p", tag("b", f"{label} → "), lines), title=f"test image {place}: {description}")
 
 
 def _named(answer: int) -> str:

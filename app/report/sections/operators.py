@@ -75,7 +75,7 @@ def _points(x: Sequence[float], y: Numbers) -> list[Point]:
     return [(at, value, value, value) for at, value in zip(x, values, strict=True)]
 
 
-def _curve_told(record: Record, name: str, profile: Profile) -> str:
+def _curve_text(record: Record, name: str, profile: Profile) -> str:
     if name not in record.operators:
         return "none: only single layers use this operator"
     return "" if profile.curve or not profile.sources else "none: the operator is not elementwise"
@@ -89,7 +89,7 @@ def _operator(record: Record, name: str, checked: str) -> Element:
         "check": checked,
         "compiled": how,
         "inputs": f"{lost:,} of them are NaN or infinite" if lost else "",
-        "curve": _curve_told(record, name, profile),
+        "curve": _curve_text(record, name, profile),
     }
     pairs = [tag("div", tag("dt", what), tag("dd", words)) for what, words in facts.items() if words]
     sources = [

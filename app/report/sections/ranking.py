@@ -80,12 +80,12 @@ def headline(found: Comparison, tested_on: str) -> str:
         "cannot tell": f"does not differ significantly from {found.first} in {tested_on} accuracy",
     }
     several = {"differs": "differ", "has": "have", "does": "do"}
-    told = []
+    claims = []
     for gist, sentence in words.items():
         if names := by_gist.get(gist):
             verb, _, rest = sentence.partition(" ")
-            told.append(f"{listed(names)} {several.get(verb, verb) if len(names) > 1 else verb} {rest}")
-    return f"With {count(len(found.seeds), 'seed')}: {'; '.join(told)}."
+            claims.append(f"{listed(names)} {several.get(verb, verb) if len(names) > 1 else verb} {rest}")
+    return f"With {count(len(found.seeds), 'seed')}: {'; '.join(claims)}."
 
 
 def _rank(found: Comparison, ranked: Sequence[str], name: str) -> str:
@@ -112,22 +112,22 @@ def _claims(found: Comparison, name: str, points: _Column, times: _Column, style
 
 def _claim(claim: Claim, gist: Gist, column: _Column, style: int) -> Element:
     """Return a cell: the conclusion, the numbers, and the interval as a line."""
-    told = tag("span", gist, class_=f"gist {gist.replace(' ', '-')}")
+    badge = tag("span", gist, class_=f"gist {gist.replace(' ', '-')}")
     if gist == "same":
-        return tag("td", told, tag("small", "the same weights, bit for bit"))
+        return tag("td", badge, tag("small", "the same weights, bit for bit"))
     none = column.at(column.none / column.size)
     parts = [tag("line", x1=none, x2=none, y1="0", y2="20", class_="none")]
     if claim.low is not None and claim.high is not None:
         parts.append(tag("line", x1=column.at(claim.low), x2=column.at(claim.high), y1="10", y2="10", class_="reach"))
     parts.append(tag("g", marker(style, column.at(claim.mean), "10"), class_=f"mark c{style}"))
     picture = tag("svg", parts, class_="forest", aria_hidden="true")
-    return tag("td", told, f" {column.written(claim)}", tag("small", p_value(claim.p)), picture)
+    return tag("td", badge, f" {column.written(claim)}", tag("small", p_value(claim.p)), picture)
 
 
 def _how(record: Record, found: Comparison) -> str:
     seeds = len(found.seeds)
-    told = [f"Accuracies are means and standard deviations over {seeds} seeds."] if seeds > 1 else []
-    told += [how_tested(seeds, record.tested_on), f"The dashed line marks {found.first}."]
+    sentences = [f"Accuracies are means and standard deviations over {seeds} seeds."] if seeds > 1 else []
+    sentences += [how_tested(seeds, record.tested_on), f"The dashed line marks {found.first}."]
     wanted = getattr(record.config, "seeds", seeds)
-    told += [unfinished_seeds(seeds, wanted)] if seeds < wanted else []
-    return " ".join([*told, *([ONE_SEED] if seeds == 1 else [])])
+    sentences += [unfinished_seeds(seeds, wanted)] if seeds < wanted else []
+    return " ".join([*sentences, *([ONE_SEED] if seeds == 1 else [])])

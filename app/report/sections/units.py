@@ -69,9 +69,9 @@ def _tiles(operators: list[str], weights: np.ndarray, config: Config, shape: tup
     )
     parts = []
     for title, shown in (("Changes during training", changes), ("Trained weights", weights)):
-        told = f"{title}, {listed(operators)}: a tile for each unit, orange above zero, blue below"
+        description = f"{title}, {listed(operators)}: a tile for each unit, orange above zero, blue below"
         image, width, height = pictures.weights(shown[:, strongest], shape, ACROSS)
-        picture = tag("img", src=image, alt=told, class_="tiles", width=width, height=height)
+        picture = tag("img", src=image, alt=description, class_="tiles", width=width, height=height)
         parts.append(tag("div", tag("h4", title), picture))
     words = f"{chosen} Bright orange pixels increase a unit's value, bright blue pixels decrease it."
     caption = tag("figcaption", tag("h3", f"First layer, {listed(operators)}"), tag("p", words))

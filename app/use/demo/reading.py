@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from app.errors import AppError, DataError, OperatorError
-from app.run.layers import told
+from app.run.layers import layer_names
 from app.use.trained import Answer, TrainedNetwork, TrainedRun
 from app.vision.digits import SIZE, prepare_ink
 
@@ -68,7 +68,7 @@ def describe(run: TrainedRun, units: Sequence[int]) -> dict[str, Any]:
         "side": SIDE,
         "size": SIZE,
         "run": f"the {several} {'that comes with opsmith' if run.path == SHIPPED else f'of {run.path}'}",
-        "layers": told(run.config.model.all_layers),
+        "layers": layer_names(run.config.model.all_layers),
         "hidden": list(units),
         "networks": [{"operator": n.operator, "accuracy": n.accuracy} for n in networks],
         "advice": advice(networks),
@@ -94,8 +94,8 @@ def _answer(network: TrainedNetwork, picture: np.ndarray) -> Answer:
     except AppError:
         raise
     except Exception as error:
-        told = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
-        raise OperatorError(f"the network of {network.operator} failed: {told}") from error
+        message = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
+        raise OperatorError(f"the network of {network.operator} failed: {message}") from error
 
 
 def _plain(answer: Answer) -> dict[str, Any]:

@@ -91,11 +91,11 @@ class Conv2d(_Weighted, below.Conv2D):
         return _images.conv2d(input, self.weight, self.bias, *settings)
 
     def extra_repr(self) -> str:
-        told = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
-        told += f", padding={self.padding}" if self.padding != (0, 0) else ""
-        told += f", dilation={self.dilation}" if self.dilation != (1, 1) else ""
-        told += f", groups={self.groups}" if self.groups != 1 else ""
-        return told + (", bias=False" if self.bias is None else "")
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        text += f", padding={self.padding}" if self.padding != (0, 0) else ""
+        text += f", dilation={self.dilation}" if self.dilation != (1, 1) else ""
+        text += f", groups={self.groups}" if self.groups != 1 else ""
+        return text + (", bias=False" if self.bias is None else "")
 
 
 class Flatten(Module):

@@ -67,25 +67,25 @@ class _Schedule(LRScheduler):
 
     def _follow(self, rates: Sequence[float]) -> None:
         self._schedules: list[Any] = [self._make(rate) for rate in rates]
-        self._told = list(rates)
+        self._scheduled = list(rates)
 
     def get_lr(self) -> list[float]:
         """The rates of `last_epoch`."""
-        before = self._told
+        before = self._scheduled
         for schedule in self._schedules:
             if schedule.last_epoch != self.last_epoch:
                 schedule.step(self.last_epoch)
-        self._told = [schedule() for schedule in self._schedules]
+        self._scheduled = [schedule() for schedule in self._schedules]
         now = [group["lr"] for group in self.optimizer.param_groups]
-        return list(map(self._changed, now, before, self._told))
+        return list(map(self._changed, now, before, self._scheduled))
 
-    def _changed(self, rate: float, old: float, told: float) -> float:
-        """A rate, where that of the schedule went from `old` to `told`."""
+    def _changed(self, rate: float, old: float, new: float) -> float:
+        """A rate, where that of the schedule went from `old` to `new`."""
         if self.absolute or rate == old:
-            return told
+            return new
         if old == self.floor:
-            return rate + told - old
-        return self.floor + (rate - self.floor) * (told - self.floor) / (old - self.floor)
+            return rate + new - old
+        return self.floor + (rate - self.floor) * (new - self.floor) / (old - self.floor)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore what `state_dict` of a schedule of the same class returned."""
@@ -93,7 +93,7 @@ class _Schedule(LRScheduler):
         self._follow(self.base_lrs)
         for schedule in self._schedules:
             schedule.step(self.last_epoch)
-        self._told = [schedule() for schedule in self._schedules]
+        self._scheduled = [schedule() for schedule in self._schedules]
 
 
 class LambdaLR(_Schedule):
