@@ -15,7 +15,7 @@ import pytest
 
 import app
 from app.__main__ import main
-from app.experiment.watch_command import Look, told
+from app.experiment.watch_command import Look, line_of
 
 pytestmark = pytest.mark.slow
 
@@ -78,11 +78,13 @@ def test_every_save_gives_a_line_and_a_mistake_does_not_end_it(watching: Callabl
 def test_a_line_holds_a_version_against_the_last_one_and_the_baseline():
     last = Look("swish", "", 0.87, 0.02, "relu", 0.88, 1.10)
     look = Look("swish", "", 0.8721, 0.021, "relu", 0.88, 1.02)
-    assert told(look, last) == (
+    assert line_of(look, last) == (
         "swish  gradient ok  accuracy 0.8721 (+0.0021 from the last version, -0.0079 from relu)  "
         "epoch 0.021 s, 1.02 times relu's (was 1.10)"
     )
-    assert told(Look("swish", accuracy=0.5, seconds=1.0), None) == "swish  gradient ok  accuracy 0.5000  epoch 1.000 s"
+    assert (
+        line_of(Look("swish", accuracy=0.5, seconds=1.0), None) == "swish  gradient ok  accuracy 0.5000  epoch 1.000 s"
+    )
 
 
 def test_what_is_not_there_is_not_watched(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

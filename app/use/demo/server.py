@@ -49,6 +49,7 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
     allow_reuse_port = False  # a second demo on the same port is an error
+    request_queue_size = 128  # requests that wait; the default of 5 refuses some of many at once
 
     def __init__(self, reader: Reader, port: int):
         self.reader = reader
