@@ -189,14 +189,16 @@ class DerivedGradient(FunctionOperator):
             while name in known:
                 name = "d" + name
             arriving.append(name)
-        self._frozen = Frozen(operator.function)
+        frozen = Frozen(operator.function)
         try:
-            return derived_gradient(operator.function, operator.inputs, arriving)
+            function = derived_gradient(operator.function, operator.inputs, arriving)
         except UnderivableError as error:
             name = operator.name if operator.name.isidentifier() else "operator"
             raise UnderivableError(
                 f"{operator.label} has no backward, and none can be derived: {error}; write one with @{name}.backward"
             ) from None
+        self._frozen = frozen  # not before: while none can be derived, each call raises the error
+        return function
 
     def refresh(self) -> None:
         if isinstance(self._operator, DerivedGradient):

@@ -84,9 +84,9 @@ class Steps(Callback):
                 if current().size > 1:
                     raise known  # noqa: B904
                 learner.restore(state)
-                named = _looked_into(known, learner, batch)
+                explained = _looked_into(known, learner, batch)
                 learner.restore(state)
-                raise _with(named, f"This happened in {at}.") from error
+                raise _with(explained, f"This happened in {at}.") from error
             rows.append((loss, accuracy))
             after = learner.state()
             if self._is_fine(done, after):

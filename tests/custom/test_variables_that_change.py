@@ -11,6 +11,7 @@ from made_functions import module_of_text
 
 import app
 from app import static
+from app.errors import AppError
 
 TEXT = """
 import numpy as np
@@ -166,6 +167,16 @@ def test_a_derived_gradient_follows_a_helper_that_is_replaced(way: Any):
     assert run() == [3.0, 6.0]
     assert second_of(module.of_numbers) == 6.0
     assert "squared" in module.of_numbers.gradient_source
+
+
+def test_each_call_is_refused_while_no_gradient_can_be_derived():
+    module = module_of_text(REPLACED)
+    x = app.to_tensor(np.ones(2), stop_gradient=False)
+    app.grad(module.of_numbers(x).sum(), x)
+    module.helper = lambda number: np.linalg.norm([number])
+    for _ in range(2):
+        with pytest.raises(AppError, match=r"none can be derived: .* calls something without a known slope"):
+            app.grad(module.of_numbers(x).sum(), x)
 
 
 def test_second_derivatives_through_a_replaced_helper_and_a_changed_variable():

@@ -119,11 +119,11 @@ def _listening(reader: Reader, port: int) -> Server:
 
 def _introduction(opened: TrainedRun, note: str) -> str:
     """Return the lines printed at the start."""
-    said = [
+    networks = [
         n.operator + (f" ({100 * n.accuracy:.2f} % test accuracy)" if n.accuracy is not None else "")
         for n in opened.networks
     ]
     name = "The network that comes with opsmith" if opened.path == SHIPPED else str(opened.path)
-    lines = [f"{name}: {' and '.join(said)}", advice(opened.networks), note]
+    lines = [f"{name}: {' and '.join(networks)}", advice(opened.networks), note]
     lines += [] if opened.checked else [f"note: {UNCHECKED}"]
     return "\n".join(filter(None, lines))
