@@ -34,11 +34,11 @@ class UnnamedOperatorError(OperatorError):
 
 
 class ChangedOperatorError(OperatorError):
-    """A function changed since a file was written: `changed` is the reference to it."""
+    """A function changed since a file was written: `changed` is the reference to it, `problem` the first sentence."""
 
-    def __init__(self, message: str, changed: str = ""):
-        super().__init__(message)
-        self.changed = changed
+    def __init__(self, problem: str, advice: str = "", changed: str = ""):
+        super().__init__(f"{problem}. {advice}" if advice else problem)
+        self.problem, self.changed = problem, changed
 
 
 def reference_to(thing: Any, label: str) -> str:
@@ -242,7 +242,8 @@ def read_operators(
         if reference not in accept_changed and not is_same_source(source_hash(found), expected):
             raise ChangedOperatorError(
                 f"{file} was written with another {reference}: its source, or that of a function that it calls, "
-                f"has changed since. To use the new source: {how}, accept_changed=[{reference!r}])",
+                "has changed since",
+                f"To use the new source: {how}, accept_changed=[{reference!r}])",
                 reference,
             )
         return found

@@ -16,6 +16,7 @@ from app.graph import Program, Variable
 from app.jit.exporting import in_mode, specs_of, static_function
 from app.listed import as_list
 from app.nn import Layer
+from app.onnx.library import Library
 from app.onnx.model import model_of
 from app.static.inputs import InputSpec
 from app.static.model_file import SavedModel, read_model
@@ -47,11 +48,17 @@ def export(
     network, names = network_of(model, input_spec, feed, fetch, scope, custom_ops, accept_changed)
     if output_names is not None and len(output_names) != len(network.outputs):
         raise ExportError(f"the network has {len(network.outputs)} outputs, but output_names lists {len(output_names)}")
-    made, _ = model_of(network, list(output_names or names))
     text = fspath(path)
     file = Path(text if text.endswith(SUFFIX) else text + SUFFIX)
-    write_whole(file, made.SerializeToString())
+    write_model(network, file, list(output_names or names))
     return file
+
+
+def write_model(network: SavedModel, file: Path, output_names: Sequence[str] = ()) -> Library:
+    """Write a network as an ONNX file; returns its custom operators."""
+    made, library = model_of(network, output_names)
+    write_whole(file, made.SerializeToString())
+    return library
 
 
 def network_of(

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from app.errors import AppError, FileError
 from app.files import open_file
-from app.onnx import export
-from app.onnx.export import SUFFIX
+from app.onnx.export import SUFFIX, write_model
 from app.onnx.library import DOMAIN
 from app.printing import say
 from app.use.models import add_trust_arguments, read_named_model
@@ -25,17 +24,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the file, and print its inputs and outputs."""
+    """Write the file, and print its inputs and outputs, and which operators ONNX does not have."""
     network, name = read_named_model(options)
     file = Path(options.output or Path(name).with_suffix(""))
     if file.suffix != SUFFIX:
         file = file.with_name(file.name + SUFFIX)
     if str(file) != options.output:
         _check_free(file)
-    export(network, file)
+    own = write_model(network, file).own
     block = network.program.global_block()
     taken, given = (", ".join(f"{n} {block.var(n).spec}" for n in group) for group in (network.inputs, network.outputs))
     say(f"{file}: from {taken} to {given}; -1 is any size")
+    for operator in own:
+        say(
+            f"note: {operator} is a node of the domain {DOMAIN}, which other programs cannot run until they get an "
+            'implementation; an equivalent of ONNX is declared with onnx=, such as @app.custom_op(onnx="Relu")'
+        )
     return 0
 
 

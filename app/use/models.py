@@ -108,5 +108,4 @@ def read_named_model(options: argparse.Namespace) -> tuple[SavedModel, str]:
             raise MissingFileError(f"{path} has no {missing[0]}: {why}") from error
         raise
     except ChangedOperatorError as error:
-        message = str(error).partition(" If the new one")[0]
-        raise AppError(f"{message} To use the new source: --accept-changed {error.changed}") from error
+        raise AppError(f"{error.problem}. To use the new source: --accept-changed {error.changed}") from error

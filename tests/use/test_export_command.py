@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import shutil
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
+import app
 from app.__main__ import main
 from app.data import load
 from app.engine import Executor, Scope
@@ -70,3 +72,19 @@ def test_a_format_must_be_named(best: Path):
     with pytest.raises(SystemExit) as caught:
         main(["export", str(best)])
     assert caught.value.code == 2
+
+
+def test_operators_that_onnx_does_not_have_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    Path("exported_parts.py").write_text(
+        "import app\n\n@app.custom_op(elementwise=True)\ndef clipped(x):\n    return x if x > 0 else 0.0\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    x = app.static.data("x", [None, 3])
+    app.static.save_inference_model("net", [x], [importlib.import_module("exported_parts").clipped(x)])
+    assert main(["export", "net", "--to", "onnx", "--custom-op", "exported_parts.py"]) == 0
+    first, note = capsys.readouterr().out.splitlines()
+    assert first.startswith("net.onnx: from x float32[-1, 3]")
+    assert note.startswith("note: clipped is a node of the domain opsmith, which other programs cannot run")

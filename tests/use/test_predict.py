@@ -260,7 +260,10 @@ def test_a_users_operator_is_run_only_if_it_is_named(own_run: Path, picture: Pat
     Path("my_own_ops.py").write_text(OWN.replace("max(x, 0.0)", "max(x, 0.1)"))
     status, _, err = typed("--custom-op", "my_own_ops.py:own")
     assert status == 1
-    assert err.rstrip().endswith("To use the new source: --accept-changed my_own_ops.py:own")
+    assert err == (
+        "error: own/model.json was written with another my_own_ops.py:own: its source, or that of a function that it "
+        "calls, has changed since. To use the new source: --accept-changed my_own_ops.py:own\n"
+    )
     assert typed("--custom-op", "my_own_ops.py:own", "--accept-changed", "my_own_ops.py:own")[0] == 0
 
 
