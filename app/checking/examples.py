@@ -26,7 +26,7 @@ _UNDEFINED = re.compile(r"name '\w+' is not defined|^module '[\w.]+' has no attr
 _NEVER_COMPILED = ("UnsupportedError", "UnsupportedBytecodeError", "UnsupportedParforsError")
 """Numba's errors that do not depend on the types of arguments."""
 _TRIES = 400
-_ALL_WELL = 3
+_NO_GRADIENT, _ALL_WELL = 1, 4
 _SECONDS = 20
 """How long shapes are tried. Numba compiles a function for each number of axes."""
 
@@ -139,6 +139,8 @@ def _first_that_runs(
                 best = score, subject
             if score == _ALL_WELL:
                 return subject
+            if score == _NO_GRADIENT:  # whatever the inputs
+                return best[1]
         if best is not None:
             return best[1]
     if outside is not None:
@@ -152,15 +154,25 @@ def _first_that_runs(
 
 def _is_of_the_code(error: BaseException) -> bool:
     """Whether an error is in the function itself, so that other inputs would not help."""
-    seen: BaseException | None = error
-    while seen is not None:
+    for seen in _causes(error):
         undefined = isinstance(seen, NameError) and not isinstance(seen, UnboundLocalError)
         if undefined or isinstance(seen, (ImportError, ReturnedError)) or _UNDEFINED.search(str(seen)):
             return True
         if type(seen).__name__ in _NEVER_COMPILED:
             return True
-        seen = seen.__cause__
     return False
+
+
+def _is_of_the_types(error: BaseException) -> bool:
+    """Whether Numba does not compile a function for the types of its arguments, so that a range makes no difference."""
+    return any(type(seen).__module__.startswith("numba.") for seen in _causes(error))
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what caused it."""
+    while error is not None:
+        yield error
+        error = error.__cause__
 
 
 def _in_best_range(subject: Subject, ranges: Sequence[tuple[float, float]]) -> tuple[int, Subject]:
@@ -177,11 +189,13 @@ def _in_best_range(subject: Subject, ranges: Sequence[tuple[float, float]]) -> t
             except Exception as error:  # it may not accept these numbers, or this shape
                 if _is_of_the_code(error):
                     raise
+                if refused is None and best is None and _is_of_the_types(error):
+                    raise
                 refused, score, problem = refused or error, 0, f"gave an error: {summary_of(error)}"
             problems.append(f"inputs from [{low:g}, {high:g}] {problem}")
             if score and (best is None or score > best[0]):
                 best = score, tried
-            if score == _ALL_WELL:
+            if score in (_NO_GRADIENT, _ALL_WELL):
                 break
     if best is None:
         assert refused is not None
@@ -192,21 +206,25 @@ def _in_best_range(subject: Subject, ranges: Sequence[tuple[float, float]]) -> t
 def _score(subject: Subject) -> tuple[int, str]:
     """The score of an operator on its inputs, and what does not work.
 
-    1: it gives results; 2: also gradients; 3: and all of them are finite.
+    1: it gives results without gradients; 2: its gradient raises an error; 3: gradients, too; 4: and all of them are
+    finite.
     """
     outside = index_outside(subject)
     if outside is not None:  # compiled code would write there
         raise outside
     arrays = subject.arrays()
-    outputs = subject.outputs(arrays)
-    bad = next((o for o in outputs if o.dtype.kind == "f" and not np.isfinite(o).all()), None)
+    tensors = subject.tensors(arrays)
+    outputs = subject.applied(tensors)
+    found = [t._array for t in outputs]
+    bad = next((o for o in found if o.dtype.kind == "f" and not np.isfinite(o).all()), None)
+    problem = "" if bad is None else f"gave {_not_finite(subject, arrays, bad)}"
     try:
-        gradients = subject.run(subject.arrays()).gradients
+        gradients = subject.gradients(tensors, outputs)
     except Exception as error:
-        return 1, f"gave an error in the gradient: {summary_of(error)}"
+        return 2, f"gave an error in the gradient: {summary_of(error)}"
     if any(g is None for g in gradients):
-        return 1, "gave no gradient"
-    return (_ALL_WELL, "") if bad is None else (2, f"gave {_not_finite(subject, arrays, bad)}")
+        return _NO_GRADIENT, "gave no gradient"
+    return (3, problem) if problem else (_ALL_WELL, "")
 
 
 def _not_finite(subject: Subject, arrays: Sequence[np.ndarray], output: np.ndarray) -> str:

@@ -147,7 +147,11 @@ class Subject:
 
     def outputs(self, arrays: Arrays) -> Arrays:
         """The outputs for these arrays."""
-        return [t._array for t in self._tensors(self.call(*self.tensors(arrays)))]
+        return [t._array for t in self.applied(self.tensors(arrays))]
+
+    def applied(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """The Tensors that the operator gives for these."""
+        return self._tensors(self.call(*tensors))
 
     def _tensors(self, values: Sequence[Any]) -> list[Tensor]:
         tensors = [v for v in values if isinstance(v, Tensor)]

@@ -307,6 +307,18 @@ class RaisesInBackward(NoSuchName):
         raise KeyError("k")
 
 
+def test_no_other_shapes_are_tried_where_they_make_no_difference():
+    shapes = []
+
+    @custom_op
+    def without_gradient(x, y):
+        shapes.append((x.shape, y.shape))
+        return x + y
+
+    assert inputs_for(found(without_gradient, "it")).low == -2
+    assert set(shapes) == {((4, 6), (4, 6))}
+
+
 def test_an_error_of_a_layer_has_its_line():
     line = line_of("return no_such_name * x  # noqa: F821")
     with pytest.raises(OperatorError, match=rf"'no_such_name' is not defined \(test_check_advice\.py:{line}\)"):

@@ -63,7 +63,7 @@ def repeatable(subject: Subject) -> Iterator[Verdict]:
 def _two_at_once(subject: Subject, first: Result) -> Iterator[Verdict]:
     """Two forward passes before the first backward pass, as a network that uses an operator twice does."""
     tensors = subject.tensors(subject.arrays())
-    outputs = subject._tensors(subject.call(*tensors))
+    outputs = subject.applied(tensors)
     kept = [o._array.copy() for o in outputs]
     subject.call(*subject.tensors(subject.arrays(seed=7)))
     if any(not same(o._array, k) for o, k in zip(outputs, kept, strict=True)):
@@ -81,7 +81,7 @@ def _two_at_once(subject: Subject, first: Result) -> Iterator[Verdict]:
 
 def _twice_from_one(subject: Subject) -> bool:
     tensors = subject.tensors(subject.arrays())
-    outputs = [o for o in subject._tensors(subject.call(*tensors)) if not o.stop_gradient]
+    outputs = [o for o in subject.applied(tensors) if not o.stop_gradient]
     wanted = [t for t in tensors if not t.stop_gradient]
     if not (outputs and wanted):
         return True

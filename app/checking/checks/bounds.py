@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from app.checking.subject import Subject
 from app.checking.verdict import Verdict, failed, ok
@@ -45,21 +45,20 @@ def index_outside(subject: Subject) -> BoundsError | None:
 
     Other errors are left to checks that run the compiled functions: some code that Numba compiles is not valid Python.
     """
-    passes: dict[str, Callable[[], object]] = {
-        "forward": lambda: subject.outputs(subject.arrays()),
-        "backward": lambda: subject.run(subject.arrays()),
-    }
+    name = "forward"
     with without_numba():
-        for name, run in passes.items():
-            try:
-                run()
-            except IndexError as error:
-                if not interpreted.calls:
-                    return None
-                words = str(error).partition("\n")[0]
-                return BoundsError(
-                    f"{name} indexes outside of its arrays, given {', '.join(map(str, subject.inputs))}: {words}"
-                )
-            except Exception:
+        try:
+            tensors = subject.tensors(subject.arrays())
+            outputs = subject.applied(tensors)
+            name = "backward"
+            subject.gradients(tensors, outputs)
+        except IndexError as error:
+            if not interpreted.calls:
                 return None
+            words = str(error).partition("\n")[0]
+            return BoundsError(
+                f"{name} indexes outside of its arrays, given {', '.join(map(str, subject.inputs))}: {words}"
+            )
+        except Exception:
+            return None
     return None

@@ -109,13 +109,19 @@ def _arrays_for(function: FunctionType, op: Operator, lowered: Lowered) -> list[
 
 
 def _why_numba_refuses(function: FunctionType, given: Sequence[Any], op: Operator) -> str:
-    """Why Numba cannot compile a function for these types, with the line; '' if it can."""
+    """Why Numba cannot compile a function for these types, with the line; '' if it can. Kept on disk."""
     from numba import njit, typeof
 
+    from app.engine.compiled import cache
+    from app.engine.compiled.fingerprint import fingerprint
     from app.engine.compiled.read_only import why_refused
 
-    try:
-        njit(function).compile((*given, *map(typeof, op.attributes.values())))
-    except Exception as error:  # Numba raises many kinds
-        return why_refused(error, function)
-    return ""
+    def refusal() -> str:
+        try:
+            njit(function).compile((*given, *map(typeof, op.attributes.values())))
+        except Exception as error:  # Numba raises many kinds
+            return why_refused(error, function)
+        return ""
+
+    key = fingerprint(function, place_in(function.__code__), repr(given), repr(op.attributes))  # the reason names these
+    return cache.remembered(f"njit {key}", refusal)
