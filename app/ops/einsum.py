@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from app.errors import ShapeError
@@ -9,7 +11,7 @@ from app.ops.linear import matmul
 from app.ops.logic import where
 from app.ops.public import public
 from app.ops.reduction import sum_
-from app.ops.shaping import reshape, transpose, unsqueeze
+from app.ops.shaping import reshape, squeeze, transpose, unsqueeze
 from app.ops.spec import UNKNOWN
 from app.ops.values import Applied, Value
 
@@ -25,6 +27,7 @@ def einsum(equation: str, *operands: Value) -> Applied:
         every = "".join(letters)
         output = "".join(sorted(c for c in set(every) if every.count(c) == 1))
     terms = [_without_repeats(value, names, equation) for value, names in zip(operands, letters, strict=True)]
+    terms = _broadcast(terms, equation)
     value, names = terms[0]
     for position, (other, more) in enumerate(terms[1:], 2):
         later = output + "".join(n for _, n in terms[position:])
@@ -52,6 +55,20 @@ def _without_repeats(value: Value, names: str, equation: str) -> tuple[Value, st
             value = sum_(where(diagonal, value, 0), axis=second, dtype=value.dtype)
             names = names[:second] + names[second + 1 :]
     return value, names
+
+
+def _broadcast(terms: Sequence[tuple[Value, str]], equation: str) -> list[tuple[Value, str]]:
+    """The terms without axes of size 1 that another term has longer; a letter of several sizes is an error."""
+    kept = list(terms)
+    for letter in dict.fromkeys("".join(names for _, names in terms)):
+        sizes = {value.shape[names.index(letter)] for value, names in terms if letter in names}
+        if len(sizes - {1, UNKNOWN}) > 1:
+            found = " and ".join(map(str, sorted(sizes - {1, UNKNOWN})))
+            raise ShapeError(f"einsum {equation!r}: the axes {letter!r} have the sizes {found}")
+        for place, (value, names) in enumerate(kept if len(sizes) > 1 else ()):
+            if letter in names and value.shape[names.index(letter)] == 1:
+                kept[place] = squeeze(value, axis=names.index(letter)), names.replace(letter, "")
+    return kept
 
 
 def _contract(x: Value, left: str, y: Value, right: str, later: str) -> tuple[Applied, str]:

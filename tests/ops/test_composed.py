@@ -197,6 +197,7 @@ CASES: dict[str, Case] = {
             "bij,bjk->bik": [DEEP, DEEP.transpose(0, 2, 1)], "bij,kj->bki": [DEEP, DEEP[0]], "i,j": [X[0], Y[1]],
             "ij,jk,kl->il": [X, Y.T, X], "ii->i": [X[:, :2]], "ii": [X[:, :2]],
             "iii->i": [DEEP[:, :2, :2]], "jij->i": [DEEP.transpose(1, 0, 2)[:, :, :3]],
+            "ij,jk->ki": [X[:, :1], Y.T], "bij,bi->j": [DEEP[:1], X],
         }.items()
     },
     "neg": (app.neg, np.negative, [X]),
@@ -339,6 +340,11 @@ def test_what_is_not_supported_says_what_to_write():
     [
         (lambda: app.einsum("ij,jk->ik", to_tensor(X)), "must name the axes of each of 1 values by letters"),
         (lambda: app.einsum("ijk->i", to_tensor(X)), "'ijk' does not name the 2 axes of a value"),
+        (lambda: app.einsum("ij,jk->ik", to_tensor(X), to_tensor(Y)), "the axes 'j' have the sizes 2 and 3"),
+        (
+            lambda: app.einsum("bij,bjk->bik", app.ones([2, 5, 6]), app.ones([4, 3, 7])),
+            "the axes 'b' have the sizes 2 and 4",
+        ),
         (lambda: app.einsum("ij->ik", to_tensor(X)), "the result has a letter twice, or one that no value has"),
         (lambda: app.bmm(to_tensor(X), to_tensor(Y)), "bmm needs values with three axes"),
         (lambda: to_tensor(DEEP).t(), r"t\(\) needs a matrix"),
