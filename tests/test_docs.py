@@ -28,7 +28,7 @@ SPARED = {
 
 @pytest.fixture
 def checkout(tmp_path: Path, page: Path) -> Path:
-    """A folder that looks like the checkout, whose quick.yaml takes fewer steps and leaves out what the page does not show."""
+    """A folder like the checkout, whose quick.yaml takes fewer steps and leaves out what the page does not show."""
     for name in ("train.py", "app", "examples"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "configs").mkdir()
