@@ -44,7 +44,7 @@ def test_it_shows_a_comparison_and_one_line_of_progress(executed: Any):
     progress, shown = outputs(executed, "settings = dict")
     assert progress.data["text/plain"].startswith("The run is in runs/compare-")
     assert progress.data["text/plain"].count("\n") == 0
-    assert shown.data["text/html"].count('class="forest"') == 4
+    assert shown.data["text/html"].count('class="forest"') == 2
     assert "Tested over seeds" in shown.data["text/plain"]
 
 

@@ -352,7 +352,7 @@ def test_values_that_cannot_be_compared_are_refused_where_a_gradient_is_derived(
 
 @pytest.mark.slow
 def test_threads_read_sources_at_the_same_time():
-    body = "".join(f"    x = {'(' * 20}x{')' * 20} + {i} * (x - (x + (x * (x))))\n" for i in range(150))
+    body = "".join(f"    x = {'(' * 20}x{')' * 20} + {i} * (x - (x + (x * (x))))\n" for i in range(80))
     before, threshold = sys.getswitchinterval(), gc.get_threshold()
 
     def give_way(*_: Any) -> None:
@@ -364,7 +364,7 @@ def test_threads_read_sources_at_the_same_time():
     gc.callbacks.append(give_way)
     try:
         with ThreadPoolExecutor(4) as threads:
-            texts = [f"def f(x):\n{body}# {number}\n" for number in range(60)]
+            texts = [f"def f(x):\n{body}# {number}\n" for number in range(12)]
             assert len(list(threads.map(lambda text: _parsed(text, 0), texts))) == len(texts)
     finally:
         sys.setswitchinterval(before)

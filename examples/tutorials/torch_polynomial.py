@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
-STEPS = 2000
+STEPS = 500
 
 
 def result(a, b, c, d):
@@ -19,7 +19,7 @@ y = np.sin(x)
 a, b, c, d = 0.1, 0.2, -0.1, -0.2
 for step in range(STEPS):
     error = a + b * x + c * x**2 + d * x**3 - y
-    if step % 500 == 499:
+    if step % 100 == 99:
         print(step, round(np.square(error).sum(), 2))
     slope = 2 * error
     a -= 1e-6 * slope.sum()
@@ -74,10 +74,10 @@ with torch.no_grad():
     model[0].weight.copy_(torch.tensor([[0.2, -0.1, -0.2]]))
     model[0].bias.fill_(0.1)
 loss_fn = nn.MSELoss(reduction="sum")
-optimizer = torch.optim.RMSprop(model.parameters(), lr=1e-3)
+optimizer = torch.optim.RMSprop(model.parameters(), lr=4e-3)
 for step in range(STEPS):
     loss = loss_fn(model(powers), y)
-    if step % 500 == 499:
+    if step % 100 == 99:
         print(step, loss.item() < 10)
     optimizer.zero_grad()
     loss.backward()
@@ -134,22 +134,24 @@ for step in range(300):
     optimizer.step()
 
 # Prints:
+# 99 293.73
+# 199 197.59
+# 299 133.92
+# 399 91.73
 # 499 63.78
-# 999 15.87
-# 1499 9.73
-# 1999 8.94
-# y = 0.004 + 0.847 x + -0.001 x^2 + -0.092 x^3
-# y = 0.004 + 0.847 x + -0.001 x^2 + -0.092 x^3
-# y = 0.00 + -2.21 * P3(0.00 + 0.26 x), loss 8.94
-# 499 False
-# 999 False
-# 1499 True
-# 1999 True
+# y = 0.048 + 0.633 x + -0.008 x^2 + -0.062 x^3
+# y = 0.048 + 0.633 x + -0.008 x^2 + -0.062 x^3
+# y = 0.00 + -1.77 * P3(0.00 + 0.25 x), loss 50.98
+# 99 False
+# 199 False
+# 299 False
+# 399 True
+# 499 True
 # Sequential(
 #   (0): Linear(in_features=3, out_features=1, bias=True)
 #   (1): Flatten(start_dim=0, end_dim=1)
 # ) torch.Size([1, 3]) y = 0.9 x + ...
-# y = 0.004 + 0.847 x + -0.001 x^2 + -0.092 x^3 ['a', 'b', 'c', 'd']
+# y = 0.048 + 0.633 x + -0.008 x^2 + -0.062 x^3 ['a', 'b', 'c', 'd']
 # 99 526.7
 # 199 423.9
 # 299 384.6

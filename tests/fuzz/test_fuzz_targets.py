@@ -55,7 +55,7 @@ def test_good_inputs_are_taken(name):
 def test_any_input_is_taken_or_the_error_of_the_reader(name):
     target = TARGETS[name]
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(damaged(target.seeds) | st.binary(max_size=300))
     def holds(content: bytes) -> None:
         check(target, content)
@@ -66,7 +66,7 @@ def test_any_input_is_taken_or_the_error_of_the_reader(name):
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_seed_cut_off_anywhere_is_taken_or_that_error(name):
     for seed in TARGETS[name].seeds:
-        for end in range(0, len(seed), max(1, len(seed) // 100)):
+        for end in range(0, len(seed), max(1, len(seed) // 50)):
             TARGETS[name](seed[:end])  # which raises any error that is not the reader's own
 
 
