@@ -6,10 +6,10 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import forked
 import pytest
+from test_public_names import modules_in
 
 import app
 
@@ -120,13 +120,7 @@ def test_a_page_ends_with_the_next_one(page: str, following: str):
 
 
 def test_the_reference_lists_every_public_module():
-    def walk(name: str, module: ModuleType) -> Iterator[str]:
-        yield name
-        for inner in module.__all__:
-            if isinstance(value := getattr(module, inner), ModuleType):
-                yield from walk(f"{name}.{inner}", value)
-
     listed = re.findall(
         r"^\| `(app[\w.]*)` \|", (ROOT / "docs" / "reference.md").read_text(encoding="utf-8"), re.MULTILINE
     )
-    assert sorted(listed) == sorted(walk("app", app))
+    assert sorted(listed) == sorted(path for path, _ in modules_in("app", app))

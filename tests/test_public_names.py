@@ -6,9 +6,9 @@ import ast
 import importlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -19,57 +19,28 @@ from app.ops.gone import OF_PACKAGE
 from app.ops.public import PUBLIC
 
 INTERNAL = sorted(name for name, definition in REGISTRY.items() if definition.public is None)
-MODULES = [
-    "autograd",
-    "callbacks",
-    "device",
-    "distributed",
-    "errors",
-    "io",
-    "jit",
-    "linalg",
-    "metric",
-    "nn",
-    "nn.functional",
-    "nn.initializer",
-    "nn.utils",
-    "onnx",
-    "optimizer",
-    "optimizer.lr",
-    "regularizer",
-    "static",
-    "static.nn",
-    "vision",
-    "vision.datasets",
-    "vision.transforms",
-]
 
 
-def module(path: str) -> ModuleType:
-    """A public module, as users reach it."""
-    found: Any = app
-    for name in path.split("."):
-        found = getattr(found, name)
-    return found
+def modules_in(path: str, found: ModuleType) -> Iterator[tuple[str, ModuleType]]:
+    """A module and the public ones inside it, as users reach them."""
+    yield path, found
+    for name in found.__all__:
+        if isinstance(inner := getattr(found, name), ModuleType):
+            yield from modules_in(f"{path}.{name}", inner)
 
 
-def test_dir_of_the_package_is_what_it_offers():
-    assert dir(app) == sorted([*app.__all__, "__version__"])
-    assert len(set(app.__all__)) == len(app.__all__)
-    modules = {name for name in app.__all__ if isinstance(getattr(app, name), ModuleType)}
-    assert modules == {path for path in MODULES if "." not in path}
+MODULES = [pytest.param(found, id=path) for path, found in modules_in("app", app)]  # docs/reference.md lists them
 
 
-@pytest.mark.parametrize("path", MODULES)
-def test_dir_of_a_public_module_is_what_it_offers(path: str):
-    found = module(path)
-    assert dir(found) == sorted(found.__all__)
+@pytest.mark.parametrize("found", MODULES)
+def test_dir_of_a_public_module_is_what_it_offers(found: ModuleType):
+    assert dir(found) == sorted([*found.__all__, *(["__version__"] if found is app else [])])
+    assert len(set(found.__all__)) == len(found.__all__)
     assert not [name for name in found.__all__ if name.startswith("_")]
 
 
-@pytest.mark.parametrize("path", ["", *MODULES])
-def test_every_public_name_is_documented_and_ours(path: str):
-    found = module(path) if path else app
+@pytest.mark.parametrize("found", MODULES)
+def test_every_public_name_is_documented_and_ours(found: ModuleType):
     for name in found.__all__:
         value = getattr(found, name)
         assert isinstance(value, str) or value.__doc__, name

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
@@ -44,9 +44,9 @@ def statements(node: ast.AST) -> Iterator[ast.AST]:
             yield from statements(inner)
 
 
-def imported(tree: ast.Module) -> Iterator[str]:
-    """The modules that a file imports, wherever it does."""
-    for node in statements(tree):
+def imports_in(nodes: Sequence[ast.stmt]) -> Iterator[str]:
+    """The modules that statements import, wherever in them."""
+    for node in statements(ast.Module([*nodes], [])):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
@@ -54,9 +54,15 @@ def imported(tree: ast.Module) -> Iterator[str]:
 
 
 @cache
-def parsed(file: Path) -> ast.Module:
-    """A file's source as a tree."""
-    return ast.parse(file.read_text(encoding="utf-8"))
+def imported(file: Path) -> tuple[set[str], set[str]]:
+    """The modules that a file imports, and those that it imports for the type checker alone.
+
+    The tree is not kept: with all of them in memory, garbage collections would take longer than reading them.
+    """
+    body = ast.parse(file.read_text(encoding="utf-8")).body
+    of_types = [node for node in body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    used = set(imports_in([node for node in body if node not in of_types]))
+    return used, set(imports_in(of_types)) - used
 
 
 @cache
@@ -68,7 +74,7 @@ def imports() -> dict[str, dict[str, str]]:
         if str(at) in ("__init__.py", "__main__.py"):
             continue
         room = found.setdefault(at.parts[0].removesuffix(".py"), {})
-        for module in imported(parsed(file)):
+        for module in set().union(*imported(file)):
             other = room_of(module)
             if other is not None and other != at.parts[0].removesuffix(".py") and _is_ours(other):
                 room.setdefault(other, str(at))
@@ -99,10 +105,7 @@ def files() -> dict[str, dict[str, bool]]:
         module = file_of(".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"))
         if module is None:
             continue
-        body = parsed(file).body
-        of_types = [node for node in body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-        used = {file_of(name) for name in imported(ast.Module([node for node in body if node not in of_types], []))}
-        named = {file_of(name) for name in imported(ast.Module([*of_types], []))}
+        used, named = ({file_of(name) for name in names} for names in imported(file))
         found[module] = {other: other not in used for other in used | named if other not in (None, module)}
     return found
 
