@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import OperatorError
+from app.errors import OperatorError, ShapeError
 from app.graph.build import constant
 from app.graph.defaults import default_main_program, dynamic_mode, in_dynamic_mode, static_mode
 from app.graph.variable import Variable
@@ -98,6 +98,9 @@ def meshgrid(*args: Any, name: str | None = None, indexing: str = "ij") -> list[
     if indexing not in ("ij", "xy"):
         raise OperatorError(f"meshgrid: indexing must be 'ij' or 'xy', found {indexing!r}")
     lines = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+    for line in lines:
+        if len(line.shape) > 1:
+            raise ShapeError(f"meshgrid needs vectors, found shape {list(line.shape)}")
     axes = list(range(len(lines)))
     if indexing == "xy":
         axes[:2] = axes[:2][::-1]

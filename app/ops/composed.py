@@ -135,6 +135,8 @@ def repeat_interleave(x: Value, repeats: int, axis: int | None = None, name: str
         raise OperatorError(
             f"repeat_interleave: repeats must be one number, found {repeats!r}; app.gather repeats each"
         )
+    if repeats < 0:
+        raise OperatorError(f"repeat_interleave: repeats cannot be negative, found {repeats}")
     x, along = (reshape(x, [-1]), 0) if axis is None else (x, normal_axis(axis, len(x.shape)))
     shape = [*[-1] * (along + 1), int(repeats), *[-1] * (len(x.shape) - along - 1)]
     return flatten(expand(unsqueeze(x, axis=along + 1), shape), along, along + 1)
@@ -184,15 +186,22 @@ def _places(x: Value, axis: int) -> Applied:
     return cumsum(ones_like(x, "int64"), axis=axis)
 
 
+def _check_matrices(x: Value, name: str) -> None:
+    if len(x.shape) < 2:
+        raise ShapeError(f"{name} needs matrices, found shape {list(x.shape)}")
+
+
 @public(method=True, in_place=True)
 def tril(x: Value, diagonal: int = 0, name: str | None = None) -> Applied:
     """Lower triangle of matrices; elements above a diagonal are zero."""
+    _check_matrices(x, "tril")
     return where(_places(x, -1) <= _places(x, -2) + diagonal, x, zeros_like(x))
 
 
 @public(method=True, in_place=True)
 def triu(x: Value, diagonal: int = 0, name: str | None = None) -> Applied:
     """Upper triangle of matrices; elements below a diagonal are zero."""
+    _check_matrices(x, "triu")
     return where(_places(x, -1) >= _places(x, -2) + diagonal, x, zeros_like(x))
 
 

@@ -183,4 +183,6 @@ def _(onnx: Any, x: Any, widths: Widths, value: float) -> Any:
 def flip(x: Value, axis: Axis | Sequence[int], name: str | None = None) -> Applied:
     """Reverse the order of elements along the given axes."""
     axes = reduced_axes(axis, len(x.shape))
+    if not isinstance(axis, int) and axis is not None and len(axes) < len(axis) and x.shape:
+        raise ShapeError(f"flip: an axis appears more than once in {list(axis)}")
     return assign(x[tuple(slice(None, None, -1 if a in axes else None) for a in range(len(x.shape)))])

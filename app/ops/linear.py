@@ -12,7 +12,7 @@ from app.ops.elementwise import to_common_type
 from app.ops.lowering import Product
 from app.ops.public import public
 from app.ops.size import Shape
-from app.ops.spec import UNKNOWN, Spec, broadcast
+from app.ops.spec import UNKNOWN, Spec, broadcast, differ
 from app.ops.values import Applied, Array, Gradient, Gradients, Results, Value
 
 
@@ -129,10 +129,14 @@ def bmm(x: Value, y: Value, name: str | None = None) -> Applied:
     """Batched matrix product of two values with three axes."""
     if len(x.shape) != 3 or len(y.shape) != 3:
         raise ShapeError(f"bmm needs values with three axes, found shapes {list(x.shape)} and {list(y.shape)}")
+    if differ(x.shape[:1], y.shape[:1]):
+        raise ShapeError(f"bmm needs batches of one size, found shapes {list(x.shape)} and {list(y.shape)}")
     return matmul(x, y)
 
 
 @public(method=True)
 def dot(x: Value, y: Value, name: str | None = None) -> Applied:
     """Dot product of two vectors, or of each pair of rows of two matrices."""
+    if differ(x.shape, y.shape):
+        raise ShapeError(f"dot needs values of one shape, found {list(x.shape)} and {list(y.shape)}")
     return REGISTRY["sum"](x * y, axis=-1)

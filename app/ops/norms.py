@@ -28,7 +28,7 @@ def _infer_norm(x: Spec, *, p: float = 2.0, axis: Axis = None, keepdim: bool = F
 @operator(_infer_norm, prepare=floats)
 def p_norm(x: Array, *, p: float = 2.0, axis: Axis = None, keepdim: bool = False) -> Results:
     """p-norm along the given axes: sum(abs(x) ** p) ** (1 / p); the largest absolute value for p = inf."""
-    axis = axis if x.ndim else None
+    axis = axis if x.ndim else reduced_axes(axis, 0)
     sizes = np.abs(x)
     if math.isinf(p):
         return (np.max if p > 0 else np.min)(sizes, axis=axis, keepdims=keepdim)

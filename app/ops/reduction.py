@@ -86,7 +86,7 @@ def reduced_in_onnx(onnx: Any, kind: str, x: Any, axes: Sequence[int], keepdim: 
 )
 def mean(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
     """Mean along the given axes, or of all elements."""
-    axis = axis if x.ndim else None
+    axis = axis if x.ndim else reduced_axes(axis, 0)
     if x.dtype.itemsize < 4 or not x.size:  # np.mean is accurate for half precision, but slow for small arrays
         return np.mean(x, axis=axis, keepdims=keepdim)
     total: Any = _total(x, axis, keepdims=keepdim)
@@ -293,7 +293,7 @@ def std(x: Value, axis: Axis = None, unbiased: bool = True, keepdim: bool = Fals
 @operator(infer_reduction, prepare=floats, onnx=reduces("ReduceLogSumExp"))
 def logsumexp(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
     """log(sum(exp(x))) along the given axes, computed without overflow."""
-    axis = axis if x.ndim else None
+    axis = axis if x.ndim else reduced_axes(axis, 0)
     top = np.max(x, axis=axis, keepdims=True)
     top = np.where(np.isfinite(top), top, x.dtype.type(0))
     total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top

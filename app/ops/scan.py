@@ -34,6 +34,7 @@ def cumsum(x: Array, *, axis: int | None = None, dtype: str | None = None, rever
     if axis is None:
         x, axis = np.ravel(x), 0
     if not x.ndim:
+        normal_axis(axis, 0)
         return x.astype(wide)
     if reverse:
         return np.flip(np.cumsum(np.flip(x, axis), axis, wide), axis)

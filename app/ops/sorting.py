@@ -44,6 +44,7 @@ def _order(x: Array, axis: int, descending: bool) -> Array:
 def sorted_with_places(x: Array, *, axis: int = -1, descending: bool = False, stable: bool = False) -> Results:
     """Sorted values along an axis, and their indices."""
     if not x.ndim:
+        normal_axis(axis, 0)
         return x.copy(), np.zeros((), np.int64)
     places = _order(x, axis, descending)
     return np.take_along_axis(x, places, axis), places

@@ -118,6 +118,11 @@ def normal_axis(axis: int, rank: int) -> int:
     return axis % rank if rank else 0
 
 
+def differ(shape: Sequence[AnySize], other: Sequence[AnySize]) -> bool:
+    """Whether two shapes cannot be the same, whatever their unknown sizes are."""
+    return len(shape) != len(other) or any(a != b and UNKNOWN not in (a, b) for a, b in zip(shape, other, strict=True))
+
+
 def reduced_axes(axis: Axis | Sequence[int], rank: int) -> tuple[int, ...]:
     """The axes of a reduction as sorted non-negative numbers; None stands for all axes."""
     if axis is None:

@@ -93,6 +93,17 @@ def test_a_label_that_names_no_class_is_refused_where_none_is_ignored(compute: A
         compute(nn.CrossEntropyLoss(ignore_index=None), SCORES, np.array([0, -100, 1, 2]))
 
 
+@both
+@pytest.mark.parametrize(("scores", "labels", "axis"), [([3], [1], 0), ([2, 3, 4], [2, 4], 1), ([2, 4, 3], [2, 4], -1)])
+@pytest.mark.parametrize("use_softmax", [True, False])
+def test_a_label_that_names_no_class_is_refused_along_any_axis(
+    compute: Any, scores: list[int], labels: list[int], axis: int, use_softmax: bool
+):
+    loss = nn.CrossEntropyLoss(axis=axis, use_softmax=use_softmax, ignore_index=None)
+    with pytest.raises(OperatorError, match=r"labels must be in 0\.\.2, found -1\.\.-1"):
+        compute(loss, np.ones(scores), np.full(labels, -1))
+
+
 def test_a_negative_ignore_index_holds_for_tensors():
     labels = to_tensor([0, -100, 1, 2])
     expected = row_losses(SCORES[[0, 2, 3]], np.array([0, 1, 2])).mean()

@@ -97,3 +97,9 @@ def test_what_does_not_fit_is_told():
         nn.BatchNorm1D(4)(to_tensor(X))
     with pytest.raises(ShapeError, match=r"an input of shape \[6, 3\] does not end in \[4\]"):
         nn.LayerNorm(4)(to_tensor(X))
+    with pytest.raises(ShapeError, match="normalized_shape needs at least one size"):
+        F.layer_norm(to_tensor(X), [])
+    with pytest.raises(ShapeError, match=r"batch_norm: weight has shape \[2\], expected \[3\]"):
+        F.batch_norm(to_tensor(X), None, None, app.ones([2]), training=True)
+    with pytest.raises(ShapeError, match="prelu: 2 weights for the channels of an input of shape"):
+        F.prelu(to_tensor(X), app.ones([2]))

@@ -331,6 +331,8 @@ def test_chunks_are_equal_but_for_the_last(chunks: int, sizes: list[int]):
 def test_what_is_not_supported_says_what_to_write():
     with pytest.raises(OperatorError, match="repeats must be one number"):
         app.repeat_interleave(app.ones([2]), app.to_tensor([1, 2]))
+    with pytest.raises(OperatorError, match="repeats cannot be negative, found -1"):
+        app.repeat_interleave(app.ones([2]), -1)
     with pytest.raises(OperatorError, match="mode must be 'raise', found 'wrap'"):
         app.take(app.ones([3]), app.to_tensor([5]), mode="wrap")
 
@@ -351,7 +353,17 @@ def test_what_is_not_supported_says_what_to_write():
         (lambda: app.put_along_axis(to_tensor(X), to_tensor(ALONG), 1.0, 1, "mul"), "reduce must be 'assign' or 'add'"),
         (lambda: app.diag(to_tensor(DEEP)), "diag needs a vector or a matrix"),
         (lambda: app.diagonal(to_tensor(1.0)), "diagonal: the size of axis 0 must be known, found shape"),
-        (lambda: app.tril(to_tensor(X[0])), "axis -2"),
+        (lambda: app.tril(to_tensor(X[0])), "tril needs matrices"),
+        (lambda: app.triu(to_tensor(1.0)), "triu needs matrices"),
+        (lambda: app.bmm(to_tensor(DEEP), to_tensor(DEEP[:1])), "bmm needs batches of one size"),
+        (lambda: app.dot(to_tensor(X), to_tensor(X[0])), "dot needs values of one shape"),
+        (lambda: app.index_select(to_tensor(X), to_tensor([[0]])), "the index needs one axis"),
+        (lambda: app.meshgrid(to_tensor(X), to_tensor(X[0])), "meshgrid needs vectors"),
+        (lambda: app.flip(to_tensor(X), [0, -2]), "an axis appears more than once"),
+        *(
+            (lambda f=f: f(to_tensor(1.0), axis=1), "axis 1 does not exist in a value with 0 axes")
+            for f in (app.mean, app.logsumexp, app.norm, app.cumsum, app.sort)
+        ),
         (
             lambda: nn.functional.pad(to_tensor(X), [1]),
             "expected two widths for each of at most 2 axes, found 1 widths",

@@ -6,6 +6,7 @@ from typing import Any
 
 import app
 from app.compat.torch._table import FUNCTIONS, register, rows
+from app.errors import ShapeError
 
 rows(
     """
@@ -17,11 +18,18 @@ rows(
     matmul mm = matmul(input, other)
     mv = mv(input, vec)
     outer ger = outer(input, vec2:y)
-    trace = trace(input)
     """
 )
 
 FUNCTIONS["einsum"] = lambda equation, *operands: app.einsum(equation, *operands)
+
+
+@register()
+def trace(input: Any) -> Any:
+    """The sum of a matrix's diagonal."""
+    if input.ndim != 2:
+        raise ShapeError(f"trace needs a matrix, found shape {list(input.shape)}")
+    return app.trace(input)
 
 
 @register()

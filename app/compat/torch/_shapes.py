@@ -13,6 +13,7 @@ from app.compat.torch._pointwise import as_element
 from app.compat.torch._size import Size, along, sizes
 from app.compat.torch._table import FUNCTIONS, METHODS, register, rows
 from app.errors import ShapeError
+from app.ops.spec import normal_axis
 
 rows(
     """
@@ -124,7 +125,11 @@ def flip(input: Any, *dims: Any) -> Any:
 @register()
 def narrow(input: Any, dim: int, start: int, length: int) -> Any:
     """A part of an axis."""
-    return input[along(input, dim, slice(start, start + length))]
+    size = input.shape[normal_axis(dim, input.ndim)]
+    first = start + size if start < 0 <= size else start
+    if length < 0 or first < 0 or 0 <= size < first + length:
+        raise ShapeError(f"narrow: {length} elements from {start} on are not in an axis of size {size}")
+    return input[along(input, dim, slice(first, first + length))]
 
 
 @register()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.errors import ShapeError
+from app.ops.spec import normal_axis
+
 
 class Size(tuple[int, ...]):
     """A shape."""
@@ -37,4 +40,6 @@ def sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
 
 def along(value: Any, dim: int, place: Any) -> tuple[Any, ...]:
     """The index that selects a place of one axis."""
-    return (*[slice(None)] * (dim % value.ndim), place)
+    if not value.ndim:
+        raise ShapeError("a Tensor without axes has no part along an axis")
+    return (*[slice(None)] * normal_axis(dim, value.ndim), place)

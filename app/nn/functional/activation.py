@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from app.errors import ShapeError
 from app.ops import activation
 from app.ops import softmax as softmaxes
 from app.ops.joining import split
@@ -12,6 +13,7 @@ from app.ops.logic import where
 from app.ops.math import erf, tanh
 from app.ops.rounding import clip, sign
 from app.ops.shaping import cast, reshape
+from app.ops.spec import differ
 
 __all__ = [
     "celu",
@@ -150,7 +152,11 @@ def prelu(x: Any, weight: Any, data_format: str = "NCHW", name: str | None = Non
     channels = weight.shape[0] if weight.shape else 1
     if channels > 1:
         axis = len(x.shape) - 1 if data_format.endswith("C") else 1
+        if differ(x.shape[axis : axis + 1], [channels]):
+            raise ShapeError(f"prelu: {channels} weights for the channels of an input of shape {list(x.shape)}")
         weight = reshape(weight, [-1 if a == axis else 1 for a in range(len(x.shape))])
+    elif weight.shape:
+        weight = reshape(weight, [])
     return where(x > 0, x, x * weight)
 
 

@@ -11,13 +11,14 @@ from app.errors import OperatorError, ShapeError
 from app.nn.functional.common import label_smooth
 from app.nn.functional.loss import reduced
 from app.ops import loss
-from app.ops.gathering import gather, take_along_axis
+from app.ops.composed import moveaxis
+from app.ops.gathering import gather
 from app.ops.logic import not_equal, where
 from app.ops.math import log
 from app.ops.reduction import sum_
 from app.ops.shaping import cast, reshape, reshape_like, squeeze, unsqueeze
 from app.ops.softmax import log_softmax, softmax
-from app.ops.spec import UNKNOWN, normal_axis
+from app.ops.spec import UNKNOWN, differ, normal_axis
 
 __all__ = ["cross_entropy", "nll_loss", "softmax_with_cross_entropy"]
 
@@ -135,7 +136,11 @@ def _picked(x: Any, places: Any, axis: int) -> Any:
     """The element of each line along an axis of classes that a label names."""
     if len(x.shape) == 2 and axis == 1:
         return loss.pick(x, places)
-    return take_along_axis(x, places, axis=axis)
+    expected = [1 if a == axis else size for a, size in enumerate(x.shape)]
+    if differ(places.shape, expected):
+        raise ShapeError(f"labels have shape {list(places.shape)}, expected {expected} for these scores")
+    lines = reshape(moveaxis(x, axis, -1), [-1, x.shape[axis]])
+    return reshape_like(loss.pick(lines, reshape(places, [-1, 1])), places)
 
 
 def softmax_with_cross_entropy(

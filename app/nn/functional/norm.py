@@ -10,6 +10,7 @@ from app.ops.definition import apply
 from app.ops.math import rsqrt, square
 from app.ops.reduction import mean
 from app.ops.shaping import reshape
+from app.ops.spec import differ
 from app.ops.training_mode import in_training, running_mean
 
 __all__ = ["batch_norm", "layer_norm"]
@@ -39,6 +40,9 @@ def batch_norm(
     if rank < 2 or (running_mean is not None and x.shape[channel] != running_mean.shape[0]):
         channels = "one axis for channels" if running_mean is None else f"{running_mean.shape[0]} channels"
         raise ShapeError(f"batch_norm: expected {channels}, found an input of shape {list(x.shape)}")
+    for given, values in {"running_var": running_var, "weight": weight, "bias": bias}.items():
+        if values is not None and differ(values.shape, [x.shape[channel]]):
+            raise ShapeError(f"batch_norm: {given} has shape {list(values.shape)}, expected [{x.shape[channel]}]")
     shape = [-1 if axis == channel else 1 for axis in range(rank)]
     center, spread = running_mean, running_var
     if training and not use_global_stats:
@@ -70,6 +74,8 @@ def layer_norm(
 ) -> Any:
     """Normalise each example to mean 0 and variance 1 over its last axes, which have `normalized_shape`."""
     sizes = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
+    if not sizes:
+        raise ShapeError("layer_norm: normalized_shape needs at least one size")
     if list(x.shape[len(x.shape) - len(sizes) :]) != sizes:
         raise ShapeError(f"layer_norm: an input of shape {list(x.shape)} does not end in {sizes}")
     axes = list(range(-len(sizes), 0))

@@ -146,6 +146,11 @@ def test_what_cannot_be_says_why(call: Any, told: str):
         lambda x: torch.zeros(2, 2, 2).t(),
         lambda x: torch.nn.functional.cross_entropy(torch.ones(2, 2), torch.ones(2)),
         lambda x: torch.std(torch.ones(3), correction=5),
+        lambda x: x.narrow(0, 1, 2),
+        lambda x: x.narrow(1, 0, 1),
+        lambda x: x.select(1, -1),
+        lambda x: torch.trace(torch.ones(1, 2, 2)),
+        lambda x: torch.nn.functional.nll_loss(torch.ones(3), torch.tensor(-1)),
     ],
 )
 def test_what_cannot_be_is_refused(change: Any):
