@@ -20,6 +20,7 @@ from app.run import events
 from app.run.callbacks import Callback, Contestant, Position
 from app.run.config import Config, with_absolute_paths
 from app.run.events import Epoch
+from app.run.interruption import Interruption
 from app.run.loop import Start
 from app.saving import load, save
 
@@ -130,7 +131,10 @@ _NAME = re.compile(r"(\d{6,})\.safetensors")
 
 
 class Checkpoints(Callback):
-    """Writes checkpoints periodically, after each epoch of all contestants, and when a run is stopped."""
+    """Writes checkpoints periodically, after each epoch of all contestants, and when a run is asked to stop.
+
+    It is the last callback and stops the run itself, so that no stop comes between the checkpoint and the end.
+    """
 
     def __init__(
         self,
@@ -138,21 +142,27 @@ class Checkpoints(Callback):
         make: Callable[[Start], Checkpoint],
         contestants: int,
         every: int | None,
-        stopping: Callable[[], bool],
+        interruption: Interruption,
     ):
         self.every = every
-        self._folder, self._make, self._contestants, self._stopping = run / FOLDER, make, contestants, stopping
+        self._folder, self._make, self._contestants, self._interruption = run / FOLDER, make, contestants, interruption
         self._number = max(_numbers(self._folder), default=0)
 
     def piece(self, position: Position, losses: np.ndarray, accuracies: np.ndarray) -> None:
-        if self._stopping() or (self.every and position.done % self.every == 0):
-            self._write(Start(position.epoch, position.turn, position.done, position.seconds))
+        due = self.every is not None and position.done % self.every == 0
+        self._write_if(due, Start(position.epoch, position.turn, position.done, position.seconds))
 
     def epoch(self, position: Position, result: Epoch) -> None:
-        if position.turn + 1 == self._contestants:
-            self._write(Start(position.epoch + 1))
-        elif self._stopping():
-            self._write(Start(position.epoch, position.turn + 1))
+        last = position.turn + 1 == self._contestants
+        self._write_if(last, Start(position.epoch + 1) if last else Start(position.epoch, position.turn + 1))
+
+    def _write_if(self, due: bool, start: Start) -> None:
+        """Write a checkpoint if one is due or a stop was requested, and stop only in that case."""
+        stopping = self._interruption.noted  # read once, because a signal may arrive at any time
+        if due or stopping:
+            self._write(start)
+        if stopping:
+            self._interruption.check()
 
     def _write(self, start: Start) -> None:
         self._number += 1

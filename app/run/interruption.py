@@ -34,7 +34,8 @@ _BY_DEFAULT: dict[signal.Signals, Any] = {
 class Interruption(Callback):
     """Inside its block the first signal is only recorded; `check` raises the KeyboardInterrupt.
 
-    It is the last callback, so that all others have processed the position before the run stops.
+    It is the last callback of a run without checkpoints, so that all others have processed the position before it
+    stops.
     """
 
     def __init__(self) -> None:

@@ -206,9 +206,10 @@ class Run:
         callbacks: list[Callback] = [Metrics(record), self._console, steps]
         if self._world.size > 1:
             callbacks.insert(0, InStep(self._world, self._config, self._interruption))
-        if folder is not None and not self._compared:
+        if folder is None or self._compared:
+            callbacks.append(self._interruption)
+        else:
             callbacks.append(self._checkpoints(folder, entered))
-        callbacks.append(self._interruption)
         start = Start() if self._found is None else self._found.start
         turns = self._turns(entered, self._finished)
         TrainingLoop(self._with(seed), self._dataset, turns, callbacks, start, steps).run()
@@ -324,7 +325,7 @@ class Run:
             return capture(config, self._sources, data, entered, start, folder.metrics())
 
         every = config.train.checkpoint_every
-        return Checkpoints(folder.path, make, len(entered), every, lambda: self._interruption.noted)
+        return Checkpoints(folder.path, make, len(entered), every, self._interruption)
 
     def _outcomes(self) -> Outcomes:
         """Return the results of every operator for the seeds that all operators finished."""

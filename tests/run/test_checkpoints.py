@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from app.run.checkpoints import (
     write_checkpoint,
 )
 from app.run.events import Epoch
+from app.run.interruption import Interruption
 from app.run.loop import Start
 
 SOMEWHERE = Start(1, 1, 20, 0.25)
@@ -124,8 +126,8 @@ def test_one_of_a_newer_release_is_refused_and_not_passed_over(tmp_path: Path):
 # --- Which are kept, and which is used ---
 
 
-def keeper(run: Path, every: int | None = None, stopping: bool = False, contestants: int = 2) -> Checkpoints:
-    return Checkpoints(run, made, contestants, every, lambda: stopping)
+def keeper(run: Path, every: int | None = None, interruption: Interruption | None = None) -> Checkpoints:
+    return Checkpoints(run, made, 2, every, interruption or Interruption())
 
 
 def place(turn: int = 0, epoch: int = 0, done: int = 20) -> Position:
@@ -162,10 +164,31 @@ def test_one_is_written_after_every_so_many_iterations(tmp_path: Path):
 
 
 def test_one_is_written_wherever_the_run_is_stopped(tmp_path: Path):
-    checkpoints = keeper(tmp_path, stopping=True)
-    checkpoints.piece(place(0, 4, 3), LOSSES, LOSSES)
-    checkpoints.epoch(place(0, 4), RESULT)
+    interruption = Interruption()
+    checkpoints = keeper(tmp_path, interruption=interruption)
+    interruption.note(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        checkpoints.piece(place(0, 4, 3), LOSSES, LOSSES)
+    with pytest.raises(KeyboardInterrupt):
+        checkpoints.epoch(place(0, 4), RESULT)
     assert starts(tmp_path) == [Start(4, 0, 3, 0.5), Start(4, 1, 0, 0.0)]
+
+
+def test_a_run_that_is_stopped_while_a_checkpoint_is_written_goes_on_to_the_next(
+    train: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    piece = Checkpoints.piece
+
+    def signalled(self: Checkpoints, position: Position, *given: Any) -> None:
+        piece(self, position, *given)
+        if position.done == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Checkpoints, "piece", signalled)
+    assert train("train.checkpoint_every=1").status == 130
+    found = newest(tmp_path / "run", pytest.fail)
+    assert found is not None
+    assert found.start[:3] == (0, 0, 2)
 
 
 def test_the_last_three_are_kept_and_others_files_left_alone(tmp_path: Path):

@@ -85,7 +85,7 @@ def test_a_closed_terminal_does_the_same(tmp_path: Path, signals: int):
     os.close(ours)
     for _ in range(signals):
         process.send_signal(signal.SIGHUP)
-    assert process.wait(timeout=60) == 129
+    assert process.wait(timeout=60) in (129, -signal.SIGHUP)  # the second may come after everything is written
     assert (tmp_path / "run" / "summary.txt").read_text().startswith("operator")
     assert (tmp_path / "run" / "SHA256SUMS").exists()
     (newest, *_) = sorted((tmp_path / "run" / "checkpoints").iterdir(), reverse=True)

@@ -1,20 +1,52 @@
-"""A run that is killed at random moments goes on, and ends as one that was left alone.
+"""A run that is killed goes on, and ends as one that was left alone.
 
-The compiled and the eager engine, and fifty kills in each, are in tests/soak/.
+Fifty kills at random moments of runs on every engine are in tests/soak/.
 """
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from killing import SMALL, Killer, assert_same_results, moments
+from killing import assert_same_results
+from runs_of_train import QUICK_END, TINY
 
 pytestmark = pytest.mark.slow
 
+MORTAL = """
+import os
+import signal
+import app
 
-def test_a_run_that_is_killed_again_and_again_ends_as_one_that_was_not(tmp_path: Path):
-    words, kill = (*SMALL, "engine=reference"), Killer(tmp_path)
-    whole = kill.begin("whole", *words)
-    assert kill.survive("run", words, moments(0, 4, 0.5 * whole.seconds)) >= 1
+calls = 0
+
+@app.custom_op
+def mortal(x):
+    global calls
+    calls += 1
+    if calls == int(os.environ.get("CALLS", 0)):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x
+
+@mortal.backward
+def _(dout):
+    return dout
+"""
+
+
+def test_a_run_that_is_killed_again_and_again_ends_as_one_that_was_not(
+    type_it: Callable[..., Any], train: Callable[..., Any], images: Path, tmp_path: Path
+):
+    (tmp_path / "my_ops.py").write_text(MORTAL)
+    own = ("model.activation=my_ops.py:mortal", "train.optimizer=momentum", "train.checkpoint_every=3")
+    assert train(*own, folder="whole").status == 0
+    words: tuple[str, ...] = (f"data.source={images}", *TINY, *QUICK_END, *own, "output=run")
+    for calls in ("6", "12", "16"):
+        assert type_it(*words, env={**os.environ, "CALLS": calls}).status == -signal.SIGKILL
+        words = ("--resume", "run", "--custom-op", "my_ops.py")
+    assert type_it(*words).status == 0
     assert_same_results(tmp_path / "run", tmp_path / "whole")
