@@ -211,27 +211,31 @@ def tensors_of(arrays: Sequence[np.ndarray]) -> list[Tensor]:
     return [to_tensor(x, stop_gradient=x.dtype != "float64") for x in arrays]
 
 
-def differences(function: Function, arrays: Sequence[np.ndarray], step: float = 1e-5) -> list[np.ndarray]:
-    """Central differences of the weighted sum of the results."""
-
-    def total(position: int, index: tuple[int, ...], change: float) -> float:
-        moved = [x.copy() for x in arrays]
-        moved[position][index] += change
-        results = function(*tensors_of(moved))
-        return sum(float(np.sum(w * r.numpy())) for w, r in zip(weights_of(results), results, strict=True))
-
-    return [
-        np.array([(total(p, i, step) - total(p, i, -step)) / (2 * step) for i in np.ndindex(x.shape)]).reshape(x.shape)
-        for p, x in enumerate(arrays)
-        if x.dtype == "float64"
-    ]
+def total(function: Function, arrays: Sequence[np.ndarray]) -> float:
+    results = function(*tensors_of(arrays))
+    return sum(float(np.sum(w * r.numpy())) for w, r in zip(weights_of(results), results, strict=True))
 
 
-def assert_gradient(function: Function, arrays: Sequence[np.ndarray]) -> None:
-    found = gradient_of(function)(*tensors_of(arrays))
-    for gradient, expected in zip(found, differences(function, arrays), strict=True):
-        assert gradient.dtype == "float64"
-        np.testing.assert_allclose(gradient.numpy(), expected, rtol=1e-6, atol=1e-8)
+def assert_gradient(function: Function, arrays: Sequence[np.ndarray], step: float = 1e-5) -> None:
+    """Along two random directions, central differences of the weighted sum of the results are as the gradients say.
+
+    A single wrong element shows: a direction moves every element of every input, each by another number.
+    """
+    found = [g.numpy() for g in gradient_of(function)(*tensors_of(arrays))]
+    wanted = [x for x in arrays if x.dtype == "float64"]
+    assert [(g.dtype, g.shape) for g in found] == [(x.dtype, x.shape) for x in wanted]
+    for seed in range(2):
+        random = np.random.default_rng(seed)
+        moves = [random.uniform(0.5, 1.5, x.shape) * random.choice([-1, 1], x.shape) for x in wanted]
+
+        def moved(by: float, moves: Sequence[np.ndarray] = moves) -> float:
+            remaining = iter(moves)
+            return total(function, [x + by * next(remaining) if x.dtype == "float64" else x for x in arrays])
+
+        products = np.concatenate([np.ravel(g * move) for g, move in zip(found, moves, strict=True)])
+        near = 1e-8 + 1e-6 * np.abs(products).sum()
+        slope = (moved(step) - moved(-step)) / (2 * step)
+        assert products.sum() == pytest.approx(slope, rel=0, abs=near), (arrays, found)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from op_calls import CALLS, Call
+from op_calls import Call
 
 from app.ops import REGISTRY, OpDef
 from app.ops.lowering import Constant, Elementwise, Filling, Reduction
@@ -21,10 +20,6 @@ NOT_FINITE = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, -2.5, 90.0, -90.
 
 def names_of(kind: type) -> list[str]:
     return sorted(name for name, op in REGISTRY.items() if isinstance(op.lowering, kind))
-
-
-def of_form(kind: type) -> Any:
-    return pytest.mark.parametrize("name", names_of(kind))
 
 
 def prepared(definition: OpDef, call: Call) -> tuple[list[np.ndarray], dict[str, Any], list[Spec]]:
@@ -59,23 +54,6 @@ def assert_same(found: list[Any], expected: list[np.ndarray]) -> None:
         np.testing.assert_allclose(mine, theirs, rtol=near, atol=near)
 
 
-def calls(name: str) -> Any:
-    return lambda test: settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])(
-        given(call=CALLS[name])(test)
-    )
-
-
-@of_form(Elementwise)
-def test_elementwise(name: str):
-    @calls(name)
-    def check(call: Call) -> None:
-        inputs, attributes, outs = prepared(REGISTRY[name], call)
-        found = one_by_one(REGISTRY[name], inputs, attributes, outs)
-        assert_same(found, results_of(REGISTRY[name], inputs, attributes))
-
-    check()
-
-
 SHAPES_AND_STEPS = {"cast", "expand", "where", "sgd", "momentum", "adam", "amsgrad", "adagrad", "adadelta", "rmsprop"}
 """Elementwise operators that only move values, and optimisers' steps, whose kernel is the form's own function."""
 OF_BITS = {name for name in REGISTRY if name.startswith("bitwise_")}
@@ -91,17 +69,6 @@ def test_elementwise_beyond_the_finite(name: str, dtype: str):
     assert_same(one_by_one(definition, inputs, attributes, outs), results_of(definition, inputs, attributes))
 
 
-@of_form(Constant)
-def test_constant(name: str):
-    @calls(name)
-    def check(call: Call) -> None:
-        inputs, attributes, (out,) = prepared(REGISTRY[name], call)
-        found = np.full(out.shape, REGISTRY[name].lowering.value(attributes), out.dtype)
-        assert_same([found], results_of(REGISTRY[name], inputs, attributes))
-
-    check()
-
-
 def folded(definition: OpDef, inputs: list[np.ndarray], attributes: dict[str, Any], out: Spec) -> np.ndarray:
     """What a reduction's form gives: each element folded, from the start, out of those along the axes."""
     x, lowering = inputs[0], definition.lowering
@@ -115,21 +82,10 @@ def folded(definition: OpDef, inputs: list[np.ndarray], attributes: dict[str, An
     return result.reshape(out.shape)
 
 
-@of_form(Reduction)
-def test_reduction(name: str):
-    @calls(name)
-    def check(call: Call) -> None:
-        inputs, attributes, (out,) = prepared(REGISTRY[name], call)
-        found = folded(REGISTRY[name], inputs, attributes, out)
-        assert_same([found], results_of(REGISTRY[name], inputs, attributes))
-
-    check()
-
-
 @pytest.mark.parametrize(
     "row", [[1.0, np.nan, 2.0], [np.nan] * 3, [np.inf, 1.0, 2.0], [-np.inf] * 3, [np.inf, -np.inf, 0.0]]
 )
-@of_form(Reduction)
+@pytest.mark.parametrize("name", names_of(Reduction))
 def test_reduction_beyond_the_finite(name: str, row: list[float]):
     x = np.array([row, row[::-1]], "float32")
     settings: dict[str, Any] = {"sum_to": {"shape": (2, 1)}, "sum_like": {}}.get(name, {"axis": 1})
@@ -145,17 +101,24 @@ def filled(definition: OpDef, inputs: list[np.ndarray], attributes: dict[str, An
     return arrays if definition.lowering.function(*inputs, *arrays, *attributes.values()) else None
 
 
-@of_form(Filling)
-def test_filling(name: str):
+def the_compiled_form_computes_what_the_kernel_computes(name: str, call: Call, data: object) -> None:
+    """A fact of a generated call, in test_inference.py."""
     definition = REGISTRY[name]
-
-    @calls(name)
-    def check(call: Call) -> None:
-        inputs, attributes, _ = prepared(definition, call)
-        if definition.lowering.fits(attributes, inputs[0].ndim):
-            assert_same(filled(definition, inputs, attributes), results_of(definition, inputs, attributes))
-
-    check()
+    if not isinstance(definition.lowering, Elementwise | Constant | Reduction | Filling):
+        return
+    inputs, attributes, outs = prepared(definition, call)
+    match definition.lowering:
+        case Elementwise():
+            found = one_by_one(definition, inputs, attributes, outs)
+        case Constant(value=value):
+            found = [np.full(outs[0].shape, value(attributes), outs[0].dtype)]
+        case Reduction():
+            found = [folded(definition, inputs, attributes, outs[0])]
+        case Filling(fits=fits):
+            if not fits(attributes, inputs[0].ndim):
+                return
+            found = filled(definition, inputs, attributes)
+    assert_same(found, results_of(definition, inputs, attributes))
 
 
 @pytest.mark.parametrize("name", ["softmax_with_cross_entropy", "one_hot_like", "accuracy", "pick"])

@@ -27,7 +27,6 @@ COUNTING = (
     "engine/compiled/test_engines_agree.py",
     "onnx/test_operators_in_onnx.py",
     "ops/test_inference.py",
-    "ops/test_numpy.py",
 )
 """Files that generate as many examples as they are told to."""
 _held: dict[str, int] = {}
