@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_contender_reports_its_epochs_and_its_memory(folder: Path):
-    found = process.run("ours_reference", folder, WORK)
+    found = process.run("ours_pylayer", folder, WORK)
     assert found.problem == ""
     assert len(found.seconds) == len(found.ends) == 5
     assert found.ends == sorted(found.ends)

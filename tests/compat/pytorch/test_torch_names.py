@@ -111,10 +111,6 @@ def test_the_framework_works_on_tensors_whose_shape_is_a_tuple_and_whose_type_is
     assert app.nn.LayerNorm(3)(torch.ones(4, 3)).dtype == "float32"
 
 
-def set_data(value: Any) -> None:
-    torch.ones(2, requires_grad=True).data = value
-
-
 @pytest.mark.parametrize(
     ("call", "told"),
     [
@@ -122,8 +118,6 @@ def set_data(value: Any) -> None:
         (lambda w: torch.nn.functional.cross_entropy(w, w, size_average=True), "use reduction='mean' or 'sum'"),
         (lambda w: torch.optim.SGD([3], lr=0.1), "SGD optimises Tensors, found int"),
         (lambda w: torch.optim.SGD([w * 2], lr=0.1), "SGD optimises leaf Tensors"),
-        (lambda w: set_data(3), "data has to be a Tensor, but got a int"),
-        (lambda w: set_data(torch.tensor([1, 2])), r"must be floating point, found torch\.int64"),
         (lambda w: torch.autograd.grad(w.sum(), [w], allow_unused=False, materialize_grads=True), "makes zeros"),
         (lambda w: torch.nn.Linear(2, 3).load_state_dict({"w": w}), r"Missing .*'weight', 'bias'; Unexpected .*'w'"),
         (lambda w: torch.nn.Linear(2, 3).load_state_dict({"weight": w}), r"found \(2,\), expected \(3, 2\)"),
@@ -142,7 +136,6 @@ def test_what_cannot_be_says_why(call: Any, told: str):
         lambda x: torch.tensor(["a"]),
         lambda x: torch.from_numpy([1, 2]),
         lambda x: (torch.ones(1, requires_grad=True) * 2).requires_grad_(False),
-        lambda x: np.asarray(torch.ones(1, requires_grad=True)),
         lambda x: torch.zeros(2, 2, 2).t(),
         lambda x: torch.nn.functional.cross_entropy(torch.ones(2, 2), torch.ones(2)),
         lambda x: torch.std(torch.ones(3), correction=5),
@@ -197,8 +190,6 @@ def test_settings_that_are_not_there_are_refused():
     w = torch.ones(1, requires_grad=True)
     with pytest.raises(ValueError, match=r"lr_decay is 0 in this façade, found 0.1"):
         torch.optim.Adagrad([w], lr_decay=0.1)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'rate'"):
-        torch.optim.SGD([w], lr=0.1, rate=3)
     with pytest.raises(ValueError, match="Nesterov momentum requires a momentum"):
         torch.optim.SGD([w], lr=0.1, nesterov=True)
 
