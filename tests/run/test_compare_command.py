@@ -35,10 +35,6 @@ OPS = """
 import numpy as np
 import app
 
-@app.custom_op(elementwise=True)
-def same(x):
-    return x if x > 0 else 0.0
-
 @app.custom_op
 def worse(x):
     return np.sign(x) * 0.1 + 0.0001 * x
@@ -148,12 +144,6 @@ def test_from_the_first_line_to_the_last(compare: Callable[..., Compared]):
     for shown, pattern in zip(without_waits(done.out).splitlines(), expected, strict=True):
         assert re.fullmatch(pattern, shown), f"{shown!r} is not like {pattern!r}"
     assert (done.folder / "summary.txt").read_text() in without_waits(done.out)
-
-
-def test_two_operators_that_compute_the_same_are_the_same_however_written(compare: Callable[..., Compared]):
-    done = compare("--with", "relu,ops.py:same", "--seeds", "2")
-    assert "same         ops.py:same has the same weights as relu, bit for bit" in done.out
-    assert done.data["differences"][0]["identical"] is True
 
 
 @pytest.mark.usefixtures("sample")

@@ -139,13 +139,7 @@ def test_at_the_end_of_a_run_the_screen_holds_the_epochs_and_the_summary_and_not
     assert not any("images/s" in line for line in lines)
     assert not any("iteration" in line for line in lines)
     assert lines[0].startswith("Data: 60 training")
-
-
-def test_while_a_run_goes_on_there_is_a_live_line_for_each_operator_below_what_was_printed(
-    terminal: Opening,
-):
-    run = terminal()
-    run.end()
+    # while it went on, there was a live line for each operator below what was printed
     live = [[line for line in lines if LIVE.match(line)] for lines in run.seen]
     most = max(live, key=len)
     assert [line.split()[0] for line in most] == ["custom.relu", "relu"]

@@ -27,14 +27,13 @@ LAYERS = """
 - {type: conv, channels: 4, kernel: 2, activation: false}
 - {type: batch_norm, activation: true}
 - {type: avg_pool, size: [2, 1]}
-- {type: dense, units: 7, activation: custom.tanh}
+- {type: dense, units: 7, activation: tanh}
 - {type: dropout, share: 0.25}
 - {type: dense, units: 5}
 """
 SHORT = """
 - {type: conv, channels: 2, kernel: 3}
 - {type: max_pool, size: 2}
-- {type: batch_norm}
 """
 
 
@@ -45,7 +44,7 @@ def config_of(layers: str, *overrides: str, folder: Path) -> Config:
     return load_config(file, overrides)
 
 
-def learner(config: Config, operator: str = "custom.relu") -> Learner:
+def learner(config: Config, operator: str = "relu") -> Learner:
     return make_learner(config, find_activation(operator), DATA.image_shape)
 
 
@@ -100,7 +99,7 @@ def test_the_model_that_is_kept_answers_as_the_learner_does(tmp_path: Path):
     config = config_of(LAYERS, "engine=reference", folder=tmp_path)
     one = learner(config)
     one.train(Batches(DATA.train_images, DATA.train_labels, None, 8))
-    saved = model_for_use(config, find_activation("custom.relu"), DATA.image_shape, one.weights())
+    saved = model_for_use(config, find_activation("relu"), DATA.image_shape, one.weights())
     scope = Scope()
     scope.values = saved.values
     (found,) = Executor(engine="reference").run(

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from app.data import Batches, Dataset, epoch_order, load
+from app.data import Batches, Dataset
 from app.errors import OperatorError
 from app.run.config import Config
 from app.run.learners import Learner, make_learner
@@ -31,12 +31,12 @@ def batches(dataset: Dataset, size: int = 8) -> Batches:
 
 
 def epochs(one: Learner, dataset: Dataset, count: int = 2) -> list[np.ndarray]:
-    """Train; gives the losses of each epoch, and the weights at the end."""
-    losses = []
+    """Train; gives the losses and accuracies of each epoch, and the weights at the end."""
+    figures: list[np.ndarray] = []
     for _ in range(count):
-        losses.append(one.train(batches(dataset))[0])
+        figures += one.train(batches(dataset))
         one.end_epoch()
-    return [*losses, *one.weights().values()]
+    return [*figures, *one.weights().values()]
 
 
 def assert_equal(found: list[np.ndarray], expected: list[np.ndarray], **tolerance: float) -> None:
@@ -54,16 +54,6 @@ def test_engines_agree_to_rounding(tiny: Any, engine: str, optimizer: str, sched
     measured = found.measure(tests)
     assert_equal(list(measured), list(expected.measure(tests)), rtol=2e-5)
     assert [len(column) for column in measured] == [3, 3]
-
-
-@pytest.mark.parametrize("engine", OTHERS)
-def test_engines_report_the_same_accuracy_of_every_batch(engine: str):
-    sample, config = load("sample"), Config()
-    order = epoch_order(0, 0, len(sample.train_images))
-    shuffled = Batches(sample.train_images, sample.train_labels, order, config.train.batch_size)
-    found, expected = (learner(config, sample, engine=e).train(shuffled) for e in (engine, "reference"))
-    np.testing.assert_allclose(found[0], expected[0], rtol=1e-3)
-    np.testing.assert_allclose(found[1], expected[1], atol=2.5 / 256)  # an image or two on the border
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -100,11 +90,10 @@ def test_pieces_of_an_epoch_give_what_the_whole_gives(tiny: Any, engine: str):
     assert_equal([np.concatenate(column) for column in zip(*pieces, strict=True)], list(expected))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("schedule", "rates"), [("constant", [1, 1, 1, 1]), ("linear", [1, 0.75, 0.5, 0.25])])
-def test_the_learning_rate_follows_its_schedule(tiny: Any, engine: str, schedule: str, rates: list[float]):
+def test_the_learning_rate_follows_its_schedule(tiny: Any, schedule: str, rates: list[float]):
     config, dataset = tiny
-    one = learner(config, dataset, engine=engine, schedule=schedule, epochs=4, learning_rate=1e-4)
+    one = learner(config, dataset, engine="reference", schedule=schedule, epochs=4, learning_rate=1e-4)
     batch, steps = batches(dataset)[:1], []
     for _ in rates:
         before = one.weights()["layers.1.bias"].astype(np.float64)
@@ -114,7 +103,7 @@ def test_the_learning_rate_follows_its_schedule(tiny: Any, engine: str, schedule
     np.testing.assert_allclose(np.array(steps) / steps[0], rates, rtol=0.02)  # the gradient hardly changes
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ["reference", "eager"])  # others run the Program of the reference engine
 def test_pixels_are_scaled_to_their_range(tiny: Any, engine: str):
     config, dataset = tiny
     white = Dataset.of([np.full((2, 4, 3), 255, np.uint8), np.zeros(2, np.uint8)] * 2, origin="white", verified=False)
