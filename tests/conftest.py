@@ -39,8 +39,9 @@ def _default_programs() -> Iterator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A test is `quick` unless it is `slow` or `soak`, so that `-m quick` selects what runs within a minute.
 
-    Forms of a test that are for the compiled engine are slow. The tests of a file where operators are compiled run on
-    one worker, as another would compile the same functions again.
+    Forms of a test that are for the compiled engine are slow. The quick tests of a file run on one worker: what they
+    share is made once, and pytest-xdist hands out files, not thousands of tests one by one. So do all tests of a file
+    where operators are compiled, as another worker would compile the same functions again.
     """
     providers: Any = sys.modules.get("hypothesis.internal.conjecture.providers")
     if providers is not None:
@@ -51,11 +52,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         parameters = getattr(item, "callspec", None)
         if parameters and any(isinstance(value, str) and value == "compiled" for value in parameters.params.values()):
             item.add_marker(pytest.mark.slow)
-        if not any(item.get_closest_marker(name) for name in ("slow", "soak")):
+        quick = not any(item.get_closest_marker(name) for name in ("slow", "soak"))
+        if quick:
             item.add_marker(pytest.mark.quick)
-        room = item.path.relative_to(ROOT).parts[0]
-        if room in COMPILE_MUCH and not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
+        file = item.path.relative_to(ROOT)
+        if (quick or file.parts[0] in COMPILE_MUCH) and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(str(file)))
 
 
 @pytest.hookimpl(wrapper=True)
