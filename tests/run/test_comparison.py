@@ -140,13 +140,14 @@ def test_the_loss_of_a_smaller_last_batch_counts_less():
     assert events[-1].test_loss == (4 * (0 + 1 + 2 + 3) + 1 * 4) / 5
 
 
+class Clock:
+    now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
 def test_seconds_are_those_of_training_alone(monkeypatch: pytest.MonkeyPatch):
-    class Clock:
-        now = 0.0
-
-        def perf_counter(self) -> float:
-            return self.now
-
     clock = Clock()
     monkeypatch.setattr("app.run.loop.time", clock)
     _, events, (contestant,) = compared(numbered(10, 2), "a", epochs=1, batch_size=2, log_every=2, seconds=clock)
@@ -155,12 +156,6 @@ def test_seconds_are_those_of_training_alone(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_slow_iterations_are_checked_for_a_stop_one_by_one(monkeypatch: pytest.MonkeyPatch):
-    class Clock:
-        now = 0.0
-
-        def perf_counter(self) -> float:
-            return self.now
-
     clock, callback = Clock(), Remembers()
     monkeypatch.setattr("app.run.loop.time", clock)
     settings: dict[str, Any] = {"epochs": 1, "batch_size": 1, "log_every": 100, "seconds": clock}
