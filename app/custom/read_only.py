@@ -34,7 +34,8 @@ def read_only(array: np.ndarray) -> np.ndarray:
 class Guarded:
     """A Numba function that cannot change the arrays that it gets.
 
-    It is compiled for read-only arrays. If the compiled code does not prove that it only reads, it gets copies.
+    It is compiled for read-only, contiguous arrays; others are copied. If the compiled code does not prove that it only
+    reads, it gets copies of all.
     """
 
     def __init__(self, function: Any):
@@ -58,6 +59,7 @@ class Guarded:
 
             self._frozen = Frozen(self._function)
             self._given.clear()
+        values = tuple([_contiguous(v) if isinstance(v, np.ndarray) else v for v in values])
         kinds = tuple([_kind(value) for value in values])
         if kinds not in self._given:
             self._given[kinds] = self._examined(values)
@@ -76,7 +78,7 @@ class Guarded:
         """Compile the function for these kinds of values; gives what copies its arrays, or None."""
         from numba import typeof  # imported late: it takes half a second
 
-        from app.engine.compiled.read_only import only_reads, where_it_writes
+        from app.engine.compiled.read_only import where_it_writes
 
         signature = tuple(typeof(read_only(v) if isinstance(v, np.ndarray) else v) for v in values)
         try:
@@ -86,7 +88,11 @@ class Guarded:
             if place is not None:
                 raise ReadOnlyError(f"it writes into an array that it is given{place}; {ADVICE}") from error
             return np.copy  # a helper may have been compiled for writable arrays
-        return None if only_reads(self._function, signature) else _read_only_copy
+        return None if self._function._cache.only_reads(signature) else _read_only_copy
+
+
+def _contiguous(array: np.ndarray) -> np.ndarray:
+    return array if array.flags.c_contiguous and array.flags.aligned else read_only(array.copy(order="C"))
 
 
 def _read_only_copy(array: np.ndarray) -> np.ndarray:
@@ -96,7 +102,7 @@ def _read_only_copy(array: np.ndarray) -> np.ndarray:
 def _kind(value: Any) -> Any:
     """The properties of a value that Numba compiles for."""
     if isinstance(value, np.ndarray):
-        return value.dtype, value.ndim, value.flags.num
+        return value.dtype, value.ndim, value.flags.writeable
     from numba import typeof
 
     return typeof(value)
@@ -111,11 +117,16 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
 def for_any_types(function: Any) -> Any:
     """A copy of a Numba function that compiles for any argument types, even if that was declared with signatures.
 
-    Its error model is explicit, because a function that is inlined into another would take over the caller's.
+    What it compiles is kept on disk. Its error model is explicit, because a function that is inlined into another would
+    take over the caller's.
     """
     from numba import jit
 
-    return jit(locals=function.locals, **{"error_model": "python", **function.targetoptions})(function.py_func)
+    from app.engine.compiled.overloads import KeptOverloads
+
+    made = jit(locals=function.locals, **{"error_model": "python", **function.targetoptions})(function.py_func)
+    made._cache = KeptOverloads(made)
+    return made
 
 
 # Comparing the inputs before and after a call

@@ -22,8 +22,10 @@ def _missing(what: object) -> AppError:
 
 try:
     from numba._dispatcher import compute_fingerprint
-    from numba.core import callconv, cgutils
+    from numba.core import callconv, cgutils, serialize
+    from numba.core.caching import NullCache
     from numba.core.codegen import CPUCodeLibrary
+    from numba.core.compiler import CompileResult
     from numba.core.compiler_lock import global_compiler_lock
     from numba.core.dispatcher import Dispatcher
     from numba.core.environment import lookup_environment
@@ -39,6 +41,7 @@ except ImportError as error:
     raise _missing(error) from error
 
 _USED: dict[Any, tuple[str, ...]] = {
+    CompileResult: ("_rebuild", "_reduce"),
     CPUCodeLibrary: ("_optimize_functions", "_optimize_final_module", "_get_module_for_linking"),
     Dispatcher: ("get_call_template",),
     Environment: ("_memo", "from_fndesc"),
@@ -59,10 +62,12 @@ def add_symbols_of_numba() -> None:
 
 __all__ = [
     "INPLACE_BINOPS_TO_OPERATORS",
+    "CompileResult",
     "Dispatcher",
     "Environment",
     "ExternalFunctionDescriptor",
     "FunctionDescriptor",
+    "NullCache",
     "add_symbols_of_numba",
     "callconv",
     "cgutils",
@@ -72,5 +77,6 @@ __all__ = [
     "global_compiler_lock",
     "impl_ret_borrowed",
     "lookup_environment",
+    "serialize",
     "signature",
 ]

@@ -1,0 +1,150 @@
+"""What Numba compiles of an operator's functions is kept on disk: loaded again, and never out of date."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import forked
+import numpy as np
+import pytest
+from made_functions import module_of_text
+
+from app.custom.read_only import Guarded, read_only
+from app.errors import ReadOnlyError
+
+TEXT = """
+import numpy as np
+from numba import njit
+
+FACTOR = 2.0
+TABLE = np.array([1.0, 2.0])
+
+def made(by):
+    @njit
+    def inner(x):
+        return x + by
+    return inner
+
+inner = made(1.0)
+
+@njit
+def helper(x):
+    return inner(x) * FACTOR
+
+@njit(error_model="python")
+def function(x):
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        y[i] = helper(x[i]) * TABLE[1]
+    return y
+"""
+X = read_only(np.array([1.0, 2.0]))
+
+
+@pytest.fixture(autouse=True)
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path / "kept"))
+    return tmp_path / "kept"
+
+
+def called(text: str, *values: Any) -> tuple[Any, bool]:
+    """What the function of a new module gives, and whether its code came from disk."""
+    guarded = Guarded(module_of_text(text).function)
+    result = guarded(*values)
+    return result, bool(guarded._function.stats.cache_hits)
+
+
+def test_unchanged_code_comes_from_disk():
+    first, from_disk = called(TEXT, X)
+    assert not from_disk
+    np.testing.assert_array_equal(first, (X + 1) * 4)
+    again, from_disk = called(TEXT, X)
+    assert from_disk
+    np.testing.assert_array_equal(again, first)
+    assert called(TEXT, X.astype("float32"))[1] is False
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("* TABLE[1]", "* TABLE[0]", (X + 1) * 2),
+        ("return inner(x) * FACTOR", "return inner(x) - FACTOR", (X - 1) * 2),
+        ("FACTOR = 2.0", "FACTOR = 3.0", (X + 1) * 6),
+        ("np.array([1.0, 2.0])", "np.array([1.0, 0.5])", X + 1),
+        ("made(1.0)", "made(5.0)", (X + 5) * 4),
+        ('error_model="python"', 'error_model="numpy"', (X + 1) * 4),
+    ],
+)
+def test_an_edit_of_anything_that_the_function_depends_on_is_noticed(old: str, new: str, expected: np.ndarray):
+    called(TEXT, X)
+    assert old in TEXT
+    result, from_disk = called(TEXT.replace(old, new), X)
+    np.testing.assert_array_equal(result, expected)
+    assert not from_disk
+
+
+def test_a_variable_that_changes_later_is_noticed():
+    module = module_of_text(TEXT)
+    function = Guarded(module.function)
+    np.testing.assert_array_equal(function(X), (X + 1) * 4)
+    for factor in (3.0, 2.0):
+        module.FACTOR = factor
+        np.testing.assert_array_equal(function(X), (X + 1) * 2 * factor)
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[: len(data) // 2], lambda data: b"", lambda data: data[::-1]])
+def test_a_damaged_file_is_made_again(kept: Path, damage: Any):
+    called(TEXT, X)
+    (file,) = kept.glob("overload_*.bin")
+    whole = file.read_bytes()
+    file.write_bytes(damage(whole))
+    result, from_disk = called(TEXT, X)
+    np.testing.assert_array_equal(result, (X + 1) * 4)
+    assert not from_disk
+    assert called(TEXT, X)[1]
+
+
+def test_an_error_has_its_message_and_arguments():
+    raising = TEXT.replace("    return y", '    raise ValueError(f"rows: {x.shape[0]}")')
+    for from_disk in (False, True):
+        guarded = Guarded(module_of_text(raising).function)
+        with pytest.raises(ValueError, match="rows: 2"):
+            guarded(X)
+        assert bool(guarded._function.stats.cache_hits) == from_disk
+
+
+def test_code_that_may_write_gets_copies_also_when_it_comes_from_disk():
+    writing = TEXT.replace("    y = np.zeros_like(x)\n", "    y = np.zeros_like(x)\n    x.flat[0] = 9.0\n")
+    for from_disk in (False, True):
+        values = read_only(np.ones(2))
+        assert called(writing, values)[1] == from_disk
+        np.testing.assert_array_equal(values, np.ones(2))
+
+
+def test_code_that_writes_is_refused_every_time():
+    for _ in range(2):
+        with pytest.raises(ReadOnlyError, match="it writes into an array that it is given"):
+            called(TEXT.replace("    return y", "    x[0] = 1.0\n    return y"), X)
+
+
+def test_other_layouts_are_copied_and_not_compiled_for(kept: Path):
+    unaligned = np.frombuffer(bytes(17), "uint8")[1:].view("float64")
+    for values in (X, X[::-1], read_only(np.ones(4))[::2], unaligned):
+        np.testing.assert_array_equal(called(TEXT, values)[0], (values + 1) * 4)
+    assert len(list(kept.glob("overload_*.bin"))) == 1
+
+
+@pytest.mark.slow
+def test_another_process_loads_it(tmp_path: Path, kept: Path):
+    lines = ["", "import app", "operator = app.custom_op(function)", "found = operator(app.to_tensor([1.0, 2.0]))"]
+    hits = "print(found.tolist(), operator._call._function.stats.cache_hits)"
+    (tmp_path / "run.py").write_text("\n".join([TEXT, *lines, hits]))
+    seen = []
+    for _ in range(2):
+        done = forked.run(["run.py"], cwd=tmp_path, env={**os.environ, "OPSMITH_CACHE": str(kept)})
+        assert (done.returncode, done.stderr) == (0, "")
+        seen.append(done.stdout)
+    assert "[8.0, 12.0] Counter()" in seen[0]
+    assert seen[1].startswith("[8.0, 12.0] Counter({")
