@@ -149,7 +149,8 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch)
     assert leftovers(tmp_path) == []
 
 
-def test_an_open_file_is_held_by_one_until_it_is_closed_or_its_process_dies(tmp_path):
+def test_an_open_file_is_held_by_one_until_it_is_closed_or_its_process_dies(tmp_path, monkeypatch):
+    monkeypatch.setattr("app.locks._PATIENCE", 0.1)
     path = tmp_path / "file"
     with path.open("w") as one, path.open("w") as other:
         assert lock(one)

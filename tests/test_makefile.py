@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ PRETENDED_PYTHON = f"""#!/bin/sh
 case "$1 $2" in
   -c*) exec '{sys.executable}' "$@" ;;
   "-m venv") rm -rf .venv; mkdir -p .venv/bin .venv/lib/python3/site-packages; cp "$0" .venv/bin/python ;;
-  "-m pip") sleep 0.2; echo "pip $*"
+  "-m pip") if test -e pip-waits; then touch pip-began; while test -e pip-waits; do sleep 0.01; done; fi; echo "pip $*"
      test ! -e pip-fails && echo /absolute > .venv/lib/python3/site-packages/_opsmith.pth ;;
   *) echo "ran: $*" ;;
 esac
@@ -77,7 +78,7 @@ def test_a_target_runs_its_command_in_the_virtual_environment(target: str, comma
     assert make(ROOT, "-n", target, "ARGS=seed=1").splitlines()[-1] == f".venv/bin/python {command}"
 
 
-def test_ranks_train_by_mpi_yaml_or_go_on(checkout: Path):
+def test_ranks_train_by_mpi_yaml_or_go_on_and_what_mpiexec_would_not_understand_is_refused(checkout: Path):
     words = ["train-mpi", "PYTHON=./my python", "MPIEXEC=true", "N=3"]
     command = "true -n 3 .venv/bin/python train.py"
     assert f"{command} --config configs/mpi.yaml seed=1\n" in make(checkout, *words, "ARGS=seed=1")
@@ -87,22 +88,17 @@ def test_ranks_train_by_mpi_yaml_or_go_on(checkout: Path):
         "runs/x",
     ]
 
-
-@pytest.mark.parametrize(
-    ("word", "message"),
-    [
-        ("N=0", "N is a number of ranks, as in make train-mpi N=2; found N=0"),
-        ("N=two", "found N=two"),
-        ("MPIEXEC=no-such-mpiexec", "There is no no-such-mpiexec. The one of another MPI library: make train-mpi"),
-    ],
-)
-def test_what_mpiexec_would_not_understand_is_an_error_with_advice(checkout: Path, word: str, message: str):
-    process = start(checkout, "train-mpi", "PYTHON=./my python", "MPIEXEC=true", word)
-    assert message in process.communicate(timeout=60)[1]
-    assert process.returncode == 2
+    for word, message in {
+        "N=0": "N is a number of ranks, as in make train-mpi N=2; found N=0",
+        "N=two": "found N=two",
+        "MPIEXEC=no-such-mpiexec": "There is no no-such-mpiexec. The one of another MPI library: make train-mpi",
+    }.items():
+        process = start(checkout, *words, word)
+        assert message in process.communicate(timeout=60)[1]
+        assert process.returncode == 2
 
 
-def test_the_set_up_happens_once_and_again_only_when_pyproject_changes(checkout: Path):
+def test_the_set_up_happens_once_and_again_when_pyproject_changes_or_its_python_is_gone(checkout: Path):
     train = ("train", "PYTHON=./my python", "ARGS=a=1")
     first = make(checkout, *train)
     assert SETTING_UP in first
@@ -117,6 +113,14 @@ def test_the_set_up_happens_once_and_again_only_when_pyproject_changes(checkout:
     os.utime(project, (project.stat().st_mtime + 120,) * 2)
     assert SETTING_UP in make(checkout, *train)
 
+    (checkout / ".venv/bin/python").unlink()
+    (checkout / ".venv/bin/python").symlink_to("/nowhere/python")
+    assert SETTING_UP in make(checkout, *train)
+
+    packages = checkout / ".venv/lib/python3/site-packages"
+    link = (packages / "_opsmith.pth").read_text().strip()  # survives a move of the checkout
+    assert (packages / link).resolve() == checkout.resolve()
+
 
 def test_a_half_made_environment_is_made_again(checkout: Path):
     (checkout / "pip-fails").touch()
@@ -127,26 +131,19 @@ def test_a_half_made_environment_is_made_again(checkout: Path):
     assert SETTING_UP in make(checkout, "train", "PYTHON=./my python")
 
 
-def test_an_environment_whose_python_is_gone_is_made_again(checkout: Path):
-    make(checkout, "train", "PYTHON=./my python")
-    (checkout / ".venv/bin/python").unlink()
-    (checkout / ".venv/bin/python").symlink_to("/nowhere/python")
-    assert SETTING_UP in make(checkout, "train", "PYTHON=./my python")
-
-
 def test_two_makes_at_once_set_up_once(checkout: Path):
-    processes = [start(checkout, "train", "PYTHON=./my python") for _ in range(2)]
+    (checkout / "pip-waits").touch()
+    processes = [start(checkout, "train", "PYTHON=./my python")]
+    while not (checkout / "pip-began").exists():
+        assert processes[0].poll() is None
+        time.sleep(0.01)
+    processes.append(start(checkout, "train", "PYTHON=./my python"))
+    time.sleep(0.2)  # for the second to come to the set-up
+    (checkout / "pip-waits").unlink()
     outputs = [process.communicate(timeout=60)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0]
     assert sum(SETTING_UP in output for output in outputs) == 1
     assert all("ran: train.py" in output for output in outputs)
-
-
-def test_the_link_to_the_checkout_survives_a_move(checkout: Path):
-    make(checkout, "train", "PYTHON=./my python")
-    packages = checkout / ".venv/lib/python3/site-packages"
-    link = (packages / "_opsmith.pth").read_text().strip()
-    assert (packages / link).resolve() == checkout.resolve()
 
 
 def test_a_python_that_will_not_do_is_an_error_with_advice(checkout: Path):

@@ -70,7 +70,7 @@ def test_engines_train_alike_with_every_operator_on_the_shelf(train: Callable[..
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
 
-@pytest.mark.parametrize("engine", ["compiled", "reference", "eager"])
+@pytest.mark.parametrize("engine", ["reference", "eager"])
 def test_each_hidden_layer_has_parameters_of_its_own_which_are_trained_and_saved(
     train: Callable[..., Any], engine: str
 ):
@@ -84,8 +84,8 @@ def test_each_hidden_layer_has_parameters_of_its_own_which_are_trained_and_saved
 
 
 def test_networks_with_and_without_parameters_of_an_operator_start_from_the_same_weights(train: Callable[..., Any]):
-    run = train("model.activation=custom.prelu", "baseline=custom.leaky_relu", "train.learning_rate=1e-30")
-    ours, theirs = (load_file(run.folder / f"weights-custom.{n}.safetensors") for n in ("prelu", "leaky_relu"))
+    run = train("model.activation=custom.prelu", "train.learning_rate=1e-30")
+    ours, theirs = (load_file(run.folder / f"weights-{n}.safetensors") for n in ("custom.prelu", "relu"))
     assert set(ours) - set(theirs) == {SLOPES[0]}
     assert all(np.allclose(ours[name], theirs[name], rtol=0, atol=1e-20) for name in theirs)
 

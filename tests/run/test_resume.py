@@ -146,7 +146,8 @@ def test_a_mistyped_name_is_answered_with_the_newest_runs(train: Train, resume: 
         )
 
 
-def test_two_processes_do_not_go_on_with_one_run(interrupted: Any, resume: Any):
+def test_two_processes_do_not_go_on_with_one_run(interrupted: Any, resume: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("app.locks._PATIENCE", 0.1)
     run = interrupted()
     with (run.folder / "metrics.jsonl").open("a") as metrics:
         assert lock(metrics)
