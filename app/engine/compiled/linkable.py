@@ -10,6 +10,7 @@ contain numbers that differ between processes.
 from __future__ import annotations
 
 import pickle
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from types import FunctionType
@@ -146,12 +147,31 @@ def _alone(library: Any, entry: str, symbol: str, is_inlined: bool) -> tuple[byt
             variable.linkage = "internal"
     _remove_unused(module, library.codegen._tm)
     if any(each.name.startswith(ENVIRONMENT) for each in module.global_variables):
-        return None
+        module = _without_environments(module)
+        if module is None:
+            return None
     if is_inlined:
         module.get_function(symbol).linkage = "linkonce_odr"
         return module.as_bitcode(), []
     needs = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
     return library.codegen._tm.emit_object(module), needs
+
+
+def _without_environments(module: Any) -> Any | None:
+    """The module without its references to Numba's environments, which are objects of this process; None if it needs
+    them.
+
+    An error whose message has values, such as the shapes of an assignment, only asks whether its environment is there.
+    """
+    text = str(module)
+    for function in module.functions:
+        body = str(function)
+        loaded = _ENVIRONMENT_LOADED.findall(body)
+        compared = sum(len(re.findall(rf"icmp eq \S+ {re.escape(value)}, null", body)) for value in loaded)
+        used = sum(len(re.findall(rf"{re.escape(value)}(?![\w.])", body)) for value in loaded)
+        if body.count(f"@{ENVIRONMENT}") != len(loaded) or used != len(loaded) + compared:
+            return None
+    return llvm.parse_assembly(_NO_ENVIRONMENT.sub(r"\1 inttoptr (i64 1 to \2)", text))
 
 
 def _link_vector_math(module: Any) -> None:
@@ -205,6 +225,8 @@ _VECTORISED = {
 _SHARED = "NRT_"
 """Numba's memory functions, which are the same in each process and recognised by name in its passes."""
 ENVIRONMENT = "_ZN08NumbaEnv"
+_ENVIRONMENT_LOADED = re.compile(rf"(%[\w.]+) = load [^,]+, \S+ @{ENVIRONMENT}")
+_NO_ENVIRONMENT = re.compile(rf"^(@{ENVIRONMENT}.* global (\S+)) null", re.MULTILINE)
 
 
 def _file(key: str) -> str:

@@ -14,6 +14,7 @@ from numba import njit, types
 from app import static
 from app.custom import custom_op
 from app.engine.compiled import cache, linkable, native_code
+from app.errors import OperatorError
 
 pytestmark = pytest.mark.slow
 
@@ -95,6 +96,33 @@ def test_functions_of_numbers_are_inlined_and_those_of_arrays_are_called(kept: P
     assert one is not None
     assert not one.is_inlined
     assert one.code[:4] == b"\x7fELF" or sys.platform != "linux"
+
+
+def test_an_error_that_names_shapes_is_the_same_from_disk(monkeypatch: pytest.MonkeyPatch):
+    def run(x: np.ndarray) -> Any:
+        @custom_op
+        @njit
+        def rows(x):
+            y = np.empty_like(x)
+            for i in range(x.shape[0]):
+                y[i] = x[i, : x.shape[1] if x[0, 0] >= 0 else 2] * 2
+            return y
+
+        main = static.Program()
+        with static.program_guard(main, static.Program()):
+            y = rows(static.data("x", [None, 4]))
+            return static.Executor(engine="compiled").run(main, {"x": x}, [y])[0]
+
+    def check() -> None:
+        x = np.ones((2, 4), "float32")
+        np.testing.assert_array_equal(run(x), 2 * x)
+        with pytest.raises(OperatorError, match=r"cannot assign slice of shape \(4,\) from input of shape \(2,\)"):
+            run(-x)
+
+    check()
+    compiled = like_a_new_process(monkeypatch)
+    check()
+    assert compiled == []
 
 
 def test_code_that_holds_an_address_of_this_process_is_not_kept(kept: Path):
