@@ -134,10 +134,6 @@ def with_power(call: Call) -> st.SearchStrategy[Call]:
     return powers.map(lambda p: Call(call.inputs, {"p": p, **call.attributes}))
 
 
-def over_all(call: Call) -> Call:
-    return Call(call.inputs, {"axis": None, "dtype": "float64"})
-
-
 def twice(call: Call) -> Call:
     return Call([call.inputs[0], call.inputs[0] + call.inputs[0].dtype.type(1)], call.attributes)
 
@@ -197,7 +193,7 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     **dict.fromkeys(["argmax", "argmin"], reducing(empty=False, several=False)),
     "logsumexp": reducing(empty=False),
     "p_norm": reducing(empty=False).flatmap(with_power),
-    "cumsum": along_axis(NUMBERS, reverse=st.booleans()) | one().map(over_all),
+    "cumsum": along_axis(NUMBERS, reverse=st.booleans()) | one(axis=st.none(), dtype=st.none() | st.just("float64")),
     **dict.fromkeys(["shape_of", "number_of_elements"], one()),
     "spread": spreading(),
     "sum_to": stretched(as_shape=True, sums=True),
