@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import sys
 import time
@@ -17,6 +16,7 @@ from launches import ROOT, process_of, run, start, wait
 
 import app
 from app.experiment.train_command import main
+from app.ranks.current import using
 from app.ranks.same import compare, digest, framework
 from app.ranks.world import DistError, World
 
@@ -48,13 +48,13 @@ class Pretended(World):
 
     size = 2
 
-    def __init__(self, other: dict[str, str]):
-        self._other = other
+    def __init__(self, other: dict[str, str], ours: dict[str, str] = SAME):
+        self._other, self._ours = other, ours
 
     def gather(self, value: Any) -> list[Any]:
         if isinstance(value, dict):
-            return [value, {name: digest(text) for name, text in self._other.items()}]
-        return [value, next(text for name, text in self._other.items() if text != SAME[name])]
+            return [value, value | {name: digest(text) for name, text in self._other.items()}]
+        return [value, next(text for name, text in self._other.items() if text != self._ours[name])]
 
 
 def test_what_ranks_work_on_is_compared():
@@ -78,24 +78,18 @@ def test_a_rank_with_another_configuration_is_named(tmp_path: Path, tiny: list[s
     assert not (tmp_path / "run").exists()
 
 
-def test_a_rank_with_another_copy_of_the_framework_is_named(tmp_path: Path, tiny: list[str]):
-    copy, here = tmp_path / "copy", tmp_path / "here"
-    here.mkdir()
-    for folder in ("app", "configs"):
-        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(TRAIN, copy)
-    words = [*tiny, "dist.shape=allreduce"]
-    changed = copy / "app" / "optimizer" / "kinds.py"
-    changed.write_text(changed.read_text() + "\nRATE = 1.01\n")
-    ended = run(1, TRAIN, *words, ":", "-n", "1", sys.executable, str(copy / "train.py"), *words, folder=here)
-    (message,) = ended.messages
-    file, number = r"optimizer/kinds\.py", "[0-9a-f]{12}"
-    assert re.fullmatch(
-        r"error: rank 1 of 2 \(host \S+, process \d+\) was started with another framework than rank 0: "
-        rf"{file} {number}, not {file} {number}. Start all ranks in the same way",
-        message,
+def test_a_rank_with_another_copy_of_the_framework_is_named(
+    tiny: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    other = re.sub(r"(?<=optimizer/kinds\.py ).*", "c0ffee", framework())
+    monkeypatch.chdir(tmp_path)
+    with using(Pretended({"framework": other}, {"framework": framework()})):
+        assert main([*tiny, "dist.shape=allreduce"]) == 1
+    told = (
+        r"rank 1 was started with another framework than rank 0: optimizer/kinds\.py c0ffee, not .*kinds\.py \w{12}\."
     )
-    assert (ended.status, ended.out) == (1, "")
+    assert re.search(told, capsys.readouterr().err)
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_framework_is_known_by_its_version_and_all_its_files():
@@ -104,13 +98,13 @@ def test_the_framework_is_known_by_its_version_and_all_its_files():
     assert len(files) == len(list((ROOT / "app").rglob("*.py")))
 
 
-def test_ranks_without_a_shape_are_refused(tmp_path: Path, tiny: list[str]):
-    ended = run(2, TRAIN, *tiny, folder=tmp_path)
-    assert ended.messages == [
+def test_ranks_without_a_shape_are_refused(tiny: list[str], capsys: pytest.CaptureFixture[str]):
+    with using(Pretended({})):
+        assert main(tiny) == 2
+    assert capsys.readouterr().err == (
         "error: mpiexec started 2 ranks, but dist.shape is none, by which each would do the whole work: set "
-        "dist.shape=allreduce, or start one process"
-    ]
-    assert ended.status == 2
+        "dist.shape=allreduce, or start one process\n"
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
@@ -138,17 +132,6 @@ def test_a_run_that_loses_a_rank_goes_on_with_another_number(
     together, alone = losses(tmp_path / "run"), losses(tmp_path / "alone")
     assert len(together) == 40
     assert together == pytest.approx(alone, rel=1e-5)
-
-
-def test_the_eager_engine_on_two_ranks_trains_as_on_one(
-    tmp_path: Path, tiny: list[str], monkeypatch: pytest.MonkeyPatch
-):
-    words = [*tiny, "engine=eager", "train.epochs=3", "train.batch_size=7", "train.optimizer=momentum"]
-    ended = run(2, TRAIN, *words, "dist.shape=allreduce", folder=tmp_path)
-    assert (ended.status, ended.messages) == (0, [])
-    monkeypatch.chdir(tmp_path)
-    assert main([*words, "output=alone"]) == 0
-    assert losses(tmp_path / "run") == pytest.approx(losses(tmp_path / "alone"), rel=1e-5)
 
 
 def test_the_eager_engine_has_no_parameter_server(tiny: list[str], capsys: pytest.CaptureFixture[str]):
