@@ -6,23 +6,20 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from threading import Lock
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from app.custom.calling import ReturnedError
-from app.custom.numba_functions import by_name, dispatcher_of, function_name, interpreted, python_function
+from app.custom.calling import ReturnedError, described
+from app.custom.numba_functions import by_name, by_position, function_name, interpreted, python_function
+from app.errors import AppError, OperatorError
 
 Kernel = Callable[..., Any]
 """Takes the arrays, then the settings that vary; gives an array for each result."""
 
 KEPT = 128
-"""How many kernels are kept for operators that may be made again, the most recently used ones."""
-
-_kept: OrderedDict[Any, Kernel] = OrderedDict()
-_keeping = Lock()
+"""How many kernels of an operator are kept, one for each combination of types and of settings that are no numbers."""
 
 
 def over_arrays(function: Any, names: Sequence[str], results: int) -> Callable[..., Any]:
@@ -41,9 +38,9 @@ def over_arrays(function: Any, names: Sequence[str], results: int) -> Callable[.
         if interpreted.on:
             interpreted.calls += 1
             return _looped(function, names, results, dtype, settings)(*arrays)
-        varying = {name: _NUMBERS[type(value)](value) for name, value in settings.items() if _varies(value)}
+        varying = {name: value for name, value in settings.items() if _varies(value)}
         fixed = {name: value for name, value in settings.items() if name not in varying}
-        key = (dtype, *((name, value.dtype.char) for name, value in varying.items()), *fixed.items())
+        key = (dtype, *((name, type(value)) for name, value in varying.items()), repr(fixed), *fixed.values())
         if frozen is None or frozen.have_changed():
             from app.engine.compiled.frozen import Frozen  # imported late: it needs Numba
 
@@ -59,8 +56,8 @@ def over_arrays(function: Any, names: Sequence[str], results: int) -> Callable[.
     return call
 
 
-_NUMBERS: Mapping[type, Any] = {bool: np.bool_, int: np.int64, float: np.float64}
-"""The types of settings that are arguments of a kernel, and what they are converted to."""
+_NUMBERS = {bool: np.dtype("bool"), int: np.dtype("int64"), float: np.dtype("float64")}
+"""The types of settings that are arguments of a kernel."""
 
 
 def _varies(value: Any) -> bool:
@@ -72,34 +69,42 @@ def _kernel(
     names: Sequence[str],
     results: int,
     dtype: np.dtype,
-    varying: Mapping[str, np.generic],
+    varying: Mapping[str, float],
     fixed: Mapping[str, Any],
 ) -> Kernel:
-    """The kernel of a function: the kept one of the same source, constants and types, or a new one."""
-    from app.engine.compiled.fingerprint import fingerprint  # imported late: it needs Numba
+    """The function as a compiled loop, or called for each element, with a warning, if Numba cannot compile it."""
 
-    types = [(name, value.dtype.char) for name, value in varying.items()]
-    key = fingerprint(function, repr((tuple(names), results, dtype.str, types)), tuple(fixed.items()))
-    with _keeping:
-        if key not in _kept:
-            made = _compiled(function, names, results, dtype, varying, fixed)
-            if made is None:
-                return _with_settings(function, names, results, dtype, tuple(varying), fixed)
-            _kept[key] = made
-            if len(_kept) > KEPT:
-                _kept.popitem(last=False)
-        _kept.move_to_end(key)
-        return _kept[key]
+    def one_by_one(*values: Any) -> Any:
+        given = dict(zip(varying, values[len(names) :], strict=True))
+        return _looped(function, names, results, dtype, {**given, **fixed})(*values[: len(names)])
 
+    source = python_function(function)
+    code = getattr(source, "__code__", None)
+    try:
+        if not isinstance(source, FunctionType):
+            raise OperatorError(f"Numba compiles functions only, and it is a {type(source).__name__}")
+        from app.engine.compiled.array_loop import ArrayLoop  # imported late: it needs Numba
 
-def _with_settings(
-    function: Any, names: Sequence[str], results: int, dtype: np.dtype, varying: Sequence[str], fixed: Mapping[str, Any]
-) -> Kernel:
-    """A kernel that calls the function for each element."""
+        in_order = by_position(source, [*names, *varying, *fixed])
+        types = [_NUMBERS[type(value)] for value in varying.values()]
+        loop = ArrayLoop(in_order, [dtype] * len(names), types, [*fixed.values()], results)
+    except Exception as error:  # Numba refuses in many ways
+        reason = str(error) if isinstance(error, AppError) else described(error)
+        warnings.warn_explicit(
+            f"{function_name(function)} is called for each element by itself, which is slow: for {dtype}, {reason}",
+            RuntimeWarning,
+            code.co_filename if code else function_name(function),
+            code.co_firstlineno if code else 1,
+        )
+        return one_by_one
 
     def kernel(*values: Any) -> Any:
-        given = {name: value.item() for name, value in zip(varying, values[len(names) :], strict=True)}
-        return _looped(function, names, results, dtype, {**given, **fixed})(*values[: len(names)])
+        try:
+            return loop(*values)
+        except Exception as error:
+            raised = error
+        one_by_one(*values)  # raises the error with the number that it is raised for
+        raise raised
 
     return kernel
 
@@ -129,49 +134,3 @@ def _looped(
         return outputs
 
     return loop
-
-
-def _compiled(
-    function: Any,
-    names: Sequence[str],
-    results: int,
-    dtype: np.dtype,
-    varying: Mapping[str, np.generic],
-    fixed: Mapping[str, Any],
-) -> Kernel | None:
-    """A ufunc for each result, with NumPy's division by zero; None, with a warning, if Numba cannot compile it."""
-    import numba  # imported late: it takes half a second
-
-    from app.engine.compiled.read_only import why_refused
-
-    try:
-        ufuncs = [numba.vectorize(one) for one in _one_result_each(function, [*names, *varying], results, fixed)]
-        types = [numba.from_dtype(dtype)] * len(names) + [numba.from_dtype(value.dtype) for value in varying.values()]
-        for ufunc in ufuncs:
-            ufunc.add(tuple(types))
-    except Exception as error:  # Numba refuses in many ways
-        code = python_function(function).__code__
-        warnings.warn_explicit(
-            f"{function_name(function)} is called for each element by itself, which is slow: for {dtype}, Numba cannot "
-            f"compile it: {why_refused(error, function)}",
-            RuntimeWarning,
-            code.co_filename,
-            code.co_firstlineno,
-        )
-        return None
-    return lambda *arrays: tuple(ufunc(*arrays) for ufunc in ufuncs)
-
-
-def _one_result_each(
-    function: Any, taken: Sequence[str], results: int, fixed: Mapping[str, Any]
-) -> list[Callable[..., Any]]:
-    """For each result a function of the parameters `taken`, in order; the function itself if it is that."""
-    if isinstance(function, FunctionType) and results == 1:
-        code = function.__code__
-        if code.co_kwonlyargcount == 0 and code.co_varnames[: code.co_argcount] == tuple(taken):
-            return [function]  # compiling one function inside another takes twice the time and memory
-    given = [f"{name}={name}" for name in taken] + [f"{name}=setting_{name}" for name in fixed]
-    call = f"inner({', '.join(given)})"
-    known = {"inner": dispatcher_of(function), **{f"setting_{name}": value for name, value in fixed.items()}}
-    picks = [call] if results == 1 else [f"{call}[{i}]" for i in range(results)]
-    return [eval(f"lambda {', '.join(taken)}: {pick}", known) for pick in picks]

@@ -113,7 +113,7 @@ class Emitter:
     def _parameter(self, parameter: loops.Parameter, values: Iterator[Any]) -> Typed | _Array:
         kind = numba_type(parameter.dtype)
         if parameter.shape is None:
-            return Typed(next(values), kind)
+            return Typed(self._number(next(values), kind), kind)
         data, pointer = next(values), self.context.get_data_type(kind).as_pointer()
         data = self.builder.inttoptr(data, pointer) if data.type == INT else data
         return _Array(data, kind, [next(values) if size is None else INT(size) for size in parameter.shape])
@@ -122,6 +122,13 @@ class Emitter:
         numbers = self.builder.bitcast(table, INT.as_pointer())
         for place in count():
             yield self.builder.load(self.builder.gep(numbers, [INT(place)]))
+
+    def _number(self, value: Any, kind: Any) -> Any:
+        """A number of a type that a function takes, of the eight bytes in a table if Python calls it."""
+        wanted = self.context.get_value_type(kind)
+        if value.type == wanted:
+            return value
+        return self.builder.bitcast(value, wanted) if kind == types.float64 else self.builder.trunc(value, wanted)
 
     # Statements
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import pickle
+import struct
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from app.engine.compiled import (
     byte_products,
@@ -31,8 +31,9 @@ from app.engine.compiled.language import Function, Parameter
 from app.engine.compiled.numba_api import add_symbols_of_numba
 from app.engine.compiled.vector_functions import engine_of
 
-_loaded: dict[str, NativeCode] = {}
-"""The code loaded in this process, by key."""
+_loaded: OrderedDict[str, NativeCode] = OrderedDict()
+"""The most recently used code, by key."""
+LOADED = 256
 
 
 def load(pattern: str, functions: Mapping[str, Function], called: Mapping[str, Any]) -> NativeCode:
@@ -42,9 +43,14 @@ def load(pattern: str, functions: Mapping[str, Function], called: Mapping[str, A
     """
     functions_called = (called[name] for name in sorted(called))
     key = fingerprint(pattern, *functions_called, _written_by(), cache.environment())[:32]
-    if key not in _loaded:
-        _loaded[key] = NativeCode(key, functions, called)
-    return _loaded[key]
+    found = _loaded.get(key)
+    if found is None:
+        found = _loaded[key] = NativeCode(key, functions, called)
+        if len(_loaded) > LOADED:
+            _loaded.popitem(last=False)
+    else:
+        _loaded.move_to_end(key)
+    return found
 
 
 def _written_by() -> str:
@@ -107,30 +113,39 @@ class Entry:
     def __init__(self, address: int, parameters: Sequence[Parameter]):
         self._function = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)(address)
         self._parameters = parameters[2:]
+        self._table = struct.Struct("".join(map(_form, self._parameters)))
 
     def bound(self, arguments: Sequence[Any]) -> Callable[[int, int], bool]:
         """Return the function with all arguments but the thread's number and the number of threads.
 
         It returns True if it was aborted.
         """
-        numbers: list[int] = []
+        numbers: list[Any] = []
         for parameter, argument in zip(self._parameters, arguments, strict=True):
-            numbers += _passed(parameter, argument)
-        table = np.array(numbers, np.int64)
-        address = table.ctypes.data
+            if parameter.shape is None:
+                numbers.append(argument)
+            else:
+                numbers += _passed(parameter, argument)
+        table = self._table.pack(*numbers)
 
-        def call(shard: int, shards: int, _alive: Any = (arguments, table)) -> bool:
-            return bool(self._function(shard, shards, address))
+        def call(shard: int, shards: int, _alive: Any = arguments) -> bool:
+            return bool(self._function(shard, shards, table))
 
         return call
 
 
-def _passed(parameter: Parameter, argument: Any) -> list[int]:
-    """Return a number, or the address of an array and its sizes that are not declared."""
+def _form(parameter: Parameter) -> str:
+    """How the table of arguments holds one, in the words of `struct`: each number has eight bytes."""
     if parameter.shape is None:
-        return [int(argument)]
-    declared = zip(parameter.shape, argument.shape, strict=True)
-    fits = argument.dtype == parameter.dtype and all(size in (None, found) for size, found in declared)
-    if not (fits and argument.flags.c_contiguous and argument.flags.aligned):
-        raise TypeError(f"{parameter} is no array of {argument.dtype} with shape {argument.shape}")
-    return [argument.ctypes.data, *(n for n, size in zip(argument.shape, parameter.shape, strict=True) if size is None)]
+        return "d" if parameter.dtype == "float64" else "q"
+    return "q" * (1 + parameter.shape.count(None))
+
+
+def _passed(parameter: Parameter, array: Any) -> list[int]:
+    """Return the address of an array and its sizes that are not declared."""
+    declared = parameter.shape or ()
+    fits = array.dtype == parameter.dtype and len(array.shape) == len(declared)
+    fits = fits and all(size in (None, found) for size, found in zip(declared, array.shape, strict=True))
+    if not (fits and array.flags.c_contiguous and array.flags.aligned):
+        raise TypeError(f"{parameter} is no array of {array.dtype} with shape {array.shape}")
+    return [array.ctypes.data, *(n for n, size in zip(array.shape, declared, strict=True) if size is None)]

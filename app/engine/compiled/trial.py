@@ -26,13 +26,18 @@ def why_not(op: Operator, lowered: Lowered) -> str:
     if not op.definition.custom or not isinstance(lowering, (Elementwise, Returning)):
         return ""
     if isinstance(lowering, Elementwise):
-        given = [_number(lowered, name) for name in values_taken(op)]
-        tried = _tried(op, lowering.function, given)
-        return tried.reason or _not_numbers(tried.returned, len(op.outputs))
+        types = [np.dtype(lowered.dtype(name)) for name in values_taken(op)]
+        return why_not_numbers(lowering.function, types, [*op.attributes.values()], len(op.outputs))
     if any(not lowered.shapes[n] for n in (*values_taken(op), *op.outputs)):
         return "it works on values without axes"
     tried = _on_arrays(op, lowered)
     return tried.reason or _wrong_results(op, lowered, tried.returned)
+
+
+def why_not_numbers(function: Any, dtypes: Sequence[np.dtype], settings: Sequence[Any], results: int) -> str:
+    """Return why a function of numbers of these types, and of settings, does not compile to so many numbers, or ''."""
+    tried = _tried(function, [from_dtype(dtype) for dtype in dtypes], settings)
+    return tried.reason or _not_numbers(tried.returned, results)
 
 
 def only_reads_arrays(op: Operator, lowered: Lowered) -> bool:
@@ -56,13 +61,13 @@ def _number(lowered: Lowered, name: str) -> Any:
 
 def _on_arrays(op: Operator, lowered: Lowered) -> _Trial:
     given = [array_type(_number(lowered, n), len(lowered.shapes[n])) for n in values_taken(op)]
-    return _tried(op, op.definition.lowering.function, given)
+    return _tried(op.definition.lowering.function, given, [*op.attributes.values()])
 
 
-def _tried(op: Operator, function: Any, given: list[Any]) -> _Trial:
-    """The result of compiling an operator's function for these types and those of its settings; kept on disk."""
+def _tried(function: Any, given: Sequence[Any], settings: Sequence[Any]) -> _Trial:
+    """The result of compiling a function for these types and those of its settings; kept on disk."""
     try:
-        signature = (*given, *map(typeof, op.attributes.values()))
+        signature = (*given, *map(typeof, settings))
     except ValueError as error:
         return _Trial(str(error))
     code = getattr(function, "py_func", function).__code__
