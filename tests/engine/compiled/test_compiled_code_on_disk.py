@@ -182,7 +182,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The cache of a test, with nothing said yet."""
     monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path / "kept"))
     monkeypatch.setattr(cache_folder, "_noted", set())
-    monkeypatch.setattr(native_code, "_loaded", {})
+    monkeypatch.setattr(native_code, "_loaded", type(native_code._loaded)())
     return tmp_path / "kept"
 
 

@@ -26,7 +26,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache, in a process that knows of no function yet."""
     monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path))
     monkeypatch.setattr(linkable, "_known", type(linkable._known)())
-    monkeypatch.setattr(native_code, "_loaded", {})
+    monkeypatch.setattr(native_code, "_loaded", type(native_code._loaded)())
     return tmp_path
 
 
