@@ -146,7 +146,7 @@ def as_python(function: FunctionType, values: Sequence[Any]) -> Any:
 def _open_module(module: ModuleType, kinds: set[type], restored: ExitStack) -> None:
     """Replace a module's Numba functions by their Python functions, until they are restored."""
     names = getattr(module, "__dict__", None)
-    if type(names) is not dict:  # sys.modules may hold other objects
+    if type(names) is not dict or kinds.isdisjoint(map(type, names.values())):  # sys.modules may hold other objects
         return
     for name, value in [item for item in list(names.items()) if type(item[1]) in kinds]:
         restored.callback(names.__setitem__, name, value)

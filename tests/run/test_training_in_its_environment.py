@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 STRANGE = "with spaces, zażółć gęślą 数字"
-TINY = ("train.epochs=2", "train.batch_size=8", "train.log_every=3", "model.hidden=[5]", "costs=false")
+TINY = ("train.epochs=2", "train.batch_size=8", "train.log_every=3", "model.hidden=[5]", "costs=false", "report=false")
 
 READ_ONLY = """
 import errno, os, sys
@@ -124,7 +124,7 @@ def test_without_a_compiler_the_results_are_the_same(python, images, tmp_path):
 
 
 def test_one_core_and_a_clock_that_jumps_are_enough(python, images, tmp_path):
-    words = (f"data.source={images}", *TINY, "baseline=null", "output=run")
+    words = (f"data.source={images}", *TINY, "baseline=null", "output=run", "engine=reference")
     printed(python(ONE_CORE + JUMPING + TRAIN, *words))
     seconds = [m["seconds"] for m in metrics(tmp_path / STRANGE / "run") if m["event"] == "epoch"]
     assert len(seconds) == 2
@@ -132,7 +132,7 @@ def test_one_core_and_a_clock_that_jumps_are_enough(python, images, tmp_path):
 
 
 def test_two_runs_that_begin_at_once_share_no_folder(images, tmp_path):
-    words = (ROOT / "train.py", f"data.source={images}", *TINY, "engine=reference", "report=false")
+    words = (ROOT / "train.py", f"data.source={images}", *TINY, "engine=reference")
     processes = [forked.start(words, cwd=tmp_path) for _ in range(2)]
     for process in processes:
         assert "epoch 2/2" in printed(process)
