@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -77,6 +78,7 @@ def _students_within(freedom: int, angle: float) -> float:
     return (angle + total) * 2 / math.pi if odd else total
 
 
+@lru_cache(maxsize=256)
 def _students_reach(freedom: int, probability: float) -> float:
     """The r for which |t| < r has this probability."""
     low, high = 0.0, math.pi / 2

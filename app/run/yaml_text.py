@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -87,8 +88,9 @@ def read(path: str) -> Document:
     return parse(text, path)
 
 
+@lru_cache(maxsize=64)  # commands read what was typed several times, and comparisons the same file
 def parse(text: str, where: str) -> Document:
-    """Parse `text`; errors name it `where`."""
+    """Parse `text`; errors name it `where`. The document is shared: it is not changed."""
     if len(text) > MAX_BYTES:
         raise ConfigError(f"{where}: longer than {MAX_BYTES:,} characters, which no configuration needs")
     for number, content in enumerate(text.split("\n")):

@@ -137,17 +137,18 @@ def _last_used(path: Path) -> float:
 
 @contextlib.contextmanager
 def memory_given_back() -> Iterator[None]:
-    """Free the memory used by compilation in the block, about 10 MB of it in reference cycles. Existing objects are
-    frozen, because collecting them would take longer than LLVM; those that the caller has frozen stay so.
+    """Free the memory used by compilation in the block, about 10 MB of it in reference cycles.
+
+    Without collections in the block, all of it is young at the end. A collection of old objects would take longer than
+    LLVM.
     """
-    ours = gc.get_freeze_count() < 1000  # Python 3.12 starts with some hundreds
-    if ours:
-        gc.freeze()
+    enabled = gc.isenabled()
+    gc.disable()
     try:
         yield
     finally:
-        gc.collect()
-        if ours:
-            gc.unfreeze()
+        gc.collect(1)
+        if enabled:
+            gc.enable()
         with contextlib.suppress(OSError, AttributeError):  # only glibc has it
             ctypes.CDLL(None).malloc_trim(0)
