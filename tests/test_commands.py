@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import forked
 import pytest
 
 from app import __version__
@@ -172,8 +173,7 @@ def test_ctrl_c_while_modules_are_being_imported_ends_as_later(words: list[str],
 @pytest.mark.slow
 def test_standard_output_that_is_full_is_named(words: list[str]):
     with open("/dev/full", "w") as full:
-        command = [sys.executable, *words]
-        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = forked.run(words, stdout=full)
     told = "error: standard output cannot be written: [Errno 28] No space left on device\n"
     assert (done.returncode, done.stderr) == (1, told)
 

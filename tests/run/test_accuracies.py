@@ -46,7 +46,7 @@ def accuracies(mnist: Dataset, file: str, *overrides: str) -> list[float]:
 
 
 def test_seed_reaches_what_the_tutorial_reports(mnist: Dataset):
-    ours = accuracies(mnist, "seed.yaml", "engine=reference")  # as of the other engines, and nothing is compiled
+    ours = accuracies(mnist, "seed.yaml")
     assert ours == pytest.approx(TUTORIAL, abs=0.02)
     assert ours == pytest.approx(shown_in_the_readme(), abs=0.002)  # other BLAS libraries round otherwise
 

@@ -35,6 +35,14 @@ def tiny(images: Path) -> list[str]:
     return [*TINY, f"data.source={images}"]
 
 
+@pytest.fixture(scope="module")
+def alone(images: Path, tmp_path_factory: pytest.TempPathFactory) -> list[float]:
+    """The losses of that run on one process."""
+    folder = tmp_path_factory.mktemp("alone") / "run"
+    assert main([*TINY, f"data.source={images}", f"output={folder}"]) == 0
+    return losses(folder)
+
+
 def losses(folder: Path) -> list[float]:
     events = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
     return [event["test_loss"] for event in events if event["event"] == "epoch"]
@@ -109,7 +117,7 @@ def test_ranks_without_a_shape_are_refused(tiny: list[str], capsys: pytest.Captu
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_run_that_loses_a_rank_goes_on_with_another_number(
-    number: signal.Signals, tmp_path: Path, tiny: list[str], monkeypatch: pytest.MonkeyPatch
+    number: signal.Signals, tmp_path: Path, tiny: list[str], alone: list[float], monkeypatch: pytest.MonkeyPatch
 ):
     process = start(2, TRAIN, *tiny, "dist.shape=allreduce", folder=tmp_path)
     while not list(tmp_path.glob("run/checkpoints/*.safetensors")):
@@ -128,8 +136,7 @@ def test_a_run_that_loses_a_rank_goes_on_with_another_number(
     assert done < 40
     monkeypatch.chdir(tmp_path)
     assert main(["--resume", "run", "dist.shape=none"]) == 0
-    assert main([*tiny, "output=alone"]) == 0
-    together, alone = losses(tmp_path / "run"), losses(tmp_path / "alone")
+    together = losses(tmp_path / "run")
     assert len(together) == 40
     assert together == pytest.approx(alone, rel=1e-5)
 
