@@ -35,10 +35,7 @@ def helper(x):
 
 @njit(error_model="python")
 def function(x):
-    y = np.zeros_like(x)
-    for i in range(x.shape[0]):
-        y[i] = helper(x[i]) * TABLE[1]
-    return y
+    return helper(x[1]) * TABLE[1]
 """
 X = read_only(np.array([1.0, 2.0]))
 
@@ -59,64 +56,56 @@ def called(text: str, *values: Any) -> tuple[Any, bool]:
 def test_unchanged_code_comes_from_disk():
     first, from_disk = called(TEXT, X)
     assert not from_disk
-    np.testing.assert_array_equal(first, (X + 1) * 4)
-    again, from_disk = called(TEXT, X)
-    assert from_disk
-    np.testing.assert_array_equal(again, first)
+    assert first == 12
+    assert called(TEXT, X) == (first, True)
     assert called(TEXT, X.astype("float32"))[1] is False
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        ("* TABLE[1]", "* TABLE[0]", (X + 1) * 2),
-        ("return inner(x) * FACTOR", "return inner(x) - FACTOR", (X - 1) * 2),
-        ("FACTOR = 2.0", "FACTOR = 3.0", (X + 1) * 6),
-        ("np.array([1.0, 2.0])", "np.array([1.0, 0.5])", X + 1),
-        ("made(1.0)", "made(5.0)", (X + 5) * 4),
-        ('error_model="python"', 'error_model="numpy"', (X + 1) * 4),
-    ],
-)
-def test_an_edit_of_anything_that_the_function_depends_on_is_noticed(old: str, new: str, expected: np.ndarray):
+def test_an_edit_of_anything_that_the_function_depends_on_is_noticed():
     called(TEXT, X)
-    assert old in TEXT
-    result, from_disk = called(TEXT.replace(old, new), X)
-    np.testing.assert_array_equal(result, expected)
-    assert not from_disk
+    edits = {
+        ("* TABLE[1]", "* TABLE[0]"): 6,
+        ("return inner(x) * FACTOR", "return inner(x) - FACTOR"): 2,
+        ("FACTOR = 2.0", "FACTOR = 3.0"): 18,
+        ("np.array([1.0, 2.0])", "np.array([1.0, 0.5])"): 3,
+        ("made(1.0)", "made(5.0)"): 28,
+        ('error_model="python"', 'error_model="numpy"'): 12,
+    }
+    for (old, new), expected in edits.items():
+        assert old in TEXT
+        assert called(TEXT.replace(old, new), X) == (expected, False), new
 
 
 def test_a_variable_that_changes_later_is_noticed():
     module = module_of_text(TEXT)
     function = Guarded(module.function)
-    np.testing.assert_array_equal(function(X), (X + 1) * 4)
+    assert function(X) == 12
     for factor in (3.0, 2.0):
         module.FACTOR = factor
-        np.testing.assert_array_equal(function(X), (X + 1) * 2 * factor)
+        assert function(X) == 6 * factor
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[: len(data) // 2], lambda data: b"", lambda data: data[::-1]])
-def test_a_damaged_file_is_made_again(kept: Path, damage: Any):
+def test_a_damaged_file_is_made_again(kept: Path):
     called(TEXT, X)
     (file,) = kept.glob("overload_*.bin")
     whole = file.read_bytes()
-    file.write_bytes(damage(whole))
-    result, from_disk = called(TEXT, X)
-    np.testing.assert_array_equal(result, (X + 1) * 4)
-    assert not from_disk
-    assert called(TEXT, X)[1]
+    for damaged in (whole[: len(whole) // 2], b"", whole[::-1]):
+        file.write_bytes(damaged)
+        assert called(TEXT, X) == (12, False)
+        assert called(TEXT, X) == (12, True)
 
 
 def test_an_error_has_its_message_and_arguments():
-    raising = TEXT.replace("    return y", '    raise ValueError(f"rows: {x.shape[0]}")')
+    raising = TEXT.replace("    return h", '    raise ValueError("rows", x.shape[0])\n    return h')
     for from_disk in (False, True):
         guarded = Guarded(module_of_text(raising).function)
-        with pytest.raises(ValueError, match="rows: 2"):
+        with pytest.raises(ValueError, match=r"'rows', 2"):
             guarded(X)
         assert bool(guarded._function.stats.cache_hits) == from_disk
 
 
 def test_code_that_may_write_gets_copies_also_when_it_comes_from_disk():
-    writing = TEXT.replace("    y = np.zeros_like(x)\n", "    y = np.zeros_like(x)\n    x.flat[0] = 9.0\n")
+    writing = TEXT.replace("    return h", "    x.flat[0] = 9.0\n    return h")
     for from_disk in (False, True):
         values = read_only(np.ones(2))
         assert called(writing, values)[1] == from_disk
@@ -126,13 +115,13 @@ def test_code_that_may_write_gets_copies_also_when_it_comes_from_disk():
 def test_code_that_writes_is_refused_every_time():
     for _ in range(2):
         with pytest.raises(ReadOnlyError, match="it writes into an array that it is given"):
-            called(TEXT.replace("    return y", "    x[0] = 1.0\n    return y"), X)
+            called(TEXT.replace("    return h", "    x[0] = 1.0\n    return h"), X)
 
 
 def test_other_layouts_are_copied_and_not_compiled_for(kept: Path):
     unaligned = np.frombuffer(bytes(17), "uint8")[1:].view("float64")
     for values in (X, X[::-1], read_only(np.ones(4))[::2], unaligned):
-        np.testing.assert_array_equal(called(TEXT, values)[0], (values + 1) * 4)
+        assert called(TEXT, values)[0] == (values[1] + 1) * 4
     assert len(list(kept.glob("overload_*.bin"))) == 1
 
 
@@ -146,5 +135,5 @@ def test_another_process_loads_it(tmp_path: Path, kept: Path):
         done = forked.run(["run.py"], cwd=tmp_path, env={**os.environ, "OPSMITH_CACHE": str(kept)})
         assert (done.returncode, done.stderr) == (0, "")
         seen.append(done.stdout)
-    assert "[8.0, 12.0] Counter()" in seen[0]
-    assert seen[1].startswith("[8.0, 12.0] Counter({")
+    assert "12.0 Counter()" in seen[0]
+    assert seen[1].startswith("12.0 Counter({")
