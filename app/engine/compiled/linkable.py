@@ -111,8 +111,10 @@ def _from_disk(key: str) -> Linkable | None:
 def _compiled(key: str, function: Callable[..., Any], kinds: tuple[Any, ...]) -> Linkable | None:
     numba_alone.load()
     Frozen(function)  # recompiles Numba functions whose global variables have changed
-    dispatcher = _without_wrappers(dispatcher_of(function))
-    dispatcher.get_call_template(kinds, {})
+    dispatcher = dispatcher_of(function)
+    if kinds not in dispatcher.overloads:  # else it was compiled for an eager call
+        dispatcher = _without_wrappers(dispatcher)
+        dispatcher.get_call_template(kinds, {})
     made = dispatcher.overloads.get(kinds)
     if made is None or made.lifted or made.library.has_dynamic_globals:
         return None
