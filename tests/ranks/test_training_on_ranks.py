@@ -47,7 +47,13 @@ class Swish(app.autograd.PyLayer):
 def swish(x):
     return Swish.apply(x)
 """
-SMALL = ("model.hidden=[16]", "train.epochs=2", "train.eval_batch_size=40", "train.learning_rate=0.05")
+SMALL = (
+    "model.hidden=[16]",
+    "model.activation=relu",
+    "train.epochs=2",
+    "train.eval_batch_size=40",
+    "train.learning_rate=0.05",
+)
 REFERENCE = (*SMALL, "engine=reference")
 
 

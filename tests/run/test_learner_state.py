@@ -29,7 +29,7 @@ def make(request: pytest.FixtureRequest, tiny: tuple[Config, Dataset]) -> Make:
         config, dataset = tiny
         train = msgspec.structs.replace(config.train, **settings)
         config = msgspec.structs.replace(config, engine=request.param, train=train, seed=seed)
-        return make_learner(config, activation or find_activation("tanh"), dataset.train_images.shape[1])
+        return make_learner(config, activation or find_activation("relu"), dataset.train_images.shape[1])
 
     return make
 

@@ -49,7 +49,13 @@ def test_a_run_leaves_no_thread_no_open_file_and_no_temporary_folder(engine, tra
     monkeypatch.setattr("tempfile.tempdir", None)
     left = []
     for number in range(2):
-        train(f"engine={engine}", "costs=false", "baseline=null", folder=f"run{number}")
+        train(
+            f"engine={engine}",
+            "model.activation=relu",
+            "train.weight_decay=0.01",
+            "baseline=null",
+            folder=f"run{number}",
+        )
         gc.collect()
         left.append((threading.active_count(), len(os.listdir(FDS)) if FDS.exists() else 0))
     assert left[0] == left[1]
