@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import forked
 import pytest
 
 import app
@@ -39,22 +38,17 @@ def watching(tmp_path: Path) -> Iterator[Callable[[], str]]:
     (tmp_path / "my_ops.py").write_text(OPERATOR)
     (tmp_path / "slope.py").write_text("SLOPE = 0.1\n")
     words = ["my_ops.py", "engine=reference", "data.source=sample", "model.hidden=[4]", "train.epochs=1"]
-    pipe, environment = subprocess.PIPE, {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(
-        [sys.executable, "-m", "app", "watch", *words],
-        cwd=tmp_path,
-        stdout=pipe,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=environment,
-    ) as process:
-        assert process.stdout is not None
-        out = process.stdout
-        assert out.readline().startswith("Watching my_ops.py")
-        yield out.readline
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = forked.start(["-m", "app", "watch", *words], cwd=tmp_path, env=environment, stderr=forked.STDOUT)
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline().startswith("Watching my_ops.py")
+        yield process.stdout.readline
         process.send_signal(signal.SIGINT)
         rest, _ = process.communicate(timeout=20)
         assert (process.returncode, rest) == (0, "\nStopped.\n")
+    finally:
+        process.kill()
 
 
 def test_every_save_gives_a_line_and_a_mistake_does_not_end_it(watching: Callable[[], str], tmp_path: Path):

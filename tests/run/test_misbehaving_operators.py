@@ -130,7 +130,8 @@ def test_a_surrogate_whose_numbers_overflow_is_not_called_wrong(misbehave, engin
 
 
 def test_a_learning_rate_that_is_too_large_is_named_where_nothing_is_wrong_with_the_operator(train, engine):
-    run = train("train.learning_rate=1e30", "model.activation=relu", "baseline=null", f"engine={engine}")
+    words = ("train.learning_rate=1e30", "train.weight_decay=0.01", "model.activation=relu", "baseline=null")
+    run = train(*words, f"engine={engine}")
     assert run.status == 1
     assert "The inputs were already very large: train.learning_rate may be too high." in run.err
 
