@@ -79,10 +79,12 @@ class Guarded:
         from numba import typeof  # imported late: it takes half a second
 
         from app.engine.compiled.read_only import where_it_writes
+        from app.engine.compiled.shape_errors import compiled_quickly
 
         signature = tuple(typeof(read_only(v) if isinstance(v, np.ndarray) else v) for v in values)
         try:
-            self._function.compile(signature)
+            with compiled_quickly():
+                self._function.compile(signature)
         except Exception as error:
             place = where_it_writes(error)
             if place is not None:

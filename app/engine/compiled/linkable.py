@@ -26,6 +26,7 @@ from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.frozen import Frozen
 from app.engine.compiled.numba_api import Dispatcher, ExternalFunctionDescriptor, cpu_target, signature
 from app.engine.compiled.read_only import only_reads
+from app.engine.compiled.shape_errors import compiled_quickly
 
 AS_NUMPY: dict[str, Any] = {"nopython": True, "nogil": True, "error_model": "numpy"}
 """The options for compiling a plain function: division by zero behaves as in NumPy."""
@@ -108,6 +109,7 @@ def _from_disk(key: str) -> Linkable | None:
         return None
 
 
+@compiled_quickly()
 def _compiled(key: str, function: Callable[..., Any], kinds: tuple[Any, ...]) -> Linkable | None:
     numba_alone.load()
     Frozen(function)  # recompiles Numba functions whose global variables have changed

@@ -17,9 +17,9 @@ from app.engine.compiled.numba_api import (
     FunctionDescriptor,
     callconv,
     cpu_target,
-    global_compiler_lock,
     lookup_environment,
 )
+from app.engine.compiled.shape_errors import compiled_quickly
 from app.engine.compiled.vectors import INT
 
 
@@ -35,7 +35,7 @@ class Objects(NamedTuple):
     """Whether the code is valid in another process: it contains no addresses of this one."""
 
 
-@global_compiler_lock
+@compiled_quickly()
 def compiled(
     functions: Mapping[str, loops.Function], called: Mapping[str, Any], symbol: Callable[[str], str]
 ) -> Objects:
