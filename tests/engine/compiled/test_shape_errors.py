@@ -1,4 +1,4 @@
-"""The error for rows of a wrong length: the same text as Numba's, eagerly and in a Program, and Numba itself unchanged."""
+"""The error for rows of a wrong length: its text in both modes, and Numba itself unchanged."""
 
 from __future__ import annotations
 
