@@ -125,6 +125,9 @@ def _(x_like: Value, dout: Value) -> Gradients:
 def tile(x: Value, repeat_times: int | Sequence[int], name: str | None = None) -> Applied:
     """Repeat a value along each axis; more counts than axes add leading axes."""
     times = [int(n) for n in np.ravel(repeat_times)]
+    if 0 in times:
+        part = (..., *[slice(0 if n == 0 else None) for n in times])
+        return tile(x, [n or 1 for n in times])[part]
     rank = max(len(times), len(x.shape))
     times = [1] * (rank - len(times)) + times
     sizes = [1] * (rank - len(x.shape)) + list(plain_sizes(x.shape))

@@ -12,7 +12,7 @@ from app.ops.arithmetic import maximum
 from app.ops.broadcasting import broadcast_tensors, expand
 from app.ops.creation import assign, full_like, ones_like, zeros_like
 from app.ops.dtype import canonical, is_float
-from app.ops.gathering import gather, take_along_axis
+from app.ops.gathering import from_start, gather, take_along_axis
 from app.ops.joining import bordered, concat, stack
 from app.ops.linear import matmul
 from app.ops.logic import isfinite, isnan, where
@@ -23,7 +23,7 @@ from app.ops.reduction import all_, logsumexp, sum_
 from app.ops.rounding import clip, trunc
 from app.ops.scan import cumsum
 from app.ops.shaping import flatten, reshape, reshape_like, transpose, unsqueeze
-from app.ops.spec import UNKNOWN, Axis, normal_axis
+from app.ops.spec import UNKNOWN, Axis, broadcast, normal_axis
 from app.ops.values import Applied, Operand, Value
 
 
@@ -169,7 +169,7 @@ def take(x: Value, index: Value, mode: str = "raise", name: str | None = None) -
 @public(method=True)
 def index_sample(x: Value, index: Value, name: str | None = None) -> Applied:
     """Elements of each row, by the indices in the same row of `index`."""
-    return take_along_axis(x, index, axis=1)
+    return take_along_axis(x, from_start(index), axis=1)
 
 
 @public(method=True)
@@ -234,16 +234,29 @@ def trace(x: Value, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str |
 # Products and distances
 
 
+def check_ranks(where: str, *ranked: tuple[int, Value]) -> None:
+    """Refuse a value with another number of axes than the one beside it."""
+    for rank, value in ranked:
+        if len(value.shape) != rank:
+            raise ShapeError(f"{where} needs a value with {rank} axes, found shape {list(value.shape)}; use app.matmul")
+
+
 @public(method=True)
 def mv(x: Value, vec: Value, name: str | None = None) -> Applied:
     """Product of a matrix and a vector."""
+    check_ranks("mv", (2, x), (1, vec))
     return matmul(x, vec)
 
 
 @public(method=True, in_place=True)
 def addmm(input: Value, x: Value, y: Value, beta: float = 1.0, alpha: float = 1.0, name: str | None = None) -> Applied:
     """beta * input + alpha * x @ y."""
-    return input * beta + matmul(x, y) * alpha
+    check_ranks("addmm", (2, x), (2, y))
+    product = matmul(x, y)
+    sizes = broadcast(input.shape, product.shape)
+    if UNKNOWN not in (*sizes, *product.shape) and sizes != tuple(product.shape):
+        raise ShapeError(f"addmm: shape {list(input.shape)} does not broadcast to {list(product.shape)} of the product")
+    return input * beta + product * alpha
 
 
 @public(method=True)

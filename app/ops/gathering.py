@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from app.errors import DtypeError, ShapeError
+from app.errors import BoundsError, DtypeError, ShapeError
 from app.ops.broadcasting import broadcast_tensors
 from app.ops.definition import operator
 from app.ops.dtype import INTEGERS, canonical
@@ -68,6 +68,27 @@ def gather(x: Array, index: Array, *, axis: int | None = 0) -> Array:
 def _(x_like: Value, index: Value, dout: Value, axis: int | None) -> Gradients:
     items = on_axis(normal_axis(axis or 0, len(x_like.shape)))
     return put_items([x_like, dout, index], items=items, accumulate=True, onto_zeros=True)
+
+
+def _fill_from_start(index: Array, out: Array) -> bool:
+    places, target = index.reshape(index.size), out.reshape(out.size)
+    for i in range(places.size):
+        if places[i] < 0:
+            return False
+        target[i] = places[i]
+    return True
+
+
+@operator(
+    lambda index: index,
+    lowering=Filling(_fill_from_start, row_by_row=False, problem="indices are 0 or more"),
+    onnx="Identity",
+)
+def from_start(index: Array) -> Results:
+    """The same indices. Negative ones, which would count from the end, are refused."""
+    if np.min(index, initial=0) < 0:
+        raise BoundsError(f"indices are 0 or more, found {np.min(index)}; x[index] also counts from the end")
+    return index.copy()
 
 
 def _check_integers(index: Value) -> None:

@@ -213,6 +213,7 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     "concat": joining(),
     "split": cutting(),
     "gather": gathering(),
+    "from_start": one(INTEGERS).map(lambda call: Call([np.abs(call.inputs[0] // 2)])),
     "take_items": taking_items(),
     "put_items": putting_items(),
     "places_of_nonzero": one(),

@@ -79,6 +79,7 @@ CASES: dict[str, Case] = {
     "scale first the bias": (lambda x: app.scale(x, 2.0, 1.0, False, "tanh"), lambda x: np.tanh(2 * (x + 1)), [X]),
     "add_n": (lambda x, y: app.add_n([x, y, x]), lambda x, y: 2 * x + y, [X, Y]),
     "tile": (lambda x: app.tile(x, [2, 1, 3]), lambda x: np.tile(x, [2, 1, 3]), [X]),
+    "tile zero times": (lambda x: app.tile(x, [2, 0, 3]), lambda x: np.tile(x, [2, 0, 3]), [X]),
     "tile rows": (lambda x: app.tile(x, 2), lambda x: np.tile(x, 2), [DEEP]),
     "broadcast_tensors": (
         lambda x, y: app.add_n(app.broadcast_tensors([x, y])),

@@ -134,6 +134,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "reshape_like": lambda x, like: x.reshape(like.shape),
     "transpose": lambda x, perm: np.transpose(x, perm),
     "concat": lambda *x, axis: np.concatenate(x, axis),
+    "from_start": lambda index: index,
     "gather": lambda x, index, axis: np.take(x, index, axis),
     **{name: getattr(np, name) for name in ("tan", "sinh", "cosh", "trunc", "expm1", "log2", "log10", "isclose")},
     **{name: getattr(np, f"arc{name[1:]}") for name in ("asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh")},

@@ -2,23 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import app
 from app.compat.torch._table import FUNCTIONS, register, rows
 from app.errors import ShapeError
+from app.ops.composed import check_ranks
 
 rows(
     """
     addmm = addmm(input, mat1:x, mat2:y, *, beta, alpha)
     bmm = bmm(input, mat2:y)
     dist = dist(input, other:y, p)
-    dot vdot = dot(input, tensor:y)
     inner = inner(input, other:y)
-    matmul mm = matmul(input, other)
+    matmul = matmul(input, other)
     mv = mv(input, vec)
-    outer ger = outer(input, vec2:y)
     """
+)
+
+
+def _of_ranks(*ranks: int) -> Callable[..., Any]:
+    """Lets a function take values with these numbers of axes only."""
+
+    def decorate(function: Any) -> Any:
+        names = list(function.__signature__.parameters)
+
+        @wraps(function)
+        def checked(*args: Any, **settings: Any) -> Any:
+            values = [*args, *(settings[name] for name in names[len(args) :] if name in settings)]
+            check_ranks(function.__name__, *zip(ranks, values, strict=False))
+            return function(*args, **settings)
+
+        return checked
+
+    return decorate
+
+
+rows("mm = matmul(input, mat2)", check=_of_ranks(2, 2))
+rows(
+    """
+    dot vdot = dot(input, tensor:y)
+    outer ger = outer(input, vec2:y)
+    """,
+    check=_of_ranks(1, 1),
 )
 
 FUNCTIONS["einsum"] = lambda equation, *operands: app.einsum(equation, *operands)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import app
 from app.compat.torch._grad_fn import called
 from app.compat.torch._printing import returned_text
+from app.compat.torch._size import along
 from app.compat.torch._table import register, rows
 
 
@@ -107,6 +108,9 @@ def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = Fal
 @register()
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The k largest, or smallest, elements along an axis, with their indices."""
+    if k == 0:
+        empty = input[along(input, dim, slice(0))]
+        return CHOSEN["topk"](empty, app.cast(empty, dtype="int64"))
     return CHOSEN["topk"](*app.topk(input, k, axis=dim, largest=largest, sorted=sorted))
 
 

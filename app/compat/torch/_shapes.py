@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from app.compat.torch._pointwise import as_element
 from app.compat.torch._size import Size, along, sizes
 from app.compat.torch._table import FUNCTIONS, METHODS, register, rows
 from app.errors import ShapeError
+from app.ops.gathering import from_start
 from app.ops.spec import normal_axis
 
 rows(
@@ -22,8 +24,6 @@ rows(
     diag = diag(input, diagonal:offset)
     diagonal = diagonal(input, offset, dim1:axis1, dim2:axis2)
     flatten = flatten(input, start_dim:start_axis, end_dim:stop_axis)
-    gather = take_along_axis(input, dim:axis, index, :broadcast=False)
-    index_select = index_select(input, dim:axis, index)
     masked_select = masked_select(input, mask)
     moveaxis movedim = moveaxis(input, source, destination)
     nonzero = nonzero(input, *, as_tuple)
@@ -40,8 +40,28 @@ rows(
     """
 )
 
+
+def _from_start(function: Any) -> Any:
+    """The function with its indices checked: PyTorch counts none from the end but those of `x[index]`, take and put."""
+
+    @wraps(function)
+    def checked(input: Any, dim: int, index: Any, *args: Any, **settings: Any) -> Any:
+        return function(input, dim, from_start(index if index.ndim else index.reshape(1)), *args, **settings)
+
+    return checked
+
+
+rows(
+    """
+    gather = take_along_axis(input, dim:axis, index, :broadcast=False)
+    index_select = index_select(input, dim:axis, index)
+    """,
+    check=_from_start,
+)
+
 rows(
     "scatter_add = put_along_axis(input, dim:axis, index:indices, src:values, :reduce='add', :broadcast=False)",
+    check=_from_start,
     in_place=True,
 )
 
@@ -107,7 +127,10 @@ def expand(input: Any, *shape: Any) -> Any:
 @register(function=False)
 def repeat(input: Any, *repeats: Any) -> Any:
     """The value repeated along each axis."""
-    return app.tile(input, sizes(repeats))
+    times = sizes(repeats)
+    if len(times) < input.ndim:
+        raise ShapeError(f"repeat: expected a number for each of {input.ndim} axes, found {list(times)}; use tile")
+    return app.tile(input, times)
 
 
 @register()
@@ -185,16 +208,17 @@ def unbind(input: Any, dim: int = 0) -> Any:
 
 
 @register(in_place=True)
+@_from_start
 def scatter(input: Any, dim: int, index: Any, src: Any = None, value: Any = None, *, reduce: Any = None) -> Any:
     """A copy with `src` stored at `index` along an axis."""
     put = value if src is None else src
     put = put if hasattr(put, "dtype") else as_element(put, input)
-    index = index if index.ndim else index.reshape(1)
     way = {None: "assign", "add": "add", "multiply": "mul"}[reduce]
     return app.put_along_axis(input, index, put, dim, way, broadcast=False)
 
 
 @register(in_place=True)
+@_from_start
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Any:
     """A copy with slices of `source` added at the indices `index` of an axis."""
     return app.index_add(input, index, dim, source if alpha == 1 else source * alpha)

@@ -33,10 +33,10 @@ def register(
     return decorate
 
 
-def rows(text: str, **places: bool) -> None:
-    """Register the functions that the rows of a table describe."""
+def rows(text: str, check: Callable[..., Any] = lambda function: function, **places: bool) -> None:
+    """Register the functions that the rows of a table describe, each decorated with `check`."""
     for names, function in _by_function(table(app, text, out=True)):
-        register(*names[1:], **places)(function)
+        register(*names[1:], **places)(check(function))
 
 
 def _by_function(found: dict[str, Callable[..., Any]]) -> list[tuple[list[str], Callable[..., Any]]]:

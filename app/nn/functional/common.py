@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import BoundsError, OperatorError, ShapeError
+from app.errors import OperatorError, ShapeError
 from app.ops import loss, shaping
 from app.ops.creation import shape_of
 from app.ops.drawing import dropout_mask
-from app.ops.gathering import gather
+from app.ops.gathering import from_start, gather
 from app.ops.joining import bordered
 from app.ops.linear import matmul
 from app.ops.logic import where
@@ -73,10 +73,7 @@ def embedding(
     x: Any, weight: Any, padding_idx: int | None = None, sparse: bool = False, name: str | None = None
 ) -> Any:
     """The rows of `weight` at the indices `x`. Rows at `padding_idx` are zeros and get no gradient."""
-    known = getattr(x, "_array", None)  # in a Program the indices come when it runs
-    if known is not None and np.min(known, initial=0) < 0:
-        raise BoundsError(f"embedding: indices are 0 or more, found {np.min(known)}")
-    rows = gather(weight, x)
+    rows = gather(weight, from_start(x))
     if padding_idx is None:
         return rows
     padding = padding_idx if padding_idx >= 0 else padding_idx + weight.shape[0]

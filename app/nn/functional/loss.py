@@ -112,8 +112,8 @@ def kl_div(input: Any, label: Any, reduction: str = "mean", log_target: bool = F
     if log_target:
         losses = exp(label) * (label - input)
     else:
-        there = label > 0
-        losses = where(there, label * (log(where(there, label, 1.0)) - input), 0.0)
+        absent = label <= 0  # false for NaN
+        losses = where(absent, 0.0, label * (log(where(absent, 1.0, label)) - input))
     if reduction == "batchmean":
         known = input.shape[0] != UNKNOWN and input.shape[0] > 0
         return reductions.sum_(losses) / float(input.shape[0]) if known else _batch_mean(losses)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+import numpy as np
+
 from app.compat.torch._grad_fn import called
 from app.errors import OperatorError
 from app.nn import functional
@@ -27,6 +29,12 @@ def _of_images(function: Callable[..., Any]) -> Callable[..., Any]:
 def _refuse_indices(where: str, return_indices: bool) -> None:
     if return_indices:
         raise OperatorError(f"{where}: indices are not returned in this façade; leave return_indices out")
+
+
+def _check_padding(where: str, kernel: Any, padding: Any) -> None:
+    """Refuse more padding than half of the kernel."""
+    if isinstance(padding, str) or np.any(np.multiply(padding, 2) > np.asarray(kernel)):
+        raise OperatorError(f"{where}: padding is at most half of kernel_size {kernel}, found {padding}")
 
 
 @_of_images
@@ -59,6 +67,7 @@ def max_pool2d(
     if pair("max_pool2d", "dilation", dilation) != (1, 1):
         raise OperatorError(f"max_pool2d: dilation must be 1 in this façade, found {dilation}")
     _refuse_indices("max_pool2d", return_indices)
+    _check_padding("max_pool2d", kernel_size, padding)
     return functional.max_pool2d(input, kernel_size, stride, padding, ceil_mode=ceil_mode)
 
 
@@ -73,6 +82,7 @@ def avg_pool2d(
     divisor_override: int | None = None,
 ) -> Any:
     """The mean of each window of images."""
+    _check_padding("avg_pool2d", kernel_size, padding)
     return functional.avg_pool2d(
         input, kernel_size, stride, padding, ceil_mode, not count_include_pad, divisor_override
     )

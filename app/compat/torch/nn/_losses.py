@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import app
@@ -15,7 +16,6 @@ _GRAD_FN = {
     "binary_cross_entropy": "BinaryCrossEntropy",
     "binary_cross_entropy_with_logits": "BinaryCrossEntropyWithLogits",
     "huber_loss": "HuberLoss",
-    "kl_div": "Mean",
     "l1_loss": "Mean",
     "mse_loss": "MseLoss",
     "nll_loss": "NllLoss",
@@ -37,8 +37,26 @@ _ROWS = table(
     smooth_l1_loss = smooth_l1_loss(input, target:label, size_average!, reduce!, reduction, beta:delta, :is_huber=False)
     """,
 )
-LOSSES = {name: named_by(_GRAD_FN[name])(loss) for name, loss in _ROWS.items()}
+LOSSES = {name: named_by(kind)(_ROWS[name]) for name, kind in _GRAD_FN.items()}
 """The losses that differ in the names of parameters only."""
+
+
+@named_by("Mean")
+def kl_div(
+    input: Any,
+    target: Any,
+    size_average: None = None,
+    reduce: None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Any:
+    """The Kullback-Leibler divergence of `exp(input)` from the probabilities `target`; NaN where one is negative."""
+    if not log_target:
+        target = app.where(target < 0, math.nan, target)
+    return _ROWS["kl_div"](input, target, size_average, reduce, reduction, log_target)
+
+
+LOSSES["kl_div"] = kl_div
 
 
 @named_by("NllLoss")
