@@ -317,6 +317,8 @@ def custom_op(
 
     def make(decorated: Callable[..., Any]) -> FunctionOperator:
         names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+        if elementwise:  # a Numba ufunc takes no numbers by name; its Python function does
+            decorated = getattr(getattr(decorated, "_dispatcher", None), "py_func", decorated)
         return FunctionOperator(decorated, name, names, elementwise, infer, row_by_row, onnx, like)
 
     return make if function is None else make(function)

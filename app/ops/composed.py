@@ -122,6 +122,8 @@ def roll(x: Value, shifts: int | Sequence[int], axis: Axis = None, name: str | N
     """Roll elements along the given axes, or in the flattened value; those shifted out re-enter at the other end."""
     if axis is None:
         return reshape_like(roll(reshape(x, [-1]), shifts, 0), x)
+    if np.size(shifts) != np.size(axis):
+        raise ShapeError(f"roll: expected one shift for each axis, found {shifts} for {axis}")
     for shift, along in np.broadcast(shifts, axis):
         places = np.arange(_known_size(x, int(along), "roll"))
         x = gather(x, np.roll(places, shift), axis=int(along))

@@ -256,12 +256,13 @@ def test_types_other_than_floats_stay_as_returned():
     assert where_above(data(1.0, -1.0, 2.0, dtype="float32")).dtype == "int64"
 
 
-def test_a_ufunc_of_numba_can_be_used():
+@pytest.mark.parametrize("elementwise", [False, True])
+def test_a_ufunc_of_numba_can_be_used(elementwise: bool):
     @vectorize
     def plus_one(x):
         return x + 1
 
-    assert custom_op(plus_one)(data(1.0, 2.0)).numpy().tolist() == [2, 3]
+    assert custom_op(plus_one, elementwise=elementwise)(data(1.0, 2.0)).numpy().tolist() == [2, 3]
 
 
 # --- Registration ---

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
 import app
 from app.compat.torch._table import FUNCTIONS, METHODS, register, rows
-from app.ops.dtype import canonical
+from app.errors import OperatorError
+from app.ops.dtype import canonical, is_float
 
 rows(
     """
@@ -25,7 +27,6 @@ rows(
     bitwise_or = bitwise_or(input, other)
     bitwise_xor = bitwise_xor(input, other)
     ceil = ceil(input)
-    clamp clip = clip(input, min, max)
     cos = cos(input)
     cosh = cosh(input)
     deg2rad = deg2rad(input)
@@ -66,6 +67,21 @@ rows(
     in_place=True,
 )
 
+
+def _with_floats(function: Any) -> Any:
+    """The function of integers and a bound that is a float, as one of floats; it would round the bound."""
+
+    @wraps(function)
+    def clamp(input: Any, *args: Any, **settings: Any) -> Any:
+        if any(isinstance(bound, float) for bound in (*args, *settings.values())) and not is_float(input.dtype):
+            input = app.cast(input, dtype="float32")
+        return function(input, *args, **settings)
+
+    return clamp
+
+
+rows("clamp clip = clip(input, min, max)", check=_with_floats, in_place=True)
+
 rows(
     """
     eq = equal(input, other)
@@ -104,6 +120,8 @@ def sub(input: Any, other: Any, *, alpha: float = 1) -> Any:
 @register("divide", "true_divide", in_place=True)
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """`input / other`, rounded down or toward zero where `rounding_mode` is "floor" or "trunc"."""
+    if rounding_mode not in (None, "floor", "trunc"):
+        raise OperatorError(f'div: rounding_mode is None, "floor" or "trunc", found {rounding_mode!r}')
     if rounding_mode == "floor":
         return app.floor_divide(input, other)
     quotient = app.divide(input, other)

@@ -71,8 +71,12 @@ def swish(x: Any, name: str | None = None) -> Any:
 
 
 def softplus(x: Any, beta: float = 1, threshold: float = 20, name: str | None = None) -> Any:
-    """Softplus, elementwise: log(1 + exp(beta * x)) / beta, computed without overflow; `threshold` has no effect."""
-    return activation.softplus(x) if beta == 1 else activation.softplus(x * float(beta)) / float(beta)
+    """Softplus, elementwise: log(1 + exp(beta * x)) / beta, computed without overflow.
+
+    Where beta * x is above `threshold`, it is x; from 20 on this makes no difference.
+    """
+    found = activation.softplus(x) if beta == 1 else activation.softplus(x * float(beta)) / float(beta)
+    return found if threshold >= 20 else where(x * float(beta) > float(threshold), x, found)
 
 
 def gelu(x: Any, approximate: Any = False, name: str | None = None) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, cast
 from app.errors import OperatorError, ShapeError
 from app.ops import convolution, pooling
 from app.ops.shaping import reshape
-from app.ops.spec import plain_sizes
+from app.ops.spec import UNKNOWN, plain_sizes
 from app.ops.windows import Padding, Pair
 
 __all__ = [
@@ -46,7 +46,11 @@ def conv2d(
     steps, apart = pair("conv2d", "stride", stride), pair("conv2d", "dilation", dilation)
     around = padding_of("conv2d", padding, weight.shape[2:], steps, apart)
     out = convolution.conv2d(x, weight, stride=steps, padding=around, dilation=apart, groups=groups)
-    return out if bias is None else out + reshape(bias, [1, -1, 1, 1])
+    if bias is None:
+        return out
+    if UNKNOWN not in (bias.shape[0], weight.shape[0]) and bias.shape[0] != weight.shape[0]:
+        raise ShapeError(f"conv2d: a bias of shape {list(bias.shape)} for {weight.shape[0]} channels")
+    return out + reshape(bias, [1, -1, 1, 1])
 
 
 def max_pool2d(
