@@ -1,22 +1,21 @@
-"""The error of Numba functions for rows of a wrong length, such as `y[i] = x[i, :2]`, in a form that compiles quickly.
+"""Errors of Numba functions about shapes and axes, in a form that compiles quickly.
 
-Numba compiles the text of its message, with numbers in it, which takes two seconds in each process. Here the exception
-gets the shapes, and makes the same text of them when it is printed.
+Numba compiles the text of `y[i] = x[i, :2]` with a wrong length and of `x.sum(axis=5)`, with numbers in it, which takes
+two seconds in each process. Here the exception gets the numbers, and makes the same text of them when it is printed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from numba import types
 from numba.extending import overload
-from numba.np import arrayobj
+from numba.np import arraymath, arrayobj
+from numpy.exceptions import AxisError
 
 from app.engine.compiled.numba_api import global_compiler_lock
-
-_RAISES = "raise_with_shape_context"
-"""The name of Numba's function that raises the error."""
 
 
 class AssignedShapeError(ValueError):
@@ -31,22 +30,50 @@ def _raise(found: Any, expected: Any) -> None:
 
 
 @overload(_raise)
-def _compiled(found: Any, expected: Any) -> Callable[..., None]:
+def _raise_compiled(found: Any, expected: Any) -> Callable[..., None]:
     def raise_(found: Any, expected: Any) -> None:
         raise AssignedShapeError(expected, found)
 
     return raise_
 
 
+def _check_axis(array: Any, axis: Any) -> None:
+    """What Numba functions call in place of Numba's function."""
+
+
+@overload(_check_axis)
+def _check_axis_compiled(array: Any, axis: Any) -> Callable[..., None]:
+    if isinstance(axis, types.BaseTuple):
+
+        def check(array: Any, axis: Any) -> None:
+            for one in axis:
+                if one < -array.ndim or one >= array.ndim:
+                    raise AxisError(one, array.ndim)
+
+    elif isinstance(axis, types.Integer):
+
+        def check(array: Any, axis: Any) -> None:
+            if axis < -array.ndim or axis >= array.ndim:
+                raise AxisError(axis, array.ndim)
+
+    else:  # no axis
+
+        def check(array: Any, axis: Any) -> None:
+            pass
+
+    return check
+
+
+_QUICK = ((arrayobj, "raise_with_shape_context", _raise), (arraymath, "check_axis_bounds", _check_axis))
+"""Where Numba has a function that compiles a text, its name, and what is called in its place."""
+
+
 @contextmanager
 def compiled_quickly() -> Iterator[None]:
-    """Inside the block, what Numba compiles raises this error; older releases of Numba raise another, short one."""
-    with global_compiler_lock:
-        before = getattr(arrayobj, _RAISES, None)
-        if before is not None:
-            setattr(arrayobj, _RAISES, _raise)
-        try:
-            yield
-        finally:
-            if before is not None:
-                setattr(arrayobj, _RAISES, before)
+    """Inside the block, what Numba compiles raises these errors; older releases of Numba raise others, short ones."""
+    with global_compiler_lock, ExitStack() as restored:
+        for module, name, quick in _QUICK:
+            if hasattr(module, name):
+                restored.callback(setattr, module, name, getattr(module, name))
+                setattr(module, name, quick)
+        yield

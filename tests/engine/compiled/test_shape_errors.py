@@ -1,13 +1,15 @@
-"""The error for rows of a wrong length: its text in both modes, and Numba itself unchanged."""
+"""The errors for rows of a wrong length and axes out of bounds: their text in both modes, and Numba unchanged."""
 
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
 from numba import njit
-from numba.np import arrayobj
+from numba.np import arraymath, arrayobj
+from numpy.exceptions import AxisError
 
 import app
 from app import static
@@ -38,10 +40,41 @@ def test_the_error_names_both_shapes_in_both_modes():
         static.Executor(engine="compiled").run(feed={"x": -whole}, fetch_list=[y])
 
 
+def test_an_axis_out_of_bounds_is_named_in_both_modes():
+    @app.custom_op(infer=lambda x: x)
+    @njit
+    def shares(x):
+        return x / x.sum(axis=-1 if x[0, 0] >= 0 else 5).reshape(-1, 1)
+
+    ones = np.ones((2, 4), "float32")
+    np.testing.assert_array_equal(shares(app.to_tensor(ones)).numpy(), ones / 4)
+    text = "raised AxisError: axis 5 is out of bounds for array of dimension 2"
+    with pytest.raises(OperatorError, match=text):
+        shares(app.to_tensor(-ones))
+    y = shares(static.data("x", [None, 4]))
+    with pytest.raises(OperatorError, match=text):
+        static.Executor(engine="compiled").run(feed={"x": -ones}, fetch_list=[y])
+
+
+@pytest.mark.parametrize(("axis", "wrong"), [(None, None), ((0, 1), (0, 2)), (0, -3)])
+def test_sums_along_axes_are_those_of_numpy(axis: Any, wrong: Any):
+    @njit
+    def total(x, axis):
+        return np.sum(x, axis)
+
+    x = np.arange(6.0).reshape(2, 3)
+    with shape_errors.compiled_quickly():
+        np.testing.assert_array_equal(total(x, axis), x.sum(axis))
+        if wrong is not None:
+            with pytest.raises(AxisError, match="is out of bounds for array of dimension 2"):
+                total(x, wrong)
+
+
 def test_it_is_kept_with_its_shapes_and_numba_is_left_as_it_was():
     error = pickle.loads(pickle.dumps(shape_errors.AssignedShapeError((4,), (2,))))
     assert str(error) == "cannot assign slice of shape (4,) from input of shape (2,)"
-    before = arrayobj.raise_with_shape_context
+    before = arrayobj.raise_with_shape_context, arraymath.check_axis_bounds
     with shape_errors.compiled_quickly(), shape_errors.compiled_quickly():
-        assert arrayobj.raise_with_shape_context is not before
-    assert arrayobj.raise_with_shape_context is before
+        assert arrayobj.raise_with_shape_context is not before[0]
+        assert arraymath.check_axis_bounds is not before[1]
+    assert (arrayobj.raise_with_shape_context, arraymath.check_axis_bounds) == before
