@@ -5,15 +5,18 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
 import pytest
+import trustme
 
 from app.data.download import Patience
 from app.data.files import FILES, File, read
@@ -82,9 +85,9 @@ class Server:
     requests: list[str] = field(default_factory=list)
 
 
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+@contextmanager
+def serving(certificate: trustme.LeafCert | None = None) -> Iterator[Server]:
+    """Such a server; with a certificate, one of https."""
 
     class Answering(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -97,13 +100,25 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
     listening = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
     listening.daemon_threads = True
-    served = Server(f"http://127.0.0.1:{listening.server_port}/mnist/")
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        certificate.configure_cert(context)
+        listening.socket = context.wrap_socket(listening.socket, server_side=True)
+    scheme = "http" if certificate is None else "https"
+    served = Server(f"{scheme}://127.0.0.1:{listening.server_port}/mnist/")
     thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield served
     listening.shutdown()
     thread.join()
     listening.server_close()
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with serving() as served:
+        yield served
 
 
 def respond(body: bytes, status: int = 200, **headers: str) -> Handler:

@@ -23,53 +23,34 @@ def everything(contents):
     return Giver(dict(contents))
 
 
-def nothing(contents, error):
-    return Giver(dict.fromkeys(contents, error))
-
-
-def test_what_is_missing_is_fetched_kept_and_returned(files, contents, tmp_path, said):
+def test_what_is_missing_is_fetched_and_kept_and_not_asked_for_again(files, contents, tmp_path, said):
     found = fetch(files, tmp_path, [everything(contents)], said.append)
     assert [content.tobytes() for content in found] == list(contents.values())
     assert_whole(tmp_path, files, contents)
-    assert said[0] == "Asking giver: for 4 files"
-    assert said[1] == f"  {files[0].name}: {files[0].size:,} bytes, verified"
-
-
-def test_what_is_there_is_not_asked_for_and_nothing_is_said(files, contents, tmp_path, said):
-    fetch(files, tmp_path, [everything(contents)], lambda _: None)
+    assert said[:2] == ["Asking giver: for 4 files", f"  {files[0].name}: {files[0].size:,} bytes, verified"]
+    said.clear()
     source = everything(contents)
-    found = fetch(files, tmp_path, [source], said.append)
-    assert [content.tobytes() for content in found] == list(contents.values())
+    again = fetch(files, tmp_path, [source], said.append)
+    assert [content.tobytes() for content in again] == list(contents.values())
     assert source.asked == said == []
 
 
-def test_a_file_that_was_changed_since_it_was_fetched_is_left_and_told(files, contents, tmp_path, said):
-    fetch(files, tmp_path, [everything(contents)], lambda _: None)
-    (tmp_path / files[2].name).write_bytes(b"changed")
-    source = everything(contents)
-    with pytest.raises(OccupiedError, match="changed or damaged since it was fetched, so it was left"):
-        fetch(files, tmp_path, [source], said.append)
-    assert source.asked == said == []
-    assert (tmp_path / files[2].name).read_bytes() == b"changed"
-
-
-def test_a_file_of_the_users_own_is_left_and_told_before_any_source_is_asked(files, contents, tmp_path, said):
-    own = contents[files[0].name][::-1]
-    (tmp_path / files[0].name).write_bytes(own)
-    source = everything(contents)
-    with pytest.raises(OccupiedError) as error:
-        fetch(files, tmp_path, [source], said.append)
-    path, hashes = tmp_path / files[0].name, (hashlib.sha256(own).hexdigest(), files[0].sha256)
-    for words in (f"{path} is not MNIST's", *hashes, "so it was left as it is", f"write data.source={tmp_path}"):
-        assert words in str(error.value)
-    assert source.asked == said == []
-    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {files[0].name: own}
-
-
-def test_a_large_file_of_another_size_is_told_by_its_own_size(files, contents, tmp_path, said):
-    (tmp_path / files[0].name).write_bytes(b"x" * 12_345)
-    with pytest.raises(OccupiedError, match="should be 136 bytes; found 12,345 that begin with b'xxx"):
-        fetch(files, tmp_path, [everything(contents)], said.append)
+def test_a_file_with_other_content_is_left_and_told_before_any_source_is_asked(files, contents, tmp_path, said):
+    """It is the user's own, or was changed since it was fetched."""
+    path, (known, *_), source = tmp_path / files[0].name, files, everything(contents)
+    for own, found in [
+        (b"x" * 12_345, "should be 136 bytes; found 12,345 that begin with b'xxx"),
+        (contents[known.name][:-1], "should be 136 bytes; found 135"),
+        (contents[known.name][::-1], hashlib.sha256(contents[known.name][::-1]).hexdigest()),
+    ]:
+        path.write_bytes(own)
+        with pytest.raises(OccupiedError) as error:
+            fetch(files, tmp_path, [source], said.append)
+        for words in (f"{path} is not MNIST's", found, "so it was left as it is", f"write data.source={tmp_path}"):
+            assert words in str(error.value)
+        assert source.asked == said == []
+        assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {known.name: own}
+    assert known.sha256 in str(error.value)
 
 
 def test_sources_are_asked_in_order_each_for_what_is_still_missing(files, contents, tmp_path, said):
@@ -85,7 +66,7 @@ def test_sources_are_asked_in_order_each_for_what_is_still_missing(files, conten
 
 
 def test_a_source_that_cannot_be_reached_is_asked_once(files, contents, tmp_path, said):
-    first = nothing(contents, UnreachableError("no connection"))
+    first = Giver(dict.fromkeys(contents, UnreachableError("no connection")))
     fetch(files, tmp_path, [first, everything(contents)], said.append)
     assert first.asked == [files[0].name]
     assert said[:2] == ["Asking giver: for 4 files", "  no connection"]
@@ -100,17 +81,12 @@ def test_when_all_fail_the_error_names_the_files_the_sources_and_a_way_out(files
         assert text in str(error.value)
 
 
-def test_what_cannot_be_kept_is_told_and_used_all_the_same(files, contents, tmp_path, said):
-    (tmp_path / "file").write_text("in the way")
-    found = fetch(files, tmp_path / "file", [everything(contents)], said.append)
-    assert [content.tobytes() for content in found] == list(contents.values())
-    assert sum("cannot be kept" in line and "for this run alone" in line for line in said) == 4
-
-
-@pytest.mark.parametrize("name", ["x" * 5000, "nul\0", "\udc80"])
-def test_a_folder_that_no_folder_can_be_called_is_as_good_as_none(files, contents, tmp_path, said, name):
+@pytest.mark.parametrize("name", ["a file", "x" * 5000, "nul\0"])
+def test_what_cannot_be_kept_is_told_and_used_all_the_same(files, contents, tmp_path, said, name):
+    (tmp_path / "a file").touch()
     found = fetch(files, tmp_path / name, [everything(contents)], said.append)
     assert [content.tobytes() for content in found] == list(contents.values())
+    assert sum("cannot be kept" in line and "for this run alone" in line for line in said) == 4
 
 
 @pytest.mark.parametrize("kind", ["a folder", "a pipe", "a link to nowhere", "a device"])
@@ -165,38 +141,31 @@ def test_a_missing_file_is_named(files, tmp_path):
         read(files[0], tmp_path)
 
 
-def test_a_damaged_file_is_not_read(files, contents, tmp_path):
-    good = contents[files[0].name]
-    for bad in [b"", good[:-1], good + b"\0", bytes(byte ^ 1 for byte in good)]:
-        (tmp_path / files[0].name).write_bytes(bad)
-        with pytest.raises(DataError, match="train-images-idx3-ubyte should"):
-            read(files[0], tmp_path)
-
-
-def test_the_cache_is_the_checkout_where_there_is_one(monkeypatch, tmp_path):
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A checkout's folder of data, while the user's cache is in `cache`."""
     (tmp_path / "data").mkdir()
     (tmp_path / "pyproject.toml").touch()
     monkeypatch.setattr(known, "CHECKOUT", tmp_path / "data")
-    assert known.default_folder() == tmp_path / "data"
-
-
-def test_outside_a_checkout_it_is_the_users_own_cache_folder(monkeypatch, tmp_path):
-    (tmp_path / "data").mkdir()
-    monkeypatch.setattr(known, "CHECKOUT", tmp_path / "data")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "data"
+
+
+def test_the_cache_is_the_checkout_if_it_can_be_written_or_has_all_files(checkout, monkeypatch):
+    assert known.default_folder() == checkout
+    monkeypatch.setattr(os, "access", lambda path, _: Path(path) != checkout)  # root may write anywhere
+    assert known.default_folder() == checkout.with_name("cache") / "opsmith"
+    for file in FILES:
+        (checkout / file.name).touch()
+    assert known.default_folder() == checkout
+
+
+def test_outside_a_checkout_it_is_the_users_own_cache_folder(checkout, tmp_path, monkeypatch):
+    (tmp_path / "pyproject.toml").unlink()
     assert known.default_folder() == tmp_path / "cache" / "opsmith"
     monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert known.default_folder() == tmp_path / ".cache" / "opsmith"
-
-
-def test_a_read_only_checkout_is_passed_over(monkeypatch, tmp_path):
-    (tmp_path / "data").mkdir()
-    (tmp_path / "pyproject.toml").touch()
-    monkeypatch.setattr(known, "CHECKOUT", tmp_path / "data")
-    monkeypatch.setattr(os, "access", lambda path, _: Path(path) != tmp_path / "data")  # root may write anywhere
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert known.default_folder() == tmp_path / "cache" / "opsmith"
 
 
 @pytest.mark.parametrize("home", ["/proc/self", "unset"])
@@ -212,37 +181,6 @@ def test_without_a_home_that_can_be_written_it_is_a_temporary_folder_of_the_user
     assert known.default_folder() == tmp_path / f"opsmith-{os.getuid()}"
 
 
-def test_a_read_only_checkout_that_has_all_files_is_used(monkeypatch, tmp_path):
-    (tmp_path / "data").mkdir()
-    (tmp_path / "pyproject.toml").touch()
-    for file in FILES:
-        (tmp_path / "data" / file.name).touch()
-    monkeypatch.setattr(known, "CHECKOUT", tmp_path / "data")
-    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
-    assert known.default_folder() == tmp_path / "data"
-
-
-HELLO = File("hello", 5, hashlib.sha256(b"hello").hexdigest())
-
-
-def test_other_content_of_the_same_length_is_refused_with_both_hashes():
-    HELLO.check(b"hello")  # its own is not
-    with pytest.raises(DataError) as error:
-        HELLO.check(b"jello")
-    assert HELLO.sha256 in str(error.value)
-    assert hashlib.sha256(b"jello").hexdigest() in str(error.value)
-
-
-def test_another_length_is_refused_with_how_it_begins():
-    with pytest.raises(DataError, match=r"hello should be 5 bytes; found 15 that begin with b'<!doctype html>'"):
-        HELLO.check(b"<!doctype html>")
-
-
 def test_the_four_files_are_as_large_as_their_arrays():
-    assert [file.size for file in FILES] == [
-        16 + 60_000 * 28 * 28,
-        8 + 60_000,
-        16 + 10_000 * 28 * 28,
-        8 + 10_000,
-    ]
+    assert [file.size for file in FILES] == [16 + 60_000 * 28 * 28, 8 + 60_000, 16 + 10_000 * 28 * 28, 8 + 10_000]
     assert [file.dimensions for file in FILES] == [3, 1, 3, 1]

@@ -156,18 +156,20 @@ def test_files_that_do_not_fit_together_are_an_error(folder, name, array, messag
         read_folder(folder)
 
 
-def test_a_damaged_packed_file_is_named(folder):
-    path = folder / "train-images-idx3-ubyte"
-    path.unlink()
-    path.with_name(f"{path.name}.gz").write_bytes(b"\x1f\x8b damaged")
-    with pytest.raises(DataError, match=r"train-images-idx3-ubyte.gz: the gzip file is damaged"):
-        read_folder(folder)
-
-
-def test_a_bomb_is_named(folder, monkeypatch):
+@pytest.mark.parametrize(
+    ("packed", "message"),
+    [
+        (b"\x1f\x8b damaged", r"train-images-idx3-ubyte.gz: the gzip file is damaged"),
+        (
+            gzip.compress(idx_bytes(np.zeros((10_000, 100, 10)))),
+            r"train-images-idx3-ubyte.gz announces 10,000,000 bytes compressed to",
+        ),
+    ],
+    ids=["damage", "a bomb"],
+)
+def test_a_packed_file_that_cannot_be_unpacked_is_named(folder, monkeypatch, packed, message):
     monkeypatch.setattr(idx, "_UNPACKED_AT_LEAST", 1000)
     path = folder / "train-images-idx3-ubyte"
-    path.unlink()
-    path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(idx_bytes(np.zeros((10_000, 100, 10)))))
-    with pytest.raises(DataError, match=r"train-images-idx3-ubyte.gz announces 10,000,000 bytes compressed to"):
+    path.rename(path.with_name(f"{path.name}.gz")).write_bytes(packed)
+    with pytest.raises(DataError, match=message):
         read_folder(folder)

@@ -18,10 +18,8 @@ def sample() -> Dataset:
 
 
 def test_it_is_ten_thousand_and_two_thousand_images_of_28_by_28_bytes(sample):
-    assert sample.train_images.shape == (10_000, 784)
-    assert sample.test_images.shape == (2_000, 784)
-    assert sample.train_labels.shape == (10_000,)
-    assert sample.test_labels.shape == (2_000,)
+    assert (sample.train_images.shape, sample.train_labels.shape) == ((10_000, 784), (10_000,))
+    assert (sample.test_images.shape, sample.test_labels.shape) == ((2_000, 784), (2_000,))
     assert sample.train_images.dtype == sample.test_images.dtype == np.uint8
     assert sample.train_labels.dtype == sample.test_labels.dtype == np.int64
     assert sample.image_shape == (28, 28)
