@@ -21,7 +21,7 @@ import numba
 from llvmlite import ir
 from numba import types
 
-from app.engine.compiled import cache, numba_alone, vector_math
+from app.engine.compiled import cache, vector_math
 from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.frozen import Frozen
 from app.engine.compiled.numba_api import Dispatcher, ExternalFunctionDescriptor, cpu_target, signature
@@ -111,7 +111,6 @@ def _from_disk(key: str) -> Linkable | None:
 
 @compiled_quickly()
 def _compiled(key: str, function: Callable[..., Any], kinds: tuple[Any, ...]) -> Linkable | None:
-    numba_alone.load()
     Frozen(function)  # recompiles Numba functions whose global variables have changed
     dispatcher = dispatcher_of(function)
     if kinds not in dispatcher.overloads:  # else it was compiled for an eager call

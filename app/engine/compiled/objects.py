@@ -9,7 +9,6 @@ from llvmlite import ir
 from numba import types
 
 from app.engine.compiled import language as loops
-from app.engine.compiled import numba_alone
 from app.engine.compiled.emit import Callees, Declared, Emitter, numba_type
 from app.engine.compiled.linkable import ENVIRONMENT
 from app.engine.compiled.numba_api import (
@@ -40,7 +39,6 @@ def compiled(
     functions: Mapping[str, loops.Function], called: Mapping[str, Any], symbol: Callable[[str], str]
 ) -> Objects:
     """Compile the functions of a source; those that Python calls get a `symbol`. `called` has all others by name."""
-    numba_alone.load()
     cpu_target.typing_context.refresh()
     target = cpu_target.target_context
     target.refresh()

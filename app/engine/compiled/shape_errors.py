@@ -6,15 +6,16 @@ two seconds in each process. Here the exception gets the numbers, and makes the 
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from numba import types
 from numba.extending import overload
-from numba.np import arraymath, arrayobj
 from numpy.exceptions import AxisError
 
+from app.engine.compiled import numba_alone
 from app.engine.compiled.numba_api import global_compiler_lock
 
 
@@ -64,15 +65,20 @@ def _check_axis_compiled(array: Any, axis: Any) -> Callable[..., None]:
     return check
 
 
-_QUICK = ((arrayobj, "raise_with_shape_context", _raise), (arraymath, "check_axis_bounds", _check_axis))
+_QUICK = (
+    ("numba.np.arrayobj", "raise_with_shape_context", _raise),
+    ("numba.np.arraymath", "check_axis_bounds", _check_axis),
+)
 """Where Numba has a function that compiles a text, its name, and what is called in its place."""
 
 
 @contextmanager
 def compiled_quickly() -> Iterator[None]:
     """Inside the block, what Numba compiles raises these errors; older releases of Numba raise others, short ones."""
+    numba_alone.load()
     with global_compiler_lock, ExitStack() as restored:
-        for module, name, quick in _QUICK:
+        for place, name, quick in _QUICK:
+            module = importlib.import_module(place)
             if hasattr(module, name):
                 restored.callback(setattr, module, name, getattr(module, name))
                 setattr(module, name, quick)
