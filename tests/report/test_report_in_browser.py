@@ -16,12 +16,18 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
-LOOKS = [(size, scheme) for size in (PHONE, WIDE) for scheme in ("light", "dark")]
+EIGHT = ("relu", "tanh", "sigmoid", "elu", "gelu", "selu", "silu", "mish")
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     return reported(made_run(tmp_path_factory.mktemp("run")))
+
+
+@pytest.fixture(scope="module")
+def eight(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The report of a comparison of eight operators."""
+    return reported(compared(tmp_path_factory.mktemp("eight"), EIGHT))
 
 
 def reported(folder: Path) -> str:
@@ -37,6 +43,15 @@ def corners(page: Page, chart: str) -> tuple[Any, float, float]:
     return box, box["x"], box["y"] + box["height"] / 2
 
 
+def drag(page: Page, chart: str, start: float, end: float) -> None:
+    """Drag the mouse over a part of a chart, given in shares of its width."""
+    box, left, middle = corners(page, chart)
+    page.mouse.move(left + box["width"] * start, middle)
+    page.mouse.down()
+    page.mouse.move(left + box["width"] * end, middle, steps=4)
+    page.mouse.up()
+
+
 def marks(page: Page, chart: str) -> list[str]:
     return page.locator(f"#chart-{chart} .xs text").all_text_contents()
 
@@ -45,6 +60,8 @@ def marks(page: Page, chart: str) -> list[str]:
 
 
 def test_the_verdict_is_on_top_and_every_section_follows(visitor: Visitor, address: str):
+    from playwright.sync_api import expect
+
     page = visitor.open(address)
     assert page.title() == "custom.relu against relu – a run of opsmith"
     assert page.inner_text("h1") == "custom.relu against relu"
@@ -56,31 +73,22 @@ def test_the_verdict_is_on_top_and_every_section_follows(visitor: Visitor, addre
     assert page.locator("nav a").all_text_contents() == titles[1:]
     assert "An <abacus> & beads" in page.inner_text("#settings")
     assert "activation: custom.relu" in page.inner_text("pre")
-
-
-def test_every_picture_is_there_and_described(visitor: Visitor, address: str):
-    page = visitor.open(address)
-    page.evaluate("for (const image of document.images) image.loading = 'eager'")
-    pictures = page.evaluate(
-        "Promise.all([...document.images].map(i => i.decode().then(() => [i.naturalWidth, i.alt])))"
-    )
-    assert len(pictures) > 20
-    assert all(width > 0 and len(alt) > 10 for width, alt in pictures)
-
-
-def test_nothing_is_fetched(visitor: Visitor, address: str):
-    page = visitor.open(address)
-    page.mouse.wheel(0, 20_000)
-    page.wait_for_load_state("networkidle")
-    assert visitor.requested == [address]
-
-
-def test_the_way_through_the_page_leads_there(visitor: Visitor, address: str):
-    from playwright.sync_api import expect
-
-    page = visitor.open(address)
     page.click("nav a >> text=Mistakes")
     expect(page.locator("#mistakes-title")).to_be_in_viewport()
+
+
+def test_every_picture_is_there_and_described_and_has_its_place_before_it_is_loaded(visitor: Visitor, address: str):
+    page = visitor.open(address)
+    pictures = page.evaluate("""Promise.all([...document.images].map((i) => i.decode().then(
+        () => [i.naturalWidth, i.alt, i.loading, i.getAttribute('width'), i.getAttribute('height')])))""")
+    assert len(pictures) > 20
+    for natural, alt, loading, width, height in pictures:
+        assert natural > 0
+        assert len(alt) > 10
+        assert loading != "lazy"
+        assert width
+        assert height
+    assert visitor.requested == [address]
 
 
 # --- Pointer ---
@@ -98,48 +106,39 @@ def test_hovering_shows_the_values_that_are_nearest(visitor: Visitor, address: s
     assert not shown.is_visible()
 
 
-def test_dragging_zooms_and_a_double_click_shows_all_again(visitor: Visitor, address: str):
+def test_dragging_zooms_and_a_double_click_or_a_button_shows_all_again(visitor: Visitor, address: str):
     page = visitor.open(address)
-    before = marks(page, "loss")
-    box, left, middle = corners(page, "loss")
-    page.mouse.move(left + box["width"] * 0.6, middle)
-    page.mouse.down()
-    page.mouse.move(left + box["width"] * 0.9, middle, steps=4)
-    page.mouse.up()
+    before, whole = marks(page, "loss"), page.locator("#chart-loss .whole")
+    last = page.locator("#chart-loss .points use").last
+    place = last.get_attribute("x")
+    assert all(mark.isdigit() for mark in before)
+    assert not whole.is_visible()
+    drag(page, "loss", 0.6, 0.9)
     zoomed = marks(page, "loss")
     assert zoomed != before
     assert all(1.5 < float(mark) < 3.1 for mark in zoomed)
+    box, left, middle = corners(page, "loss")
     page.mouse.dblclick(left + box["width"] / 2, middle)
     assert marks(page, "loss") == before
-
-
-def test_a_button_shows_all_again(visitor: Visitor, address: str):
-    page = visitor.open(address)
-    box, left, middle = corners(page, "accuracy")
-    back = page.locator("#chart-accuracy .whole")
-    assert not back.is_visible()
-    page.mouse.move(left + 20, middle)
-    page.mouse.down()
-    page.mouse.move(left + box["width"] / 2, middle, steps=3)
-    page.mouse.up()
-    back.click()
-    assert not back.is_visible()
+    drag(page, "loss", 0.3, 0.99)
+    assert page.locator("#chart-loss .points use").count() == 6
+    assert last.get_attribute("x") != place  # markers stay on their curves
+    whole.click()
+    assert marks(page, "loss") == before
+    assert not whole.is_visible()
 
 
 def test_logarithmic_charts_zoom_too(visitor: Visitor, address: str):
     page = visitor.open(address)
-    box, left, middle = corners(page, "cost-forward")
-    page.mouse.move(left + 2, middle)
-    page.mouse.down()
-    page.mouse.move(left + box["width"] * 0.3, middle, steps=3)
-    page.mouse.up()
+    _, left, middle = corners(page, "cost-forward")
+    drag(page, "cost-forward", 0.01, 0.3)
     assert marks(page, "cost-forward") == ["1k", "2k"]
     page.mouse.move(left + 5, middle)
     assert page.locator("#chart-cost-forward .values").inner_text().split("\n")[1] == "custom.relu 1 µs"
 
 
-def test_a_click_on_a_name_shows_its_curves_alone(visitor: Visitor, tmp_path: Path):
-    page = visitor.open(reported(compared(tmp_path / "run", ("relu", "tanh", "sigmoid", "elu", "gelu", "selu"))))
+def test_a_click_on_a_name_shows_its_curves_alone(visitor: Visitor, eight: str):
+    page = visitor.open(eight)
     lit = "#chart-loss [data-line]:not(.off)"
     assert page.locator(lit).count() > 12
     name = page.locator("#chart-loss .legend button >> text=sigmoid")
@@ -153,49 +152,18 @@ def test_a_click_on_a_name_shows_its_curves_alone(visitor: Visitor, tmp_path: Pa
     assert page.locator("#chart-loss .off").count() == 0
 
 
-def test_eight_operators_are_told_apart_without_colour(visitor: Visitor, tmp_path: Path):
-    names = ("relu", "tanh", "sigmoid", "elu", "gelu", "selu", "silu", "mish")
-    page = visitor.open(reported(compared(tmp_path / "run", names)))
+def test_eight_operators_are_told_apart_without_colour(visitor: Visitor, eight: str):
+    page = visitor.open(eight)
     style = """(figure) => [...figure.querySelectorAll(".legend li")].map((key) => {
       const line = getComputedStyle(key.querySelector("path")), mark = key.querySelector("g");
       const filled = getComputedStyle(mark).fill === getComputedStyle(key.querySelector("path")).stroke;
       return [line.strokeDasharray, mark.firstElementChild.getAttribute("href"), filled].join();
     })"""
-    assert len(set(page.eval_on_selector("#chart-loss", style))) == len(names)
-    assert page.locator("#chart-loss .points use").count() == 3 * len(names)
-
-
-def test_markers_stay_on_their_curves_when_one_zooms(visitor: Visitor, address: str):
-    page = visitor.open(address)
-    box, left, middle = corners(page, "loss")
-    before = page.locator("#chart-loss .points use").last.get_attribute("x")
-    page.mouse.move(left + box["width"] * 0.3, middle)
-    page.mouse.down()
-    page.mouse.move(left + box["width"] * 0.99, middle, steps=4)
-    page.mouse.up()
-    assert page.locator("#chart-loss .points use").count() == 6
-    after = page.locator("#chart-loss .points use").last.get_attribute("x")
-    assert after != before
+    assert len(set(page.eval_on_selector("#chart-loss", style))) == len(EIGHT)
+    assert page.locator("#chart-loss .points use").count() == 3 * len(EIGHT)
 
 
 # --- Layout and print ---
-
-
-def test_pictures_have_their_place_before_they_are_loaded(visitor: Visitor, address: str):
-    page = visitor.open(address)
-    pictures = "[...document.images].map(i => [i.loading, i.getAttribute('width'), i.getAttribute('height')])"
-    found = page.evaluate(pictures)
-    assert len(found) > 20
-    assert all(loading != "lazy" and width and height for loading, width, height in found)
-
-
-def test_epochs_have_whole_marks_when_one_zooms_too(visitor: Visitor, address: str):
-    page = visitor.open(address)
-    assert all(mark.isdigit() for mark in marks(page, "loss"))
-    page.focus("#chart-loss .area")
-    page.keyboard.press("+")
-    page.keyboard.press("+")
-    assert all(mark.isdigit() for mark in marks(page, "loss"))
 
 
 def test_on_paper_there_is_nothing_to_drag_and_no_section_is_kept_on_one_page(visitor: Visitor, address: str):
@@ -206,11 +174,6 @@ def test_on_paper_there_is_nothing_to_drag_and_no_section_is_kept_on_one_page(vi
     assert page.evaluate("getComputedStyle(document.querySelector('section')).breakInside") == "auto"
     assert page.evaluate("getComputedStyle(document.querySelector('.chart')).breakInside") == "avoid"
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-
-
-def test_without_script_no_hint_promises_what_needs_it(visitor: Visitor, address: str):
-    page = visitor.open(address, java_script_enabled=False)
-    assert not page.locator(".hint:visible").count()
 
 
 # --- Keyboard, no script, phone ---
@@ -230,10 +193,15 @@ def test_keys_move_zoom_and_show_all(visitor: Visitor, address: str):
     page.keyboard.press("Escape")
     assert marks(page, "time") == before
     assert not shown.is_visible()
+    page.focus("#chart-loss .area")
+    page.keyboard.press("+")
+    page.keyboard.press("+")
+    assert all(mark.isdigit() for mark in marks(page, "loss"))
 
 
 def test_without_script_the_curves_and_their_values_are_there(visitor: Visitor, address: str):
     page = visitor.open(address, java_script_enabled=False)
+    assert not page.locator(".hint:visible").count(), "they promise what needs a script"
     assert page.locator("#chart-loss .curves path.line").count() == 4
     page.click("#chart-accuracy summary")
     assert page.locator("#chart-accuracy tbody tr").all_inner_texts() == [
@@ -276,15 +244,16 @@ CONTRASTS = """() => {
 }"""
 
 
-@pytest.mark.parametrize(("size", "scheme"), LOOKS)
-def test_all_text_stands_out_from_what_is_behind_it(visitor: Visitor, address: str, size: dict[str, int], scheme: Any):
-    page = visitor.open(address, size, color_scheme=scheme)
-    contrasts = page.evaluate(CONTRASTS)
-    assert len(contrasts) > 200
-    assert [pair for pair in contrasts if pair[0] < 4.5] == []
-    assert (page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(246, 246, 243)") == (
-        scheme == "light"
-    )
+@pytest.mark.parametrize("size", [PHONE, WIDE])
+def test_all_text_stands_out_from_what_is_behind_it(visitor: Visitor, address: str, size: dict[str, int]):
+    page = visitor.open(address, size)
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        contrasts = page.evaluate(CONTRASTS)
+        assert len(contrasts) > 200
+        assert [pair for pair in contrasts if pair[0] < 4.5] == []
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (ground == "rgb(246, 246, 243)") == (scheme == "light")
 
 
 def test_what_can_be_used_has_a_name_and_headings_do_not_skip(visitor: Visitor, address: str):

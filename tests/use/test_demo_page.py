@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,7 +45,9 @@ DRAW_ALL = """async (drawings) => {
 
 @pytest.fixture
 def page(server: Server, visitor: Visitor) -> Any:
-    return opened(server, visitor)
+    page = opened(server, visitor)
+    page.emulate_media(reduced_motion="reduce")
+    return page
 
 
 def opened(server: Server, visitor: Visitor, **options: Any) -> Page:
@@ -53,11 +56,24 @@ def opened(server: Server, visitor: Visitor, **options: Any) -> Page:
     return page
 
 
+def box_of(page: Page, selector: str) -> dict[str, float]:
+    """Where an element is, and how large."""
+    box = page.locator(selector).bounding_box()
+    assert box is not None
+    return {"x": box["x"], "y": box["y"], "right": box["x"] + box["width"], "bottom": box["y"] + box["height"]}
+
+
+def on_pad(page: Page, points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Points of the sheet, from 0 to 1, as places on the screen."""
+    pad = box_of(page, "#pad")
+    width, height = pad["right"] - pad["x"], pad["bottom"] - pad["y"]
+    return [(pad["x"] + x * width, pad["y"] + y * height) for x, y in points]
+
+
 def draw(page: Page, points: list[tuple[float, float]] = SEVEN) -> None:
     """A line with the mouse, and its answer."""
-    box = page.locator("#pad").bounding_box()
-    assert box is not None
-    (first, *others) = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in points]
+    page.evaluate("document.getElementById('spoken').textContent = ''")
+    first, *others = on_pad(page, points)
     page.mouse.move(*first)
     page.mouse.down()
     for point in others:
@@ -96,7 +112,6 @@ def test_a_drawing_is_read_by_both_networks_while_it_is_drawn(server: Server, vi
     assert page.locator(".operator").all_inner_texts() == ["custom.relu", "relu"]
     assert page.locator(".bars li").count() == 20
     assert digits(page) == ["–", "–"]
-    page.emulate_media(reduced_motion="reduce")
     draw(page)
     assert digits(page) == ["7", "7"]
     lengths = bars(page)
@@ -116,18 +131,15 @@ def test_a_drawing_is_read_by_both_networks_while_it_is_drawn(server: Server, vi
 
 
 def test_the_bars_move_with_the_pen(page: Page):
-    page.emulate_media(reduced_motion="reduce")
     draw(page, [(0.5, 0.15), (0.5, 0.85)])
     first = bars(page)
     assert digits(page) == ["1", "1"]
-    page.evaluate("document.getElementById('spoken').textContent = ''")
     draw(page, [(0.5, 0.15), (0.2, 0.6), (0.8, 0.6)])
     assert digits(page) == ["4", "4"]
     assert np.abs(bars(page) - first).max() > 0.5
 
 
 def test_clear_takes_everything_away_by_mouse_and_by_keyboard(page: Page):
-    page.emulate_media(reduced_motion="reduce")
     for key in ("Enter", "Escape", None):
         draw(page)
         assert digits(page) == ["7", "7"]
@@ -156,30 +168,19 @@ def test_of_a_dot_the_networks_are_unsure(page: Page):
 def test_a_finger_draws_on_a_phone_and_nothing_is_cut_off(server: Server, visitor: Visitor):
     page = opened(server, visitor, size=PHONE, has_touch=True, is_mobile=True)
     page.evaluate("scrollTo(0, 0)")
-    box = page.locator("#pad").bounding_box()
-    assert box is not None
-    assert box["width"] >= 230
+    pad = box_of(page, "#pad")
+    assert pad["right"] - pad["x"] >= 230
     touch = page.context.new_cdp_session(page)
-    points = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in SEVEN]
-    steps = [
-        tuple(p + (q - p) * part / 6)
-        for p, q in zip(map(np.array, points), map(np.array, points[1:]), strict=False)
-        for part in range(1, 7)
-    ]
-    touch.send(
-        "Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [dict(zip("xy", points[0], strict=True))]}
-    )
-    for step in steps:
-        at = {"x": float(step[0]), "y": float(step[1])}
-        touch.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [at]})
+    steps = np.concatenate([np.linspace(start, end, 7) for start, end in pairwise(on_pad(page, SEVEN))])
+    for number, (x, y) in enumerate(steps.tolist()):
+        points = [{"x": x, "y": y}]
+        touch.send("Input.dispatchTouchEvent", {"type": "touchMove" if number else "touchStart", "touchPoints": points})
     touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
     answered(page)
     assert digits(page) == ["7", "7"]
     assert page.evaluate("scrollY") == 0
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    last = page.locator(".bars li").nth(9).bounding_box()
-    assert last is not None
-    assert last["y"] + last["height"] <= PHONE["height"], "all bars are seen while one draws"
+    assert box_of(page, ".bars li >> nth=9")["bottom"] <= PHONE["height"], "all bars are seen while one draws"
 
 
 def test_light_and_dark_differ_and_a_wide_window_has_both_networks_beside_each_other(server: Server, visitor: Visitor):
@@ -187,14 +188,9 @@ def test_light_and_dark_differ_and_a_wide_window_has_both_networks_beside_each_o
     for scheme in ("light", "dark"):
         page = opened(server, visitor, size=WIDE, color_scheme=scheme)
         grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
-        pad, first, second = (
-            page.locator(n).bounding_box() for n in ("#pad", ".network >> nth=0", ".network >> nth=1")
-        )
-        assert pad is not None
-        assert first is not None
-        assert second is not None
-        assert pad["x"] + pad["width"] < first["x"]
-        assert first["x"] + first["width"] < second["x"]
+        pad, first, second = (box_of(page, name) for name in ("#pad", ".network >> nth=0", ".network >> nth=1"))
+        assert pad["right"] < first["x"]
+        assert first["right"] < second["x"]
         assert first["y"] == second["y"]
     assert len(grounds) == 2
 
@@ -202,18 +198,15 @@ def test_light_and_dark_differ_and_a_wide_window_has_both_networks_beside_each_o
 def test_handwriting_is_read_on_the_page(page: Page):
     """From the pen's movements on: as large as a third of the sheet or all of it, and anywhere on it."""
     sample, random = load_sample(), np.random.default_rng(0)
-    images, labels = sample.test_images[1::50].reshape(-1, 28, 28), sample.test_labels[1::50]
+    images, labels = sample.test_images[1::100].reshape(-1, 28, 28), sample.test_labels[1::100]
     drawings = [placed(lines_of(image), random.uniform(0.3, 0.9), *random.random(2)) for image in images]
     read = page.evaluate(DRAW_ALL, [[line[::5].tolist() + line[-1:].tolist() for line in lines] for lines in drawings])
     assert (np.array(read) == labels.astype(str)[:, None]).mean(0).min() >= 0.95
 
 
-def test_a_server_that_has_ended_is_told_of(server: Server, visitor: Visitor, page: Page):
-    draw(page)
+def test_a_server_that_has_ended_is_told_of(visitor: Visitor, page: Page):
     page.route("**/answer", lambda route: route.abort())
-    page.evaluate("document.getElementById('spoken').textContent = ''")
-    page.mouse.down()
-    page.mouse.up()
+    page.click("#pad")
     page.wait_for_selector("#problem:visible")
     assert page.inner_text("#problem") == "The server does not answer any more: start it again, and reload."
     page.unroute("**/answer")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from browser import Visitor
 from handwriting import PEN, drawn, lines_of, placed
+from test_demo_page import answered, draw
 
 import app
 from app.__main__ import main
@@ -42,7 +43,7 @@ def test_it_reads_a_drawing_as_the_server_does(shipped: Any, page: Any, visitor:
     script = page.locator("script").nth(1).text_content()
     script = script.partition("const { Pad }")[0]
     page.evaluate(f"void (window.readDrawing = (() => {{ {script} return readDrawing; }})())")
-    images = load_sample().test_images[:40].reshape(-1, 28, 28)
+    images = load_sample().test_images[:20].reshape(-1, 28, 28)
     sizes = random.uniform(0.3, 0.9, len(images))
     drawings = [drawn(placed(lines_of(i), s, *random.random(2)), PEN * s) for i, s in zip(images, sizes, strict=True)]
     speckled = drawings[0].copy()
@@ -63,20 +64,11 @@ def test_it_reads_a_drawing_as_the_server_does(shipped: Any, page: Any, visitor:
 def test_it_shows_what_is_drawn_and_is_unsure_of_a_dot(page: Any):
     assert "the network that comes with opsmith: 784–64–10." in page.inner_text("#run")
     assert page.locator("#advice").is_hidden()
-    box = page.locator("#pad").bounding_box()
-    at = [
-        (box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in [(0.25, 0.2), (0.75, 0.2), (0.45, 0.85)]
-    ]
-    page.mouse.move(*at[0])
-    page.mouse.down()
-    for point in at[1:]:
-        page.mouse.move(*point, steps=8)
-    page.mouse.up()
-    page.wait_for_selector("#spoken:not(:empty)", state="attached")
+    draw(page)
     assert page.inner_text(".digit") == "7"
     page.keyboard.press("Escape")
     page.click("#pad")
-    page.wait_for_selector("#spoken:not(:empty)", state="attached")
+    answered(page)
     assert (page.inner_text(".digit"), page.inner_text(".share")) == ("?", "unsure")
     assert page.inner_text("#spoken") == "custom.relu: unsure"
     assert set(page.locator(".percent").all_inner_texts()) == {""}
