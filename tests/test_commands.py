@@ -42,39 +42,31 @@ def test_a_command_that_does_not_exist_is_status_2(words: list[str], capsys: pyt
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]):
+def test_every_command_has_help_and_an_example_that_can_be_parsed(name: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as caught:
         main([name, "--help"])
     assert caught.value.code == 0
-    told = capsys.readouterr().out
-    assert f"usage: python -m app {name}" in told
-    assert f"example: python -m app {name} " in " ".join(told.split())
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_example_of_a_command_can_be_parsed(name: str):
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.startswith(f"usage: python -m app {name}")
+    assert f"example: python -m app {name} " in told
     parser = argparse.ArgumentParser()
     importlib.import_module(COMMANDS[name].module).add_arguments(parser)
     _options(parser, shlex.split(COMMANDS[name].example))
 
 
-def test_train_is_a_command_too(capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize(
+    ("words", "told"), [(["--version"], f"opsmith {__version__}\n"), (["train", "--help"], "usage: opsmith train")]
+)
+def test_the_version_and_training_are_at_hand_too(words: list[str], told: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
-        main(["train", "--help"])
-    assert "usage: opsmith train" in capsys.readouterr().out
-
-
-def test_the_version(capsys: pytest.CaptureFixture[str]):
-    with pytest.raises(SystemExit):
-        main(["--version"])
-    assert capsys.readouterr().out == f"opsmith {__version__}\n"
+        main(words)
+    assert capsys.readouterr().out.startswith(told)
 
 
 @pytest.mark.parametrize(
     ("program", "told"),
     [
-        ("import opsmith.nn, sys; print(opsmith is sys.modules['app'], opsmith.nn is sys.modules['app.nn'])", "True"),
-        ("import opsmith, app; print(opsmith is app)", "True"),
+        ("import opsmith.nn, app, sys; print({opsmith is app, opsmith.nn is sys.modules['app.nn']})", "{True}"),
         ("import app, opsmith", "was imported as `app` before opsmith"),
     ],
 )
@@ -84,7 +76,6 @@ def test_opsmith_is_found_beside_a_users_own_app(program: str, told: str, tmp_pa
     (tmp_path / "main.py").write_text(f"import sys; sys.path.append({str(ROOT)!r})\n{program}")
     done = subprocess.run([sys.executable, "main.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert told in done.stdout + done.stderr
-    assert "False" not in done.stdout
 
 
 def test_a_closed_pipe_is_silent():
@@ -127,11 +118,8 @@ def test_each_way_to_end_has_its_status_and_message(
     assert capsys.readouterr().err == message
 
 
-def test_a_command_that_ends_well_gives_its_own_status():
+def test_a_command_that_ends_well_gives_its_own_status_and_mistakes_of_ours_are_not_hidden():
     assert (run(lambda: 0), run(lambda: 3)) == (0, 3)
-
-
-def test_mistakes_of_ours_are_not_hidden():
     with pytest.raises(ZeroDivisionError):
         run(raising(ZeroDivisionError()))
 

@@ -90,13 +90,13 @@ def anchors(page: Path) -> set[str]:
 def test_links_lead_somewhere(page: Path):
     text = page.read_text(encoding="utf-8")
     missing = []
-    for target in re.findall(r'\]\(([^)\s]+)\)|(?:href|src|srcset)="([^"]+)"', text):
-        path, _, anchor = "".join(target).partition("#")
+    for target in map("".join, re.findall(r'\]\(([^)\s]+)\)|(?:href|src|srcset)="([^"]+)"', text)):
+        path, _, anchor = target.partition("#")
         file = page.parent / path if path else page
         if "://" in path or path.startswith("mailto:"):
             continue
         if not file.exists() or (anchor and anchor not in anchors(file)):
-            missing.append("".join(target))
+            missing.append(target)
     assert missing == []
 
 
