@@ -34,18 +34,10 @@ class Heard:
         self.warned.append(text)
 
 
-def result(scores: np.ndarray) -> list[Trained]:
+def right(certainty: float = 1.0) -> list[Trained]:
+    """The result of a network that knows every digit; with infinite certainty, one whose weights are infinite."""
+    scores = np.eye(10, dtype=np.float32)[dataset().test_labels] * np.float32(certainty)
     return [Trained("relu", "", [], None, np.zeros(0), "", [], {}, scores)]
-
-
-def right() -> list[Trained]:
-    """The result of a network that knows every digit."""
-    return result(np.eye(10, dtype=np.float32)[dataset().test_labels])
-
-
-def lost() -> list[Trained]:
-    """The result of a network whose weights are infinite."""
-    return result(np.eye(10, dtype=np.float32)[dataset().test_labels] * np.float32("inf"))
 
 
 def test_a_run_leaves_its_answers_and_a_report(tmp_path: Path):
@@ -73,16 +65,11 @@ def test_a_run_that_is_to_leave_none_leaves_none(tmp_path: Path):
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_run_that_was_stopped_in_its_first_epoch_leaves_a_report_as_well(tmp_path: Path):
-    folder, console = made_run(tmp_path / "run", ("relu",), costs=False), Heard()
+@pytest.mark.parametrize("lines", [4, None], ids=["stopped in its first epoch", "lost in infinity"])
+def test_a_run_that_went_wrong_has_a_report_as_well(tmp_path: Path, lines: int | None):
+    folder, console = made_run(tmp_path / "run", ("relu",), costs=lines is None), Heard()
     metrics = folder / "metrics.jsonl"
-    metrics.write_text("".join(metrics.read_text().splitlines(keepends=True)[:4]))
-    report_run(folder, dataset(), right, console, report.write_report)  # type: ignore[arg-type]
-    assert (console.said, console.warned) == ([f"The report is {folder}/report.html"], [])
-
-
-@pytest.mark.filterwarnings("error")
-def test_a_network_that_has_lost_itself_in_infinity_has_a_report_as_well(tmp_path: Path):
-    folder, console = made_run(tmp_path / "run", ("relu",)), Heard()
-    report_run(folder, dataset(), lost, console, report.write_report)  # type: ignore[arg-type]
+    metrics.write_text("".join(metrics.read_text().splitlines(keepends=True)[:lines]))
+    certainty = 1.0 if lines else np.inf
+    report_run(folder, dataset(), lambda: right(certainty), console, report.write_report)  # type: ignore[arg-type]
     assert (console.said, console.warned) == ([f"The report is {folder}/report.html"], [])
