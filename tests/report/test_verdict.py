@@ -123,19 +123,21 @@ def test_one_seed_has_no_interval(tmp_path: Path):
     assert 'class="reach"' not in page
 
 
+def changed(folder: Path, **parts: object) -> Path:
+    """A comparison some parts of which were edited."""
+    kept = json.loads((compared(folder) / "comparison.json").read_text(encoding="utf-8"))
+    (folder / "comparison.json").write_text(json.dumps(kept | parts), encoding="utf-8")
+    return folder
+
+
 def test_a_comparison_that_finished_no_seed_has_no_table(tmp_path: Path):
-    folder = compared(tmp_path / "run")
-    kept = json.loads((folder / "comparison.json").read_text(encoding="utf-8"))
-    (folder / "comparison.json").write_text(json.dumps(kept | {"seeds": [], "differences": []}), encoding="utf-8")
-    assert read(folder).comparison is None
+    assert read(changed(tmp_path / "run", seeds=[], differences=[])).comparison is None
 
 
 @pytest.mark.parametrize(
     "change", [{"first": "gelu"}, {"seeds": [0]}, {"results": {}}, {"differences": [{}]}, {"differences": []}]
 )
 def test_a_comparison_that_does_not_fit_together_is_refused(tmp_path: Path, change: dict[str, object]):
-    folder = compared(tmp_path / "run")
-    kept = json.loads((folder / "comparison.json").read_text(encoding="utf-8"))
-    (folder / "comparison.json").write_text(json.dumps(kept | change), encoding="utf-8")
+    folder = changed(tmp_path / "run", **change)
     with pytest.raises(AppError, match="is damaged or was edited"):
         read(folder)
