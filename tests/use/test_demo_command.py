@@ -7,7 +7,6 @@ import shutil
 import signal
 import socket
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +22,8 @@ from app.use.demo.reading import SHIPPED
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def started(run_folder: Path) -> Iterator[forked.Command]:
-    """The command, as a user types it."""
-    process = forked.start(["-m", "app", "demo", str(run_folder), "--port", "0", "--no-browser"])
-    yield process
-    process.kill()
-
-
-def test_it_says_where_it_is_serves_there_and_ctrl_c_ends_it(started: forked.Command, run_folder: Path):
+def test_it_says_where_it_is_serves_there_and_ctrl_c_ends_it(run_folder: Path):
+    started = forked.start(["-m", "app", "demo", str(run_folder), "--port", "0", "--no-browser"])
     assert started.stdout is not None
     told = started.stdout.readline()
     assert re.match(rf"{re.escape(str(run_folder))}: custom.relu \(9\d\.\d\d % test accuracy\) and relu \(", told)
@@ -68,11 +60,11 @@ def shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Path]:
 
 def finished(name: str, run: Path, accuracy: float) -> None:
     """A run in runs/, which read so many of the test digits."""
-    shutil.copytree(run, Path("runs") / name)
-    (Path("runs") / name / "SHA256SUMS").unlink(missing_ok=True)
-    metrics = Path("runs") / name / "metrics.jsonl"
-    lines = re.sub(r'"test_accuracy": [\d.]+', f'"test_accuracy": {accuracy}', metrics.read_text())
-    metrics.write_text(lines)
+    folder = Path(shutil.copytree(run, Path("runs") / name))
+    (folder / "SHA256SUMS").unlink()
+    metrics = (folder / "metrics.jsonl").read_text()
+    told = re.sub(r'"test_accuracy": [\d.]+', f'"test_accuracy": {accuracy}', metrics)
+    (folder / "metrics.jsonl").write_text(told)
 
 
 def test_the_best_run_is_shown(shown: list[Path], run_folder: Path, capsys: pytest.CaptureFixture[str]):
@@ -95,22 +87,21 @@ def test_the_network_that_comes_along_is_shown_where_none_is_better(
     assert shown == [SHIPPED, SHIPPED]
     told = capsys.readouterr().out
     assert "The network that comes with opsmith: custom.relu (97.96 % test accuracy)" in told
-    assert (
+    note = (
         "note: runs/default classifies only 90.6 % of the test digits correctly; to use it: opsmith demo runs/default"
-        in told
     )
+    assert note in told
 
 
 def test_a_run_whose_operator_cannot_be_found_is_passed_over(shown: list[Path], run_folder: Path):
     finished("of-a-cell", run_folder, 0.99)
-    config = Path("runs/of-a-cell/config.yaml")
+    folder = Path("runs/of-a-cell")
+    config = folder / "config.yaml"
     config.write_text(config.read_text().replace("custom.relu", "swish_of_a_cell"))
-    for file in Path("runs/of-a-cell").glob("weights-*"):
-        file.unlink()
-    weights = {"a": np.zeros(2, np.float32)}
-    write_weights(Path("runs/of-a-cell/weights-swish_of_a_cell.safetensors"), "swish_of_a_cell", weights)
+    (folder / "weights-custom.relu.safetensors").unlink()
+    write_weights(folder / "weights-own.safetensors", "swish_of_a_cell", {"a": np.zeros(2, np.float32)})
     assert main(["demo", "--port", "0"]) == 0
-    assert shown == [Path("runs/of-a-cell"), SHIPPED]
+    assert shown == [folder, SHIPPED]
 
 
 def test_a_browser_is_opened_where_there_is_a_display(shown: list[Path], monkeypatch: pytest.MonkeyPatch):
@@ -138,7 +129,7 @@ def test_a_port_that_is_taken_is_told_with_what_to_do(
     assert capsys.readouterr().err == f"error: port {port} is taken, perhaps by another demo; {advice}\n"
 
 
-@pytest.mark.parametrize("port", ["65536", "-1", "x", "1.5", "٣", "99999999999"])
+@pytest.mark.parametrize("port", ["65536", "-1", "1.5", "٣"])
 def test_what_is_no_port_is_told(port: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as ended:
         main(["demo", "--port", port])

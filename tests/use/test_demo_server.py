@@ -63,6 +63,7 @@ def test_a_drawing_is_answered_with_what_each_network_says(server: Server):
 
 
 def test_a_page_learns_what_it_shows(server: Server):
+    assert server.server_address[0] == "127.0.0.1", "only this machine can reach it"
     about = json.loads(asked(server, "GET", "/about")[2])
     assert (about["side"] ** 2, about["hidden"], about["advice"]) == (LENGTH, [128], "")
     first, second = about["networks"]
@@ -88,10 +89,6 @@ def test_many_ask_at_once(server: Server):
     assert statuses == [200] * 32
 
 
-def test_only_this_machine_can_reach_it(server: Server):
-    assert server.server_address[0] == "127.0.0.1"
-
-
 @pytest.mark.parametrize(
     ("method", "path", "headers", "status"),
     [
@@ -109,11 +106,8 @@ def test_only_this_machine_can_reach_it(server: Server):
             (method, path, headers, 403)
             for method, path in (("GET", "/about"), ("POST", "/answer"))
             for headers in (
-                {**KIND, "Host": "example.org"},
-                {**KIND, "Host": "127.0.0.1"},
-                {**KIND, "Host": ""},
-                {**KIND, "Origin": "http://example.org"},
-                {**KIND, "Origin": "null"},
+                *({**KIND, "Host": host} for host in ("example.org", "127.0.0.1", "")),
+                *({**KIND, "Origin": origin} for origin in ("http://example.org", "null")),
             )
         ],
     ],
@@ -135,20 +129,23 @@ def test_what_is_no_request_is_refused_or_dropped(server: Server, content: bytes
     assert answer == b"" or b" 4" in answer.partition(b"\r\n")[0]
 
 
+def head(server: Server) -> bytes:
+    """The beginning of a request that sends a drawing."""
+    lines = ["POST /answer HTTP/1.0", f"Host: 127.0.0.1:{server.server_port}", f"Content-Length: {LENGTH}"]
+    return "\r\n".join([*lines, f"Content-Type: {KIND['Content-Type']}", "", ""]).encode()
+
+
 def test_a_client_that_sends_nothing_is_left(server: Server, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Handler, "timeout", 0.1)
-    head = f"POST /answer HTTP/1.0\r\nHost: 127.0.0.1:{server.server_port}\r\nContent-Type: {KIND['Content-Type']}\r\n"
-    for content in (b"", b"GET / HT", f"{head}Content-Length: {LENGTH}\r\n\r\n".encode()):
+    for content in (b"", b"GET / HT", head(server)):
         assert sent(server, content) == b""
 
 
 def test_a_client_that_goes_while_it_is_answered_is_no_error(server: Server):
-    head = f"POST /answer HTTP/1.0\r\nHost: 127.0.0.1:{server.server_port}\r\nContent-Length: {LENGTH}\r\n"
-    head += "Content-Type: application/octet-stream\r\n\r\n"
     for _ in range(5):
         connection = socket.create_connection(("127.0.0.1", server.server_port), timeout=20)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # close with a reset
-        connection.sendall(head.encode() + BODY)
+        connection.sendall(head(server) + BODY)
         connection.close()
     assert asked(server, "GET", "/about")[0] == 200
 

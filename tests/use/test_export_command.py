@@ -38,12 +38,7 @@ def test_the_best_network_gives_the_same_predictions_and_scores(best: Path, caps
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
-def test_the_output_can_be_named(best: Path, tmp_path: Path):
-    assert main(["export", str(best / "model"), "--to", "onnx", "--output", str(tmp_path / "some" / "digits")]) == 0
-    assert (tmp_path / "some" / "digits.onnx").is_file()
-
-
-def test_a_file_of_another_program_is_replaced_only_if_it_is_named(
+def test_the_output_can_be_named_and_a_file_of_another_program_is_replaced_only_if_it_is_named(
     best: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     file = tmp_path / "digits.onnx"
@@ -54,14 +49,16 @@ def test_a_file_of_another_program_is_replaced_only_if_it_is_named(
     assert file.read_bytes() == b"\x08\x08\x12\x07pytorch"
     assert main([*words, str(file)]) == 0
     assert main([*words, str(tmp_path / "digits")]) == 0  # now it is this program's
+    words[1] = str(best / "model")
+    assert main([*words, str(tmp_path / "some" / "digits")]) == 0
+    assert (tmp_path / "some" / "digits.onnx").is_file()
 
 
-def test_a_folder_without_a_run_is_an_error_of_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_no_run_and_an_output_that_cannot_be_written_are_errors_of_a_line(
+    best: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     assert main(["export", str(tmp_path), "--to", "onnx"]) == 1
     assert capsys.readouterr().err == f"error: {tmp_path} has no model.json: no run was kept there for use\n"
-
-
-def test_an_output_that_cannot_be_written_is_an_error_of_a_line(best: Path, capsys: pytest.CaptureFixture[str]):
     inside_a_file = best / "config.yaml" / "x.onnx"
     assert main(["export", str(best), "--to", "onnx", "--output", str(inside_a_file)]) == 1
     (line,) = capsys.readouterr().err.splitlines()

@@ -13,16 +13,16 @@ import forked
 import numpy as np
 import pytest
 from PIL import Image, ImageOps
+from safetensors.numpy import load_file
 
 import app
 from app import static
 from app.__main__ import main
 from app.data.sample import load_sample
 from app.experiment.train_command import main as train
-from app.graph import names
 from app.onnx import export
 from app.run.folder import MODEL
-from app.static.model_file import SavedModel, read_model, write_model
+from app.static.model_file import read_model, write_model
 from app.use import predict
 from app.use.models import load_network
 from app.vision.digits import prepare
@@ -126,9 +126,6 @@ def test_a_line_for_each_picture_with_the_digit_and_the_runners_up(run_folder: P
     assert found is not None
     assert found[1] == str(picture)
     assert 1 >= float(found[2]) >= float(found[3]) >= float(found[4])
-
-
-def test_it_can_be_told_how_many_to_name(run_folder: Path, picture: Path, capsys: Any):
     for asked, named in ((1, 1), (20, 10)):
         _, out, _ = predicted(capsys, run_folder, picture, "--top", asked)
         assert len(re.findall(r"[01]\.\d{4}", out)) == named
@@ -176,28 +173,28 @@ def test_a_run_a_saved_model_and_an_exported_one_say_the_same(
 
 @pytest.mark.parametrize("shape", [[None, 784], [None, 1, 28, 28], [-1, 28, 28], [None, None], [1, 784]])
 def test_networks_of_floats_and_of_other_forms_are_fed(shape: list[int | None], tmp_path: Path, picture: Path):
-    with static.program_guard(static.Program(), static.Program()), names.guard():
-        x = static.data("x", shape)
-        out = app.reshape(x, [-1, 784])[:, :10]
-        static.save_inference_model(str(tmp_path / "net"), x, out, scope=static.Scope())
+    x = static.data("x", shape)
+    out = app.reshape(x, [-1, 784])[:, :10]
+    static.save_inference_model(str(tmp_path / "net"), x, out, scope=static.Scope())
     network = load_network(options(tmp_path / "net"))
     picture_of_255 = np.full((1, 28, 28), 255, np.uint8)
     np.testing.assert_array_equal(network(picture_of_255), np.ones((1, 10)))
 
 
 def test_networks_for_something_else_are_refused(tmp_path: Path, picture: Path, capsys: Any):
-    with static.program_guard(static.Program(), static.Program()), names.guard():
-        x, y = static.data("x", [None, 12]), static.data("y", [None, 12])
-        z = static.data("z", [None, None, 100])
-        static.save_inference_model(str(tmp_path / "open"), z, z * 2.0)
-        static.save_inference_model(str(tmp_path / "small"), x, x * 2.0)
-        static.save_inference_model(str(tmp_path / "two"), [x, y], x * y)
-    _, _, err = predicted(capsys, tmp_path / "open", picture)
-    assert "open.json takes inputs of shape [-1, -1, 100]; pictures of digits have 28 x 28 pixels" in err
-    _, _, err = predicted(capsys, tmp_path / "small", picture)
-    assert f"error: {tmp_path}/small.json takes inputs of shape [-1, 12]; pictures of digits have 28 x 28 pixels" in err
-    status, _, err = predicted(capsys, tmp_path / "two", picture)
-    assert (status, err) == (1, f"error: {tmp_path}/two.json has 2 inputs; a network that reads digits has 1\n")
+    x, y = static.data("x", [None, 12]), static.data("y", [None, 12])
+    z = static.data("z", [None, None, 100])
+    static.save_inference_model(str(tmp_path / "open"), z, z * 2.0)
+    static.save_inference_model(str(tmp_path / "small"), x, x * 2.0)
+    static.save_inference_model(str(tmp_path / "two"), [x, y], x * y)
+    for name, told in {
+        "open": "takes inputs of shape [-1, -1, 100]; pictures of digits have 28 x 28 pixels",
+        "small": "takes inputs of shape [-1, 12]; pictures of digits have 28 x 28 pixels",
+        "two": "has 2 inputs; a network that reads digits has 1",
+    }.items():
+        status, _, err = predicted(capsys, tmp_path / name, picture)
+        assert status == 1
+        assert err.startswith(f"error: {tmp_path}/{name}.json {told}")
 
 
 @pytest.mark.parametrize(
@@ -244,27 +241,24 @@ def own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_users_operator_is_run_only_if_it_is_named(own_run: Path, picture: Path):
-    def typed(*words: str) -> tuple[int, str, str]:
-        done = forked.run(["-m", "app", "predict", str(own_run), str(picture), *words], cwd=Path.cwd())
-        return done.returncode, done.stdout, done.stderr
+    def typed(*words: str) -> forked.Done:
+        return forked.run(["-m", "app", "predict", str(own_run), str(picture), *words], cwd=Path.cwd())
 
-    status, out, err = typed()
-    assert (status, out) == (1, "")
-    assert err == (
+    told = (
         "error: own/model.json names my_own_ops.py:own: Python code, which is executed only if you name it yourself. "
         "If you trust it, add --custom-op my_own_ops.py, or in Python name the operator in the call\n"
     )
+    assert typed() == forked.Done(1, "", told)
     assert not Path("was_run").exists()
-    assert typed("--custom-op", "my_own_ops.py:own")[0] == 0
+    assert typed("--custom-op", "my_own_ops.py:own").returncode == 0
     assert Path("was_run").exists()
     Path("my_own_ops.py").write_text(OWN.replace("max(x, 0.0)", "max(x, 0.1)"))
-    status, _, err = typed("--custom-op", "my_own_ops.py:own")
-    assert status == 1
-    assert err == (
+    told = (
         "error: own/model.json was written with another my_own_ops.py:own: its source, or that of a function that it "
         "calls, has changed since. To use the new source: --accept-changed my_own_ops.py:own\n"
     )
-    assert typed("--custom-op", "my_own_ops.py:own", "--accept-changed", "my_own_ops.py:own")[0] == 0
+    assert typed("--custom-op", "my_own_ops.py:own") == forked.Done(1, "", told)
+    assert typed("--custom-op", "my_own_ops.py:own", "--accept-changed", "my_own_ops.py:own").returncode == 0
 
 
 def test_a_run_whose_operator_cannot_be_referred_to_says_so_and_keeps_the_rest(
@@ -283,11 +277,7 @@ def test_a_run_whose_operator_cannot_be_referred_to_says_so_and_keeps_the_rest(
     assert kept >= {"config.yaml", "metrics.jsonl", "summary.txt", "weights-my_own_ops.py-own.safetensors"}
 
 
-def test_the_network_of_a_run_says_what_the_run_said(run_folder: Path, digits: Any):
-    model: SavedModel = read_model(run_folder / MODEL)
-    from safetensors.numpy import load_file
-
+def test_the_model_of_a_run_has_the_weights_of_the_run(run_folder: Path):
     weights = load_file(run_folder / "weights-custom.relu.safetensors")
-    assert sorted(v.tobytes() for v in model.values.values()) == sorted(v.tobytes() for v in weights.values())
-    accuracy = (load_network(options(run_folder))(digits[0]).argmax(1) == digits[1]).mean()
-    assert accuracy > 0.85
+    kept = read_model(run_folder / MODEL).values
+    assert sorted(v.tobytes() for v in kept.values()) == sorted(v.tobytes() for v in weights.values())
