@@ -68,7 +68,7 @@ def test_killed_at_random_moments_the_file_is_one_or_the_other(tmp_path):
             write_whole(path, NEW)
             write_whole(path, OLD)
 
-    for _ in range(50):
+    for _ in range(25):
         child = in_a_child(write_again_and_again)
         time.sleep(moments.uniform(0, 0.01))
         os.kill(child, signal.SIGKILL)

@@ -43,6 +43,15 @@ def make(folder: Path, *arguments: str) -> str:
     return out
 
 
+def refusal(folder: Path, *arguments: str) -> str:
+    """What make says when it fails before it runs a command."""
+    process = start(folder, *arguments)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "ran:" not in out
+    return err
+
+
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     folder = tmp_path / "a folder, ünd more"
@@ -82,20 +91,14 @@ def test_ranks_train_by_mpi_yaml_or_go_on_and_what_mpiexec_would_not_understand_
     words = ["train-mpi", "PYTHON=./my python", "MPIEXEC=true", "N=3"]
     command = "true -n 3 .venv/bin/python train.py"
     assert f"{command} --config configs/mpi.yaml seed=1\n" in make(checkout, *words, "ARGS=seed=1")
-    assert make(checkout, *words, "ARGS=--resume runs/x").splitlines()[-1].split() == [
-        *command.split(),
-        "--resume",
-        "runs/x",
-    ]
-
+    resumed = make(checkout, *words, "ARGS=--resume runs/x").splitlines()[-1]
+    assert " ".join(resumed.split()) == f"{command} --resume runs/x"
     for word, message in {
         "N=0": "N is a number of ranks, as in make train-mpi N=2; found N=0",
         "N=two": "found N=two",
         "MPIEXEC=no-such-mpiexec": "There is no no-such-mpiexec. The one of another MPI library: make train-mpi",
     }.items():
-        process = start(checkout, *words, word)
-        assert message in process.communicate(timeout=60)[1]
-        assert process.returncode == 2
+        assert message in refusal(checkout, *words, word)
 
 
 def test_the_set_up_happens_once_and_again_when_pyproject_changes_or_its_python_is_gone(checkout: Path):
@@ -124,9 +127,7 @@ def test_the_set_up_happens_once_and_again_when_pyproject_changes_or_its_python_
 
 def test_a_half_made_environment_is_made_again(checkout: Path):
     (checkout / "pip-fails").touch()
-    process = start(checkout, "train", "PYTHON=./my python")
-    assert "ran:" not in process.communicate(timeout=60)[0]
-    assert process.returncode != 0
+    refusal(checkout, "train", "PYTHON=./my python")
     (checkout / "pip-fails").unlink()
     assert SETTING_UP in make(checkout, "train", "PYTHON=./my python")
 
@@ -147,25 +148,15 @@ def test_two_makes_at_once_set_up_once(checkout: Path):
 
 
 def test_a_python_that_will_not_do_is_an_error_with_advice(checkout: Path):
-    process = start(checkout, "train", "PYTHON=no-such-python")
-    assert "needs Python 3.10 or newer" in process.communicate(timeout=60)[1]
-    assert process.returncode != 0
-
-
-def test_a_python_without_venv_is_an_error_with_advice(checkout: Path):
-    python = checkout / "my python"
-    python.write_text('#!/bin/sh\ncase "$*" in *ensurepip*) exit 1 ;; esac\n')
-    process = start(checkout, "train", "PYTHON=./my python")
-    assert "apt install python3-venv" in process.communicate(timeout=60)[1]
-    assert process.returncode != 0
+    assert "needs Python 3.10 or newer" in refusal(checkout, "train", "PYTHON=no-such-python")
+    (checkout / "my python").write_text('#!/bin/sh\ncase "$*" in *ensurepip*) exit 1 ;; esac\n')
+    assert "apt install python3-venv" in refusal(checkout, "train", "PYTHON=./my python")
 
 
 def test_an_environment_of_somebody_else_is_not_replaced(checkout: Path):
     (checkout / ".venv").mkdir()
     (checkout / ".venv/mine").touch()
-    process = start(checkout, "train", "PYTHON=./my python")
-    assert ".venv is there, and make did not make it" in process.communicate(timeout=60)[1]
-    assert process.returncode != 0
+    assert ".venv is there, and make did not make it" in refusal(checkout, "train", "PYTHON=./my python")
     assert (checkout / ".venv/mine").exists()
 
 

@@ -27,6 +27,9 @@ COMMANDS = [
     (command, "exit status 1" in line, shown) for line, shown in LINES if (command := line.partition("#")[0].strip())
 ]
 MAKE = re.findall(r"^\| `(make [\w-]+)` \|", README, re.MULTILINE)
+assert len(PYTHON) >= 4
+assert len(COMMANDS) >= 6
+assert len(MAKE) >= 5
 
 # What makes a training short, whatever the README asks of it; settings that come later win.
 SHORT = ["data.source=sample", "train.epochs=1", "train.batch_size=2000", "model.hidden=[8]", "costs=false"]
@@ -50,13 +53,6 @@ def checkout(tmp_path: Path) -> Path:
         if name := re.match(r"# (\w+\.py)\n", text):
             (tmp_path / name[1]).write_text(text)
     return tmp_path
-
-
-def test_there_is_something_to_test():
-    assert len(PYTHON) >= 4
-    assert len(COMMANDS) >= 6
-    assert len(MAKE) >= 5
-    assert any(shown for _, _, shown in COMMANDS)
 
 
 @pytest.mark.parametrize("text", PYTHON, ids=[text.splitlines()[0] + f" {i}" for i, text in enumerate(PYTHON)])
