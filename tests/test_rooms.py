@@ -30,12 +30,6 @@ NAMED_FROM_BELOW = {
 """Files whose types are named, for the type checker alone, by files that they import, each with why."""
 
 
-def room_of(module: str) -> str | None:
-    """The room of a module of ours, or the module itself where it stands beside the rooms."""
-    package, _, rest = module.partition(".")
-    return rest.partition(".")[0] or None if package == "app" else None
-
-
 def statements(node: ast.AST) -> Iterator[ast.AST]:
     """All statements inside a node. Walking through their expressions as well would take ten times as long."""
     for part in ("body", "handlers", "orelse", "finalbody", "cases"):
@@ -66,27 +60,6 @@ def imported(file: Path) -> tuple[set[str], set[str]]:
 
 
 @cache
-def imports() -> dict[str, dict[str, str]]:
-    """For each room those that it imports, each with a file that does. The package as a whole is no room."""
-    found: dict[str, dict[str, str]] = {}
-    for file in sorted(APP.rglob("*.py")):
-        at = file.relative_to(APP)
-        if str(at) in ("__init__.py", "__main__.py"):
-            continue
-        room = found.setdefault(at.parts[0].removesuffix(".py"), {})
-        for module in set().union(*imported(file)):
-            other = room_of(module)
-            if other is not None and other != at.parts[0].removesuffix(".py") and _is_ours(other):
-                room.setdefault(other, str(at))
-    return found
-
-
-def _is_ours(room: str) -> bool:
-    """Whether it is a room or a module beside them, and no name of the package."""
-    return (APP / room).is_dir() or (APP / f"{room}.py").is_file()
-
-
-@cache
 def file_of(name: str) -> str | None:
     """The file of ours, as a module, that has a name or is it; the package as a whole is none."""
     while name.startswith("app."):
@@ -107,6 +80,17 @@ def files() -> dict[str, dict[str, bool]]:
             continue
         used, named = ({file_of(name) for name in names} for names in imported(file))
         found[module] = {other: other not in used for other in used | named if other not in (None, module)}
+    return found
+
+
+@cache
+def imports() -> dict[str, dict[str, str]]:
+    """For each room, or module beside the rooms, those that it imports, each with a file that does."""
+    found: dict[str, dict[str, str]] = {}
+    for file, others in files().items():
+        room = found.setdefault(file.split(".")[1], {})
+        for other in {other.split(".")[1] for other in others} - {file.split(".")[1]}:
+            room.setdefault(other, file)
     return found
 
 
