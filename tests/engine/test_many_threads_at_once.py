@@ -79,14 +79,10 @@ def program(request: pytest.FixtureRequest) -> tuple[static.Program, Any]:
     return built() if request.param == "whole" else built(lambda x: static.py_func(lambda a: a + 0, x, spec_of(x)))
 
 
-def test_one_executor(program: tuple[static.Program, Any]):
+def test_one_executor_and_one_for_each_call(program: tuple[static.Program, Any]):
     made, y = program
     executor = static.Executor(engine="compiled")
     each_gets_its_own(lambda x: executor.run(made, {"x": x}, [y])[0], in_numpy)
-
-
-def test_an_executor_for_each_thread(program: tuple[static.Program, Any]):
-    made, y = program
     each_gets_its_own(lambda x: static.Executor(engine="compiled").run(made, {"x": x}, [y])[0], in_numpy)
 
 

@@ -10,7 +10,6 @@ import pytest
 import app
 from app import static
 from app.errors import OperatorError, ProgramError
-from app.graph.program import BACKWARD
 
 
 def data(name: str, *shape: Any, dtype: str = "float32") -> static.Variable:
@@ -51,17 +50,6 @@ def test_a_second_pass_leaves_the_names_of_the_first_alone():
     a, b = run([first, second], x=[1, 2])
     np.testing.assert_array_equal(a, [2, 4])
     np.testing.assert_array_equal(b, [3, 3])
-
-
-def test_operators_of_the_backward_pass_are_marked_as_such():
-    x = data("x", 2)
-    y = app.exp(x)
-    before = len(y.block.ops)
-    static.gradients(y, x)
-    roles = [op.role for op in y.block.ops]
-    assert set(roles[before:]) == {BACKWARD}
-    assert BACKWARD not in roles[:before]
-    assert static.default_main_program().role == "forward"
 
 
 # --- Several uses, several targets ---

@@ -36,11 +36,6 @@ def test_parameters_are_named_after_the_layer_and_numbered():
     assert parameters() == {"fc_0.w_0": (3, 4), "fc_0.b_0": (4,), "head.w_0": (4, 2), "head.b_0": (2,)}
 
 
-def test_a_layer_without_bias():
-    static.nn.fc(static.data("x", [None, 3]), 2, bias_attr=False)
-    assert list(parameters()) == ["fc_0.w_0"]
-
-
 def test_parameters_can_be_named_initialised_and_fixed():
     x = static.data("x", [None, 3])
     static.nn.fc(x, 2, weight_attr=ParamAttr("mine", initializer.Constant(3.0), trainable=False), bias_attr="shift")
@@ -117,13 +112,6 @@ def test_an_activation_is_named(activation: str):
 def test_an_activation_that_there_is_not():
     with pytest.raises(ConfigError, match=r"there is no operator 'rleu'; did you mean 'relu'\?"):
         static.nn.fc(static.data("x", [None, 3]), 2, activation="rleu")
-
-
-def test_layers_go_to_the_program_that_is_built_into_in_whatever_mode():
-    assert app.in_dynamic_mode()
-    y = static.nn.fc(static.data("x", [None, 3]), 2)
-    assert isinstance(y, static.Variable)
-    assert app.in_dynamic_mode()
 
 
 # --- data and InputSpec ---

@@ -63,11 +63,3 @@ def test_python_calls_are_calls_among_them():
     for call in calls:
         call()
     assert_as_the_reference_engine(program, fetch, x, values)
-
-
-def test_a_program_in_parts_runs_as_any_other():
-    program, fetch = built(app.sigmoid)
-    x = np.random.default_rng(0).standard_normal((3, 4), np.float32)
-    found = CompiledProgram(program, fetch, whole=False).run_once({"x": x}, Scope())
-    for one, other in zip(found, Executor().run(program, {"x": x}, fetch, scope=Scope()), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-6)

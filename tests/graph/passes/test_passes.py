@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -222,25 +221,6 @@ def test_with_other_operators_the_program_given_stays_as_it_is():
     copy = program().clone()
     assert types(with_operators(program(), [])) == []
     assert program().equals(copy)
-
-
-@pytest.mark.slow
-def test_time_grows_about_linearly_with_depth():
-    def seconds(layers: int) -> float:
-        with static.program_guard(static.Program(), static.Program()):
-            x = static.data("x", [None, 8])
-            for _ in range(layers):
-                x = app.tanh(static.nn.fc(x, 8))
-            app.optimizer.SGD(0.1).minimize(app.mean(x))
-            best = 9.0
-            for _ in range(3):
-                began = time.process_time()
-                optimise(program(), set(), IN_ORDER)
-                best = min(best, time.process_time() - began)
-            return best
-
-    short, long = seconds(20), seconds(160)
-    assert long < 8 * short * 4
 
 
 def test_an_error_in_a_fused_operator_names_the_member_that_raised_it():
