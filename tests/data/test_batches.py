@@ -15,28 +15,17 @@ def batches(draw: st.DrawFn) -> Batches:
     return Batches(images, np.arange(count), draw(st.sampled_from([None, order])), batch_size=draw(st.integers(1, 12)))
 
 
-def rows_of(some: Batches) -> list[int]:
-    return [int(label) for _, labels in some for label in labels]
-
-
 @given(batches())
-def test_every_row_of_the_order_comes_once_and_in_order(some):
-    expected = range(len(some.images)) if some.order is None else some.order
-    assert rows_of(some) == list(expected)
-    assert some.count == len(rows_of(some))
-
-
-@given(batches())
-def test_each_image_comes_with_its_label(some):
-    for images, labels in some:
+def test_every_row_of_the_order_comes_once_with_its_label_in_batches_of_one_size_but_for_the_last(some):
+    given = list(some)
+    assert len(given) == len(some)
+    rows = [int(label) for _, labels in given for label in labels]
+    assert rows == list(range(len(some.images)) if some.order is None else some.order)
+    assert some.count == len(rows)
+    for images, labels in given:
         assert labels.ndim == 1
         np.testing.assert_array_equal(images, some.images[labels])
-
-
-@given(batches())
-def test_only_the_last_batch_is_smaller(some):
-    sizes = [len(labels) for _, labels in some]
-    assert len(sizes) == len(some)
+    sizes = [len(labels) for _, labels in given]
     assert all(size == some.batch_size for size in sizes[:-1])
     assert all(0 < size <= some.batch_size for size in sizes[-1:])
 
@@ -54,13 +43,15 @@ def test_a_slice_holds_the_batches_that_a_list_would(some, cut):
         np.testing.assert_array_equal(labels, expected_labels)
 
 
-def test_one_batch_is_found_from_either_end():
+def test_one_batch_is_found_from_either_end_and_steps_are_refused():
     some = Batches(np.zeros((10, 3), np.uint8), np.arange(10), None, batch_size=4)
     assert some[0][1].tolist() == [0, 1, 2, 3]
     assert some[-1][1].tolist() == [8, 9]
     for index in (3, -4):
         with pytest.raises(IndexError):
             some[index]
+    with pytest.raises(DataError, match="found step 2"):
+        some[::2]
 
 
 @pytest.mark.parametrize(
@@ -75,11 +66,6 @@ def test_one_batch_is_found_from_either_end():
 def test_what_does_not_fit_together_is_an_error(labels, order, batch_size, message):
     with pytest.raises(DataError, match=message):
         Batches(np.zeros((4, 3), np.uint8), labels, order, batch_size)
-
-
-def test_steps_are_refused():
-    with pytest.raises(DataError, match="found step 2"):
-        Batches(np.zeros((4, 3), np.uint8), np.zeros(4), None, 1)[::2]
 
 
 @given(st.integers(0, 2**64), st.integers(0, 1000), st.integers(0, 100))

