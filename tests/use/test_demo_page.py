@@ -139,10 +139,13 @@ def test_the_bars_move_with_the_pen(page: Page):
     assert np.abs(bars(page) - first).max() > 0.5
 
 
-def test_clear_takes_everything_away_by_mouse_and_by_keyboard(page: Page):
+def test_of_a_dot_the_networks_are_unsure_and_clear_takes_everything_away_by_mouse_and_by_keyboard(page: Page):
     for key in ("Enter", "Escape", None):
-        draw(page)
-        assert digits(page) == ["7", "7"]
+        draw(page, [(0.5, 0.5)])
+        assert digits(page) == ["?", "?"]
+        assert page.locator(".share").all_inner_texts() == ["unsure", "unsure"]
+        assert "100" not in page.inner_text("#networks")
+        assert page.is_hidden("#problem")
         if key == "Enter":
             page.keyboard.press("Tab")
             assert page.evaluate("document.activeElement.id") == "clear"
@@ -154,15 +157,6 @@ def test_clear_takes_everything_away_by_mouse_and_by_keyboard(page: Page):
         assert bars(page).max() == 0
         assert page.is_visible("#hint")
     assert colours(page, "#pad") == colours(page, "#seen") == 1
-
-
-def test_of_a_dot_the_networks_are_unsure(page: Page):
-    page.click("#pad")
-    answered(page)
-    assert digits(page) == ["?", "?"]
-    assert page.locator(".share").all_inner_texts() == ["unsure", "unsure"]
-    assert "100" not in page.inner_text("#networks")
-    assert page.is_hidden("#problem")
 
 
 def test_a_finger_draws_on_a_phone_and_nothing_is_cut_off(server: Server, visitor: Visitor):

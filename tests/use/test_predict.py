@@ -31,7 +31,7 @@ from app.vision.reading import read_picture
 pytestmark = pytest.mark.slow
 
 ROOT = Path(app.__file__).parents[1]
-COUNT = 60
+COUNT = 40
 
 
 @pytest.fixture(scope="module")
