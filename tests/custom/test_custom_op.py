@@ -146,23 +146,6 @@ def test_a_parameter_that_names_nothing_is_an_error():
         half.backward(lambda x, grad: grad)
 
 
-def test_none_is_returned_for_an_input_without_gradient():
-    @custom_op
-    def pick(x, index):
-        return x[index]
-
-    @pick.backward
-    def _(x, index, dy):
-        dx = np.zeros_like(x)
-        np.add.at(dx, index, dy)
-        return dx, None
-
-    x = data(1.0, 2.0, 3.0)
-    y = pick(x, app.to_tensor([2, 2, 0]))
-    y.sum().backward()
-    assert x.grad.numpy().tolist() == [1, 0, 2]
-
-
 # --- Shapes and types ---
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from layers import data
+from layers import data, layer
 
 import app
-from app.autograd import Function, PyLayer, gradcheck, gradgradcheck, once_differentiable
+from app.autograd import Function, gradcheck, gradgradcheck, once_differentiable
 from app.errors import OperatorError
 
 
@@ -64,34 +64,15 @@ def test_its_gradients_can_be_derived_again():
 
 
 def test_a_forward_that_returns_no_tensor_has_no_gradient():
-    class Count(Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x.shape[0], "many"
-
-    assert Count.apply(data(1.0, 2.0)) == (2, "many")
-
-    class Size(Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x.size
-
-    assert Size.apply(data(1.0, 2.0)) == 2
+    for result in (2, (2, "many")):
+        assert layer(lambda ctx, x, result=result: result, None, Function).apply(data(1.0, 2.0)) == result
 
 
 def test_a_result_that_is_returned_twice_is_one_tensor():
-    class Twice(Function):
-        @staticmethod
-        def forward(ctx, x):
-            y = x * 2.0
-            return y, y
-
-        @staticmethod
-        def backward(ctx, first, second):
-            return first * 2.0 + second * 2.0
+    twice = layer(lambda ctx, x: (x * 2.0,) * 2, lambda ctx, a, b: a * 2.0 + b * 2.0, Function)
 
     def total(x: app.Tensor) -> app.Tensor:
-        a, b = Twice.apply(x)
+        a, b = twice.apply(x)
         assert a is b
         return a + b
 
@@ -102,21 +83,12 @@ def test_a_result_that_is_returned_twice_is_one_tensor():
 def test_a_pylayer_gets_the_gradients_of_its_tensors_alone():
     """As in Paddle, where it must have a Tensor among its arguments and its results as well."""
 
-    class Layer(PyLayer):
-        @staticmethod
-        def forward(ctx, x):
-            return (x * 2.0, None, 3) if isinstance(x, app.Tensor) else x
-
-        @staticmethod
-        def backward(ctx, *gradients):
-            assert len(gradients) == 1
-            return gradients[0] * 2.0
-
+    cus = layer(lambda ctx, x: (x * 2.0, None, 3), lambda ctx, dy: dy * 2.0)
     x = data(1.0)
-    Layer.apply(x)[0].backward()
+    cus.apply(x)[0].backward()
     assert x.grad.tolist() == [2.0]
     with pytest.raises(OperatorError, match="at least one argument of apply must be a Tensor"):
-        Layer.apply(3)
+        cus.apply(3)
 
 
 # --- Arguments without a Tensor ---
@@ -136,12 +108,7 @@ def test_apply_without_a_tensor_runs_forward():
 
 
 def test_tensors_that_it_makes_want_no_gradient():
-    class Make(Function):
-        @staticmethod
-        def forward(ctx, count):
-            return app.ones([count])
-
-    made = Make.apply(3)
+    made = layer(lambda ctx, count: app.ones([count]), None, Function).apply(3)
     assert made.tolist() == [1, 1, 1]
     assert made.stop_gradient
     assert made.is_leaf

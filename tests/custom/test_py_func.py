@@ -171,15 +171,6 @@ def test_functions_may_be_any_callable(mode: Any):
     assert [mode.gradients(v, [x])[0].item() for v in (y, z)] == [2, 3]
 
 
-def test_functions_of_numba_can_be_hooked(mode: Any):
-    from app.custom.shelf.relu import relu_backward, relu_forward
-
-    x, y = mode.input([-1.0, 2.0]), mode.output([2])
-    py_func(relu_forward, x, y, relu_backward, x)
-    np.testing.assert_array_equal(mode.values(y)[0], [0, 2])
-    np.testing.assert_array_equal(mode.gradients(y * 3.0, [x])[0], [0, 3])
-
-
 def test_one_function_may_be_hooked_in_many_times(mode: Any):
     x = h = mode.input([0.3, -0.8])
     for _ in range(3):
@@ -187,14 +178,6 @@ def test_one_function_may_be_hooked_in_many_times(mode: Any):
     expected = app.to_tensor([0.3, -0.8], stop_gradient=False)
     deep = app.tanh(app.tanh(app.tanh(expected)))
     np.testing.assert_allclose(mode.gradients(h, [x])[0], app.grad(deep, expected)[0].numpy(), rtol=1e-6)
-
-
-def test_a_tensor_given_as_output_takes_part_in_the_backward_pass():
-    x = app.to_tensor([2.0], stop_gradient=False)
-    out = app.zeros([1])
-    py_func(lambda v: v * v, x, out, lambda x, y, dy: 2 * x * dy)
-    (out * 10).backward()
-    assert x.grad.item() == 40
 
 
 # --- The declared shape ---

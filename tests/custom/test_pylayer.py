@@ -58,15 +58,6 @@ def test_arguments_that_are_no_tensors_and_keywords(apply: Callable[..., Any]):
     np.testing.assert_allclose(x.grad.numpy(), 1 - np.tanh([0.5, -1.0]) ** 2)
 
 
-def test_results_that_are_no_tensors():
-    cus = layer(lambda ctx, x1, x2: (x1 + x2, (x1 + x2).shape), lambda ctx, dy: (dy, dy))
-    x = data(1.0, 2.0)
-    z, y_shape = cus.apply(x, x)
-    assert y_shape == [2]
-    z.mean().backward()
-    np.testing.assert_array_equal(x.grad.numpy(), [1, 1])
-
-
 def test_backward_is_not_run_for_what_the_loss_does_not_depend_on_or_what_was_not_recorded():
     Twice.runs = 0
     x = data(1.0)
@@ -130,13 +121,6 @@ def test_none_is_returned_for_an_input_without_a_gradient(wanted: list[bool], gr
     assert [x.grad is None for x in xs] == [g is None for g in gradients]
 
 
-def test_a_gradient_is_brought_to_the_type_of_its_input():
-    x = app.ones([2], "float32")
-    x.stop_gradient = False
-    layer(lambda ctx, x: x * 1.0, lambda ctx, dy: dy.astype("float64")).apply(x).sum().backward()
-    assert x.grad.dtype == "float32"
-
-
 def test_backward_gets_one_gradient_for_each_tensor_among_the_results():
     seen: list[Any] = []
 
@@ -155,7 +139,8 @@ def test_backward_gets_one_gradient_for_each_tensor_among_the_results():
 # --- Outputs without gradient ---
 
 
-def two_outputs(materialize: bool | None) -> tuple[list[Any], type[PyLayer]]:
+@pytest.mark.parametrize("materialize", [None, True, False])
+def test_the_gradient_of_an_unused_output_is_zeros_or_none_where_asked_for(materialize: bool | None):
     seen: list[Any] = []
 
     def forward(ctx, x):
@@ -163,24 +148,12 @@ def two_outputs(materialize: bool | None) -> tuple[list[Any], type[PyLayer]]:
             ctx.set_materialize_grads(materialize)
         return x * 1.0, app.sum(x)
 
-    def backward(ctx, da, db):
-        seen.extend([da, db])
-        return da
-
-    return seen, layer(forward, backward)
-
-
-@pytest.mark.parametrize("materialize", [None, True])
-def test_the_gradient_of_an_unused_output_is_zeros(materialize: bool | None):
-    seen, cus = two_outputs(materialize)
+    cus = layer(forward, lambda ctx, da, db: (seen.append(db), da)[1])
     cus.apply(data(1.0, 2.0))[0].sum().backward()
-    assert (seen[1].shape, seen[1].dtype, seen[1].item()) == ([], "float64", 0)
-
-
-def test_the_gradient_of_an_unused_output_is_none_where_asked_for():
-    seen, cus = two_outputs(False)
-    cus.apply(data(1.0, 2.0))[0].sum().backward()
-    assert seen[1] is None
+    if materialize is False:
+        assert seen == [None]
+    else:
+        assert (seen[0].shape, seen[0].dtype, seen[0].item()) == ([], "float64", 0)
 
 
 def test_outputs_marked_as_not_differentiable():

@@ -33,34 +33,28 @@ def test_save_for_backward_takes_several_tensors_and_none():
     assert seen == [None]
 
 
-def test_save_for_backward_is_called_once():
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        ctx.save_for_backward(x)
+def saves(*values: Any) -> Any:
+    """A function that saves these, where "x" is what it is given, one call for each of them."""
+
+    def function(ctx, x):
+        for value in values:
+            ctx.save_for_backward(x if value == "x" else value)
         return x * 1.0
 
-    message = "save_for_backward was called a second time; pass it all tensors at once"
-    with pytest.raises(OperatorError, match=rf"operator cus {PLACE}: in its function forward: {message}"):
-        layer(forward, lambda ctx, dy: dy).apply(data(1.0))
+    return function
 
 
-def test_save_for_backward_is_called_in_forward():
-    def backward(ctx, dy):
-        ctx.save_for_backward(dy)
-        return dy
-
-    message = "save_for_backward can only be called in forward"
-    with pytest.raises(OperatorError, match=rf"operator cus {PLACE}: in its function backward: {message}"):
-        layer(lambda ctx, x: x * 1.0, backward).apply(data(1.0)).backward()
-
-
-def test_save_for_backward_takes_tensors():
-    def forward(ctx, x):
-        ctx.save_for_backward(x, x.shape)
-        return x * 1.0
-
-    with pytest.raises(OperatorError, match="takes Tensors, found list; keep other values as attributes of ctx"):
-        layer(forward, lambda ctx, dy: dy).apply(data(1.0))
+@pytest.mark.parametrize(
+    ("forward", "backward", "message"),
+    [
+        (saves("x", "x"), saves(), "save_for_backward was called a second time; pass it all tensors at once"),
+        (saves(), saves("x"), "save_for_backward can only be called in forward"),
+        (saves([1]), saves(), "save_for_backward takes Tensors, found list; keep other values as attributes of ctx"),
+    ],
+)
+def test_save_for_backward_is_called_once_in_forward_with_tensors(forward: Any, backward: Any, message: str):
+    with pytest.raises(OperatorError, match=rf"operator cus {PLACE}: in its function function: {message}"):
+        layer(forward, backward).apply(data(1.0)).backward()
 
 
 def test_nothing_saved_is_an_empty_tuple():

@@ -54,20 +54,19 @@ def test_a_backward_made_of_operators_can_be_differentiated_again(cus: Any, deri
         np.testing.assert_allclose(value.numpy(), derivative(start.numpy()), rtol=1e-12)
 
 
-def test_backward_is_not_recorded_unless_asked_for():
+def test_forward_is_never_recorded_and_backward_where_asked_for():
     recorded: list[bool] = []
-    cus = layer(lambda ctx, x: x * 1.0, lambda ctx, dy: (recorded.append(app.is_grad_enabled()), dy)[1])
+
+    def noted(ctx, x):
+        recorded.append(app.is_grad_enabled())
+        return x * 1.0
+
+    cus = layer(noted, noted)
     x = data(1.0)
     y = cus.apply(x)
     app.grad(y, x, retain_graph=True)
     app.grad(y, x, create_graph=True)
-    assert recorded == [False, True]
-
-
-def test_forward_is_not_recorded():
-    recorded: list[bool] = []
-    layer(lambda ctx, x: (recorded.append(app.is_grad_enabled()), x * 1.0)[1], lambda ctx, dy: dy).apply(data(1.0))
-    assert recorded == [False]
+    assert recorded == [False, False, True]
 
 
 # --- Memory ---

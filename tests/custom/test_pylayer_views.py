@@ -5,46 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from layers import data, layer
 
 import app
-from app.autograd import Function, PyLayer
+from app.autograd import Function
 from app.errors import InPlaceError
 
 
-def wanting(*numbers: float) -> app.Tensor:
-    return app.to_tensor(numbers, "float64", stop_gradient=False)
+def widened(dy: Any) -> Any:
+    return app.concat([dy, app.zeros([1], "float64")])
 
 
-class Part(PyLayer):
-    @staticmethod
-    def forward(ctx, x):
-        return x[:2]
-
-    @staticmethod
-    def backward(ctx, dy):
-        return app.concat([dy, app.zeros([1], "float64")])
-
-
-class Same(Function):
-    """In PyTorch's manner: what is returned as it is was not changed."""
-
-    @staticmethod
-    def forward(ctx, x):
-        return x
-
-    @staticmethod
-    def backward(ctx, dy):
-        return dy
-
-
-class Pair(Part):
-    @staticmethod
-    def forward(ctx, x):
-        return x * 1.0, x[:2]
-
-    @staticmethod
-    def backward(ctx, whole, part):
-        return whole + Part.backward(ctx, part)
+Part = layer(lambda ctx, x: x[:2], lambda ctx, dy: widened(dy))
+Same = layer(lambda ctx, x: x, lambda ctx, dy: dy, Function)  # as in PyTorch, it is not changed by being returned
+Pair = layer(lambda ctx, x: (x * 1.0, x[:2]), lambda ctx, whole, part: whole + widened(part))
 
 
 CHANGES = [lambda y: y.multiply_(app.to_tensor([2.0])), lambda y: y.__setitem__(0, 5.0), lambda y: y[:1].zero_()]
@@ -54,7 +28,7 @@ CHANGES = [lambda y: y.multiply_(app.to_tensor([2.0])), lambda y: y.__setitem__(
 @pytest.mark.parametrize("apply", [Part.apply, Same.apply, lambda x: Pair.apply(x)[1]])
 @pytest.mark.parametrize("leaf", [True, False])
 def test_a_view_of_an_input_is_not_changed(apply: Any, change: Any, leaf: bool):
-    start = wanting(1.0, 2.0, 3.0)
+    start = data(1.0, 2.0, 3.0)
     x = start if leaf else start * 1.0
     y = apply(x)
     with pytest.raises(InPlaceError, match=r"operator \w+ .* returned a view of its input, which cannot be changed"):
@@ -63,7 +37,7 @@ def test_a_view_of_an_input_is_not_changed(apply: Any, change: Any, leaf: bool):
 
 
 def test_it_is_not_where_forward_ran_unrecorded_either():
-    x = wanting(1.0, 2.0, 3.0)
+    x = data(1.0, 2.0, 3.0)
     with app.no_grad():
         y = Part.apply(x)
         y.multiply_(app.to_tensor([2.0, 2.0]))
@@ -73,21 +47,21 @@ def test_it_is_not_where_forward_ran_unrecorded_either():
 
 
 def test_it_may_be_where_no_gradient_is_wanted():
-    x = app.to_tensor([1.0, 2.0, 3.0], "float64")
+    x = data(1.0, 2.0, 3.0, stop_gradient=True)
     Part.apply(x).zero_()
     assert x.tolist() == [0, 0, 3]
 
 
 def test_it_is_not_where_what_comes_in_wants_gradients():
-    x = app.to_tensor([1.0, 2.0, 3.0], "float64")
+    x = data(1.0, 2.0, 3.0, stop_gradient=True)
     for change in (lambda y, w: y.add_(w), lambda y, w: y.__setitem__(0, w)):
         with pytest.raises(InPlaceError, match="returned a view"):
-            change(Part.apply(x), wanting(5.0)[0])
+            change(Part.apply(x), data(5.0)[0])
     assert x.tolist() == [1, 2, 3]
 
 
 def test_a_result_in_memory_of_its_own_may_be_changed():
-    x = wanting(1.0, 2.0, 3.0)
+    x = data(1.0, 2.0, 3.0)
     whole = Pair.apply(x)[0]
     whole.multiply_(app.to_tensor([2.0]))
     whole.sum().backward()
@@ -95,7 +69,7 @@ def test_a_result_in_memory_of_its_own_may_be_changed():
 
 
 def test_a_view_may_be_used_and_copied():
-    x = wanting(1.0, 2.0, 3.0)
+    x = data(1.0, 2.0, 3.0)
     y = Part.apply(x)
     copied = y.clone()
     copied.multiply_(app.to_tensor([2.0, 2.0]))
