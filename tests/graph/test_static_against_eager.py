@@ -5,77 +5,27 @@ The functions are generated: a list of steps, each of which takes values made be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from steps_over_rows import COLUMNS, ONE, TWO, Step, steps_of
 
 import app
 from app import static
 from app.graph import names
 
-COLUMNS = 3
-
-
-@dataclass(frozen=True)
-class Step:
-    """Picks values (by position among those that there are) and computes another from them."""
-
-    name: str
-    picks: tuple[int, ...]
-    compute: Callable[..., Any]
-
-    def __repr__(self) -> str:
-        return f"{self.name}{self.picks}"
-
-
-ONE = {
-    "tanh": app.tanh,
-    "exp": lambda x: app.exp(app.tanh(x)),
-    "relu": app.nn.functional.relu,
-    "sigmoid": app.nn.functional.sigmoid,
-    "square": lambda x: app.tanh(app.square(x)),
-    "half and one": lambda x: 1 - 0.5 * x,
-    "softmax": app.nn.functional.softmax,
-    "clip": lambda x: app.clip(x, -0.5, 0.5),
-    "sum of rows": lambda x: app.tanh(app.sum(x, axis=0, keepdim=True)),
-    "mean of columns": lambda x: app.mean(x, axis=1, keepdim=True) * x,
-    "max of columns": lambda x: app.max(x, axis=1, keepdim=True) - x,
-    "mean of all": lambda x: app.mean(x) - x,
-    "reshape": lambda x: app.reshape(app.tanh(app.reshape(x, [-1, 1, COLUMNS])), [-1, COLUMNS]),
-    "transpose": lambda x: app.tanh(app.matmul(x, app.matmul(app.transpose(x, [1, 0]), x))),
-    "split": lambda x: app.concat(app.split(x, [1, 2], axis=1)[::-1], axis=1),
-    "stack": lambda x: app.sum(app.stack([x, x * -2.0]), axis=0),
-    "index": lambda x: x[:, 1:2] * x,
-}
-TWO = {
-    "add": lambda x, y: x + y,
-    "subtract": lambda x, y: x - y,
-    "multiply": lambda x, y: x * y,
-    "divide": lambda x, y: x / (y * y + 1.0),
-    "maximum": app.maximum,
-    "where": lambda x, y: app.where(x > y, x, y * 0.5),
-    "matmul": lambda x, y: app.tanh(app.matmul(x, app.matmul(y, y, transpose_x=True))),
-    "concat": lambda x, y: app.concat([(x + y)[:, :1], (x * y)[:, 1:]], axis=1),
-}
-"""All of them make rows of three columns out of such, as many rows as the larger input, or one."""
+programs = st.lists(steps_of(ONE, TWO), min_size=1, max_size=5)
 
 
 def evaluate(steps: Sequence[Step], inputs: Sequence[Any]) -> Any:
     """The number that the steps compute: the same code for Tensors and Variables."""
     values = list(inputs)
     for step in steps:
-        values.append(step.compute(*(values[pick % len(values)] for pick in step.picks)))
+        values.append(step.apply(values))
     return app.mean(values[-1] * values[-1]) + app.sum(app.tanh(values[-2]))
-
-
-picks = st.integers(0, 7)
-one = st.builds(lambda name, pick: Step(name, (pick,), ONE[name]), st.sampled_from(sorted(ONE)), picks)
-two = st.builds(lambda name, *both: Step(name, both, TWO[name]), st.sampled_from(sorted(TWO)), picks, picks)
-programs = st.lists(st.one_of(one, two), min_size=1, max_size=5)
 
 
 def three_columns(inputs: Sequence[Any]) -> list[Any]:

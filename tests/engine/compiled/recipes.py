@@ -13,53 +13,38 @@ from typing import Any
 import control_zoo
 import custom_zoo
 import numpy as np
+import steps_over_rows
 from hypothesis import strategies as st
+from steps_over_rows import COLUMNS, Step, steps_of
 
 import app
 from app import optimizer, static
 from app.errors import AppError
 from app.graph import names
 
-COLUMNS = 3
 softmax = app.nn.functional.softmax
 
 ONE: dict[str, Callable[[Any], Any]] = {
-    "tanh": app.tanh,
-    "exp": lambda x: app.exp(app.tanh(x)),
+    **steps_over_rows.ONE,
     "log": lambda x: app.log(app.square(x) + 1.0),
     "sqrt": lambda x: app.sqrt(app.abs(x) + 0.5),
     "power": lambda x: (app.abs(x) + 0.5) ** 1.5,
-    "relu": app.nn.functional.relu,
     "leaky_relu": lambda x: app.leaky_relu(x, negative_slope=0.2),
-    "sigmoid": app.nn.functional.sigmoid,
     "softplus": app.softplus,
     "silu": app.silu,
     "elu": lambda x: app.elu(x, alpha=0.5),
-    "square": lambda x: app.tanh(app.square(x)),
-    "half and one": lambda x: 1 - 0.5 * x,
-    "softmax": softmax,
     "log_softmax": app.log_softmax,
     "softmax of columns": lambda x: softmax(x, axis=0),
-    "clip": lambda x: app.clip(x, -0.5, 0.5),
     "round": lambda x: x + app.round(x * 4.0 + 0.3),
-    "sum of rows": lambda x: app.tanh(app.sum(x, axis=0, keepdim=True)),
     "sum of columns": lambda x: app.tanh(app.sum(x, axis=-1, keepdim=True)),
-    "mean of columns": lambda x: app.mean(x, axis=1, keepdim=True) * x,
     "mean of rows": lambda x: app.mean(x, axis=0),
-    "max of columns": lambda x: app.max(x, axis=1, keepdim=True) - x,
     "min of rows": lambda x: x - app.min(x, axis=0),
     "max of all": lambda x: x - app.max(x),
-    "mean of all": lambda x: app.mean(x) - x,
     "sum of both": lambda x: x * app.tanh(app.sum(x, axis=[0, 1])),
-    "reshape": lambda x: app.reshape(app.tanh(app.reshape(x, [-1, 1, COLUMNS])), [-1, COLUMNS]),
     "flatten": lambda x: app.reshape(app.flatten(x) * 2.0, [-1, COLUMNS]),
     "three axes": lambda x: app.sum(app.unsqueeze(x, axis=1) * app.reshape(x, [-1, COLUMNS, 1]), axis=1),
     "reduce the middle": lambda x: app.mean(app.unsqueeze(x, axis=2) - app.unsqueeze(x, axis=1), axis=[1]),
-    "transpose": lambda x: app.tanh(app.matmul(x, app.matmul(app.transpose(x, [1, 0]), x))),
     "gram": lambda x: app.matmul(x, app.tanh(app.matmul(x, x, transpose_x=True)), transpose_y=True),
-    "split": lambda x: app.concat(app.split(x, [1, 2], axis=1)[::-1], axis=1),
-    "stack": lambda x: app.sum(app.stack([x, x * -2.0]), axis=0),
-    "index": lambda x: x[:, 1:2] * x,
     "first row": lambda x: x[0:1] - x,
     "cumsum": lambda x: app.tanh(app.cumsum(x, axis=1)),
     "whole numbers": lambda x: (x * 8.0 + 0.3).astype("int32").astype(str(x.dtype)) * x,
@@ -73,19 +58,12 @@ ONE: dict[str, Callable[[Any], Any]] = {
     **control_zoo.ONE,
 }
 TWO: dict[str, Callable[[Any, Any], Any]] = {
-    "add": lambda x, y: x + y,
-    "subtract": lambda x, y: x - y,
-    "multiply": lambda x, y: x * y,
-    "divide": lambda x, y: x / (y * y + 1.0),
-    "maximum": app.maximum,
+    **steps_over_rows.TWO,
     "minimum": app.minimum,
-    "where": lambda x, y: app.where(x > y, x, y * 0.5),
     "logic": lambda x, y: app.where(app.logical_and(x > 0.1, y <= 0.2), x, y),
     "matmul": lambda x, y: app.tanh(app.matmul(x, y)),
     "matmul turned": lambda x, y: app.tanh(app.matmul(x, y, transpose_y=True)),
     "matmul both turned": lambda x, y: app.tanh(app.matmul(app.matmul(x, y, True, True), y)),
-    "matmul twice": lambda x, y: app.tanh(app.matmul(x, app.matmul(y, y, transpose_x=True))),
-    "concat": lambda x, y: app.concat([(x + y)[:, :1], (x * y)[:, 1:]], axis=1),
     "concat rows": lambda x, y: app.tanh(app.sum(app.concat([x, app.sum(y, axis=0, keepdim=True)], axis=0), axis=0)),
     **custom_zoo.TWO,
     **control_zoo.TWO,
@@ -102,18 +80,6 @@ SHAPES = ((-1, COLUMNS), (-1, 1), (COLUMNS, COLUMNS), (1, COLUMNS), (COLUMNS,), 
 
 
 @dataclass(frozen=True)
-class Step:
-    """Picks values, counted from the last one back, and computes another from them."""
-
-    name: str
-    picks: tuple[int, ...]
-
-    def apply(self, values: Sequence[Any]) -> Any:
-        compute: Any = ONE[self.name] if len(self.picks) == 1 else TWO[self.name]
-        return compute(*(values[-1 - pick % len(values)] for pick in self.picks))
-
-
-@dataclass(frozen=True)
 class Recipe:
     """Everything that a random network is made of."""
 
@@ -123,18 +89,11 @@ class Recipe:
     taps: frozenset[int]
 
 
-picks = st.integers(0, 8)
-steps = st.one_of(
-    st.builds(lambda name, x: Step(name, (x,)), st.sampled_from(sorted(ONE)), picks),
-    st.builds(lambda name, x, y: Step(name, (x, y)), st.sampled_from(sorted(TWO)), picks, picks),
-)
-
-
 def recipes(longest: int = 6) -> st.SearchStrategy[Recipe]:
     """Recipes with that many steps."""
     return st.builds(
         Recipe,
-        st.lists(steps, min_size=1, max_size=longest).map(tuple),
+        st.lists(steps_of(ONE, TWO), min_size=1, max_size=longest).map(tuple),
         st.sampled_from(sorted(OPTIMIZERS)),
         st.sampled_from(["float64", "float64", "float32"]),
         st.frozensets(st.integers(0, longest), max_size=1),
