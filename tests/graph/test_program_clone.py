@@ -36,20 +36,15 @@ def test_a_clone_is_equal_and_of_its_own():
     assert len(program.global_block().ops) == len(copy.global_block().ops) - 1
 
 
-def test_variables_of_a_clone_belong_to_it_and_keep_their_kind():
+def test_variables_and_attributes_of_a_clone_belong_to_it_and_keep_their_kind():
     program, _ = trained()
     copy = program.clone()
     assert all(v.program is copy for v in copy.list_vars())
     assert [p.name for p in copy.all_parameters()] == [p.name for p in program.all_parameters()]
     assert all(isinstance(p, Parameter) for p in copy.all_parameters())
     copy.global_block().var("x").stop_gradient = False
-    assert program.global_block().var("x").stop_gradient
-
-
-def test_attributes_of_a_clone_are_its_own():
-    program, _ = trained()
-    copy = program.clone()
     copy.global_block().ops[0].attributes["transpose_x"] = True
+    assert program.global_block().var("x").stop_gradient
     assert not program.global_block().ops[0].attributes["transpose_x"]
 
 
@@ -60,6 +55,8 @@ def test_a_clone_for_test_has_no_backward_pass_no_update_and_none_of_their_varia
     assert [str(op) for op in test.global_block().ops] == [
         str(op) for op in program.global_block().ops if op.role == FORWARD
     ]
+    assert program.clone().schedulers == program.schedulers
+    assert test.schedulers == {}
     names = [v.name for v in test.list_vars()]
     assert loss.name in names
     assert not [name for name in names if "@GRAD" in name or "velocity" in name or "learning_rate" in name]
@@ -96,12 +93,6 @@ def test_a_clone_made_before_minimize_is_what_a_clone_for_test_is_after_it():
     before = static.default_main_program().clone()
     app.optimizer.SGD(0.1).minimize(loss)
     assert static.default_main_program().clone(for_test=True).equals(before)
-
-
-def test_a_clone_for_test_does_not_ask_for_the_learning_rate():
-    program, _ = trained()
-    assert program.clone().schedulers == program.schedulers
-    assert program.clone(for_test=True).schedulers == {}
 
 
 def test_a_clone_goes_on_drawing_the_random_numbers_that_the_original_would():

@@ -55,10 +55,16 @@ def test_a_second_pass_leaves_the_names_of_the_first_alone():
 # --- Several uses, several targets ---
 
 
-def test_a_target_listed_twice_counts_twice():
-    x = data("x", 2)
-    y = x * 2.0
-    np.testing.assert_array_equal(run(static.gradients([y, y], x), x=[1, 5])[0], [4, 4])
+def test_target_gradients_weigh_the_targets_and_may_be_variables_arrays_or_missing():
+    x, w = data("x", 2), static.data("w", [2])
+    y, z = app.square(x), x * 5.0
+    weighed = static.gradients([y, z], x, target_gradients=[w, None])
+    fixed = static.gradients([y, z, z], x, target_gradients=[np.array([10, 20], "float32"), None, None])
+    a, b = run([*weighed, *fixed], x=[1, 2], w=[1, -1])
+    np.testing.assert_array_equal(a, [2 + 5, -4 + 5])
+    np.testing.assert_array_equal(b, [20 + 10, 80 + 10])
+    with pytest.raises(ProgramError, match="2 targets, but 1 gradients for them"):
+        static.gradients([y, z], x, target_gradients=[None])
 
 
 def test_a_target_that_another_target_is_computed_from():
@@ -68,27 +74,6 @@ def test_a_target_that_another_target_is_computed_from():
     g = static.gradients([y, z], [x, y])
     gx, gy = run(g, x=[2])
     assert (gx, gy) == (3 * (1 + 2 * 6), 1 + 2 * 6)
-
-
-def test_target_gradients_weigh_the_elements_of_the_targets():
-    x, w = data("x", 3), static.data("w", [3])
-    y = app.square(x)
-    g = static.gradients(y, x, target_gradients=w)
-    np.testing.assert_array_equal(run(g, x=[1, 2, 3], w=[1, 0, -1])[0], [2, 0, -6])
-    assert w.name == "w"
-
-
-def test_target_gradients_may_be_arrays_and_missing_for_some_targets():
-    x = data("x", 2)
-    y, z = app.square(x), x * 5.0
-    g = static.gradients([y, z], x, target_gradients=[np.array([10, 20], "float32"), None])
-    np.testing.assert_array_equal(run(g, x=[1, 2])[0], [25, 85])
-
-
-def test_every_target_has_its_target_gradient_or_none_has():
-    x = data("x", 2)
-    with pytest.raises(ProgramError, match="2 targets, but 1 gradients for them"):
-        static.gradients([x * 2.0, x * 3.0], x, target_gradients=[None])
 
 
 def test_the_gradient_of_a_target_with_respect_to_itself_is_one():
@@ -200,15 +185,11 @@ def test_parameters_in_no_grad_set_and_those_not_trainable_are_left_out():
 
 
 @pytest.mark.parametrize("shape", [[None, 2], [2], [None]])
-def test_a_loss_is_a_single_number(shape: list):
+def test_a_loss_is_a_single_number_whose_axes_may_have_size_1(shape: list):
+    assert len(static.append_backward(static.nn.fc(static.data("row", [1, 3]), 1))) == 2
     x = static.data("x", shape)
     with pytest.raises(ProgramError, match=r"the loss must be a single number; x has shape .*: take its mean"):
         static.append_backward(x)
-
-
-def test_a_loss_may_have_axes_of_size_1():
-    x = static.data("x", [1, 3])
-    assert len(static.append_backward(static.nn.fc(x, 1))) == 2
 
 
 def test_minimising_what_depends_on_no_parameter_is_an_error():

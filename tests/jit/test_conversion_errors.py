@@ -31,12 +31,6 @@ def variable_of_one_branch(x):
     return y * 2
 
 
-def returned_from_one_branch(x):
-    if x.sum() > 0:
-        y = x
-    return {"found": y}
-
-
 def number_or_none(x):
     factor = None
     if x.sum() > 0:
@@ -79,21 +73,6 @@ def array_of_one_branch(x):
     if x.sum() > 0:
         numbers[0] = 3.0
     return x * float(numbers[0])
-
-
-def list_of_one_branch(x):
-    found = []
-    if x.sum() > 0:
-        _ = [found.append(k) for k in range(3)]
-    return x * len(found)
-
-
-def set_that_grows(x):
-    found, i = set(), x.sum() * 0
-    while i < 3:
-        found.add(len(found))
-        i = i + 1
-    return x * len(found)
 
 
 def text_that_changes(x):
@@ -221,15 +200,12 @@ def calls_a_lambda_from_outside(x):
 REFUSED = {
     branches_of_two_kinds: rf"{HERE}: return values of the same kind",
     variable_of_one_branch: rf"y has no value here: it has a value in only one branch .*{HERE}; give it one before",
-    returned_from_one_branch: rf"y has no value here: it has a value in only one branch .*{HERE}; give it one before",
     number_or_none: rf"factor has no value here: it is 3.0 in one branch and None in the other .*{HERE}",
     none_or_tensor: rf"y has no value here: it is None in one branch and a Tensor of .* in the other .*{HERE}",
     variable_of_a_loop_that_may_end: rf"name has no value here: .* of the `if` over a Tensor at {HERE}",
     list_that_grows: r"out changes .* out\[i\] = x",
     set_of_one_branch: rf"found has no value here: it is a set of 1 and a set of 0 in the two branches .*{HERE}",
     array_of_one_branch: rf"numbers has no value here: .* of the `if` over a Tensor at {HERE}",
-    list_of_one_branch: rf"found has no value here: it is a list of 3 in one branch and a list of 0 .*{HERE}",
-    set_that_grows: rf"found changes from a set of 0 to a set of 1 .*{HERE}",
     text_that_changes: r"name changes from 'a' to 'ab' .* only Tensors and numbers",
     none_before_a_loop: "best changes from None to a Tensor",
     numbers: rf"no value yet(.|\n)*{HERE}: return x \* np.asarray\(x.sum\(\)\)",

@@ -87,17 +87,6 @@ def test_a_layer_works_in_the_type_of_its_input():
     assert {p.dtype for p in static.default_main_program().all_parameters()} == {"float64"}
 
 
-def test_the_size_of_what_is_made_one_must_be_known():
-    with pytest.raises(ShapeError, match=r"fc: the size of x after axis 1 must be known, found shape \[-1, -1\]"):
-        static.nn.fc(static.data("x", [None, None]), 2)
-
-
-@pytest.mark.parametrize("flatten", [0, 3, -1])
-def test_the_number_of_kept_axes_must_fit(flatten: int):
-    with pytest.raises(ShapeError, match=rf"fc: num_flatten_dims={flatten} does not fit x of shape \[-1, 2, 3\]"):
-        static.nn.fc(static.data("x", [None, 2, 3]), 2, num_flatten_dims=flatten)
-
-
 @pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid", "softmax", "custom.relu"])
 def test_an_activation_is_named(activation: str):
     y = static.nn.fc(static.data("x", [None, 3]), 2, activation=activation)
@@ -109,9 +98,25 @@ def test_an_activation_is_named(activation: str):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_an_activation_that_there_is_not():
-    with pytest.raises(ConfigError, match=r"there is no operator 'rleu'; did you mean 'relu'\?"):
-        static.nn.fc(static.data("x", [None, 3]), 2, activation="rleu")
+@pytest.mark.parametrize(
+    ("shape", "settings", "error", "told"),
+    [
+        ([None, None], {}, ShapeError, r"fc: the size of x after axis 1 must be known, found shape \[-1, -1\]"),
+        *(
+            (
+                [None, 2, 3],
+                {"num_flatten_dims": n},
+                ShapeError,
+                rf"num_flatten_dims={n} does not fit x of shape \[-1, 2, 3\]",
+            )
+            for n in (0, 3, -1)
+        ),
+        ([None, 3], {"activation": "rleu"}, ConfigError, r"there is no operator 'rleu'; did you mean 'relu'\?"),
+    ],
+)
+def test_what_does_not_fit_is_refused(shape: list, settings: Any, error: type[Exception], told: str):
+    with pytest.raises(error, match=told):
+        static.nn.fc(static.data("x", shape), 2, **settings)
 
 
 # --- data and InputSpec ---
