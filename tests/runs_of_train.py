@@ -14,6 +14,7 @@ from typing import Any
 import forked
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from app.data import Dataset, load
 from app.experiment.train_command import main
@@ -41,6 +42,24 @@ class Run:
 
     def column(self, operator: str, event: str, key: str) -> list[Any]:
         return [m[key] for m in self.metrics if (m.get("operator"), m["event"]) == (operator, event)]
+
+
+def results(run: Path) -> tuple[list[dict[str, Any]], dict[str, dict[str, np.ndarray]]]:
+    """What must not depend on interruptions: the metrics, but for the time that they took, and all weights."""
+    events = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    timeless = [{k: v for k, v in event.items() if k != "seconds"} for event in events if event["event"] != "start"]
+    return timeless, {file.name: load_file(file) for file in sorted(run.glob("*.safetensors"))}
+
+
+def assert_same_results(run: Path, expected: Path) -> None:
+    """The same to the last bit."""
+    (events, weights), (wanted_events, wanted_weights) = results(run), results(expected)
+    assert events == wanted_events
+    assert weights.keys() == wanted_weights.keys()
+    for file, arrays in weights.items():
+        assert arrays.keys() == wanted_weights[file].keys()
+        for name, array in arrays.items():
+            assert array.tobytes() == wanted_weights[file][name].tobytes(), (file, name)
 
 
 @pytest.fixture(scope="session")

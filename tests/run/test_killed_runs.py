@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from killing import assert_same_results
-from runs_of_train import QUICK_END, TINY
+from runs_of_train import QUICK_END, TINY, assert_same_results
 
 pytestmark = pytest.mark.slow
 

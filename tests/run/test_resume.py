@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from interrupted_runs import LONGER, stopped_at
-from killing import assert_same_results
+from runs_of_train import assert_same_results
 
 from app.experiment.train_command import main
 from app.locks import lock

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from killing import assert_same_results
+from runs_of_train import assert_same_results
 
 from app.run.checkpoints import read_checkpoint, write_checkpoint
 from app.run.loop import Start

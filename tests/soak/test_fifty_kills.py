@@ -2,33 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import get_args, get_type_hints
 
+import forked
 import pytest
-from killing import SMALL, Killer, assert_same_results, moments
+from runs_of_train import ROOT, assert_same_results
 
 from app.run.checkpoints import read_checkpoint
 from app.run.config import Config
 
+SMALL = (
+    "--config", str(ROOT / "configs" / "quick.yaml"), "train.epochs=3", "train.batch_size=500", "model.hidden=[12]",
+    "train.optimizer=momentum", "train.learning_rate=0.003", "train.schedule=cosine", "train.checkpoint_every=7",
+    "train.log_every=3", "costs=false", "report=false",
+)  # fmt: skip
+"""A run of 3 epochs of 20 iterations, of two networks on the sample."""
 ENGINES = get_args(get_type_hints(Config)["engine"])
 KILLS = 50
 _survived: dict[str, int] = {}
+
+
+def go_on(run: Path, words: tuple[str, ...], after: float | None = None) -> bool:
+    """Begin a run, or go on with it, and kill it after some seconds; tells whether it came to its end."""
+    begun = (run / "metrics.jsonl").exists()
+    words = ("--resume", run.name) if begun else (*words, f"output={run.name}")
+    command = forked.start([ROOT / "train.py", *words], cwd=run.parent)
+    try:
+        command.wait(after)
+    except subprocess.TimeoutExpired:
+        command.kill()
+    _, err = command.communicate()
+    assert "Traceback" not in err, err
+    assert command.returncode in (0, -signal.SIGKILL), err
+    return command.returncode == 0
+
+
+def survive(run: Path, words: tuple[str, ...], moments: Iterator[float]) -> int:
+    """Kill a run at these moments of its processes' lives until it comes to its end; gives how often it was."""
+    kills = 0
+    for moment in moments:
+        if go_on(run, words, moment):
+            return kills
+        kills += 1
+    assert go_on(run, words)
+    return kills
+
+
+def moments(seed: int, count: int, within: float) -> Iterator[float]:
+    """Random moments."""
+    draw = random.Random(seed)
+    return (draw.uniform(0, within) for _ in range(count))
+
+
+def duration(run: Path, words: tuple[str, ...]) -> float:
+    """How long a run takes that is left alone."""
+    began = time.monotonic()
+    assert go_on(run, words)
+    return time.monotonic() - began
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_fifty_kills_change_nothing(engine: str, tmp_path: Path, figure: Callable[[str, int | str], None]):
     words = (*SMALL, f"engine={engine}")
     kills = runs = 0
-    kill = Killer(tmp_path)
-    kill.begin("warm", *words)  # what is compiled is in the cache now
-    seconds = min(kill.begin(name, *words).seconds for name in ("whole", "again", "once more"))
+    go_on(tmp_path / "warm", words)  # what is compiled is in the cache now
+    seconds = min(duration(tmp_path / name, words) for name in ("whole", "again", "once more"))
     while kills < KILLS:
         runs += 1
-        kills += kill.survive(f"run{runs}", words, moments(runs, 1 + runs % 3, 0.9 * seconds))
+        kills += survive(tmp_path / f"run{runs}", words, moments(runs, 1 + runs % 3, 0.9 * seconds))
         check(tmp_path / f"run{runs}", tmp_path / "whole")
-    often = kill.survive("often", words, moments(0, 40, 0.7 * seconds))
+    often = survive(tmp_path / "often", words, moments(0, 40, 0.7 * seconds))
     for run in ("often", "again", "once more"):
         check(tmp_path / run, tmp_path / "whole")
     _survived[engine] = kills + often
