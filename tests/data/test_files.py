@@ -1,16 +1,17 @@
 import hashlib
+import multiprocessing
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from app.data import files as known
-from app.data.files import FILES, OccupiedError, fetch, read
-from app.data.sources import UnreachableError
+from app.data.files import FILES, File, OccupiedError, fetch, read
+from app.data.sources import HttpMirror, UnreachableError
 from app.errors import DataError
 
-from .conftest import Giver, assert_whole
+from .conftest import Giver, assert_whole, serve_packed
 
 
 @pytest.fixture
@@ -120,6 +121,18 @@ def test_threads_that_fetch_at_once_all_succeed(files, contents, tmp_path):
 
     with ThreadPoolExecutor(8) as pool:
         assert all(found == list(contents.values()) for found in pool.map(one, range(16)))
+    assert_whole(tmp_path, files, contents)
+
+
+def _fetch_in_a_process(files: tuple[File, ...], folder: Path, url: str) -> list[bytes]:
+    return [content.tobytes() for content in fetch(files, folder, [HttpMirror(url)], lambda _: None)]
+
+
+def test_processes_that_fetch_at_once_all_succeed(server, files, contents, tmp_path):
+    server.answer = serve_packed(contents)
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        fetched = [pool.submit(_fetch_in_a_process, files, tmp_path, server.url) for _ in range(2)]
+        assert all(future.result() == list(contents.values()) for future in fetched)
     assert_whole(tmp_path, files, contents)
 
 
