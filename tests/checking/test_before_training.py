@@ -15,7 +15,7 @@ import pytest
 
 import app
 from app.checking import before_training
-from app.checking.before_training import check_gradient
+from app.checking.before_training import GradientCheck, check_gradient
 from app.custom.lookup import find_operator
 
 pytestmark = pytest.mark.slow
@@ -49,14 +49,20 @@ def half_above_zero(x, dy):
     return swish_grad(x, dy) * (1.0 if x < 0 else 0.5)
 
 
+def answer(*given: Any) -> GradientCheck:
+    """What the check says of an operator, which is one that it can check."""
+    found = check_gradient(*given)
+    assert found is not None
+    return found
+
+
 def test_a_right_gradient_agrees():
     assert check_gradient(operator(swish_grad), "swish") == before_training.AGREES
     assert check_gradient(operator(), "swish") == before_training.AGREES  # which is derived
 
 
 def test_a_wrong_one_is_told_with_how_it_is_off_and_where():
-    found = check_gradient(operator(half_above_zero), "swish")
-    assert found is not None
+    found = answer(operator(half_above_zero), "swish")
     assert found.wrong
     assert found.words.startswith(
         "gradient is wrong: it is half of what it should be where x > 0 (wrong in 14 of 24 elements; worst at "
@@ -64,8 +70,7 @@ def test_a_wrong_one_is_told_with_how_it_is_off_and_where():
 
 
 def test_a_surrogate_is_not_judged():
-    found = check_gradient(operator(half_above_zero, surrogate=True), "swish")
-    assert found is not None
+    found = answer(operator(half_above_zero, surrogate=True), "swish")
     assert found.state == "surrogate"
 
 
@@ -103,8 +108,7 @@ def test_an_operator_that_fits_one_width_alone_is_checked_with_it():
     made = app.custom_op(scaled, infer=lambda x: x)
     made.backward(lambda dy: dy * np.arange(1.0, 8.0))
     assert check_gradient(made, "scaled", {}, 7) == before_training.AGREES
-    found = check_gradient(made, "scaled", {}, 8)
-    assert found is not None
+    found = answer(made, "scaled", {}, 8)
     assert found.state == "unknown"
 
 
@@ -120,8 +124,7 @@ def test_what_cannot_be_checked_says_why(function: Callable[..., Any], why: str,
     monkeypatch.setattr(before_training, "SECONDS", 0.05)
     made = app.custom_op(function, name="odd", infer=lambda x: x)
     made.backward(lambda dy: dy)
-    found = check_gradient(made, "odd")
-    assert found is not None
+    found = answer(made, "odd")
     assert found.state == "unknown"
     assert why in found.words
 
@@ -164,6 +167,5 @@ def test_a_function_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(before_training, "_PATIENCE", 0.2)
     made = app.custom_op(lambda x: time.sleep(100), name="endless", infer=lambda x: x)
     made.backward(lambda dy: dy)
-    found = check_gradient(made, "endless")
-    assert found is not None
+    found = answer(made, "endless")
     assert found.words == "gradient was not checked: the check did not end"

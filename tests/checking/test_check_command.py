@@ -62,6 +62,7 @@ Check = Callable[..., tuple[int, str, str]]
 def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Check:
     monkeypatch.chdir(tmp_path)
     Path("some_ops.py").write_text(OPERATORS)
+    Path("none.py").write_text("x = 1\n")
 
     def run(*words: str) -> tuple[int, str, str]:
         status = main(["check", *words])
@@ -153,6 +154,7 @@ def test_shapes_settings_and_the_range(check: Check):
     [
         (["nowhere.py"], "there is no file .*nowhere.py"),
         (["some_ops.py:swich"], "some_ops.py has no 'swich'; its operators: swish, wrong, Twice, squared"),
+        (["none.py"], "none.py defines no custom operator: what @custom_op makes, a PyLayer or Function, or a "),
         (["some_ops.py:VALUE"], "VALUE is int, expected an operator"),
         (
             ["swish"],
@@ -182,13 +184,6 @@ def test_bad_usage_gives_a_line_and_status_2(check: Check, words: list[str], mes
     assert (status, out) == (2, "")
     assert err.count("\n") == 1
     assert re.search(message, err)
-
-
-def test_a_file_without_operators(check: Check):
-    Path("none.py").write_text("x = 1\n")
-    status, _, err = check("none.py")
-    assert status == 2
-    assert "none.py defines no custom operator: what @custom_op makes, a PyLayer or Function, or a function that" in err
 
 
 def test_a_file_that_cannot_be_run(check: Check):
@@ -233,16 +228,3 @@ def test_each_line_is_printed_as_it_is_known(check: Check, monkeypatch: pytest.M
     monkeypatch.setitem(CHECKS, "rows", lambda subject: seen.append(terminal.getvalue()) or [])
     check("some_ops.py:swish", "--only", "gradient,rows")
     assert "gradient" in seen[0]
-
-
-def test_an_error_at_the_top_of_a_file_has_its_line(check: Check):
-    for text, line, words in [
-        ("x = 1\n\nimport no_such_module\n", 3, "ModuleNotFoundError"),
-        ("def f(:\n    pass\n", 1, "SyntaxError: invalid syntax"),
-        ("import app\n\napp.custom_op(3)\n", 3, "must be a function, found 3"),
-    ]:
-        Path(f"broken{line}{len(text)}.py").write_text(text)
-        status, _, err = check(f"broken{line}{len(text)}.py")
-        assert status == 1
-        assert f"broken{line}{len(text)}.py:{line}: " in err
-        assert words in err

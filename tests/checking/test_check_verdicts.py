@@ -100,8 +100,6 @@ def test_inputs_are_found_by_trying():
 
 def test_inputs_are_taken_as_said():
     shapes = [((2, 3), "float64"), ((3, 5), "float64"), ((5,), "float64")]
-    with pytest.raises(ConfigError, match="the first number must be below the second"):
-        inputs_for(found(linear, "linear"), shapes, within=(1.0, 0.0))
     subject = inputs_for(found(linear, "linear"), shapes, within=(0.0, 1.0))
     assert [i.shape for i in subject.inputs] == [(2, 3), (3, 5), (5,)]
     assert all(a.min() >= 0 for a in subject.arrays())
@@ -118,15 +116,7 @@ def test_an_operator_that_runs_on_nothing_says_why():
         inputs_for(found(refuses, "refuses"))
 
 
-def test_shapes_must_be_as_many_as_inputs():
-    with pytest.raises(ConfigError, match="--shape was given 1 times, but linear takes 3: x, w, b"):
-        inputs_for(found(linear, "linear"), [((4, 6), "float64")])
-
-
-def test_a_setting_that_is_not_there_or_is_needed():
-    with pytest.raises(ConfigError, match="leaky has no parameter 'slop' to set; it takes x, slope"):
-        inputs_for(found(leaky, "leaky"), settings={"slop": 1})
-
+def test_a_setting_without_a_default_is_needed():
     needs = custom_op(lambda x, *, by: x * by, name="needs", elementwise=True)
     with pytest.raises(ConfigError, match="needs needs its setting 'by': give --set by=VALUE"):
         inputs_for(found(needs, "needs"))

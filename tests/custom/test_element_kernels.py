@@ -89,36 +89,3 @@ def test_a_function_that_numba_cannot_compile_says_so_once_with_its_reason_and_l
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert of_text(x, digits=2).tolist() == X.tolist()
-
-
-SLOPE = 0.5
-
-
-def test_a_variable_that_is_changed_counts_from_the_next_call(monkeypatch: pytest.MonkeyPatch):
-    step = 3.0
-
-    def around(x):
-        return x * SLOPE * step
-
-    operator = app.custom_op(around, elementwise=True)
-
-    def value_and_slope() -> tuple[float, float]:
-        x = app.to_tensor([2.0], stop_gradient=False)
-        y = operator(x)
-        y.backward()
-        return y.item(), x.grad.item()
-
-    assert value_and_slope() == (3.0, 1.5)
-    monkeypatch.setitem(globals(), "SLOPE", 0.25)
-    assert value_and_slope() == (1.5, 0.75)
-    step = 4.0
-    assert value_and_slope() == (2.0, 1.0)
-    program = app.static.Program()
-    with app.static.program_guard(program, app.static.Program()):
-        x = app.static.data("x", [1])
-        x.stop_gradient = False
-        y = operator(x)
-        fetched = [y, *app.static.gradients([y], [x])]
-    for engine in ("reference", "compiled"):
-        results = app.static.Executor(engine=engine).run(program, feed={"x": np.ones(1, "float32")}, fetch_list=fetched)
-        assert [r.item() for r in results] == [1.0, 1.0]

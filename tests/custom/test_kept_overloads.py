@@ -76,15 +76,6 @@ def test_an_edit_of_anything_that_the_function_depends_on_is_noticed():
         assert called(TEXT.replace(old, new), X) == (expected, False), new
 
 
-def test_a_variable_that_changes_later_is_noticed():
-    module = module_of_text(TEXT)
-    function = Guarded(module.function)
-    assert function(X) == 12
-    for factor in (3.0, 2.0):
-        module.FACTOR = factor
-        assert function(X) == 6 * factor
-
-
 def test_a_damaged_file_is_made_again(kept: Path):
     called(TEXT, X)
     (file,) = kept.glob("overload_*.bin")

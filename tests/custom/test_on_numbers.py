@@ -176,13 +176,6 @@ def test_layers_that_use_one_function_share_what_is_made_of_it():
     assert first is second  # so that a compiler sees that the layers are alike
 
 
-def test_the_shipped_relu_is_inlined():
-    from app.custom.shelf.relu import relu_backward, relu_forward
-
-    assert on_numbers(relu_forward) is not None
-    assert on_numbers(relu_backward) is not None
-
-
 # In the engines
 
 

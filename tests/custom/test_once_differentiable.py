@@ -35,13 +35,6 @@ BASES = [PyLayer, Function]
 AGAIN = "operator Square .*: trying to differentiate twice a function that was marked with @once_differentiable"
 
 
-@pytest.mark.parametrize("base", BASES)
-def test_the_first_derivative_is_as_ever(base: type[PyLayer]):
-    x = data(3.0, -1.0)
-    (square(base).apply(x) * 5.0).sum().backward()
-    assert x.grad.tolist() == [30.0, -10.0]
-
-
 @pytest.mark.parametrize("create_graph", [False, True])
 def test_it_is_never_recorded(create_graph: bool):
     seen: list[bool] = []

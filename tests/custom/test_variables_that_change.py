@@ -65,7 +65,6 @@ for array_operator in (of_arrays, by_numba, by_a_loop, of_a_table):
     def gradient(x, dy):
         return dy * TABLE[0]
 """
-OPERATORS = ["of_numbers", "through_a_helper", "of_arrays", "by_numba", "by_a_loop", "of_a_table"]
 
 
 @pytest.fixture
@@ -105,12 +104,18 @@ def traced(operator: Any) -> Callable[[], list[float]]:
     return eagerly(app.jit.to_static(lambda x: operator(x)))
 
 
-FORMS = [pytest.param(n, marks=[] if n in ("of_numbers", "of_arrays") else pytest.mark.slow) for n in OPERATORS]
-"""Numba compiles the others again for each value."""
+WAYS = [eagerly, traced, by_engine("compiled"), by_engine("reference")]
+COMPILED_AGAIN = ["through_a_helper", "by_numba", "by_a_loop", "of_a_table"]
+"""Numba compiles these for each value; the engine that compiles has its own way of noticing."""
 
 
-@pytest.mark.parametrize("name", FORMS)
-@pytest.mark.parametrize("way", [eagerly, traced, by_engine("compiled"), by_engine("reference")])
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        *((name, way) for name in ("of_numbers", "of_arrays") for way in WAYS),
+        *(pytest.param(name, way, marks=pytest.mark.slow) for name in COMPILED_AGAIN for way in (eagerly, WAYS[2])),
+    ],
+)
 def test_the_next_call_has_the_new_value(name: str, way: Any, module: Any):
     run = way(getattr(module, name))
     for factor in (2.0, 5.0, 2.0):
@@ -122,6 +127,20 @@ def test_a_helper_that_was_compiled_before_its_operator_is_compiled_again(module
     assert module.helper(1.0) == 2.0
     change(module, 7.0)
     assert eagerly(module.through_a_helper)() == [7.0, 7.0]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_closed_over_variable_that_changes_counts_from_the_next_call(way: Any):
+    step = 3.0
+
+    @app.custom_op(elementwise=True)
+    def around(x):
+        return x * step
+
+    run = way(around)
+    assert run() == [3.0, 3.0]
+    step = 4.0
+    assert run() == [4.0, 4.0]
 
 
 REPLACED = """
@@ -158,7 +177,7 @@ def second_of(operator: Any) -> float:
     return float(app.grad(first.sum(), x)[0][0])
 
 
-@pytest.mark.parametrize("way", [eagerly, traced, by_engine("compiled"), by_engine("reference")])
+@pytest.mark.parametrize("way", WAYS)
 def test_a_derived_gradient_follows_a_helper_that_is_replaced(way: Any):
     module = module_of_text(REPLACED)
     run = way(module.of_numbers)
