@@ -114,6 +114,18 @@ def test_second_derivatives_of_tensors_agree_with_finite_differences(function: C
     assert gradgradcheck(function, [app.to_tensor(a, stop_gradient=False) for a in arrays])
 
 
+@pytest.mark.parametrize(("function", "arrays"), EACH)
+def test_second_derivatives_in_a_traced_function_are_those_of_tensors(function: Callable[..., Any], arrays: list[Any]):
+    def second(*inputs: Any) -> Any:
+        first = app.grad([app.sum(app.square(function(*inputs)))], list(inputs), create_graph=True)
+        return app.grad([app.add_n([app.sum(app.square(g)) for g in first])], list(inputs))
+
+    inputs = [app.to_tensor(a, stop_gradient=False) for a in arrays]
+    traced = app.jit.to_static(second, backend="reference")
+    for found, expected in zip(traced(*inputs), second(*inputs), strict=True):
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-9)
+
+
 def first_and_second(function: Callable[..., Any], arrays: list[Any], free: bool) -> tuple[Any, list[Any], list[Any]]:
     """A Program with the gradients of the sum of squares, and those of the sum of squares of these."""
     program = static.Program()

@@ -87,7 +87,8 @@ def test_on_tensors(make: Callable[..., Any], forward: bool, end: Way):
 
 @kinds
 @passes
-def test_in_programs(make: Callable[..., Any], forward: bool):
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_in_programs(make: Callable[..., Any], forward: bool, engine: str):
     program = static.Program()
     with static.program_guard(program), pytest.raises(OperatorError, match="raised SystemExit: 0"):  # noqa: PT012
         x = static.data("x", [None, 3])
@@ -95,7 +96,7 @@ def test_in_programs(make: Callable[..., Any], forward: bool):
         fetched = app.sum(make(end_by_exit, forward)(x))
         if not forward:
             (fetched,) = static.gradients(fetched, x)
-        static.Executor().run(program, feed={"x": ONES}, fetch_list=[fetched])
+        static.Executor(engine=engine).run(program, feed={"x": ONES}, fetch_list=[fetched])
 
 
 def hooked(end: Way, register: str) -> Any:
