@@ -1,7 +1,8 @@
-"""Backward passes over eager values: what reaches `.grad`, what `grad` gives, and what is kept meanwhile."""
+"""Backward passes over eager values: what reaches `.grad`, what `grad` gives, and what is an error."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from leaves import leaf
 
 import app
 from app import grad, to_tensor
-from app.errors import OperatorError, ShapeError
+from app.compat import torch
+from app.errors import GradientError, OperatorError, ShapeError
 
 # backward()
 
@@ -20,36 +22,20 @@ def test_gradients_reach_leaves_and_no_other_tensors():
     hidden = x * frozen
     hidden.sum().backward()
     assert x.grad.tolist() == [3.0, 4.0]
-    assert hidden.grad is None
-    assert frozen.grad is None
-    assert x.grad.is_leaf
-
-
-def test_backward_adds_to_a_gradient_that_was_set_to_a_result_or_to_memory_that_cannot_be_written():
-    x = to_tensor([1.0, 2.0], stop_gradient=False)
-    for given in (x * 2, app.Tensor(np.broadcast_to(np.float32(2), (2,)))):
-        x.grad = given
-        before = given.numpy().copy()
-        (x * 3).sum().backward()
-        assert x.grad.tolist() == (before + 3).tolist()
-        assert given.tolist() == before.tolist()
-
-
-def test_a_second_backward_adds_to_the_gradient():
-    x = leaf(3.0)
-    for times in (1, 2, 3):
-        (x * x).sum().backward()
-        assert x.grad.tolist() == [6.0 * times]
+    assert (hidden.grad, frozen.grad, x.grad.is_leaf) == (None, None, True)
     x.clear_gradient(False)
-    assert x.grad is None
+    x.backward()
+    assert x.grad.tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("create_graph", [False, True])
-def test_a_gradient_that_is_cleared_is_zero_unless_it_is_to_be_forgotten(create_graph: bool):
+def test_gradients_add_up_until_they_are_set_to_zero_or_removed(create_graph: bool):
     x = leaf(3.0)
     x.clear_grad()
     assert x.grad is None
-    (x * x).sum().backward(create_graph=create_graph)
+    for times in (1, 2):
+        (x * x).sum().backward(create_graph=create_graph)
+        assert x.grad.tolist() == [6.0 * times]
     x.clear_grad()
     assert (x.grad.tolist(), x.grad.is_leaf) == ([0.0], True)
     (x * x).sum().backward()
@@ -60,27 +46,30 @@ def test_a_gradient_that_is_cleared_is_zero_unless_it_is_to_be_forgotten(create_
     assert x.grad is None
 
 
-def test_one_tensor_as_both_inputs_of_an_operator():
-    x = leaf(2.0, 3.0)
-    app.matmul(x, x).backward()
-    assert x.grad.tolist() == [4.0, 6.0]
+def test_backward_adds_to_a_gradient_that_was_set_and_leaves_that_tensor_unchanged():
+    x = to_tensor([1.0, 2.0], stop_gradient=False)
+    for given in (x * 2, app.Tensor(np.broadcast_to(np.float32(2), (2,)))):  # the latter is read-only memory
+        x.grad = given
+        before = given.numpy().copy()
+        (x * 3).sum().backward()
+        assert x.grad.tolist() == (before + 3).tolist()
+        assert given.tolist() == before.tolist()
+        with app.no_grad():
+            assert x.grad.zero_().tolist() == [0.0, 0.0]
 
 
-def test_a_leaf_is_its_own_gradient():
-    x = leaf(2.0, 3.0)
-    x.backward()
-    assert x.grad.tolist() == [1.0, 1.0]
-
-
-def test_a_start_weighs_the_elements():
-    x = leaf(2.0, 3.0)
-    (x * x).backward(to_tensor([10.0, 100.0]))
-    assert x.grad.tolist() == [40.0, 600.0]
-    assert x.grad.dtype == "float64"
+def test_a_gradient_shares_no_memory_and_grows_in_place():
+    x, y, array, tensor = leaf(1.0), leaf(2.0), np.array([1.0]), to_tensor([1.0], "float64")
+    app.autograd.backward([x + 0.0, x + y], [array, tensor])
+    same = x.grad
+    array[:] = 7.0
+    (x * 3.0).backward()
+    assert (same.tolist(), y.grad.tolist(), tensor.tolist()) == ([5.0], [1.0], [1.0])
+    assert x.grad is same
 
 
 @pytest.mark.parametrize("create_graph", [False, True])
-@pytest.mark.parametrize("start", [2.0, [2.0], np.array([2], "int64"), np.array([2.0], "float16")])
+@pytest.mark.parametrize("start", [2.0, [2.0], np.array([2], "int64"), np.array([2.0], "float16"), to_tensor([2.0])])
 def test_a_start_may_be_anything_that_becomes_an_array(start: Any, create_graph: bool):
     x = leaf(3.0, dtype="float32")
     y = (x * x).sum() if isinstance(start, float) else x * x
@@ -88,115 +77,161 @@ def test_a_start_may_be_anything_that_becomes_an_array(start: Any, create_graph:
     assert (found.tolist(), found.dtype) == ([12.0], "float32")
 
 
-def test_the_gradient_does_not_share_memory_with_the_array_that_it_started_from():
-    x, start = leaf(1.0, 2.0), np.array([1.0, 1.0])
-    (x + 0.0).backward(start)
-    start[:] = 7.0
-    assert x.grad.tolist() == [1.0, 1.0]
-
-
-def test_a_start_of_another_shape_is_refused():
-    with pytest.raises(ShapeError, match=r"of a Tensor of shape \[2\] cannot have shape \[3\]"):
-        leaf(1.0, 2.0).backward(np.ones(3))
-
-
-def test_as_many_starts_as_tensors():
-    x = leaf(1.0)
-    with pytest.raises(OperatorError, match="2 tensors, but 1 gradient"):
-        app.autograd.backward([x * 2, x * 3], [to_tensor([1.0])])
-    with pytest.raises(OperatorError, match="1 tensor, but 2 gradients"):
-        grad(x * 2, x, [None, None])
-
-
-def test_backward_of_several_tensors_at_once():
-    x = leaf(2.0)
+def test_starts_weigh_several_tensors():
+    x, starts = leaf(2.0), [None, to_tensor([10.0]), to_tensor([100.0])]
     y, z = x * x, x * 3.0
-    app.autograd.backward([y, z, y], [None, to_tensor([10.0]), to_tensor([100.0])])
+    assert grad([y, z, y], x, starts, retain_graph=True)[0].tolist() == [4.0 + 30.0 + 400.0]
+    app.autograd.backward([y, z, y], starts)
     assert x.grad.tolist() == [4.0 + 30.0 + 400.0]
 
 
-def test_backward_of_what_wants_no_gradient_does_nothing_and_says_so():
-    x = to_tensor([1.0])
-    with pytest.warns(UserWarning, match="backward from a Tensor with stop_gradient=True does nothing"):
-        (x * 2).backward()
-    assert x.grad is None
-    with pytest.raises(OperatorError, match="backward from a Tensor with stop_gradient=True"):
-        grad(x * 2, x)
+def test_backward_into_one_chosen_tensor():
+    x, y = leaf(2.0), leaf(3.0)
+    app.autograd.backward(x * y, inputs=y)
+    assert (x.grad, y.grad.tolist()) == (None, [2])
 
 
-def test_results_that_are_no_floats_have_no_gradient():
+def test_whole_numbers_truth_values_and_constants_have_no_gradient():
     x = leaf(1.0, 2.0)
-    assert (x > 1).stop_gradient
-    assert x.argmax().stop_gradient
-    assert x.astype("int64").stop_gradient
+    assert all(value.stop_gradient for value in (x > 1, x.argmax(), x.astype("int64"), app.ones_like(x)))
+    (x + app.ones_like(x)).sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0]
 
 
-def test_an_operator_without_gradient_stops_it():
-    x = leaf(1.0)
-    assert app.ones_like(x).stop_gradient
-    (x + app.ones_like(x)).backward()
-    assert x.grad.tolist() == [1.0]
+def test_backward_from_a_constant_warns_alone_and_is_an_error_beside_others_and_in_pytorch():
+    with pytest.warns(UserWarning, match="backward from a Tensor with stop_gradient=True does nothing"):
+        app.ones([1]).backward()
+    told = "of tensors does not require grad and does not have a grad_fn"
+    with pytest.raises(GradientError, match=f"element 1 {told}"):
+        app.autograd.backward([leaf(1.0), app.ones([1])])
+    with pytest.raises(GradientError, match=f"element 0 {told}"):
+        torch.ones(1).backward()
 
 
-def test_gradients_of_mixed_types_meet_in_the_type_of_each_leaf():
-    x, y = leaf(2.0, dtype="float32"), leaf(3.0)
-    (x * y + x).sum().backward()
-    assert (x.grad.dtype, y.grad.dtype) == ("float32", "float64")
+def test_a_gradient_wants_gradients_in_paddle_and_none_in_pytorch():
+    x, y = leaf(1.0), torch.ones(1, requires_grad=True)
+    (x * 2.0).backward()
+    (y * 2.0).backward()
+    assert (x.grad.stop_gradient, y.grad.requires_grad) == (False, False)
 
 
-def test_some_outputs_unused():
-    x = leaf(1.0, 2.0, 3.0)
-    first, _, third = app.split(x, 3)
-    (first + 10 * third).backward()
-    assert x.grad.tolist() == [1.0, 0.0, 10.0]
+# What is kept of the graph
 
 
-def test_thousands_of_operators_in_a_row():
-    x = y = leaf(1.0)
-    for _ in range(5_000):
-        y = y + 1.0
-    y.backward()
-    assert x.grad.tolist() == [1.0]
-
-
-# retain_graph
-
-
-def test_a_graph_is_freed_by_backward():
+def test_a_graph_is_freed_by_a_pass_unless_it_is_retained():
     x = leaf(2.0)
-    y = x * x
-    y.backward()
-    with pytest.raises(OperatorError, match=r"operator multiply: .* freed by an earlier backward.*retain_graph=True"):
-        y.backward()
-
-
-def test_a_graph_is_freed_by_grad():
-    x = leaf(2.0)
-    y = x * x
-    grad(y, x)
-    with pytest.raises(OperatorError, match="freed by an earlier backward"):
-        grad(y, x)
-
-
-def test_a_graph_that_is_retained_serves_again():
-    x = leaf(2.0)
-    y = (x * x).sum()
-    y.backward(retain_graph=True)
-    assert [g.tolist() for g in grad(y, x, retain_graph=True)] == [[4.0]]
-    y.backward()
+    passes: list[Callable[..., Any]] = [lambda y, **k: y.backward(**k), lambda y, **k: grad(y, x, **k)]
+    for run in passes:
+        y = x * x
+        run(y, retain_graph=True)
+        run(y)
+        with pytest.raises(OperatorError, match=r"operator multiply: .* freed by an earlier backward.*retain_graph="):
+            run(y)
     assert x.grad.tolist() == [8.0]
-
-
-def test_create_graph_retains():
-    x = leaf(2.0)
     y = x**3
     first = grad(y, x, create_graph=True)
     assert grad(y, x)[0].tolist() == first[0].tolist() == [12.0]
 
 
-def test_what_is_freed_on_one_side_leaves_the_other():
+def test_a_pass_frees_only_what_it_walked():
     x = leaf(2.0)
-    left, right = (x * x).sum(), (x * x * x).sum()
-    left.backward()
+    y = x * x
+    left, right = (y * x).sum(), (x * x).sum()
     right.backward()
+    assert grad(y * y, y)[0].tolist() == [8.0]
+    left.backward()
     assert x.grad.tolist() == [4.0 + 12.0]
+    assert grad(y * y, y)[0].tolist() == [8.0]  # although what is before y is freed
+
+
+# grad()
+
+
+def test_grad_with_respect_to_leaves_values_in_between_and_the_outputs_themselves():
+    x = leaf(2.0, 5.0)
+    y = x * x
+    z = (y * y).sum()
+    assert [g.tolist() for g in grad(z, [y, x, z])] == [[8.0, 50.0], [32.0, 500.0], 1.0]
+    assert x.grad is None
+    y = x * x
+    assert [g.tolist() for g in grad([y, y], [y, x])] == [[2.0, 2.0], [8.0, 20.0]]
+
+
+def test_grad_of_some_of_several_outputs():
+    x = leaf(1.0, 2.0, 3.0)
+    first, _, third = app.split(x, 3)
+    found = grad((first * third).sum(), [third, first, x], retain_graph=True)
+    assert [g.tolist() for g in found] == [[1.0], [3.0], [3.0, 0.0, 1.0]]
+    assert grad(first * third, x, no_grad_vars=[first])[0].tolist() == [0.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("number", [0.0, 2.0])
+def test_no_gradient_flows_through_no_grad_vars(number: float):
+    x = leaf(number)
+    hidden = x * 3.0
+    assert grad(hidden + x, x, no_grad_vars=[hidden], retain_graph=True)[0].tolist() == [1.0]
+    assert grad(hidden, x, no_grad_vars=hidden, allow_unused=True, retain_graph=True) == [None]
+    assert grad(hidden + x, x)[0].tolist() == [4.0]
+
+
+def test_gradients_are_constants_unless_a_graph_is_created():
+    x, weight = leaf(2.0), leaf(5.0)
+    for y in (x * x, x * 2.0, x + 1.0):
+        arriving = to_tensor([1.0])
+        assert grad(y, x, retain_graph=True)[0].stop_gradient
+        assert not grad(y, x, retain_graph=True, create_graph=True)[0].stop_gradient
+        assert not grad(y, x, arriving, create_graph=True)[0].stop_gradient
+        assert arriving.stop_gradient
+    (first,) = grad(x * x, x, grad_outputs=[weight], create_graph=True)
+    first.backward()
+    assert (x.grad.tolist(), weight.grad.tolist()) == ([10.0], [4.0])
+    (x**3).backward(create_graph=True)
+    assert grad(x.grad, x)[0].tolist() == [12.0]
+
+
+def test_the_mode_outside_does_not_change_a_backward_pass():
+    x = leaf(2.0)
+    y = x**3
+    with app.no_grad():
+        (first,) = grad(y, x, create_graph=True)
+        assert not app.is_grad_enabled()
+    assert grad(first, x)[0].tolist() == [12.0]
+
+
+def test_an_unused_input_is_an_error_unless_it_is_allowed():
+    x, unused = leaf(2.0), leaf(1.0, 2.0)
+    for kind in (GradientError, RuntimeError, ValueError):
+        with pytest.raises(kind, match=r"input 1 of grad, of shape \[2\], was not used .* allow_unused=True"):
+            grad(x * x, [x, unused])
+    found = grad(x * x, [x, unused], allow_unused=True)
+    assert (found[0].tolist(), found[1]) == ([4.0], None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"inputs": [None]}, "elements of inputs must be Tensors, but element 0 is a NoneType"),
+        ({"inputs": None}, "inputs should not be None"),
+        ({"inputs": []}, "inputs cannot be empty"),
+        ({"outputs": [None]}, "elements of outputs must be Tensors, but element 0 is a NoneType"),
+        ({"outputs": []}, "outputs cannot be empty"),
+        ({"inputs": 3}, "elements of inputs must be Tensors, but element 0 is a int"),
+        ({"no_grad_vars": ["a"]}, "elements of no_grad_vars must be Tensors, but element 0 is a str"),
+        ({"grad_outputs": [None, None]}, "1 tensor, but 2 gradients for them"),
+        ({"only_inputs": False}, "only_inputs=False is not supported"),
+    ],
+)
+def test_wrong_arguments_of_grad_are_assertion_errors(arguments: Any, told: str):
+    x = leaf(2.0)
+    with pytest.raises(AssertionError, match=told):
+        grad(**{"outputs": x * x, "inputs": x, **arguments})
+
+
+def test_wrong_starts_of_backward_are_errors():
+    x = leaf(1.0, 2.0)
+    with pytest.raises(ShapeError, match=r"of a Tensor of shape \[2\] cannot have shape \[3\]"):
+        x.backward(np.ones(3))
+    with pytest.raises(OperatorError, match="2 tensors, but 1 gradient"):
+        app.autograd.backward([x * 2, x * 3], [to_tensor([1.0])])
+    with pytest.raises(OperatorError, match="backward from a Tensor with stop_gradient=True"):
+        grad(to_tensor([1.0]) * 2, x)
