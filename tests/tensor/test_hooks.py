@@ -1,4 +1,4 @@
-"""Hooks on gradients, kept gradients of values in between, and backward passes that leave a graph."""
+"""Hooks on gradients, and kept gradients of values in between."""
 
 from __future__ import annotations
 
@@ -6,18 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from leaves import leaf
 
 import app
-from app import Tensor, to_tensor
+from app import to_tensor
 from app.compat import torch
 from app.errors import OperatorError
 
 
-def leaf(*numbers: float) -> Tensor:
-    return to_tensor(list(numbers), "float64", stop_gradient=False)
-
-
-def test_a_hook_sees_and_may_change_the_gradient_of_a_value_in_between():
+def test_a_hook_sees_and_may_replace_the_gradient_of_a_value_in_between():
     x = leaf(2.0)
     y = x * 3.0
     seen: list[Any] = []
@@ -25,8 +22,7 @@ def test_a_hook_sees_and_may_change_the_gradient_of_a_value_in_between():
     y.register_hook(lambda g: g * 10.0)
     (y * y).backward(retain_graph=True)
     assert (seen, x.grad.tolist()) == ([[12.0]], [360.0])
-    assert first.remove()
-    assert not first.remove()
+    assert (first.remove(), first.remove()) == (True, False)
     assert app.grad(y * 1.0, x)[0].tolist() == [30.0]
     assert len(seen) == 1
 
@@ -40,9 +36,14 @@ def test_a_hook_on_a_leaf_sees_the_whole_gradient_of_a_pass():
     assert (seen, x.grad.item()) == ([4.0, 2.0], 6.0)
 
 
-def test_a_value_without_gradient_takes_no_hook():
-    with pytest.raises(OperatorError, match="cannot have a gradient hook"):
-        to_tensor([1.0]).register_hook(print)
+def test_hooks_of_leaves_are_called_once_for_gradients_of_inputs_alone():
+    for kind, of_grad in ((app, 2.0), (torch, 20.0)):  # Paddle's grad leaves out the hooks of leaves
+        x = kind.ones([1])
+        x.stop_gradient = False
+        x.register_hook(lambda g: g * 10.0)
+        app.autograd.backward([(x * 2.0).sum()], inputs=[x])
+        assert x.grad.tolist() == [20.0]
+        assert app.grad((x * 2.0).sum(), x)[0].tolist() == [of_grad]
 
 
 @pytest.mark.parametrize(("retained_first", "kept"), [(True, 24.0), (False, 48.0)])
@@ -68,16 +69,39 @@ def test_in_pytorch_retained_gradients_come_after_every_hook():
     assert y.grad.tolist() == [12.0]
 
 
-def test_there_is_nothing_to_retain_where_no_gradient_is_wanted():
+def test_a_change_in_place_moves_a_kept_gradient_to_the_new_value_and_no_hook():
+    x = leaf(1.0)
+    y, seen = x * 1.0, []
+    y.register_hook(lambda gradient: seen.append(gradient.tolist()))
+    y.retain_grads()
+    y.multiply_(to_tensor([2.0], "float64"))
+    y.multiply_(to_tensor([5.0], "float64"))
+    (y * 3.0).backward()
+    assert (y.grad.tolist(), seen, x.grad.tolist()) == ([3], [[30]], [30])
+
+
+def test_views_of_one_memory_keep_gradients_of_their_own():
+    base = leaf(1.0, 1.0) * 1.0
+    view, other = base[:], base[:]
+    for value in (view, other, base):
+        value.retain_grads()
+    view.multiply_(to_tensor([2.0, 2.0], "float64"))
+    (view + other * 3.0).sum().backward()
+    assert (view.grad.tolist(), other.grad.tolist(), base.grad.tolist()) == ([1, 1], [3, 3], [4, 4])
+
+
+def test_a_value_without_gradient_has_none_to_hook_or_to_retain():
     x = to_tensor([1.0])
+    with pytest.raises(OperatorError, match="cannot have a gradient hook"):
+        x.register_hook(print)
     x.retain_grads()
     assert x.grad is None
     with pytest.raises(OperatorError, match="has no gradient to retain"):
         torch.ones(1).retain_grad()
 
 
-def spoiled_by(returned: Any, where: str) -> None:
-    """A backward pass with a hook that returns something else than a gradient."""
+def run_with_hook(returned: Any, where: str) -> None:
+    """Run a backward pass with a hook that returns a value."""
     x = to_tensor([1.0, 2.0], stop_gradient=False)
     y = x * 3.0
     hooked = x if where == "leaf" else y
@@ -92,7 +116,7 @@ def spoiled_by(returned: Any, where: str) -> None:
 
 @pytest.mark.parametrize("where", ["leaf", "inner", "retained", "grad", "create_graph"])
 @pytest.mark.parametrize(
-    ("returned", "words"),
+    ("returned", "told"),
     [
         (app.ones([3]), r"changed the size of a gradient of shape \[2\]: it returned shape \[3\]"),
         (app.ones([1]), r"changed the size of a gradient of shape \[2\]: it returned shape \[1\]"),
@@ -101,54 +125,6 @@ def spoiled_by(returned: Any, where: str) -> None:
         (np.ones(2), "returned a ndarray, expected a Tensor, or None"),
     ],
 )
-def test_a_hook_cannot_return_something_else(returned: Any, words: str, where: str):
-    with pytest.raises(OperatorError, match=rf"hook '.*<lambda>' \(.*test_hooks.py:\d+\) .*{words}"):
-        spoiled_by(returned, where)
-
-
-def test_hooks_of_leaves_are_called_once_for_gradients_of_inputs_alone():
-    for kind, of_grad in ((app, 2.0), (torch, 20.0)):  # Paddle's grad leaves out the hooks of leaves
-        x = kind.ones([1])
-        x.stop_gradient = False
-        x.register_hook(lambda g: g * 10.0)
-        app.autograd.backward([(x * 2.0).sum()], inputs=[x])
-        assert x.grad.tolist() == [20.0]
-        assert app.grad((x * 2.0).sum(), x)[0].tolist() == [of_grad]
-
-
-def test_backward_can_leave_gradients_that_are_differentiated_again():
-    x = leaf(2.0)
-    (x**3).backward(create_graph=True)
-    assert x.grad.tolist() == [12.0]
-    assert app.grad(x.grad, x)[0].tolist() == [12.0]
-
-
-def test_a_kept_gradient_is_that_of_the_value_after_a_change_in_place():
-    x = app.to_tensor([1.0], stop_gradient=False)
-    y = x * 1.0
-    y.retain_grads()
-    y.multiply_(app.to_tensor([2.0]))
-    y.multiply_(app.to_tensor([5.0]))
-    (y * 3.0).backward()
-    assert y.grad.tolist() == [3]
-    assert x.grad.tolist() == [30]
-
-
-def test_a_hook_stays_with_the_value_before_a_change_in_place():
-    x = app.to_tensor([1.0], stop_gradient=False)
-    y, seen = x * 1.0, []
-    y.register_hook(lambda gradient: seen.append(gradient.tolist()))
-    y.multiply_(app.to_tensor([2.0]))
-    (y * 3.0).backward()
-    assert seen == [[6]]
-
-
-def test_kept_gradients_of_views_of_one_memory():
-    base = app.to_tensor([1.0, 1.0], stop_gradient=False) * 1.0
-    view, other = base[:], base[:]
-    view.retain_grads()
-    other.retain_grads()
-    base.retain_grads()
-    view.multiply_(app.to_tensor([2.0, 2.0]))
-    (view + other * 3.0).sum().backward()
-    assert (view.grad.tolist(), other.grad.tolist(), base.grad.tolist()) == ([1, 1], [3, 3], [4, 4])
+def test_a_hook_that_returns_no_such_gradient_is_an_error(returned: Any, told: str, where: str):
+    with pytest.raises(OperatorError, match=rf"hook '.*<lambda>' \(.*test_hooks.py:\d+\) .*{told}"):
+        run_with_hook(returned, where)

@@ -1,10 +1,13 @@
-"""What a recorded computation keeps alive, and for how long."""
+"""What a recorded computation keeps alive, and for how long; and the memory that the process keeps for training."""
 
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import weakref
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +16,10 @@ from leaves import leaf
 import app
 from app import Tensor, grad, to_tensor
 from app.errors import OperatorError
+from app.tensor.memory import keep_freed_memory
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def without_collector() -> Iterator[None]:
     """Only reference counts free memory meanwhile."""
     gc.disable()
@@ -29,9 +33,8 @@ def network(x: Tensor) -> Tensor:
     return app.concat([first.exp(), second]).softmax()[0].sum()
 
 
-@pytest.mark.usefixtures("without_collector")
 @pytest.mark.parametrize("then", ["nothing", "backward", "grad", "create_graph", "retained"])
-def test_dropping_the_result_frees_nodes_and_arrays_at_once(then: str):
+def test_deleting_the_result_frees_nodes_and_arrays_at_once(then: str):
     x = to_tensor(np.eye(4), stop_gradient=False)
     hidden = x * 2.0
     kept = weakref.ref(hidden._array), weakref.ref(hidden._node)
@@ -55,32 +58,23 @@ def test_dropping_the_result_frees_nodes_and_arrays_at_once(then: str):
     assert alive() is None
 
 
-@pytest.mark.usefixtures("without_collector")
-def test_backward_frees_saved_arrays_while_the_result_lives():
+def test_a_value_lives_while_a_backward_pass_needs_it():
     x = leaf(2.0)
-    hidden = x.exp()
-    saved = weakref.ref(hidden._array)
-    y = hidden.sin().sum()
-    del hidden
-    assert saved() is not None
+    read, unread = x.exp(), x * 3.0
+    arrays = [weakref.ref(value._array) for value in (read, unread)]
+    y = (read.sin() + (unread + 1.0)).sum()
+    with app.no_grad():
+        unrecorded = x.exp()
+        arrays.append(weakref.ref(unrecorded._array))
+        z = unrecorded.sin()
+    del read, unread, unrecorded
+    assert [array() is None for array in arrays] == [False, True, True]
     y.backward()
-    assert saved() is None
-    assert y.item() == pytest.approx(np.sin(np.exp(2.0)))
+    assert arrays[0]() is None
+    assert (z.is_leaf, y.item()) == (True, pytest.approx(np.sin(np.exp(2.0)) + 7.0))
+    assert x.grad.tolist() == [pytest.approx(np.cos(np.exp(2.0)) * np.exp(2.0) + 3.0)]
 
 
-@pytest.mark.usefixtures("without_collector")
-def test_values_that_no_gradient_rule_reads_are_not_kept():
-    x = leaf(2.0)
-    hidden = x * 3.0
-    array = weakref.ref(hidden._array)
-    y = (hidden + 1.0).sum()
-    del hidden
-    assert array() is None
-    y.backward()
-    assert x.grad.tolist() == [3.0]
-
-
-@pytest.mark.usefixtures("without_collector")
 def test_an_error_in_a_backward_pass_keeps_nothing_alive():
     x = leaf(2.0)
     y = x * x
@@ -92,22 +86,49 @@ def test_an_error_in_a_backward_pass_keeps_nothing_alive():
     assert node() is None
 
 
-@pytest.mark.usefixtures("without_collector")
-def test_what_is_not_recorded_keeps_nothing():
-    x = leaf(2.0)
-    with app.no_grad():
-        hidden = x.exp()
-        array = weakref.ref(hidden._array)
-        y = hidden.sin()
-    assert y.is_leaf
-    del hidden
-    assert array() is None
-
-
-def test_a_long_chain_is_freed_without_recursion():
-    y = leaf(1.0)
+def test_a_long_chain_is_walked_and_freed_without_recursion():
+    x = y = leaf(1.0)
     for _ in range(20_000):
         y = y + 1.0
+    y.backward(retain_graph=True)
+    assert x.grad.tolist() == [1.0]
     node = weakref.ref(y._node)
     del y
     assert node() is None
+
+
+# Memory that the process keeps: only for training, as it is the process of whoever imports this
+
+STATEMENTS = """
+import app
+from app.tensor.memory import keep_freed_memory as keep
+
+def asked():
+    print(keep.cache_info().currsize, end="")
+    keep.cache_clear()
+
+app.to_tensor([1.0], stop_gradient=False).backward(), asked()
+app.enable_static(), app.optimizer.SGD(0.1), app.disable_static(), asked()
+app.optimizer.SGD(0.1, parameters=app.nn.Linear(1, 1).parameters()), asked()
+from app.compat import torch
+torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), 0.1), asked()
+"""
+
+
+def test_an_eager_optimizer_asks_to_keep_freed_memory():
+    folder = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", STATEMENTS], cwd=folder, capture_output=True, text=True, check=True)
+    assert done.stdout == "0011"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("MALLOC_ARENA_MAX", "1"), ("GLIBC_TUNABLES", "glibc.malloc.trim_threshold=1")]
+)
+def test_settings_of_the_environment_are_left_unchanged(monkeypatch: pytest.MonkeyPatch, name: str, value: str):
+    monkeypatch.setenv(name, value)
+    assert keep_freed_memory.__wrapped__() is False
+
+
+def test_another_c_library_is_left_unchanged(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("app.tensor.memory.ctypes.CDLL", lambda name: object())
+    assert keep_freed_memory.__wrapped__() is False

@@ -22,8 +22,7 @@ def recording() -> Iterator[None]:
 
 
 def records() -> bool:
-    x = to_tensor([1.0], stop_gradient=False)
-    y = x * 2
+    y = to_tensor([1.0], stop_gradient=False) * 2
     assert y.stop_gradient is y.is_leaf is not is_grad_enabled()
     return not y.stop_gradient
 
@@ -38,56 +37,36 @@ SWITCHES = [
 
 @pytest.mark.parametrize(("outer", "on_outside"), SWITCHES)
 @pytest.mark.parametrize(("inner", "on_inside"), SWITCHES)
-def test_contexts_nest(outer: Any, on_outside: bool, inner: Any, on_inside: bool):
-    assert records()
+def test_contexts_nest_and_restore_the_mode_after_an_exception(
+    outer: Any, on_outside: bool, inner: Any, on_inside: bool
+):
     with outer():
         assert records() is on_outside
-        with inner():
+        with pytest.raises(ZeroDivisionError), inner():
             assert records() is on_inside
+            1 / 0  # noqa: B018
         assert records() is on_outside
     assert records()
 
 
-@pytest.mark.parametrize(("switch", "on"), SWITCHES)
+@pytest.mark.parametrize(("switch", "on"), [*SWITCHES, (lambda: no_grad, False), (lambda: enable_grad, True)])
 def test_decorators_switch_during_the_call_alone(switch: Any, on: bool):
     @switch()
     def function(depth: int, *, word: str) -> list[Any]:
         """What it does."""
+        if not depth:
+            assert word != "wrong"
         return [records(), word, *(function(depth - 1, word=word) if depth else [])]
 
     assert records()
     assert function(2, word="a") == [on, "a"] * 3
+    with pytest.raises(AssertionError):
+        function(1, word="wrong")
     assert records()
     with no_grad():
         assert function(0, word="b") == [on, "b"]
         assert not records()
     assert (function.__name__, function.__doc__) == ("function", "What it does.")
-
-
-@pytest.mark.parametrize(("switch", "on"), [(no_grad, False), (enable_grad, True)])
-def test_decorators_without_parentheses(switch: Any, on: bool):
-    @switch
-    def function(number: int) -> Any:
-        return records(), number
-
-    with set_grad_enabled(not on):
-        assert function(3) == (on, 3)
-        assert records() is not on
-
-
-@pytest.mark.parametrize(("switch", "on"), SWITCHES)
-def test_an_exception_restores_the_mode(switch: Any, on: bool):
-    with pytest.raises(ZeroDivisionError), switch():
-        1 / 0  # noqa: B018
-    assert records()
-
-    @switch()
-    def function() -> None:
-        raise KeyError
-
-    with pytest.raises(KeyError):
-        function()
-    assert records()
 
 
 def test_set_grad_enabled_switches_at_once():
@@ -107,8 +86,8 @@ def test_one_context_can_be_entered_again_inside_itself(switch: Any, on: bool):
     assert records()
 
 
-def test_a_layer_called_without_recording():
-    layer = app.nn.Linear(2, 1)
+def test_a_layer_is_not_recorded_inside_no_grad():
+    layer, x = app.nn.Linear(2, 1), to_tensor([[1.0, 2.0]])
     with no_grad():
-        assert layer(to_tensor([[1.0, 2.0]])).stop_gradient
-    assert not layer(to_tensor([[1.0, 2.0]])).stop_gradient
+        assert layer(x).stop_gradient
+    assert not layer(x).stop_gradient
