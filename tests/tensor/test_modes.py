@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,7 +43,7 @@ def test_contexts_nest_and_restore_the_mode_after_an_exception(
 ):
     with outer():
         assert records() is on_outside
-        with pytest.raises(ZeroDivisionError), inner():
+        with contextlib.suppress(ZeroDivisionError), inner():
             assert records() is on_inside
             1 / 0  # noqa: B018
         assert records() is on_outside
