@@ -1,6 +1,9 @@
-"""Normalisation: the numbers, what training leaves behind, and what a Program for testing does."""
+"""Normalization: the numbers, what training leaves behind, and what a Program for testing does."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,41 +16,43 @@ from app.graph.defaults import static_mode
 from app.nn import functional as F  # noqa: N812 - the name that every tutorial uses
 
 X = np.random.default_rng(0).normal(2.0, 3.0, (6, 3)).astype("float32")
-PICTURES = np.random.default_rng(1).normal(0, 1, (4, 3, 5)).astype("float32")
+SEQUENCES = np.random.default_rng(1).normal(0, 1, (4, 3, 5)).astype("float32")
+IMAGES = np.random.default_rng(2).normal(1.0, 3.0, (4, 3, 5, 2)).astype("float32")
 
 
-def test_a_batch_is_normalised_by_its_own_figures_and_the_running_ones_follow():
-    layer = nn.BatchNorm1D(3)
-    found = layer(to_tensor(X))
-    np.testing.assert_allclose(found.numpy(), (X - X.mean(0)) / np.sqrt(X.var(0) + 1e-5), rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(layer._mean.numpy(), 0.1 * X.mean(0), rtol=1e-5)
-    np.testing.assert_allclose(layer._variance.numpy(), 0.9 + 0.1 * X.var(0), rtol=1e-5)
+def normalized(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + 1e-5)
 
 
-def test_in_use_the_running_figures_count_and_stay():
-    layer = nn.BatchNorm1D(3)
-    layer(to_tensor(X))
-    mean, variance = layer._mean.numpy(), layer._variance.numpy()
-    layer.eval()
-    found = layer(to_tensor(X[:2]))
-    np.testing.assert_allclose(found.numpy(), (X[:2] - mean) / np.sqrt(variance + 1e-5), rtol=1e-5)
-    np.testing.assert_array_equal(layer._mean.numpy(), mean)
+@pytest.mark.parametrize(
+    ("layer", "x", "axes"),
+    [
+        (lambda: nn.BatchNorm1D(3), X, (0,)),
+        (lambda: nn.BatchNorm1D(3), SEQUENCES, (0, 2)),
+        (lambda: nn.BatchNorm1D(3, data_format="NLC"), SEQUENCES.transpose(0, 2, 1), (0, 1)),
+        (lambda: nn.BatchNorm2D(3), IMAGES, (0, 2, 3)),
+    ],
+)
+def test_batch_norm_uses_figures_of_the_batch_in_training_and_running_ones_in_evaluation(
+    layer: Callable[[], Any], x: np.ndarray, axes: tuple[int, ...]
+):
+    norm = layer()
+    np.testing.assert_allclose(norm(to_tensor(x)).numpy(), normalized(x, axes), rtol=1e-4, atol=1e-5)
+    mean, variance = 0.1 * x.mean(axes), 0.9 + 0.1 * x.var(axes)
+    np.testing.assert_allclose(norm._mean.numpy(), mean, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(norm._variance.numpy(), variance, rtol=1e-4)
+    norm.eval()
+    shape = [1 if axis in axes else 3 for axis in range(x.ndim)]
+    expected = (x[:2] - mean.reshape(shape)) / np.sqrt(variance.reshape(shape) + 1e-5)
+    np.testing.assert_allclose(norm(to_tensor(x[:2])).numpy(), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(norm._mean.numpy(), mean, rtol=1e-4, atol=1e-6)
 
 
-def test_the_state_has_the_running_figures_and_training_does_not_change_them_by_gradients():
+def test_running_figures_are_state_without_gradients():
     layer = nn.BatchNorm1D(3)
     assert list(layer.state_dict()) == ["weight", "bias", "_mean", "_variance"]
     (layer(to_tensor(X)) ** 2).sum().backward()
     assert [p.grad is None for p in layer.parameters()] == [False, False, True, True]
-
-
-@pytest.mark.parametrize("data_format", ["NCL", "NLC"])
-def test_channels_can_come_before_or_after_the_places(data_format: str):
-    layer = nn.BatchNorm1D(3, data_format=data_format)
-    x = PICTURES if data_format == "NCL" else PICTURES.transpose(0, 2, 1).copy()
-    axes = (0, 2) if data_format == "NCL" else (0, 1)
-    expected = (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + 1e-5)
-    np.testing.assert_allclose(layer(to_tensor(x)).numpy(), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_program_trains_like_layers_and_its_clone_for_testing_does_not():
@@ -72,12 +77,10 @@ def test_a_program_trains_like_layers_and_its_clone_for_testing_does_not():
     np.testing.assert_array_equal(scope.values[layer._mean.name], before)
 
 
-@pytest.mark.parametrize("sizes", [3, [3], [5, 3]])
-def test_an_example_is_normalised_over_its_last_axes(sizes: object):
-    x = PICTURES.transpose(0, 2, 1).astype("float64")
-    axes = (1, 2) if sizes == [5, 3] else (2,)
-    expected = (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + 1e-5)
-    np.testing.assert_allclose(nn.LayerNorm(sizes).double()(to_tensor(x)).numpy(), expected, rtol=1e-9)
+@pytest.mark.parametrize(("sizes", "axes"), [(5, (2,)), ([5], (2,)), ([3, 5], (1, 2))])
+def test_layer_norm_normalizes_over_the_last_axes(sizes: Any, axes: tuple[int, ...]):
+    x = SEQUENCES.astype("float64")
+    np.testing.assert_allclose(nn.LayerNorm(sizes).double()(to_tensor(x)).numpy(), normalized(x, axes), rtol=1e-9)
 
 
 def test_gradients():
@@ -92,14 +95,19 @@ def test_gradients():
     assert gradcheck(lambda x, scale, shift: F.layer_norm(x, 3, scale, shift), [x, scale, shift])
 
 
-def test_what_does_not_fit_is_told():
-    with pytest.raises(ShapeError, match=r"batch_norm: expected 4 channels, found an input of shape \[6, 3\]"):
-        nn.BatchNorm1D(4)(to_tensor(X))
-    with pytest.raises(ShapeError, match=r"an input of shape \[6, 3\] does not end in \[4\]"):
-        nn.LayerNorm(4)(to_tensor(X))
-    with pytest.raises(ShapeError, match="normalized_shape needs at least one size"):
-        F.layer_norm(to_tensor(X), [])
-    with pytest.raises(ShapeError, match=r"batch_norm: weight has shape \[2\], expected \[3\]"):
-        F.batch_norm(to_tensor(X), None, None, app.ones([2]), training=True)
-    with pytest.raises(ShapeError, match="prelu: 2 weights for the channels of an input of shape"):
-        F.prelu(to_tensor(X), app.ones([2]))
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda x: nn.BatchNorm1D(4)(x), r"batch_norm: expected 4 channels, found an input of shape \[6, 3\]"),
+        (lambda x: nn.BatchNorm2D(3)(x), r"expected images of four axes, found shape \[6, 3\]"),
+        (lambda x: nn.LayerNorm(4)(x), r"an input of shape \[6, 3\] does not end in \[4\]"),
+        (lambda x: F.layer_norm(x, []), "normalized_shape needs at least one size"),
+        (
+            lambda x: F.batch_norm(x, None, None, app.ones([2]), training=True),
+            r"weight has shape \[2\], expected \[3\]",
+        ),
+    ],
+)
+def test_shapes_that_do_not_fit_are_errors(call: Callable[[Any], Any], told: str):
+    with pytest.raises(ShapeError, match=told):
+        call(to_tensor(X))
