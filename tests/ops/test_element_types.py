@@ -1,7 +1,9 @@
-"""The element types that values meet in, that functions give, and how they can be spelled."""
+"""Element types: in which one values meet, what functions give, and how a type can be spelled."""
 
 from __future__ import annotations
 
+import itertools
+import sys
 from typing import Any
 
 import numpy as np
@@ -12,61 +14,96 @@ from app import to_tensor
 from app.errors import DtypeError
 from app.ops import REGISTRY
 from app.ops.dtype import FLOATS, INTEGERS, NAMES, canonical
+from app.ops.elementwise import result_type
+
+WHOLE = ["bool", *INTEGERS]
 
 
-@pytest.mark.parametrize("number", FLOATS)
-@pytest.mark.parametrize("whole", ["bool", *INTEGERS])
-def test_a_float_beats_whole_numbers_and_keeps_its_width(number: str, whole: str):
-    x, n = app.ones([2], number), app.ones([2], whole)
-    assert [v.dtype for v in (x + n, n + x, n * x, app.where(n, x, n), app.concat([n, x]))] == [number] * 5
+def expected_type(left: str, right: str) -> str:
+    """A float keeps its width beside whole numbers; the wider of two floats, or what NumPy says of whole numbers."""
+    floats = [dtype for dtype in (left, right) if dtype in FLOATS]
+    return max(floats, key=FLOATS.index) if floats else np.result_type(left, right).name
 
 
-@pytest.mark.parametrize("left", FLOATS)
-@pytest.mark.parametrize("right", FLOATS)
-def test_the_wider_of_two_floats_wins(left: str, right: str):
-    assert (app.ones([1], left) + app.ones([1], right)).dtype == max(left, right, key=FLOATS.index)
+# Two values with axes, or two without
 
 
-@pytest.mark.parametrize("left", INTEGERS)
-@pytest.mark.parametrize("right", INTEGERS)
-def test_whole_numbers_meet_in_a_type_that_holds_both(left: str, right: str):
-    found = (app.ones([1], left) + app.ones([1], right)).dtype
-    assert found == np.result_type(left, right).name
+@pytest.mark.parametrize(("left", "right"), [*itertools.product(NAMES, NAMES)])
+def test_the_type_in_which_two_values_meet(left: str, right: str):
+    x, y, expected = app.ones([2], left), app.ones([2], right), expected_type(left, right)
+    found = [x + y, x * y, app.maximum(x, y), app.where(x > 0, x, y), app.concat([x, y]), x[0] + y[0]]
+    assert [v.dtype for v in found] == [expected] * 6
+    assert result_type([x, y]) == expected
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("number", [2, 2.5, True])
-def test_a_python_number_follows_a_float(dtype: str, number: Any):
-    x = app.ones([1], dtype)
-    assert [v.dtype for v in (x * number, number * x, app.maximum(x, number), x**number)] == [dtype] * 4
+# A value with axes beside one without, or beside a number
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
-def test_a_python_whole_number_follows_whole_numbers_and_a_python_float_makes_floats(dtype: str):
-    n = app.ones([1], dtype)
-    assert ((n * 2).dtype, (2 - n).dtype, (n * True).dtype) == (dtype,) * 3
-    assert ((n * 2.5).dtype, (n > 0.5).dtype) == ("float32", "bool")
-    assert (n * 0.5).tolist() == [0.5]
+@pytest.mark.parametrize(
+    ("axes", "none", "result"),
+    [
+        ("float32", "float64", "float32"),
+        ("float64", "float32", "float64"),
+        ("float16", "float32", "float16"),
+        ("int32", "int64", "int32"),
+        ("int8", "int64", "int8"),
+        ("float32", "int64", "float32"),
+        ("float32", "bool", "float32"),
+        ("int32", "float64", "float64"),
+        ("int64", "float16", "float16"),
+        ("bool", "int64", "int64"),
+    ],
+)
+def test_a_value_without_axes_counts_as_a_number_as_in_paddle_and_pytorch(axes: str, none: str, result: str):
+    x, number = app.ones([2], axes), app.ones([], none)
+    assert (x + number).dtype == app.maximum(number, x).dtype == result
+    assert app.where(to_tensor([True, False]), x, number).dtype == result
+    assert (x + app.ones([1], none)).dtype == expected_type(axes, none)  # which has an axis
 
 
-def test_a_python_number_beside_truth_values_is_counted_in_the_default_types():
-    b = app.ones([1], "bool")
-    assert ((b * 2).dtype, (b * 0.5).dtype, (b + True).dtype) == ("int64", "float32", "bool")
+@pytest.mark.parametrize("dtype", NAMES)
+@pytest.mark.parametrize("value", [True, 2, 2.5, np.bool_(True), np.int8(2), np.int64(2), np.float32(2), np.float64(2)])
+def test_a_number_beside_a_tensor_changes_its_kind_alone(dtype: str, value: Any):
+    result = dtype
+    if isinstance(value, (float, np.floating)) and dtype in WHOLE:
+        result = "float32"
+    elif isinstance(value, (int, np.integer)) and not isinstance(value, bool) and dtype == "bool":
+        result = np.asarray(value).dtype.name
+    of_python = isinstance(value, (int, float))  # as np.float64 is; other numbers of NumPy count as tensors do
+    for x in (app.ones([2], dtype), app.ones([], dtype))[: 1 + of_python]:
+        found = [x * value, value * x, app.maximum(x, value)]
+        assert [v.dtype for v in found] == [result] * 3
+        assert all(isinstance(v, app.Tensor) for v in found)
 
 
-def test_python_numbers_alone_have_the_default_types():
-    chosen = app.to_tensor([True, False])
-    assert app.where(chosen, 1.0, 0.0).dtype == "float32"
-    assert app.where(chosen, 1, 0).dtype == "int64"
-    assert app.where(chosen, 1, 0.5).dtype == "float32"
+def test_numbers_alone_have_the_default_types():
+    assert [result_type(some) for some in ([1, 2.5], [True, 2], [sys.maxsize])] == ["float32", "int64", "int64"]
+    chosen = to_tensor([True, False])
+    found = [app.where(chosen, x, y).dtype for x, y in ((1.0, 0.0), (1, 0), (1, 0.5))]
+    assert found == ["float32", "int64", "float32"]
+    assert (app.ones([1], "int8") * 0.5).tolist() == [0.5]
 
 
-@pytest.mark.parametrize("whole", ["bool", *INTEGERS])
-@pytest.mark.parametrize("name", ["exp", "sqrt", "sigmoid", "mean", "softmax", "leaky_relu", "elu", "reciprocal"])
-def test_functions_of_real_numbers_turn_whole_numbers_into_the_default_float(name: str, whole: str):
+def test_a_gradient_has_the_type_of_its_value():
+    scale = to_tensor(2.0, "float64", stop_gradient=False)
+    x = to_tensor([1.0, 3.0], "float32", stop_gradient=False)
+    y = to_tensor([1.0, 1.0], "float64", stop_gradient=False)
+    (x * scale * y).sum().backward()
+    found = [(v.grad.dtype, v.grad.tolist()) for v in (scale, x, y)]
+    assert found == [("float64", 4.0), ("float32", [2.0, 2.0]), ("float64", [2.0, 6.0])]
+
+
+# Functions
+
+
+@pytest.mark.parametrize("whole", WHOLE)
+def test_functions_of_real_numbers_turn_whole_numbers_into_the_default_float_and_sums_into_int64(whole: str):
     n = app.ones([2], whole)
-    assert REGISTRY[name](n).dtype == "float32"
+    for name in ("exp", "sqrt", "sigmoid", "mean", "softmax", "leaky_relu", "elu", "reciprocal"):
+        assert REGISTRY[name](n).dtype == "float32"
     assert app.divide(n, n).dtype == "float32"
+    assert app.sum(n).dtype == "int64"
+    assert app.sum(to_tensor(np.full(300, 1, whole))).item() == 300
 
 
 def test_the_default_float_can_be_chosen():
@@ -81,39 +118,39 @@ def test_the_default_float_can_be_chosen():
         app.set_default_dtype("int64")
 
 
-@pytest.mark.parametrize("whole", ["bool", *INTEGERS])
-def test_whole_numbers_add_up_as_int64(whole: str):
-    assert app.sum(app.ones([3], whole)).dtype == "int64"
-    assert app.sum(to_tensor(np.full(300, 1, whole))).item() == 300
+# Spellings
+
+
+class Named(str):
+    def __str__(self) -> str:
+        return f"mine.{super().__str__()}"
 
 
 @pytest.mark.parametrize(
     ("spelling", "name"),
     [
         *[("float", "float32"), ("double", "float64"), (float, "float32"), (int, "int64"), (bool, "bool")],
-        *[(np.float16, "float16"), (np.dtype("uint8"), "uint8"), (app.int32, "int32")],
+        *[(np.float16, "float16"), (np.dtype("uint8"), "uint8"), (app.int32, "int32"), (Named("float"), "float32")],
     ],
 )
 def test_an_element_type_can_be_spelled_in_many_ways(spelling: Any, name: str):
     assert canonical(spelling) == name
+    assert type(canonical(spelling)) is str
 
 
 @pytest.mark.parametrize(
     "spelling",
     ["float8", "complex64", np.complex128, "uint16", "U3", None, "", ",", "2,f4", "(1,2", "(9999,9999)f4", []],
 )
-def test_what_is_no_element_type_is_refused_with_the_list_of_those_that_are(spelling: Any):
+def test_an_unknown_element_type_is_an_error_that_lists_the_known_ones(spelling: Any):
     with pytest.raises(DtypeError) as caught:
         canonical(spelling)
     assert all(name in str(caught.value) for name in NAMES)
     assert repr(spelling) in str(caught.value)
 
 
-def test_a_name_that_prints_in_its_own_way_becomes_the_plain_one():
-    class Named(str):
-        def __str__(self) -> str:
-            return f"mine.{super().__str__()}"
-
-    for given in ("float32", "float", "bool"):
-        assert type(canonical(Named(given))) is str
-        assert str(canonical(Named(given))) == canonical(given)
+def test_operands_that_are_no_numbers_are_errors():
+    with pytest.raises(TypeError, match="is not a number"):
+        result_type([app.ones([2]), object()])
+    with pytest.raises(TypeError, match=r"0.5j \(complex\) is not a number"):
+        app.ones([2]) * 0.5j
