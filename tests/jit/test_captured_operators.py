@@ -1,6 +1,12 @@
-"""Users' operators in traced functions: on arguments and on captured parameters they do what they do eagerly."""
+"""Users' operators in traced functions, on arguments and on captured Tensors, do what they do eagerly.
+
+Some functions are written by hand, and others at random, with control flow around the operators.
+"""
 
 from __future__ import annotations
+
+import linecache
+import random
 
 import numpy as np
 import pytest
@@ -8,43 +14,53 @@ import pytest
 import app
 from app.autograd import Function, PyLayer
 from app.custom.shelf.swish import swish
-from app.errors import AppError, OperatorError
+from app.errors import AppError, InPlaceError, OperatorError
 from app.jit import to_static
 from app.static import InputSpec, py_func
 
-# Every operator's gradient is 10 times the right one, so that a derivative that is not the user's is noticed.
+# Gradients that no derivation would find, so that one that is not the user's is noticed.
 
 
-def of_py_func(x, y):
-    def forward(a, b):
-        return a * b + 1
-
-    def backward(a, b, out, dout):
-        return 10 * dout * b, 10 * dout * a
-
-    return py_func(forward, [x, y], InputSpec.from_tensor(x), backward_func=backward)
+@app.custom_op(elementwise=True)
+def smooth(x):
+    return np.tanh(x) * 0.9
 
 
-class Product(PyLayer):
+@app.custom_op
+def mixed(x, y, *, factor=0.5):
+    return np.tanh(x * factor + y)
+
+
+@mixed.backward
+def _(x, y, dout, *, factor):
+    return 0.3 * dout, -0.7 * dout
+
+
+class Layered(PyLayer):
     @staticmethod
-    def forward(ctx, x, y):
-        ctx.save_for_backward(x, y)
-        return x * y + 1
+    def forward(ctx, x, y, factor=0.5):
+        ctx.save_for_backward(y)
+        return app.tanh(x - y) * factor, app.sin(x)
 
     @staticmethod
-    def backward(ctx, d):
-        x, y = ctx.saved_tensor()
-        return 10 * d * y, 10 * d * x
+    def backward(ctx, d, e):
+        (y,) = ctx.saved_tensor()
+        return [g if needs else None for g, needs in zip((d * 0.2 + e * y, d * 0.4), ctx.needs_input_grad, strict=True)]
 
 
-class Binarize(Function):
+class Sign(Function):
     @staticmethod
     def forward(ctx, x):
-        return app.sign(x)
+        return smooth(app.sign(x))
 
     @staticmethod
     def backward(ctx, d):
-        return d * 10
+        return d * 0.6
+
+
+def hooked(x, y):
+    out = InputSpec.from_tensor(x)
+    return py_func(lambda a, b: np.cos(a) * b, [x, y], out, backward_func=lambda a, b, o, d: (d * 0.8, d * 0.1))
 
 
 class Settled(Function):
@@ -63,8 +79,8 @@ class Settled(Function):
         return 10 * d * ctx.factor, None, None, d
 
 
-class Several(PyLayer):
-    """Two outputs, a list of Tensors, and no gradient for the second."""
+class Listed(PyLayer):
+    """A list of Tensors, two outputs, and no gradient for the second."""
 
     @staticmethod
     def forward(ctx, values, scale=1.0):
@@ -77,41 +93,17 @@ class Several(PyLayer):
 
 
 class Nested(PyLayer):
-    """Calls other operators of users, and a function of its own."""
+    """Calls other operators of users in both directions."""
 
     @staticmethod
     def forward(ctx, x, y):
         ctx.save_for_backward(x, y)
-        return helper(Product.apply(x, y))
+        return smooth(mixed(x, y)) + hooked(x, x)
 
     @staticmethod
     def backward(ctx, d):
         x, y = ctx.saved_tensor()
-        return 10 * cube(x) * d, Binarize.apply(y) * d
-
-
-def helper(x):
-    return cube(x) + of_py_func(x, x)
-
-
-@app.custom_op(elementwise=True)
-def cube(x):
-    return x * x * x
-
-
-@cube.backward
-def _(x, dy):
-    return 30 * x * x * dy
-
-
-@app.custom_op
-def ordered(x, y, *, power=2):
-    return np.sort(x, axis=-1) * y**power
-
-
-@ordered.backward
-def _(x, y, dout, *, power):
-    return 10 * dout * y, dout
+        return 10 * smooth(x) * d, Sign.apply(y) * d
 
 
 @app.custom_op(outputs=("low", "high"))
@@ -128,81 +120,55 @@ def static_layer(x, y):
     return app.static.nn.static_pylayer(lambda a, b: a * b, [x, y], lambda d: (d * 10, d * 20))
 
 
-HOOKS = {
-    "py_func": of_py_func,
-    "PyLayer": Product.apply,
-    "PyLayer of a list": lambda x, y: sum(Several.apply([x, y], scale=3.0)),
+OPERATORS = {
+    "py_func": hooked,
+    "PyLayer": lambda x, y: sum(Layered.apply(x, y)),
+    "PyLayer of a list": lambda x, y: sum(Listed.apply([x, y], scale=3.0)),
     "nested": Nested.apply,
-    "Function": lambda x, y: Binarize.apply(x) * Binarize.apply(y),
+    "Function": lambda x, y: Sign.apply(x) * Sign.apply(y),
     "Function with settings": lambda x, y: Settled.apply(x, 3.0, ("plus", "other"), y),
-    "custom_op": lambda x, y: ordered(x, y, power=3),
-    "elementwise": lambda x, y: cube(x) + cube(y) * 2,
+    "custom_op": lambda x, y: mixed(x, y, factor=0.7),
+    "elementwise": lambda x, y: smooth(x) + smooth(y) * 2,
     "several outputs": lambda x, y: sum(bounds(x, y)),
     "shipped": lambda x, y: swish(x) + swish(y),
     "static_pylayer": static_layer,
 }
-WHERE = {
-    "arguments": lambda x, y, w, v: (x, y),
-    "captured": lambda x, y, w, v: (w, v),
-    "captured first": lambda x, y, w, v: (w, y),
-    "captured second": lambda x, y, w, v: (x, w),
-}
 
 
-def values_and_gradients(hook, choose, traced):
-    w, v = (app.to_tensor(np.array(a, "float32"), stop_gradient=False) for a in ([0.3, -0.7], [-0.2, 0.9]))
-    x, y = (app.to_tensor(np.array(a, "float32"), stop_gradient=False) for a in ([1.5, 0.5], [0.4, -0.6]))
+def values_and_gradients(operator, captured, traced):
+    """The loss and the gradients; a gradient may be zeros when traced, where it is None eagerly."""
+    x, y, w, v = (parameter(*numbers) for numbers in ((1.5, 0.5), (0.4, -0.6), (0.3, -0.7), (-0.2, 0.9)))
 
     def function(x, y):
-        return (hook(*choose(x, y, w, v)) * x).sum() + (w * v).sum()
+        first, second = (w if "first" in captured else x), (v if "second" in captured else y)
+        with app.no_grad():
+            factor = operator(first, second)
+        return (operator(first, second) * x + factor * w).sum() + (w * v).sum()
 
     run = to_static(function, backend="reference") if traced else function
     loss = run(x * 1, y)
     loss.backward()
-    return [loss.numpy(), *[t.grad if t.grad is None else t.grad.numpy() for t in (x, y, w, v)]]
-
-
-def check_alike(hook, choose):
-    """None, for an input without a gradient, may be zeros when traced: what a backward returns is known only later."""
-    eager, traced = (values_and_gradients(hook, choose, traced) for traced in (False, True))
-    for expected, found in zip(eager, traced, strict=True):
-        np.testing.assert_allclose(0 if found is None else found, 0 if expected is None else expected, rtol=1e-5)
-
-
-@pytest.mark.parametrize("hook", HOOKS)
-def test_a_traced_operator_gives_the_values_and_gradients_that_it_gives_eagerly(hook):
-    for choose in WHERE.values():
-        check_alike(HOOKS[hook], choose)
+    return [loss.numpy(), *(np.zeros(2) if t.grad is None else t.grad.numpy() for t in (x, y, w, v))]
 
 
 def parameter(*numbers):
     return app.to_tensor(np.array(numbers, "float32"), stop_gradient=False)
 
 
-@pytest.mark.parametrize("hook", ["py_func", "PyLayer", "Function", "custom_op", "elementwise"])
-def test_no_grad_holds_for_a_traced_operator(hook):
-    w, x = parameter(2.0), parameter(3.0)
-
-    def function(x):
-        with app.no_grad():
-            y = HOOKS[hook](x, w)
-        return y * x
-
-    for run in (function, to_static(function, backend="reference")):
-        x.clear_grad()
-        run(x).sum().backward()
-        assert w.grad is None
-        np.testing.assert_allclose(x.grad.numpy(), HOOKS[hook](x, w).numpy())
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("captured", ["none", "first", "second", "first and second"])
+def test_a_traced_operator_gives_the_values_and_gradients_of_the_eager_one(operator, captured):
+    eager, traced = (values_and_gradients(OPERATORS[operator], captured, traced) for traced in (False, True))
+    for expected, found in zip(eager, traced, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-class Tells(Function):
-    """Says which of its inputs want a gradient."""
-
-    seen = None
+class Needing(Function):
+    needed = None
 
     @staticmethod
     def forward(ctx, x, scale, y):
-        Tells.seen = ctx.needs_input_grad
+        Needing.needed = ctx.needs_input_grad
         return x * scale + y
 
     @staticmethod
@@ -210,13 +176,13 @@ class Tells(Function):
         return d, None, None
 
 
-def test_a_traced_operator_is_told_which_inputs_want_gradients():
+def test_a_traced_operator_knows_which_inputs_need_gradients():
     w, frozen = parameter(1.0), app.to_tensor([1.0])
-    to_static(lambda x: Tells.apply(w, 2.0, frozen) + x, backend="reference")(frozen)
-    assert Tells.seen == (True, False, False)
+    to_static(lambda x: Needing.apply(w, 2.0, frozen) + x, backend="reference")(frozen)
+    assert Needing.needed == (True, False, False)
 
 
-def test_an_out_from_outside_takes_the_numbers_or_is_refused_where_a_gradient_would_flow():
+def test_a_captured_out_of_py_func_is_filled_unless_a_gradient_would_flow():
     w, out = parameter(1.0, 2.0), app.zeros([2])
 
     def function(x, backward):
@@ -236,27 +202,139 @@ class AddsOne(Function):
         ctx.mark_dirty(x)
         return x
 
-    @staticmethod
-    def backward(ctx, d):
-        return d
 
-
-class AddsOneSilently(PyLayer):
+class AddsOneUnmarked(PyLayer):
     @staticmethod
     def forward(ctx, x):
         x.add_(1.0)
         return x * 2
 
-    @staticmethod
-    def backward(ctx, d):
-        return d * 2
 
-
-@pytest.mark.parametrize("layer", [AddsOne, AddsOneSilently])
-def test_a_layer_that_changes_its_input_in_place_is_refused_in_a_program(layer):
+@pytest.mark.parametrize("layer", [AddsOne, AddsOneUnmarked])
+def test_a_traced_layer_cannot_change_its_input_in_place(layer):
     def function(x):
         y = x * 1
         return layer.apply(y) + y
 
     with pytest.raises(AppError, match=r"changes its input 0 in place, .* return a new Tensor"):
         to_static(function, backend="reference")(parameter(1.0))
+
+
+# Functions written at random
+
+FORMS = [
+    "smooth({0})",
+    "mixed({0}, {1}, factor={2})",
+    "sum(Layered.apply({0}, {1}))",
+    "Layered.apply({0}, y={1})[1]",
+    "Sign.apply({0})",
+    "hooked({0}, {1})",
+    "app.tanh({0} * {1})",
+    "(Sign.apply({0}) * {1})",
+    "({0} * {2} + {1})",
+]
+OUTSIDE = ("w", "v", "frozen")
+
+
+class Writer:
+    """Writes a function: every branch gives each name of its own a value, so that it can be traced."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.lines: list[str] = []
+        self.depth = 0
+
+    def value(self):
+        return self.random.choice(["a", "b", "c", "x", "y", *OUTSIDE])
+
+    def expression(self):
+        form = self.random.choice(FORMS)
+        return form.format(self.value(), self.value(), round(self.random.uniform(0.2, 0.9), 2))
+
+    def condition(self):
+        plain = f"{self.value()}.sum() > {self.random.uniform(-1, 1):.2f}"
+        kinds = [plain, f"{plain} and {self.value()}.max() < 0.8", f"absent is None or {plain}", f"not {plain}"]
+        return self.random.choice([*kinds, f"{self.value()}.mean() < 0.1 or {plain}"])
+
+    def write(self, indent, text):
+        self.lines.append("    " * indent + text)
+
+    def statement(self, indent):
+        kind = self.random.choice(["set", "set", "set", "in place", "if", "for", "while", "no_grad"])
+        name = self.random.choice("abc")
+        if kind == "in place" and indent < 3:
+            change = self.random.choice(["[0] = {}.sum()", " += {}", " = {}"])
+            self.write(indent, f"{name} = {name} * 1")
+            self.write(indent, name + change.format(self.expression()))
+        elif kind == "if" and indent < 3:
+            self.write(indent, f"if {self.condition()}:")
+            self.block(indent + 1)
+            if self.random.random() < 0.6:
+                self.write(indent, "else:")
+                self.block(indent + 1)
+        elif kind == "for" and indent < 2:
+            self.write(indent, f"for k in range({self.random.choice(['2', 'count', '3'])}):")
+            self.block(indent + 1)
+        elif kind == "while" and indent < 2:
+            counter = f"n{len(self.lines)}"
+            self.write(indent, f"{counter} = x.sum() * 0")
+            self.write(indent, f"while {counter} < {self.random.choice('12')}:")
+            self.block(indent + 1)
+            self.write(indent + 1, f"{counter} = {counter} + 1")
+        elif kind == "no_grad":
+            self.write(indent, "with app.no_grad():")
+            self.write(indent + 1, f"{name} = {self.expression()}")
+        else:
+            self.write(indent, f"{name} = {self.expression()}")
+
+    def block(self, indent):
+        for _ in range(self.random.randint(1, 2)):
+            self.statement(indent)
+
+    def function(self):
+        self.write(0, "def function(x, y, count, absent=None):")
+        self.write(1, "a, b, c = x * 1, y * w, v * 1")
+        for _ in range(self.random.randint(2, 5)):
+            self.statement(1)
+        self.write(1, "return (a * b + c).sum() + (w * v).sum()")
+        return "\n".join(self.lines) + "\n"
+
+
+def function_of(seed, tensors):
+    """The function of a seed over these captured Tensors, with source that can be read."""
+    source, file = Writer(seed).function(), f"<captured at random {seed}>"
+    linecache.cache[file] = len(source), None, source.splitlines(True), file
+    known = {**globals(), **tensors}
+    exec(compile(source, file, "exec"), known)
+    return known["function"], source
+
+
+def outcome(seed, backend):
+    numbers = np.random.default_rng(seed).uniform(-1, 1, (5, 3)).astype("float32")
+    w, v, frozen, x, y = (app.to_tensor(row, stop_gradient=place == 2) for place, row in enumerate(numbers))
+    function, source = function_of(seed, {"w": w, "v": v, "frozen": frozen})
+    run = function if backend is None else to_static(function, backend=backend)
+    loss = run(x, y, app.to_tensor(2) if seed % 2 else 2)
+    loss.backward()
+    return [loss.numpy(), *[np.zeros(3) if t.grad is None else t.grad.numpy() for t in (w, v, x, y)]], source
+
+
+def check(seed: int, backend: str = "reference") -> None:
+    """Traced, the function of a seed gives the values and the gradients that it gives eagerly."""
+    try:
+        expected, source = outcome(seed, None)
+    except InPlaceError:
+        return  # it overwrites what a gradient needs
+    found, _ = outcome(seed, backend)
+    for what, a, b in zip(("value", "dw", "dv", "dx", "dy"), found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-5, err_msg=f"seed {seed}: {what} of\n{source}")
+
+
+@pytest.mark.parametrize("first", range(0, 25, 5))
+def test_random_functions_give_the_same_traced_and_eagerly(first):
+    for seed in range(first, first + 5):
+        check(seed)
+
+
+def test_a_random_function_gives_the_same_when_compiled():
+    check(2, "compiled")

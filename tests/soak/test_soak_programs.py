@@ -19,7 +19,7 @@ PROGRAMS = {
     "custom/test_derived_at_random.py": 1000,
     "engine/test_open_sizes_at_random.py": 3000,
     "graph/test_overwrites_at_random.py": 3000,
-    "jit/test_captured_at_random.py": 2000,
+    "jit/test_captured_operators.py": 2000,
     "tensor/test_threads_at_random.py": 1000,
 }
 """Files with a function `check` of a seed, and for how many seeds it is called: fewer where programs are compiled."""
