@@ -1,4 +1,4 @@
-"""Forward hooks of outer and inner layers do in a traced and in a saved layer what they do eagerly."""
+"""Forward hooks of outer and inner layers run in traced, saved and exported layers as they do eagerly."""
 
 from __future__ import annotations
 
