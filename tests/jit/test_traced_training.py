@@ -1,4 +1,4 @@
-"""Training with traced functions: the same losses, weights and random numbers as eagerly, in every form."""
+"""Training with traced layers and steps gives the losses, weights and random numbers of eager training."""
 
 from __future__ import annotations
 
@@ -37,12 +37,6 @@ class Net(app.nn.Layer):
         return self.last(self.blocks(app.tanh(self.first(x))))
 
 
-def fresh(kind, **settings):
-    app.seed(3)
-    net = Net()
-    return net, kind(0.05, parameters=net.parameters(), **settings)
-
-
 def step_of(net, optimizer):
     def step(x, y):
         loss = functional.cross_entropy(net(x), y)
@@ -54,9 +48,11 @@ def step_of(net, optimizer):
     return step
 
 
-def trained(form, kind, **settings):
-    """The losses of two epochs, what the network says in use, and its state."""
-    net, optimizer = fresh(kind, **settings)
+def trained(form, kind, settings):
+    """The losses of two epochs, the outputs in evaluation, the state, and what was traced."""
+    app.seed(3)
+    net = Net()
+    optimizer = kind(0.05, parameters=net.parameters(), **settings)
     if form == "layer":
         to_static(net, backend="reference")
     step = step_of(net, optimizer)
@@ -68,9 +64,7 @@ def trained(form, kind, **settings):
     for _ in range(2):
         losses += [float(step(app.to_tensor(x), app.to_tensor(y))) for x, y in batches]
     net.eval()
-    traces = {"layer": lambda: net.forward, "step": lambda: step}.get(form)
-    count = len(traces().traces) if traces else 0
-    return losses, net(app.to_tensor(X)).numpy(), {k: v.numpy() for k, v in net.state_dict().items()}, count
+    return losses, net(app.to_tensor(X)).numpy(), net.state_dict(), step if form == "step" else net.forward
 
 
 SETTINGS = {
@@ -83,14 +77,15 @@ SETTINGS = {
 
 @pytest.mark.parametrize("form", ["layer", "step"])
 @pytest.mark.parametrize("kind", SETTINGS)
-def test_every_form_trains_as_the_eager_one_does(kind, form):
+def test_a_traced_layer_and_a_traced_step_train_as_eager_ones(kind, form):
     optimizer, settings = getattr(app.optimizer, kind), SETTINGS[kind]
-    eager, static = (trained(f, optimizer, **settings) for f in ("eager", form))
+    eager, static = (trained(f, optimizer, settings) for f in ("eager", form))
     np.testing.assert_allclose(static[0], eager[0], rtol=1e-5)
     np.testing.assert_allclose(static[1], eager[1], rtol=1e-3, atol=1e-5)
     for name in eager[2]:
-        np.testing.assert_allclose(static[2][name], eager[2][name], rtol=1e-3, atol=1e-5, err_msg=name)
-    assert static[3] == 1  # the last batch, of another size, was not traced again
+        np.testing.assert_allclose(static[2][name].numpy(), eager[2][name].numpy(), rtol=1e-3, atol=1e-5, err_msg=name)
+    traces = {"layer": 2, "step": 1}  # for training and evaluation, and none for the last batch, which is smaller
+    assert len(static[3].traces) == traces[form]
 
 
 @app.custom_op
@@ -105,7 +100,7 @@ def _(x, dout):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["step", pytest.param("layer", marks=pytest.mark.soak)])
-def test_the_compiled_engine_trains_the_same_with_a_users_operator(form):
+def test_a_custom_operator_trains_the_same_when_compiled(form):
     found = []
     for wanted in ("eager", form):
         w = app.to_tensor(np.full((8, 3), 0.1, "float32"), stop_gradient=False)
@@ -147,7 +142,7 @@ def test_the_learning_rate_is_that_of_each_call():
     assert len(step.traces) == 1
 
 
-def test_gradients_that_stay_are_added_to():
+def test_gradients_accumulate_until_they_are_cleared():
     w = app.create_parameter([2])
 
     @to_static(backend="reference")
@@ -160,7 +155,7 @@ def test_gradients_that_stay_are_added_to():
     assert len(accumulate.traces) == 2  # without a gradient at first, and with one
 
 
-def test_a_step_without_the_backward_pass_takes_the_gradients_of_now():
+def test_a_traced_step_takes_the_gradients_of_an_eager_backward_pass():
     w = app.create_parameter([2], default_initializer=app.nn.initializer.Constant(0.0))
     optimizer = app.optimizer.SGD(1.0, parameters=[w])
     update = to_static(lambda: optimizer.step(), backend="reference")
@@ -172,35 +167,26 @@ def test_a_step_without_the_backward_pass_takes_the_gradients_of_now():
 
 
 def test_two_optimisers_in_one_step():
-    def weights(value):
-        return app.create_parameter([2], default_initializer=app.nn.initializer.Constant(value))
-
-    def make():
-        a, b = weights(1.0), weights(2.0)
-        first, second = (app.optimizer.SGD(0.1, parameters=[p]) for p in (a, b))
+    def trained_pair(wrap):
+        a, b = (app.to_tensor([value, value], stop_gradient=False) for value in (1.0, 2.0))
+        optimizers = [app.optimizer.SGD(0.1, parameters=[weights]) for weights in (a, b)]
 
         def step(x):
-            (a * b * x).sum().backward()
-            first.step()
-            first.clear_grad()
-            second.clear_grad()
-            (a * b * x).sum().backward()
-            second.step()
-            first.clear_grad()
-            second.clear_grad()
+            for updated in optimizers:
+                (a * b * x).sum().backward()
+                updated.step()
+                for optimizer in optimizers:
+                    optimizer.clear_grad()
 
-        return step, a, b
-
-    found = []
-    for wrap in (lambda f: f, lambda f: to_static(f, backend="reference")):
-        step, a, b = make()
         for _ in range(3):
             wrap(step)(app.to_tensor([1.0, 2.0]))
-        found.append((a.numpy(), b.numpy()))
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+        return a.numpy(), b.numpy()
+
+    eager = trained_pair(lambda step: step)
+    np.testing.assert_allclose(trained_pair(lambda step: to_static(step, backend="reference")), eager, rtol=1e-6)
 
 
-def test_the_mode_of_layers_is_part_of_what_was_traced():
+def test_a_layer_is_traced_for_training_and_for_evaluation():
     layer = to_static(app.nn.Dropout(0.5), backend="reference")
     x = app.ones([100])
     assert set(np.unique(layer(x).numpy())) == {0.0, 2.0}
@@ -211,7 +197,7 @@ def test_the_mode_of_layers_is_part_of_what_was_traced():
     assert len(layer.forward.traces) == 2
 
 
-def test_no_gradient_is_recorded_where_none_is_wanted():
+def test_the_output_has_no_gradient_under_no_grad_or_with_frozen_parameters():
     net = to_static(app.nn.Linear(2, 2), backend="reference")
     with app.no_grad():
         assert net(app.ones([1, 2])).stop_gradient
