@@ -21,7 +21,7 @@ class InProgram:
         self.program = static.default_main_program()
 
     def input(self, value: Any, stop_gradient: bool = False) -> static.Variable:
-        array = np.asarray(value, F32 if np.asarray(value).dtype.kind == "f" else None)
+        array = value if isinstance(value, np.ndarray) else app.to_tensor(value).numpy()
         variable = static.data(f"x{len(self.feed)}", array.shape, array.dtype)
         variable.stop_gradient = stop_gradient
         self.feed[variable.name] = array

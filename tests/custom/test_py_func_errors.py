@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -81,14 +80,14 @@ FORWARD = [
 
 @both_modes
 @pytest.mark.parametrize(("function", "given", "kind", "message"), FORWARD)
-def test_what_the_function_returns_or_raises(
-    hook: Callable[..., None], function: Any, given: Any, kind: Any, message: str
+def test_wrong_results_and_errors_of_the_function_are_reported(
+    hook: Any, function: Any, given: Any, kind: Any, message: str
 ):
     with pytest.raises(kind, match=message):
         hook(function, **given)
 
 
-def test_a_tap_that_returns_something():
+def test_a_function_without_outputs_must_return_nothing():
     message = SAME + "its function same returned 1 value, expected 0"
     with pytest.raises(OperatorError, match=message):
         py_func(same, app.ones([2]), None)
@@ -110,8 +109,8 @@ BACKWARD = [
 
 @both_modes
 @pytest.mark.parametrize(("backward", "inputs", "kind", "message"), BACKWARD)
-def test_what_the_backward_function_returns_or_raises(
-    hook: Callable[..., None], backward: Any, inputs: int, kind: Any, message: str
+def test_wrong_results_and_errors_of_the_backward_function_are_reported(
+    hook: Any, backward: Any, inputs: int, kind: Any, message: str
 ):
     with pytest.raises(kind, match=rf"the gradient of operator py_func\.<lambda> {PLACE}: .*{message}"):
         hook(lambda *xs: xs[0] + 1, backward, inputs=inputs)
@@ -122,11 +121,8 @@ def test_what_the_backward_function_returns_or_raises(
 NO_FUNCTION = rf"operator py_func {PLACE}: func must be a function, found .*\("
 NO_BACKWARD = SAME + "backward_func must be a function, found"
 REGISTERED = [
-    ({"func": 3}, NO_FUNCTION),
-    ({"func": None}, NO_FUNCTION),
-    ({"func": [np.tanh]}, NO_FUNCTION),
-    ({"func": same, "backward": 3}, NO_BACKWARD),
-    ({"func": same, "backward": [np.tanh]}, NO_BACKWARD),
+    *(({"func": func}, NO_FUNCTION) for func in (3, None, [np.tanh])),
+    *(({"func": same, "backward": backward}, NO_BACKWARD) for backward in (3, [np.tanh])),
     ({"func": same, "out": "y"}, SAME + r"out must have a shape and a dtype, .*; found 'y' \(str\)"),
     (
         {"func": same, "backward": lambda x, y, dy: dy, "skip": lambda: static.data("other", [2])},
@@ -137,7 +133,7 @@ REGISTERED = [
 
 @both_modes
 @pytest.mark.parametrize(("given", "message"), REGISTERED)
-def test_what_cannot_be_registered_is_refused_at_once(hook: Callable[..., None], given: dict[str, Any], message: str):
+def test_wrong_arguments_are_refused_when_the_operator_is_made(hook: Any, given: dict[str, Any], message: str):
     skip = given["skip"]() if "skip" in given else None
     with pytest.raises(OperatorError, match=message):
         hook(**{**given, "skip": skip})
@@ -149,7 +145,7 @@ def test_a_tensor_and_a_variable_cannot_be_mixed():
         py_func(lambda a, b: a, [x, t], InputSpec([2]))
 
 
-def test_an_output_that_is_an_input_has_no_right_gradient():
+def test_an_output_that_is_an_input_is_refused_where_there_is_a_gradient():
     h, t = static.data("x", [2]) * 2.0, app.ones([2])
     for value, name in ((h, h.name), (t, "output 0")):
         with pytest.raises(OperatorError, match=rf"operator py_func\.square {PLACE}: {name} is both input and output"):
@@ -165,15 +161,10 @@ def test_an_output_may_be_an_input_where_there_is_no_gradient():
 
 
 def test_the_place_is_that_of_the_call_and_not_of_an_earlier_one():
-    def hooked_here(x: Any) -> Any:
-        return py_func(same, x, InputSpec([2], "int64"))
-
-    def hooked_there(x: Any) -> Any:
-        return py_func(same, x, InputSpec([2], "int64"))
-
-    places = []
-    for hook in (hooked_here, hooked_there):
-        with pytest.raises(DtypeError) as caught:
-            hook(app.ones([2]))
-        places.append(str(caught.value).partition(":")[2].partition(")")[0])
-    assert places == [str(f.__code__.co_firstlineno + 1) for f in (hooked_here, hooked_there)]
+    calls = [
+        lambda x: py_func(same, x, InputSpec([2], "int64")),
+        lambda x: py_func(same, x, InputSpec([2], "int64")),
+    ]
+    for call in calls:
+        with pytest.raises(DtypeError, match=rf"\(test_py_func_errors.py:{call.__code__.co_firstlineno}\)"):
+            call(app.ones([2]))
