@@ -1,4 +1,4 @@
-"""Blocks and Variables by hand, the default Programs, and the errors met while building."""
+"""Blocks and Variables by hand, the default Programs and modes, and the errors met while building."""
 
 from __future__ import annotations
 
@@ -10,39 +10,32 @@ import pytest
 import app
 from app import static
 from app.errors import DtypeError, OperatorError, ProgramError, ShapeError
-from app.graph import static_mode
+from app.graph import defaults, dynamic_mode, static_mode, static_unless_chosen
 
 
 def block() -> static.Block:
     return static.default_main_program().current_block()
 
 
-# --- Default Programs ---
+# --- Default Programs and modes ---
 
 
 def test_statements_build_into_the_programs_of_the_innermost_guard():
     outer_main, outer_startup = static.default_main_program(), static.default_startup_program()
-    main, startup = static.Program(), static.Program()
+    main, startup, inner = static.Program(), static.Program(), static.Program()
     with static.program_guard(main, startup):
-        assert static.default_main_program() is main
-        assert static.default_startup_program() is startup
-        inner = static.Program()
+        assert (static.default_main_program(), static.default_startup_program()) == (main, startup)
         with static.program_guard(inner):
             static.nn.fc(static.data("x", [None, 2]), 1)
             assert static.default_startup_program() is startup
+        with pytest.raises(KeyError), static.program_guard(static.Program()):
+            raise KeyError
+        assert static.default_main_program() is main
         assert inner.global_block().has_var("x")
         assert len(startup.global_block().ops) == 2
         assert not main.global_block().vars
-    assert static.default_main_program() is outer_main
-    assert static.default_startup_program() is outer_startup
+    assert (static.default_main_program(), static.default_startup_program()) == (outer_main, outer_startup)
     assert not outer_main.global_block().vars
-
-
-def test_a_guard_is_left_when_the_block_raises():
-    outside = static.default_main_program()
-    with pytest.raises(KeyError), static.program_guard(static.Program()):
-        raise KeyError
-    assert static.default_main_program() is outside
 
 
 def test_an_operator_goes_to_the_program_of_its_inputs_whatever_the_default_is():
@@ -54,14 +47,34 @@ def test_an_operator_goes_to_the_program_of_its_inputs_whatever_the_default_is()
     assert not other.global_block().ops
 
 
-def test_static_mode_decides_only_where_there_is_no_value_to_go_by():
+def test_the_mode_decides_only_where_there_is_no_value_to_go_by(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(defaults, "_static", None)  # as in a program that never chose a mode
     assert app.in_dynamic_mode()
-    with static_mode():
-        assert not app.in_dynamic_mode()
-        assert isinstance(app.ones([2]), static.Variable)
-        assert isinstance(app.to_tensor([1.0]) + 1, app.Tensor)
     assert isinstance(app.ones([2]), app.Tensor)
     assert isinstance(static.data("x", [2]) + 1, static.Variable)
+    app.enable_static()
+    assert not app.in_dynamic_mode()
+    assert isinstance(app.ones([2]), static.Variable)
+    assert isinstance(app.to_tensor([1.0]) + 1, app.Tensor)
+    app.disable_static()
+    assert app.in_dynamic_mode()
+
+
+def test_a_mode_is_chosen_for_a_block(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(defaults, "_static", None)
+    with static_mode():
+        assert not app.in_dynamic_mode()
+        with dynamic_mode():
+            assert app.in_dynamic_mode()
+            with static_unless_chosen():
+                assert app.in_dynamic_mode()
+        assert not app.in_dynamic_mode()
+    assert app.in_dynamic_mode()
+    with static_unless_chosen():
+        assert not app.in_dynamic_mode()
+    app.disable_static()
+    with static_unless_chosen():
+        assert app.in_dynamic_mode()
 
 
 # --- Variables ---
@@ -73,34 +86,43 @@ def test_a_variable_says_what_it_is():
     assert (variable.ndim, variable.grad_name, variable.stop_gradient) == (2, "v@GRAD", False)
     assert variable.program is static.default_main_program()
     assert repr(variable) == "var v : float64[-1, 3] persistable"
+    assert block().create_var(shape=[1]).name != block().create_var(shape=[1]).name
 
 
-@pytest.mark.parametrize("dtype", ["float32", np.float32, np.dtype("float32"), float])
-def test_an_element_type_can_be_written_in_many_ways(dtype: Any):
-    assert block().create_var("v", [1], dtype).dtype == "float32"
-
-
-def test_an_unknown_element_type_is_an_error():
+def test_an_element_type_can_be_written_in_many_ways():
+    for dtype in ("float32", np.float32, np.dtype("float32"), float):
+        assert block().create_var(shape=[1], dtype=dtype).dtype == "float32"
     with pytest.raises(DtypeError, match="'floaty' is not an element type; expected one of bool, uint8"):
         block().create_var("v", [1], "floaty")
 
 
-def test_a_name_that_is_taken_cannot_get_another_shape_or_type():
-    block().create_var("v", [2, 3])
-    with pytest.raises(ProgramError, match=r"variable v exists already as float32\[2, 3\]; it cannot be float32\[3\]"):
-        block().create_var("v", [3])
-    with pytest.raises(ProgramError, match=r"cannot be int64\[2, 3\]"):
-        block().create_var("v", [2, 3], "int64")
-    with pytest.raises(ProgramError, match="exists already"):
-        static.data("v", [2])
+def test_creating_an_existing_variable_returns_it_unless_shape_type_or_kind_differ():
+    x = static.data("x", [None, 3])
+    assert block().create_var("x", [-1, 3]) is x
+    static.nn.fc(x, 2)
+    weight, _ = static.default_main_program().all_parameters()
+    assert block().create_var(weight.name, weight.shape) is weight
+    assert len(static.default_main_program().all_parameters()) == 2
+    says = r"variable x exists already as float32\[-1, 3\]; it cannot be "
+    with pytest.raises(ProgramError, match=says + r"float32\[3\]"):
+        static.data("x", [3])
+    with pytest.raises(ProgramError, match=says + r"int64\[-1, 3\]"):
+        block().create_var("x", [None, 3], "int64")
+    with pytest.raises(ProgramError, match="variable x exists already, and is not a parameter"):
+        block().create_parameter("x", [-1, 3])
 
 
-def test_variables_without_a_name_get_one_that_is_free():
-    assert block().create_var(shape=[1]).name != block().create_var(shape=[1]).name
+def test_layers_that_name_the_same_weight_share_it():
+    x = static.data("x", [None, 3])
+    static.nn.fc(static.nn.fc(x, 3, weight_attr="w", bias_attr=False), 3, weight_attr="w", bias_attr=False)
+    assert [p.name for p in static.default_main_program().all_parameters()] == ["w"]
 
 
-def test_looking_up_a_variable():
-    x = static.data("x", [2])
+def test_blocks_and_variables_are_looked_up():
+    x, program = static.data("x", [2]), static.default_main_program()
+    assert program.num_blocks == 1
+    assert program.block(0) is program.global_block() is program.current_block()
+    assert program.to_string() == str(program)
     assert block().var("x") is x
     assert block().has_var("x")
     assert block().find_var("z") is None
@@ -110,24 +132,15 @@ def test_looking_up_a_variable():
         static.Program().global_block().var("z")
 
 
-def test_the_blocks_of_a_program():
-    program = static.default_main_program()
-    assert program.num_blocks == 1
-    assert program.block(0) is program.global_block() is program.current_block()
-    assert program.to_string() == str(program)
+def test_an_operator_says_its_variables_and_settings():
+    app.matmul(static.data("x", [2, 3]), static.data("y", [2, 3]), transpose_y=True)
+    (op,) = static.default_main_program().global_block().ops
+    assert (op.type, op.input_arg_names, op.output_arg_names) == ("matmul", ["x", "y"], ["matmul.out_0"])
+    assert op.attr_names == ["transpose_x", "transpose_y"]
+    assert (op.attr("transpose_x"), op.attr("transpose_y")) == (False, True)
 
 
-# --- Shapes and types are known while building ---
-
-
-def test_shapes_and_types_of_results_are_inferred_with_unknown_sizes_kept():
-    x, w = static.data("x", [None, 3]), static.data("w", [3, 4], "float64")
-    assert (x @ w).spec == ((-1, 4), "float64")
-    assert (x > 0).spec == ((-1, 3), "bool")
-    assert app.reshape(x, [-1, 1, 3]).shape == (-1, 1, 3)
-    assert app.argmax(x, axis=1).spec == ((-1,), "int64")
-    assert app.concat([x, x], axis=0).shape == (-1, 3)
-    assert app.sum(x).shape == ()
+# --- Shapes, types and gradients are known while building ---
 
 
 def test_shapes_that_do_not_fit_are_an_error_while_building():
@@ -135,7 +148,7 @@ def test_shapes_that_do_not_fit_are_an_error_while_building():
     with pytest.raises(ShapeError, match=r"operator matmul of \(float32\[-1, 3\], float32\[4, 2\]\)"):
         x @ w
     with pytest.raises(ShapeError, match="cannot be broadcast together"):
-        static.data("a", [2, 3]) + static.data("b", [2, 4])
+        x + w
 
 
 def test_results_need_a_gradient_where_an_input_does_and_the_operator_has_one():
@@ -149,13 +162,19 @@ def test_results_need_a_gradient_where_an_input_does_and_the_operator_has_one():
     assert x.detach().stop_gradient
 
 
-# --- What a Variable cannot do, as it has no value ---
-
-
-@pytest.mark.parametrize("branch", [lambda x: bool(x > 0), lambda x: x and 1, lambda x: [i for i in (1, 2) if x]])
-def test_python_cannot_branch_on_a_variable(branch: Any):
-    with pytest.raises(ProgramError, match="has no value while the Program is built, so Python cannot branch on it"):
-        branch(static.data("x", [1]))
+def test_numbers_and_arrays_become_constants_of_the_exact_value():
+    x = static.data("x", [2, 3])
+    row = np.arange(3, dtype="float32")
+    product = app.custom_op(lambda a, b: a * b, name="product")
+    out = [x * 2, 1.5 - x, x + row, np.ones((2, 3), "float32") / x, product(x, 0.5), x * 0.1]
+    assert all(isinstance(o, static.Variable) and o.dtype == "float32" for o in out)
+    assert "value=0.1" in str(x.block.ops[-2])
+    np.testing.assert_array_equal(product(app.ones([2]), 0.5).numpy(), [0.5, 0.5])
+    feed = np.array([[1, 2, 4], [1, 2, 4]], "float32")
+    values = static.Executor().run(feed={"x": feed}, fetch_list=out)
+    wanted = [feed * 2, 1.5 - feed, feed + row, 1 / feed, feed * 0.5, feed * np.float32(0.1)]
+    for value, expected in zip(values, wanted, strict=True):
+        np.testing.assert_array_equal(value, expected)
 
 
 def test_a_tensor_and_a_variable_cannot_be_mixed():
@@ -168,48 +187,37 @@ def test_a_tensor_and_a_variable_cannot_be_mixed():
         app.concat([t, x])
 
 
-def test_numbers_and_arrays_become_constants():
-    x = static.data("x", [2, 3])
-    out = [x * 2, 1.5 - x, x + np.arange(3, dtype="float32"), np.ones((2, 3), "float32") / x]
-    assert all(isinstance(o, static.Variable) and o.dtype == "float32" for o in out)
-    feed = np.array([[1, 2, 4], [1, 2, 4]], "float32")
-    values = static.Executor().run(feed={"x": feed}, fetch_list=out)
-    wanted = [feed * 2, 1.5 - feed, feed + np.arange(3, dtype="float32"), 1 / feed]
-    for value, expected in zip(values, wanted, strict=True):
-        np.testing.assert_array_equal(value, expected)
+# --- A Variable has no value while the Program is built ---
+
+NO_VALUE = "variable x has no value while the Program is built"
+NO_BRANCH = "has no value while the Program is built, so Python cannot branch on it"
+NO_EQUALITY = r"result of ==, which on Variables is app.equal\(x, y\)|app.equal\(y, x\)"
 
 
-def test_a_program_keeps_the_exact_value_of_a_number_of_its_type():
-    x = static.data("x", [1])
-    assert "value=0.1" in str((x * 0.1).block.ops[0])
-    np.testing.assert_array_equal(
-        static.Executor().run(feed={"x": np.ones(1, "float32")}, fetch_list=["multiply.out_0"])[0], np.float32(0.1)
-    )
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        *((use, NO_VALUE) for use in (np.array, np.asarray, float, int)),
+        (lambda x: [0][x], NO_VALUE),
+        (lambda x: static.Executor().run(feed={"x": x}), NO_VALUE),
+        (lambda x: bool(x > 0), NO_BRANCH),
+        (lambda x: x and 1, NO_BRANCH),
+        (lambda x: [i for i in (1, 2) if x], NO_BRANCH),
+        (lambda x: bool(x == static.data("y", [1])), NO_EQUALITY),
+        (lambda x: static.data("y", [1]) in [x], NO_EQUALITY),
+        (lambda x: [x].index(static.data("y", [1])), NO_EQUALITY),
+    ],
+)
+def test_python_cannot_use_the_value_of_a_variable(use: Any, message: str):
+    with pytest.raises(ProgramError, match=message):
+        use(static.data("x", [1]))
 
 
-# --- What is said of the lines of a Program ---
-
-
-def test_an_operator_says_its_variables_and_settings():
-    app.matmul(static.data("x", [2, 3]), static.data("y", [2, 3]), transpose_y=True)
-    (op,) = static.default_main_program().global_block().ops
-    assert (op.type, op.input_arg_names, op.output_arg_names) == ("matmul", ["x", "y"], ["matmul.out_0"])
-    assert op.attr_names == ["transpose_x", "transpose_y"]
-    assert (op.attr("transpose_x"), op.attr("transpose_y")) == (False, True)
-
-
-@pytest.mark.parametrize("ask", [lambda x, y: bool(x == y), lambda x, y: y in [x, y], lambda x, y: [x, y].index(y)])
-def test_python_cannot_ask_whether_variables_are_equal(ask: Any):
-    with pytest.raises(ProgramError, match=r"result of ==, which on Variables is app.equal\(x, y\)|app.equal\(y, x\)"):
-        ask(static.data("x", [1]), static.data("y", [1]))
-
-
-def test_python_tells_variables_apart_by_what_they_are():
+def test_python_tells_variables_apart_by_identity():
     x, y = static.data("x", [1]), static.data("y", [1])
     assert x in [x, y]
     assert {x: 1, y: 2}[y] == 2
     assert {x, y, x} == {y, x}
-    assert x is not y
     assert x != "x"
     assert (x == None) is False  # noqa: E711 - the comparison is what is tested
     assert isinstance(x == y, static.Variable)
