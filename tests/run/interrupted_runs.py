@@ -1,31 +1,26 @@
-"""Runs that a signal ends while a piece of training is under way, and the command that goes on with them."""
-
-from __future__ import annotations
+"""Runs that a signal ends while a piece of training is under way, and the command that resumes them."""
 
 import itertools
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from app.experiment.train_command import main
 from app.run.learners import ProgramLearner
 
-Train = Callable[..., Any]
 LONGER = ("train.epochs=3", "train.optimizer=momentum", "costs=false")
+_wholes = {}
 
 
 @contextmanager
-def stopped_at(piece: int, by: int = signal.SIGINT) -> Iterator[None]:
-    """Lets a signal come while a piece of training is under way."""
+def stopped_at(piece, by=signal.SIGINT):
+    """Send a signal while a piece of training is under way."""
     train, count = ProgramLearner.train, itertools.count(1)
 
-    def signalled(self: ProgramLearner, batches: Any) -> Any:
+    def signalled(self, batches):
         if next(count) == piece:
             os.kill(os.getpid(), by)
         return train(self, batches)
@@ -36,10 +31,21 @@ def stopped_at(piece: int, by: int = signal.SIGINT) -> Iterator[None]:
 
 
 @pytest.fixture
-def resume(train: Train, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """`train.py --resume`, in this process."""
+def interrupted(train):
+    """Runs `train.py` and sends it a signal, which ends it."""
 
-    def resume(*words: str, folder: str = "run") -> tuple[int, str, str]:
+    def interrupted(piece=11, *words, by=signal.SIGINT, folder="run"):
+        with stopped_at(piece, by):
+            return train(*LONGER, *words, folder=folder)
+
+    return interrupted
+
+
+@pytest.fixture
+def resume(train, capsys):
+    """Runs `train.py --resume` in this process; gives its status, output and errors."""
+
+    def resume(*words, folder="run"):
         status = main(["--resume", folder, *words])
         printed = capsys.readouterr()
         assert "Traceback" not in printed.err
@@ -48,18 +54,11 @@ def resume(train: Train, capsys: pytest.CaptureFixture[str]) -> Callable[..., tu
     return resume
 
 
-@pytest.fixture(scope="session")
-def _wholes() -> dict[tuple[str, ...], Path]:
-    return {}
-
-
 @pytest.fixture
-def whole(
-    train: Train, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, _wholes: dict[tuple[str, ...], Path]
-) -> Callable[..., Path]:
-    """The folder of a run that nothing interrupted. It is made once for all tests."""
+def whole(train, tmp_path, tmp_path_factory):
+    """The folder of an uninterrupted run, which is made once for all tests."""
 
-    def whole(*words: str) -> Path:
+    def whole(*words):
         if words not in _wholes:
             assert train(*LONGER, *words, folder="whole").status == 0
             _wholes[words] = tmp_path_factory.mktemp("whole") / "whole"
@@ -67,14 +66,3 @@ def whole(
         return _wholes[words]
 
     return whole
-
-
-@pytest.fixture
-def interrupted(train: Train) -> Callable[..., Any]:
-    """Runs that Ctrl-C ended."""
-
-    def interrupted(piece: int = 11, *words: str, folder: str = "run") -> Any:
-        with stopped_at(piece):
-            return train(*LONGER, *words, folder=folder)
-
-    return interrupted

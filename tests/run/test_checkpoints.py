@@ -1,13 +1,9 @@
 """The files of checkpoints: what they hold, when they are written, which are kept, and that damage is found."""
 
-from __future__ import annotations
-
 import os
 import random
+import re
 import signal
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -29,10 +25,11 @@ from app.run.events import Epoch
 from app.run.interruption import Interruption
 from app.run.loop import Start
 
+
 SOMEWHERE = Start(1, 1, 20, 0.25)
 
 
-def made(start: Start = SOMEWHERE, metrics: bytes = b'{"event": "x"}\n') -> Checkpoint:
+def made(start=SOMEWHERE, metrics=b'{"event": "x"}\n'):
     state = {"w": np.arange(6, dtype=np.float32).reshape(2, 3), "rate": np.array(0.1), "count": np.array(7)}
     return Checkpoint(
         start=start,
@@ -45,53 +42,46 @@ def made(start: Start = SOMEWHERE, metrics: bytes = b'{"event": "x"}\n') -> Chec
     )
 
 
-def as_plain(value: Any) -> Any:
+def plain(value):
+    """A checkpoint, or a value of one, as what can be compared."""
+    if isinstance(value, Checkpoint):
+        value = msgspec.structs.asdict(value)
     if isinstance(value, np.ndarray):
         return value.dtype.name, value.shape, value.tobytes()
-    return {key: as_plain(item) for key, item in value.items()} if isinstance(value, dict) else value
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "checkpoints" / "000001.safetensors"
-    write_checkpoint(path, made())
-    return path
+    return {key: plain(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 @pytest.mark.parametrize("metrics", [b"", b'{"event": "x"}\n' * 5])
-def test_what_is_written_reads_back(tmp_path: Path, metrics: bytes):
+def test_a_checkpoint_reads_back(tmp_path, metrics):
     whole = made(metrics=metrics)
     write_checkpoint(tmp_path / "file", whole)
     found = read_checkpoint(tmp_path / "file")
-    assert as_plain(msgspec.structs.asdict(found)) == as_plain(msgspec.structs.asdict(whole))
+    assert plain(found) == plain(whole)
     assert isinstance(found.start, Start)
 
 
-def test_every_flipped_bit_is_found_or_does_nothing(file: Path, tmp_path: Path):
-    content, draw = file.read_bytes(), random.Random(0)
-    expected = as_plain(msgspec.structs.asdict(read_checkpoint(file)))
+def test_flipped_bits_and_lost_ends_are_found(tmp_path):
+    file = tmp_path / "checkpoints" / "000001.safetensors"
+    write_checkpoint(file, made())
+    content, draw, expected = file.read_bytes(), random.Random(0), plain(read_checkpoint(file))
     for place in [*range(24), *(draw.randrange(len(content)) for _ in range(400))]:
         damaged = bytearray(content)
         damaged[place] ^= 1 << draw.randrange(8)
-        (tmp_path / "damaged").write_bytes(damaged)
+        file.write_bytes(damaged)
         try:
-            found = read_checkpoint(tmp_path / "damaged")
+            found = read_checkpoint(file)
         except AppError:
             continue
-        assert as_plain(msgspec.structs.asdict(found)) == expected
-
-
-def test_whatever_is_cut_off_is_found(file: Path, tmp_path: Path):
-    content, draw = file.read_bytes(), random.Random(0)
+        assert plain(found) == expected  # the bit means nothing
     for length in [0, 1, 7, 8, 9, len(content) - 1, *(draw.randrange(len(content)) for _ in range(50))]:
-        (tmp_path / "cut").write_bytes(content[:length])
+        file.write_bytes(content[:length])
         with pytest.raises(FileError):
-            read_checkpoint(tmp_path / "cut")
+            read_checkpoint(file)
 
 
-def wrong_files(tmp_path: Path) -> dict[str, Path]:
+def test_other_files_are_refused(tmp_path):
     fields = {"kind": "opsmith.checkpoint", "version": 1, **msgspec.structs.asdict(made())}
-    values: dict[str, Any] = {
+    values = {
         "a list": [1, 2],
         "other values": {"w": np.zeros(3)},
         "another kind": {**fields, "kind": "opsmith.values"},
@@ -107,63 +97,54 @@ def wrong_files(tmp_path: Path) -> dict[str, Path]:
     (tmp_path / "a folder").mkdir()
     (tmp_path / "a pickle").write_bytes(b"\x80\x04K\x01.")
     os.mkfifo(tmp_path / "a pipe")
-    return {path.name: path for path in tmp_path.iterdir()} | {"nothing": tmp_path / "nothing"}
-
-
-def test_all_else_is_refused(tmp_path: Path):
-    for name, path in wrong_files(tmp_path).items():
+    for name in (*values, "a folder", "a pickle", "a pipe", "nothing"):
         with pytest.raises(FileError, match=name):
-            read_checkpoint(path)
+            read_checkpoint(tmp_path / name)
 
 
-def test_one_of_a_newer_release_is_refused_and_not_passed_over(tmp_path: Path):
+def test_a_checkpoint_of_a_newer_release_is_refused_and_not_skipped(tmp_path):
     fields = {"kind": "opsmith.checkpoint", "version": 2, **msgspec.structs.asdict(made())}
     save(fields, tmp_path / "checkpoints" / "000001.safetensors")
     with pytest.raises(AppError, match="has format version 2; this release reads version 1"):
         newest(tmp_path, pytest.fail)
 
 
-# --- Which are kept, and which is used ---
-
-
-def keeper(run: Path, every: int | None = None, interruption: Interruption | None = None) -> Checkpoints:
-    return Checkpoints(run, made, 2, every, interruption or Interruption())
-
-
-def place(turn: int = 0, epoch: int = 0, done: int = 20) -> Position:
-    nobody: Any = None
-    return Position(Contestant("relu", nobody), turn, epoch, 20, done, 0.5)
-
-
-def names(run: Path) -> list[str]:
-    return sorted(path.name for path in (run / "checkpoints").glob("*"))
-
+# --- Which are written, kept and used ---
 
 LOSSES = np.zeros(1, np.float32)
 RESULT = Epoch("relu", 0, 0.5, 0.9, 0.3)
 
 
-def starts(run: Path) -> list[Start]:
+def keeper(run, every=None, interruption=None):
+    return Checkpoints(run, made, 2, every, interruption or Interruption())
+
+
+def place(turn=0, epoch=0, done=20):
+    return Position(Contestant("relu", None), turn, epoch, 20, done, 0.5)
+
+
+def names(run):
+    return sorted(path.name for path in (run / "checkpoints").glob("*"))
+
+
+def starts(run):
     return [read_checkpoint(run / "checkpoints" / name).start for name in names(run)]
 
 
-def test_one_is_written_when_all_have_finished_an_epoch(tmp_path: Path):
-    checkpoints = keeper(tmp_path)
+def test_checkpoints_are_written_after_an_epoch_of_all_and_every_so_many_iterations(tmp_path):
+    checkpoints = keeper(tmp_path / "a")
     checkpoints.piece(place(), LOSSES, LOSSES)
     checkpoints.epoch(place(0), RESULT)
-    assert not (tmp_path / "checkpoints").exists()
+    assert not (tmp_path / "a" / "checkpoints").exists()
     checkpoints.epoch(place(1), RESULT)
-    assert starts(tmp_path) == [Start(1, 0, 0, 0.0)]
-
-
-def test_one_is_written_after_every_so_many_iterations(tmp_path: Path):
-    checkpoints = keeper(tmp_path, every=10)
+    assert starts(tmp_path / "a") == [Start(1, 0, 0, 0.0)]
+    checkpoints = keeper(tmp_path / "b", every=10)
     for done in (1, 9, 10, 11, 20):
         checkpoints.piece(place(1, 4, done), LOSSES, LOSSES)
-    assert starts(tmp_path) == [Start(4, 1, 10, 0.5), Start(4, 1, 20, 0.5)]
+    assert starts(tmp_path / "b") == [Start(4, 1, 10, 0.5), Start(4, 1, 20, 0.5)]
 
 
-def test_one_is_written_wherever_the_run_is_stopped(tmp_path: Path):
+def test_a_checkpoint_is_written_wherever_the_run_is_stopped(tmp_path):
     interruption = Interruption()
     checkpoints = keeper(tmp_path, interruption=interruption)
     interruption.note(signal.SIGINT)
@@ -174,118 +155,111 @@ def test_one_is_written_wherever_the_run_is_stopped(tmp_path: Path):
     assert starts(tmp_path) == [Start(4, 0, 3, 0.5), Start(4, 1, 0, 0.0)]
 
 
-def test_a_run_that_is_stopped_while_a_checkpoint_is_written_goes_on_to_the_next(
-    train: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_run_that_is_stopped_while_a_checkpoint_is_written_trains_to_the_next(train, tmp_path, monkeypatch):
     piece = Checkpoints.piece
 
-    def signalled(self: Checkpoints, position: Position, *given: Any) -> None:
+    def signalled(self, position, *given):
         piece(self, position, *given)
         if position.done == 1:
             os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(Checkpoints, "piece", signalled)
     assert train("train.checkpoint_every=1").status == 130
-    found = newest(tmp_path / "run", pytest.fail)
-    assert found is not None
-    assert found.start[:3] == (0, 0, 2)
+    assert newest(tmp_path / "run", pytest.fail).start[:3] == (0, 0, 2)
 
 
-def test_the_last_three_are_kept_and_others_files_left_alone(tmp_path: Path):
-    (tmp_path / "checkpoints").mkdir()
-    (tmp_path / "checkpoints" / "notes.txt").touch()
-    checkpoints = keeper(tmp_path)
-    for epoch in range(5):
-        checkpoints.epoch(place(1, epoch), RESULT)
-    kept = ["000003.safetensors", "000004.safetensors", "000005.safetensors", "notes.txt"]
-    assert names(tmp_path) == kept
-    keeper(tmp_path).epoch(place(1, 5), RESULT)  # another process goes on counting
-    assert names(tmp_path) == [*kept[1:3], "000006.safetensors", "notes.txt"]
-
-
-def written(run: Path, count: int) -> list[Path]:
+def written(run, count):
+    """The files of so many epochs."""
     checkpoints = keeper(run)
     for epoch in range(count):
         checkpoints.epoch(place(1, epoch), RESULT)
     return [run / "checkpoints" / name for name in names(run)]
 
 
-def flip(file: Path) -> None:
+def test_the_last_three_are_kept_and_other_files_left_alone(tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "notes.txt").touch()
+    written(tmp_path, 5)
+    kept = ["000003.safetensors", "000004.safetensors", "000005.safetensors", "notes.txt"]
+    assert names(tmp_path) == kept
+    keeper(tmp_path).epoch(place(1, 5), RESULT)  # another process continues the numbers
+    assert names(tmp_path) == [*kept[1:3], "000006.safetensors", "notes.txt"]
+
+
+def flip_a_bit(file):
     content = bytearray(file.read_bytes())
     content[-100] ^= 4
     file.write_bytes(content)
 
 
-def cut(file: Path) -> None:
+def cut_off_half(file):
     os.truncate(file, file.stat().st_size // 2)
 
 
-@pytest.mark.parametrize("damage", [flip, cut, lambda file: file.write_bytes(b"")])
-def test_a_damaged_one_is_told_of_and_the_one_before_it_is_used(tmp_path: Path, damage: Callable[[Path], Any]):
+def empty(file):
+    file.write_bytes(b"")
+
+
+@pytest.mark.parametrize("damage", [flip_a_bit, cut_off_half, empty])
+def test_the_one_before_a_damaged_checkpoint_is_used_and_the_damage_named(tmp_path, damage):
     first, second, third = written(tmp_path, 3)
     damage(third)
-    notes: list[str] = []
-    found = newest(tmp_path, notes.append)
-    assert found is not None
-    assert found.start == Start(2)
-    assert len(notes) == 1
-    assert notes[0].startswith(f"note: a checkpoint cannot be used, so the one before it is: load: {third} was not")
+    notes = []
+    assert newest(tmp_path, notes.append).start == Start(2)
+    (note,) = notes
+    assert note.startswith(f"note: a checkpoint cannot be used, so the one before it is: load: {third} was not")
     damage(second)
-    found = newest(tmp_path, notes.append)
-    assert found is not None
-    assert found.start == Start(1)
+    assert newest(tmp_path, notes.append).start == Start(1)
     damage(first)
     with pytest.raises(FileError, match=r"no checkpoint in .* is usable; remove that folder to"):
         newest(tmp_path, notes.append)
 
 
-def test_where_there_is_none_there_is_none(tmp_path: Path):
+def test_a_run_without_checkpoints_has_no_newest(tmp_path):
     assert newest(tmp_path, pytest.fail) is None
     (tmp_path / "checkpoints").mkdir()
     assert newest(tmp_path, pytest.fail) is None
 
 
-# --- Disks that are full, folders that cannot be written ---
-
-
 @pytest.mark.parametrize(
     ("call", "number", "words"), [("fsync", 28, "No space left on device"), ("replace", 30, "Read-only file system")]
 )
-def test_where_none_can_be_written_the_last_one_stays_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int, words: str
-):
+def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one_whole(tmp_path, monkeypatch, call, number, words):
     (first,) = written(tmp_path, 1)
     before = first.read_bytes()
 
-    def refuse(*_: object) -> None:
+    def refuse(*_):
         raise OSError(number, words)
 
     monkeypatch.setattr(os, call, refuse)
     second = tmp_path / "checkpoints" / "000002.safetensors"
-    with pytest.raises(FileError) as caught:
-        keeper(tmp_path).epoch(place(1), RESULT)
-    assert str(caught.value) == f"{second} cannot be written: {words}"
+    with pytest.raises(FileError, match=f"^{re.escape(f'{second} cannot be written: {words}')}$"):
+        written(tmp_path, 1)
     assert names(tmp_path) == [first.name]
     assert first.read_bytes() == before
 
 
-def test_a_name_that_is_taken_by_a_file(tmp_path: Path):
+def test_a_file_in_place_of_the_folder_is_an_error(tmp_path):
     (tmp_path / "checkpoints").touch()
     with pytest.raises(FileError, match=r"checkpoints/000001.safetensors cannot be written: "):
-        keeper(tmp_path).epoch(place(1), RESULT)
+        written(tmp_path, 1)
 
 
-# --- Random numbers that the framework does not know of ---
+# --- Random numbers of NumPy and Python ---
 
 
-def test_numbers_of_numpy_and_python_go_on():
+def drawn():
+    return [random.gauss(0, 1), random.random(), np.random.standard_normal(), np.random.random()]
+
+
+def test_random_numbers_of_numpy_and_python_continue():
     random.seed(1)
     np.random.seed(1)
-    random.gauss(0, 1), np.random.standard_normal()  # half of a pair is kept for the next call
+    drawn()  # half of a pair of normal numbers is kept for the next call
     state = random_state()
-    expected = [random.gauss(0, 1), random.random(), np.random.standard_normal(), np.random.random()]
+    expected = drawn()
     restore_random_state(state)
-    assert [random.gauss(0, 1), random.random(), np.random.standard_normal(), np.random.random()] == expected
+    assert drawn() == expected
 
 
 @pytest.mark.parametrize(
@@ -298,6 +272,6 @@ def test_numbers_of_numpy_and_python_go_on():
         {"python": np.full(625, 2**32 - 1, np.uint32)},
     ],
 )
-def test_a_state_that_is_none_is_an_error(wrong: dict[str, np.ndarray]):
+def test_wrong_states_of_random_generators_are_errors(wrong):
     with pytest.raises(FileError, match="cannot restore the state of the random generators"):
         restore_random_state({**random_state(), **wrong})

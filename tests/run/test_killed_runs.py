@@ -1,15 +1,10 @@
-"""A run that is killed goes on, and ends as one that was left alone.
+"""A run that is killed and resumed gives the results of one that was not.
 
 Fifty kills at random moments of runs on every engine are in tests/soak/.
 """
 
-from __future__ import annotations
-
 import os
 import signal
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from runs_of_train import QUICK_END, TINY, assert_same_results
@@ -37,13 +32,11 @@ def _(dout):
 """
 
 
-def test_a_run_that_is_killed_again_and_again_ends_as_one_that_was_not(
-    type_it: Callable[..., Any], train: Callable[..., Any], images: Path, tmp_path: Path
-):
+def test_a_run_that_is_killed_repeatedly_gives_the_results_of_one_that_was_not(type_it, train, images, tmp_path):
     (tmp_path / "my_ops.py").write_text(MORTAL)
     own = ("model.activation=my_ops.py:mortal", "train.optimizer=momentum", "train.checkpoint_every=3")
     assert train(*own, folder="whole").status == 0
-    words: tuple[str, ...] = (f"data.source={images}", *TINY, *QUICK_END, *own, "output=run")
+    words = (f"data.source={images}", *TINY, *QUICK_END, *own, "output=run")
     for calls in ("6", "12", "16"):
         assert type_it(*words, env={**os.environ, "CALLS": calls}).status == -signal.SIGKILL
         words = ("--resume", "run", "--custom-op", "my_ops.py")

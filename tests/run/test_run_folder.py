@@ -1,6 +1,4 @@
-"""What a run leaves behind, file by file."""
-
-from __future__ import annotations
+"""The files of a run: where they are, what they hold, and what a failed write leaves."""
 
 import errno
 import json
@@ -18,36 +16,42 @@ from app.run.config import Config, load_kept_config, with_absolute_paths
 from app.run.folder import RunFolder
 from app.static.model_file import SavedModel
 
+ONE = {"a": np.ones(1, np.float32)}
+
 
 @pytest.fixture(autouse=True)
-def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def _in_its_own_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+def new(output="run", **settings):
+    return RunFolder.new(Config(output=output, **settings), "name")
+
+
 def test_the_configuration_reads_back():
-    config = Config(seed=7, output="out/deep")
-    with RunFolder.new(config, "name") as folder:
+    with new("out/deep", seed=7) as folder:
         assert folder.path == Path("out/deep")
-    assert load_kept_config(Path("out/deep/config.yaml")) == with_absolute_paths(config)
+    kept = load_kept_config(Path("out/deep/config.yaml"))
+    assert kept == with_absolute_paths(Config(seed=7, output="out/deep"))
 
 
-def test_runs_that_begin_in_one_second_do_not_share_a_folder(monkeypatch: pytest.MonkeyPatch):
+def test_runs_that_begin_in_one_second_have_separate_folders(monkeypatch):
     monkeypatch.setattr("app.run.folder._now", lambda: "now")
     paths = []
     for _ in range(3):
-        with RunFolder.new(Config(), "name") as folder:
+        with new(None) as folder:
             paths.append(str(folder.path))
     assert paths == ["runs/name-now", "runs/name-now-2", "runs/name-now-3"]
 
 
-def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    with RunFolder.new(Config(output="~/run"), "name") as folder:
+    with new("~/run") as folder:
         assert folder.path == tmp_path / "home" / "run"
 
 
-def test_metrics_are_on_disk_at_once_and_strict_json():
-    with RunFolder.new(Config(output="run"), "name") as folder:
+def test_metrics_are_written_at_once_as_strict_json():
+    with new() as folder:
         folder.record({"event": "x", "loss": float("nan"), "accuracy": 0.1})
         folder.record({"event": "x", "loss": float("-inf"), "accuracy": 1.0})
         lines = Path("run/metrics.jsonl").read_text().splitlines()
@@ -57,23 +61,9 @@ def test_metrics_are_on_disk_at_once_and_strict_json():
     ]
 
 
-def test_weights_read_back_with_the_name_of_their_operator():
-    weights = {
-        "layers.0.weight": np.arange(6, dtype=np.float32).reshape(2, 3),
-        "layers.0.bias": np.zeros(3, np.float32),
-    }
-    with RunFolder.new(Config(output="run"), "name") as folder:
-        folder.save_weights("custom.relu", weights)
-    with safe_open("run/weights-custom.relu.safetensors", "numpy") as file:
-        assert file.metadata() == {"operator": "custom.relu"}
-        assert set(file.keys()) == set(weights)
-        for name, array in weights.items():
-            np.testing.assert_array_equal(file.get_tensor(name), array)
-
-
-def test_every_file_can_be_read_by_whom_the_umask_allows():
-    with RunFolder.new(Config(output="run"), "name") as folder:
-        folder.save_weights("relu", {"a": np.zeros(1, np.float32)})
+def test_every_file_has_the_permissions_of_the_umask():
+    with new() as folder:
+        folder.save_weights("relu", ONE)
         folder.save_summary("text")
         folder.save_model(SavedModel(Program(), [], [], {}))
     assert len(list(Path("run").iterdir())) == 6
@@ -89,29 +79,35 @@ def test_every_file_can_be_read_by_whom_the_umask_allows():
         ("relu", "weights-relu.safetensors"),
         ("my_ops.py:swish", "weights-my_ops.py-swish.safetensors"),
         ("../../etc/my ops.py:größe", "weights-..-..-etc-my-ops.py-größe.safetensors"),
-        ("/" + "long/" * 100 + "my_ops.py:swish", "weights-" + "-long" * 9 + "-my_ops.py-swish.safetensors"),
+        ("/" + "long/" * 100 + "my_ops.py:swish", "weights" + "-long" * 9 + "-my_ops.py-swish.safetensors"),
     ],
 )
-def test_files_of_weights_are_named_after_their_operators(operator: str, file: str):
-    with RunFolder.new(Config(output="run"), "name") as folder:
-        folder.save_weights(operator, {"a": np.zeros(1, np.float32)})
+def test_weights_are_in_a_file_named_after_their_operator(operator, file):
+    weights = {"weight": np.arange(6, dtype=np.float32).reshape(2, 3), "bias": np.zeros(3, np.float32)}
+    with new() as folder:
+        folder.save_weights(operator, weights)
     (written,) = Path("run").glob("weights-*")
-    assert written.name == file.replace("weights--", "weights-")
+    assert written.name == file
+    with safe_open(written, "numpy") as kept:
+        assert kept.metadata() == {"operator": operator}
+        assert set(kept.keys()) == set(weights)
+        for name, array in weights.items():
+            np.testing.assert_array_equal(kept.get_tensor(name), array)
 
 
-def test_operators_that_would_share_a_file_do_not():
-    with RunFolder.new(Config(output="run"), "name") as folder:
-        for number, operator in enumerate(["a/b.py:f", "a-b.py:f"]):
-            folder.save_weights(operator, {"a": np.full(1, number, np.float32)})
+def test_operators_whose_files_would_have_one_name_have_two():
+    with new() as folder:
+        for operator in ("a/b.py:f", "a-b.py:f"):
+            folder.save_weights(operator, ONE)
     names = sorted(file.name for file in Path("run").glob("weights-*"))
     assert names == ["weights-a-b.py-f-2.safetensors", "weights-a-b.py-f.safetensors"]
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "summary.txt", "model.json", "report.html", "curves.png", "notes"])
-def test_a_run_does_not_begin_in_a_folder_with_files_of_something_else(name: str):
+def test_a_run_does_not_begin_in_a_folder_with_other_files(name):
     Path(name).write_text("mine\n")
     with pytest.raises(AppError) as error:
-        RunFolder.new(Config(output="."), "name")
+        new(".")
     assert str(error.value) == (
         f". is not empty and is not the folder of a run: it has {name}, which a run could replace. "
         "Choose a new or empty folder, such as output=run"
@@ -119,16 +115,16 @@ def test_a_run_does_not_begin_in_a_folder_with_files_of_something_else(name: str
     assert {file.name: file.read_text() for file in Path().iterdir()} == {name: "mine\n"}
 
 
-def test_the_root_is_not_a_folder_for_a_run():
+def test_a_run_does_not_begin_in_the_root():
     with pytest.raises(AppError, match=r"^/ is not empty and is not the folder of a run: it has .* and [0-9]+ more"):
-        RunFolder.new(Config(output="/"), "name")
+        new("/")
     assert not Path("/config.yaml").exists()
 
 
 def test_a_run_that_was_killed_before_its_metrics_began_may_begin_again():
-    RunFolder.new(Config(output="run"), "name").__exit__(None, None, None)
+    new().__exit__(None, None, None)
     Path("run/metrics.jsonl").unlink()
-    with RunFolder.new(Config(output="run"), "name") as folder:
+    with new() as folder:
         assert folder.metrics() == b""
 
 
@@ -139,15 +135,15 @@ def test_a_full_disk_under_the_metrics_is_an_error_that_names_the_file():
     told = r"^run/metrics.jsonl cannot be written: No space left on device$"
     with pytest.raises(AppError, match=told):
         folder.record({"event": "x"})
-    with pytest.raises(AppError, match=told):  # by what still waits to be written
+    with pytest.raises(AppError, match=told):  # by what is still in the buffer
         folder.__exit__(None, None, None)
 
 
-def test_what_cannot_be_written_leaves_what_was_there(monkeypatch: pytest.MonkeyPatch):
-    def refuse(handle: int) -> None:
+def test_a_failed_write_leaves_the_old_file(monkeypatch):
+    def refuse(handle):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with RunFolder.new(Config(output="run"), "name") as folder:
+    with new() as folder:
         folder.save_weights("relu", {"a": np.zeros(1, np.float32)})
         folder.save_summary("text")
     before = {file: file.read_bytes() for file in Path("run").iterdir()}
@@ -155,8 +151,6 @@ def test_what_cannot_be_written_leaves_what_was_there(monkeypatch: pytest.Monkey
     with RunFolder.again(Path("run")) as folder:
         with pytest.raises(AppError, match=r"^run/summary.txt cannot be written: No space left on device$"):
             folder.save_summary("another")
-        with pytest.raises(
-            AppError, match=r"^run/weights-relu.safetensors cannot be written: No space left on device$"
-        ):
-            folder.save_weights("relu", {"a": np.ones(1, np.float32)})
+        with pytest.raises(AppError, match=r"^run/weights-relu.safetensors cannot be written: No space left on"):
+            folder.save_weights("relu", ONE)
     assert {file: file.read_bytes() for file in Path("run").iterdir()} == before

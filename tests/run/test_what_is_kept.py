@@ -1,18 +1,13 @@
-"""What a run keeps: equal bytes for equal runs, hashes by which a change is noticed, and the operator as imported."""
-
-from __future__ import annotations
+"""The files that a run leaves: equal for equal runs, with hashes that show changes, of the operator as imported."""
 
 import hashlib
 import itertools
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from interrupted_runs import LONGER, stopped_at
 from PIL import Image
 
 from app.__main__ import main
@@ -22,28 +17,24 @@ from app.run.folder import check_sums
 
 pytestmark = pytest.mark.slow
 
-Train = Callable[..., Any]
-
 
 @pytest.fixture(scope="module")
-def _kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def _kept(tmp_path_factory):
     return tmp_path_factory.mktemp("kept") / "run"
 
 
 @pytest.fixture
-def kept(train: Train, tmp_path: Path, _kept: Path) -> Path:
-    """The folder of a run with all that a run keeps. It is made once, and copied."""
+def kept(train, tmp_path, capsys, _kept):
+    """A copy of the folder of a run with a report."""
     if not _kept.exists():
         run = train("report=true", "train.epochs=1")
         assert run.status == 0
         shutil.move(run.folder, _kept)
+    capsys.readouterr()
     return Path(shutil.copytree(_kept, tmp_path / "run"))
 
 
-# --- Two equal runs ---
-
-
-def test_two_equal_runs_keep_the_same_bytes(train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_equal_runs_write_equal_bytes_except_for_times(train, tmp_path, monkeypatch):
     contents = []
     for _ in range(2):
         seconds = itertools.count()
@@ -54,18 +45,18 @@ def test_two_equal_runs_keep_the_same_bytes(train: Train, tmp_path: Path, monkey
         monkeypatch.undo()
         monkeypatch.chdir(tmp_path)
         assert run.status == 0
-        contents.append({f.relative_to(run.folder): f.read_bytes() for f in run.folder.rglob("*") if f.is_file()})
+        contents.append({str(f.relative_to(run.folder)): f.read_bytes() for f in run.folder.rglob("*") if f.is_file()})
         shutil.rmtree(run.folder)
     first, second = contents
-    assert {str(name) for name in first} >= {"answers.safetensors", "SHA256SUMS", "report.html", "curves.png"}
+    assert first.keys() >= {"answers.safetensors", "SHA256SUMS", "report.html", "curves.png"}
     assert [name for name in first if first[name] != second.get(name)] == []
     assert first.keys() == second.keys()
 
 
-# --- A file that was changed ---
+# --- Hashes ---
 
 
-def test_every_file_of_a_run_has_its_hash(kept: Path):
+def test_every_file_of_a_run_has_its_hash(kept):
     assert check_sums(kept)
     assert subprocess.run(["sha256sum", "-c", "--strict", "SHA256SUMS"], cwd=kept, check=False).returncode == 0
     listed = {line.split("  ")[1] for line in (kept / "SHA256SUMS").read_text().splitlines()}
@@ -73,7 +64,7 @@ def test_every_file_of_a_run_has_its_hash(kept: Path):
     assert listed == {file.name for file in kept.iterdir()} - made_again
 
 
-def test_a_flipped_bit_in_any_file_is_noticed(kept: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_flipped_bit_in_any_file_is_an_error(kept, capsys):
     before = (kept / "report.html").read_bytes()
     for file in [file for file in kept.iterdir() if file.is_file() and file.suffix not in (".html", ".png")]:
         whole = file.read_bytes()
@@ -89,71 +80,60 @@ def test_a_flipped_bit_in_any_file_is_noticed(kept: Path, capsys: pytest.Capture
     assert capsys.readouterr().err == ""
 
 
-def test_changed_digits_in_the_metrics_are_told(kept: Path, capsys: pytest.CaptureFixture[str]):
+def test_edited_metrics_are_an_error_until_the_hashes_are_removed(kept, capsys):
     metrics = kept / "metrics.jsonl"
-    text = metrics.read_text()
-    metrics.write_text(text.replace('"test_accuracy": 0.', '"test_accuracy": 0.9'))
+    metrics.write_text(metrics.read_text().replace('"test_accuracy": 0.', '"test_accuracy": 0.9'))
     digest = hashlib.sha256(metrics.read_bytes()).hexdigest()
     assert main(["report", str(kept)]) == 1
     told = capsys.readouterr().err
-    assert told.startswith(
-        f"error: {metrics} differs from what the run wrote: its SHA-256 is {digest}, and SHA256SUMS has "
-    )
+    changed = f"error: {metrics} differs from what the run wrote: its SHA-256 is {digest}, and SHA256SUMS has "
+    assert told.startswith(changed)
     assert told.endswith(f"If you know why and want to use it, remove {kept / 'SHA256SUMS'}\n")
-    (kept / "SHA256SUMS").unlink()
-    assert main(["report", str(kept)]) == 0
-
-
-def test_a_file_that_is_gone_is_named(kept: Path):
-    (kept / "weights-relu.safetensors").unlink()
-    with pytest.raises(FileError, match=r"weights-relu.safetensors is missing, but the run wrote it"):
-        check_sums(kept)
-
-
-@pytest.mark.parametrize("text", ["", "x", "0" * 64 + "  ../../etc/passwd\n", "0" * 64 + "  config.yaml\n"])
-def test_damaged_hashes_are_told(kept: Path, text: str):
-    (kept / "SHA256SUMS").write_text(text)
-    with pytest.raises(FileError, match="SHA256SUMS"):
-        check_sums(kept)
-
-
-def test_a_run_without_hashes_says_that_it_cannot_be_checked(kept: Path, capsys: pytest.CaptureFixture[str]):
-    (kept / "SHA256SUMS").unlink()  # as of an earlier release, or of a run that was killed
-    capsys.readouterr()
+    (kept / "SHA256SUMS").unlink()  # as in a run of an earlier release, or one that was killed
     assert main(["report", str(kept)]) == 0
     told = capsys.readouterr().err
     assert told.startswith(f"note: {kept}: it has no SHA256SUMS, as the run has not ended or is of an earlier release")
 
 
-def test_a_run_that_goes_on_gets_hashes_anew(train: Train, resume: Any, tmp_path: Path):
-    with stopped_at(5):
-        run = train(*LONGER)
-    assert check_sums(run.folder)
-    with stopped_at(3):
-        assert resume()[0] == 130
-    assert check_sums(run.folder)
-    assert resume()[0] == 0
-    assert check_sums(run.folder)
+@pytest.mark.parametrize("text", ["", "x", "0" * 64 + "  ../../etc/passwd\n", "0" * 64 + "  config.yaml\n"])
+def test_damaged_hashes_are_an_error(kept, text):
+    (kept / "SHA256SUMS").write_text(text)
+    with pytest.raises(FileError, match="SHA256SUMS"):
+        check_sums(kept)
 
 
-def test_a_run_that_goes_on_and_is_killed_has_none(train: Train, resume: Any, monkeypatch: pytest.MonkeyPatch):
-    with stopped_at(5):
-        run = train(*LONGER)
+def test_a_missing_file_is_named(kept, capsys):
+    (kept / "weights-relu.safetensors").unlink()
+    with pytest.raises(FileError, match=r"weights-relu.safetensors is missing, but the run wrote it"):
+        check_sums(kept)
+    for name in ("model.json", "model.safetensors"):
+        moved = (kept / name).rename(kept / "moved")
+        assert main(["predict", "run", "zero.png"]) == 1
+        told = f"error: run has no {name}: a network for use is that file and the one beside it\n"
+        assert capsys.readouterr().err == told
+        moved.rename(kept / name)
 
-    def killed(*_: object) -> None:
+
+def test_a_resumed_run_writes_its_hashes_again(interrupted, resume, monkeypatch):
+    folder = interrupted(5).folder
+    assert check_sums(folder)
+
+    def killed(*_):
         raise SystemExit(9)
 
     with monkeypatch.context() as patch:
         patch.setattr("app.run.run.Run._enter", killed)
         with pytest.raises(SystemExit):
             resume()
-    assert check_sums(run.folder)  # nothing was touched yet
+    assert check_sums(folder)  # nothing was touched yet
     with monkeypatch.context() as patch:
         patch.setattr("app.run.run.TrainingLoop.run", killed)
         patch.setattr("app.run.run.Run._end", lambda *_, **__: None)
         with pytest.raises(SystemExit):
             resume()
-    assert not check_sums(run.folder)
+    assert not check_sums(folder)  # until it ends
+    assert resume()[0] == 0
+    assert check_sums(folder)
 
 
 # --- An operator file that is edited during the run ---
@@ -174,9 +154,7 @@ def _(dy):
 """
 
 
-def test_the_model_is_of_what_was_imported_and_the_end_says_so(
-    train: Train, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_editing_an_operator_file_during_a_run_changes_nothing_and_the_end_says_so(train, tmp_path, capsys):
     file = tmp_path / "my_ops.py"
     file.write_text(EDITED)
     run = train("model.activation=my_ops.py:mine", "report=true")
@@ -186,7 +164,6 @@ def test_the_model_is_of_what_was_imported_and_the_end_says_so(
         "note: my_ops.py was edited during the run, which used the earlier version. `predict` and --resume will report "
         "the change"
     )
-    assert (run.folder / "model.json").is_file()
     Image.new("L", (28, 28)).save("zero.png")
     predict = ["predict", "run", "zero.png", "--custom-op", "my_ops.py"]
     assert main(predict) == 1
@@ -197,21 +174,3 @@ def test_the_model_is_of_what_was_imported_and_the_end_says_so(
     file.write_text(EDITED.replace("x * 2", "x * 4"))
     assert train_py(["--resume", "run", "--custom-op", "my_ops.py"]) == 1
     assert "the source of my_ops.py:mine" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("lost", "told"),
-    [
-        (["model.json"], "run has no model.json: a network for use is that file and the one beside it"),
-        (["model.safetensors"], "run has no model.safetensors: a network for use is that file and the one beside it"),
-        (["model.json", "model.safetensors"], "run has no model.json: no run was kept there for use"),
-    ],
-)
-def test_the_file_of_a_model_that_is_missing_is_named(
-    kept: Path, capsys: pytest.CaptureFixture[str], lost: list[str], told: str
-):
-    for name in lost:
-        (kept / name).unlink()
-    capsys.readouterr()
-    assert main(["predict", "run", "zero.png"]) == 1
-    assert capsys.readouterr().err == f"error: {told}\n"
