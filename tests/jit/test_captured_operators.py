@@ -259,8 +259,8 @@ class Writer:
     def write(self, indent, text):
         self.lines.append("    " * indent + text)
 
-    def statement(self, indent):
-        kind = self.random.choice(["set", "set", "set", "in place", "if", "for", "while", "no_grad"])
+    def statement(self, indent, in_loop):
+        kind = self.random.choice(["set", "set", "set", "in place", "if", "for", "while", "no_grad", "leave", "leave"])
         name = self.random.choice("abc")
         if kind == "in place" and indent < 3:
             change = self.random.choice(["[0] = {}.sum()", " += {}", " = {}"])
@@ -268,34 +268,45 @@ class Writer:
             self.write(indent, name + change.format(self.expression()))
         elif kind == "if" and indent < 3:
             self.write(indent, f"if {self.condition()}:")
-            self.block(indent + 1)
-            if self.random.random() < 0.6:
-                self.write(indent, "else:")
-                self.block(indent + 1)
-        elif kind == "for" and indent < 2:
-            self.write(indent, f"for k in range({self.random.choice(['2', 'count', '3'])}):")
-            self.block(indent + 1)
-        elif kind == "while" and indent < 2:
+            self.block(indent + 1, in_loop)
+            self.maybe_else(indent, in_loop)
+        elif kind == "for" and indent < 3:
+            items = self.random.choice(["range(2)", "range(3)", "range(count)", "[1, 2]"])
+            self.write(indent, f"for k in {items}:")
+            self.block(indent + 1, True)
+            self.maybe_else(indent, in_loop)
+        elif kind == "while" and indent < 3:
             counter = f"n{len(self.lines)}"
             self.write(indent, f"{counter} = x.sum() * 0")
             self.write(indent, f"while {counter} < {self.random.choice('12')}:")
-            self.block(indent + 1)
             self.write(indent + 1, f"{counter} = {counter} + 1")
+            self.block(indent + 1, True)
+            self.maybe_else(indent, in_loop)
         elif kind == "no_grad":
             self.write(indent, "with app.no_grad():")
             self.write(indent + 1, f"{name} = {self.expression()}")
+        elif kind == "leave":
+            self.write(indent, f"if {self.condition()}:")
+            self.write(
+                indent + 1, self.random.choice([*["break", "continue"] * in_loop, "return (a * b + w * v).sum()"])
+            )
         else:
             self.write(indent, f"{name} = {self.expression()}")
 
-    def block(self, indent):
+    def maybe_else(self, indent, in_loop):
+        if self.random.random() < 0.5:
+            self.write(indent, "else:")
+            self.block(indent + 1, in_loop)
+
+    def block(self, indent, in_loop):
         for _ in range(self.random.randint(1, 2)):
-            self.statement(indent)
+            self.statement(indent, in_loop)
 
     def function(self):
         self.write(0, "def function(x, y, count, absent=None):")
         self.write(1, "a, b, c = x * 1, y * w, v * 1")
         for _ in range(self.random.randint(2, 5)):
-            self.statement(1)
+            self.statement(1, False)
         self.write(1, "return (a * b + c).sum() + (w * v).sum()")
         return "\n".join(self.lines) + "\n"
 
