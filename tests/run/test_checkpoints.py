@@ -25,7 +25,6 @@ from app.run.events import Epoch
 from app.run.interruption import Interruption
 from app.run.loop import Start
 
-
 SOMEWHERE = Start(1, 1, 20, 0.25)
 
 
