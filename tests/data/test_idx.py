@@ -102,6 +102,7 @@ def test_a_folder_of_four_files_is_a_dataset(folder, contents, packed):
         ),
         (f"{NAME}.csv", b"", f"lacks {NAME}: looked for {NAME}, {NAME}.gz, train-images.idx3-ubyte.*{NAME}.csv"),
     ],
+    ids=["fewer labels", "a label 10", "another size", "two dimensions", "damaged", "a gzip bomb", "another name"],
 )
 def test_files_that_do_not_fit_together_are_errors(folder, monkeypatch, name, content, message):
     monkeypatch.setattr(idx, "_UNPACKED_AT_LEAST", 1000)
