@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from broken_operators import BROKEN, Broken
 
 HERE = Path(__file__).parent
 OUTCOMES = HERE / "torch_outcomes.json"
@@ -21,8 +23,6 @@ BEGIN, END = "<!-- the table of tests/checking/against_torch.py -->\n", "<!-- it
 
 def table(outcomes: dict[str, Any]) -> str:
     """The table of the page, from what was recorded: how many broken operators each of our checks and tools finds."""
-    from broken_operators import BROKEN
-
     rows = outcomes["operators"]
     lines = ["| our check | broken operators | gradcheck finds | opcheck finds |", "| --- | ---: | ---: | ---: |"]
     groups = {
@@ -37,14 +37,10 @@ def table(outcomes: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    import numpy as np
     import torch
 
-    sys.path.insert(0, str(HERE))
-    from broken_operators import BROKEN, Broken
-
     warnings.simplefilter("ignore")
-    right = Broken("right", "nothing", lambda: (np.tanh, lambda x, y, dy: dy * (1 - y * y)), "", "")
+    right = Broken("right", lambda: (np.tanh, lambda x, y, dy: dy * (1 - y * y)), "", "")
     if any(found := _outcome(torch, right).values()):
         raise SystemExit(f"an operator that is right is complained of: {found}")
     operators = {one.name: _outcome(torch, one) for one in BROKEN}
@@ -92,8 +88,7 @@ def _custom_op(torch: Any, one: Any) -> Any:
     """The operator as `torch.library` makes one, of the same two functions; its backward is one, too."""
     forward, backward = one.make()
     inputs, outputs = len(one.shapes), one.outputs
-    told = one.told or (lambda *xs: xs[:1])
-    operator = _registered(torch, one.name, inputs, outputs, forward, told)
+    operator = _registered(torch, one.name, inputs, outputs, forward, one.told)
     if backward is None:
         return operator
     given = inputs + 2 * outputs

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 class Wrong(PyLayer):
-    """A product whose second gradient is too large."""
+    """A product whose gradient of `scale` is twice what it should be."""
 
     @staticmethod
     def forward(ctx: Any, x: Any, scale: Any) -> Any:
@@ -41,19 +41,16 @@ class Scaled(nn.Layer):
         return Wrong.apply(relu(self.inner(x)), self.scale) + shift
 
 
-def test_parameters_are_inputs_of_their_own_shape_and_nested_ones_too():
-    subject = inputs_for(found(Scaled, "Scaled"))
-    assert [str(i) for i in subject.inputs] == [
-        *("x float64[4, 6]", "scale float64[6]", "inner_weight float64[6, 6]", "inner_bias float64[6]"),
-    ]
-
-
-def test_the_gradient_of_a_parameter_that_is_wrong_is_found():
-    verdicts = list(examine(inputs_for(found(Scaled(), "mine")), ["gradient"]))
+@pytest.mark.parametrize("layer", [Scaled, Scaled()])
+def test_parameters_are_inputs_whose_gradients_are_checked(layer: Any):
+    subject = inputs_for(found(layer, "mine"))
+    inputs = "x float64[4, 6], scale float64[6], inner_weight float64[6, 6], inner_bias float64[6]"
+    assert ", ".join(map(str, subject.inputs)) == inputs
+    verdicts = list(examine(subject, ["gradient"]))
     assert [v.words.partition(" is wrong")[0] for v in verdicts if v.failed] == ["that of scale"]
 
 
-def test_the_layer_has_its_parameters_back_after_it():
+def test_a_layer_keeps_its_parameters():
     layer = Scaled()
     before = dict(layer.named_parameters())
     list(examine(inputs_for(found(layer, "mine")), ["shapes", "engines"]))
@@ -62,7 +59,7 @@ def test_the_layer_has_its_parameters_back_after_it():
     assert all(after[path] is before[path] is getattr(layer, path, before[path]) for path in before)
 
 
-def test_a_class_that_needs_arguments_says_so(tmp_path: Path):
+def test_a_class_that_needs_arguments_is_refused(tmp_path: Path):
     file = tmp_path / "my_ops.py"
     file.write_text("import app\n\nclass Needy(app.nn.Layer):\n    def __init__(self, size):\n        pass\n")
     with pytest.raises(ConfigError, match=r"^Needy cannot be made without arguments \(TypeError: "):

@@ -1,13 +1,14 @@
-"""What the checks say of operators that are right, or of which one should know something."""
+"""What the checks say of correct operators, of what a user should know, and of mistakes, with their line."""
 
 from __future__ import annotations
 
-from functools import cache
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from custom.made_functions import module_of_text
 from numba import njit
 
 import app
@@ -15,43 +16,47 @@ from app import custom_op
 from app.checking.checks import CHECKS, examine
 from app.checking.examples import inputs_for
 from app.checking.finding import find, found
-from app.checking.subject import Subject
-from app.checking.verdict import NOTE, OK, Verdict
+from app.engine.compiled.read_only import why_refused
 from app.errors import ConfigError, OperatorError
 
 pytestmark = pytest.mark.slow
 
+HERE = Path(__file__)
+EAGER = [name for name in CHECKS if name not in ("engines", "inlined")]
 KNOWN: dict[str, Any] = {}
 
 
-@custom_op(elementwise=True, like="silu")
-def swish(x):
-    return x / (1 + np.exp(-x))
+def words(operator: Any, *only: str, **given: Any) -> str:
+    return "\n".join(f"{v.state} {v.words}" for v in examine(inputs_for(found(operator, "it"), **given), only))
 
 
-@custom_op(elementwise=True)
-def leaky(x, slope=0.1):
-    return x if x > 0 else x * slope
+def place(line: str) -> str:
+    """`test_check_verdicts.py:7`, of the line of this file that is equal to a text."""
+    lines = HERE.read_text(encoding="utf-8").splitlines()
+    return f"{HERE.name}:{next(i for i, one in enumerate(lines, 1) if one.strip() == line)}"
 
 
-@custom_op
-def linear(x, w, b):
-    return x @ w + b
+def quoted(line: str) -> str:
+    """A line of this file as messages quote it."""
+    return f"({place(line)}: `{line}`)"
 
 
-@linear.backward
-def _(x, w, dy):
-    return dy @ w.T, x.T @ dy, dy.sum(0)
+def is_like(told: str, expected: str) -> bool:
+    """Whether a text begins as expected, where … stands for any words."""
+    return re.match(re.escape(expected).replace("…", ".*"), told, re.DOTALL) is not None
 
 
-@custom_op
-def logarithm(x):
-    return np.log(x)
+def elementwise(function: Any) -> Any:
+    return custom_op(function, name="it", elementwise=True)
 
 
-@logarithm.backward
-def _(x, dy):
-    return dy / x
+def with_backward(forward: Any, backward: Any, surrogate: bool = False, **options: Any) -> Any:
+    operator = custom_op(forward, name="it", **options)
+    operator.backward(backward, surrogate=surrogate)
+    return operator
+
+
+# --- Inputs ---
 
 
 class Tanh(app.autograd.PyLayer):
@@ -67,53 +72,41 @@ class Tanh(app.autograd.PyLayer):
         return dy * (1 - y * y)
 
 
-@cache
-def subject_of(operator: Any) -> Subject:
-    """An operator with the inputs that are found for it, which takes a while."""
-    return inputs_for(found(operator, "it"))
+def pick(x, label):
+    return x[np.arange(len(label)), label]
 
 
-def told(operator: Any, *only: str, **given: Any) -> list[Verdict]:
-    return list(examine(inputs_for(found(operator, "it"), **given) if given else subject_of(operator), only))
+def pick_grad(x, label, dy):
+    gradient = np.zeros_like(x)
+    gradient[np.arange(len(label)), label] = dy
+    return gradient, None
 
 
-def words(operator: Any, *only: str, **given: Any) -> str:
-    return "\n".join(f"{v.state} {v.words}" for v in told(operator, *only, **given))
+LINEAR = with_backward(lambda x, w, b: x @ w + b, lambda x, w, dy: (dy @ w.T, x.T @ dy, dy.sum(0)))
 
 
-EAGER = [name for name in CHECKS if name not in ("engines", "inlined")]
-
-
-@pytest.mark.parametrize("operator", [linear, Tanh], ids=lambda o: str(o))
-def test_what_is_right_is_not_complained_of(operator: Any):
-    verdicts = told(operator, *EAGER)
+@pytest.mark.parametrize(
+    ("operator", "inputs", "row_by_row"),
+    [
+        (LINEAR, "x float64[4, 6], w float64[6, 6], b float64[6]", True),
+        (with_backward(pick, pick_grad), "x float64[4, 6], label int64[4]", True),
+        (Tanh, "x float64[4, 6]", False),
+    ],
+)
+def test_a_correct_operator_passes_with_inputs_that_are_found(operator: Any, inputs: str, row_by_row: bool):
+    subject = inputs_for(found(operator, "it"))
+    assert ", ".join(map(str, subject.inputs)) == inputs
+    verdicts = list(examine(subject, EAGER))
     assert [v for v in verdicts if v.failed] == []
     advised = [v.check for v in verdicts if "row_by_row=True would declare it" in v.words]
-    assert advised == (["rows"] if operator is linear else [])
+    assert advised == ["rows"] * row_by_row
 
 
-def test_inputs_are_found_by_trying():
-    subject = subject_of(linear)
-    assert [str(i) for i in subject.inputs] == ["x float64[4, 6]", "w float64[6, 6]", "b float64[6]"]
-    assert (subject_of(logarithm).low, subject.low) == (0.1, -2.0)
-
-
-def test_inputs_are_taken_as_said():
+def test_given_shapes_and_a_given_range_are_taken():
     shapes = [((2, 3), "float64"), ((3, 5), "float64"), ((5,), "float64")]
-    subject = inputs_for(found(linear, "linear"), shapes, within=(0.0, 1.0))
+    subject = inputs_for(found(LINEAR, "linear"), shapes, within=(0.0, 1.0))
     assert [i.shape for i in subject.inputs] == [(2, 3), (3, 5), (5,)]
     assert all(a.min() >= 0 for a in subject.arrays())
-
-
-def test_an_operator_that_runs_on_nothing_says_why():
-    @custom_op(infer=lambda x: x)
-    def refuses(x):
-        raise ValueError("only on Sundays")
-
-    with pytest.raises(
-        OperatorError, match=r"(?s)no inputs were found.*only on Sundays.*--shape 4,8 --shape 8.*--range=-1,1"
-    ):
-        inputs_for(found(refuses, "refuses"))
 
 
 def test_a_setting_without_a_default_is_needed():
@@ -121,95 +114,6 @@ def test_a_setting_without_a_default_is_needed():
     with pytest.raises(ConfigError, match="needs needs its setting 'by': give --set by=VALUE"):
         inputs_for(found(needs, "needs"))
     assert words(needs, "gradient", settings={"by": 2.0}).startswith("ok 24 elements agree")
-
-
-def test_kinks_are_told_with_what_backward_gives_there():
-    assert "kinks at 0, where backward gives 0.1" in words(leaky, "gradient")
-    assert "kinks" not in words(swish, "gradient")
-
-
-def test_jumps_are_told():
-    rounded = custom_op(lambda x: np.floor(x) * 1.0, name="rounded", elementwise=True)
-    assert "jumps at -2, -1, 0, 1, 2" in words(rounded, "gradient")
-
-
-def test_a_gradient_that_was_written_for_the_default_setting_is_found():
-    @custom_op(elementwise=True)
-    def fixed(x, slope=0.1):
-        return x if x > 0 else x * slope
-
-    fixed.backward(lambda x, dy: dy if x > 0 else dy * 0.1)
-    assert words(fixed, "gradient").startswith("ok")
-    assert words(fixed, "settings").startswith("FAILED with slope=0.4, that of x is wrong in")
-
-
-def test_an_equivalent_may_have_settings_of_its_own():
-    assert words(leaky, "like", like="leaky_relu(negative_slope=0.1)").startswith("ok the results equal those of")
-    assert words(leaky, "like", like="leaky_relu(negative_slope=0.2)").startswith("FAILED on drawn numbers the result")
-
-
-@pytest.mark.parametrize(
-    ("function", "check", "expected"),
-    [
-        (lambda x: x if x > 0 else 0.0, "nan and inf", "note NaN in x becomes a number"),
-        (lambda x: np.exp(x) / (1 + np.exp(x)), "large numbers", "note the result is NaN at 1000: the formula"),
-    ],
-)
-def test_what_one_should_know_is_a_note(function: Any, check: str, expected: str):
-    assert words(custom_op(function, name="it", elementwise=True), check).startswith(expected)
-
-
-def test_that_there_is_no_second_derivative_is_a_note():
-    (verdict,) = examine(inputs_for(find("custom.relu")[0]), ["second"])
-    assert (verdict.state, verdict.words.partition(":")[0]) == (NOTE, "there is none")
-
-
-@custom_op
-@njit
-def in_a_loop(x):
-    y = np.empty_like(x)
-    total = 0.0
-    for i in range(x.size):
-        total += x.flat[i]
-        y.flat[i] = total
-    return y
-
-
-@in_a_loop.backward
-@njit
-def _(dy):
-    return np.cumsum(dy[::-1])[::-1]
-
-
-@custom_op(elementwise=True)
-def keeps_notes(x):
-    KNOWN["last"] = 1
-    return 2 * x
-
-
-keeps_notes.backward(lambda x, dy: 2 * dy)
-
-
-def line_of(text: str) -> int:
-    return next(i for i, line in enumerate(Path(__file__).read_text().splitlines(), 1) if line.strip() == text)
-
-
-@pytest.mark.parametrize(
-    ("operator", "state", "expected"),
-    [
-        (swish, OK, r"swish: inlined: in a loop"),
-        (in_a_loop, NOTE, "not inlined because of test_check_verdicts.py:{}: `total = 0.0`"),
-        (keeps_notes, NOTE, '(test_check_verdicts.py:{}: `KNOWN["last"] = 1`)'),
-        (logarithm, NOTE, "it would compile as it is: put @njit above it"),
-        (Tanh, NOTE, "forward works on Tensors"),
-    ],
-    ids=["inlined", "a loop", "a dictionary", "plain", "layer"],
-)
-def test_the_line_that_keeps_it_from_being_inlined_is_named(operator: Any, state: str, expected: str):
-    first = told(operator, "inlined")[0]
-    quoted = expected.partition("`")[2].rstrip("`)")
-    assert expected.format(line_of(quoted) if quoted else "") in first.words
-    assert first.state == state
 
 
 def test_an_input_without_a_gradient_may_be_a_setting():
@@ -227,17 +131,340 @@ def test_an_input_without_a_gradient_may_be_a_setting():
     assert words(Scale, "gradient", settings={"k": 3.0}).startswith("ok")
 
 
-def test_whole_numbers_are_tried_where_floats_do_not_do():
+def test_one_shape_is_tried_if_there_is_no_gradient():
+    shapes = []
+
     @custom_op
-    def pick(x, label):
-        return x[np.arange(len(label)), label]
+    def without_gradient(x, y):
+        shapes.append((x.shape, y.shape))
+        return x + y
 
-    @pick.backward
-    def _(x, label, dy):
-        gradient = np.zeros_like(x)
-        gradient[np.arange(len(label)), label] = dy
-        return gradient, None
+    assert inputs_for(found(without_gradient, "it")).low == -2
+    assert set(shapes) == {((4, 6), (4, 6))}
 
-    subject = inputs_for(found(pick, "pick"))
-    assert [str(i) for i in subject.inputs] == ["x float64[4, 6]", "label int64[4]"]
-    assert [v for v in examine(subject, EAGER) if v.failed] == []
+
+# --- Verdicts of one check ---
+
+
+def leaky(x, slope=0.1):
+    return x if x > 0 else x * slope
+
+
+def small(x):
+    if x.max() > 1:
+        raise ValueError("too large")
+    return x * 2
+
+
+def positive(x):
+    if x < 0:
+        raise ValueError("negative")
+    return x * x
+
+
+def sign(x):
+    return np.where(x > 0, 1.0, -1.0).astype(x.dtype)
+
+
+class StraightThrough(app.autograd.PyLayer):
+    surrogate = True
+
+    @staticmethod
+    def forward(ctx, x):
+        return app.sign(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        return dy * 1.0
+
+
+def with_py_func(x):
+    out = app.static.InputSpec(x.shape, x.dtype)
+    return app.static.py_func(sign, x, out, lambda x, y, dy: dy * 1.0, surrogate=True)
+
+
+@custom_op
+@njit
+def in_a_loop(x):
+    y = np.empty_like(x)
+    total = 0.0
+    for i in range(x.size):
+        total += x.flat[i]
+        y.flat[i] = total
+    return y
+
+
+in_a_loop.backward(njit(lambda dy: np.cumsum(dy[::-1])[::-1]))
+
+
+def keeps_notes(x):
+    KNOWN["last"] = 1
+    return 2 * x
+
+
+def drawn(x):
+    return x + np.random.normal(size=x.shape)
+
+
+def plain_helper(x):
+    return x * 2
+
+
+def calls_helper(x):
+    return plain_helper(x)
+
+
+def evaluated(x):
+    return x * eval("2")
+
+
+def with_a_file(x):
+    with open("/dev/null") as file:
+        file.read()
+    return x
+
+
+def caught(x):
+    try:
+        y = x
+    except KeyError as error:
+        y = error
+    return y
+
+
+def in_numba(function: Any) -> Any:
+    """An operator that Numba should compile, with a gradient that it compiles."""
+    return with_backward(function, lambda x, dy: dy, elementwise=True)
+
+
+SURROGATE = "ok declared a surrogate: it differs from finite differences in …elements, as meant"
+FIXED = with_backward(leaky, lambda x, dy: dy if x > 0 else dy * 0.1, elementwise=True)
+EXACT = with_backward(lambda x: x * x, lambda x, dy: 2 * x * dy, surrogate=True)
+NARROW = with_backward(lambda x: x * 0.5, lambda x, dy: dy * 0.5)
+WIDE = with_backward(lambda x: x * np.float64(0.5), lambda x, dy: dy * np.asarray(0.5) * np.ones(1))
+LOGARITHM = with_backward(lambda x: np.log(x), lambda x, dy: dy / x)
+SIGMOID = elementwise(lambda x: np.exp(x) / (1 + np.exp(x)))
+TOO_LARGE = place('raise ValueError("too large")')
+
+
+@pytest.mark.parametrize(
+    ("check", "operator", "expected"),
+    [
+        ("range", elementwise(lambda x: np.log(x)), "note inputs from [-2, 2] gave NaN at x = -…; checked on [0.1, 2]"),
+        ("range", custom_op(small, infer=lambda x: x), f"note …gave an error: …({TOO_LARGE}); checked on [-0.9, 0.9]"),
+        ("gradient", elementwise(leaky), "ok …kinks at 0, where backward gives 0.1"),
+        ("gradient", elementwise(lambda x: np.floor(x) * 1.0), "ok …jumps at -2, -1, 0, 1, 2"),
+        ("gradient", FIXED, "ok "),
+        ("settings", FIXED, "FAILED with slope=0.4, that of x is wrong in"),
+        ("gradient", with_backward(lambda x: x > 0, lambda x, dy: dy), "FAILED it has no gradient, …results are bool"),
+        ("gradient", with_backward(sign, lambda x, dy: dy * 1.0), "FAILED that of x is wrong"),
+        ("gradient", with_backward(sign, lambda x, dy: dy * (np.abs(x) < 1), surrogate=True), SURROGATE),
+        ("gradient", StraightThrough, SURROGATE),
+        ("gradient", with_py_func, SURROGATE),
+        ("gradient", EXACT, "note it is declared a surrogate, but agrees"),
+        ("second", find("custom.relu")[0].call, "note there is none: "),
+        ("types", WIDE, "note y is returned as float64 for float32, the gradient of x is …, and is cast"),
+        ("types", NARROW, "ok float32 stays float32, float64 stays float64, and they agree"),
+        ("nan and inf", elementwise(positive), "ok"),
+        ("nan and inf", elementwise(lambda x: 1.0 if x > 0 else -1.0), "ok NaN in x gives a number, as intended"),
+        ("nan and inf", elementwise(lambda x: x if x > 0 else 0.0), "note NaN in x becomes a number"),
+        ("nan and inf", elementwise(lambda x, w: x if x > 0 else w), "note NaN in x becomes a number"),  # but not in w
+        ("large numbers", SIGMOID, "note the result is NaN at 1000: the formula"),
+        ("inlined", elementwise(lambda x: x / (1 + np.exp(-x))), "ok it: inlined: in a loop"),
+        ("inlined", in_a_loop, f"note …not inlined because of {place('total = 0.0')}: `total = 0.0`"),
+        ("inlined", LOGARITHM, "note …it would compile as it is: put @njit above it"),
+        ("inlined", Tanh, "note …forward works on Tensors"),
+        ("inlined", in_numba(keeps_notes), "note …" + quoted('KNOWN["last"] = 1')),
+        ("inlined", in_numba(with_a_file), f"…cannot compile with_a_file: The 'with …{quoted('def with_a_file(x):')}"),
+        ("inlined", in_numba(caught), f"…into variable (error) {quoted('except KeyError as error:')}"),
+        ("inlined", in_numba(calls_helper), f"…; put @njit above plain_helper ({HERE.name}:"),
+        ("inlined", custom_op(drawn), "…found for signature: >>> normal(size=UniTuple(int64 x 2))"),
+        ("inlined", custom_op(evaluated), f"…its function is plain Python, {HERE.name}…; Numba cannot compile it: "),
+    ],
+)
+def test_a_check_says(check: str, operator: Any, expected: str):
+    assert is_like(words(operator, check), expected)
+
+
+def test_a_range_that_is_not_narrowed_and_missing_kinks_are_not_mentioned():
+    operator = elementwise(squared)
+    assert words(operator, "range") == ""
+    assert "kinks" not in words(operator, "gradient")
+
+
+@pytest.mark.parametrize(("slope", "expected"), [(0.1, "ok the results equal"), (0.2, "FAILED on drawn numbers the")])
+def test_an_equivalent_may_have_settings(slope: float, expected: str):
+    assert words(elementwise(leaky), "like", like=f"leaky_relu(negative_slope={slope})").startswith(expected)
+
+
+def test_an_operator_that_draws_numbers_fails_one_check():
+    random = np.random.default_rng(0)
+    dropout = found(with_backward(lambda x: x * (random.random(x.shape) < 0.5), lambda x, dy: dy), "dropout")
+    for only in (["repeatable", "rows", "layout", "types"], ["rows"]):
+        (verdict,) = examine(inputs_for(dropout), only)
+        assert (verdict.check, verdict.failed) == ("repeatable", True)
+        assert "the same inputs give another result the second time" in verdict.words
+
+
+# --- How a gradient is off ---
+
+
+def squared(x):
+    return x * x
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "expected"),
+    [
+        (squared, lambda x, dy: dy * x, "it is half of what it should be"),
+        (squared, lambda x, dy: -2 * x * dy, "it has the opposite sign"),
+        (squared, lambda x, dy: 4 * x * dy, "it is twice what it should be"),
+        (squared, lambda x, dy: 0.5 * x * dy, "it is 1/4 of what it should be"),
+        (squared, lambda x, dy: 3 * x * dy, "it is 1.5 times what it should be"),
+        (lambda x: x * x + x, lambda x, dy: 2 * x * dy, "; dy is missing in it"),
+        (lambda x: np.where(x > 0, x, 0.1 * x), lambda x, dy: dy * (x > 0), "; it is zero where x < 0"),
+        (lambda x: x * x + np.maximum(x, 0), lambda x, dy: 2 * x * dy, "; dy is missing in it where x > 0"),
+        (
+            lambda x, w: x * w * w,
+            lambda x, w, dy: (2 * x * w * dy, w * w * dy),
+            "it is that of w: are they returned in",
+        ),
+        (lambda x, w: x @ w, lambda x, w, dy: (dy @ w.T, (x.T @ dy).T), "it is transposed"),
+    ],
+)
+def test_a_wrong_gradient_is_explained(forward: Any, backward: Any, expected: str):
+    given = {"shapes": [((4, 3), "float64"), ((3, 3), "float64")]} if "transposed" in expected else {}
+    assert expected in words(with_backward(forward, backward), "gradient", **given)
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward"),
+    [
+        (lambda x: np.exp(x) + x, lambda x, y, dy: dy),
+        (lambda x: np.maximum(x, 0), lambda x, dy: dy * np.where(x == 0, 5.0, x > 0)),  # at the kink alone
+    ],
+)
+def test_an_error_that_no_rule_fits_is_not_explained(forward: Any, backward: Any):
+    told = words(with_backward(forward, backward), "gradient")
+    assert told.startswith("FAILED")
+    assert "missing" not in told
+    assert "where x" not in told
+
+
+# --- Reasons of Numba ---
+
+
+def test_a_stored_reason_has_the_line_of_the_function_at_hand():
+    text = "def f(x):\n    with open('/dev/null') as file:\n        file.read()\n    return x\n"
+    for _ in range(2):
+        function = module_of_text(text).f
+        assert f"({function.__code__.co_filename}:1: `def f(x):`)" in words(in_numba(function), "inlined")
+
+
+def test_a_reason_has_words_and_no_colours():
+    nameless = f"Numba itself failed, with AssertionError {quoted('def caught(x):')}"
+    assert why_refused(AssertionError(), caught) == nameless
+    coloured = AssertionError("\x1b[1m\x1b[1mUntyped global name 'f'\x1b[0m:\x1b[0m \x1b[1mno type\x1b[0m")
+    assert why_refused(coloured, caught).startswith("Untyped global name 'f': no type (")
+
+
+# --- Operators that do not run ---
+
+
+def undefined(x):
+    return x * no_such_name  # noqa: F821
+
+
+def asserts(x):
+    if x.ndim >= 0:
+        raise AssertionError
+    return x
+
+
+class CallsNumba(app.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return app.to_tensor(njit(calls_helper)(x.numpy()))
+
+
+class NoSuchName(app.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return no_such_name * x  # noqa: F821
+
+
+class RaisesInBackward(app.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, dy):
+        raise KeyError("k")
+
+
+UNDEFINED = "name 'no_such_name' is not defined"
+RETURNED = "returned … expected a"
+OUTPUTS = 'custom_op(outputs=["low", "high"])'
+ASSERTS = f"raised AssertionError: `raise AssertionError` ({place('raise AssertionError')})"
+
+
+def pair(x):
+    return x, x * 2
+
+
+def nothing(x):
+    x * 2
+
+
+def a_text(x):
+    return "text"
+
+
+@pytest.mark.parametrize(
+    ("operator", "expected", "advice"),
+    [
+        (custom_op(undefined), f"…{UNDEFINED} ({place('return x * no_such_name  # noqa: F821')})", False),
+        (elementwise(undefined), f"…{UNDEFINED}", False),
+        (custom_op(njit(undefined)), f"…{UNDEFINED}", False),
+        (NoSuchName, f"…{UNDEFINED} ({place('return no_such_name * x  # noqa: F821')})", False),
+        (custom_op(pair), f"…{OUTPUTS}", False),
+        (elementwise(pair), f"…{OUTPUTS}", False),
+        (custom_op(nothing), f"…{RETURNED}", False),
+        (elementwise(nothing), f"…{RETURNED}", False),
+        (custom_op(a_text), f"…{RETURNED}", False),
+        (elementwise(a_text), f"…{RETURNED}", False),
+        (custom_op(njit(with_a_file)), "…Numba cannot compile its function with_a_file: The 'with ", False),
+        (CallsNumba, f"…Numba cannot compile it: Untyped global …{quoted('return plain_helper(x)')}", False),
+        (custom_op(asserts), f"no inputs were found …{ASSERTS}", True),
+        (custom_op(njit(asserts)), f"no inputs were found …{ASSERTS}", True),
+    ],
+)
+def test_other_inputs_are_advised_unless_the_mistake_is_in_the_code(operator: Any, expected: str, advice: bool):
+    with pytest.raises(OperatorError) as caught_error:
+        inputs_for(found(operator, "it"))
+    told = str(caught_error.value)
+    assert is_like(told, expected)
+    assert ("--shape 4,8 --shape 8" in told and "--range=-1,1" in told) == advice
+
+
+def test_an_error_in_backward_has_its_line_in_every_check():
+    told = words(RaisesInBackward, "gradient", "empty batch", "nan and inf").splitlines()
+    line = place('raise KeyError("k")')
+    assert told[0] == f"FAILED KeyError: 'k' ({line})"
+    assert len(told) == 3
+    assert all(each.endswith(told[0].removeprefix("FAILED ")) for each in told)
+
+
+def test_a_function_without_source_fails_once_and_names_the_prompt():
+    made: dict[str, Any] = {}
+    exec(compile("def doubled(x):\n    return x * 2\n", "<stdin>", "exec"), made)
+    operator = elementwise(made["doubled"])
+    findings = app.check(operator)
+    reason = "Python's prompt keeps none before Python 3.13"
+    assert str(findings).count(reason) == 1
+    assert "ok" not in {v.state for v in findings if v.check in ("gradient", "second")}
+    x = app.to_tensor([1.0], stop_gradient=False)
+    with pytest.raises(OperatorError, match=reason) as error:
+        operator(x).backward()
+    assert error.value.__cause__ is None  # one traceback, of the reason
