@@ -58,7 +58,7 @@ def plain(seconds_of: dict[str, int] | None = None) -> Activation:
     ],
 )
 def test_every_operator_costs_something_through_every_engine(engine: str, name: str):
-    costs = list(operator_costs([find_activation(name)], engine, 10, sizes=(100, 1000), seconds=0.01))
+    costs = list(operator_costs([find_activation(name)], engine, 10, sizes=(100, 1000), seconds=1.0))
     assert [(cost.operator, cost.size) for cost in costs] == [(name, 100), (name, 1000)]
     assert all(0 < cost.forward < 1 and 0 < cost.backward < 1 for cost in costs)
 
