@@ -8,7 +8,6 @@ import atexit
 import contextlib
 import ctypes
 import gc
-import inspect
 import json
 import os
 import platform
@@ -18,7 +17,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import llvmlite
@@ -27,33 +25,30 @@ import numba
 import numpy as np
 
 from app.cache_folder import folder, note_unkept, why_no_folder
-from app.engine.compiled import blas, runtime, vector_math
+from app.engine.compiled import blas, runtime
 from app.engine.compiled.fingerprint import fingerprint
 
 LIMIT = 512
 """The maximum number of files of each kind; the least recently used are removed first."""
 
 
-_FORMAT = "11"
-"""Incremented when existing cache entries become invalid."""
-
-
 @lru_cache(maxsize=1)
 def environment() -> str:
     """Return everything outside a Program that its compiled code depends on."""
-    versions = [_FORMAT, sys.version, numba.__version__, llvmlite.__version__, np.__version__, platform.machine()]
+    versions = [sys.version, numba.__version__, llvmlite.__version__, np.__version__, platform.machine()]
     called = fingerprint(*runtime.CALLED.values())
     cpu = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
-    return repr([*versions, *cpu, blas.description(), blas.wide(), called, hash_of_source(vector_math)])
+    return repr([*versions, *cpu, blas.description(), blas.wide(), called, hash_of_package(Path(__file__).parent)])
 
 
-@lru_cache(maxsize=32)
-def hash_of_source(*modules: ModuleType) -> str:
-    """Return a hash of the source of modules; '' in an installation without source files."""
-    try:
-        return fingerprint(*map(inspect.getsource, modules))
-    except OSError:
-        return ""
+def hash_of_package(folder: Path) -> str:
+    """Return a hash of a package's files.
+
+    The printed source of a Program does not show everything of the tree that becomes machine code, such as the types of
+    variables. An edit of anything in this package must not find code that was compiled before it.
+    """
+    files = sorted(file for file in folder.rglob("*.py*") if file.parent.name != "__pycache__")
+    return fingerprint(*(part for file in files for part in (str(file.relative_to(folder)), file.read_bytes())))
 
 
 @lru_cache(maxsize=1)

@@ -15,17 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from app.engine.compiled import (
-    byte_products,
-    cache,
-    convolutions,
-    emit,
-    linkable,
-    objects,
-    runtime,
-    vector_functions,
-    vectors,
-)
+from app.engine.compiled import cache, objects, runtime
 from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.language import Function, Parameter
 from app.engine.compiled.numba_api import add_symbols_of_numba
@@ -42,7 +32,7 @@ def load(pattern: str, functions: Mapping[str, Function], called: Mapping[str, A
     Sources with the same `pattern` differ only in the names of variables and share their code.
     """
     functions_called = (called[name] for name in sorted(called))
-    key = fingerprint(pattern, *functions_called, _written_by(), cache.environment())[:32]
+    key = fingerprint(pattern, *functions_called, cache.environment())[:32]
     found = _loaded.get(key)
     if found is None:
         found = _loaded[key] = NativeCode(key, functions, called)
@@ -51,11 +41,6 @@ def load(pattern: str, functions: Mapping[str, Function], called: Mapping[str, A
     else:
         _loaded.move_to_end(key)
     return found
-
-
-def _written_by() -> str:
-    """Return a hash of the code generator; cached code of another version is not used."""
-    return cache.hash_of_source(emit, objects, linkable, vectors, vector_functions, byte_products, convolutions)
 
 
 class NativeCode:

@@ -7,7 +7,6 @@ and is kept on disk.
 from __future__ import annotations
 
 import pickle
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 
-from app.engine.compiled import cache, vectors
+from app.engine.compiled import cache
 from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.vectors import Code
 
@@ -42,8 +41,7 @@ class MachineCode(NamedTuple):
 @lru_cache(maxsize=128)
 def machine_code(function: VectorFunction) -> MachineCode:
     """Compile a function, or take it from disk."""
-    written_by = cache.hash_of_source(vectors, sys.modules[__name__], sys.modules[function.write.__module__])
-    file = f"function_{fingerprint(function.name, written_by, cache.environment())[:32]}.bin"
+    file = f"function_{fingerprint(function.name, cache.environment())[:32]}.bin"
     name, kept = f"opsmith_{function.name}", cache.read(file)
     if kept is not None:
         return MachineCode(name, *pickle.loads(kept))

@@ -9,6 +9,7 @@ import gc
 import math
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -153,12 +154,10 @@ def test_the_number_of_files_is_bounded_and_what_was_used_last_stays(tmp_path: P
         ("numba.__version__", "9"),
         ("numpy.__version__", "9"),
         ("platform.machine", lambda: "abacus"),
-        ("app.engine.compiled.cache.hash_of_source", lambda *modules: "another"),
+        ("app.engine.compiled.cache.hash_of_package", lambda folder: "another"),
     ],
 )
-def test_another_library_cpu_or_vector_function_is_another_file(
-    name: str, change: Any, monkeypatch: pytest.MonkeyPatch
-):
+def test_another_library_cpu_or_code_generator_is_another_file(name: str, change: Any, monkeypatch: pytest.MonkeyPatch):
     here = cache.environment()
     cache.environment.cache_clear()
     monkeypatch.setattr(name, change)
@@ -401,10 +400,24 @@ def test_a_network_that_is_built_again_is_not_compiled_again(kept: Path):
     assert wider.code is not first.code
 
 
-def test_an_edit_of_what_writes_machine_code_is_noticed(kept: Path, monkeypatch: pytest.MonkeyPatch):
+def test_code_of_another_environment_is_not_used(kept: Path, monkeypatch: pytest.MonkeyPatch):
     before = network_of(5).code
-    monkeypatch.setattr(native_code, "_written_by", lambda: "another")
+    monkeypatch.setattr(cache, "environment", lambda: "another")
     assert network_of(5).code.key != before.key
+
+
+def test_an_edit_of_any_file_of_the_engine_is_noticed(tmp_path: Path):
+    engine = Path(cache.__file__).parent
+    package = shutil.copytree(engine, tmp_path / "compiled", ignore=shutil.ignore_patterns("__pycache__"))
+    before = cache.hash_of_package(engine)
+    assert cache.hash_of_package(package) == before
+    for file in package.rglob("*.py"):
+        content = file.read_bytes()
+        file.write_bytes(content + b"\n")
+        assert cache.hash_of_package(package) != before, file
+        file.write_bytes(content)
+    (package / "new.py").touch()
+    assert cache.hash_of_package(package) != before
 
 
 @pytest.mark.slow
