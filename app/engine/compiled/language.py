@@ -1,5 +1,7 @@
 """The loop language: the code generated for a Program, as a tree of typed values and statements. Each kind of step
 builds nodes of this tree. `emit` compiles it, and `printed` shows it as Python.
+
+Functions that are printed alike share their machine code, so what is printed tells values and types apart exactly.
 """
 
 from __future__ import annotations
@@ -8,6 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from app.engine.compiled.fingerprint import fingerprint
 from app.ops.size import AnySize
 
 INDEX = "index"
@@ -35,12 +40,22 @@ class Number:
     def __str__(self) -> str:
         if self.dtype == "bool":
             return str(bool(self.value))
-        text = repr(self.value)
         if self.dtype in (ANY, COUNT):
-            return text
+            return _exact(self.value)
+        text = repr(self.value)
         if text in ("inf", "-inf", "nan"):
             text = f"np.{text}" if text[0] != "-" else "-np.inf"
         return f"np.{self.dtype}({text})"
+
+
+def _exact(setting: Any) -> str:
+    """The text of a setting; that of an array, which `repr` rounds and shortens, has a hash of its content."""
+    if isinstance(setting, tuple):
+        return f"({', '.join(map(_exact, setting))},)"
+    if isinstance(setting, (bool, int, float, complex, str, bytes, type(None), np.generic)):
+        return repr(setting)
+    shape = f" {setting.dtype}{list(setting.shape)}" if isinstance(setting, np.ndarray) else ""
+    return f"<{type(setting).__name__}{shape} {fingerprint(setting)[:32]}>"
 
 
 @dataclass(frozen=True)
@@ -300,7 +315,7 @@ class Parameter:
 
     def __str__(self) -> str:
         if self.shape is None:
-            return self.name
+            return self.name if self.dtype == COUNT else f"{self.name}: {self.dtype}"
         sizes = ", ".join(":" if size is None else str(size) for size in self.shape)
         return f"{self.name}: {self.dtype}[{sizes}]"
 

@@ -420,6 +420,38 @@ def test_an_edit_of_any_file_of_the_engine_is_noticed(tmp_path: Path):
     assert cache.hash_of_package(package) != before
 
 
+def table(number: float) -> np.ndarray:
+    """A large array that differs from others in one element, which printing omits or rounds."""
+    values = np.zeros(2001)
+    values[1000] = number
+    return values
+
+
+@pytest.mark.parametrize(
+    "values",
+    [(1.5, 2, 2.5, True), (2, 1.5), (table(2.0), table(3.0), table(3.0 + 1e-12)), ((1, 2), (1, 3))],
+    ids=["a float first", "an integer first", "arrays", "tuples"],
+)
+def test_settings_of_another_type_or_content_are_compiled_apart(kept: Path, values: tuple[Any, ...]):
+    def function(x, k=1.0):
+        return x * k
+
+    def of_a_table(x, k=(1.0,)):
+        return x * k[len(k) // 2]
+
+    x = np.array([1.0, -3.0])
+    is_number = not isinstance(values[0], (np.ndarray, tuple))
+    for value in values:
+        operator = app.custom_op(function if is_number else of_a_table, elementwise=True)
+        with static.program_guard(static.Program()):
+            y = operator(static.data("x", [None], "float64"), k=value)
+            (in_a_program,) = static.Executor(engine="compiled").run(feed={"x": x}, fetch_list=[y])
+        eager = operator(app.to_tensor(x), k=value).numpy()
+        expected = x * (value if is_number else value[len(value) // 2])
+        assert eager.tolist() == in_a_program.tolist() == expected.tolist()
+        native_code._loaded.clear()  # as in another process
+
+
 @pytest.mark.slow
 def test_variables_that_swap_places_are_another_program(kept: Path):
     for swapped in (False, True):
