@@ -9,6 +9,7 @@ import numpy as np
 
 from app.errors import ProgramError, ShapeError
 from app.ops.dtype import name_of
+from app.ops.settings import key_of
 from app.ops.spec import UNKNOWN
 from app.static.inputs import InputSpec
 from app.tensor import Tensor, to_tensor
@@ -55,7 +56,7 @@ class Arguments:
             made = tuple((k, key) for k, (key, _) in parts.items())
             return (type(value), made), lambda values: {k: fill(values) for k, (_, fill) in parts.items()}
         if isinstance(value, _PLAIN):
-            return (type(value), value), lambda values: value
+            return key_of(value), lambda values: value
         return _Same(value), lambda values: value
 
     def _sequence(self, value: Any) -> tuple[Any, Callable[[Sequence[Any]], Any]]:

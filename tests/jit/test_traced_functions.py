@@ -79,6 +79,20 @@ def test_plain_arguments_are_part_of_the_signature_and_traces_are_bounded():
     assert len(f.traces) == 32
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "traces"), [(1, True, 2), (1, 1.0, 2), (0.0, -0.0, 2), (float("nan"), float("nan"), 1)]
+)
+def test_plain_arguments_are_told_apart_exactly(first, second, traces):
+    f = static(lambda x, k: x * k)
+    for k in (first, second):
+        expected = (tensor(1) * k).numpy()
+        assert (f(tensor(1), k).numpy().dtype, f(tensor(1), k).numpy().tobytes()) == (
+            expected.dtype,
+            expected.tobytes(),
+        )
+    assert len(f.traces) == traces
+
+
 def test_arguments_must_fit_the_input_specs():
     f = static(input_spec=[InputSpec([None, 3], "float32")])
     assert f.main_program.global_block().var("x").shape == (-1, 3)  # traced without a call
