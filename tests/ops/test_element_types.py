@@ -107,6 +107,7 @@ def test_functions_of_real_numbers_turn_whole_numbers_into_the_default_float_and
 
 
 def test_the_default_float_can_be_chosen():
+    assert (to_tensor([1, 2]) * 0.5).dtype == "float32"  # which is not remembered for later calls
     app.set_default_dtype("float64")
     try:
         assert app.exp(app.ones([1], "int64")).dtype == "float64"
