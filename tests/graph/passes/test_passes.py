@@ -209,6 +209,14 @@ def test_a_chain_is_not_joined_across_another_shape_or_a_reduction():
     assert types(fusion(program(), {y.name})) == ["tanh", "sum", "tanh"]
 
 
+def test_a_chain_is_not_joined_across_an_update_of_what_it_reads():
+    x, w = static.data("x", [3]), parameter("w", 3)
+    before = app.exp(w)
+    program().global_block().append_op(_operator("increment"), [w], {"value": 1.0}, [w])
+    y = before * x
+    assert types(fusion(program(), {y.name})) == ["exp", "increment", "multiply"]
+
+
 def test_an_operator_that_may_not_join_stays_alone():
     x = static.data("x", [2])
     y = app.exp(app.tanh(app.exp(x)))
