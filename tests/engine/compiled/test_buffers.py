@@ -84,6 +84,21 @@ def test_what_another_thread_may_still_read_is_not_overwritten():
     assert plan.place[h.name] != plan.place[y.name]
 
 
+def test_what_another_thread_may_still_use_inside_a_branch_is_not_overwritten():
+    x, block = static.data("x", [None, 32]), static.default_main_program().global_block()
+    v, w = block.create_parameter("v", [32, 8]), block.create_parameter("w", [64])
+    h = static.nn.cond(app.max(w) > 0.0, lambda: app.sum(app.tanh(x) @ v, axis=1), lambda: app.sum(x, axis=1))
+    y = app.exp(w)
+    low = lower(
+        static.default_main_program(), {h.name, y.name}, lambda op, known: ""
+    )  # in this order, without barriers
+    plan = plan_buffers(low, {h.name, y.name})
+    (branch,) = (step for step in low.steps if step.bodies)
+    inside = {plan.place[name] for part in branch.everything for name in part.made if name in plan.place}
+    assert len(inside) > 1
+    assert plan.place[y.name] not in inside
+
+
 @pytest.mark.slow
 def test_the_time_before_compiling_grows_about_linearly_with_depth():
     def seconds(layers: int) -> float:
