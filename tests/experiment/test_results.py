@@ -1,14 +1,11 @@
 """What `app.train` and `app.compare` give, and `app.check`: objects that print, pickle and are shown in notebooks."""
 
-from __future__ import annotations
-
 import doctest
 import json
 import pickle
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +17,7 @@ from app.experiment import calls
 
 pytestmark = pytest.mark.slow
 
-QUICK: dict[str, Any] = {
+QUICK = {
     "source": "sample",
     "engine": "reference",
     "hidden": [16],
@@ -34,27 +31,27 @@ QUICK: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def _folder(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("results"))
         yield
 
 
-def scaled(x: Any) -> Any:
+def scaled(x):
     return app.tanh(x) * 1.5
 
 
 @pytest.fixture(scope="module")
-def run(_folder: None) -> Any:
+def run(_folder):
     return app.train(activation=scaled, baseline="tanh", **QUICK)
 
 
 @pytest.fixture(scope="module")
-def comparison(_folder: None) -> Any:
+def comparison(_folder):
     return app.compare(["relu", "tanh"], seeds=2, **QUICK)
 
 
-def test_a_run_has_the_metrics_the_weights_and_the_network_of_its_operator(run: Any):
+def test_a_run_has_the_metrics_the_weights_and_the_network_of_its_operator(run):
     name = run.operators[0]
     assert run.operators == [name, "tanh"]
     assert run.metrics == run[name].metrics == run["scaled"].metrics
@@ -66,7 +63,7 @@ def test_a_run_has_the_metrics_the_weights_and_the_network_of_its_operator(run: 
         run["gelu"]
 
 
-def test_predict_gives_the_digits_that_the_accuracy_counted(run: Any):
+def test_predict_gives_the_digits_that_the_accuracy_counted(run):
     data = load_sample()
     digits = run.predict(data.test_images)
     assert (digits == data.test_labels).mean() == pytest.approx(run.metrics["test_accuracy"])
@@ -78,7 +75,7 @@ def test_predict_gives_the_digits_that_the_accuracy_counted(run: Any):
         run.predict(data.test_images[:2] / 255)
 
 
-def test_figures_are_rows_and_plain_data(run: Any, comparison: Any):
+def test_figures_are_rows_and_plain_data(run, comparison):
     for result in (run, comparison):
         assert json.loads(json.dumps(result.to_dict()))["metrics"].keys() == set(result.operators)
         accuracies = [row["test_accuracy"] for row in result.table]
@@ -90,13 +87,13 @@ def test_figures_are_rows_and_plain_data(run: Any, comparison: Any):
     assert "validation_accuracy" in comparison["relu"].metrics
 
 
-def test_a_terminal_prints_the_table(run: Any, comparison: Any):
+def test_a_terminal_prints_the_table(run, comparison):
     assert str(run) == repr(run)
     assert f"test accuracy  {run.metrics['test_accuracy']:.4f}" in str(run)
     assert "Tested over seeds" in str(comparison)
 
 
-def test_the_report_goes_to_a_file_of_ones_choice(run: Any, tmp_path: Path):
+def test_the_report_goes_to_a_file_of_ones_choice(run, tmp_path):
     page = run.report(tmp_path / "swish.html")
     assert page == tmp_path / "swish.html"
     assert "scaled" in page.read_text(encoding="utf-8")
@@ -106,7 +103,7 @@ def test_the_report_goes_to_a_file_of_ones_choice(run: Any, tmp_path: Path):
         lost.report()
 
 
-def test_results_pickle_and_go_on_predicting(run: Any, comparison: Any):
+def test_results_pickle_and_go_on_predicting(run, comparison):
     images = load_sample().test_images[:20]
     again = pickle.loads(pickle.dumps(comparison))
     np.testing.assert_array_equal(again["relu"].predict(images), comparison["relu"].predict(images))
@@ -130,10 +127,10 @@ def test_an_operator_of_a_session_is_saved_as_source_and_asked_for_again():
     np.testing.assert_array_equal(kept.predict(images), digits)
 
 
-def test_a_run_of_such_an_operator_goes_on_when_it_is_handed_over(monkeypatch: pytest.MonkeyPatch):
+def test_a_run_of_such_an_operator_goes_on_when_it_is_handed_over(monkeypatch):
     calls = []
 
-    def stopping(x: Any) -> Any:
+    def stopping(x):
         calls.append(1)
         if len(calls) == 5:
             raise KeyboardInterrupt
@@ -151,17 +148,17 @@ def test_a_run_of_such_an_operator_goes_on_when_it_is_handed_over(monkeypatch: p
     assert run.metrics["test_accuracy"] > 0.3
 
 
-def scaled_elsewhere() -> Any:
-    cell: dict[str, Any] = {"app": app, "__name__": "__main__"}
+def scaled_elsewhere():
+    cell = {"app": app, "__name__": "__main__"}
     exec("def scaled(x):\n    return app.tanh(x)\n", cell)
     return cell["scaled"]
 
 
-def test_where_statements_are_typed_an_interruption_gives_what_there_is(monkeypatch: pytest.MonkeyPatch):
+def test_where_statements_are_typed_an_interruption_gives_what_there_is(monkeypatch):
     monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
     calls = []
 
-    def stopping(x: Any) -> Any:
+    def stopping(x):
         calls.append(1)
         if len(calls) == 60:
             raise KeyboardInterrupt
@@ -180,18 +177,18 @@ def test_a_check_is_a_list_and_raises_nothing():
     assert str(findings).startswith("custom.relu  py_func")
 
     @app.custom_op
-    def wrong(x: Any) -> Any:
+    def wrong(x):
         return x * x
 
     @wrong.backward
-    def wrong_grad(x: Any, dy: Any) -> Any:
+    def wrong_grad(x, dy):
         return dy * x
 
     found = app.check(wrong, only=["gradient"])
     assert not found.ok
     assert [verdict.check for verdict in found.failed] == ["gradient"]
     assert not app.check("nowhere.py:swish").ok
-    assert not app.check(5).ok  # type: ignore[arg-type]
+    assert not app.check(5).ok
     assert app.check(scaled, like=scaled, only=["like"]).ok
 
 
@@ -211,7 +208,7 @@ def test_inspect_shows_an_operator_a_program_and_a_network():
 
 
 @pytest.mark.parametrize("name", ["train", "compare", "check", "inspect"])
-def test_the_examples_of_help_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_examples_of_help_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("configs").mkdir()
     settings = "data: {source: sample}\nengine: reference\ncosts: false\nreport: false\n"
@@ -224,7 +221,7 @@ def test_the_examples_of_help_run(name: str, tmp_path: Path, monkeypatch: pytest
     assert runner.summarize(verbose=False).failed == 0
 
 
-def test_a_notebook_shows_the_ranking_curves_and_verdicts(run: Any, comparison: Any):
+def test_a_notebook_shows_the_ranking_curves_and_verdicts(run, comparison):
     page = run._repr_html_()
     assert page.count("<figure") == 2
     assert "scaled</code>" in page

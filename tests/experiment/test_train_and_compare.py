@@ -1,12 +1,8 @@
 """`app.train` and `app.compare`: operators as objects, settings as keyword arguments."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +13,7 @@ from app.errors import AppError, ConfigError, GradcheckError, OperatorError
 
 pytestmark = pytest.mark.slow
 
-QUICK: dict[str, Any] = {
+QUICK = {
     "source": "sample",
     "engine": "reference",
     "hidden": [4],
@@ -30,34 +26,34 @@ QUICK: dict[str, Any] = {
 
 
 @app.custom_op
-def relu(x: Any) -> Any:
+def relu(x):
     return np.maximum(x, 0)
 
 
 @relu.backward
-def relu_grad(x: Any, dy: Any) -> Any:
+def relu_grad(x, dy):
     return dy * (x > 0)
 
 
 class Rectified(app.autograd.PyLayer):
     @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
+    def forward(ctx, x):
         ctx.save_for_backward(x)
         return app.maximum(x, 0.0 * x)
 
     @staticmethod
-    def backward(ctx: Any, dy: Any) -> Any:
+    def backward(ctx, dy):
         (x,) = ctx.saved_tensor()
         return dy * (x > 0.0).astype(dy.dtype)
 
 
 @pytest.fixture(autouse=True)
-def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
 def test_an_operator_of_a_cell_trains_beside_the_built_in_one():
-    cell: dict[str, Any] = {"app": app, "np": np, "__name__": "__main__"}
+    cell = {"app": app, "np": np, "__name__": "__main__"}
     exec("def swish(x):\n    return x * app.sigmoid(x)\n", cell)
     result = app.train(cell["swish"], "silu", **QUICK)
     assert list(result.epochs) == ["swish", "silu"]
@@ -83,16 +79,16 @@ def test_a_layer_takes_its_own_operator_as_an_object():
     assert run.metrics["test_accuracy"] > 0.1
 
 
-def _layers(*own: Any) -> list[dict[str, Any]]:
+def _layers(*own):
     return [*({"type": "dense", "units": 4, "activation": operator} for operator in own), {"type": "dense", "units": 4}]
 
 
-def _doubled(x: Any) -> Any:
+def _doubled(x):
     return x * 2.0
 
 
 @pytest.mark.parametrize("own", [relu, Rectified, _doubled], ids=["custom_op", "PyLayer", "function"])
-def test_a_layer_takes_an_operator_of_ones_own(own: Any):
+def test_a_layer_takes_an_operator_of_ones_own(own):
     run = app.train("tanh", None, **QUICK, layers=_layers(own, "tanh"))
     again = app.train(own, "tanh", **QUICK, layers=_layers(own, app.tanh))
     assert getattr(run.config.model.all_layers[0], "activation", "") == again.operators[0]
@@ -103,10 +99,10 @@ def test_a_layer_takes_an_operator_of_ones_own(own: Any):
 
 
 def test_operators_of_a_session_in_layers_are_kept_as_source_and_asked_for_again():
-    def swish(x: Any) -> Any:
+    def swish(x):
         return x * app.sigmoid(x)
 
-    def changed(x: Any) -> Any:
+    def changed(x):
         return app.sigmoid(x)
 
     run = app.train("tanh", None, **QUICK, layers=_layers(swish))
@@ -137,7 +133,7 @@ def test_a_wrong_gradient_of_a_layers_operator_ends_a_run_before_it_begins():
         app.train("tanh", None, **QUICK, layers=_layers(wrong))
 
 
-def test_a_call_runs_the_files_that_it_names_and_not_those_of_a_configuration(tmp_path: Path):
+def test_a_call_runs_the_files_that_it_names_and_not_those_of_a_configuration(tmp_path):
     (tmp_path / "ops.py").write_text("open(__file__ + '.was_run', 'a').close()\ndef double(x):\n    return x * 2.0\n")
     for named in ("{activation: 'ops.py:double'}", "{layers: [{type: dense, units: 4, activation: 'ops.py:double'}]}"):
         (tmp_path / "theirs.yaml").write_text(f"model: {named}")
@@ -158,10 +154,10 @@ def test_settings_are_checked_as_those_of_a_file():
     with pytest.raises(ConfigError, match=r"app\.train: epoch: unknown key; did you mean 'train\.epochs'\?"):
         app.train("relu", None, **QUICK, epoch=1)
     with pytest.raises(ConfigError, match="an operator, a function of one value or a name is expected, found 5"):
-        app.train(5)  # type: ignore[arg-type]
+        app.train(5)
 
 
-def test_workers_of_an_executor_find_operators_by_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_workers_of_an_executor_find_operators_by_their_files(tmp_path, monkeypatch):
     with ThreadPoolExecutor(1) as executor:
         with pytest.raises(ConfigError, match=r"^a_lambda cannot be found by the workers of an executor"):
             app.compare(["relu", lambda x: x], executor=executor, **QUICK)

@@ -1,12 +1,9 @@
 """`python -m app watch`: each save of a file of operators gives a line, and nothing ends it but Ctrl-C."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import forked
@@ -33,7 +30,7 @@ ROOT = Path(app.__file__).parents[1]
 
 
 @pytest.fixture
-def watching(tmp_path: Path) -> Iterator[Callable[[], str]]:
+def watching(tmp_path):
     """The command on `my_ops.py`, as a function that gives its next line."""
     (tmp_path / "my_ops.py").write_text(OPERATOR)
     (tmp_path / "slope.py").write_text("SLOPE = 0.1\n")
@@ -51,7 +48,7 @@ def watching(tmp_path: Path) -> Iterator[Callable[[], str]]:
         process.kill()
 
 
-def test_every_save_gives_a_line_and_a_mistake_does_not_end_it(watching: Callable[[], str], tmp_path: Path):
+def test_every_save_gives_a_line_and_a_mistake_does_not_end_it(watching, tmp_path):
     first = watching()
     figures = r"accuracy 0\.\d{4} \(.*[+-]0\.\d{4} from relu\)  epoch \d+\.\d{3} s, \d+\.\d\d times relu's"
     assert re.match(rf"\d\d:\d\d:\d\d  leaky  gradient ok  {figures}  \[\d+\.\d s\]\n", first), first
@@ -81,6 +78,6 @@ def test_a_line_holds_a_version_against_the_last_one_and_the_baseline():
     )
 
 
-def test_what_is_not_there_is_not_watched(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_what_is_not_there_is_not_watched(tmp_path, capsys):
     assert main(["watch", str(tmp_path / "nothing.py")]) == 2
     assert "there is no file" in capsys.readouterr().err

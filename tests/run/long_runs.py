@@ -1,14 +1,12 @@
 """Training for many iterations, and the memory that it holds on the way: `python long_runs.py ENGINE ITERATIONS`."""
 
-from __future__ import annotations
-
 import resource
 import sys
 from pathlib import Path
 
 import msgspec
 
-from app.data import Batches, Dataset, load
+from app.data import Batches, load
 from app.run.callbacks import Contestant, Position
 from app.run.config import Config, ModelConfig
 from app.run.learners import make_learner
@@ -23,7 +21,7 @@ FIRST = 100
 class LongRun:
     """A network on small batches, trained piece by piece as the loop does it."""
 
-    def __init__(self, engine: str, dataset: Dataset):
+    def __init__(self, engine, dataset):
         config = Config(engine=engine, model=ModelConfig(hidden=(16,)))
         config = msgspec.structs.replace(config, train=msgspec.structs.replace(config.train, optimizer="adam"))
         activation = find_activation(config.model.activation)
@@ -31,16 +29,16 @@ class LongRun:
         self.batches = Batches(dataset.train_images, dataset.train_labels, None, 32)
         learner.warm_up(self.batches[:1])
         self.place = Position(Contestant(activation.name, learner), 0, 0, len(self.batches))
-        self.steps: Steps = Steps("stop", lambda event: None, print)
+        self.steps = Steps("stop", lambda event: None, print)
 
-    def train(self, iterations: int) -> None:
+    def train(self, iterations):
         pieces = len(self.batches) // PIECE
         for piece in range(iterations // PIECE):
             start = piece % pieces * PIECE
             self.steps.train(self.place, self.batches[start : start + PIECE])
 
 
-def resident() -> int:
+def resident():
     """The bytes of memory that this process holds now."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
@@ -49,7 +47,7 @@ def resident() -> int:
     return pages * resource.getpagesize()
 
 
-def main(engine: str, iterations: int) -> None:
+def main(engine, iterations):
     run = LongRun(engine, load("sample"))
     run.train(FIRST)
     first = resident()

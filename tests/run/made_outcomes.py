@@ -1,25 +1,20 @@
 """Outcomes of runs that never were."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 import numpy as np
 
 from app.run import comparison
-from app.run.comparison import Comparison, Difference
-from app.run.events import Cost, Epoch
+from app.run.events import Epoch
 from app.run.training import Trained
 
 
 def outcome(
-    name: str,
-    wrong: Sequence[Sequence[int]],
-    seconds: Sequence[Sequence[float]] | None = None,
-    images: int = 1000,
-    weights: str = "",
-    how: str = "",
-) -> tuple[str, list[Trained]]:
+    name,
+    wrong,
+    seconds=None,
+    images=1000,
+    weights="",
+    how="",
+):
     """An operator that names these images wrongly, and takes so many seconds for each epoch, with each seed."""
     right = []
     for of_seed in wrong:
@@ -33,9 +28,9 @@ def outcome(
     return name, trained
 
 
-def differences(outcomes: Sequence[tuple[str, list[Trained]]]) -> list[Difference]:
+def differences(outcomes):
     return comparison.differences(dict(outcomes))
 
 
-def compare(outcomes: Sequence[tuple[str, list[Trained]]], *costs: Cost) -> Comparison:
+def compare(outcomes, *costs):
     return comparison.compare(dict(outcomes), range(len(outcomes[0][1])), costs)

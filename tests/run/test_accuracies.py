@@ -1,7 +1,5 @@
 """The accuracies that are promised, on the full set: those of the Paddle tutorial, of best.yaml and of lenet.yaml."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path
@@ -9,7 +7,7 @@ from pathlib import Path
 import pytest
 from threadpoolctl import threadpool_limits
 
-from app.data import Dataset, load
+from app.data import load
 from app.errors import DataError
 from app.run import config as config_module
 from app.run.callbacks import Contestant
@@ -27,7 +25,7 @@ TUTORIAL = [0.838, 0.872, 0.886, 0.893, 0.896]
 
 
 @pytest.fixture(scope="module")
-def mnist() -> Dataset:
+def mnist():
     """The full set, if it has been fetched: tests fetch nothing."""
     try:
         return load("auto", sources=[], say=lambda message: None)
@@ -35,7 +33,7 @@ def mnist() -> Dataset:
         pytest.skip("the full MNIST is not in the cache; `make data` fetches it")
 
 
-def accuracies(mnist: Dataset, file: str, *overrides: str) -> list[float]:
+def accuracies(mnist, file, *overrides):
     """Test accuracy after each epoch of the custom operator's network alone."""
     config = load_config(CONFIGS / file, overrides)
     activation = find_activation(config.model.activation)
@@ -45,13 +43,13 @@ def accuracies(mnist: Dataset, file: str, *overrides: str) -> list[float]:
     return [epoch.test_accuracy for epoch in contestant.epochs]
 
 
-def test_seed_reaches_what_the_tutorial_reports(mnist: Dataset):
+def test_seed_reaches_what_the_tutorial_reports(mnist):
     ours = accuracies(mnist, "seed.yaml")
     assert ours == pytest.approx(TUTORIAL, abs=0.02)
     assert ours == pytest.approx(shown_in_the_readme(), abs=0.002)  # other BLAS libraries round otherwise
 
 
-def shown_in_the_readme() -> list[float]:
+def shown_in_the_readme():
     """The row of the README that shows ours below those of the tutorial."""
     rows = dict(re.findall(r"^\| ([\w ]+?) +\| (0\.[\d |.]+) \|$", README.read_text(encoding="utf-8"), re.M))
     table = {name: [float(figure) for figure in row.split("|")] for name, row in rows.items()}
@@ -74,11 +72,11 @@ def test_lenet_is_six_and_sixteen_convolutions_with_the_custom_relu_and_at_most_
 
 @pytest.mark.skipif("SLOW" not in os.environ, reason="trains for minutes; set SLOW=1")
 @pytest.mark.parametrize("seed", range(3))
-def test_lenet_reaches_99_percent_with_every_seed(mnist: Dataset, seed: int):
+def test_lenet_reaches_99_percent_with_every_seed(mnist, seed):
     assert accuracies(mnist, "lenet.yaml", f"seed={seed}")[-1] >= 0.99
 
 
 @pytest.mark.skipif("SLOW" not in os.environ, reason="trains for minutes; set SLOW=1")
 @pytest.mark.parametrize("seed", range(5))
-def test_best_reaches_98_3_percent_with_every_seed(mnist: Dataset, seed: int):
+def test_best_reaches_98_3_percent_with_every_seed(mnist, seed):
     assert accuracies(mnist, "best.yaml", f"seed={seed}")[-1] >= 0.983

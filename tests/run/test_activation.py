@@ -1,11 +1,5 @@
 """The user's own operators of every kind, and what is said of those that cannot be used."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 pytestmark = pytest.mark.slow
@@ -149,7 +143,7 @@ def _(dout):
 
 
 @pytest.fixture
-def train_mine(train: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
+def train_mine(train, tmp_path):
     (tmp_path / "my_ops.py").write_text(OPERATORS)
     return lambda name, *words: train(f"model.activation=my_ops.py:{name}", *words)
 
@@ -160,7 +154,7 @@ KINDS = ["plain_function", "numba_function", "of_one_number", "Layer", "OfPyTorc
 @pytest.mark.parametrize(
     ("name", "engine"), [*((name, "reference") for name in KINDS), ("plain_function", "eager"), ("Layer", "eager")]
 )
-def test_every_kind_of_operator_trains_like_the_built_in_one(train_mine: Callable[..., Any], name: str, engine: str):
+def test_every_kind_of_operator_trains_like_the_built_in_one(train_mine, name, engine):
     run = train_mine(name, "baseline=silu", f"engine={engine}")
     assert run.status == 0
     mine = run.column(f"my_ops.py:{name}", "iteration", "loss")
@@ -168,7 +162,7 @@ def test_every_kind_of_operator_trains_like_the_built_in_one(train_mine: Callabl
     assert (run.folder / f"weights-my_ops.py-{name}.safetensors").exists()
 
 
-def test_a_layer_object_can_be_one(train_mine: Callable[..., Any]):
+def test_a_layer_object_can_be_one(train_mine):
     assert train_mine("a_layer").status == 0
 
 
@@ -190,7 +184,7 @@ MISTAKES = {
     ("name", "engine"),
     [*((name, "reference") for name in MISTAKES), *((n, "eager") for n in ("nothing", "one_way", "fails_later"))],
 )
-def test_a_mistake_is_told_in_one_line(train_mine: Callable[..., Any], name: str, engine: str):
+def test_a_mistake_is_told_in_one_line(train_mine, name, engine):
     run = train_mine(name, f"engine={engine}")
     assert run.status in (1, 2)
     assert run.err.startswith("error: ")
@@ -206,14 +200,14 @@ def test_a_mistake_is_told_in_one_line(train_mine: Callable[..., Any], name: str
         assert run.err.endswith(f"{HINT}\n")
 
 
-def test_two_operators_of_one_file(train_mine: Callable[..., Any]):
+def test_two_operators_of_one_file(train_mine):
     run = train_mine("Layer", "baseline=my_ops.py:OfPyTorch")
     assert run.status == 0
     losses = [run.column(f"my_ops.py:{name}", "epoch", "test_loss") for name in ("Layer", "OfPyTorch")]
     assert losses[0] == losses[1]
 
 
-def test_an_operator_is_found_from_the_folder_that_the_user_is_in(train: Callable[..., Any], tmp_path: Path):
+def test_an_operator_is_found_from_the_folder_that_the_user_is_in(train, tmp_path):
     (tmp_path / "a folder").mkdir()
     (tmp_path / "a folder" / "größe.py").write_text("def größe(x):\n    return x * 1.5\n", encoding="utf-8")
     run = train("model.activation=a folder/größe.py:größe")
@@ -229,7 +223,7 @@ def test_an_operator_is_found_from_the_folder_that_the_user_is_in(train: Callabl
         ("raise KeyError('x')\n", "raised KeyError: 'x'"),
     ],
 )
-def test_a_file_that_cannot_be_run(train: Callable[..., Any], tmp_path: Path, text: str, message: str):
+def test_a_file_that_cannot_be_run(train, tmp_path, text, message):
     (tmp_path / "my_ops.py").write_text(text)
     run = train("model.activation=my_ops.py:f")
     assert (run.status, run.out) == (1, "")

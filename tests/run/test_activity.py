@@ -1,8 +1,6 @@
 """What a run knows of its hidden units: counted by the engine over all test images, whatever the batches."""
 
-from __future__ import annotations
-
-from typing import Any, get_args, get_type_hints
+from typing import get_args, get_type_hints
 
 import msgspec
 import numpy as np
@@ -17,7 +15,7 @@ ENGINES = get_args(get_type_hints(Config)["engine"])
 
 
 @pytest.mark.parametrize(("engine", "size"), [*((engine, 7) for engine in ENGINES), ("reference", 20)])
-def test_it_is_what_the_weights_say(tiny: Any, engine: str, size: int):
+def test_it_is_what_the_weights_say(tiny, engine, size):
     config, dataset = tiny
     model = msgspec.structs.replace(config.model, hidden=(5, 4))
     quickly = "eager" if engine == "eager" else "reference"  # training as well would be compiled for nothing
@@ -42,7 +40,7 @@ def test_it_is_what_the_weights_say(tiny: Any, engine: str, size: int):
 
 
 @pytest.mark.parametrize("engine", ["reference", "eager"])
-def test_a_network_without_hidden_layers_has_none(tiny: Any, engine: str):
+def test_a_network_without_hidden_layers_has_none(tiny, engine):
     config, dataset = tiny
     model = msgspec.structs.replace(config.model, hidden=())
     learner = make_learner(msgspec.structs.replace(config, engine=engine, model=model), find_activation("relu"), 12)

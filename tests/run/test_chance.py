@@ -1,10 +1,7 @@
 """The tests of chance: against every case counted out, against SciPy, and against chance itself."""
 
-from __future__ import annotations
-
 import itertools
 import math
-from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pytest
@@ -19,7 +16,7 @@ AT_MOST = LEVEL + 3 * math.sqrt(LEVEL * (1 - LEVEL) / RUNS)
 """How often a difference may be claimed of so many simulated comparisons without one."""
 
 
-def claimed(chances: Iterable[float]) -> float:
+def claimed(chances):
     return float(np.mean([p <= LEVEL for p in chances]))
 
 
@@ -28,14 +25,14 @@ def claimed(chances: Iterable[float]) -> float:
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.integers(-4, 4), min_size=1, max_size=9))
-def test_signs_are_as_counted_out_one_by_one(differences: list[int]):
+def test_signs_are_as_counted_out_one_by_one(differences):
     reached = abs(sum(differences))
     sums = [abs(np.dot(signs, differences)) for signs in itertools.product((-1, 1), repeat=len(differences))]
     assert over_signs(np.array(differences)) == pytest.approx(np.mean(np.array(sums) >= reached))
 
 
 @pytest.mark.parametrize(("better", "worse"), [(0, 0), (5, 0), (0, 6), (12, 30), (500, 430), (3000, 2800)])
-def test_differences_of_one_are_mcnemars_test(better: int, worse: int):
+def test_differences_of_one_are_mcnemars_test(better, worse):
     differences = np.array([1] * better + [-1] * worse + [0] * 100)
     least, most = sorted((better, worse))
     expected = min(1.0, 2 * betainc(most, least + 1, 0.5)) if most else 1.0  # the binomial distribution
@@ -53,7 +50,7 @@ def test_ten_thousand_images_and_many_seeds_take_no_time():
 
 
 @pytest.mark.parametrize("images", [10, 300])
-def test_signs_of_chance_are_rarely_called_a_difference(images: int):
+def test_signs_of_chance_are_rarely_called_a_difference(images):
     random = np.random.default_rng(0)
     chances = [over_signs(random.choice([-2, -1, 0, 1, 2], images)) for _ in range(RUNS)]
     assert claimed(chances) <= AT_MOST
@@ -65,7 +62,7 @@ def test_signs_of_chance_are_rarely_called_a_difference(images: int):
 
 @pytest.mark.parametrize("count", [2, 3, 4, 11, 100, 501])
 @pytest.mark.parametrize("level", [0.05, 0.05 / 20, 1e-5])
-def test_intervals_and_chances_are_students_for_any_number_of_units(count: int, level: float):
+def test_intervals_and_chances_are_students_for_any_number_of_units(count, level):
     differences = np.random.default_rng(count).normal(0.3, 1.0, count)
     mean, error = differences.mean(), differences.std(ddof=1) / math.sqrt(count)
     found = over_units(differences, level=level)
@@ -74,7 +71,7 @@ def test_intervals_and_chances_are_students_for_any_number_of_units(count: int, 
     assert beyond((found.high - mean) / error, count - 1) == pytest.approx(level, rel=1e-9)
 
 
-def beyond(t: float, freedom: int) -> float:
+def beyond(t, freedom):
     """The probability of a larger t of either sign, by the incomplete beta function."""
     return float(betainc(freedom / 2, 0.5, freedom / (freedom + t * t)))
 
@@ -124,7 +121,7 @@ def test_less_than_the_least_spread_is_noise():
 
 @pytest.mark.parametrize(("count", "size"), [(2, 2), (2, 20), (3, 2), (3, 20), (5, 1), (5, 5)])
 @pytest.mark.parametrize("offset", [0.0, 0.02, 0.1])
-def test_groups_with_offsets_of_their_own_are_rarely_called_different(count: int, size: int, offset: float):
+def test_groups_with_offsets_of_their_own_are_rarely_called_different(count, size, offset):
     random = np.random.default_rng(0)
     of_groups = offset * random.standard_normal((RUNS, count, 1))
     values = of_groups + 0.03 * random.standard_normal((RUNS, count, size))
@@ -133,7 +130,7 @@ def test_groups_with_offsets_of_their_own_are_rarely_called_different(count: int
 
 @pytest.mark.parametrize("size", [2, 3, 5, 30])
 @pytest.mark.parametrize("noise", [0.01, 0.3])
-def test_one_group_is_rarely_called_different_by_its_own_noise(size: int, noise: float):
+def test_one_group_is_rarely_called_different_by_its_own_noise(size, noise):
     random = np.random.default_rng(0)
     values = noise * random.standard_normal((RUNS, 1, size))
     assert claimed(over_groups(groups, 0.0).p for groups in values) <= AT_MOST
@@ -142,7 +139,7 @@ def test_one_group_is_rarely_called_different_by_its_own_noise(size: int, noise:
 # --- Several claims ---
 
 
-def adjusted(chances: Sequence[float]) -> list[float]:
+def adjusted(chances):
     return [p for p, _ in holm(chances)]
 
 
@@ -154,9 +151,9 @@ def test_holm_of_a_worked_example():
 
 
 @given(st.lists(st.floats(0, 1), max_size=8))
-def test_holm_rejects_what_stepping_down_rejects(chances: list[float]):
+def test_holm_rejects_what_stepping_down_rejects(chances):
     """Holm's own words: from the smallest on, each is held against the level over how many are left."""
-    rejected: set[int] = set()
+    rejected = set()
     for rank, place in enumerate(sorted(range(len(chances)), key=lambda i: chances[i])):
         if chances[place] * (len(chances) - rank) > LEVEL:
             break
@@ -165,7 +162,7 @@ def test_holm_rejects_what_stepping_down_rejects(chances: list[float]):
 
 
 @pytest.mark.parametrize("claims", [2, 6])
-def test_holm_rarely_lets_any_of_several_chances_pass(claims: int):
+def test_holm_rarely_lets_any_of_several_chances_pass(claims):
     random = np.random.default_rng(0)
     together = random.normal(size=(RUNS, 1)) * 0.7 + random.normal(size=(RUNS, claims)) * 0.7  # not independent
     chances = erfc(np.abs(together) / math.hypot(0.7, 0.7) / math.sqrt(2))

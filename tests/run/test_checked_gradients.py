@@ -1,16 +1,10 @@
 """Gradients are checked before training: what is said, when a run does not begin, and what is recorded."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
-from runs_of_train import Run
 
 import app
 from app.__main__ import main
@@ -42,18 +36,18 @@ OWN = ("model.activation=my_ops.py:swish", "--custom-op", "my_ops.py")
 
 
 @pytest.fixture
-def train(train: Callable[..., Run]) -> Callable[..., Run]:
+def train(train):
     return lambda *words, **options: train("check=true", *words, **options)
 
 
 @pytest.fixture
-def wrong(train: Callable[..., Run], tmp_path: Path) -> Callable[..., Run]:
+def wrong(train, tmp_path):
     """Runs of an operator whose gradient is wrong."""
     (tmp_path / "my_ops.py").write_text(OPERATORS)
     return lambda *words: train(*OWN, *words)
 
 
-def test_operators_whose_gradients_agree_those_of_layers_too_are_named_in_one_line(train: Callable[..., Run]):
+def test_operators_whose_gradients_agree_those_of_layers_too_are_named_in_one_line(train):
     layers = "model.layers=[{type: dense, units: 5, activation: custom.tanh}, {type: dense, units: 5}]"
     run = train("model.activation=custom.relu", layers)
     words = "gradient agrees with finite differences"
@@ -64,7 +58,7 @@ def test_operators_whose_gradients_agree_those_of_layers_too_are_named_in_one_li
     ]
 
 
-def test_a_wrong_gradient_ends_the_run_before_it_begins(wrong: Callable[..., Run]):
+def test_a_wrong_gradient_ends_the_run_before_it_begins(wrong):
     run = wrong()
     assert run.status == 1
     assert run.err.startswith(f"error: {WRONG}")
@@ -74,27 +68,27 @@ def test_a_wrong_gradient_ends_the_run_before_it_begins(wrong: Callable[..., Run
 
 
 @pytest.mark.parametrize("word", ["--anyway", "check=warn"])
-def test_it_trains_anyway_where_one_says_so(wrong: Callable[..., Run], word: str):
+def test_it_trains_anyway_where_one_says_so(wrong, word):
     run = wrong(word)
     assert run.status == 0
     assert re.sub(r"\AChecking .* \.\.\.\n +[\d.]+ s\n", "", run.out).startswith(WRONG)  # said where it takes long
     assert [m["state"] for m in run.metrics if m["event"] == "checked"] == ["wrong"]
 
 
-def test_without_the_check_nothing_is_said(wrong: Callable[..., Run]):
+def test_without_the_check_nothing_is_said(wrong):
     run = wrong("check=false")
     assert run.status == 0
     assert "gradient" not in run.out
     assert not [m for m in run.metrics if m["event"] == "checked"]
 
 
-def test_the_check_changes_no_bit_of_training(train: Callable[..., Run]):
+def test_the_check_changes_no_bit_of_training(train):
     runs = train(), train("check=false", folder="b")
     kept = [(run.folder / "weights-custom.relu.safetensors").read_bytes() for run in runs]
     assert kept[0] == kept[1]
 
 
-def test_a_run_that_goes_on_is_not_checked_again(wrong: Callable[..., Run], train: Callable[..., Run]):
+def test_a_run_that_goes_on_is_not_checked_again(wrong, train):
     folder = wrong("--anyway").folder
     run = train_again(folder)
     assert run == 0
@@ -102,13 +96,13 @@ def test_a_run_that_goes_on_is_not_checked_again(wrong: Callable[..., Run], trai
     assert events.count("checked") == 1
 
 
-def train_again(folder: Path) -> int:
+def train_again(folder):
     from app.experiment.train_command import main as train_main
 
     return train_main(["--resume", str(folder), "--custom-op", "my_ops.py", "train.epochs=3", "check=true"])
 
 
-def test_compare_checks_as_well(wrong: Callable[..., Run], images: Path, capsys: pytest.CaptureFixture[str]):
+def test_compare_checks_as_well(wrong, images, capsys):
     words = [f"data.source={images}", "engine=reference", "train.epochs=1", "report=false", "costs=false", "output=c"]
     assert main(["compare", "--with", "relu,my_ops.py:swish", "--seeds", "1", *words]) == 1
     assert capsys.readouterr().err.startswith(f"error: {WRONG}")
@@ -116,7 +110,7 @@ def test_compare_checks_as_well(wrong: Callable[..., Run], images: Path, capsys:
     assert capsys.readouterr().out.startswith(WRONG)
 
 
-def test_from_python_it_is_an_error_too(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_from_python_it_is_an_error_too(images, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def double(x):
@@ -128,9 +122,9 @@ def test_from_python_it_is_an_error_too(images: Path, tmp_path: Path, monkeypatc
         app.train(operator, source=str(images), epochs=1, quiet=True)
 
 
-def test_a_wrong_gradient_is_red_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_a_wrong_gradient_is_red_on_a_terminal(monkeypatch, capsys):
     class Terminal(io.StringIO):
-        def isatty(self) -> bool:
+        def isatty(self):
             return True
 
     monkeypatch.setenv("TERM", "xterm")
@@ -146,26 +140,26 @@ def test_a_wrong_gradient_is_red_on_a_terminal(monkeypatch: pytest.MonkeyPatch, 
             assert terminal.getvalue() == f"{RED}error: wrong{PLAIN}\n"
 
 
-def refused() -> int:
+def refused():
     raise GradcheckError("wrong")
 
 
-def test_one_rank_checks_and_all_agree(monkeypatch: pytest.MonkeyPatch):
+def test_one_rank_checks_and_all_agree(monkeypatch):
     class Second:
         rank, size = 1, 2
 
-        def gather(self, value: Any) -> list[Any]:
+        def gather(self, value):
             assert value == []  # it checked nothing itself
             return [[("own", "wrong", "gradient is wrong: it is zero")], value]
 
-    world: Any = Second()
+    world = Second()
     activation = Activation("own", lambda x: pytest.fail("it is not called"))
     with pytest.raises(GradcheckError, match="own: gradient is wrong: it is zero"):
         check_gradients(Config(), [activation], world, Console())
 
 
 @pytest.mark.parametrize(("text", "meant"), [("true", True), ("false", False), ("warn", "warn")])
-def test_the_setting_has_three_values(tmp_path: Path, text: str, meant: Any):
+def test_the_setting_has_three_values(tmp_path, text, meant):
     (tmp_path / "c.yaml").write_text(f"check: {text}\n")
     assert load_config(tmp_path / "c.yaml").check == meant
     with pytest.raises(app.errors.ConfigError, match="check: found 'maybe'"):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from runs_of_train import without_waits
@@ -73,33 +71,33 @@ class Compared:
     folder: Path
 
     @property
-    def metrics(self) -> list[dict[str, Any]]:
+    def metrics(self):
         return [json.loads(line) for line in (self.folder / "metrics.jsonl").read_text().splitlines()]
 
     @property
-    def data(self) -> dict[str, Any]:
+    def data(self):
         return json.loads((self.folder / "comparison.json").read_text())
 
 
 @pytest.fixture
-def sample() -> None:
+def sample():
     """Asks for the whole sample, where a few images of it would do otherwise."""
 
 
 @pytest.fixture
 def compare(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Callable[..., Compared]:
+    request,
+    tmp_path,
+    monkeypatch,
+    capsys,
+):
     """The command, in this process and a folder of its own, with an `ops.py`."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ops.py").write_text(OPS)
     if "sample" not in request.fixturenames:
         monkeypatch.setattr("app.run.run.load", lambda *where: FEW)
 
-    def run(*words: str) -> Compared:
+    def run(*words):
         status = main(["compare", *QUICK, *words])
         printed = capsys.readouterr()
         assert "Traceback" not in printed.err
@@ -108,7 +106,7 @@ def compare(
     return run
 
 
-def test_from_the_first_line_to_the_last(compare: Callable[..., Compared]):
+def test_from_the_first_line_to_the_last(compare):
     words = ("--seeds", "2", "seed=3", "model.hidden=[4]", "costs=true", "report=true")
     done = compare("--with", "relu,custom.relu", *words)
     assert (done.status, done.err) == (0, "")
@@ -147,7 +145,7 @@ def test_from_the_first_line_to_the_last(compare: Callable[..., Compared]):
 
 
 @pytest.mark.usefixtures("sample")
-def test_an_operator_that_is_really_worse_is_told_apart(compare: Callable[..., Compared]):
+def test_an_operator_that_is_really_worse_is_told_apart(compare):
     done = compare(
         "--with", "relu,ops.py:worse", "--seeds", "3", "train.batch_size=100", "train.learning_rate=0.05", "--anyway"
     )
@@ -157,7 +155,7 @@ def test_an_operator_that_is_really_worse_is_told_apart(compare: Callable[..., C
     assert difference["accuracy"]["high"] < 0
 
 
-def test_everything_is_in_the_metrics_with_its_seed(compare: Callable[..., Compared]):
+def test_everything_is_in_the_metrics_with_its_seed(compare):
     done = compare("--with", "relu,tanh,custom.relu", "--seeds", "2", "seed=7", "costs=true", "model.hidden=[4]")
     epochs = [(m["seed"], m["operator"]) for m in done.metrics if m["event"] == "epoch"]
     turns = [(7, "relu"), (7, "tanh"), (7, "custom.relu"), (8, "tanh"), (8, "custom.relu"), (8, "relu")]
@@ -168,7 +166,7 @@ def test_everything_is_in_the_metrics_with_its_seed(compare: Callable[..., Compa
     assert [list(m) for m in costs] == [["event", "operator", "size", "forward", "backward"]] * len(costs)
 
 
-def test_what_a_seed_gives_is_what_a_run_with_it_gives(compare: Callable[..., Compared], tmp_path: Path):
+def test_what_a_seed_gives_is_what_a_run_with_it_gives(compare, tmp_path):
     from app.experiment.train_command import main as train
 
     done = compare("--with", "relu,tanh", "--seeds", "2")
@@ -178,7 +176,7 @@ def test_what_a_seed_gives_is_what_a_run_with_it_gives(compare: Callable[..., Co
     assert done.data["results"]["tanh"]["test_accuracies"][1] == expected
 
 
-def test_the_folder_says_what_was_compared(compare: Callable[..., Compared]):
+def test_the_folder_says_what_was_compared(compare):
     done = compare("seed=1", "--with", "tanh,relu,sigmoid", "train.epochs=1", "--seeds", "1", "seed=2")
     assert done.data["seeds"] == [2]
     resolved = yaml_text.parse((done.folder / "config.yaml").read_text(), "").data
@@ -190,7 +188,7 @@ def test_the_folder_says_what_was_compared(compare: Callable[..., Compared]):
     assert weights == {f"weights-{name}.safetensors" for name in ("tanh", "relu", "sigmoid")}
 
 
-def test_without_names_the_operators_are_those_of_the_configuration(compare: Callable[..., Compared]):
+def test_without_names_the_operators_are_those_of_the_configuration(compare):
     done = compare("baseline=tanh", "model.activation=relu", "--seeds", "1")
     assert done.data["operators"] == ["tanh", "relu"]
 
@@ -208,32 +206,32 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("names", MISTAKES)
-def test_names_are_looked_up_before_any_data(compare: Callable[..., Compared], names: str):
+def test_names_are_looked_up_before_any_data(compare, names):
     done = compare("--with", names, "data.source=/no/such/folder")
     assert (done.status, done.out) == (2, "")
     assert done.err.startswith(f"error: {MISTAKES[names]}")
     assert not done.folder.exists()
 
 
-def test_a_configuration_of_one_operator_is_not_enough(compare: Callable[..., Compared]):
+def test_a_configuration_of_one_operator_is_not_enough(compare):
     done = compare("baseline=null")
     assert (done.status, done.out) == (2, "")
     assert "only custom.relu is named; a comparison needs two or more" in done.err
 
 
-def test_a_comparison_is_made_by_one_process(compare: Callable[..., Compared]):
+def test_a_comparison_is_made_by_one_process(compare):
     done = compare("--with", "relu,tanh", "dist.shape=allreduce")
     expected = "a comparison runs in one process, but dist.shape=allreduce is for several"
     assert (done.status, done.err) == (2, f"error: {expected}\n")
 
 
 @pytest.mark.parametrize("seeds", ["0", "-3"])
-def test_no_seed_is_too_few(compare: Callable[..., Compared], seeds: str):
+def test_no_seed_is_too_few(compare, seeds):
     done = compare("--with", "relu,tanh", f"--seeds={seeds}")
     assert (done.status, done.err) == (2, f"error: --seeds must be at least 1, found {seeds}\n")
 
 
-def test_an_operator_without_a_gradient_is_named_before_any_training(compare: Callable[..., Compared]):
+def test_an_operator_without_a_gradient_is_named_before_any_training(compare):
     done = compare("--with", "relu,ops.py:blind")
     assert (done.status, without_waits(done.out)) == (1, "")
     assert "no gradient comes back through ops.py:blind" in done.err
@@ -241,9 +239,7 @@ def test_an_operator_without_a_gradient_is_named_before_any_training(compare: Ca
 
 
 @pytest.mark.parametrize("engine", ["reference", "eager"])
-def test_an_operator_that_fails_in_the_middle_is_named_and_what_there_was_is_kept(
-    compare: Callable[..., Compared], engine: str
-):
+def test_an_operator_that_fails_in_the_middle_is_named_and_what_there_was_is_kept(compare, engine):
     words = (f"engine={engine}", "train.batch_size=5", "train.epochs=2", "train.learning_rate=0.001")
     done = compare("--with", "relu,ops.py:moody", "--seeds", "2", *words)
     assert done.status == 1
@@ -255,10 +251,10 @@ def test_an_operator_that_fails_in_the_middle_is_named_and_what_there_was_is_kep
     assert done.data["seeds"] == []
 
 
-def test_a_stop_leaves_the_seeds_that_were_finished(compare: Callable[..., Compared], monkeypatch: pytest.MonkeyPatch):
+def test_a_stop_leaves_the_seeds_that_were_finished(compare, monkeypatch):
     from app.run.console import Console
 
-    def stop(self: Console, *told: Any) -> None:
+    def stop(self, *told):
         if told[3].startswith("Seed 2"):
             raise KeyboardInterrupt
         start_training(self, *told)

@@ -1,9 +1,5 @@
 """The end of a comparison, as a person reads it."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 from made_outcomes import compare, differences, outcome
 
@@ -16,7 +12,7 @@ RIGHT = [range(s, s + 20) for s in range(3)]
 WRONG = [range(s, s + 80 + s) for s in range(3)]
 
 
-def lines(*outcomes: Any) -> list[str]:
+def lines(*outcomes):
     return printed(verdicts(compare(outcomes)))
 
 

@@ -1,16 +1,12 @@
 """The loop: who is trained when, where the pieces end, and what is reported and recorded."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
-from app.data import Batches, Dataset
-from app.run.callbacks import Callback, Contestant, Position
+from app.data import Dataset
+from app.run.callbacks import Callback, Contestant
 from app.run.config import Config, TrainConfig
-from app.run.events import Epoch, Event, Iteration
+from app.run.events import Epoch, Iteration
 from app.run.loop import Start, TrainingLoop
 from app.run.metrics import Metrics
 
@@ -18,39 +14,39 @@ from app.run.metrics import Metrics
 class Pretended:
     """A learner that only remembers: images are numbered, so it knows which it was given."""
 
-    def __init__(self, name: str, log: list[tuple[Any, ...]], seconds: Any = None):
+    def __init__(self, name, log, seconds=None):
         self.name, self.log, self.seconds = name, log, seconds
 
-    def warm_up(self, batches: Batches) -> None:
+    def warm_up(self, batches):
         raise AssertionError("that was to be done before")
 
-    def train(self, batches: Batches) -> tuple[np.ndarray, np.ndarray]:
+    def train(self, batches):
         self.log.append((self.name, "train", [list(labels) for _, labels in batches]))
         if self.seconds is not None:
             self.seconds.now += 2.0 * len(batches)
         return np.arange(len(batches), dtype=np.float32), np.full(len(batches), 0.5, np.float32)
 
-    def measure(self, batches: Batches) -> tuple[np.ndarray, np.ndarray]:
+    def measure(self, batches):
         self.log.append((self.name, "measure", [list(labels) for _, labels in batches]))
         if self.seconds is not None:
             self.seconds.now += 1000.0
         right = [np.float32(np.mean(labels % 3 == 0)) for _, labels in batches]
         return np.array([labels.sum() for _, labels in batches], np.float32), np.array(right)
 
-    def activity(self) -> list[Any]:
+    def activity(self):
         return []
 
-    def end_epoch(self) -> None:
+    def end_epoch(self):
         self.log.append((self.name, "end of epoch"))
 
-    def weights(self) -> dict[str, np.ndarray]:
+    def weights(self):
         return {}
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self):
         return {}
 
 
-def numbered(train: int, test: int) -> Dataset:
+def numbered(train, test):
     """Images whose label says which they are."""
     image = np.zeros((1, 1), np.uint8)
     return Dataset(
@@ -61,38 +57,36 @@ def numbered(train: int, test: int) -> Dataset:
 class Remembers(Callback):
     """A callback that remembers what it was told, in words."""
 
-    def __init__(self, every: int | None = None):
+    def __init__(self, every=None):
         self.every = every
-        self.told: list[tuple[Any, ...]] = []
+        self.told = []
 
-    def begin(self, place: Position) -> None:
+    def begin(self, place):
         self.told.append(("begin", place.contestant.operator, place.epoch, place.done))
 
-    def report(self, place: Position, loss: float, accuracy: float) -> None:
+    def report(self, place, loss, accuracy):
         self.told.append(("report", place.done))
 
-    def piece(self, place: Position, losses: np.ndarray, accuracies: np.ndarray) -> None:
+    def piece(self, place, losses, accuracies):
         self.told.append(("piece", place.done, len(losses)))
 
-    def epoch(self, place: Position, result: Epoch) -> None:
+    def epoch(self, place, result):
         self.told.append(("epoch", result.test_accuracy))
 
-    def end(self) -> None:
+    def end(self):
         self.told.append(("end",))
 
 
-def compared(
-    dataset: Dataset, *names: str, callback: Callback | None = None, seconds: Any = None, **settings: Any
-) -> Any:
-    log: list[tuple[Any, ...]] = []
-    events: list[Event] = []
+def compared(dataset, *names, callback=None, seconds=None, **settings):
+    log = []
+    events = []
     config = Config(train=TrainConfig(**settings))
     entered = [Contestant(name, Pretended(name, log, seconds)) for name in names]
     TrainingLoop(config, dataset, entered, [Metrics(events.append), callback or Callback()]).run()
     return log, events, entered
 
 
-def trained(log: list[tuple[Any, ...]], name: str) -> list[list[int]]:
+def trained(log, name):
     """The batches that a learner was trained on, as one list."""
     return [batch for entry in log if entry[:2] == (name, "train") for batch in entry[2]]
 
@@ -118,7 +112,7 @@ def test_every_image_is_seen_once_an_epoch_in_an_order_that_all_share_and_that_c
 
 
 @pytest.mark.parametrize(("log_every", "reported"), [(1, [0, 1, 2, 3, 4]), (2, [0, 2, 4]), (3, [0, 3]), (100, [0])])
-def test_reports_are_at_multiples_of_log_every(log_every: int, reported: list[int]):
+def test_reports_are_at_multiples_of_log_every(log_every, reported):
     log, events, _ = compared(numbered(10, 2), "a", epochs=1, batch_size=2, log_every=log_every)
     assert [e.iteration for e in events if isinstance(e, Iteration)] == reported
     assert len(trained(log, "a")) == 5
@@ -143,11 +137,11 @@ def test_the_loss_of_a_smaller_last_batch_counts_less():
 class Clock:
     now = 0.0
 
-    def perf_counter(self) -> float:
+    def perf_counter(self):
         return self.now
 
 
-def test_seconds_are_those_of_training_alone(monkeypatch: pytest.MonkeyPatch):
+def test_seconds_are_those_of_training_alone(monkeypatch):
     clock = Clock()
     monkeypatch.setattr("app.run.loop.time", clock)
     _, events, (contestant,) = compared(numbered(10, 2), "a", epochs=1, batch_size=2, log_every=2, seconds=clock)
@@ -155,15 +149,15 @@ def test_seconds_are_those_of_training_alone(monkeypatch: pytest.MonkeyPatch):
     assert contestant.epochs == [Epoch("a", 0, 10.0, 0.5, 1.0)]
 
 
-def test_slow_iterations_are_checked_for_a_stop_one_by_one(monkeypatch: pytest.MonkeyPatch):
+def test_slow_iterations_are_checked_for_a_stop_one_by_one(monkeypatch):
     clock, callback = Clock(), Remembers()
     monkeypatch.setattr("app.run.loop.time", clock)
-    settings: dict[str, Any] = {"epochs": 1, "batch_size": 1, "log_every": 100, "seconds": clock}
+    settings = {"epochs": 1, "batch_size": 1, "log_every": 100, "seconds": clock}
     compared(numbered(6, 2), "a", callback=callback, **settings)
     assert [size for kind, _, size in pieces(callback)] == [1] * 6
 
 
-def pieces(callback: Remembers) -> list[tuple[Any, ...]]:
+def pieces(callback):
     return [told for told in callback.told if told[0] == "piece"]
 
 
@@ -175,7 +169,7 @@ def test_a_callback_is_told_of_all_in_order():
 
 
 @pytest.mark.parametrize("every", [1, 2, 3, 7])
-def test_a_callback_is_told_wherever_it_asks(every: int):
+def test_a_callback_is_told_wherever_it_asks(every):
     callback = Remembers(every)
     compared(numbered(14, 2), "a", callback=callback, epochs=2, batch_size=2, log_every=5)
     halts = {place for _, place, _ in pieces(callback)}
@@ -185,7 +179,7 @@ def test_a_callback_is_told_wherever_it_asks(every: int):
 
 def test_what_a_callback_raises_ends_the_run_and_all_are_told():
     class Stops(Callback):
-        def epoch(self, place: Position, result: Epoch) -> None:
+        def epoch(self, place, result):
             if place.epoch == 1:
                 raise KeyboardInterrupt
 
@@ -206,8 +200,8 @@ def test_what_a_callback_raises_ends_the_run_and_all_are_told():
         (Start(2, 0, 0), []),
     ],
 )
-def test_a_run_goes_on_where_it_is_told_to(start: Start, rest: list[tuple[str, int]]):
-    log: list[tuple[Any, ...]] = []
+def test_a_run_goes_on_where_it_is_told_to(start, rest):
+    log = []
     callback = Remembers()
     entered = [Contestant(name, Pretended(name, log)) for name in "ab"]
     config = Config(train=TrainConfig(epochs=2, batch_size=2))

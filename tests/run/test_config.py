@@ -1,7 +1,5 @@
 """Configuration: what files and overrides decode to, and what a user reads when they cannot."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import io
@@ -9,7 +7,6 @@ import operator
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -35,16 +32,16 @@ from app.run.options import CONFIGS
 
 
 @pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def file(tmp_path_factory):
     return tmp_path_factory.mktemp("config") / "a.yaml"
 
 
-def load(file: Path, text: str | bytes, *overrides: str) -> Config:
+def load(file, text, *overrides):
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     return load_config(file, overrides)
 
 
-def error(file: Path, text: str | bytes, *overrides: str) -> str:
+def error(file, text, *overrides):
     """The message, less the name of the file, and the line and column, that it starts with."""
     with pytest.raises(ConfigError) as caught:
         load(file, text, *overrides)
@@ -56,7 +53,7 @@ def error(file: Path, text: str | bytes, *overrides: str) -> str:
 
 
 @pytest.mark.parametrize("shipped", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
-def test_every_shipped_file_loads(shipped: Path):
+def test_every_shipped_file_loads(shipped):
     assert load_compare_config(shipped).train.epochs > 0
 
 
@@ -69,7 +66,7 @@ def test_default_shows_every_key():
     assert keys(shown) == keys(msgspec.to_builtins(Config()))
 
 
-def keys(data: dict[str, Any], prefix: str = "") -> list[str]:
+def keys(data, prefix=""):
     return [
         name
         for key, value in data.items()
@@ -85,27 +82,27 @@ def test_quick_needs_no_network():
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "null", "{}", "train:\n  # epochs: 3\nmodel:\n"])
-def test_what_is_left_out_has_its_default(file: Path, text: str):
+def test_what_is_left_out_has_its_default(file, text):
     assert load(file, text) == Config()
 
 
-def test_a_key_changes_nothing_but_itself(file: Path):
+def test_a_key_changes_nothing_but_itself(file):
     changed = load(file, "train: {epochs: 7}")
     assert changed.train == msgspec.structs.replace(Config().train, epochs=7)
     assert changed.model == Config().model
 
 
 @pytest.mark.parametrize("form", ["relu", "custom.relu", "my_ops.py:swish", "/a b/ö.py:swish", "C:\\x.py:f"])
-def test_an_operator_may_be_named_in_three_ways(file: Path, form: str):
+def test_an_operator_may_be_named_in_three_ways(file, form):
     assert load(file, "", f"model.activation='{form}'", f"baseline='{form}'").model.activation == form
 
 
 @pytest.mark.parametrize("form", ["", "' '", "a.b", "my_ops.py", "my_ops.py:", "custom.", "x.txt:f", "3", "[relu]"])
-def test_anything_else_names_no_operator(file: Path, form: str):
+def test_anything_else_names_no_operator(file, form):
     assert "expected an operator: a built-in one ('relu')" in error(file, "", f"model.activation={form}")
 
 
-def test_overrides_apply_in_order_over_the_file(file: Path):
+def test_overrides_apply_in_order_over_the_file(file):
     config = load(
         file,
         "train: {epochs: 9, batch_size: 7}",
@@ -187,7 +184,7 @@ def test_overrides_apply_in_order_over_the_file(file: Path):
         ),
     ],
 )
-def test_a_mistake_is_named_with_its_place_and_what_is_allowed(file: Path, text: str, message: str):
+def test_a_mistake_is_named_with_its_place_and_what_is_allowed(file, text, message):
     assert error(file, text) == message
 
 
@@ -211,16 +208,16 @@ def test_a_mistake_is_named_with_its_place_and_what_is_allowed(file: Path, text:
         ),
     ],
 )
-def test_a_mistake_on_the_command_line_is_named_as_such(file: Path, override: str, message: str):
+def test_a_mistake_on_the_command_line_is_named_as_such(file, override, message):
     assert error(file, "seed: 1", override) == f"the command line, {override}: {message}"
 
 
-def test_a_byte_on_the_command_line_that_is_no_text_is_shown_as_such(file: Path):
+def test_a_byte_on_the_command_line_that_is_no_text_is_shown_as_such(file):
     told = error(file, "seed: 1", "\udc80train.epochs=3")
     assert told == "the command line, '\\udc80train.epochs=3': expected key=value, such as train.epochs=3"
 
 
-def test_an_override_of_a_thousand_levels_is_refused(file: Path):
+def test_an_override_of_a_thousand_levels_is_refused(file):
     assert "nested more than" in error(file, "", ".".join(["train"] * 5000) + "=3")
 
 
@@ -229,7 +226,7 @@ def test_a_missing_file_is_an_error_that_lists_the_shipped_ones():
         load_config("nope.yaml")
 
 
-def test_a_folder_a_pipe_or_a_device_is_not_a_configuration(tmp_path: Path):
+def test_a_folder_a_pipe_or_a_device_is_not_a_configuration(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path, kind in ((tmp_path, "a folder"), (tmp_path / "pipe", "a pipe"), ("/dev/zero", "a device")):
         with pytest.raises(ConfigError, match=f"is {kind}, expected a file"):
@@ -249,7 +246,7 @@ def test_every_value_says_what_it_expects():
     ("path", "name"),
     [("configs/best.yaml", "best"), ("a b;c.yml", "a-b-c"), ("ü.yaml", "ü"), ("...yaml", "run"), ("/", "run")],
 )
-def test_a_run_is_named_after_its_file_and_cannot_climb(path: str, name: str):
+def test_a_run_is_named_after_its_file_and_cannot_climb(path, name):
     assert config_name(path) == name
 
 
@@ -258,7 +255,7 @@ NUMBERS = st.floats(-1e3, 1e3, allow_nan=False)
 
 
 @st.composite
-def configs(draw: st.DrawFn) -> Config:
+def configs(draw):
     low = draw(NUMBERS)
     data = DataConfig(
         source=draw(WORDS),
@@ -274,12 +271,12 @@ def configs(draw: st.DrawFn) -> Config:
 
 @settings(max_examples=30, deadline=None)  # on a busy machine
 @given(configs())
-def test_what_is_dumped_reads_back_equal(file: Path, config: Config):
+def test_what_is_dumped_reads_back_equal(file, config):
     file.write_text(dump_config(config), encoding="utf-8")
     assert load_kept_config(file) == config
 
 
-def test_every_mistake_names_its_line_and_column(file: Path):
+def test_every_mistake_names_its_line_and_column(file):
     for text, place in (
         ("seed: 1\ntrain:\n  epocs: 3", "line 3, column 3: train.epocs: unknown key; did you mean 'epochs'?"),
         ("train:\n  epochs: 0", "line 2, column 11: train.epochs: found 0, expected a whole number of at least 1"),
@@ -291,13 +288,13 @@ def test_every_mistake_names_its_line_and_column(file: Path):
         assert str(caught.value).startswith(f"{file}: {place}")
 
 
-def test_none_is_taken_for_null_where_it_can_be_nothing_else(file: Path):
+def test_none_is_taken_for_null_where_it_can_be_nothing_else(file):
     assert load(file, "baseline: none\ntrain: {checkpoint_every: none}") == load(file, "baseline: null")
     assert load(file, "", "baseline=none").baseline is None
     assert load(file, "", "output=none").output == "none"
 
 
-def test_paths_in_a_yaml_start_from_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_paths_in_a_yaml_start_from_its_folder(tmp_path, monkeypatch):
     (tmp_path / "project" / "configs").mkdir(parents=True)
     (tmp_path / "project" / "my_ops.py").touch()
     monkeypatch.chdir(tmp_path / "project")
@@ -312,9 +309,7 @@ def test_paths_in_a_yaml_start_from_its_folder(tmp_path: Path, monkeypatch: pyte
     assert with_absolute_paths(Config()) == Config()
 
 
-def test_a_path_that_started_from_the_working_folder_is_told_how_to_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_path_that_started_from_the_working_folder_is_told_how_to_be_written(tmp_path, monkeypatch):
     (tmp_path / "configs").mkdir()
     (tmp_path / "images").mkdir()
     monkeypatch.chdir(tmp_path)
@@ -326,15 +321,15 @@ def test_a_path_that_started_from_the_working_folder_is_told_how_to_be_written(
 # --- Nothing but a Config or a ConfigError, ever ---
 
 
-def leaves() -> st.SearchStrategy[Any]:
+def leaves():
     return st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.binary(max_size=9)
 
 
-def names() -> st.SearchStrategy[str]:
+def names():
     return st.sampled_from([part for name in keys(msgspec.to_builtins(Config())) for part in name.split(".")])
 
 
-def yaml_of(data: Any) -> str:
+def yaml_of(data):
     """Any data as the library writes it, with its own tags for what YAML does not know."""
     text = io.StringIO()
     YAML(typ="safe", pure=True).dump(data, text)
@@ -348,23 +343,23 @@ def yaml_of(data: Any) -> str:
         lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names() | st.text(max_size=5), inner, max_size=5),
     )
 )
-def test_any_data_is_a_config_or_an_error(file: Path, data: Any):
+def test_any_data_is_a_config_or_an_error(file, data):
     only_config_errors(file, yaml_of(data))
 
 
 @settings(deadline=None)  # on a busy machine
 @given(st.text(max_size=300) | st.text("{}[]:,-?&*!|>'\"%@`#\\ \n\tabU019.~e+", max_size=300) | st.binary(max_size=300))
-def test_any_text_is_a_config_or_an_error(file: Path, text: str | bytes):
+def test_any_text_is_a_config_or_an_error(file, text):
     only_config_errors(file, text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
 
 
 @settings(deadline=None)  # on a busy machine
 @given(names() | st.text(max_size=20), st.text(max_size=50))
-def test_any_override_is_a_config_or_an_error(file: Path, key: str, value: str):
+def test_any_override_is_a_config_or_an_error(file, key, value):
     only_config_errors(file, "", f"{key}={value}", key + value)
 
 
-def only_config_errors(file: Path, text: str | bytes, *overrides: str) -> None:
+def only_config_errors(file, text, *overrides):
     with contextlib.suppress(ConfigError):
         assert isinstance(load(file, text, *overrides), Config)
 
@@ -392,7 +387,7 @@ def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
         ("dist.timeout=0", "expected a number of seconds"),
     ],
 )
-def test_a_number_that_its_type_cannot_hold_is_refused(override: str, told: str):
+def test_a_number_that_its_type_cannot_hold_is_refused(override, told):
     with pytest.raises(ConfigError, match=re.escape(told)):
         load_config(CONFIGS / "default.yaml", [override])
 
@@ -412,7 +407,7 @@ def test_a_number_that_its_type_cannot_hold_is_refused(override: str, told: str)
         f"train.batch_size={2**63 - 1}",
     ],
 )
-def test_a_number_that_its_type_can_hold_is_taken(override: str):
+def test_a_number_that_its_type_can_hold_is_taken(override):
     key, _, number = override.partition("=")
     taken = operator.attrgetter(key)(load_config(CONFIGS / "default.yaml", [override]))
     assert taken == pytest.approx(np.float64(ast.literal_eval(number)), rel=1e-6)

@@ -1,15 +1,11 @@
 """What a run says, to people and to programs: the lines, the quiet form, JSON, and the arithmetic of the live line."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
 import sys
 import time
-from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +17,7 @@ from app.run.live import CLEAR, LiveLines, Progress, fitted
 TRAINED = ["custom.relu", "relu"]
 
 
-def test_json_is_the_metrics_as_they_are_kept_and_a_summary(train: Callable[..., Any]):
+def test_json_is_the_metrics_as_they_are_kept_and_a_summary(train):
     run = train("--json")
     assert (run.status, run.err) == (0, "")
     *events, end = [json.loads(line, parse_constant=pytest.fail) for line in run.out.splitlines()]
@@ -38,7 +34,7 @@ def test_json_is_the_metrics_as_they_are_kept_and_a_summary(train: Callable[...,
     assert end["operators"][0]["ratio"] > 0
 
 
-def test_json_has_null_for_what_is_no_number_and_tells_of_a_run_that_stopped(train: Callable[..., Any], tmp_path: Any):
+def test_json_has_null_for_what_is_no_number_and_tells_of_a_run_that_stopped(train, tmp_path):
     (tmp_path / "my_ops.py").write_text("def stops(x):\n    raise KeyboardInterrupt\n")
     run = train("--json", "model.activation=my_ops.py:stops", "engine=eager")
     assert run.status == 130
@@ -47,7 +43,7 @@ def test_json_has_null_for_what_is_no_number_and_tells_of_a_run_that_stopped(tra
     assert lost[-1]["event"] == "summary"
 
 
-def test_what_an_operator_prints_is_not_among_the_json(train: Callable[..., Any], tmp_path: Any):
+def test_what_an_operator_prints_is_not_among_the_json(train, tmp_path):
     code = "import app\nprint('hello')\ndef chatty(x):\n    print('and again')\n    return app.relu(x)\n"
     (tmp_path / "my_ops.py").write_text(code)
     run = train("--json", "model.activation=my_ops.py:chatty", "engine=eager")
@@ -56,20 +52,20 @@ def test_what_an_operator_prints_is_not_among_the_json(train: Callable[..., Any]
     assert run.err.startswith("hello\nand again\n")
 
 
-def test_quiet_is_the_end_alone(train: Callable[..., Any]):
+def test_quiet_is_the_end_alone(train):
     run = train("--quiet")
     summary = (run.folder / "summary.txt").read_text()
     assert (run.status, run.err) == (0, "")
     assert run.out == f"{summary}\nThe run is in run/\n"
 
 
-def test_quiet_tells_errors(train: Callable[..., Any]):
+def test_quiet_tells_errors(train):
     run = train("--quiet", "model.activation=nothing")
     assert (run.status, run.out) == (2, "")
     assert run.err.startswith("error: there is no operator 'nothing'")
 
 
-def test_quiet_and_json_exclude_each_other(capsys: pytest.CaptureFixture[str], train: Callable[..., Any]):
+def test_quiet_and_json_exclude_each_other(capsys, train):
     with pytest.raises(SystemExit):
         train("--quiet", "--json")
     assert "not allowed with argument" in capsys.readouterr().err
@@ -78,25 +74,25 @@ def test_quiet_and_json_exclude_each_other(capsys: pytest.CaptureFixture[str], t
 # --- The live line ---
 
 
-def place(epoch: int, done: int, seconds: float) -> Any:
+def place(epoch, done, seconds):
     return Position(SimpleNamespace(operator="relu"), 0, epoch, 100, done, seconds)
 
 
-def piece(progress: Progress, at: Any) -> None:
+def piece(progress, at):
     progress.piece(at, np.array([0.5, 0.25]), np.array([0.75, 0.875]))
 
 
 @pytest.fixture
-def now() -> dict[str, float]:
+def now():
     return {"now": 1000.0}
 
 
 @pytest.fixture
-def progress(now: dict[str, float]) -> Progress:
+def progress(now):
     return Progress(4, 50, lambda: now["now"])
 
 
-def test_the_line_has_what_a_user_wants_to_know(progress: Progress, now: dict[str, float]):
+def test_the_line_has_what_a_user_wants_to_know(progress, now):
     assert progress.line("relu", 99) == "relu  waiting"
     progress.begin(place(0, 0, 0.0))
     now["now"] += 30
@@ -110,16 +106,14 @@ def test_the_line_has_what_a_user_wants_to_know(progress: Progress, now: dict[st
     assert progress.line("relu", 99).endswith("2.5k images/s  done")
 
 
-def test_the_time_left_of_a_run_that_goes_on_is_reckoned_from_where_it_went_on(
-    progress: Progress, now: dict[str, float]
-):
+def test_the_time_left_of_a_run_that_goes_on_is_reckoned_from_where_it_went_on(progress, now):
     progress.begin(place(2, 0, 0.0))
     now["now"] += 7200
     piece(progress, place(2, 100, 1.0))
     assert progress.line("relu", 99).endswith("2:00:00 left")
 
 
-def test_what_matters_least_is_left_out_first(progress: Progress):
+def test_what_matters_least_is_left_out_first(progress):
     progress.begin(place(0, 0, 0.0))
     piece(progress, place(0, 50, 1.0))
     lines = [progress.line("relu", columns) for columns in range(90)]
@@ -140,11 +134,11 @@ def test_wide_letters_and_accents_take_the_room_that_they_take():
 class Screen(io.StringIO):
     """A terminal that keeps what it is given."""
 
-    def isatty(self) -> bool:
+    def isatty(self):
         return True
 
 
-def test_what_is_printed_goes_above_the_lines_and_streams_are_given_back(monkeypatch: pytest.MonkeyPatch):
+def test_what_is_printed_goes_above_the_lines_and_streams_are_given_back(monkeypatch):
     screen = Screen()
     monkeypatch.setattr(sys, "stdout", screen)
     monkeypatch.setattr(sys, "stderr", screen)
@@ -162,9 +156,7 @@ def test_what_is_printed_goes_above_the_lines_and_streams_are_given_back(monkeyp
     assert sys.stdout is sys.stderr is screen
 
 
-def test_what_takes_long_is_said_with_its_time_and_nothing_else_is(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_what_takes_long_is_said_with_its_time_and_nothing_else_is(monkeypatch, capsys):
     console = Console()
     with console.busy("Compiling relu"):
         pass
@@ -175,9 +167,7 @@ def test_what_takes_long_is_said_with_its_time_and_nothing_else_is(
     assert re.fullmatch(r"Compiling relu \.\.\.\n  \d+\.\d s\n", capsys.readouterr().out)
 
 
-def test_a_long_wait_is_said_after_ever_longer_silences(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_a_long_wait_is_said_after_ever_longer_silences(monkeypatch, capsys):
     now = [100.0]
     monkeypatch.setattr("app.run.console.time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr("app.run.console._PATIENCE", 4.0)

@@ -1,7 +1,5 @@
 """What a user sees: train.py on a terminal, through an emulator of one, while it runs and when it has ended."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty
@@ -10,14 +8,12 @@ import select
 import struct
 import termios
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import pyte
 import pytest
-from forked import PIPE, Command
-from runs_of_train import Start, without_waits
+from forked import PIPE
+from runs_of_train import without_waits
 
 pytestmark = pytest.mark.slow
 
@@ -46,22 +42,20 @@ def noisy(x):
 class Terminal:
     """train.py on a terminal of its own, and the screen of that."""
 
-    def __init__(
-        self, start: Callable[..., Any], words: tuple[str, ...], columns: int, term: str, rows: int, **options: Any
-    ):
+    def __init__(self, start, words, columns, term, rows, **options):
         self.master, its_end = pty.openpty()
         fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
         self.drawn = b""
-        self.seen: list[list[str]] = []
+        self.seen = []
         ends = {"stdin": its_end, "stdout": its_end, "stderr": its_end}
         options = ends | {"terminal": True} | options
         environment = {k: v for k, v in os.environ.items() if k != "COLUMNS"}
-        self.process: Command = start(*words, env=environment | {"TERM": term}, **options)
+        self.process = start(*words, env=environment | {"TERM": term}, **options)
         os.close(its_end)
 
-    def read(self, until: str = "", seconds: float = 60) -> None:
+    def read(self, until="", seconds=60):
         """Take in what is drawn, until a text is on the screen or the process ends."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and not (until and until in "\n".join(self.screen.display)):
@@ -80,11 +74,11 @@ class Terminal:
         assert not until or until in "\n".join(self.screen.display)
 
     @property
-    def lines(self) -> list[str]:
+    def lines(self):
         """What stands on the screen."""
         return "\n".join(line.rstrip() for line in self.screen.display).rstrip().split("\n")
 
-    def end(self) -> list[str]:
+    def end(self):
         """What stands on the screen when the process has ended."""
         self.read()
         self.process.wait(timeout=60)
@@ -95,12 +89,10 @@ Opening = Callable[..., Terminal]
 
 
 @pytest.fixture
-def terminal(start: Start, images: Path) -> Iterator[Opening]:
-    opened: list[Terminal] = []
+def terminal(start, images):
+    opened = []
 
-    def run(
-        *words: str, columns: int = 100, term: str = "xterm-256color", rows: int = ROWS, **options: Any
-    ) -> Terminal:
+    def run(*words, columns=100, term="xterm-256color", rows=ROWS, **options):
         words = (f"data.source={images}", *WORDS, "output=run", *words)
         opened.append(Terminal(start, words, columns, term, rows, **options))
         return opened[-1]
@@ -110,7 +102,7 @@ def terminal(start: Start, images: Path) -> Iterator[Opening]:
         os.close(one.master)
 
 
-def masked(lines: list[str]) -> list[str]:
+def masked(lines):
     """Lines with every digit as 0."""
     return [re.sub(r"\d", "0", line) for line in lines]
 
@@ -120,7 +112,7 @@ LIVE = re.compile(
 )
 
 
-def test_at_the_end_of_a_run_the_screen_holds_the_epochs_and_the_summary_and_nothing_else(terminal: Opening):
+def test_at_the_end_of_a_run_the_screen_holds_the_epochs_and_the_summary_and_nothing_else(terminal):
     run = terminal()
     lines = without_waits("\n".join(run.end())).split("\n")
     assert run.process.returncode == 0
@@ -150,7 +142,7 @@ def test_at_the_end_of_a_run_the_screen_holds_the_epochs_and_the_summary_and_not
 
 
 @pytest.mark.parametrize("columns", [40, 8])
-def test_a_narrow_terminal_wraps_no_live_line_and_breaks_others_between_words(terminal: Opening, columns: int):
+def test_a_narrow_terminal_wraps_no_live_line_and_breaks_others_between_words(terminal, columns):
     run = terminal(columns=columns, rows=200)
     lines = without_waits("\n".join(run.end())).split("\n")
     assert run.process.returncode == 0
@@ -179,7 +171,7 @@ def test_a_narrow_terminal_wraps_no_live_line_and_breaks_others_between_words(te
         )
 
 
-def test_what_an_operator_prints_stands_above_the_live_lines_in_lines_of_its_own(terminal: Opening, tmp_path: Path):
+def test_what_an_operator_prints_stands_above_the_live_lines_in_lines_of_its_own(terminal, tmp_path):
     (tmp_path / "my_ops.py").write_text(NOISY)
     run = terminal("model.activation=my_ops.py:noisy", "engine=eager", "train.epochs=1", rows=200)
     lines = run.end()
@@ -190,7 +182,7 @@ def test_what_an_operator_prints_stands_above_the_live_lines_in_lines_of_its_own
     assert not any("images/s" in line for line in lines)
 
 
-def test_ctrl_c_leaves_a_clean_screen(terminal: Opening):
+def test_ctrl_c_leaves_a_clean_screen(terminal):
     run = terminal("train.epochs=10000")
     run.read(until="images/s")
     os.write(run.master, b"\x03")
@@ -201,7 +193,7 @@ def test_ctrl_c_leaves_a_clean_screen(terminal: Opening):
     assert not any("images/s" in line or "^C" in line for line in lines)
 
 
-def test_a_dumb_terminal_gets_plain_lines(terminal: Opening):
+def test_a_dumb_terminal_gets_plain_lines(terminal):
     run = terminal(term="dumb")
     lines = run.end()
     assert run.process.returncode == 0
@@ -210,7 +202,7 @@ def test_a_dumb_terminal_gets_plain_lines(terminal: Opening):
     assert lines[-1] == "The run is in run/"
 
 
-def test_a_log_has_no_control_characters_while_the_terminal_shows_the_live_lines(terminal: Opening, tmp_path: Path):
+def test_a_log_has_no_control_characters_while_the_terminal_shows_the_live_lines(terminal, tmp_path):
     with (tmp_path / "log.txt").open("w") as log:
         run = terminal(stdout=log)
         lines = run.end()
@@ -224,14 +216,14 @@ def test_a_log_has_no_control_characters_while_the_terminal_shows_the_live_lines
 
 
 @pytest.mark.parametrize("closed", ["stdout", "stderr"])
-def test_beside_a_pipe_nothing_is_drawn(terminal: Opening, closed: str):
+def test_beside_a_pipe_nothing_is_drawn(terminal, closed):
     run = terminal(**{closed: PIPE})
     run.end()
     assert run.process.returncode == 0
     assert b"\x1b" not in run.drawn
 
 
-def test_head_is_silent(terminal: Opening):
+def test_head_is_silent(terminal):
     mine, theirs = os.pipe()
     run = terminal("train.epochs=10000", stdout=theirs)
     os.close(theirs)
@@ -242,7 +234,7 @@ def test_head_is_silent(terminal: Opening):
 
 
 @pytest.mark.parametrize("word", ["--quiet", "--json"])
-def test_quiet_and_json_draw_nothing(terminal: Opening, word: str):
+def test_quiet_and_json_draw_nothing(terminal, word):
     run = terminal(word, columns=400)
     lines = run.end()
     assert run.process.returncode == 0

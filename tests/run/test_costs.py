@@ -1,10 +1,7 @@
 """What operators cost alone: through every engine, in turns, for as many sizes as there is time."""
 
-from __future__ import annotations
-
 import time
-from collections.abc import Callable
-from typing import Any, get_args, get_type_hints
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -24,26 +21,26 @@ class Tripled(app.autograd.PyLayer):
     """Keeps something in its context, which no compiled code can hold."""
 
     @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
+    def forward(ctx, x):
         ctx.save_for_backward(x)
         return x * 3.0
 
     @staticmethod
-    def backward(ctx: Any, dy: Any) -> Any:
+    def backward(ctx, dy):
         return dy * 3.0
 
 
-def plain(seconds_of: dict[str, int] | None = None) -> Activation:
+def plain(seconds_of=None):
     """An operator of plain NumPy that counts its calls."""
     calls = seconds_of if seconds_of is not None else {}
 
     @custom_op
-    def squared(x: Any) -> Any:
+    def squared(x):
         calls["forward"] = calls.get("forward", 0) + 1
         return x * x
 
     @squared.backward
-    def squared_grad(x: Any, dy: Any) -> Any:
+    def squared_grad(x, dy):
         calls["backward"] = calls.get("backward", 0) + 1
         return 2 * x * dy
 
@@ -57,14 +54,14 @@ def plain(seconds_of: dict[str, int] | None = None) -> Activation:
         *((engine, name) for engine in ("eager", "compiled") for name in ("custom.prelu", "assign")),
     ],
 )
-def test_every_operator_costs_something_through_every_engine(engine: str, name: str):
+def test_every_operator_costs_something_through_every_engine(engine, name):
     costs = list(operator_costs([find_activation(name)], engine, 10, sizes=(100, 1000), seconds=1.0))
     assert [(cost.operator, cost.size) for cost in costs] == [(name, 100), (name, 1000)]
     assert all(0 < cost.forward < 1 and 0 < cost.backward < 1 for cost in costs)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_operators_in_python_are_timed_as_well(engine: str):
+def test_operators_in_python_are_timed_as_well(engine):
     activations = [Activation("tripled", Tripled.apply), plain(), Activation("double", lambda x: x + x)]
     costs = list(operator_costs(activations, engine, 8, sizes=(64,), seconds=0.01))
     assert [cost.operator for cost in costs] == ["tripled", "squared", "double"]
@@ -72,8 +69,8 @@ def test_operators_in_python_are_timed_as_well(engine: str):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_each_pass_is_run_as_often_as_it_is_timed(engine: str):
-    calls: dict[str, int] = {}
+def test_each_pass_is_run_as_often_as_it_is_timed(engine):
+    calls = {}
     prepare = timed_operator(plain(calls), engine, 4)
     go = prepare(*np.ones((2, 3, 4), np.float32))
     before = dict(calls)
@@ -84,17 +81,17 @@ def test_each_pass_is_run_as_often_as_it_is_timed(engine: str):
 
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
-def test_the_backward_pass_is_given_what_the_forward_pass_left(engine: str):
-    seen: list[tuple[np.ndarray, ...]] = []
+def test_the_backward_pass_is_given_what_the_forward_pass_left(engine):
+    seen = []
 
-    def forward(x: np.ndarray) -> np.ndarray:
+    def forward(x):
         return x * 2
 
-    def backward(x: np.ndarray, y: np.ndarray, dy: np.ndarray) -> np.ndarray:
+    def backward(x, y, dy):
         seen.append((x.copy(), y.copy(), dy.copy()))
         return dy * 2
 
-    def doubled(x: Any) -> Any:
+    def doubled(x):
         return py_func(forward, x, app.static.InputSpec(x.shape, x.dtype), backward)
 
     x, dy = np.random.default_rng(0).standard_normal((2, 6, 5), np.float32)
@@ -105,8 +102,8 @@ def test_the_backward_pass_is_given_what_the_forward_pass_left(engine: str):
         np.testing.assert_array_equal(given[2], dy)
 
 
-def test_the_compiled_engine_is_timed_and_not_the_reference_engine(monkeypatch: pytest.MonkeyPatch):
-    def run_operator(op: Any, values: Any) -> None:
+def test_the_compiled_engine_is_timed_and_not_the_reference_engine(monkeypatch):
+    def run_operator(op, values):
         raise AssertionError(f"{op.type} was run by the reference engine")
 
     monkeypatch.setattr("app.run.costs.run_operator", run_operator)
@@ -114,9 +111,9 @@ def test_the_compiled_engine_is_timed_and_not_the_reference_engine(monkeypatch: 
 
 
 def test_operators_take_turns():
-    order: list[str] = []
+    order = []
 
-    def noting(name: str) -> Activation:
+    def noting(name):
         return Activation(name, lambda x: (order.append(name), x * 1.0)[1])
 
     list(operator_costs([noting("a"), noting("b")], "eager", 2, sizes=(4,), seconds=0))
@@ -124,7 +121,7 @@ def test_operators_take_turns():
 
 
 def test_an_operator_that_is_slow_is_left_out_where_arrays_are_large():
-    def slow(x: Any) -> Any:
+    def slow(x):
         time.sleep(1e-5 * x.size)
         return x * 1.0
 
@@ -136,7 +133,7 @@ def test_an_operator_that_is_slow_is_left_out_where_arrays_are_large():
 
 
 def test_one_may_stop():
-    def stop() -> None:
+    def stop():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -146,7 +143,7 @@ def test_one_may_stop():
 # --- In a run ---
 
 
-def test_a_run_ends_with_the_costs_of_its_operators(train: Callable[..., Any]):
+def test_a_run_ends_with_the_costs_of_its_operators(train):
     run = train("costs=true", "train.epochs=1")
     costs = [m for m in run.metrics if m["event"] == "cost"]
     assert [m["operator"] for m in costs[:2]] == ["custom.relu", "relu"]
@@ -156,14 +153,12 @@ def test_a_run_ends_with_the_costs_of_its_operators(train: Callable[..., Any]):
 
 
 @pytest.mark.parametrize("words", [["costs=false"], ["costs=true", "model.hidden=[]"]])
-def test_there_may_be_nothing_to_measure(train: Callable[..., Any], words: list[str]):
+def test_there_may_be_nothing_to_measure(train, words):
     assert not [m for m in train(*words, "train.epochs=1").metrics if m["event"] == "cost"]
 
 
-def test_an_operator_that_fails_now_does_not_make_the_run_a_failure(
-    train: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-):
-    def fail(*given: Any) -> Any:
+def test_an_operator_that_fails_now_does_not_make_the_run_a_failure(train, monkeypatch):
+    def fail(*given):
         raise ValueError("not on so many numbers")
 
     monkeypatch.setattr("app.run.costs.operator_costs", lambda *given, **more: fail())

@@ -1,11 +1,9 @@
 """Numbers that are not finite: which steps are bad, and what `train.on_nonfinite` makes of them."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, get_args, get_type_hints
+from typing import get_args, get_type_hints
 
 import msgspec
 import numpy as np
@@ -29,20 +27,20 @@ OPERATORS = Path(__file__).parent / "misbehaving_operators.py"
 class Said:
     """What a run records and says."""
 
-    def __init__(self) -> None:
-        self.events: list[Any] = []
-        self.lines: list[str] = []
+    def __init__(self):
+        self.events = []
+        self.lines = []
 
-    def steps(self, on_nonfinite: Any) -> Steps:
+    def steps(self, on_nonfinite):
         return Steps(on_nonfinite, self.events.append, self.lines.append)
 
 
 @pytest.fixture
-def said() -> Said:
+def said():
     return Said()
 
 
-def entered(tiny: Any, tmp_path: Path, operator: str, engine: str, **settings: Any) -> tuple[Position, Batches]:
+def entered(tiny, tmp_path, operator, engine, **settings):
     """A contestant at the begin of its first epoch, and the batches of that."""
     config, dataset = tiny
     shutil.copy(OPERATORS, tmp_path / "ops.py")
@@ -191,5 +189,5 @@ def test_blame_asks_for_a_smaller_learning_rate_only_where_numbers_are_large():
 @pytest.mark.parametrize(
     ("steps", "told"), [(1, "in iteration 4 of epoch 2"), (3, "between iteration 4 and iteration 6 of epoch 2")]
 )
-def test_the_first_and_the_last_iteration_that_may_be_to_blame_are_named(steps: int, told: str):
+def test_the_first_and_the_last_iteration_that_may_be_to_blame_are_named(steps, told):
     assert _between(SimpleNamespace(done=4, epoch=1), range(steps)) == told

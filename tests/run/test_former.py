@@ -1,9 +1,5 @@
 """Settings of earlier releases: dropped where they have no effect, else refused, and read in the folder of a run."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import msgspec
 import pytest
 
@@ -16,12 +12,12 @@ WITHOUT_EFFECT = "dist:\n  shape: allreduce\n  pieces: null\n  latency: 0\n  ban
 WITH_EFFECT = "dist:\n  shape: rows\n  pieces: 12\n  latency: 0.0\n  bandwidth: null\n"
 
 
-def written(folder: Path, text: str) -> Path:
+def written(folder, text):
     (file := folder / "config.yaml").write_text(text)
     return file
 
 
-def test_settings_without_effect_are_dropped(tmp_path: Path):
+def test_settings_without_effect_are_dropped(tmp_path):
     assert load_config(written(tmp_path, WITHOUT_EFFECT)) == load_config(
         written(tmp_path, "dist:\n  shape: allreduce\n  timeout: 60\n")
     )
@@ -36,7 +32,7 @@ def test_settings_without_effect_are_dropped(tmp_path: Path):
         ("bandwidth: 1000", "remove it: slower networks are not simulated"),
     ],
 )
-def test_settings_with_an_effect_are_refused_with_their_line(setting: str, instead: str, tmp_path: Path):
+def test_settings_with_an_effect_are_refused_with_their_line(setting, instead, tmp_path):
     told = f"dist.{setting.replace(': ', '=')} is not supported any more; {instead}"
     with pytest.raises(ConfigError) as error:
         load_config(written(tmp_path, f"dist:\n  {setting}\n"))
@@ -47,8 +43,8 @@ def test_settings_with_an_effect_are_refused_with_their_line(setting: str, inste
     assert str(error.value).startswith(f"the command line, {override}: {told}")
 
 
-def test_the_configuration_of_an_earlier_run_is_read_and_what_is_gone_is_said(tmp_path: Path):
-    said: list[str] = []
+def test_the_configuration_of_an_earlier_run_is_read_and_what_is_gone_is_said(tmp_path):
+    said = []
     config = load_kept_config(written(tmp_path, WITH_EFFECT), ["seed=3"], said.append)
     assert (config.dist.shape, config.seed) == ("allreduce", 3)
     assert said == [

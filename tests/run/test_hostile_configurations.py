@@ -1,7 +1,5 @@
 """What a configuration from a stranger cannot do: run anything, take much memory or time, or write elsewhere."""
 
-from __future__ import annotations
-
 import os
 import re
 import resource
@@ -29,11 +27,11 @@ HOSTILE = {
 
 
 @pytest.fixture
-def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def refused(tmp_path, monkeypatch, capsys):
     """`train.py --config` with a file of this content: it is refused in a line, soon, and leaves nothing."""
     monkeypatch.chdir(tmp_path)
 
-    def refuse(content: bytes | str) -> str:
+    def refuse(content):
         (tmp_path / "strange.yaml").write_bytes(content if isinstance(content, bytes) else content.encode())
         start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         status = main(["--config", "strange.yaml"])
@@ -81,5 +79,5 @@ def test_a_configuration_elsewhere_and_an_operator_with_a_name_that_climbs_write
     assert all(path == "run" or path.startswith("run/") for path in made)
 
 
-def everything(folder: Path) -> set[str]:
+def everything(folder):
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}

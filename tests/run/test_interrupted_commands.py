@@ -1,7 +1,5 @@
 """`train.py` when it is interrupted, and when what it prints to goes away: Ctrl-C, pipes, terminals, full disks."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -10,9 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -31,7 +27,7 @@ ENDLESS = ("--config", QUICK, "train.epochs=1000000", "engine=reference", "outpu
 # --- Ctrl-C ---
 
 
-def wait_for(stream: Any, text: Any) -> Any:
+def wait_for(stream, text):
     """Read lines until one holds `text`."""
     read = text[:0]
     while text not in read:
@@ -41,7 +37,7 @@ def wait_for(stream: Any, text: Any) -> Any:
     return read
 
 
-def test_ctrl_c_ends_a_run_with_what_it_had(start: Callable[..., Any], tmp_path: Path):
+def test_ctrl_c_ends_a_run_with_what_it_had(start, tmp_path):
     process = start(*ENDLESS)
     read = wait_for(process.stdout, "relu         epoch 1/1000000  test accuracy")
     process.send_signal(signal.SIGINT)
@@ -59,7 +55,7 @@ def test_ctrl_c_ends_a_run_with_what_it_had(start: Callable[..., Any], tmp_path:
     assert summary in read + out
 
 
-def test_sigterm_does_the_same(start: Callable[..., Any], tmp_path: Path):
+def test_sigterm_does_the_same(start, tmp_path):
     process = start(*ENDLESS)
     wait_for(process.stdout, "test accuracy")
     process.send_signal(signal.SIGTERM)
@@ -71,7 +67,7 @@ def test_sigterm_does_the_same(start: Callable[..., Any], tmp_path: Path):
 
 
 @pytest.mark.parametrize("signals", [0, 2])
-def test_a_closed_terminal_does_the_same(start: Callable[..., Any], tmp_path: Path, signals: int):
+def test_a_closed_terminal_does_the_same(start, tmp_path, signals):
     """The shell and the kernel may each send SIGHUP, and a write to the terminal may fail before either arrives."""
     ours, theirs = os.openpty()
     settings = {**os.environ, "TERM": "xterm"}
@@ -89,7 +85,7 @@ def test_a_closed_terminal_does_the_same(start: Callable[..., Any], tmp_path: Pa
     assert read_checkpoint(newest).start.done or read_checkpoint(newest).start.turn
 
 
-def test_ctrl_c_before_the_first_epoch_is_over(start: Callable[..., Any], tmp_path: Path):
+def test_ctrl_c_before_the_first_epoch_is_over(start, tmp_path):
     process = start(*ENDLESS, "train.batch_size=1", "train.log_every=1000000", "model.hidden=[1000]")
     wait_for(process.stdout, "iteration     0/10000")
     started = time.monotonic()
@@ -118,7 +114,7 @@ def _(dout):
 """
 
 
-def test_a_second_ctrl_c_does_not_wait_for_an_operator(start: Callable[..., Any], tmp_path: Path):
+def test_a_second_ctrl_c_does_not_wait_for_an_operator(start, tmp_path):
     (tmp_path / "my_ops.py").write_text(SLEEPER)
     process = start(*ENDLESS, "model.activation=my_ops.py:sleeper")
     wait_for(process.stdout, "asleep")
@@ -129,7 +125,7 @@ def test_a_second_ctrl_c_does_not_wait_for_an_operator(start: Callable[..., Any]
     assert (process.returncode, err) == (130, "interrupted\n")
 
 
-def test_ctrl_c_while_data_is_being_fetched(start: Callable[..., Any], tmp_path: Path):
+def test_ctrl_c_while_data_is_being_fetched(start, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         source = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         words = (f"data.sources=[{source}, sample]", f"data.folder={tmp_path}/cache", "data.source=auto")
@@ -147,7 +143,7 @@ def test_ctrl_c_while_data_is_being_fetched(start: Callable[..., Any], tmp_path:
 # --- Readers that go away ---
 
 
-def test_a_closed_pipe_is_silent_and_keeps_what_it_had(start: Callable[..., Any], tmp_path: Path):
+def test_a_closed_pipe_is_silent_and_keeps_what_it_had(start, tmp_path):
     process = start(*ENDLESS)
     wait_for(process.stdout, "test accuracy")
     process.stdout.close()
@@ -159,7 +155,7 @@ def test_a_closed_pipe_is_silent_and_keeps_what_it_had(start: Callable[..., Any]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_behind_standard_output_is_one_line(type_it: Callable[..., Any]):
+def test_a_full_disk_behind_standard_output_is_one_line(type_it):
     with open("/dev/full", "w") as full:
         run = type_it("--config", QUICK, "output=run", "engine=reference", stdout=full)
     assert (run.status, run.err) == (
@@ -168,9 +164,7 @@ def test_a_full_disk_behind_standard_output_is_one_line(type_it: Callable[..., A
     )
 
 
-def test_files_that_may_not_grow_end_a_run_clearly_and_it_goes_on_when_they_may(
-    start: Callable[..., Any], tmp_path: Path
-):
+def test_files_that_may_not_grow_end_a_run_clearly_and_it_goes_on_when_they_may(start, tmp_path):
     words = (*ENDLESS, "train.epochs=2", "train.batch_size=2000")
     full = start(*words, largest_file=500_000)
     out, err = full.communicate(timeout=60)
@@ -185,7 +179,7 @@ def test_files_that_may_not_grow_end_a_run_clearly_and_it_goes_on_when_they_may(
 
 
 @pytest.mark.skipif(shutil.which("sh") is None, reason="needs a shell")
-def test_closed_standard_streams_do_no_harm(tmp_path: Path):
+def test_closed_standard_streams_do_no_harm(tmp_path):
     short = ["--no-baseline", "model.activation=relu", "train.epochs=1", "train.batch_size=5000", "report=false"]
     words = ["--config", QUICK, *short, "engine=reference", "costs=false", f"output={tmp_path}/run"]
     command = ["sh", "-c", '"$@" >&- 2>&-', "sh", sys.executable, str(ROOT / "train.py"), *words]

@@ -1,7 +1,5 @@
 """Ctrl-C in two steps."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
@@ -12,11 +10,11 @@ from app.command_line import Stopped
 from app.run.interruption import Interruption
 
 
-def press(number: int = signal.SIGINT) -> None:
+def press(number=signal.SIGINT):
     os.kill(os.getpid(), number)
 
 
-def test_the_first_is_noted_until_there_is_a_good_moment(capfd: pytest.CaptureFixture[str]):
+def test_the_first_is_noted_until_there_is_a_good_moment(capfd):
     done = False
     with pytest.raises(KeyboardInterrupt), Interruption() as interruption:  # noqa: PT012
         press()
@@ -53,8 +51,8 @@ def test_afterwards_ctrl_c_is_what_it_was():
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda number, frame: None])
-def test_whoever_handles_ctrl_c_otherwise_goes_on_doing_so(handler: object):
-    before = signal.signal(signal.SIGINT, handler)  # type: ignore[arg-type]
+def test_whoever_handles_ctrl_c_otherwise_goes_on_doing_so(handler):
+    before = signal.signal(signal.SIGINT, handler)
     try:
         with Interruption():
             assert signal.getsignal(signal.SIGINT) is handler
@@ -64,9 +62,9 @@ def test_whoever_handles_ctrl_c_otherwise_goes_on_doing_so(handler: object):
 
 
 def test_another_thread_can_train_too():
-    errors: list[BaseException] = []
+    errors = []
 
-    def work() -> None:
+    def work():
         try:
             with Interruption() as interruption:
                 interruption.check()
@@ -79,7 +77,7 @@ def test_another_thread_can_train_too():
     assert errors == []
 
 
-def test_sigterm_is_noted_too_and_told_apart(capfd: pytest.CaptureFixture[str]):
+def test_sigterm_is_noted_too_and_told_apart(capfd):
     with pytest.raises(Stopped) as stopped, Interruption() as interruption:  # noqa: PT012
         press(signal.SIGTERM)
         assert interruption.noted

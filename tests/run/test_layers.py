@@ -1,10 +1,5 @@
 """Networks that a configuration lists layer by layer: every engine trains them, and what is wrong is named."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import msgspec
 import numpy as np
 import pytest
@@ -14,7 +9,7 @@ from app.engine import Executor, Scope
 from app.errors import ConfigError
 from app.run.config import CONFIGS, Config, dump_config, load_config, load_kept_config
 from app.run.layers import layer_names, width_of
-from app.run.learners import Learner, make_learner
+from app.run.learners import make_learner
 from app.run.network import find_activation, model_for_use
 from app.run.summary import without_effect
 
@@ -33,18 +28,18 @@ LAYERS = """
 """
 
 
-def config_of(layers: str, *overrides: str, folder: Path) -> Config:
+def config_of(layers, *overrides, folder):
     file = folder / "a.yaml"
     lines = "".join(f"    {line}\n" for line in layers.strip().splitlines())
     file.write_text(f"model:\n  layers:\n{lines}train: {{batch_size: 8, learning_rate: 0.1}}\n", encoding="utf-8")
     return load_config(file, overrides)
 
 
-def learner(config: Config, operator: str = "relu") -> Learner:
+def learner(config, operator="relu"):
     return make_learner(config, find_activation(operator), DATA.image_shape)
 
 
-def trained(config: Config) -> list[np.ndarray]:
+def trained(config):
     """The losses of two epochs, what is measured then, the scores, and the weights."""
     one = learner(config)
     batches = Batches(DATA.train_images, DATA.train_labels, None, 8)
@@ -57,7 +52,7 @@ def trained(config: Config) -> list[np.ndarray]:
     "engine",
     ["eager", pytest.param("compiled", marks=pytest.mark.soak)],  # compiles for half a minute
 )
-def test_engines_train_layers_of_all_kinds_alike(engine: str, tmp_path: Path):
+def test_engines_train_layers_of_all_kinds_alike(engine, tmp_path):
     without_chance = LAYERS.replace("share: 0.25", "share: 0")  # each engine draws in its own order
     config = config_of(without_chance, folder=tmp_path)
     expected = trained(msgspec.structs.replace(config, engine="reference"))
@@ -65,7 +60,7 @@ def test_engines_train_layers_of_all_kinds_alike(engine: str, tmp_path: Path):
         np.testing.assert_allclose(found, value, rtol=2e-4, atol=2e-5)
 
 
-def test_weights_are_named_by_their_layers_and_first_ones_are_the_same_for_every_operator(tmp_path: Path):
+def test_weights_are_named_by_their_layers_and_first_ones_are_the_same_for_every_operator(tmp_path):
     config = config_of(LAYERS, "engine=eager", folder=tmp_path)
     found, others = learner(config).weights(), learner(config, "tanh").weights()
     shapes = {path: value.shape for path, value in found.items()}
@@ -76,7 +71,7 @@ def test_weights_are_named_by_their_layers_and_first_ones_are_the_same_for_every
     assert all((others[path] == value).all() for path, value in found.items())
 
 
-def test_a_dropout_layer_works_in_training_alone(tmp_path: Path):
+def test_a_dropout_layer_works_in_training_alone(tmp_path):
     one = learner(config_of("- {type: dropout, share: 0.5}", "engine=eager", folder=tmp_path))
     tests = Batches(DATA.test_images, DATA.test_labels, None, 20)
     assert (one.scores(tests) == one.scores(tests)).all()
@@ -85,7 +80,7 @@ def test_a_dropout_layer_works_in_training_alone(tmp_path: Path):
     assert one.measure(tests)[0] < first
 
 
-def test_the_model_that_is_kept_answers_as_the_learner_does(tmp_path: Path):
+def test_the_model_that_is_kept_answers_as_the_learner_does(tmp_path):
     config = config_of(LAYERS, "engine=reference", folder=tmp_path)
     one = learner(config)
     one.train(Batches(DATA.train_images, DATA.train_labels, None, 8))
@@ -99,13 +94,13 @@ def test_the_model_that_is_kept_answers_as_the_learner_does(tmp_path: Path):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_what_was_written_is_read_back(tmp_path: Path):
+def test_what_was_written_is_read_back(tmp_path):
     config = config_of(LAYERS, folder=tmp_path)
     (tmp_path / "kept.yaml").write_text(dump_config(config), encoding="utf-8")
     assert load_kept_config(tmp_path / "kept.yaml") == config
 
 
-def test_hidden_is_the_short_form_of_dense_layers(tmp_path: Path):
+def test_hidden_is_the_short_form_of_dense_layers(tmp_path):
     short = msgspec.structs.replace(Config().model, hidden=(30, 20), dropout=0.5)
     assert layer_names(short.all_layers) == ["30", "20"]
     assert [layer.kind for layer in short.all_layers] == ["dense", "dropout", "dense", "dropout"]
@@ -114,7 +109,7 @@ def test_hidden_is_the_short_form_of_dense_layers(tmp_path: Path):
     assert width_of(listed.all_layers) == 3
 
 
-def test_settings_of_hidden_layers_are_said_to_have_no_effect(tmp_path: Path):
+def test_settings_of_hidden_layers_are_said_to_have_no_effect(tmp_path):
     config = config_of(LAYERS, "model.hidden=[9]", "model.dropout=0.1", folder=tmp_path)
     assert without_effect(config, 40) == [
         "model.hidden has no effect with model.layers.",
@@ -162,7 +157,7 @@ TWO = "a whole number of at least 1, or two in a list: [height, width]"
         ),
     ],
 )
-def test_a_mistake_in_a_layer_is_named_with_its_place(layer: str, message: str, tmp_path: Path):
+def test_a_mistake_in_a_layer_is_named_with_its_place(layer, message, tmp_path):
     with pytest.raises(ConfigError) as caught:
         config_of(f"- {{type: dense, units: 5}}\n- {layer}", folder=tmp_path)
     assert message in str(caught.value)
@@ -184,13 +179,13 @@ def test_a_mistake_in_a_layer_is_named_with_its_place(layer: str, message: str, 
         ("- {type: dense, units: 6, activation: nonsense}", "nonsense"),
     ],
 )
-def test_layers_that_do_not_fit_together_are_refused(layers: str, told: str, tmp_path: Path):
+def test_layers_that_do_not_fit_together_are_refused(layers, told, tmp_path):
     with pytest.raises(ConfigError) as caught:
         learner(config_of(layers, "engine=eager", folder=tmp_path))
     assert told in str(caught.value)
 
 
-def test_images_need_rows_and_columns(tmp_path: Path):
-    config: Any = config_of(LAYERS, "engine=eager", folder=tmp_path)
+def test_images_need_rows_and_columns(tmp_path):
+    config = config_of(LAYERS, "engine=eager", folder=tmp_path)
     with pytest.raises(ConfigError, match="layers for images need their rows and columns, found 72 pixels"):
         make_learner(config, find_activation("relu"), 72)

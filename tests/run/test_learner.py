@@ -1,8 +1,6 @@
 """What every engine must do with a network: start equally, learn equally, repeat itself, and nothing but learn."""
 
-from __future__ import annotations
-
-from typing import Any, get_args, get_type_hints
+from typing import get_args, get_type_hints
 
 import msgspec
 import numpy as np
@@ -11,7 +9,7 @@ import pytest
 from app.data import Batches, Dataset
 from app.errors import OperatorError
 from app.run.config import Config
-from app.run.learners import Learner, make_learner
+from app.run.learners import make_learner
 from app.run.network import Activation, find_activation
 from app.run.trust import Trust
 
@@ -19,34 +17,34 @@ ENGINES = get_args(get_type_hints(Config)["engine"])
 OTHERS = [engine for engine in ENGINES if engine != "reference"]
 
 
-def learner(config: Config, dataset: Dataset, activation: str | Activation = "relu", **settings: Any) -> Learner:
+def learner(config, dataset, activation="relu", **settings):
     train = {key: settings.pop(key) for key in list(settings) if hasattr(config.train, key)}
     changed = msgspec.structs.replace(config, train=msgspec.structs.replace(config.train, **train), **settings)
     operator = find_activation(activation, Trust(operators=[activation])) if isinstance(activation, str) else activation
     return make_learner(changed, operator, dataset.train_images.shape[1])
 
 
-def batches(dataset: Dataset, size: int = 8) -> Batches:
+def batches(dataset, size=8):
     return Batches(dataset.train_images, dataset.train_labels, None, size)
 
 
-def epochs(one: Learner, dataset: Dataset, count: int = 2) -> list[np.ndarray]:
+def epochs(one, dataset, count=2):
     """Train; gives the losses and accuracies of each epoch, and the weights at the end."""
-    figures: list[np.ndarray] = []
+    figures = []
     for _ in range(count):
         figures += one.train(batches(dataset))
         one.end_epoch()
     return [*figures, *one.weights().values()]
 
 
-def assert_equal(found: list[np.ndarray], expected: list[np.ndarray], **tolerance: float) -> None:
+def assert_equal(found, expected, **tolerance):
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a, b, **({"rtol": 0, "atol": 0} | tolerance))
 
 
 @pytest.mark.parametrize("engine", OTHERS)
 @pytest.mark.parametrize(("optimizer", "schedule"), [("sgd", "constant"), ("momentum", "cosine"), ("adam", "linear")])
-def test_engines_agree_to_rounding(tiny: Any, engine: str, optimizer: str, schedule: str):
+def test_engines_agree_to_rounding(tiny, engine, optimizer, schedule):
     settings = {"optimizer": optimizer, "schedule": schedule, "weight_decay": 0.01, "learning_rate": 0.02}
     found, expected = (learner(*tiny, engine=e, **settings) for e in (engine, "reference"))
     assert_equal(epochs(found, tiny[1]), epochs(expected, tiny[1]), rtol=2e-5, atol=2e-6)
@@ -57,7 +55,7 @@ def test_engines_agree_to_rounding(tiny: Any, engine: str, optimizer: str, sched
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_the_same_seed_gives_the_same_numbers_bit_for_bit(tiny: Any, engine: str):
+def test_the_same_seed_gives_the_same_numbers_bit_for_bit(tiny, engine):
     first, second, other = (
         epochs(learner(*tiny, engine=engine, seed=seed, weight_decay=0.01), tiny[1]) for seed in (5, 5, 6)
     )
@@ -66,7 +64,7 @@ def test_the_same_seed_gives_the_same_numbers_bit_for_bit(tiny: Any, engine: str
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_equal_operators_learn_equally_bit_for_bit(tiny: Any, engine: str):
+def test_equal_operators_learn_equally_bit_for_bit(tiny, engine):
     found, expected = (
         epochs(learner(*tiny, name, engine=engine, weight_decay=0.01), tiny[1]) for name in ("custom.relu", "relu")
     )
@@ -74,7 +72,7 @@ def test_equal_operators_learn_equally_bit_for_bit(tiny: Any, engine: str):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_first_weights_depend_on_the_seed_alone(tiny: Any, engine: str):
+def test_first_weights_depend_on_the_seed_alone(tiny, engine):
     expected = learner(*tiny, "relu", engine="reference").weights()
     found = learner(*tiny, "tanh", engine=engine).weights()
     assert list(found) == ["layers.0.weight", "layers.0.bias", "layers.1.weight", "layers.1.bias"]
@@ -83,7 +81,7 @@ def test_first_weights_depend_on_the_seed_alone(tiny: Any, engine: str):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_pieces_of_an_epoch_give_what_the_whole_gives(tiny: Any, engine: str):
+def test_pieces_of_an_epoch_give_what_the_whole_gives(tiny, engine):
     settings = {"optimizer": "momentum", "weight_decay": 0.01}
     whole, cut = (learner(*tiny, engine=engine, **settings) for _ in range(2))
     all_batches = batches(tiny[1])
@@ -93,7 +91,7 @@ def test_pieces_of_an_epoch_give_what_the_whole_gives(tiny: Any, engine: str):
 
 
 @pytest.mark.parametrize(("schedule", "rates"), [("constant", [1, 1, 1, 1]), ("linear", [1, 0.75, 0.5, 0.25])])
-def test_the_learning_rate_follows_its_schedule(tiny: Any, schedule: str, rates: list[float]):
+def test_the_learning_rate_follows_its_schedule(tiny, schedule, rates):
     config, dataset = tiny
     one = learner(config, dataset, engine="reference", schedule=schedule, epochs=4, learning_rate=1e-4)
     batch, steps = batches(dataset)[:1], []
@@ -106,12 +104,12 @@ def test_the_learning_rate_follows_its_schedule(tiny: Any, schedule: str, rates:
 
 
 @pytest.mark.parametrize("engine", ["reference", "eager"])  # others run the Program of the reference engine
-def test_pixels_are_scaled_to_their_range(tiny: Any, engine: str):
+def test_pixels_are_scaled_to_their_range(tiny, engine):
     config, dataset = tiny
     white = Dataset.of([np.full((2, 4, 3), 255, np.uint8), np.zeros(2, np.uint8)] * 2, origin="white", verified=False)
     seen = []
 
-    def looks(x: Any) -> Any:
+    def looks(x):
         seen.append(x)
         return x
 
@@ -126,7 +124,7 @@ def test_pixels_are_scaled_to_their_range(tiny: Any, engine: str):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_operator_that_stops_gradients_is_refused(tiny: Any, engine: str):
+def test_an_operator_that_stops_gradients_is_refused(tiny, engine):
     config, dataset = tiny
     detached = Activation("mine", lambda x: x.detach())
     with pytest.raises(OperatorError) as caught:

@@ -1,16 +1,14 @@
 """A learner that is taken to where another was goes on as that one does, to the last bit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import Any, get_args, get_type_hints
+from typing import get_args, get_type_hints
 
 import msgspec
 import numpy as np
 import pytest
 
 import app
-from app.data import Batches, Dataset
+from app.data import Batches
 from app.errors import FileError
 from app.run.config import Config
 from app.run.learners import Learner, make_learner
@@ -22,10 +20,10 @@ Make = Callable[..., Learner]
 
 
 @pytest.fixture(params=ENGINES)
-def make(request: pytest.FixtureRequest, tiny: tuple[Config, Dataset]) -> Make:
+def make(request, tiny):
     """Makes learners of one engine."""
 
-    def make(activation: Activation | None = None, seed: int = 0, **settings: Any) -> Learner:
+    def make(activation=None, seed=0, **settings):
         config, dataset = tiny
         train = msgspec.structs.replace(config.train, **settings)
         config = msgspec.structs.replace(config, engine=request.param, train=train, seed=seed)
@@ -35,11 +33,11 @@ def make(request: pytest.FixtureRequest, tiny: tuple[Config, Dataset]) -> Make:
 
 
 @pytest.fixture
-def batches(tiny: tuple[Config, Dataset]) -> Batches:
+def batches(tiny):
     return Batches(tiny[1].train_images, tiny[1].train_labels, None, 8)
 
 
-def trained(learner: Learner, batches: Batches) -> list[bytes]:
+def trained(learner, batches):
     """All that two epochs bring."""
     found = []
     for _ in range(2):
@@ -49,19 +47,19 @@ def trained(learner: Learner, batches: Batches) -> list[bytes]:
 
 
 @pytest.mark.parametrize(("optimizer", "schedule"), [("sgd", "constant"), ("momentum", "cosine"), ("adam", "linear")])
-def test_it_goes_on_as_the_other_does(make: Make, batches: Batches, optimizer: str, schedule: str):
-    settings: dict[str, Any] = {"optimizer": optimizer, "schedule": schedule, "epochs": 5, "weight_decay": 0.01}
+def test_it_goes_on_as_the_other_does(make, batches, optimizer, schedule):
+    settings = {"optimizer": optimizer, "schedule": schedule, "epochs": 5, "weight_decay": 0.01}
     one, other = make(**settings), make(seed=7, **settings)
     trained(one, batches)
     other.restore(one.state())
     assert trained(other, batches) == trained(one, batches)
 
 
-def noisy(x: Any) -> Any:
+def noisy(x):
     return app.nn.functional.dropout(app.tanh(x), 0.5, training=True)
 
 
-def test_random_operators_go_on_too(make: Make, batches: Batches):
+def test_random_operators_go_on_too(make, batches):
     one, other = (make(Activation("noisy", noisy), seed=seed, optimizer="momentum") for seed in (0, 7))
     first = trained(one, batches)
     assert first != trained(one, batches)
@@ -69,7 +67,7 @@ def test_random_operators_go_on_too(make: Make, batches: Batches):
     assert trained(other, batches) == trained(one, batches)
 
 
-def test_what_others_draw_changes_nothing(make: Make, batches: Batches):
+def test_what_others_draw_changes_nothing(make, batches):
     one, other = (make(Activation("noisy", noisy), optimizer="momentum") for _ in range(2))
     found = trained(one, batches)
     app.seed(5)
@@ -79,7 +77,7 @@ def test_what_others_draw_changes_nothing(make: Make, batches: Batches):
     assert app.get_rng_state() == place
 
 
-def test_warming_up_and_measuring_leave_the_state_as_it_was(make: Make, batches: Batches):
+def test_warming_up_and_measuring_leave_the_state_as_it_was(make, batches):
     one = make(Activation("noisy", noisy), optimizer="momentum")
     before = one.state()
     one.warm_up(batches[:1])
@@ -90,7 +88,7 @@ def test_warming_up_and_measuring_leave_the_state_as_it_was(make: Make, batches:
     assert all(before[name].tobytes() == after[name].tobytes() for name in before)
 
 
-def test_a_state_is_a_copy_and_is_copied(make: Make, batches: Batches):
+def test_a_state_is_a_copy_and_is_copied(make, batches):
     one = make(optimizer="adam", weight_decay=0.01)
     state = one.state()
     before = {name: value.copy() for name, value in state.items()}
@@ -101,7 +99,7 @@ def test_a_state_is_a_copy_and_is_copied(make: Make, batches: Batches):
     assert all(np.array_equal(state[name], before[name]) for name in state)
 
 
-def test_the_state_of_another_network_is_refused_and_changes_nothing(make: Make, batches: Batches):
+def test_the_state_of_another_network_is_refused_and_changes_nothing(make, batches):
     one = make()
     before = one.state()
     for wrong in (make(optimizer="momentum").state(), {**before, "schedule.last_lr": np.zeros(2)}):

@@ -1,7 +1,5 @@
 """What goes on for long takes no more for it: no memory, no thread, no file. `make soak` has the long form."""
 
-from __future__ import annotations
-
 import gc
 import os
 import threading

@@ -1,15 +1,11 @@
 """Training on two ranks: they begin alike, stop together, and leave a run that goes on with any number of ranks."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import signal
 import sys
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 from launches import ROOT, process_of, run, start, wait
@@ -30,20 +26,20 @@ TINY = [
 
 
 @pytest.fixture
-def tiny(images: Path) -> list[str]:
+def tiny(images):
     """The words of a run of 40 epochs of 8 iterations."""
     return [*TINY, f"data.source={images}"]
 
 
 @pytest.fixture(scope="module")
-def alone(images: Path, tmp_path_factory: pytest.TempPathFactory) -> list[float]:
+def alone(images, tmp_path_factory):
     """The losses of that run on one process."""
     folder = tmp_path_factory.mktemp("alone") / "run"
     assert main([*TINY, f"data.source={images}", f"output={folder}"]) == 0
     return losses(folder)
 
 
-def losses(folder: Path) -> list[float]:
+def losses(folder):
     events = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
     return [event["test_loss"] for event in events if event["event"] == "epoch"]
 
@@ -56,10 +52,10 @@ class Pretended(World):
 
     size = 2
 
-    def __init__(self, other: dict[str, str], ours: dict[str, str] = SAME):
+    def __init__(self, other, ours=SAME):
         self._other, self._ours = other, ours
 
-    def gather(self, value: Any) -> list[Any]:
+    def gather(self, value):
         if isinstance(value, dict):
             return [value, value | {name: digest(text) for name, text in self._other.items()}]
         return [value, next(text for name, text in self._other.items() if text != self._ours[name])]
@@ -73,7 +69,7 @@ def test_what_ranks_work_on_is_compared():
         compare(Pretended({**SAME, "source of my_ops.py:swish": "c3d4"}), SAME)
 
 
-def test_a_rank_with_another_configuration_is_named(tmp_path: Path, tiny: list[str]):
+def test_a_rank_with_another_configuration_is_named(tmp_path, tiny):
     words = [TRAIN, *tiny, "dist.shape=allreduce"]
     ended = run(1, *words, ":", "-n", "1", sys.executable, *words, "train.learning_rate=0.5", folder=tmp_path)
     (message,) = ended.messages
@@ -86,9 +82,7 @@ def test_a_rank_with_another_configuration_is_named(tmp_path: Path, tiny: list[s
     assert not (tmp_path / "run").exists()
 
 
-def test_a_rank_with_another_copy_of_the_framework_is_named(
-    tiny: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_a_rank_with_another_copy_of_the_framework_is_named(tiny, tmp_path, monkeypatch, capsys):
     other = re.sub(r"(?<=optimizer/kinds\.py ).*", "c0ffee", framework())
     monkeypatch.chdir(tmp_path)
     with using(Pretended({"framework": other}, {"framework": framework()})):
@@ -106,7 +100,7 @@ def test_the_framework_is_known_by_its_version_and_all_its_files():
     assert len(files) == len(list((ROOT / "app").rglob("*.py")))
 
 
-def test_ranks_without_a_shape_are_refused(tiny: list[str], capsys: pytest.CaptureFixture[str]):
+def test_ranks_without_a_shape_are_refused(tiny, capsys):
     with using(Pretended({})):
         assert main(tiny) == 2
     assert capsys.readouterr().err == (
@@ -116,9 +110,7 @@ def test_ranks_without_a_shape_are_refused(tiny: list[str], capsys: pytest.Captu
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_run_that_loses_a_rank_goes_on_with_another_number(
-    number: signal.Signals, tmp_path: Path, tiny: list[str], alone: list[float], monkeypatch: pytest.MonkeyPatch
-):
+def test_a_run_that_loses_a_rank_goes_on_with_another_number(number, tmp_path, tiny, alone, monkeypatch):
     process = start(2, TRAIN, *tiny, "dist.shape=allreduce", folder=tmp_path)
     while not list(tmp_path.glob("run/checkpoints/*.safetensors")):
         assert process.poll() is None, wait(process)
@@ -141,6 +133,6 @@ def test_a_run_that_loses_a_rank_goes_on_with_another_number(
     assert together == pytest.approx(alone, rel=1e-5)
 
 
-def test_the_eager_engine_has_no_parameter_server(tiny: list[str], capsys: pytest.CaptureFixture[str]):
+def test_the_eager_engine_has_no_parameter_server(tiny, capsys):
     assert main([*tiny, "engine=eager", "dist.shape=pserver"]) == 2
     assert "engine=eager adds up gradients at every rank, and has no dist.shape=pserver" in capsys.readouterr().err

@@ -1,10 +1,7 @@
 """What a user reads when an operator of theirs misbehaves in training: the same with every engine, and no traceback."""
 
-from __future__ import annotations
-
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -22,11 +19,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.parametrize("engine", ENGINES)]
 
 
 @pytest.fixture
-def misbehave(train: Callable, tmp_path: Path, engine: str) -> Callable:
+def misbehave(train, tmp_path, engine):
     """`train.py` with one of the operators, from a file of its own: operators that count begin anew."""
     shutil.copy(OPERATORS, tmp_path / "my_ops.py")
 
-    def run(operator: str, *words: str, folder: str = "run"):
+    def run(operator, *words, folder="run"):
         settings = (
             f"model.activation=my_ops.py:{operator}",
             f"engine={engine}",

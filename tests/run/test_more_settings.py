@@ -1,10 +1,5 @@
 """Settings of operators in their names, and of training: clipping, dropout, rmsprop; and those without an effect."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -19,13 +14,13 @@ pytestmark = pytest.mark.slow
 ENGINES = ("reference", "eager")
 
 
-def weights(run: Any, operator: str) -> np.ndarray:
+def weights(run, operator):
     assert run.status == 0, run.err
     return np.concatenate([array.ravel() for _, array in sorted(read_weights(run.folder)[operator].arrays.items())])
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_operator_may_be_named_with_its_settings(train: Callable[..., Any], engine: str):
+def test_an_operator_may_be_named_with_its_settings(train, engine):
     mine, built_in = "custom.leaky_relu(slope=0.5)", "leaky_relu(negative_slope=0.5)"
     run = train(f"model.activation={mine}", f"baseline={built_in}", f"engine={engine}", "train.learning_rate=0.1")
     assert np.allclose(weights(run, mine), weights(run, built_in), atol=1e-6)
@@ -34,19 +29,19 @@ def test_an_operator_may_be_named_with_its_settings(train: Callable[..., Any], e
 
 
 @pytest.mark.parametrize("name", ["relu(", "relu(1)", "relu(a=open('x'))", "relu(a=1)(b=2)", "relu(a=1", "relu)("])
-def test_settings_that_cannot_be_read_are_refused(name: str):
+def test_settings_that_cannot_be_read_are_refused(name):
     with pytest.raises(ConfigError):
         find_activation(name)
 
 
-def test_a_setting_that_an_operator_does_not_have_is_told(train: Callable[..., Any]):
+def test_a_setting_that_an_operator_does_not_have_is_told(train):
     run = train("model.activation=custom.leaky_relu(steepness=1)", "baseline=null")
     assert run.status == 1
     assert "steepness" in run.err
 
 
 @pytest.mark.parametrize("word", ["train.clip_norm=0.01", "model.dropout=0.5", "train.optimizer=rmsprop"])
-def test_a_setting_changes_training_and_engines_agree_about_it(train: Callable[..., Any], word: str):
+def test_a_setting_changes_training_and_engines_agree_about_it(train, word):
     common = ("model.activation=tanh", "baseline=null", "train.epochs=1", "train.learning_rate=0.05")
     without = weights(train(*common, folder="without"), "tanh")
     found = [weights(train(*common, word, f"engine={e}", folder=e), "tanh") for e in ENGINES]
@@ -54,7 +49,7 @@ def test_a_setting_changes_training_and_engines_agree_about_it(train: Callable[.
     assert not np.allclose(found[0], without, atol=1e-4)
 
 
-def test_a_network_with_dropout_is_tested_and_used_without_it(train: Callable[..., Any]):
+def test_a_network_with_dropout_is_tested_and_used_without_it(train):
     run = train(
         "model.activation=tanh", "baseline=null", "model.dropout=0.9", "train.epochs=1", "train.learning_rate=1e-9"
     )
@@ -68,7 +63,7 @@ def test_a_network_with_dropout_is_tested_and_used_without_it(train: Callable[..
 
 
 @pytest.mark.parametrize("word", ["train.clip_norm=1", "model.dropout=0.1"])
-def test_what_ranks_cannot_do_together_is_refused(train: Callable[..., Any], word: str):
+def test_what_ranks_cannot_do_together_is_refused(train, word):
     run = train(word, "dist.shape=allreduce")
     assert run.status == 2
     assert f"{word.partition('=')[0]} is for one process" in run.err

@@ -1,10 +1,6 @@
 """Operators in files of the user's that single layers of a configuration name."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,7 +23,7 @@ TYPED = LAYERS.replace("model: {", "model.").replace(": [", "=[", 1).replace("op
 
 
 @pytest.fixture
-def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def marker(tmp_path, monkeypatch):
     """What own/ops.py writes when it is run; own/a.yaml names an operator in it, and the folder around is the
     working one."""
     monkeypatch.chdir(tmp_path)
@@ -37,8 +33,8 @@ def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "own" / "ops.py.was_run"
 
 
-def test_a_configuration_runs_none_that_the_user_did_not_name(train: Callable[..., Any], marker: Path, capsys: Any):
-    assert load_config("own/a.yaml").model.all_layers[0].activation == "own/ops.py:swish"  # type: ignore[union-attr]
+def test_a_configuration_runs_none_that_the_user_did_not_name(train, marker, capsys):
+    assert load_config("own/a.yaml").model.all_layers[0].activation == "own/ops.py:swish"
     run = train("--config", "own/a.yaml")
     assert run.status == 1
     assert run.err.startswith("error: own/a.yaml names own/ops.py:swish: Python code, which is executed only if you")
@@ -49,7 +45,7 @@ def test_a_configuration_runs_none_that_the_user_did_not_name(train: Callable[..
 
 
 @pytest.mark.parametrize("words", [("--config", "own/a.yaml", "--custom-op", "own/ops.py"), (TYPED,)])
-def test_one_that_is_named_trains_and_goes_on(train: Callable[..., Any], marker: Path, capsys: Any, words: Any):
+def test_one_that_is_named_trains_and_goes_on(train, marker, capsys, words):
     assert operators_typed([TYPED]) == ["own/ops.py:swish"]
     run = train(*words, "train.epochs=1", "report=true", "check=true")
     assert (run.status, run.err) == (0, "")

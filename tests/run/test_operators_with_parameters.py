@@ -1,11 +1,5 @@
 """The shelf in training: every engine trains with it, and what has parameters has its own in each hidden layer."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -62,7 +56,7 @@ TELLING = ("legendre3", "prelu", "tap")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in TELLING else [pytest.mark.soak]) for name in ACTIVATIONS]
 )
-def test_engines_train_alike_with_every_operator_on_the_shelf(train: Callable[..., Any], name: str):
+def test_engines_train_alike_with_every_operator_on_the_shelf(train, name):
     words = (f"model.activation=custom.{name}", "baseline=null", "model.hidden=[5,4]", "data.pixel_range=[0,1]")
     runs = [train(*words, f"engine={engine}", folder=engine) for engine in ("reference", "eager")]
     assert [run.status for run in runs] == [0, 0]
@@ -71,9 +65,7 @@ def test_engines_train_alike_with_every_operator_on_the_shelf(train: Callable[..
 
 
 @pytest.mark.parametrize("engine", ["reference", "eager"])
-def test_each_hidden_layer_has_parameters_of_its_own_which_are_trained_and_saved(
-    train: Callable[..., Any], engine: str
-):
+def test_each_hidden_layer_has_parameters_of_its_own_which_are_trained_and_saved(train, engine):
     words = ("model.activation=custom.prelu", "baseline=null", "model.hidden=[5,4]", "train.learning_rate=0.5")
     run = train(*words, f"engine={engine}")
     assert run.status == 0
@@ -83,14 +75,14 @@ def test_each_hidden_layer_has_parameters_of_its_own_which_are_trained_and_saved
     assert len({0.25, first, second}) == 3
 
 
-def test_networks_with_and_without_parameters_of_an_operator_start_from_the_same_weights(train: Callable[..., Any]):
+def test_networks_with_and_without_parameters_of_an_operator_start_from_the_same_weights(train):
     run = train("model.activation=custom.prelu", "train.learning_rate=1e-30")
     ours, theirs = (load_file(run.folder / f"weights-{n}.safetensors") for n in ("custom.prelu", "relu"))
     assert set(ours) - set(theirs) == {SLOPES[0]}
     assert all(np.allclose(ours[name], theirs[name], rtol=0, atol=1e-20) for name in theirs)
 
 
-def test_the_network_for_use_has_the_parameters(train: Callable[..., Any]):
+def test_the_network_for_use_has_the_parameters(train):
     run = train("model.activation=custom.prelu", "train.learning_rate=0.5")
     weights = load_file(run.folder / "weights-custom.prelu.safetensors")
     config = load_config(run.folder / "config.yaml")
@@ -98,7 +90,7 @@ def test_the_network_for_use_has_the_parameters(train: Callable[..., Any]):
     assert any(np.array_equal(value, weights[SLOPES[0]]) for value in model.values.values())
 
 
-def test_a_class_of_the_user_s_does_the_same(train: Callable[..., Any], tmp_path: Path):
+def test_a_class_of_the_user_s_does_the_same(train, tmp_path):
     (tmp_path / "my_ops.py").write_text(OPERATORS)
     run = train("model.activation=my_ops.py:Scaled", "model.hidden=[5,4]")
     assert run.status == 0
@@ -106,7 +98,7 @@ def test_a_class_of_the_user_s_does_the_same(train: Callable[..., Any], tmp_path
     assert {"activations.0.scale", "activations.1.scale"} < set(weights)
 
 
-def test_a_layer_may_keep_running_statistics_which_nobody_trains(train: Callable[..., Any], tmp_path: Path):
+def test_a_layer_may_keep_running_statistics_which_nobody_trains(train, tmp_path):
     (tmp_path / "my_ops.py").write_text(OPERATORS)
     words = ("model.activation=my_ops.py:Normed", "model.hidden=[5]", "baseline=null")
     runs = [train(*words, f"engine={engine}", folder=engine) for engine in ("reference", "eager")]
@@ -117,9 +109,7 @@ def test_a_layer_may_keep_running_statistics_which_nobody_trains(train: Callable
 
 
 @pytest.mark.parametrize("engine", ["reference", "eager"])
-def test_a_layer_that_drops_values_in_training_drops_none_in_a_test(
-    train: Callable[..., Any], tmp_path: Path, engine: str
-):
+def test_a_layer_that_drops_values_in_training_drops_none_in_a_test(train, tmp_path, engine):
     (tmp_path / "my_ops.py").write_text(OPERATORS)
     run = train("model.activation=my_ops.py:Dropping", f"engine={engine}", "train.learning_rate=1e-30")
     dropping, whole = (run.column(name, "epoch", "test_loss") for name in ("my_ops.py:Dropping", "relu"))
@@ -134,9 +124,7 @@ def test_a_layer_that_drops_values_in_training_drops_none_in_a_test(
         ("shared", "my_ops.py:shared is one Scaled, whose parameters all hidden layers would share; name a class of"),
     ],
 )
-def test_what_cannot_be_made_for_each_layer_is_told(
-    train: Callable[..., Any], tmp_path: Path, name: str, message: str, engine: str
-):
+def test_what_cannot_be_made_for_each_layer_is_told(train, tmp_path, name, message, engine):
     (tmp_path / "my_ops.py").write_text(OPERATORS)
     run = train(f"model.activation=my_ops.py:{name}", f"engine={engine}")
     assert run.status == 1

@@ -1,7 +1,5 @@
 """What is claimed of operators: the same, different, or no more than noise."""
 
-from __future__ import annotations
-
 import json
 
 import msgspec
@@ -91,7 +89,7 @@ def test_with_one_seed_every_epoch_is_a_pair():
 
 
 def test_the_more_is_claimed_the_more_it_takes():
-    def against(count: int) -> float:
+    def against(count):
         slightly = [[*of_seed, *range(990, 998)] for of_seed in FIVE]
         others = [outcome(f"b{i}", slightly) for i in range(count)]
         return differences([outcome("a", FIVE), *others])[0].accuracy.p

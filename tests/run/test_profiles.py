@@ -1,17 +1,10 @@
 """What a run keeps of its operators: the inputs that the network gave them, their curves and their sources."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
-from runs_of_train import Run
 
 import app
-from app.data import Batches, Dataset
+from app.data import Batches
 from app.errors import FileError
 from app.run import profiles
 from app.run.config import Config
@@ -23,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("engine", ["compiled", "reference", "eager"])
-def test_the_inputs_are_those_of_the_network(tiny: tuple[Config, Dataset], engine: Any):
+def test_the_inputs_are_those_of_the_network(tiny, engine):
     config, data = tiny
     learner = make_learner(Config(model=config.model, engine=engine), find_activation("relu"), data.image_shape)
     (given,) = learner.operator_inputs(Batches(data.test_images, data.test_labels, None, 7))
@@ -58,7 +51,7 @@ def test_a_curve_has_both_derivatives():
 
 
 @pytest.mark.parametrize("name", ["softmax", "custom.prelu"])
-def test_what_is_not_elementwise_or_has_parameters_has_no_curve(name: str):
+def test_what_is_not_elementwise_or_has_parameters_has_no_curve(name):
     assert curve_of(find_activation(name), -1.0, 1.0) is None
 
 
@@ -71,7 +64,7 @@ def test_sources_are_those_of_both_functions():
     assert sources_of(find_activation("relu")) == {}
 
 
-def test_a_run_keeps_them_and_the_report_shows_them(train: Callable[..., Run]):
+def test_a_run_keeps_them_and_the_report_shows_them(train):
     run = train("report=true", "check=true", "model.activation=custom.swish")
     kept = profiles.read(run.folder)
     assert list(kept) == ["custom.swish", "relu"]
@@ -84,14 +77,14 @@ def test_a_run_keeps_them_and_the_report_shows_them(train: Callable[..., Run]):
     assert "operators.json" in (run.folder / "SHA256SUMS").read_text()
 
 
-def test_an_operator_that_raises_costs_its_profile_alone(tiny: tuple[Config, Dataset]):
+def test_an_operator_that_raises_costs_its_profile_alone(tiny):
     class Broken:
-        def operator_inputs(self, batches: Batches) -> list[np.ndarray]:
+        def operator_inputs(self, batches):
             raise ValueError("no")
 
     from app.run.callbacks import Contestant
 
-    learner: Any = Broken()
+    learner = Broken()
     found = profiles.profile(Contestant("relu", learner, activation=find_activation("relu")), tiny[1])
     assert found == profiles.Profile("relu")
 
@@ -99,13 +92,13 @@ def test_an_operator_that_raises_costs_its_profile_alone(tiny: tuple[Config, Dat
 @pytest.mark.parametrize(
     "text", ["", "[1]", '[{"operator": "a", "curve": {"x": [1, 2], "y": [1], "slope": [1], "differences": [1]}}]']
 )
-def test_a_damaged_file_is_refused(tmp_path: Path, text: str):
+def test_a_damaged_file_is_refused(tmp_path, text):
     (tmp_path / "operators.json").write_text(text)
     with pytest.raises(FileError, match=r"operators.json is damaged or was edited"):
         profiles.read(tmp_path)
 
 
-def test_a_network_tells_what_its_operators_are_given(tiny: tuple[Config, Dataset]):
+def test_a_network_tells_what_its_operators_are_given(tiny):
     config, data = tiny
     network = Network(config.model, find_activation("tanh"), data.image_shape, (0.0, 1.0))
     applied, scores = network.applied(app.to_tensor(data.test_images))

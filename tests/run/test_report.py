@@ -1,34 +1,30 @@
 """The texts before and after a run."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from app.data import Dataset
 from app.run.callbacks import Contestant
 from app.run.config import Config, ModelConfig, TrainConfig
 from app.run.events import Epoch
 from app.run.summary import introduction, outcome, summary
 
 
-def contestant(operator: str, *seconds: float, accuracy: float = 0.9, loss: float = 0.3) -> Contestant:
-    learner: Any = SimpleNamespace(how=lambda: f"how {operator} runs" if operator.startswith("custom.") else "")
+def contestant(operator, *seconds, accuracy=0.9, loss=0.3):
+    learner = SimpleNamespace(how=lambda: f"how {operator} runs" if operator.startswith("custom.") else "")
     return Contestant(operator, learner, [Epoch(operator, i, s, accuracy, loss) for i, s in enumerate(seconds)])
 
 
 @pytest.fixture
-def full(tiny: tuple[Config, Dataset]) -> Dataset:
+def full(tiny):
     return tiny[1]
 
 
-def lines(dataset: Dataset, *entered: Contestant, epochs: int = 3) -> list[str]:
+def lines(dataset, *entered, epochs=3):
     return summary(Config(train=TrainConfig(epochs=epochs)), dataset, entered).splitlines()
 
 
-def test_the_summary_is_a_table_with_the_ratio_of_paired_epochs(full: Dataset):
+def test_the_summary_is_a_table_with_the_ratio_of_paired_epochs(full):
     custom, built_in = contestant("custom.relu", 2, 3, 8, accuracy=0.98765), contestant("relu", 1, 3, 4, accuracy=0.5)
     assert lines(full, custom, built_in) == [
         "operator     test accuracy  seconds per epoch (median)                ratio",
@@ -42,18 +38,18 @@ def test_the_ratio_is_the_median_of_paired_epochs_not_that_of_medians():
     assert ratio(contestant("a", 1, 2), contestant("b", 1)) == 1.0  # an epoch without its pair does not count
 
 
-def ratio(one: Contestant, other: Contestant) -> float:
+def ratio(one, other):
     return pytest.approx(outcome(Config(), [one, other])["operators"][0]["ratio"])
 
 
-def test_one_network_has_no_ratio(full: Dataset):
+def test_one_network_has_no_ratio(full):
     assert lines(full, contestant("my_ops.py:swish", 1, 2, 3)) == [
         "operator         test accuracy  seconds per epoch (median)",
         "my_ops.py:swish         0.9000                       2.000",
     ]
 
 
-def test_a_run_that_stopped_says_how_far_each_had_come(full: Dataset):
+def test_a_run_that_stopped_says_how_far_each_had_come(full):
     table = lines(full, contestant("a", 1, 2), contestant("b", 1))
     assert table[-1] == "The run was stopped early. Finished epochs, out of 3: a 2, b 1."
     assert lines(full, contestant("a"), contestant("b")) == [
@@ -67,13 +63,13 @@ def test_a_run_that_stopped_says_how_far_each_had_come(full: Dataset):
     ]
 
 
-def test_a_loss_that_was_lost_is_named(full: Dataset):
+def test_a_loss_that_was_lost_is_named(full):
     table = lines(full, contestant("a", 1, loss=float("nan")), contestant("b", 1), epochs=1)
     told = "a diverged: the loss is NaN or infinite (chance level is 2.303). Try a smaller train.learning_rate."
     assert table[-1] == told
 
 
-def test_the_introduction_says_what_is_trained_on_what(full: Dataset):
+def test_the_introduction_says_what_is_trained_on_what(full):
     config = Config(seed=4, engine="eager", model=ModelConfig(hidden=(7, 6)), train=TrainConfig(batch_size=60))
     text = introduction(config, full, [contestant("a"), contestant("b")])
     assert text.splitlines() == [
@@ -82,12 +78,12 @@ def test_the_introduction_says_what_is_trained_on_what(full: Dataset):
     ]
 
 
-def test_the_introduction_says_how_operators_run_where_the_engine_tells(full: Dataset):
+def test_the_introduction_says_how_operators_run_where_the_engine_tells(full):
     text = introduction(Config(), full, [contestant("custom.relu"), contestant("relu")])
     assert "custom.relu  how custom.relu runs" in text.splitlines()
 
 
-def test_a_table_that_is_too_wide_has_a_line_for_each_cell(full: Dataset):
+def test_a_table_that_is_too_wide_has_a_line_for_each_cell(full):
     entered = [contestant("custom.relu", 1, 2, 3), contestant("relu", 1, 2, 3)]
     config = Config(train=TrainConfig(epochs=3))
     wide = summary(config, full, entered)
@@ -97,7 +93,7 @@ def test_a_table_that_is_too_wide_has_a_line_for_each_cell(full: Dataset):
     assert summary(config, full, entered, 40).splitlines() == ["custom.relu", *cells, first, "relu", *cells, second]
 
 
-def test_the_ratio_of_one_epoch_has_no_interval(full: Dataset):
+def test_the_ratio_of_one_epoch_has_no_interval(full):
     assert lines(full, contestant("a", 3), contestant("b", 2), epochs=1)[1].split()[-3:] == ["1.50", "(one", "epoch)"]
 
 

@@ -1,7 +1,5 @@
 """What a stranger hands over runs nothing: operator files are run only if the user names them on the command line."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
@@ -9,10 +7,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import forked
 import pytest
@@ -42,7 +38,7 @@ TOLD = "Python code, which is executed only if you name it yourself. If you trus
 
 
 @pytest.fixture
-def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def marker(tmp_path, monkeypatch):
     """What a file of a stranger's, theirs/ops.py, writes when it is run; the working folder is that of the test."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "theirs").mkdir()
@@ -51,13 +47,13 @@ def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def yaml(marker: Path) -> str:
+def yaml(marker):
     """The stranger's configuration."""
     Path("theirs/run.yaml").write_text("model: {activation: 'ops.py:theirs'}\n")
     return "theirs/run.yaml"
 
 
-def test_a_configuration_runs_no_file(train: Callable[..., Any], yaml: str, marker: Path):
+def test_a_configuration_runs_no_file(train, yaml, marker):
     run = train("--config", yaml)
     assert (run.status, run.out) == (1, "")
     assert run.err == (
@@ -79,21 +75,21 @@ def test_a_configuration_runs_no_file(train: Callable[..., Any], yaml: str, mark
         ["model={activation: 'theirs/ops.py:theirs'}"],
     ],
 )
-def test_one_word_of_the_user_is_enough(train: Callable[..., Any], yaml: str, marker: Path, words: list[str]):
+def test_one_word_of_the_user_is_enough(train, yaml, marker, words):
     run = train("--config", yaml, "train.epochs=1", *words)
     assert (run.status, run.err) == (0, "")
     assert marker.exists()
 
 
 @pytest.mark.parametrize("word", ["ops2.py", "theirs/ops.py:other", "theirs", "baseline=custom.relu"])
-def test_another_word_is_not(train: Callable[..., Any], yaml: str, marker: Path, word: str):
+def test_another_word_is_not(train, yaml, marker, word):
     run = train("--config", yaml, *([word] if "=" in word else ["--custom-op", word]))
     assert run.status == 1
     assert TOLD in run.err
     assert not marker.exists()
 
 
-def test_a_file_that_lies_elsewhere_today_is_the_one_that_is_run(train: Callable[..., Any], yaml: str, marker: Path):
+def test_a_file_that_lies_elsewhere_today_is_the_one_that_is_run(train, yaml, marker):
     Path("mine").mkdir()
     Path("mine/ops.py").write_text(THEIRS)
     assert train("--config", yaml, "train.epochs=1", "--custom-op", "mine/ops.py").status == 0
@@ -101,13 +97,13 @@ def test_a_file_that_lies_elsewhere_today_is_the_one_that_is_run(train: Callable
     assert not marker.exists()
 
 
-def test_a_run_folder_runs_no_file(train: Callable[..., Any], marker: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_run_folder_runs_no_file(train, marker, capsys):
     run = train("train.epochs=1", "model.activation=theirs/ops.py:theirs", "report=true")
     assert run.status == 0
     marker.unlink()
     folder = str(run.folder)
     Path(folder, "picture.png").write_bytes(b"")
-    commands: list[Callable[[], int]] = [
+    commands = [
         lambda: train_py(["--resume", folder]),
         lambda: train_py(["--resume", folder, "train.epochs=2", "baseline=relu"]),
         lambda: main(["demo", folder]),
@@ -128,13 +124,13 @@ def test_a_run_folder_runs_no_file(train: Callable[..., Any], marker: Path, caps
         assert train_py(["--resume", folder, *words]) == 0
 
 
-def test_the_command_that_goes_on_names_the_file(train: Callable[..., Any], marker: Path):
+def test_the_command_that_goes_on_names_the_file(train, marker):
     with stopped_at(3):
         run = train("model.activation=theirs/ops.py:theirs")
     assert "Resume with: python train.py --resume run --custom-op theirs/ops.py\n" in run.out
 
 
-def test_compare_takes_its_own_words_alone(yaml: str, marker: Path, capsys: pytest.CaptureFixture[str]):
+def test_compare_takes_its_own_words_alone(yaml, marker, capsys):
     assert main(["compare", "--config", yaml]) == 1
     assert f"{yaml} names theirs/ops.py:theirs" in capsys.readouterr().err
     assert not marker.exists()
@@ -144,12 +140,12 @@ def test_compare_takes_its_own_words_alone(yaml: str, marker: Path, capsys: pyte
 
 
 class Terminal(io.StringIO):
-    def isatty(self) -> bool:
+    def isatty(self):
         return True
 
 
 @pytest.mark.parametrize(("answer", "agreed"), [("y\n", True), (" YES \n", True), ("\n", False), ("", False)])
-def test_on_a_terminal_the_user_is_asked(marker: Path, monkeypatch: pytest.MonkeyPatch, answer: str, agreed: bool):
+def test_on_a_terminal_the_user_is_asked(marker, monkeypatch, answer, agreed):
     screen = Terminal()
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     monkeypatch.setattr(sys, "stderr", screen)
@@ -167,7 +163,7 @@ def test_on_a_terminal_the_user_is_asked(marker: Path, monkeypatch: pytest.Monke
     assert not marker.exists()
 
 
-def test_ranks_and_pipes_are_not_asked(marker: Path, monkeypatch: pytest.MonkeyPatch):
+def test_ranks_and_pipes_are_not_asked(marker, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
     monkeypatch.setattr(sys, "stderr", Terminal())
     with pytest.raises(AppError, match=r"--custom-op theirs/ops\.py"):
@@ -189,7 +185,7 @@ def test_what_is_typed_is_told_from_what_is_read():
 # --- Modules in the working folder ---
 
 
-def test_modules_in_the_folder_of_a_run_are_not_imported(train: Callable[..., Any], tmp_path: Path):
+def test_modules_in_the_folder_of_a_run_are_not_imported(train, tmp_path):
     run = train("train.epochs=1", "baseline=null")
     for name in ("numpy", "yaml", "msgspec", "PIL", "numba", "json", "argparse"):
         (run.folder / f"{name}.py").write_text("open('was_run', 'a').close()\nraise SystemExit(7)\n")
@@ -205,7 +201,7 @@ def test_modules_in_the_folder_of_a_run_are_not_imported(train: Callable[..., An
     assert not (run.folder / "was_run").exists()
 
 
-def test_a_module_that_the_user_names_is_found_in_the_working_folder(tmp_path: Path):
+def test_a_module_that_the_user_names_is_found_in_the_working_folder(tmp_path):
     (tmp_path / "theirs.py").write_text(
         "import app\n\n@app.custom_op\ndef twice(x):\n    return x * 2\n\n\ntwice.backward(lambda dy: dy * 2)\n"
     )
@@ -218,7 +214,7 @@ def test_a_module_that_the_user_names_is_found_in_the_working_folder(tmp_path: P
 CLEAR = "\x1b[2J"
 
 
-def test_words_with_escape_codes_are_printed_as_escapes(train: Callable[..., Any], tmp_path: Path):
+def test_words_with_escape_codes_are_printed_as_escapes(train, tmp_path):
     (tmp_path / f"{CLEAR}ops.py").write_text(THEIRS)
     run = train("train.epochs=1", r'model.activation="\x1b[2Jops.py:theirs"')
     assert run.status == 0
@@ -231,14 +227,14 @@ def test_words_with_escape_codes_are_printed_as_escapes(train: Callable[..., Any
 
 
 @pytest.mark.parametrize("words", [["report", CLEAR], ["predict", "x", CLEAR], ["data", CLEAR], ["check", CLEAR]])
-def test_so_are_words_of_the_command_line(words: list[str], capsys: pytest.CaptureFixture[str]):
+def test_so_are_words_of_the_command_line(words, capsys):
     with suppress(SystemExit):
         assert main(words) > 0
     printed = capsys.readouterr()
     assert CLEAR not in printed.out + printed.err
 
 
-def test_the_report_of_a_strangers_run_holds_no_script_of_theirs(tmp_path: Path):
+def test_the_report_of_a_strangers_run_holds_no_script_of_theirs(tmp_path):
     bad = "</script><script>alert(1)</script>"
     name = f"{bad}.py:f"
     config = Config(baseline=name, output="run")

@@ -1,13 +1,9 @@
 """`python train.py` as a user types it."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from runs_of_train import without_waits
@@ -29,7 +25,7 @@ ENDLESS = ("--config", QUICK, "train.epochs=1000000", "engine=reference", "outpu
 # --- A run from its first line to its last ---
 
 
-def test_quick_on_the_sample_from_the_checkout(type_it: Callable[..., Any], tmp_path: Path):
+def test_quick_on_the_sample_from_the_checkout(type_it, tmp_path):
     words = ("train.epochs=1", "train.batch_size=1000", "train.log_every=5", "engine=reference")
     run = type_it("--config", "configs/quick.yaml", *words, f"output={tmp_path}/run", cwd=ROOT)
     assert run.status == 0
@@ -70,7 +66,7 @@ def test_a_python_without_the_packages_is_told_which_one_has_them():
     )
 
 
-def test_the_folder_is_by_default_runs_name_time(type_it: Callable[..., Any], tmp_path: Path):
+def test_the_folder_is_by_default_runs_name_time(type_it, tmp_path):
     run = type_it("--config", QUICK, "--no-baseline", "train.epochs=1", "train.batch_size=5000", "engine=reference")
     assert run.status == 0
     (folder,) = (tmp_path / "runs").iterdir()
@@ -91,7 +87,7 @@ def test_the_folder_is_by_default_runs_name_time(type_it: Callable[..., Any], tm
     assert {file.name for file in folder.iterdir()} == files
 
 
-def test_two_operators_on_other_images_than_mnist(train: Callable[..., Any], images: Path):
+def test_two_operators_on_other_images_than_mnist(train, images):
     run = train("seed=3")
     assert f"Data: 60 training and 20 test images, the folder {images} (not verified)" in run.out
     assert "Network 12-5-10 with" in run.out
@@ -108,17 +104,17 @@ def test_two_operators_on_other_images_than_mnist(train: Callable[..., Any], ima
     assert (run.folder / "summary.txt").read_text() in run.out
 
 
-def test_the_resolved_configuration_repeats_the_run(train: Callable[..., Any]):
+def test_the_resolved_configuration_repeats_the_run(train):
     first = train("seed=3", folder="first")
     again = train("--config", str(first.folder / "config.yaml"), folder="again")
     assert [strip_seconds(m) for m in again.metrics] == [strip_seconds(m) for m in first.metrics]
 
 
-def strip_seconds(event: dict[str, Any]) -> dict[str, Any]:
+def strip_seconds(event):
     return {key: value for key, value in event.items() if key not in ("seconds", "at")}
 
 
-def test_metrics_are_those_that_were_promised(train: Callable[..., Any]):
+def test_metrics_are_those_that_were_promised(train):
     run = train("train.epochs=1", "report=true", "check=true")  # 60 images in batches of 8: iterations 0 to 7
     keys = ["event", "operator", "epoch", "iteration", "loss", "accuracy"]
     iterations = [m for m in run.metrics if m["event"] == "iteration"]
@@ -138,7 +134,7 @@ def test_metrics_are_those_that_were_promised(train: Callable[..., Any]):
 
 
 @pytest.mark.parametrize("words", [["seed=1", "--no-baseline", "train.epochs=1"], ["baseline=custom.relu"]])
-def test_one_network_alone(train: Callable[..., Any], words: list[str]):
+def test_one_network_alone(train, words):
     run = train(*words)
     assert run.status == 0
     assert {m["operator"] for m in run.metrics[1:]} == {"custom.relu"}
@@ -146,7 +142,7 @@ def test_one_network_alone(train: Callable[..., Any], words: list[str]):
     assert " against " not in run.out
 
 
-def test_no_hidden_layer_leaves_nothing_to_compare_and_says_so(train: Callable[..., Any]):
+def test_no_hidden_layer_leaves_nothing_to_compare_and_says_so(train):
     run = train("model.hidden=[]")
     assert run.status == 0
     assert "Network 12-10 with" in run.out
@@ -154,12 +150,12 @@ def test_no_hidden_layer_leaves_nothing_to_compare_and_says_so(train: Callable[.
 
 
 @pytest.mark.parametrize("words", [["train.batch_size=99999999999", "train.log_every=7"], ["train.log_every=1000000"]])
-def test_an_epoch_of_one_batch_and_reports_rarer_than_an_epoch(train: Callable[..., Any], words: list[str]):
+def test_an_epoch_of_one_batch_and_reports_rarer_than_an_epoch(train, words):
     assert train(*words, "--no-baseline").column("custom.relu", "iteration", "iteration") == [0, 0]
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_loss_that_is_no_number_is_null_in_the_metrics_and_said(train: Callable[..., Any]):
+def test_a_loss_that_is_no_number_is_null_in_the_metrics_and_said(train):
     run = train("train.learning_rate=1e38", "train.on_nonfinite=ignore", "--no-baseline")
     assert run.column("custom.relu", "epoch", "test_loss")[-1] is None  # JSON has no NaN
     assert "custom.relu diverged: the loss is NaN or infinite (chance level is 2.303)." in run.out
@@ -180,7 +176,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("word", MISTAKES)
-def test_a_mistake_is_one_line_and_status_2(train: Callable[..., Any], word: str):
+def test_a_mistake_is_one_line_and_status_2(train, word):
     run = train(word)
     assert run.status == 2
     assert run.out == ""
@@ -190,37 +186,37 @@ def test_a_mistake_is_one_line_and_status_2(train: Callable[..., Any], word: str
     assert not run.folder.exists()
 
 
-def test_an_option_that_does_not_exist_is_status_2(type_it: Callable[..., Any]):
+def test_an_option_that_does_not_exist_is_status_2(type_it):
     run = type_it("--bogus")
     assert run.status == 2
     assert "unrecognized arguments: --bogus" in run.err
 
 
-def test_help_names_the_options_and_an_example(type_it: Callable[..., Any]):
+def test_help_names_the_options_and_an_example(type_it):
     run = type_it("--help")
     assert run.status == 0
     assert all(word in run.out for word in ("--config", "--no-baseline", "key=value", "example: python train.py"))
 
 
-def test_data_that_cannot_be_had_is_status_1(train: Callable[..., Any]):
+def test_data_that_cannot_be_had_is_status_1(train):
     run = train("data.source=/no/such/folder")
     assert (run.status, run.out) == (1, "")
     assert run.err.startswith("error: there is no data folder '/no/such/folder'")
 
 
-def test_a_mistyped_operator_is_found_before_any_data_is_fetched(train: Callable[..., Any]):
+def test_a_mistyped_operator_is_found_before_any_data_is_fetched(train):
     run = train("data.source=/no/such/folder", "model.activation=rulu")
     assert (run.status, run.err[:24]) == (2, "error: there is no opera")
 
 
-def test_a_network_too_large_for_the_machine_is_status_1(train: Callable[..., Any]):
+def test_a_network_too_large_for_the_machine_is_status_1(train):
     for engine in ("reference", "eager"):
         run = train("model.hidden=[1000000000000]", f"engine={engine}")
         assert run.status == 1
         assert "Unable to allocate" in run.err
 
 
-def test_a_run_is_not_written_over(train: Callable[..., Any]):
+def test_a_run_is_not_written_over(train):
     first = train().metrics
     run = train()
     assert run.status == 1
@@ -230,7 +226,7 @@ def test_a_run_is_not_written_over(train: Callable[..., Any]):
     assert run.metrics == first
 
 
-def test_an_empty_folder_that_is_there_may_be_used(train: Callable[..., Any], tmp_path: Path):
+def test_an_empty_folder_that_is_there_may_be_used(train, tmp_path):
     (tmp_path / "run").mkdir()
     assert train().status == 0
 
@@ -243,9 +239,7 @@ def test_an_empty_folder_that_is_there_may_be_used(train: Callable[..., Any], tm
         ("/proc/inside", "/proc/inside cannot be written: "),
     ],
 )
-def test_a_folder_that_cannot_be_written_is_status_1(
-    train: Callable[..., Any], tmp_path: Path, folder: str, message: str
-):
+def test_a_folder_that_cannot_be_written_is_status_1(train, tmp_path, folder, message):
     (tmp_path / "file").touch()
     run = train(folder=folder)
     assert run.status == 1
@@ -253,7 +247,7 @@ def test_a_folder_that_cannot_be_written_is_status_1(
     assert run.err.startswith(f"error: {message}")
 
 
-def test_files_of_the_users_own_in_data_folder_are_left_and_told(train: Callable[..., Any], images: Path):
+def test_files_of_the_users_own_in_data_folder_are_left_and_told(train, images):
     before = {file: file.read_bytes() for file in images.iterdir()}
     run = train("data.source=auto", f"data.folder={images}")
     assert run.status == 1

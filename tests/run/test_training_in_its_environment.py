@@ -1,7 +1,5 @@
 """Training where little can be relied on: no home, no locale, a read-only place, one core, no compiler, a bad clock."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -10,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import forked
@@ -59,12 +56,12 @@ TRAIN = "from app.experiment.train_command import main; sys.exit(main())"
 
 
 @pytest.fixture
-def python(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
+def python(tmp_path):
     """Starts Python with this code and little else, in a folder with a name that is not ASCII."""
     folder = tmp_path / STRANGE
     folder.mkdir()
 
-    def start(code: str, *words: str, path: Path = ROOT, **environment: str) -> subprocess.Popen[str]:
+    def start(code, *words, path=ROOT, **environment):
         return subprocess.Popen(
             [sys.executable, "-c", code, *words],
             cwd=folder,
@@ -77,14 +74,14 @@ def python(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
     return start
 
 
-def printed(process: subprocess.Popen[str], note: str = "") -> str:
+def printed(process, note=""):
     out, err = process.communicate(timeout=200)
     assert process.returncode == 0, err
     assert re.fullmatch(note, err), err
     return out
 
 
-def metrics(folder: Path) -> list[dict]:
+def metrics(folder):
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
 
 

@@ -1,14 +1,11 @@
 """Images that are held back from training: operators, epochs and settings are chosen by them, not by test images."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from app.data import Dataset, load
+from app.data import load
 from app.errors import DataError
 from app.experiment.train_command import main as train
 from app.run.config import load_config
@@ -22,11 +19,11 @@ QUICK = (
 
 
 @pytest.fixture(scope="module")
-def sample() -> Dataset:
+def sample():
     return load("sample")
 
 
-def test_images_are_held_back_by_the_seed(sample: Dataset):
+def test_images_are_held_back_by_the_seed(sample):
     one, again, other = (sample.hold_back(1000, seed) for seed in (0, 0, 1))
     assert np.array_equal(one.test_images, again.test_images)
     assert not np.array_equal(one.test_images, other.test_images)
@@ -35,7 +32,7 @@ def test_images_are_held_back_by_the_seed(sample: Dataset):
     assert sample.tested_on == "test"
 
 
-def test_every_image_is_on_one_side(sample: Dataset):
+def test_every_image_is_on_one_side(sample):
     held = sample.hold_back(1000, 3)
     images = np.concatenate([held.train_images, held.test_images])
     labels = np.concatenate([held.train_labels, held.test_labels])
@@ -47,12 +44,12 @@ def test_every_image_is_on_one_side(sample: Dataset):
 
 
 @pytest.mark.parametrize("count", [0, 10_000, 20_000])
-def test_something_has_to_remain_on_both_sides(sample: Dataset, count: int):
+def test_something_has_to_remain_on_both_sides(sample, count):
     with pytest.raises(DataError, match=rf"data.validation={count}: between 1 and 9,999 of 10,000 images"):
         sample.hold_back(count, 0)
 
 
-def test_test_images_are_looked_at_once_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys, sample):
+def test_test_images_are_looked_at_once_at_the_end(tmp_path, monkeypatch, capsys, sample):
     monkeypatch.chdir(tmp_path)
     assert train([*QUICK, "data.validation=500", "--json"]) == 0
     *events, summary = map(json.loads, capsys.readouterr().out.splitlines())
@@ -78,7 +75,7 @@ def test_test_images_are_looked_at_once_at_the_end(tmp_path: Path, monkeypatch: 
     assert learner.weights().keys() == weights.keys()
 
 
-def test_words_and_tables_say_which_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
+def test_words_and_tables_say_which_images(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert train([*QUICK, "data.validation=500"]) == 0
     out = capsys.readouterr().out

@@ -1,14 +1,10 @@
 """Comparisons whose trainings run side by side: the same figures whatever runs them, and a lost worker costs little."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from collections.abc import Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,7 +23,7 @@ QUICK = (
 )
 
 
-def figures(folder: Path) -> dict[str, Any]:
+def figures(folder):
     """All of a comparison that is not a time."""
     found = json.loads((folder / "comparison.json").read_text())
     for result in found["results"].values():
@@ -41,20 +37,20 @@ def figures(folder: Path) -> dict[str, Any]:
     return found
 
 
-def compared(folder: Path, executor: Executor) -> dict[str, Any]:
+def compared(folder, executor):
     config = load_compare_config(ROOT / "configs" / "quick.yaml", [*QUICK, f"output={folder}"])
     compare(config, "test", Quiet(), executor=executor)
     return figures(folder)
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def expected(tmp_path_factory):
     """The figures of one worker, in this process."""
     with ThreadPoolExecutor(1) as executor:
         return compared(tmp_path_factory.mktemp("one") / "run", executor)
 
 
-def test_processes_give_the_same(expected: dict[str, Any], tmp_path: Path):
+def test_processes_give_the_same(expected, tmp_path):
     with Processes(2) as executor:
         assert compared(tmp_path / "run", executor) == expected
     assert expected["seeds"] == [0, 1]
@@ -62,7 +58,7 @@ def test_processes_give_the_same(expected: dict[str, Any], tmp_path: Path):
     assert len(expected["results"]["tanh"]["test_accuracies"]) == 2
 
 
-def test_ranks_of_mpi_give_the_same(expected: dict[str, Any], tmp_path: Path):
+def test_ranks_of_mpi_give_the_same(expected, tmp_path):
     mpiexec = Path(sys.executable).with_name("mpiexec")
     command = [mpiexec, "-n", "2", sys.executable, "-m", "app", "compare", "--workers", "mpi"]
     words = ["--config", "configs/quick.yaml", *QUICK, f"output={tmp_path / 'run'}"]
@@ -71,14 +67,14 @@ def test_ranks_of_mpi_give_the_same(expected: dict[str, Any], tmp_path: Path):
 
 
 @pytest.mark.soak
-def test_a_cluster_of_dask_gives_the_same(expected: dict[str, Any], tmp_path: Path):
+def test_a_cluster_of_dask_gives_the_same(expected, tmp_path):
     distributed = pytest.importorskip("distributed", reason="Dask is a development dependency")
     cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
     with cluster, distributed.Client(cluster) as client:
         assert compared(tmp_path / "run", client.get_executor()) == expected
 
 
-def test_times_are_measured_one_at_a_time_here(expected: dict[str, Any], tmp_path: Path):
+def test_times_are_measured_one_at_a_time_here(expected, tmp_path):
     with ThreadPoolExecutor(2) as executor:
         compared(tmp_path / "run", executor)
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
@@ -92,9 +88,9 @@ def test_times_are_measured_one_at_a_time_here(expected: dict[str, Any], tmp_pat
 # Workers that are lost
 
 
-def run(executor: Executor, work: Callable[[str], str], jobs: list[str]) -> tuple[set[str], list[tuple[str, bool]]]:
-    done: set[str] = set()
-    lost: list[tuple[str, bool]] = []
+def run(executor, work, jobs):
+    done = set()
+    lost = []
     run_all(
         executor,
         work,
@@ -106,7 +102,7 @@ def run(executor: Executor, work: Callable[[str], str], jobs: list[str]) -> tupl
     return done, lost
 
 
-def test_a_worker_that_dies_costs_its_own_training(tmp_path: Path):
+def test_a_worker_that_dies_costs_its_own_training(tmp_path):
     always = "__import__('os')._exit(3)"
     marker = str(tmp_path / "died")
     once = f"'once' if __import__('os').path.exists({marker!r}) else (open({marker!r}, 'w').close(), {always})"
@@ -116,7 +112,7 @@ def test_a_worker_that_dies_costs_its_own_training(tmp_path: Path):
     assert sorted(lost) == sorted([(always, False), (always, True), (once, True)])
 
 
-def failing(job: str) -> str:
+def failing(job):
     """Raise an error of ours, or one of a user's function."""
     raise OperatorError("no") if job == "ours" else RuntimeError("lost")
 
@@ -126,12 +122,12 @@ def test_an_error_of_ours_ends_all_trainings():
         run(executor, failing, ["ours", "other"])
 
 
-def test_a_seed_that_was_lost_twice_counts_for_no_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
+def test_a_seed_that_was_lost_twice_counts_for_no_operator(tmp_path, monkeypatch, capsys):
     from app.run import run as run_module
 
     real = run_module.train_one
 
-    def sometimes(job: Any) -> Any:
+    def sometimes(job):
         if (job.operator, job.config.seed) == ("tanh", 0):
             raise RuntimeError("the machine is gone")
         return real(job)
@@ -147,7 +143,7 @@ def test_a_seed_that_was_lost_twice_counts_for_no_operator(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize("words", ["0", "-1", "many", "1.5", ""])
-def test_workers_are_a_number_or_mpi(words: str):
+def test_workers_are_a_number_or_mpi(words):
     with pytest.raises(
         ConfigError, match=f"--workers takes a number of processes of at least 1, or mpi; found '{words}'"
     ):

@@ -1,10 +1,6 @@
 """Strict YAML: scalars as YAML 1.2 has them, everything surprising or harmful refused, at a place that is named."""
 
-from __future__ import annotations
-
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -36,7 +32,7 @@ from app.run import yaml_text
         ("{a: , b: [1, x]}", {"a": None, "b": [1, "x"]}),
     ],
 )
-def test_scalars_are_those_of_yaml_1_2(text: str, value: Any):
+def test_scalars_are_those_of_yaml_1_2(text, value):
     assert repr(yaml_text.parse(text, "here").data) == repr(value)
 
 
@@ -64,7 +60,7 @@ def test_scalars_are_those_of_yaml_1_2(text: str, value: Any):
         ("a: 1\n---\nb: 2", "line 2, column 1: expected a single document in the stream"),
     ],
 )  # fmt: skip
-def test_what_is_refused_is_named_with_its_line_and_column(text: str, message: str):
+def test_what_is_refused_is_named_with_its_line_and_column(text, message):
     with pytest.raises(ConfigError) as caught:
         yaml_text.parse(text, "here")
     assert str(caught.value).startswith(f"here: {message}")
@@ -85,7 +81,7 @@ def test_what_is_refused_is_named_with_its_line_and_column(text: str, message: s
     ],
     ids=lambda text: text[:6],
 )
-def test_what_is_deep_or_big_is_refused_at_once(text: str):
+def test_what_is_deep_or_big_is_refused_at_once(text):
     start = time.perf_counter()
     with pytest.raises(ConfigError) as caught:
         yaml_text.parse(text, "here")
@@ -93,20 +89,20 @@ def test_what_is_deep_or_big_is_refused_at_once(text: str):
     assert len(str(caught.value)) < 300
 
 
-def test_a_big_file_is_refused_unread(tmp_path: Path):
+def test_a_big_file_is_refused_unread(tmp_path):
     with open(tmp_path / "big.yaml", "wb") as file:
         file.truncate(10**10)  # sparse: it takes no room on the disk
     with pytest.raises(ConfigError, match=r"big\.yaml is larger than 1,000,000 bytes"):
         yaml_text.read(str(tmp_path / "big.yaml"))
 
 
-def test_a_file_that_is_not_utf8_is_refused_with_the_place(tmp_path: Path):
+def test_a_file_that_is_not_utf8_is_refused_with_the_place(tmp_path):
     (tmp_path / "a.yaml").write_bytes(b"seed: 1\n# \xff")
     with pytest.raises(ConfigError, match=r"a\.yaml: line 2, column 3: the byte 0xff is not UTF-8 text"):
         yaml_text.read(str(tmp_path / "a.yaml"))
 
 
-def test_a_byte_order_mark_and_windows_line_ends_are_welcome(tmp_path: Path):
+def test_a_byte_order_mark_and_windows_line_ends_are_welcome(tmp_path):
     (tmp_path / "a.yaml").write_bytes(b"\xef\xbb\xbfseed: 1\r\ntrain: 2\r\n")
     assert yaml_text.read(str(tmp_path / "a.yaml")).data == {"seed": 1, "train": 2}
 
@@ -125,5 +121,5 @@ SCALARS = (
         max_leaves=12,
     )
 )
-def test_what_is_written_reads_back_equal(data: Any):
+def test_what_is_written_reads_back_equal(data):
     assert repr(yaml_text.parse(yaml_text.write(data), "here").data) == repr(data)
