@@ -7,24 +7,13 @@ from app.run.events import Epoch
 from app.run.training import Trained
 
 
-def outcome(
-    name,
-    wrong,
-    seconds=None,
-    images=1000,
-    weights="",
-    how="",
-):
+def outcome(name, wrong, seconds=None, images=1000, weights="", how=""):
     """An operator that names these images wrongly, and takes so many seconds for each epoch, with each seed."""
-    right = []
-    for of_seed in wrong:
-        right.append(np.ones(images, bool))
-        right[-1][list(of_seed)] = False
-    times = seconds or [[1.0, 1.0] for _ in wrong]
     trained = []
-    for of_seed, r in zip(times, right, strict=True):
-        epochs = [Epoch(name, number, s, float(r.mean()), 0.5) for number, s in enumerate(of_seed)]
-        trained.append(Trained(name, how, epochs, None, r, weights or name, epochs, {}, None))
+    for of_seed, times in zip(wrong, seconds or [[1.0, 1.0] for _ in wrong], strict=True):
+        right = ~np.isin(np.arange(images), list(of_seed))
+        epochs = [Epoch(name, number, s, float(right.mean()), 0.5) for number, s in enumerate(times)]
+        trained.append(Trained(name, how, epochs, None, right, weights or name, epochs, {}, None))
     return name, trained
 
 
