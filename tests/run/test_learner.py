@@ -1,38 +1,18 @@
-"""What every engine must do with a network: start equally, learn equally, repeat itself, and nothing but learn."""
+"""What every engine must do with a network: start equally, learn equally, repeat itself, and measure correctly."""
 
-from typing import get_args, get_type_hints
-
-import msgspec
 import numpy as np
 import pytest
 
-from app.data import Batches, Dataset
+from app.data import Batches
 from app.errors import OperatorError
-from app.run.config import Config
-from app.run.learners import make_learner
-from app.run.network import Activation, find_activation
-from app.run.trust import Trust
-
-ENGINES = get_args(get_type_hints(Config)["engine"])
-OTHERS = [engine for engine in ENGINES if engine != "reference"]
+from app.run.network import Activation
 
 
-def learner(config, dataset, activation="relu", **settings):
-    train = {key: settings.pop(key) for key in list(settings) if hasattr(config.train, key)}
-    changed = msgspec.structs.replace(config, train=msgspec.structs.replace(config.train, **train), **settings)
-    operator = find_activation(activation, Trust(operators=[activation])) if isinstance(activation, str) else activation
-    return make_learner(changed, operator, dataset.train_images.shape[1])
-
-
-def batches(dataset, size=8):
-    return Batches(dataset.train_images, dataset.train_labels, None, size)
-
-
-def epochs(one, dataset, count=2):
+def epochs(one, batches, count=2):
     """Train; gives the losses and accuracies of each epoch, and the weights at the end."""
     figures = []
     for _ in range(count):
-        figures += one.train(batches(dataset))
+        figures += one.train(batches)
         one.end_epoch()
     return [*figures, *one.weights().values()]
 
@@ -42,94 +22,98 @@ def assert_equal(found, expected, **tolerance):
         np.testing.assert_allclose(a, b, **({"rtol": 0, "atol": 0} | tolerance))
 
 
-@pytest.mark.parametrize("engine", OTHERS)
+@pytest.mark.parametrize("engine", ["compiled", "eager"])
 @pytest.mark.parametrize(("optimizer", "schedule"), [("sgd", "constant"), ("momentum", "cosine"), ("adam", "linear")])
-def test_engines_agree_to_rounding(tiny, engine, optimizer, schedule):
+def test_engines_agree_to_rounding(learner, batches, tiny, engine, optimizer, schedule):
     settings = {"optimizer": optimizer, "schedule": schedule, "weight_decay": 0.01, "learning_rate": 0.02}
-    found, expected = (learner(*tiny, engine=e, **settings) for e in (engine, "reference"))
-    assert_equal(epochs(found, tiny[1]), epochs(expected, tiny[1]), rtol=2e-5, atol=2e-6)
+    found, expected = (learner(e, **settings) for e in (engine, "reference"))
+    assert_equal(epochs(found, batches), epochs(expected, batches), rtol=2e-5, atol=2e-6)
     tests = Batches(tiny[1].test_images, tiny[1].test_labels, None, 7)
     measured = found.measure(tests)
-    assert_equal(list(measured), list(expected.measure(tests)), rtol=2e-5)
+    assert_equal(measured, expected.measure(tests), rtol=2e-5)
     assert [len(column) for column in measured] == [3, 3]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_the_same_seed_gives_the_same_numbers_bit_for_bit(tiny, engine):
-    first, second, other = (
-        epochs(learner(*tiny, engine=engine, seed=seed, weight_decay=0.01), tiny[1]) for seed in (5, 5, 6)
+def test_equal_operators_with_the_same_seed_give_the_same_numbers_bit_for_bit(learner, batches, engine):
+    first, same, again, other = (
+        epochs(learner(engine, name, seed=seed, weight_decay=0.01), batches)
+        for name, seed in (("relu", 5), ("custom.relu", 5), ("relu", 5), ("relu", 6))
     )
-    assert_equal(first, second)
+    assert_equal(first, same)
+    assert_equal(first, again)
     assert not np.array_equal(first[0], other[0])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_equal_operators_learn_equally_bit_for_bit(tiny, engine):
-    found, expected = (
-        epochs(learner(*tiny, name, engine=engine, weight_decay=0.01), tiny[1]) for name in ("custom.relu", "relu")
-    )
-    assert_equal(found, expected)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_first_weights_depend_on_the_seed_alone(tiny, engine):
-    expected = learner(*tiny, "relu", engine="reference").weights()
-    found = learner(*tiny, "tanh", engine=engine).weights()
+def test_first_weights_depend_on_the_seed_alone(learner, engine):
+    expected, found = learner("reference", "relu").weights(), learner(engine, "tanh").weights()
+    shapes = [weights.shape for weights in found.values()]
     assert list(found) == ["layers.0.weight", "layers.0.bias", "layers.1.weight", "layers.1.bias"]
-    assert [list(w.shape) for w in found.values()] == [[12, 5], [5], [5, 10], [10]]
-    assert_equal(list(found.values()), list(expected.values()))
+    assert shapes == [(12, 5), (5,), (5, 10), (10,)]
+    assert_equal(found.values(), expected.values())
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_pieces_of_an_epoch_give_what_the_whole_gives(tiny, engine):
-    settings = {"optimizer": "momentum", "weight_decay": 0.01}
-    whole, cut = (learner(*tiny, engine=engine, **settings) for _ in range(2))
-    all_batches = batches(tiny[1])
-    expected = whole.train(all_batches)
-    pieces = [cut.train(all_batches[a:b]) for a, b in ((0, 1), (1, 5), (5, 8))]
-    assert_equal([np.concatenate(column) for column in zip(*pieces, strict=True)], list(expected))
+def test_training_an_epoch_in_pieces_gives_the_same_numbers(learner, batches, engine):
+    whole, cut = (learner(engine, optimizer="momentum", weight_decay=0.01) for _ in range(2))
+    expected = whole.train(batches)
+    pieces = [cut.train(batches[a:b]) for a, b in ((0, 1), (1, 5), (5, 8))]
+    assert_equal([np.concatenate(column) for column in zip(*pieces, strict=True)], expected)
 
 
 @pytest.mark.parametrize(("schedule", "rates"), [("constant", [1, 1, 1, 1]), ("linear", [1, 0.75, 0.5, 0.25])])
-def test_the_learning_rate_follows_its_schedule(tiny, schedule, rates):
-    config, dataset = tiny
-    one = learner(config, dataset, engine="reference", schedule=schedule, epochs=4, learning_rate=1e-4)
-    batch, steps = batches(dataset)[:1], []
+def test_the_learning_rate_follows_its_schedule(learner, batches, schedule, rates):
+    one, steps = learner("reference", schedule=schedule, epochs=4, learning_rate=1e-4), []
     for _ in rates:
         before = one.weights()["layers.1.bias"].astype(np.float64)
-        one.train(batch)
+        one.train(batches[:1])
         steps.append(np.abs(one.weights()["layers.1.bias"] - before).sum())
         one.end_epoch()
     np.testing.assert_allclose(np.array(steps) / steps[0], rates, rtol=0.02)  # the gradient hardly changes
 
 
 @pytest.mark.parametrize("engine", ["reference", "eager"])  # others run the Program of the reference engine
-def test_pixels_are_scaled_to_their_range(tiny, engine):
-    config, dataset = tiny
-    white = Dataset.of([np.full((2, 4, 3), 255, np.uint8), np.zeros(2, np.uint8)] * 2, origin="white", verified=False)
-    seen = []
-
-    def looks(x):
-        seen.append(x)
-        return x
-
-    scaled = msgspec.structs.replace(config, data=msgspec.structs.replace(config.data, pixel_range=(-3.0, 2.0)))
-    one = learner(scaled, dataset, Activation("looks", looks), engine=engine)
+def test_pixels_are_scaled_to_their_range(learner, engine):
+    one = learner(engine, Activation("identity", lambda x: x * 1.0), pixel_range=(-3.0, 2.0))
     weights = one.weights()
-    loss, _ = one.measure(Batches(white.test_images, white.test_labels, None, 2))
+    loss, _ = one.measure(Batches(np.full((2, 12), 255, np.uint8), np.zeros(2, np.int64), None, 2))
     scores = (np.full(12, 2.0) @ weights["layers.0.weight"]) @ weights["layers.1.weight"]
     expected = np.log(np.exp(scores - scores.max()).sum()) + scores.max() - scores[0]
     np.testing.assert_allclose(loss, [expected], rtol=1e-5)
-    assert seen
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_an_operator_that_stops_gradients_is_refused(tiny, engine):
-    config, dataset = tiny
-    detached = Activation("mine", lambda x: x.detach())
+def test_an_operator_that_stops_gradients_is_refused(learner, batches, engine):
     with pytest.raises(OperatorError) as caught:
-        learner(config, dataset, detached, engine=engine).warm_up(batches(dataset)[:1])
+        learner(engine, Activation("mine", lambda x: x.detach())).warm_up(batches[:1])
     assert str(caught.value) == (
         "no gradient comes back through mine, so layers.0.weight, layers.0.bias would never be trained; "
         "declare one, such as with @operator.backward"
     )
+
+
+# --- What is measured: accuracies of batches, and activations over all test images ---
+
+
+@pytest.mark.parametrize(("engine", "size"), [("compiled", 7), ("reference", 7), ("eager", 7), ("reference", 20)])
+def test_accuracies_and_activations_are_those_of_the_weights(learner, batches, tiny, engine, size):
+    quickly = "eager" if engine == "eager" else "reference"  # training as well would be compiled for nothing
+    trained, one = (learner(e, "custom.relu", hidden=(5, 4)) for e in (quickly, engine))
+    trained.train(batches)
+    one.restore(trained.state())
+    images, labels = tiny[1].test_images, tiny[1].test_labels
+    tests = Batches(images, labels, None, size)
+    _, accuracies = one.measure(tests)
+    right = one.scores(tests).argmax(axis=1) == labels
+    assert one.scores(tests).shape == (20, 10)
+    expected = [right[first : first + size].mean() for first in range(0, 20, size)]
+    np.testing.assert_allclose(accuracies, expected, rtol=1e-6)
+    weights, hidden = one.weights(), images / 127.5 - 1
+    for layer, activity in enumerate(one.activity()):
+        hidden = np.maximum(hidden @ weights[f"layers.{layer}.weight"] + weights[f"layers.{layer}.bias"], 0)
+        zero = hidden == 0
+        np.testing.assert_allclose(activity, (hidden.mean(), zero.mean(), zero.all(axis=0).mean()), rtol=1e-4)
+
+
+@pytest.mark.parametrize("engine", ["reference", "eager"])
+def test_a_network_without_hidden_layers_has_no_activations(learner, batches, engine):
+    one = learner(engine, hidden=())
+    one.measure(batches)
+    assert one.activity() == []
