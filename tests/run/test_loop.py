@@ -1,0 +1,186 @@
+"""The loop: who is trained when, where the pieces end, and what is reported and recorded."""
+
+import numpy as np
+import pytest
+
+from app.data import Dataset
+from app.run.callbacks import Callback, Contestant
+from app.run.config import Config, TrainConfig
+from app.run.events import Epoch, Iteration
+from app.run.loop import Start, TrainingLoop
+from app.run.metrics import Metrics
+
+
+class Clock:
+    now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+
+class Pretended:
+    """A learner that only remembers: images are numbered, so it knows which it was given."""
+
+    def __init__(self, name, log, clock):
+        self.name, self.log, self.clock = name, log, clock
+
+    def train(self, batches):
+        self.log.append((self.name, "train", [list(labels) for _, labels in batches]))
+        self.clock.now += 2.0 * len(batches)
+        return np.arange(len(batches), dtype=np.float32), np.full(len(batches), 0.5, np.float32)
+
+    def measure(self, batches):
+        self.log.append((self.name, "measure"))
+        self.clock.now += 1000.0
+        right = [np.float32(np.mean(labels % 3 == 0)) for _, labels in batches]
+        return np.array([labels.sum() for _, labels in batches], np.float32), np.array(right)
+
+    def end_epoch(self):
+        self.log.append((self.name, "end of epoch"))
+
+    def activity(self):
+        return []
+
+    def state(self):
+        return {}
+
+
+class Remembers(Callback):
+    """A callback that remembers its calls."""
+
+    def __init__(self, every=None):
+        self.every = every
+        self.told = []
+
+    def begin(self, place):
+        self.told.append(("begin", place.contestant.operator, place.epoch))
+
+    def report(self, place, loss, accuracy):
+        self.told.append(("report", place.done))
+
+    def piece(self, place, losses, accuracies):
+        self.told.append(("piece", place.done, len(losses)))
+
+    def epoch(self, place, result):
+        self.told.append(("epoch", result.test_accuracy))
+
+    def end(self):
+        self.told.append(("end",))
+
+
+class Loop:
+    """A loop over operators "a" and "b" and images whose labels say which they are; what it did is kept."""
+
+    def __init__(self, train, test, *callbacks, names="a", start=Start(), clock=None, **settings):  # noqa: B008
+        self.log, self.events = [], []
+        images = [np.zeros((train, 1), np.uint8), np.arange(train), np.zeros((test, 1), np.uint8), np.arange(test)]
+        self.contestants = [Contestant(name, Pretended(name, self.log, clock or Clock())) for name in names]
+        config, data = Config(train=TrainConfig(**settings)), Dataset(*images, (1, 1), "", True)
+        self._loop = TrainingLoop(config, data, self.contestants, [Metrics(self.events.append), *callbacks], start)
+
+    def run(self):
+        self._loop.run()
+        return self
+
+    def trained(self, name="a"):
+        """The batches that a learner was trained on."""
+        return [batch for entry in self.log if entry[:2] == (name, "train") for batch in entry[2]]
+
+
+def test_operators_take_turns():
+    loop = Loop(4, 2, names="ab", epochs=2, batch_size=4).run()
+    turn = [(name, did) for name in "ab" for did in ("train", "end of epoch", "measure")]
+    assert [entry[:2] for entry in loop.log] == turn + turn
+
+
+def test_every_image_is_seen_once_an_epoch_in_an_order_that_all_share_and_that_changes():
+    loop = Loop(10, 2, names="ab", epochs=2, batch_size=4).run()
+    seen = loop.trained("a")
+    assert seen == loop.trained("b")
+    assert [len(batch) for batch in seen] == [4, 4, 2, 4, 4, 2]
+    first, second = np.concatenate(seen[:3]), np.concatenate(seen[3:])
+    assert sorted(first) == sorted(second) == list(range(10))
+    assert list(first) != list(second)
+
+
+@pytest.mark.parametrize(
+    ("log_every", "reported"),
+    [
+        (1, [(0, 0.0), (1, 0.0), (2, 0.0), (3, 0.0), (4, 0.0)]),
+        (2, [(0, 0.0), (2, 1.0), (4, 1.0)]),
+        (3, [(0, 0.0), (3, 2.0)]),
+        (100, [(0, 0.0)]),
+    ],
+)
+def test_reports_are_at_multiples_of_log_every_and_of_the_last_iteration_of_a_piece(log_every, reported):
+    loop = Loop(10, 2, epochs=1, batch_size=2, log_every=log_every).run()
+    assert [(e.iteration, e.loss) for e in loop.events if isinstance(e, Iteration)] == reported
+    assert len(loop.trained()) == 5
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 100])
+def test_a_smaller_last_test_batch_counts_less(size):
+    loop = Loop(2, 7, epochs=1, eval_batch_size=size).run()
+    assert loop.contestants[0].epochs[0].test_accuracy == loop.events[-1].test_accuracy == 3 / 7  # labels 0, 3 and 6
+    losses = [sum(range(first, min(first + size, 7))) * min(size, 7 - first) for first in range(0, 7, size)]
+    assert loop.events[-1].test_loss == pytest.approx(sum(losses) / 7)
+
+
+def test_seconds_are_those_of_training_alone_and_slow_iterations_are_pieces(monkeypatch):
+    clock, callback = Clock(), Remembers()
+    monkeypatch.setattr("app.run.loop.time", clock)
+    loop = Loop(6, 2, callback, clock=clock, epochs=1, batch_size=1, log_every=100).run()
+    assert loop.events[-1].seconds == 12.0
+    assert loop.contestants[0].epochs == [Epoch("a", 0, 12.0, 0.5, 1.0)]
+    assert [size for kind, _, size in pieces(callback)] == [1] * 6
+
+
+def pieces(callback):
+    return [told for told in callback.told if told[0] == "piece"]
+
+
+def test_callbacks_are_called_in_order():
+    callback = Remembers()
+    Loop(4, 2, callback, names="ab", epochs=1, batch_size=2, log_every=2).run()
+    of_each = [("report", 1), ("piece", 1, 1), ("piece", 2, 1), ("epoch", 0.5)]
+    assert callback.told == [("begin", "a", 0), *of_each, ("begin", "b", 0), *of_each, ("end",)]
+
+
+@pytest.mark.parametrize("every", [1, 2, 3, 7])
+def test_pieces_end_where_a_callback_asks(every):
+    callback = Remembers(every)
+    Loop(14, 2, callback, epochs=2, batch_size=2, log_every=5).run()
+    assert {place for _, place, _ in pieces(callback)} >= {*range(every, 8, every), 7}
+    assert sum(size for _, _, size in pieces(callback)) == 14
+
+
+def test_an_exception_of_a_callback_ends_the_run_and_all_callbacks():
+    class Stops(Callback):
+        def epoch(self, place, result):
+            if place.epoch == 1:
+                raise KeyboardInterrupt
+
+    last = Remembers()
+    loop = Loop(4, 2, Stops(), last, names="ab")
+    with pytest.raises(KeyboardInterrupt):
+        loop.run()
+    assert [len(contestant.epochs) for contestant in loop.contestants] == [2, 1]
+    assert last.told[-1] == ("end",)
+
+
+@pytest.mark.parametrize(
+    ("start", "rest"),
+    [
+        (Start(0, 1, 0), [("b", 0), ("a", 1), ("b", 1)]),
+        (Start(0, 0, 3), [("a", 0), ("b", 0), ("a", 1), ("b", 1)]),
+        (Start(1, 1, 4), [("b", 1)]),
+        (Start(2, 0, 0), []),
+    ],
+)
+def test_a_run_continues_from_its_start(start, rest):
+    callback, settings = Remembers(), {"epochs": 2, "batch_size": 2}
+    loop = Loop(8, 2, callback, names="ab", start=start, **settings).run()
+    assert [told[1:3] for told in callback.told if told[0] == "begin"] == rest
+    assert len(loop.trained("a") + loop.trained("b")) == 4 * len(rest) - start.done
+    whole, seen = Loop(8, 2, **settings).run().trained(), loop.trained("b")
+    assert seen == whole[len(whole) - len(seen) :]
