@@ -1,4 +1,4 @@
-"""What a run says, to people and to programs: the lines, the quiet form, JSON, and the arithmetic of the live line."""
+"""What a run prints, for people and for programs: lines, the quiet form, JSON, and the live line."""
 
 import io
 import json
@@ -17,16 +17,12 @@ from app.run.live import CLEAR, LiveLines, Progress, fitted
 TRAINED = ["custom.relu", "relu"]
 
 
-def test_json_is_the_metrics_as_they_are_kept_and_a_summary(train):
+def test_json_is_the_metrics_and_a_summary(train):
     run = train("--json")
     assert (run.status, run.err) == (0, "")
     *events, end = [json.loads(line, parse_constant=pytest.fail) for line in run.out.splitlines()]
     assert events == run.metrics
-    assert {key: end[key] for key in ("event", "finished", "folder")} == {
-        "event": "summary",
-        "finished": True,
-        "folder": "run",
-    }
+    assert (end["event"], end["finished"], end["folder"]) == ("summary", True, "run")
     assert [one["operator"] for one in end["operators"]] == TRAINED
     last = [run.column(operator, "epoch", "test_accuracy")[-1] for operator in TRAINED]
     assert [one["test_accuracy"] for one in end["operators"]] == last
@@ -34,16 +30,15 @@ def test_json_is_the_metrics_as_they_are_kept_and_a_summary(train):
     assert end["operators"][0]["ratio"] > 0
 
 
-def test_json_has_null_for_what_is_no_number_and_tells_of_a_run_that_stopped(train, tmp_path):
+def test_json_of_runs_that_fail_is_complete_lines(train, tmp_path):
     (tmp_path / "my_ops.py").write_text("def stops(x):\n    raise KeyboardInterrupt\n")
     run = train("--json", "model.activation=my_ops.py:stops", "engine=eager")
-    assert run.status == 130
-    assert run.out == ""  # it never began
-    lost = [json.loads(line) for line in train("--json", "train.learning_rate=1e30", folder="b").out.splitlines()]
-    assert lost[-1]["event"] == "summary"
+    assert (run.status, run.out) == (130, "")  # it never began
+    lost = train("--json", "train.learning_rate=1e30", folder="b").out.splitlines()
+    assert [json.loads(line, parse_constant=pytest.fail)["event"] for line in lost][-1] == "summary"
 
 
-def test_what_an_operator_prints_is_not_among_the_json(train, tmp_path):
+def test_output_of_an_operator_is_not_among_the_json(train, tmp_path):
     code = "import app\nprint('hello')\ndef chatty(x):\n    print('and again')\n    return app.relu(x)\n"
     (tmp_path / "my_ops.py").write_text(code)
     run = train("--json", "model.activation=my_ops.py:chatty", "engine=eager")
@@ -52,14 +47,10 @@ def test_what_an_operator_prints_is_not_among_the_json(train, tmp_path):
     assert run.err.startswith("hello\nand again\n")
 
 
-def test_quiet_is_the_end_alone(train):
+def test_quiet_prints_the_end_or_an_error_alone(train):
     run = train("--quiet")
     summary = (run.folder / "summary.txt").read_text()
-    assert (run.status, run.err) == (0, "")
-    assert run.out == f"{summary}\nThe run is in run/\n"
-
-
-def test_quiet_tells_errors(train):
+    assert (run.status, run.out, run.err) == (0, f"{summary}\nThe run is in run/\n", "")
     run = train("--quiet", "model.activation=nothing")
     assert (run.status, run.out) == (2, "")
     assert run.err.startswith("error: there is no operator 'nothing'")
@@ -74,49 +65,40 @@ def test_quiet_and_json_exclude_each_other(capsys, train):
 # --- The live line ---
 
 
-def place(epoch, done, seconds):
-    return Position(SimpleNamespace(operator="relu"), 0, epoch, 100, done, seconds)
+class Line:
+    """A live line, and a clock that is set by hand."""
+
+    def __init__(self, epoch=0):
+        self.now = 1000.0
+        self._progress = Progress(4, 50, lambda: self.now)
+        self._progress.begin(self._place(epoch, 0, 0.0))
+
+    def _place(self, epoch, done, seconds):
+        return Position(SimpleNamespace(operator="relu"), 0, epoch, 100, done, seconds)
+
+    def after(self, wait, *place):
+        """Go on with training, to this epoch, this iteration and so many seconds."""
+        self.now += wait
+        self._progress.piece(self._place(*place), np.array([0.5, 0.25]), np.array([0.75, 0.875]))
+        return self
+
+    def text(self, columns=99):
+        return self._progress.line("relu", columns)
 
 
-def piece(progress, at):
-    progress.piece(at, np.array([0.5, 0.25]), np.array([0.75, 0.875]))
+def test_the_live_line_has_the_progress_the_figures_and_the_time_left():
+    line = Line()
+    assert line.text() == "relu  waiting"
+    shown = "relu  epoch 1/4    5%  loss 0.3750  accuracy 0.8125  250k images/s  9:30 left"
+    assert line.after(30, 0, 20, 0.004).text(len(shown)) == shown
+    assert line.after(3600, 2, 100, 2.0).text().endswith("accuracy 0.8125  2.5k images/s  20:10 left")
+    assert line.after(0, 3, 100, 2.0).text().endswith("2.5k images/s  done")
+    assert Line(epoch=2).after(7200, 2, 100, 1.0).text().endswith("2:00:00 left")  # of a resumed run
 
 
-@pytest.fixture
-def now():
-    return {"now": 1000.0}
-
-
-@pytest.fixture
-def progress(now):
-    return Progress(4, 50, lambda: now["now"])
-
-
-def test_the_line_has_what_a_user_wants_to_know(progress, now):
-    assert progress.line("relu", 99) == "relu  waiting"
-    progress.begin(place(0, 0, 0.0))
-    now["now"] += 30
-    piece(progress, place(0, 20, 0.004))
-    line = "relu  epoch 1/4    5%  loss 0.3750  accuracy 0.8125  250k images/s  9:30 left"
-    assert progress.line("relu", len(line)) == line
-    now["now"] += 3600
-    piece(progress, place(2, 100, 2.0))
-    assert progress.line("relu", 99).endswith("accuracy 0.8125  2.5k images/s  20:10 left")
-    piece(progress, place(3, 100, 2.0))
-    assert progress.line("relu", 99).endswith("2.5k images/s  done")
-
-
-def test_the_time_left_of_a_run_that_goes_on_is_reckoned_from_where_it_went_on(progress, now):
-    progress.begin(place(2, 0, 0.0))
-    now["now"] += 7200
-    piece(progress, place(2, 100, 1.0))
-    assert progress.line("relu", 99).endswith("2:00:00 left")
-
-
-def test_what_matters_least_is_left_out_first(progress):
-    progress.begin(place(0, 0, 0.0))
-    piece(progress, place(0, 50, 1.0))
-    lines = [progress.line("relu", columns) for columns in range(90)]
+def test_a_narrow_live_line_leaves_out_the_least_important_parts():
+    line = Line().after(0, 0, 50, 1.0)
+    lines = [line.text(columns) for columns in range(90)]
     assert all(len(line) <= columns for columns, line in enumerate(lines))
     assert len(set(lines)) > 8
     assert lines[71] == "relu  epoch 1/4  loss 0.3750  accuracy 0.8125  2.5k images/s  0:00 left"
@@ -125,23 +107,18 @@ def test_what_matters_least_is_left_out_first(progress):
     assert lines[3] == "re…"
 
 
-def test_wide_letters_and_accents_take_the_room_that_they_take():
-    assert fitted([("活性", 0), ("loss 1", 1)], 12) == "活性  loss 1"
-    assert fitted([("活性", 0), ("loss 1", 1)], 11) == "活性"
-    assert fitted([("e\u0301", 0), ("loss 1", 1)], 9) == "e\u0301  loss 1"
+@pytest.mark.parametrize(
+    ("first", "columns", "shown"),
+    [("活性", 12, "活性  loss 1"), ("活性", 11, "活性"), ("e\u0301", 9, "e\u0301  loss 1")],
+)
+def test_wide_letters_and_accents_take_their_width(first, columns, shown):
+    assert fitted([(first, 0), ("loss 1", 1)], columns) == shown
 
 
-class Screen(io.StringIO):
-    """A terminal that keeps what it is given."""
-
-    def isatty(self):
-        return True
-
-
-def test_what_is_printed_goes_above_the_lines_and_streams_are_given_back(monkeypatch):
-    screen = Screen()
-    monkeypatch.setattr(sys, "stdout", screen)
-    monkeypatch.setattr(sys, "stderr", screen)
+def test_lines_are_printed_above_the_live_ones_and_streams_are_restored(monkeypatch):
+    screen = io.StringIO()
+    for stream in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, stream, screen)
     live = LiveLines()
     live.begin()
     live.begin()  # as each epoch does
@@ -156,7 +133,10 @@ def test_what_is_printed_goes_above_the_lines_and_streams_are_given_back(monkeyp
     assert sys.stdout is sys.stderr is screen
 
 
-def test_what_takes_long_is_said_with_its_time_and_nothing_else_is(monkeypatch, capsys):
+# --- Waits ---
+
+
+def test_a_long_wait_is_printed_with_its_time(monkeypatch, capsys):
     console = Console()
     with console.busy("Compiling relu"):
         pass
@@ -167,7 +147,7 @@ def test_what_takes_long_is_said_with_its_time_and_nothing_else_is(monkeypatch, 
     assert re.fullmatch(r"Compiling relu \.\.\.\n  \d+\.\d s\n", capsys.readouterr().out)
 
 
-def test_a_long_wait_is_said_after_ever_longer_silences(monkeypatch, capsys):
+def test_a_long_wait_for_ranks_is_printed_after_ever_longer_silences(monkeypatch, capsys):
     now = [100.0]
     monkeypatch.setattr("app.run.console.time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr("app.run.console._PATIENCE", 4.0)
