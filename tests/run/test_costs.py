@@ -1,20 +1,16 @@
 """What operators cost alone: through every engine, in turns, for as many sizes as there is time."""
 
 import time
-from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
 
 import app
 from app.custom import custom_op, py_func
-from app.run.config import Config
 from app.run.costs import LEAST, SIZES, operator_costs, timed_operator
 from app.run.network import Activation, find_activation
 
 pytestmark = pytest.mark.slow
-
-ENGINES = get_args(get_type_hints(Config)["engine"])
 
 
 class Tripled(app.autograd.PyLayer):
@@ -30,76 +26,46 @@ class Tripled(app.autograd.PyLayer):
         return dy * 3.0
 
 
-def plain(seconds_of=None):
-    """An operator of plain NumPy that counts its calls."""
-    calls = seconds_of if seconds_of is not None else {}
-
-    @custom_op
-    def squared(x):
-        calls["forward"] = calls.get("forward", 0) + 1
-        return x * x
-
-    @squared.backward
-    def squared_grad(x, dy):
-        calls["backward"] = calls.get("backward", 0) + 1
-        return 2 * x * dy
-
-    return Activation("squared", squared)
+@custom_op
+def squared(x):
+    return x * x
 
 
-@pytest.mark.parametrize(
-    ("engine", "name"),
-    [
-        *(("reference", name) for name in ("relu", "custom.relu", "custom.prelu", "assign")),
-        *((engine, name) for engine in ("eager", "compiled") for name in ("custom.prelu", "assign")),
-    ],
-)
-def test_every_operator_costs_something_through_every_engine(engine, name):
-    costs = list(operator_costs([find_activation(name)], engine, 10, sizes=(100, 1000), seconds=1.0))
-    assert [(cost.operator, cost.size) for cost in costs] == [(name, 100), (name, 1000)]
+squared.backward(lambda x, dy: 2 * x * dy)
+
+
+def test_operators_of_every_kind_are_timed_for_every_size(engine):
+    made = [Activation("tripled", Tripled.apply), Activation("squared", squared), Activation("double", lambda x: x + x)]
+    found = [find_activation(name) for name in ("relu", "custom.relu", "custom.prelu", "assign")]
+    costs = list(operator_costs([*found, *made], engine, 10, sizes=(100, 1000), seconds=1.0))
+    names = [activation.name for activation in (*found, *made)]
+    assert [(cost.operator, cost.size) for cost in costs] == [(name, size) for size in (100, 1000) for name in names]
     assert all(0 < cost.forward < 1 and 0 < cost.backward < 1 for cost in costs)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_operators_in_python_are_timed_as_well(engine):
-    activations = [Activation("tripled", Tripled.apply), plain(), Activation("double", lambda x: x + x)]
-    costs = list(operator_costs(activations, engine, 8, sizes=(64,), seconds=0.01))
-    assert [cost.operator for cost in costs] == ["tripled", "squared", "double"]
-    assert all(cost.forward > 0 and cost.backward > 0 for cost in costs)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_each_pass_is_run_as_often_as_it_is_timed(engine):
-    calls = {}
-    prepare = timed_operator(plain(calls), engine, 4)
-    go = prepare(*np.ones((2, 3, 4), np.float32))
-    before = dict(calls)
-    for _ in range(5):
-        go()
-    counted = {way: calls[way] - before.get(way, 0) for way in ("forward", "backward")}
-    assert counted == {"forward": 5, "backward": 5}
-
-
-@pytest.mark.parametrize("engine", ["reference", "compiled"])
-def test_the_backward_pass_is_given_what_the_forward_pass_left(engine):
-    seen = []
+def test_each_pass_runs_as_often_as_it_is_timed_and_the_backward_pass_has_the_values_of_the_forward_one(engine):
+    forward_calls, backward_calls = [], []
 
     def forward(x):
+        forward_calls.append(x)
         return x * 2
 
     def backward(x, y, dy):
-        seen.append((x.copy(), y.copy(), dy.copy()))
+        backward_calls.append((x.copy(), y.copy(), dy.copy()))
         return dy * 2
 
     def doubled(x):
         return py_func(forward, x, app.static.InputSpec(x.shape, x.dtype), backward)
 
     x, dy = np.random.default_rng(0).standard_normal((2, 6, 5), np.float32)
-    timed_operator(Activation("doubled", doubled), engine, 5)(x, dy)()
-    for given in seen[-2:]:
-        np.testing.assert_array_equal(given[0], x)
-        np.testing.assert_array_equal(given[1], 2 * x)
-        np.testing.assert_array_equal(given[2], dy)
+    go = timed_operator(Activation("doubled", doubled), engine, 5)(x, dy)
+    before = len(forward_calls), len(backward_calls)
+    for _ in range(5):
+        go()
+    assert (len(forward_calls), len(backward_calls)) == (before[0] + 5, before[1] + 5)
+    for given in backward_calls[-5:]:
+        for value, expected in zip(given, (x, 2 * x, dy), strict=True):
+            np.testing.assert_array_equal(value, expected)
 
 
 def test_the_compiled_engine_is_timed_and_not_the_reference_engine(monkeypatch):
@@ -114,13 +80,17 @@ def test_operators_take_turns():
     order = []
 
     def noting(name):
-        return Activation(name, lambda x: (order.append(name), x * 1.0)[1])
+        def operator(x):
+            order.append(name)
+            return x * 1.0
+
+        return Activation(name, operator)
 
     list(operator_costs([noting("a"), noting("b")], "eager", 2, sizes=(4,), seconds=0))
     assert order == ["a", "b"] * LEAST
 
 
-def test_an_operator_that_is_slow_is_left_out_where_arrays_are_large():
+def test_a_slow_operator_is_left_out_for_large_arrays():
     def slow(x):
         time.sleep(1e-5 * x.size)
         return x * 1.0
@@ -132,7 +102,7 @@ def test_an_operator_that_is_slow_is_left_out_where_arrays_are_large():
     assert [cost.size for cost in costs if cost.operator == "relu"] == list(SIZES)
 
 
-def test_one_may_stop():
+def test_timing_can_be_interrupted():
     def stop():
         raise KeyboardInterrupt
 
@@ -143,9 +113,13 @@ def test_one_may_stop():
 # --- In a run ---
 
 
+def costs_of(run):
+    return [m for m in run.metrics if m["event"] == "cost"]
+
+
 def test_a_run_ends_with_the_costs_of_its_operators(train):
     run = train("costs=true", "train.epochs=1")
-    costs = [m for m in run.metrics if m["event"] == "cost"]
+    costs = costs_of(run)
     assert [m["operator"] for m in costs[:2]] == ["custom.relu", "relu"]
     assert {m["size"] for m in costs} == set(SIZES)
     assert [list(m) for m in costs] == [["event", "operator", "size", "forward", "backward"]] * len(costs)
@@ -153,15 +127,15 @@ def test_a_run_ends_with_the_costs_of_its_operators(train):
 
 
 @pytest.mark.parametrize("words", [["costs=false"], ["costs=true", "model.hidden=[]"]])
-def test_there_may_be_nothing_to_measure(train, words):
-    assert not [m for m in train(*words, "train.epochs=1").metrics if m["event"] == "cost"]
+def test_a_run_without_costs_or_without_hidden_layers_measures_nothing(train, words):
+    assert costs_of(train(*words, "train.epochs=1")) == []
 
 
-def test_an_operator_that_fails_now_does_not_make_the_run_a_failure(train, monkeypatch):
+def test_an_operator_that_fails_when_it_is_timed_does_not_make_the_run_a_failure(train, monkeypatch):
     def fail(*given):
         raise ValueError("not on so many numbers")
 
-    monkeypatch.setattr("app.run.costs.operator_costs", lambda *given, **more: fail())
+    monkeypatch.setattr("app.run.costs.operator_costs", fail)
     run = train("costs=true", "train.epochs=1")
     assert run.status == 0
     assert "note: the operators could not be timed alone: not on so many numbers" in run.out
