@@ -1,11 +1,10 @@
-"""Configuration: what files and overrides decode to, and what a user reads when they cannot."""
+"""Configuration: what files and overrides decode to, and the errors of those that cannot be decoded."""
 
 import ast
 import contextlib
 import io
 import operator
 import os
-import re
 from pathlib import Path
 
 import msgspec
@@ -29,6 +28,7 @@ from app.run.config import (
 )
 from app.run.config_errors import wrong_value
 from app.run.options import CONFIGS
+from app.run.resume import check_config
 
 
 @pytest.fixture(scope="module")
@@ -42,28 +42,11 @@ def load(file, text, *overrides):
 
 
 def error(file, text, *overrides):
-    """The message, less the name of the file, and the line and column, that it starts with."""
+    """The message, less the name of the file."""
     with pytest.raises(ConfigError) as caught:
         load(file, text, *overrides)
     assert caught.value.exit_status == 2
-    return re.sub(r"^line \d+, column \d+: (?!while|the key|mapping)", "", str(caught.value).removeprefix(f"{file}: "))
-
-
-# --- The shipped files ---
-
-
-@pytest.mark.parametrize("shipped", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
-def test_every_shipped_file_loads(shipped):
-    assert load_compare_config(shipped).train.epochs > 0
-
-
-def test_default_and_seed_are_the_same_experiment_and_the_defaults():
-    assert load_config(CONFIGS / "default.yaml") == load_config(CONFIGS / "seed.yaml") == Config()
-
-
-def test_default_shows_every_key():
-    shown = yaml_text.parse((CONFIGS / "default.yaml").read_text(encoding="utf-8"), "").data
-    assert keys(shown) == keys(msgspec.to_builtins(Config()))
+    return str(caught.value).removeprefix(f"{file}: ")
 
 
 def keys(data, prefix=""):
@@ -74,7 +57,21 @@ def keys(data, prefix=""):
     ]
 
 
-def test_quick_needs_no_network():
+KEYS = keys(msgspec.to_builtins(Config()))
+
+
+# --- The shipped files ---
+
+
+@pytest.mark.parametrize("shipped", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_shipped_file_loads(shipped):
+    assert load_compare_config(shipped).train.epochs > 0
+
+
+def test_default_and_seed_are_the_defaults_with_every_key_and_quick_needs_no_network():
+    assert load_config(CONFIGS / "default.yaml") == load_config(CONFIGS / "seed.yaml") == Config()
+    shown = yaml_text.parse((CONFIGS / "default.yaml").read_text(encoding="utf-8"), "").data
+    assert keys(shown) == KEYS
     assert load_config(CONFIGS / "quick.yaml").data.source == "sample"
 
 
@@ -82,14 +79,8 @@ def test_quick_needs_no_network():
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "null", "{}", "train:\n  # epochs: 3\nmodel:\n"])
-def test_what_is_left_out_has_its_default(file, text):
+def test_a_setting_that_is_left_out_has_its_default(file, text):
     assert load(file, text) == Config()
-
-
-def test_a_key_changes_nothing_but_itself(file):
-    changed = load(file, "train: {epochs: 7}")
-    assert changed.train == msgspec.structs.replace(Config().train, epochs=7)
-    assert changed.model == Config().model
 
 
 @pytest.mark.parametrize("form", ["relu", "custom.relu", "my_ops.py:swish", "/a b/ö.py:swish", "C:\\x.py:f"])
@@ -102,123 +93,120 @@ def test_anything_else_names_no_operator(file, form):
     assert "expected an operator: a built-in one ('relu')" in error(file, "", f"model.activation={form}")
 
 
-def test_overrides_apply_in_order_over_the_file(file):
-    config = load(
-        file,
-        "train: {epochs: 9, batch_size: 7}",
-        "train.epochs=1",
-        "train.epochs=3",
-        "model.hidden=[256]",
-        "train.learning_rate=1e-2",
-        "baseline=null",
-        "output=runs/a=b",
-        "data={source: sample}",
-    )
-    assert (config.train.epochs, config.train.batch_size, config.train.learning_rate) == (3, 7, 0.01)
-    assert (config.model.hidden, config.baseline, config.output) == ((256,), None, "runs/a=b")
-    assert config.data == DataConfig(source="sample")
+def test_overrides_apply_in_order_over_the_file_and_change_nothing_else(file):
+    words = ("train.epochs=1", "train.epochs=3", "model.hidden=[256]", "train.learning_rate=1e-2", "baseline=null")
+    config = load(file, "train: {epochs: 9, batch_size: 7}", *words, "output=runs/a=b", "data={source: sample}")
+    train = msgspec.structs.replace(Config().train, epochs=3, batch_size=7, learning_rate=0.01)
+    model, data = msgspec.structs.replace(Config().model, hidden=(256,)), DataConfig(source="sample")
+    assert config == Config(train=train, model=model, data=data, baseline=None, output="runs/a=b")
 
 
-# --- What a user reads ---
+def test_none_means_null_where_text_is_impossible(file):
+    assert load(file, "baseline: none\ntrain: {checkpoint_every: none}") == load(file, "baseline: null")
+    assert load(file, "", "baseline=none").baseline is None
+    assert load(file, "", "output=none").output == "none"
+
+
+def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine.yaml").write_text("train:\n  epochs: 7\n")
+    assert load_config("~/mine.yaml").train.epochs == 7
+
+
+# --- Errors ---
+
+COUNT = "expected a whole number of at least 1"
+INTERVAL = "expected two numbers in a list, the lower first, such as [-1, 1]"
+OF_MODEL = "Known keys here: hidden, layers, activation, initializer, dropout"
+OF_ALL = "Known keys here: seed, data, model, train, engine, sparse, baseline, check, costs, report, dist, output"
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "line", "column", "message"),
     [
-        ("train: {batch_size: big}", "train.batch_size: found 'big' (text), expected a whole number of at least 1"),
-        ("train: {batch_size: 0}", "train.batch_size: found 0, expected a whole number of at least 1"),
-        ("train: {batch_size: true}", "train.batch_size: found true, expected a whole number of at least 1"),
-        ("train: {epochs: }", "train.epochs: found nothing (null), expected a whole number of at least 1"),
-        ("seed: -1", "seed: found -1, expected a whole number of at least 0"),
+        ("train: {batch_size: big}", 1, 21, f"train.batch_size: found 'big' (text), {COUNT}"),
+        ("train: {batch_size: 0}", 1, 21, f"train.batch_size: found 0, {COUNT}"),
+        ("train: {batch_size: true}", 1, 21, f"train.batch_size: found true, {COUNT}"),
+        ("train: {epochs: }", 1, 16, f"train.epochs: found nothing (null), {COUNT}"),
+        ("train:\n  epochs: 0", 2, 11, f"train.epochs: found 0, {COUNT}"),
+        ("seed: -1", 1, 7, "seed: found -1, expected a whole number of at least 0"),
+        ("model: {hidden: [9, 0]}", 1, 21, f"model.hidden[1]: found 0, {COUNT}"),
+        ("data:\n  pixel_range: [1, -1]", 2, 16, f"data.pixel_range: found [1, -1], {INTERVAL}"),
+        ("data: {pixel_range: [1, 1]}", 1, 21, f"data.pixel_range: found [1, 1], {INTERVAL}"),
+        ("data: {pixel_range: [a, 1]}", 1, 22, "data.pixel_range[0]: found 'a' (text), expected a number"),
+        ("data: {sources: []}", 1, 17, "data.sources: found [], expected a list of at least one source"),
+        ("output: ''", 1, 9, "output: found '' (text), expected the name of a folder or null"),
         (
-            "train: {learning_rate: 0}",
-            "train.learning_rate: found 0, expected a number greater than 0, in single precision",
+            *("engine: refrence", 1, 9),
+            "engine: found 'refrence' (text), expected one of 'compiled', 'eager', 'reference'; did you mean "
+            "'reference'?",
         ),
         (
-            "train: {momentum: 1}",
-            "train.momentum: found 1, expected a number of at least 0 and less than 1, in single precision",
-        ),
-        ("model: {hidden: [9, 0]}", "model.hidden[1]: found 0, expected a whole number of at least 1"),
-        (
-            "data: {pixel_range: [1, -1]}",
-            "data.pixel_range: found [1, -1], expected two numbers in a list, the lower first, such as [-1, 1]",
-        ),
-        (
-            "data: {pixel_range: [1, 1]}",
-            "data.pixel_range: found [1, 1], expected two numbers in a list, the lower first, such as [-1, 1]",
-        ),
-        ("data: {pixel_range: [a, 1]}", "data.pixel_range[0]: found 'a' (text), expected a number"),
-        ("data: {sources: []}", "data.sources: found [], expected a list of at least one source"),
-        ("output: ''", "output: found '' (text), expected the name of a folder or null"),
-        (
-            "engine: refrence",
-            "engine: found 'refrence' (text), expected one of 'compiled', 'eager', 'reference'; "
-            "did you mean 'reference'?",
-        ),
-        (
-            "train: {optimizer: SGD}",
+            *("train: {optimizer: SGD}", 1, 20),
             "train.optimizer: found 'SGD' (text), expected one of 'adam', 'momentum', 'rmsprop', 'sgd'; did you mean "
             "'sgd'?",
         ),
-        ("train: 3", "train: found 3, expected a section of `key: value` lines"),
-        ("[1]", "$: found [1], expected a section of `key: value` lines"),
-        (
-            "model: {hiden: [1]}",
-            "model.hiden: unknown key; did you mean 'hidden'? Known keys here: hidden, layers, activation, "
-            "initializer, dropout",
-        ),
-        (
-            "model: {layers: null, hiden: [1]}",
-            "model.hiden: unknown key; did you mean 'hidden'? Known keys here: hidden, layers, activation, "
-            "initializer, dropout",
-        ),
-        (
-            "epochs: 3",
-            "epochs: unknown key; did you mean 'train.epochs'? "
-            "Known keys here: seed, data, model, train, engine, sparse, baseline, check, costs, report, dist, output",
-        ),
-        (
-            "<<: {seed: 1}",
-            "<<: unknown key. Known keys here: seed, data, model, train, engine, sparse, baseline, check, costs, "
-            "report, dist, output",
-        ),
+        ("train: 3", 1, 8, "train: found 3, expected a section of `key: value` lines"),
+        ("[1]", 1, 1, "$: found [1], expected a section of `key: value` lines"),
+        ("seed: 1\nmodel:\n  hiden: 3", 3, 3, f"model.hiden: unknown key; did you mean 'hidden'? {OF_MODEL}"),
+        ("model: {layers: null, hiden: 1}", 1, 23, f"model.hiden: unknown key; did you mean 'hidden'? {OF_MODEL}"),
+        ("epochs: 3", 1, 1, f"epochs: unknown key; did you mean 'train.epochs'? {OF_ALL}"),
+        ("<<: {seed: 1}", 1, 1, f"<<: unknown key. {OF_ALL}"),
     ],
 )
-def test_a_mistake_is_named_with_its_place_and_what_is_allowed(file, text, message):
-    assert error(file, text) == message
+def test_an_error_in_a_file_has_its_line_its_column_and_what_is_allowed(file, text, line, column, message):
+    assert error(file, text) == f"line {line}, column {column}: {message}"
+
+
+SYNTAX = "expected key=value, such as train.epochs=3"
+SINGLE = "in single precision"
 
 
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("train.epochs=x", "train.epochs: found 'x' (text), expected a whole number of at least 1"),
-        ("train.epochs.x=3", "train.epochs: found {'x': 3}, expected a whole number of at least 1"),
+        ("train.epochs=x", f"train.epochs: found 'x' (text), {COUNT}"),
+        ("train.epochs.x=3", f"train.epochs: found {{'x': 3}}, {COUNT}"),
         ("train=3", "train: found 3, expected a section of `key: value` lines"),
-        (
-            "model.hiden=[1]",
-            "model.hiden: unknown key; did you mean 'hidden'? Known keys here: hidden, layers, activation, "
-            "initializer, dropout",
-        ),
-        ("train.epochs", "expected key=value, such as train.epochs=3"),
-        ("=3", "expected key=value, such as train.epochs=3"),
-        ("train..epochs=3", "expected key=value, such as train.epochs=3"),
-        (
-            "model.hidden=[3",
-            "line 1, column 3: while parsing a flow sequence, expected ',' or ']', but got '<stream end>'",
-        ),
+        ("model.hiden=[1]", f"model.hiden: unknown key; did you mean 'hidden'? {OF_MODEL}"),
+        ("train.epochs", SYNTAX),
+        ("=3", SYNTAX),
+        ("train..epochs=3", SYNTAX),
+        ("\udc80train.epochs=3", SYNTAX),
+        (f"{'train.' * 5000}epochs=3", "nested more than 16 deep"),
+        ("model.hidden=[3", "line 1, column 3: while parsing a flow sequence, expected ',' or ']', but got '<stream "),
+        # numbers that their type cannot hold
+        ("train.learning_rate=0", f"train.learning_rate: found 0, expected a number greater than 0, {SINGLE}"),
+        ("train.learning_rate=1e39", f"train.learning_rate: found 1e+39, expected a number greater than 0, {SINGLE}"),
+        ("train.learning_rate=1e-46", f"train.learning_rate: found 1e-46, expected a number greater than 0, {SINGLE}"),
+        ("train.weight_decay=1e39", f"train.weight_decay: found 1e+39, expected a number of at least 0, {SINGLE}"),
+        ("train.momentum=1", "train.momentum: found 1, expected a number of at least 0 and less than 1, "),
+        ("train.momentum=0.99999999", "train.momentum: found 0.99999999, expected a number of at least 0 and less "),
+        ("data.pixel_range=[0, 1e-43]", f"data.pixel_range: found [0, 1e-43], {INTERVAL}; in float32, in which "),
+        ("data.pixel_range=[1, 1.0000001]", f"data.pixel_range: found [1, 1.0000001], {INTERVAL}; in float32, "),
+        ("data.pixel_range=[-1e308, 1e308]", f"data.pixel_range: found [-1e+308, 1e+308], {INTERVAL}; in float32, "),
+        ("dist.timeout=1e300", "dist.timeout: found 1e+300, expected a number of seconds, greater than 0 and at most "),
+        ("dist.timeout=0", "dist.timeout: found 0, expected a number of seconds"),
+    ],
+    ids=lambda text: ascii(text[:30]),
+)
+def test_an_error_on_the_command_line_is_named_as_such(file, override, message):
+    shown = override if override.isprintable() and len(override) <= 80 else repr(override[:80])
+    assert error(file, "seed: 1", override).startswith(f"the command line, {shown}: {message}")
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        *("train.learning_rate=3e38", "train.learning_rate=1e-45", "train.momentum=0", "train.momentum=0.9999999"),
+        *("train.weight_decay=0", "data.pixel_range=[-1e38, 1e38]", "data.pixel_range=[0, 1e-30]"),
+        *("data.pixel_range=[1, 1.001]", f"seed={2**63 - 1}", f"train.batch_size={2**63 - 1}"),
     ],
 )
-def test_a_mistake_on_the_command_line_is_named_as_such(file, override, message):
-    assert error(file, "seed: 1", override) == f"the command line, {override}: {message}"
-
-
-def test_a_byte_on_the_command_line_that_is_no_text_is_shown_as_such(file):
-    told = error(file, "seed: 1", "\udc80train.epochs=3")
-    assert told == "the command line, '\\udc80train.epochs=3': expected key=value, such as train.epochs=3"
-
-
-def test_an_override_of_a_thousand_levels_is_refused(file):
-    assert "nested more than" in error(file, "", ".".join(["train"] * 5000) + "=3")
+def test_the_largest_and_smallest_numbers_of_a_type_are_taken(file, override):
+    key, _, number = override.partition("=")
+    taken = operator.attrgetter(key)(load(file, "", override))
+    assert taken == pytest.approx(np.float64(ast.literal_eval(number)), rel=1e-6)
 
 
 def test_a_missing_file_is_an_error_that_lists_the_shipped_ones():
@@ -233,30 +221,28 @@ def test_a_folder_a_pipe_or_a_device_is_not_a_configuration(tmp_path):
             load_config(path)
 
 
-def test_every_value_says_what_it_expects():
-    data = msgspec.to_builtins(Config())
-    for name in keys(data):
-        assert ", expected " in wrong_value(data, Config, f"$.{name}")
+@pytest.mark.parametrize("name", KEYS)
+def test_every_setting_has_a_description_of_what_it_expects(name):
+    assert ", expected " in wrong_value(msgspec.to_builtins(Config()), Config, f"$.{name}")
 
 
-# --- Names, and there and back ---
+# --- Names and paths, and there and back ---
 
 
 @pytest.mark.parametrize(
     ("path", "name"),
     [("configs/best.yaml", "best"), ("a b;c.yml", "a-b-c"), ("ü.yaml", "ü"), ("...yaml", "run"), ("/", "run")],
 )
-def test_a_run_is_named_after_its_file_and_cannot_climb(path, name):
+def test_a_run_is_named_after_its_file(path, name):
     assert config_name(path) == name
 
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1).filter(str.strip)
-NUMBERS = st.floats(-1e3, 1e3, allow_nan=False)
 
 
 @st.composite
 def configs(draw):
-    low = draw(NUMBERS)
+    low = draw(st.floats(-1e3, 1e3, allow_nan=False))
     data = DataConfig(
         source=draw(WORDS),
         sources=tuple(draw(st.lists(WORDS, min_size=1, max_size=3))),
@@ -264,34 +250,15 @@ def configs(draw):
         pixel_range=(low, low + draw(st.floats(1, 9))),
     )
     train = msgspec.structs.replace(Config().train, learning_rate=draw(st.floats(1e-44, 3e38)))
-    return Config(
-        seed=draw(st.integers(0, 2**63 - 1)), data=data, train=train, output=draw(WORDS | st.none()), baseline=None
-    )
+    seed = draw(st.integers(0, 2**63 - 1))
+    return Config(seed=seed, data=data, train=train, output=draw(WORDS | st.none()), baseline=None)
 
 
 @settings(max_examples=30, deadline=None)  # on a busy machine
 @given(configs())
-def test_what_is_dumped_reads_back_equal(file, config):
+def test_a_configuration_that_is_dumped_reads_back_equal(file, config):
     file.write_text(dump_config(config), encoding="utf-8")
     assert load_kept_config(file) == config
-
-
-def test_every_mistake_names_its_line_and_column(file):
-    for text, place in (
-        ("seed: 1\ntrain:\n  epocs: 3", "line 3, column 3: train.epocs: unknown key; did you mean 'epochs'?"),
-        ("train:\n  epochs: 0", "line 2, column 11: train.epochs: found 0, expected a whole number of at least 1"),
-        ("model: {hidden: [5, x]}", "line 1, column 21: model.hidden[1]: found 'x' (text)"),
-        ("data:\n  pixel_range: [1, 0]", "line 2, column 16: data.pixel_range: found [1, 0]"),
-    ):
-        with pytest.raises(ConfigError) as caught:
-            load(file, text)
-        assert str(caught.value).startswith(f"{file}: {place}")
-
-
-def test_none_is_taken_for_null_where_it_can_be_nothing_else(file):
-    assert load(file, "baseline: none\ntrain: {checkpoint_every: none}") == load(file, "baseline: null")
-    assert load(file, "", "baseline=none").baseline is None
-    assert load(file, "", "output=none").output == "none"
 
 
 def test_paths_in_a_yaml_start_from_its_folder(tmp_path, monkeypatch):
@@ -307,26 +274,16 @@ def test_paths_in_a_yaml_start_from_its_folder(tmp_path, monkeypatch):
     kept = with_absolute_paths(config)
     assert (kept.data.source, kept.output) == (str(tmp_path / "project" / "images"), config.output)
     assert with_absolute_paths(Config()) == Config()
-
-
-def test_a_path_that_started_from_the_working_folder_is_told_how_to_be_written(tmp_path, monkeypatch):
-    (tmp_path / "configs").mkdir()
-    (tmp_path / "images").mkdir()
-    monkeypatch.chdir(tmp_path)
-    Path("configs/a.yaml").write_text("data: {source: images}")
-    with pytest.raises(ConfigError, match=r"is relative to that folder.*write \.\./images"):
+    Path("configs/a.yaml").write_text("data: {source: my_ops.py}")
+    with pytest.raises(ConfigError, match=r"is relative to that folder.*write \.\./my_ops"):
         load_config("configs/a.yaml")
 
 
 # --- Nothing but a Config or a ConfigError, ever ---
 
 
-def leaves():
-    return st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.binary(max_size=9)
-
-
 def names():
-    return st.sampled_from([part for name in keys(msgspec.to_builtins(Config())) for part in name.split(".")])
+    return st.sampled_from([part for name in KEYS for part in name.split(".")])
 
 
 def yaml_of(data):
@@ -336,78 +293,70 @@ def yaml_of(data):
     return text.getvalue()
 
 
-@settings(max_examples=40, deadline=None)  # on a busy machine
-@given(
-    st.recursive(
-        leaves() | st.dates(),
-        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names() | st.text(max_size=5), inner, max_size=5),
-    )
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.binary(max_size=9)
+DATA = st.recursive(
+    LEAVES | st.dates(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names() | st.text(max_size=5), inner, max_size=5),
 )
-def test_any_data_is_a_config_or_an_error(file, data):
-    only_config_errors(file, yaml_of(data))
+TEXT = st.text(max_size=300) | st.text("{}[]:,-?&*!|>'\"%@`#\\ \n\tabU019.~e+", max_size=300) | st.binary(max_size=300)
 
 
-@settings(deadline=None)  # on a busy machine
-@given(st.text(max_size=300) | st.text("{}[]:,-?&*!|>'\"%@`#\\ \n\tabU019.~e+", max_size=300) | st.binary(max_size=300))
+@settings(max_examples=160, deadline=None)  # on a busy machine
+@given(TEXT | DATA.map(yaml_of))
 def test_any_text_is_a_config_or_an_error(file, text):
-    only_config_errors(file, text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
+    with contextlib.suppress(ConfigError):
+        text = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+        assert isinstance(load(file, text), Config)
 
 
 @settings(deadline=None)  # on a busy machine
 @given(names() | st.text(max_size=20), st.text(max_size=50))
 def test_any_override_is_a_config_or_an_error(file, key, value):
-    only_config_errors(file, "", f"{key}={value}", key + value)
-
-
-def only_config_errors(file, text, *overrides):
     with contextlib.suppress(ConfigError):
-        assert isinstance(load(file, text, *overrides), Config)
+        assert isinstance(load(file, "", f"{key}={value}", key + value), Config)
 
 
-def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "mine.yaml").write_text("train:\n  epochs: 7\n")
-    assert load_config("~/mine.yaml").train.epochs == 7
+# --- Settings of earlier releases ---
 
-
-# --- Numbers in the type that they are used in ---
+WITHOUT_EFFECT = "dist:\n  shape: allreduce\n  pieces: null\n  latency: 0\n  bandwidth: null\n  timeout: 60\n"
+WITH_EFFECT = "dist:\n  shape: rows\n  pieces: 12\n  latency: 0.0\n  bandwidth: null\n"
 
 
 @pytest.mark.parametrize(
-    ("override", "told"),
+    ("setting", "value", "instead"),
     [
-        ("train.learning_rate=1e39", "found 1e+39, expected a number greater than 0, in single precision"),
-        ("train.learning_rate=1e-46", "expected a number greater than 0, in single precision"),
-        ("train.weight_decay=1e39", "expected a number of at least 0, in single precision"),
-        ("train.momentum=0.99999999", "less than 1, in single precision"),
-        ("data.pixel_range=[0, 1e-43]", "some of its 256 shades are equal"),
-        ("data.pixel_range=[1, 1.0000001]", "some of its 256 shades are equal"),
-        ("data.pixel_range=[-1e308, 1e308]", "it is too wide"),
-        ("dist.timeout=1e300", "found 1e+300, expected a number of seconds, greater than 0 and at most 1e9"),
-        ("dist.timeout=0", "expected a number of seconds"),
+        ("shape", "rows", "write allreduce, which gives the results of one process"),
+        ("pieces", "12", "remove it: results are the same on any number of ranks"),
+        ("latency", "0.1", "remove it: slower networks are not simulated"),
+        ("bandwidth", "1000", "remove it: slower networks are not simulated"),
     ],
 )
-def test_a_number_that_its_type_cannot_hold_is_refused(override, told):
-    with pytest.raises(ConfigError, match=re.escape(told)):
-        load_config(CONFIGS / "default.yaml", [override])
+def test_removed_settings_with_an_effect_are_refused(file, setting, value, instead):
+    message = f"dist.{setting}={value} is not supported any more; {instead}"
+    assert error(file, f"dist:\n  {setting}: {value}\n").startswith(f"line 2, column 3: {message}")
+    override = f"dist.{setting}={value}"
+    assert error(file, "dist: {shape: allreduce}", override).startswith(f"the command line, {override}: {message}")
 
 
-@pytest.mark.parametrize(
-    "override",
-    [
-        "train.learning_rate=3e38",
-        "train.learning_rate=1e-45",
-        "train.momentum=0",
-        "train.momentum=0.9999999",
-        "train.weight_decay=0",
-        "data.pixel_range=[-1e38, 1e38]",
-        "data.pixel_range=[0, 1e-30]",
-        "data.pixel_range=[1, 1.001]",
-        f"seed={2**63 - 1}",
-        f"train.batch_size={2**63 - 1}",
-    ],
-)
-def test_a_number_that_its_type_can_hold_is_taken(override):
-    key, _, number = override.partition("=")
-    taken = operator.attrgetter(key)(load_config(CONFIGS / "default.yaml", [override]))
-    assert taken == pytest.approx(np.float64(ast.literal_eval(number)), rel=1e-6)
+def test_removed_settings_are_dropped_without_an_effect_and_noted_in_a_run_of_an_earlier_release(file):
+    assert load(file, WITHOUT_EFFECT) == load(file, "dist:\n  shape: allreduce\n  timeout: 60\n")
+    said = []
+    file.write_text(WITH_EFFECT)
+    config = load_kept_config(file, ["seed=3"], said.append)
+    assert (config.dist.shape, config.seed) == ("allreduce", 3)
+    assert said == [
+        "note: the run was started with dist.pieces=12, dist.shape=rows, which is no longer supported; results from "
+        "here on agree to rounding"
+    ]
+    file.write_text(WITHOUT_EFFECT)
+    load_kept_config(file, (), said.append)
+    assert len(said) == 1
+
+
+def test_a_run_of_an_earlier_release_resumes():
+    before = msgspec.to_builtins(Config())
+    before["dist"] |= {"shape": "rows", "pieces": None, "latency": 0.0, "bandwidth": None}
+    check_config(before, Config())
+    before["seed"] = 7
+    with pytest.raises(ConfigError, match="seed was 7 and is 0"):
+        check_config(before, Config())
