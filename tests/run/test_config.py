@@ -116,9 +116,7 @@ def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
 # --- Errors ---
 
 COUNT = "expected a whole number of at least 1"
-MISTYPED = (
-    "engine: found 'REFRENCE' (text), expected one of 'compiled', 'eager', 'reference'; did you mean 'reference'?"
-)
+MISTYPED = "engine: found 'EAGR' (text), expected one of 'compiled', 'eager', 'reference'; did you mean 'eager'?"
 INTERVAL = "expected two numbers in a list, the lower first, such as [-1, 1]"
 OF_MODEL = "Known keys here: hidden, layers, activation, initializer, dropout"
 OF_ALL = "Known keys here: seed, data, model, train, engine, sparse, baseline, check, costs, report, dist, output"
@@ -139,7 +137,7 @@ OF_ALL = "Known keys here: seed, data, model, train, engine, sparse, baseline, c
         ("data: {pixel_range: [a, 1]}", 1, 22, "data.pixel_range[0]: found 'a' (text), expected a number"),
         ("data: {sources: []}", 1, 17, "data.sources: found [], expected a list of at least one source"),
         ("output: ''", 1, 9, "output: found '' (text), expected the name of a folder or null"),
-        ("engine: REFRENCE", 1, 9, MISTYPED),
+        ("engine: EAGR", 1, 9, MISTYPED),
         ("train: 3", 1, 8, "train: found 3, expected a section of `key: value` lines"),
         ("[1]", 1, 1, "$: found [1], expected a section of `key: value` lines"),
         ("seed: 1\nmodel:\n  hiden: 3", 3, 3, f"model.hiden: unknown key; did you mean 'hidden'? {OF_MODEL}"),

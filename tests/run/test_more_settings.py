@@ -6,6 +6,7 @@ import pytest
 from app.errors import ConfigError
 from app.run.config import Config, DataConfig, DistConfig, ModelConfig, TrainConfig
 from app.run.folder import read_weights
+from app.run.layers import Dense
 from app.run.network import find_activation
 from app.run.summary import without_effect
 
@@ -29,15 +30,24 @@ def test_an_operator_may_be_named_with_its_settings(train, engine):
 
 
 @pytest.mark.parametrize("name", ["relu(", "relu(1)", "relu(a=open('x'))", "relu(a=1)(b=2)", "relu(a=1", "relu)("])
-def test_settings_that_cannot_be_read_are_refused(name):
+def test_unreadable_settings_of_an_operator_are_refused(name):
     with pytest.raises(ConfigError):
         find_activation(name)
 
 
-def test_a_setting_that_an_operator_does_not_have_is_told(train):
-    run = train("model.activation=custom.leaky_relu(steepness=1)", "baseline=null")
-    assert run.status == 1
-    assert "steepness" in run.err
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        (["model.activation=custom.leaky_relu(steepness=1)", "baseline=null"], 1, "steepness"),
+        (["train.clip_norm=1", "dist.shape=allreduce"], 2, "train.clip_norm is for one process"),
+        (["model.dropout=0.1", "dist.shape=allreduce"], 2, "model.dropout is for one process"),
+    ],
+    ids=["no such setting", "clipping on ranks", "dropout on ranks"],
+)
+def test_a_setting_that_cannot_be_used_is_refused(train, words, status, told):
+    run = train(*words)
+    assert run.status == status
+    assert told in run.err
 
 
 @pytest.mark.parametrize("word", ["train.clip_norm=0.01", "model.dropout=0.5", "train.optimizer=rmsprop"])
@@ -50,37 +60,26 @@ def test_a_setting_changes_training_and_engines_agree_about_it(train, word):
 
 
 def test_a_network_with_dropout_is_tested_and_used_without_it(train):
-    run = train(
-        "model.activation=tanh", "baseline=null", "model.dropout=0.9", "train.epochs=1", "train.learning_rate=1e-9"
-    )
-    plain = train(
-        "model.activation=tanh", "baseline=null", "train.epochs=1", "train.learning_rate=1e-9", folder="plain"
-    )
-    assert run.column("tanh", "epoch", "test_loss") == pytest.approx(
-        plain.column("tanh", "epoch", "test_loss"), rel=1e-5
-    )
+    words = ("model.activation=tanh", "baseline=null", "train.epochs=1", "train.learning_rate=1e-9")
+    run, plain = train(*words, "model.dropout=0.9"), train(*words, folder="plain")
+    losses = [one.column("tanh", "epoch", "test_loss") for one in (run, plain)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
     assert b"dropout" not in (run.folder / "model.json").read_bytes()
 
 
-@pytest.mark.parametrize("word", ["train.clip_norm=1", "model.dropout=0.1"])
-def test_what_ranks_cannot_do_together_is_refused(train, word):
-    run = train(word, "dist.shape=allreduce")
-    assert run.status == 2
-    assert f"{word.partition('=')[0]} is for one process" in run.err
-
-
-def test_a_setting_without_an_effect_draws_a_line():
+def test_settings_without_an_effect_are_noted():
     assert without_effect(Config(), 60_000) == []
-    changed = Config(
-        data=DataConfig(source="sample", folder="there"),
-        model=ModelConfig(hidden=(), dropout=0.1),
-        train=TrainConfig(momentum=0.5, batch_size=512),
-        dist=DistConfig(timeout=5),
-    )
-    assert without_effect(changed, 500) == [
+    data, dist = DataConfig(source="sample", folder="there"), DistConfig(timeout=5)
+    train, model = TrainConfig(momentum=0.5, batch_size=512), ModelConfig(hidden=(), dropout=0.1)
+    assert without_effect(Config(data=data, model=model, train=train, dist=dist), 500) == [
         "train.momentum has no effect with train.optimizer=sgd.",
         "train.batch_size=512 exceeds the number of images, so it is 500.",
         "model.dropout has no effect without hidden layers.",
         "data.folder has no effect with data.source=sample.",
         "the settings in dist have no effect with dist.shape=none.",
+    ]
+    listed = ModelConfig(layers=(Dense(units=5),), hidden=(9,), dropout=0.1)
+    assert without_effect(Config(model=listed), 60_000) == [
+        "model.hidden has no effect with model.layers.",
+        "model.dropout has no effect with model.layers.",
     ]
