@@ -19,33 +19,30 @@ def swish(x):
     return x / (1.0 + app.exp(-x))
 """
 LAYERS = "model: {layers: [{type: dense, units: 4, activation: 'ops.py:swish'}, {type: dense, units: 3}]}"
-TYPED = LAYERS.replace("model: {", "model.").replace(": [", "=[", 1).replace("ops.py", "own/ops.py")[:-1]
+TYPED = "model.layers=[{type: dense, units: 4, activation: 'own/ops.py:swish'}, {type: dense, units: 3}]"
 
 
 @pytest.fixture
 def marker(tmp_path, monkeypatch):
-    """What own/ops.py writes when it is run; own/a.yaml names an operator in it, and the folder around is the
-    working one."""
+    """What own/ops.py writes when it is run; own/a.yaml names an operator in it."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "ops.py").write_text(OPERATORS)
-    (tmp_path / "own" / "a.yaml").write_text(LAYERS)
+    Path("own").mkdir()
+    Path("own/ops.py").write_text(OPERATORS)
+    Path("own/a.yaml").write_text(LAYERS)
     return tmp_path / "own" / "ops.py.was_run"
 
 
-def test_a_configuration_runs_none_that_the_user_did_not_name(train, marker, capsys):
+def test_a_configuration_runs_no_operator_that_the_user_did_not_name(marker, capsys):
     assert load_config("own/a.yaml").model.all_layers[0].activation == "own/ops.py:swish"
-    run = train("--config", "own/a.yaml")
-    assert run.status == 1
-    assert run.err.startswith("error: own/a.yaml names own/ops.py:swish: Python code, which is executed only if you")
-    for words in (["inspect", "--config", "own/a.yaml"], ["compare", "--config", "own/a.yaml"]):
-        assert main(words) == 1
-        assert "own/a.yaml names own/ops.py:swish: Python code" in capsys.readouterr().err
+    for command in (train_py, lambda words: main(["inspect", *words]), lambda words: main(["compare", *words])):
+        assert command(["--config", "own/a.yaml"]) == 1
+        told = "error: own/a.yaml names own/ops.py:swish: Python code, which is executed only if you"
+        assert capsys.readouterr().err.startswith(told)
     assert not marker.exists()
 
 
 @pytest.mark.parametrize("words", [("--config", "own/a.yaml", "--custom-op", "own/ops.py"), (TYPED,)])
-def test_one_that_is_named_trains_and_goes_on(train, marker, capsys, words):
+def test_a_named_operator_trains_and_resumes(train, marker, capsys, words):
     assert operators_typed([TYPED]) == ["own/ops.py:swish"]
     run = train(*words, "train.epochs=1", "report=true", "check=true")
     assert (run.status, run.err) == (0, "")

@@ -13,6 +13,8 @@ from app.run.network import find_activation, model_for_use
 pytestmark = pytest.mark.slow
 
 ACTIVATIONS = [name for name in SHIPPED if len(values_taken(on_the_shelf(f"custom.{name}"))) < 2]
+TELLING = ("legendre3", "prelu", "tap")
+"""A `Function` of PyTorch's kind, a layer with a parameter, and a function on arrays with settings."""
 SLOPES = ["activations.0.slope", "activations.1.slope"]
 OPERATORS = """
 import app
@@ -49,68 +51,58 @@ class Dropping(app.nn.Layer):
 """
 
 
-TELLING = ("legendre3", "prelu", "tap")
-"""A `Function` of PyTorch's kind, a layer with a parameter, and a function on arrays with settings."""
+@pytest.fixture(autouse=True)
+def _operators(tmp_path):
+    (tmp_path / "my_ops.py").write_text(OPERATORS)
+
+
+def weights_of(run, operator):
+    assert run.status == 0
+    return load_file(run.folder / f"weights-{operator.replace(':', '-')}.safetensors")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in TELLING else [pytest.mark.soak]) for name in ACTIVATIONS]
+    "name",
+    [
+        *(pytest.param(f"custom.{n}", marks=() if n in TELLING else pytest.mark.soak, id=n) for n in ACTIVATIONS),
+        pytest.param("my_ops.py:Normed", id="running statistics, which nobody trains"),
+    ],
 )
 def test_engines_train_alike_with_every_operator_on_the_shelf(train, name):
-    words = (f"model.activation=custom.{name}", "baseline=null", "model.hidden=[5,4]", "data.pixel_range=[0,1]")
+    hidden = "model.hidden=[5]" if name == "my_ops.py:Normed" else "model.hidden=[5,4]"
+    words = (f"model.activation={name}", "baseline=null", "data.pixel_range=[0,1]", hidden)
     runs = [train(*words, f"engine={engine}", folder=engine) for engine in ("reference", "eager")]
     assert [run.status for run in runs] == [0, 0]
-    losses = [run.column(f"custom.{name}", "iteration", "loss") for run in runs]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    for event, key in (("iteration", "loss"), ("epoch", "test_loss")):
+        ours, theirs = (run.column(name, event, key) for run in runs)
+        assert ours == pytest.approx(theirs, rel=1e-4)
 
 
 @pytest.mark.parametrize("engine", ["reference", "eager"])
-def test_each_hidden_layer_has_parameters_of_its_own_which_are_trained_and_saved(train, engine):
-    words = ("model.activation=custom.prelu", "baseline=null", "model.hidden=[5,4]", "train.learning_rate=0.5")
-    run = train(*words, f"engine={engine}")
-    assert run.status == 0
-    weights = load_file(run.folder / "weights-custom.prelu.safetensors")
+def test_each_hidden_layer_has_trained_and_saved_parameters_of_its_own(train, engine):
+    run = train("model.activation=custom.prelu", "model.hidden=[5,4]", "train.learning_rate=0.5", f"engine={engine}")
+    weights = weights_of(run, "custom.prelu")
     assert [name for name in weights if "slope" in name] == SLOPES
-    first, second = (weights[name].item() for name in SLOPES)
-    assert len({0.25, first, second}) == 3
-
-
-def test_networks_with_and_without_parameters_of_an_operator_start_from_the_same_weights(train):
-    run = train("model.activation=custom.prelu", "train.learning_rate=1e-30")
-    ours, theirs = (load_file(run.folder / f"weights-{n}.safetensors") for n in ("custom.prelu", "relu"))
-    assert set(ours) - set(theirs) == {SLOPES[0]}
-    assert all(np.allclose(ours[name], theirs[name], rtol=0, atol=1e-20) for name in theirs)
-
-
-def test_the_network_for_use_has_the_parameters(train):
-    run = train("model.activation=custom.prelu", "train.learning_rate=0.5")
-    weights = load_file(run.folder / "weights-custom.prelu.safetensors")
+    assert len({0.25, *(weights[name].item() for name in SLOPES)}) == 3
     config = load_config(run.folder / "config.yaml")
     model = model_for_use(config, find_activation("custom.prelu"), 12, weights)
     assert any(np.array_equal(value, weights[SLOPES[0]]) for value in model.values.values())
 
 
-def test_a_class_of_the_user_s_does_the_same(train, tmp_path):
-    (tmp_path / "my_ops.py").write_text(OPERATORS)
+def test_a_class_of_the_users_has_parameters_in_each_hidden_layer(train):
     run = train("model.activation=my_ops.py:Scaled", "model.hidden=[5,4]")
-    assert run.status == 0
-    weights = load_file(run.folder / "weights-my_ops.py-Scaled.safetensors")
-    assert {"activations.0.scale", "activations.1.scale"} < set(weights)
+    assert {"activations.0.scale", "activations.1.scale"} < set(weights_of(run, "my_ops.py:Scaled"))
 
 
-def test_a_layer_may_keep_running_statistics_which_nobody_trains(train, tmp_path):
-    (tmp_path / "my_ops.py").write_text(OPERATORS)
-    words = ("model.activation=my_ops.py:Normed", "model.hidden=[5]", "baseline=null")
-    runs = [train(*words, f"engine={engine}", folder=engine) for engine in ("reference", "eager")]
-    assert [run.status for run in runs] == [0, 0]
-    for kind, what in (("iteration", "loss"), ("epoch", "test_loss")):
-        ours, theirs = (run.column("my_ops.py:Normed", kind, what) for run in runs)
-        assert ours == pytest.approx(theirs, rel=1e-4)
+def test_networks_with_and_without_parameters_of_an_operator_start_from_the_same_weights(train):
+    run = train("model.activation=custom.prelu", "train.learning_rate=1e-30")
+    ours, theirs = weights_of(run, "custom.prelu"), weights_of(run, "relu")
+    assert set(ours) - set(theirs) == {SLOPES[0]}
+    assert all(np.allclose(ours[name], theirs[name], rtol=0, atol=1e-20) for name in theirs)
 
 
 @pytest.mark.parametrize("engine", ["reference", "eager"])
-def test_a_layer_that_drops_values_in_training_drops_none_in_a_test(train, tmp_path, engine):
-    (tmp_path / "my_ops.py").write_text(OPERATORS)
+def test_a_layer_that_drops_values_in_training_drops_none_in_a_test(train, engine):
     run = train("model.activation=my_ops.py:Dropping", f"engine={engine}", "train.learning_rate=1e-30")
     dropping, whole = (run.column(name, "epoch", "test_loss") for name in ("my_ops.py:Dropping", "relu"))
     assert dropping == pytest.approx(whole, rel=1e-6)
@@ -124,8 +116,7 @@ def test_a_layer_that_drops_values_in_training_drops_none_in_a_test(train, tmp_p
         ("shared", "my_ops.py:shared is one Scaled, whose parameters all hidden layers would share; name a class of"),
     ],
 )
-def test_what_cannot_be_made_for_each_layer_is_told(train, tmp_path, name, message, engine):
-    (tmp_path / "my_ops.py").write_text(OPERATORS)
+def test_an_operator_that_cannot_be_made_for_each_layer_is_an_error(train, name, message, engine):
     run = train(f"model.activation=my_ops.py:{name}", f"engine={engine}")
     assert run.status == 1
     assert message in run.err
