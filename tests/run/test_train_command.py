@@ -16,75 +16,62 @@ pytestmark = pytest.mark.slow
 ROOT = Path(config_module.__file__).parents[2]
 
 
-QUICK = str(ROOT / "configs" / "quick.yaml")
-
-
-ENDLESS = ("--config", QUICK, "train.epochs=1000000", "engine=reference", "output=run")
-
-
 # --- A run from its first line to its last ---
 
 
 def test_quick_on_the_sample_from_the_checkout(type_it, tmp_path):
     words = ("train.epochs=1", "train.batch_size=1000", "train.log_every=5", "engine=reference")
     run = type_it("--config", "configs/quick.yaml", *words, f"output={tmp_path}/run", cwd=ROOT)
-    assert run.status == 0
-    assert run.err == ""
+    assert (run.status, run.err) == (0, "")
     note = "This is a small sample of MNIST; accuracies are lower than with the full data set."
-    line = r"{}epoch 1/1  iteration {}/10  loss \d\.\d{{4}}  accuracy \d\.\d{{4}}"
-    test = r"{}epoch 1/1  test accuracy (\d\.\d{{4}})  test loss \d\.\d{{4}}  \d+\.\d{{3}} s"
-    table = r"{}(\d\.\d{{4}}) +\d+\.\d{{3}}  +\d+\.\d\d( \(one epoch\))?"
-    expected = [
-        r"Data: 10,000 training and 2,000 test images, the committed sample \(verified\)",
-        re.escape(note),
-        r"Network 784-100-10 with custom\.relu against relu; engine reference, seed 0",
+    shown = [
+        "Data: 10,000 training and 2,000 test images, the committed sample (verified)",
+        note,
+        "Network 784-100-10 with custom.relu against relu; engine reference, seed 0",
         "custom.relu: gradient agrees with finite differences",
         "",
-        *(line.format(r"custom\.relu  ", " 0"), line.format(r"custom\.relu  ", " 5"), test.format(r"custom\.relu  ")),
-        *(line.format(r"relu         ", " 0"), line.format(r"relu         ", " 5"), test.format(r"relu         ")),
+        "custom.relu  epoch 1/1  iteration  0/10  loss 0.0000  accuracy 0.0000",
+        "custom.relu  epoch 1/1  iteration  5/10  loss 0.0000  accuracy 0.0000",
+        "custom.relu  epoch 1/1  test accuracy 0.0000  test loss 0.0000  0.000 s",
+        "relu         epoch 1/1  iteration  0/10  loss 0.0000  accuracy 0.0000",
+        "relu         epoch 1/1  iteration  5/10  loss 0.0000  accuracy 0.0000",
+        "relu         epoch 1/1  test accuracy 0.0000  test loss 0.0000  0.000 s",
         "",
-        r"operator     test accuracy  seconds per epoch \(median\) +ratio",
-        table.format(r"custom\.relu +"),
-        table.format(r"relu +"),
-        re.escape(note),
+        "operator     test accuracy  seconds per epoch (median)             ratio",
+        "custom.relu         0.0000                       0.000  0.00 (one epoch)",
+        "relu                0.0000                       0.000              0.00",
+        note,
         "",
         f"The run is in {tmp_path}/run/",
         f"The report is {tmp_path}/run/report.html",
     ]
-    printed = without_waits(run.out).splitlines()
-    for shown, pattern in zip(printed, expected, strict=True):
-        assert re.fullmatch(pattern, shown), f"{shown!r} is not like {pattern!r}"
-    assert (run.folder / "summary.txt").read_text() in without_waits(run.out)
+    printed = without_waits(run.out)
+    masked = re.sub(r"\d+\.(\d+)", lambda number: f"0.{'0' * len(number[1])}", printed)
+    assert [line.split() for line in masked.splitlines()] == [line.split() for line in shown]
+    assert (run.folder / "summary.txt").read_text() in printed
 
 
-def test_a_python_without_the_packages_is_told_which_one_has_them():
+def test_a_python_without_the_packages_names_the_one_that_has_them():
     words = [sys.executable, "-I", "-S", str(ROOT / "train.py")]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert re.fullmatch(
-        r"error: .* has no package \w+: run `make train`, or \.venv/bin/python after `make`\n", done.stderr
-    )
+    told = r"error: .* has no package \w+: run `make train`, or \.venv/bin/python after `make`\n"
+    assert re.fullmatch(told, done.stderr)
 
 
-def test_the_folder_is_by_default_runs_name_time(type_it, tmp_path):
-    run = type_it("--config", QUICK, "--no-baseline", "train.epochs=1", "train.batch_size=5000", "engine=reference")
+def test_the_default_folder_is_runs_name_time(type_it, tmp_path):
+    quick = str(ROOT / "configs" / "quick.yaml")
+    run = type_it("--config", quick, "--no-baseline", "train.epochs=1", "train.batch_size=5000", "engine=reference")
     assert run.status == 0
     (folder,) = (tmp_path / "runs").iterdir()
     assert re.fullmatch(r"quick-\d{8}-\d{6}", folder.name)
     assert f"\nThe run is in runs/{folder.name}/\n" in run.out
     assert run.out.endswith(f"\nThe report is runs/{folder.name}/report.html\n")
-    files = {"config.yaml", "metrics.jsonl", "summary.txt", "weights-custom.relu.safetensors"}
-    files |= {
-        "model.json",
-        "model.safetensors",
-        "checkpoints",
-        "answers.safetensors",
-        "operators.json",
-        "report.html",
-        "curves.png",
-        "SHA256SUMS",
-    }
-    assert {file.name for file in folder.iterdir()} == files
+    assert sorted(file.name for file in folder.iterdir()) == [
+        *("SHA256SUMS", "answers.safetensors", "checkpoints", "config.yaml", "curves.png", "metrics.jsonl"),
+        *("model.json", "model.safetensors", "operators.json", "report.html", "summary.txt"),
+        "weights-custom.relu.safetensors",
+    ]
 
 
 def test_two_operators_on_other_images_than_mnist(train, images):
@@ -94,9 +81,9 @@ def test_two_operators_on_other_images_than_mnist(train, images):
     assert "sample" not in run.out
     order = [(m["epoch"], m["operator"]) for m in run.metrics if m["event"] == "epoch"]
     assert order == [(0, "custom.relu"), (0, "relu"), (1, "custom.relu"), (1, "relu")]
-    for event, keys in {"iteration": ("loss", "accuracy"), "epoch": ("test_loss", "test_accuracy")}.items():
-        for key in keys:  # equal operators give equal numbers, bit for bit
-            assert run.column("custom.relu", event, key) == run.column("relu", event, key)
+    keys = {"iteration": ("loss", "accuracy"), "epoch": ("test_loss", "test_accuracy")}
+    for event, key in [(event, key) for event in keys for key in keys[event]]:
+        assert run.column("custom.relu", event, key) == run.column("relu", event, key)  # bit for bit
     resolved = yaml_text.parse((run.folder / "config.yaml").read_text(), "").data
     assert resolved["seed"] == 3
     assert resolved["train"] | {"epochs": 2, "batch_size": 8, "log_every": 3} == resolved["train"]
@@ -107,30 +94,26 @@ def test_two_operators_on_other_images_than_mnist(train, images):
 def test_the_resolved_configuration_repeats_the_run(train):
     first = train("seed=3", folder="first")
     again = train("--config", str(first.folder / "config.yaml"), folder="again")
-    assert [strip_seconds(m) for m in again.metrics] == [strip_seconds(m) for m in first.metrics]
+    timeless = [[{k: v for k, v in m.items() if k not in ("seconds", "at")} for m in r.metrics] for r in (first, again)]
+    assert timeless[0] == timeless[1]
 
 
-def strip_seconds(event):
-    return {key: value for key, value in event.items() if key not in ("seconds", "at")}
-
-
-def test_metrics_are_those_that_were_promised(train):
+def test_metrics_are_the_documented_ones(train):
     run = train("train.epochs=1", "report=true", "check=true")  # 60 images in batches of 8: iterations 0 to 7
-    keys = ["event", "operator", "epoch", "iteration", "loss", "accuracy"]
-    iterations = [m for m in run.metrics if m["event"] == "iteration"]
-    assert [list(m) for m in iterations] == [keys] * 6
-    assert [(m["operator"], m["epoch"], m["iteration"]) for m in iterations] == [
+    of_event = {}
+    for m in run.metrics[1:]:
+        of_event.setdefault(m["event"], []).append(m)
+    assert run.metrics[0].keys() == {"event", "at", "machine", "data", "engines"}
+    assert {event: (list(found[0]), len(found)) for event, found in of_event.items() if event != "checked"} == {
+        "iteration": (["event", "operator", "epoch", "iteration", "loss", "accuracy"], 6),
+        "epoch": (["event", "operator", "epoch", "seconds", "test_accuracy", "test_loss"], 2),
+        "activations": (["event", "operator", "epoch", "layer", "mean", "zeros", "dead"], 2),
+    }
+    assert len(of_event["checked"]) == 1
+    assert [(m["operator"], m["epoch"], m["iteration"]) for m in of_event["iteration"]] == [
         (operator, 0, iteration) for operator in ("custom.relu", "relu") for iteration in (0, 3, 6)
     ]
-    epochs = [m for m in run.metrics if m["event"] == "epoch"]
-    keys = ["event", "operator", "epoch", "seconds", "test_accuracy", "test_loss"]
-    assert [list(m) for m in epochs] == [keys] * 2
-    assert all(m["seconds"] > 0 and m["test_accuracy"] * 20 % 1 == 0 for m in epochs)
-    activations = [m for m in run.metrics if m["event"] == "activations"]
-    keys = ["event", "operator", "epoch", "layer", "mean", "zeros", "dead"]
-    assert [list(m) for m in activations] == [keys] * 2
-    assert run.metrics[0].keys() == {"event", "at", "machine", "data", "engines"}
-    assert len(run.metrics) == 12
+    assert all(m["seconds"] > 0 and m["test_accuracy"] * 20 % 1 == 0 for m in of_event["epoch"])
 
 
 @pytest.mark.parametrize("words", [["seed=1", "--no-baseline", "train.epochs=1"], ["baseline=custom.relu"]])
@@ -142,7 +125,7 @@ def test_one_network_alone(train, words):
     assert " against " not in run.out
 
 
-def test_no_hidden_layer_leaves_nothing_to_compare_and_says_so(train):
+def test_a_network_without_hidden_layers_compares_nothing_and_says_so(train):
     run = train("model.hidden=[]")
     assert run.status == 0
     assert "Network 12-10 with" in run.out
@@ -150,85 +133,64 @@ def test_no_hidden_layer_leaves_nothing_to_compare_and_says_so(train):
 
 
 @pytest.mark.parametrize("words", [["train.batch_size=99999999999", "train.log_every=7"], ["train.log_every=1000000"]])
-def test_an_epoch_of_one_batch_and_reports_rarer_than_an_epoch(train, words):
+def test_the_first_iteration_of_an_epoch_is_always_reported(train, words):
     assert train(*words, "--no-baseline").column("custom.relu", "iteration", "iteration") == [0, 0]
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_loss_that_is_no_number_is_null_in_the_metrics_and_said(train):
+def test_a_loss_of_nan_is_null_in_the_metrics_and_named_in_the_summary(train):
     run = train("train.learning_rate=1e38", "train.on_nonfinite=ignore", "--no-baseline")
     assert run.column("custom.relu", "epoch", "test_loss")[-1] is None  # JSON has no NaN
     assert "custom.relu diverged: the loss is NaN or infinite (chance level is 2.303)." in run.out
 
 
-# --- Mistakes ---
-
-MISTAKES = {
-    "nonsense": "expected key=value, such as train.epochs=3",
-    "train.epochs=many": "train.epochs: found 'many' (text)",
-    "tran.epochs=3": "did you mean 'train'?",
-    "model.activation=rulu": "there is no operator 'rulu'",
-    "model.activation=custom.rulu": "there is no operator 'custom.rulu'",
-    "baseline=rulu": "there is no operator 'rulu'",
-    "model.activation=no_such_file.py:swish": "there is no file",
-    "--config=no-such.yaml": "no-such.yaml: no such file",
-}
+# --- Errors ---
 
 
-@pytest.mark.parametrize("word", MISTAKES)
-def test_a_mistake_is_one_line_and_status_2(train, word):
-    run = train(word)
-    assert run.status == 2
-    assert run.out == ""
-    assert run.err.startswith("error: ")
-    assert MISTAKES[word] in run.err
-    assert run.err.count("\n") == 1
+@pytest.mark.parametrize(
+    ("word", "status", "told"),
+    [
+        ("nonsense", 2, "expected key=value, such as train.epochs=3"),
+        ("tran.epochs=3", 2, "did you mean 'train'?"),
+        ("model.activation=rulu", 2, "there is no operator 'rulu'"),
+        ("model.activation=custom.rulu", 2, "there is no operator 'custom.rulu'"),
+        ("baseline=rulu", 2, "there is no operator 'rulu'"),
+        ("model.activation=no_such_file.py:swish", 2, "there is no file"),
+        ("--config=no-such.yaml", 2, "no-such.yaml: no such file"),
+        ("seed=0", 1, "there is no data folder '/no/such/folder'"),
+    ],
+)
+def test_an_error_is_one_line_and_found_before_data_is_read(train, word, status, told):
+    run = train("data.source=/no/such/folder", word)
+    assert (run.status, run.out) == (status, "")
+    assert re.fullmatch(rf"error: .*{re.escape(told)}.*\n", run.err)
     assert not run.folder.exists()
 
 
-def test_an_option_that_does_not_exist_is_status_2(type_it):
+def test_help_names_the_options_and_an_example_and_others_are_errors(type_it):
+    run = type_it("--help")
+    assert run.status == 0
+    assert all(word in run.out for word in ("--config", "--no-baseline", "key=value", "example: python train.py"))
     run = type_it("--bogus")
     assert run.status == 2
     assert "unrecognized arguments: --bogus" in run.err
 
 
-def test_help_names_the_options_and_an_example(type_it):
-    run = type_it("--help")
-    assert run.status == 0
-    assert all(word in run.out for word in ("--config", "--no-baseline", "key=value", "example: python train.py"))
-
-
-def test_data_that_cannot_be_had_is_status_1(train):
-    run = train("data.source=/no/such/folder")
-    assert (run.status, run.out) == (1, "")
-    assert run.err.startswith("error: there is no data folder '/no/such/folder'")
-
-
-def test_a_mistyped_operator_is_found_before_any_data_is_fetched(train):
-    run = train("data.source=/no/such/folder", "model.activation=rulu")
-    assert (run.status, run.err[:24]) == (2, "error: there is no opera")
-
-
-def test_a_network_too_large_for_the_machine_is_status_1(train):
-    for engine in ("reference", "eager"):
-        run = train("model.hidden=[1000000000000]", f"engine={engine}")
-        assert run.status == 1
-        assert "Unable to allocate" in run.err
-
-
-def test_a_run_is_not_written_over(train):
-    first = train().metrics
-    run = train()
+@pytest.mark.parametrize("engine", ["reference", "eager"])
+def test_a_network_too_large_for_the_machine_is_an_error(train, engine):
+    run = train("model.hidden=[1000000000000]", f"engine={engine}")
     assert run.status == 1
-    assert (
-        run.err == "error: run already holds a run; choose another output=, resume it (--resume) or remove it first\n"
-    )
-    assert run.metrics == first
+    assert "Unable to allocate" in run.err
 
 
-def test_an_empty_folder_that_is_there_may_be_used(train, tmp_path):
+def test_a_run_begins_in_an_empty_folder_and_is_not_written_over(train, tmp_path):
     (tmp_path / "run").mkdir()
-    assert train().status == 0
+    first = train()
+    before, again = first.metrics, train("seed=1")
+    assert (first.status, again.status) == (0, 1)
+    told = "error: run already holds a run; choose another output=, resume it (--resume) or remove it first\n"
+    assert again.err == told
+    assert again.metrics == before
 
 
 @pytest.mark.parametrize(
@@ -239,7 +201,7 @@ def test_an_empty_folder_that_is_there_may_be_used(train, tmp_path):
         ("/proc/inside", "/proc/inside cannot be written: "),
     ],
 )
-def test_a_folder_that_cannot_be_written_is_status_1(train, tmp_path, folder, message):
+def test_a_folder_that_cannot_be_written_is_an_error_before_training(train, tmp_path, folder, message):
     (tmp_path / "file").touch()
     run = train(folder=folder)
     assert run.status == 1
@@ -247,7 +209,7 @@ def test_a_folder_that_cannot_be_written_is_status_1(train, tmp_path, folder, me
     assert run.err.startswith(f"error: {message}")
 
 
-def test_files_of_the_users_own_in_data_folder_are_left_and_told(train, images):
+def test_files_of_the_users_own_in_data_folder_are_left_and_named(train, images):
     before = {file: file.read_bytes() for file in images.iterdir()}
     run = train("data.source=auto", f"data.folder={images}")
     assert run.status == 1
