@@ -42,18 +42,3 @@ class CusTanh(PyLayer):
     def backward(ctx, dy):
         (y,) = ctx.saved_tensor()
         return dy * (1 - app.square(y))
-
-
-class Twice(PyLayer):
-    """Doubles, and counts the runs of its backward."""
-
-    runs = 0
-
-    @staticmethod
-    def forward(ctx, x):
-        return x * 2.0
-
-    @staticmethod
-    def backward(ctx, dy):
-        Twice.runs += 1
-        return dy * 2.0

@@ -1,4 +1,4 @@
-"""`autograd.Function`: PyTorch's spelling of a PyLayer, its listings, and where its manners differ."""
+"""`autograd.Function`: the examples of PyTorch's documentation, and the rules that differ from a PyLayer's."""
 
 from __future__ import annotations
 
@@ -11,21 +11,8 @@ import pytest
 from layers import data, layer
 
 import app
-from app.autograd import Function
+from app.autograd import Function, gradcheck, gradgradcheck, once_differentiable
 from app.errors import OperatorError
-
-
-class MyExp(Function):
-    @staticmethod
-    def forward(ctx, inputs):
-        outputs = inputs.exp()
-        ctx.save_for_backward(outputs)
-        return outputs
-
-    @staticmethod
-    def backward(ctx, grad_outputs):
-        (outputs,) = ctx.saved_tensors
-        return grad_outputs * outputs
 
 
 class LegendrePolynomial3(Function):
@@ -40,19 +27,7 @@ class LegendrePolynomial3(Function):
         return grad_outputs * 1.5 * (5 * inputs**2 - 1)
 
 
-def test_example_1_of_the_document():
-    inputs = app.to_tensor([1.0, 2.0, 3.0], stop_gradient=False)
-    outputs = MyExp.apply(inputs)
-    outputs.backward(app.ones(outputs.shape))
-    grad1 = inputs.grad
-    inputs.grad = None
-    outputs = inputs.exp()
-    outputs.sum().backward()
-    grad2 = inputs.grad
-    np.testing.assert_array_equal(grad1.numpy(), grad2.numpy())
-
-
-def test_example_2_of_the_document():
+def test_the_example_of_the_documentation_prints_what_pytorch_prints():
     x = app.linspace(-math.pi, math.pi, 2000)
     y = app.sin(x)
     a, b, c, d = (app.full([], value) for value in (0.0, -1.0, 0.0, 0.3))
@@ -72,12 +47,15 @@ def test_example_2_of_the_document():
             c -= c.grad * learning_rate
             d -= d.grad * learning_rate
             a.grad, b.grad, c.grad, d.grad = None, None, None, None
-    assert losses[99] == pytest.approx(209.9583, rel=1e-5)  # what PyTorch prints for the same listing
+    assert losses[99] == pytest.approx(209.9583, rel=1e-5)
     assert losses[199] == pytest.approx(144.6602, rel=1e-5)
     assert a.is_leaf
 
 
-def test_gradients_of_inputs_that_want_none_are_left_aside():
+# --- Gradients that backward returns ---
+
+
+def test_gradients_of_inputs_that_need_none_are_ignored():
     matrix, row, x = app.ones([2, 3], "float64"), app.ones([4], "float64"), data(2.0)
     cus = layer(lambda ctx, m, r, x: x * 5.0, lambda ctx, dy: (app.zeros([2, 3]), app.zeros([4]), dy * 5.0), Function)
     cus.apply(matrix, row, x).backward()
@@ -89,7 +67,6 @@ def test_gradients_of_inputs_that_want_none_are_left_aside():
     ("arguments", "gradients"),
     [
         ((2.0, "x"), lambda dy: (None, dy * 2)),
-        (("x", 2.0), lambda dy: (dy * 2, None)),
         (("x", 2.0, None), lambda dy: (dy * 2, None, None)),
         (("k", 2.0, "x", "m"), lambda dy: (None, None, dy * 2, None)),
         (("x",), lambda dy: (dy * 2, None)),  # an argument that has a default
@@ -103,61 +80,138 @@ def test_gradients_may_be_returned_for_every_argument(arguments: Any, gradients:
     assert x.grad.item() == 2
 
 
-def test_a_gradient_for_what_is_no_tensor_is_an_error():
-    cus = layer(lambda ctx, x, k: x * k, lambda ctx, dy: (dy, dy), Function)
-    with pytest.raises(OperatorError, match="backward returned 2 gradients, but forward had 1 Tensor as input"):
-        cus.apply(data(1.0), 2.0).backward()
+SHAPES = [
+    ((3, 2), (2,), [3.0, 3.0]),
+    ((2, 3), (2, 1), [[3.0], [3.0]]),
+    ((3, 2), (), 6.0),
+    ((1, 2), (2,), [1.0, 1.0]),
+    *((found, shape, None) for found, shape in [((2,), (3, 2)), ((1,), (2,)), ((), (2,)), ((3,), (2,))]),
+    ((2, 1), (2, 3), None),
+]
+"""The shape of a gradient and of its input, and the gradient summed to that shape; None where it cannot be."""
 
 
-def test_needs_input_grad_lets_a_backward_save_work():
-    computed: list[str] = []
-
-    class Product(Function):
-        @staticmethod
-        def forward(ctx, x, w):
-            ctx.save_for_backward(x, w)
-            return x @ w
-
-        @staticmethod
-        def backward(ctx, dy):
-            x, w = ctx.saved_tensors
-            dx = dw = None
-            if ctx.needs_input_grad[0]:
-                computed.append("dx")
-                dx = dy @ w.T
-            if ctx.needs_input_grad[1]:
-                computed.append("dw")
-                dw = x.T @ dy
-            return dx, dw
-
-    x, w = app.ones([2, 3]), app.ones([3, 4])
-    w.stop_gradient = False
-    Product.apply(x, w).sum().backward()
-    assert computed == ["dw"]
-    np.testing.assert_array_equal(w.grad.numpy(), np.full((3, 4), 2))
-
-
-@pytest.mark.parametrize(
-    ("found", "shape", "expected"),
-    [
-        ((3, 2), (2,), [3.0, 3.0]),
-        ((2, 3), (2, 1), [[3.0], [3.0]]),
-        ((3, 2), (), 6.0),
-        ((1, 2), (2,), [1.0, 1.0]),
-    ],
-)
-def test_a_gradient_of_a_stretched_shape_is_summed_to_that_of_the_input(found: Any, shape: Any, expected: Any):
+@pytest.mark.parametrize(("found", "shape", "expected"), SHAPES)
+def test_a_broadcast_gradient_is_summed_to_the_shape_of_the_input_and_others_are_errors(
+    found: Any, shape: Any, expected: Any
+):
     f = layer(lambda ctx, x: x * 2.0, lambda ctx, dy: app.ones(found, "float64") * dy.sum() / dy.sum(), Function)
     x = app.ones(shape, "float64")
     x.stop_gradient = False
-    (gradient,) = app.grad(f.apply(x * x).sum(), x, create_graph=True)
-    assert (gradient / 2.0).tolist() == expected
+    y = f.apply(x * x).sum()
+    if expected is None:
+        with pytest.raises(OperatorError, match=r"backward returned shape .* as gradient 0, but expected shape"):
+            y.backward()
+    else:
+        (gradient,) = app.grad(y, x, create_graph=True)
+        assert (gradient / 2.0).tolist() == expected
 
 
-@pytest.mark.parametrize(("found", "shape"), [((2,), (3, 2)), ((1,), (2,)), ((), (2,)), ((3,), (2,)), ((2, 1), (2, 3))])
-def test_a_gradient_of_another_shape_is_refused(found: Any, shape: Any):
-    f = layer(lambda ctx, x: x * 2.0, lambda ctx, dy: app.ones(found, "float64"), Function)
-    x = app.ones(shape, "float64")
-    x.stop_gradient = False
-    with pytest.raises(OperatorError, match=r"backward returned shape .* as gradient 0, but expected shape"):
-        f.apply(x).sum().backward()
+# --- Results and arguments that are not Tensors ---
+
+
+class Mixed(Function):
+    """Two Tensors and a number; `seen` keeps the gradients that backward got."""
+
+    seen: Any = None
+
+    @staticmethod
+    def forward(ctx, a, b, scale):
+        ctx.scale = scale
+        ctx.save_for_backward(a, b)
+        return scale, a * b * scale, None, "word", [a], (a + b) * scale, a
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        Mixed.seen = gradients
+        a, b = ctx.saved_tensors
+        product, total, same = gradients[1] * ctx.scale, gradients[5] * ctx.scale, gradients[6]
+        return product * b + total + same, product * a + total, None
+
+
+def test_results_that_are_not_tensors_keep_their_places_and_have_none_as_gradient():
+    a, b = data(1.0, 2.0), data(3.0, 4.0)
+    results = Mixed.apply(a, b, 5)
+    scale, product, none, word, inner, total, same = results
+    assert (scale, none, word) == (5, None, "word")
+    assert inner[0] is a
+    assert same is not a
+    assert (product.tolist(), total.tolist()) == ([15, 40], [20, 30])
+    (product + 2.0 * total + 3.0 * same).sum().backward()
+    assert [g is None for g in Mixed.seen] == [True, False, True, True, True, False, False]
+    assert a.grad.tolist() == [15 + 10 + 3, 20 + 10 + 3]
+    assert b.grad.tolist() == [5 + 10, 10 + 10]
+
+
+def mixed_tensors(a: app.Tensor, b: app.Tensor) -> Any:
+    results = Mixed.apply(a, b, 3)
+    return results[1], results[5], results[6]
+
+
+def one_result_twice(x: app.Tensor) -> app.Tensor:
+    twice = layer(lambda ctx, x: (x * 2.0,) * 2, lambda ctx, a, b: a * 2.0 + b * 2.0, Function)
+    a, b = twice.apply(x)
+    assert a is b
+    return a + b
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs"),
+    [(mixed_tensors, [data(0.5, -1.0), data(2.0, 0.25)]), (one_result_twice, [data(0.5, 2.0)])],
+    ids=["other results between", "one result twice"],
+)
+def test_first_and_second_derivatives_agree_with_finite_differences(function: Any, inputs: Any):
+    assert gradcheck(function, inputs)
+    assert gradgradcheck(function, inputs)
+
+
+def test_a_forward_without_tensors_has_no_gradient():
+    for result in (2, (2, "many")):
+        assert layer(lambda ctx, x, result=result: result, None, Function).apply(data(1.0, 2.0)) == result
+    made = layer(lambda ctx, count: app.ones([count]), None, Function).apply(3)
+    assert (made.tolist(), made.stop_gradient, made.is_leaf) == ([1, 1, 1], True, True)
+
+    class Plain(Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            assert ctx.needs_input_grad == (False, False)
+            assert not app.is_grad_enabled()
+            ctx.save_for_backward()
+            return a + b, None, "word"
+
+    assert Plain.apply(1, 2) == (3, None, "word")
+    assert app.is_grad_enabled()
+
+
+# --- setup_context ---
+
+
+class Power(Function):
+    @staticmethod
+    def forward(x, exponent=3, *, scale=1.0):
+        return scale * x**exponent, 2.0 * x.item()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.exponent, ctx.scale = inputs
+        assert output[1] == 2 * x.item()
+        ctx.save_for_backward(x)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, dy, nothing):
+        assert nothing is None
+        (x,) = ctx.saved_tensors
+        return dy * ctx.scale * ctx.exponent * x ** (ctx.exponent - 1), None, None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "slope"),
+    [((), {}, 12), ((2,), {}, 4), ((), {"exponent": 2}, 4), ((), {"scale": 10.0}, 120), ((2,), {"scale": 10.0}, 40)],
+)
+def test_setup_context_gets_arguments_with_defaults_and_all_results(
+    arguments: Any, named: dict[str, Any], slope: float
+):
+    x = data(2.0)
+    Power.apply(x, *arguments, **named)[0].backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [slope])

@@ -1,4 +1,4 @@
-"""Derivatives of a PyLayer's gradient, and what gradcheck says of it."""
+"""Derivatives of the gradient of a PyLayer, backwards that refuse them (`once_differentiable`), and memory."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import pytest
 from layers import CusTanh, data, layer
 
 import app
-from app.autograd import PyLayer
-
-# --- Gradients of gradients ---
+from app.autograd import Function, PyLayer, once_differentiable
 
 
 class Cube(PyLayer):
@@ -47,26 +45,109 @@ class Cube(PyLayer):
 @pytest.mark.parametrize("leaf", [True, False])
 def test_a_backward_made_of_operators_can_be_differentiated_again(cus: Any, derivatives: Any, leaf: bool):
     start = data(0.3, -1.2)
-    x = start if leaf else start * 1.0
-    value = cus.apply(x)
+    value = cus.apply(start if leaf else start * 1.0)
     for derivative in derivatives:
         (value,) = app.grad(value.sum(), start, create_graph=True)
         np.testing.assert_allclose(value.numpy(), derivative(start.numpy()), rtol=1e-12)
 
 
-def test_forward_is_never_recorded_and_backward_where_asked_for():
+def test_forward_is_never_recorded_and_backward_only_for_create_graph():
     recorded: list[bool] = []
 
     def noted(ctx, x):
         recorded.append(app.is_grad_enabled())
         return x * 1.0
 
-    cus = layer(noted, noted)
     x = data(1.0)
-    y = cus.apply(x)
+    y = layer(noted, noted).apply(x)
     app.grad(y, x, retain_graph=True)
     app.grad(y, x, create_graph=True)
     assert recorded == [False, False, True]
+
+
+def test_a_backward_pass_runs_inside_a_backward():
+    class Tanh(PyLayer):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.inputs = x.detach()
+            return x.tanh().mean()
+
+        @staticmethod
+        def backward(ctx, dy):
+            with app.set_grad_enabled(True):
+                inner = ctx.inputs
+                inner.stop_gradient = False
+                inner.tanh().mean().backward()
+            assert not app.is_grad_enabled()
+            return inner.grad * dy
+
+    x = data(0.5, -0.25)
+    Tanh.apply(x).backward()
+    np.testing.assert_allclose(x.grad.numpy(), (1 - np.tanh([0.5, -0.25]) ** 2) / 2)
+
+
+# --- once_differentiable ---
+
+
+def square(base: type[PyLayer]) -> Any:
+    """x * x, whose backward works in NumPy."""
+
+    class Square(base):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        @once_differentiable
+        def backward(ctx, dy):
+            assert not app.is_grad_enabled()
+            return app.to_tensor(2.0 * ctx.saved_tensor()[0].numpy() * dy.numpy())
+
+    return Square
+
+
+AGAIN = "operator Square .*: trying to differentiate twice a function that was marked with @once_differentiable"
+
+
+@pytest.mark.parametrize("base", [PyLayer, Function])
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_second_derivative_of_a_once_differentiable_backward_is_an_error(base: type[PyLayer], create_graph: bool):
+    x = data(3.0)
+    (first,) = app.grad(square(base).apply(x), x, data(1.0), create_graph=create_graph)
+    assert first.tolist() == [6.0]
+    assert app.is_grad_enabled()
+    if create_graph:
+        with pytest.raises(RuntimeError, match=AGAIN):
+            first.backward()
+
+
+def test_it_is_an_error_where_the_derivative_depends_on_a_saved_tensor_alone():
+    """PyTorch silently leaves this part out if only the derivative with respect to x is requested."""
+    x = data(3.0)
+    (first,) = app.grad(square(Function).apply(x * x), x, data(1.0), create_graph=True)
+    assert first.tolist() == [108.0]
+    with pytest.raises(RuntimeError, match=AGAIN):
+        app.grad(first, x)
+
+
+def test_a_second_derivative_that_does_not_depend_on_the_input_is_none():
+    x = data(3.0)
+    (first,) = app.grad(square(Function).apply(x), x, data(1.0, stop_gradient=True), create_graph=True)
+    assert app.grad(first, x, allow_unused=True) == [None]
+
+
+def test_once_differentiable_passes_none_and_several_gradients():
+    def forward(ctx, x, k, w):
+        ctx.k = k
+        return x * k + w
+
+    scale = layer(forward, once_differentiable(lambda ctx, dy: (dy * ctx.k, None, dy)), Function)
+    x, w = data(1.0, 2.0), data(3.0, 4.0)
+    dx, dw = app.grad(scale.apply(x, 2.0, w), [x, w], data(1.0, 1.0), create_graph=True)
+    assert (dx.tolist(), dw.tolist()) == ([2, 2], [1, 1])
+    with pytest.raises(RuntimeError, match="trying to differentiate twice"):
+        app.grad(dw.sum(), x)
 
 
 # --- Memory ---
@@ -74,7 +155,7 @@ def test_forward_is_never_recorded_and_backward_where_asked_for():
 
 @pytest.mark.parametrize("saved", ["input", "output", "attribute"])
 @pytest.mark.parametrize("backward", [False, True])
-def test_nothing_is_kept_alive_by_a_reference_cycle(saved: str, backward: bool):
+def test_no_reference_cycle_keeps_results_alive(saved: str, backward: bool):
     def forward(ctx, x):
         y = app.tanh(x)
         ctx.k = 3

@@ -1,11 +1,11 @@
-"""What a PyLayer tells of errors: those of a user's own code pass as they are, with a note of where that was."""
+"""Errors of PyLayers: those of a user's own code pass unchanged, with a note that names the operator."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from layers import data, layer
+from layers import data, layer, run, variable
 
 import app
 from app.autograd import Function, PyLayer
@@ -18,56 +18,148 @@ def same(ctx: Any, x: Any) -> Any:
     return x * 1.0
 
 
+def total(ctx: Any, x1: Any, x2: Any) -> Any:
+    return x1 + x2
+
+
+def same_list(ctx: Any, x: Any) -> Any:
+    ctx.save_for_backward([1])
+    return x * 1.0
+
+
+def saves_twice(ctx: Any, x: Any) -> Any:
+    ctx.save_for_backward(x)
+    ctx.save_for_backward(x)
+
+
+def saves(ctx: Any, dy: Any) -> Any:
+    ctx.save_for_backward(dy)
+
+
+# --- Wrong arguments and results ---
+
+BACKWARD = [
+    (total, lambda ctx, dy: (dy, dy), "a Tensor as gradient 1, expected None, as that input has stop_gradient=True"),
+    (total, lambda ctx, dy: (dy,) * 3, "3 gradients, but forward had 2 Tensors as input"),
+    (total, lambda ctx, dy: dy, "1 gradient, but forward had 2 Tensors as input"),
+    (same, lambda ctx, dy: dy.numpy(), "ndarray as gradient 0, expected a Tensor or None"),
+    (same, lambda ctx, dy: dy[0], r"shape \[\] as gradient 0, but expected shape \[2\], that of the input"),
+]
+
+
+@pytest.mark.parametrize(("forward", "backward", "message"), BACKWARD)
+def test_wrong_results_of_backward_are_errors(mode: Any, forward: Any, backward: Any, message: str):
+    inputs = [mode.input([1.0, 2.0]), mode.input([1.0, 2.0], stop_gradient=True)][: 2 if forward is total else 1]
+    result = layer(forward, backward).apply(*inputs)
+    with pytest.raises((OperatorError, ShapeError), match=rf"operator cus {PLACE}: backward returned {message}") as e:
+        mode.gradients(result, inputs[:1])
+    assert isinstance(e.value, ValueError)
+
+
+NO_TENSOR = "forward must return at least one Tensor, found "
+ON_TENSORS = [
+    (lambda: layer(lambda ctx, x: None, same).apply(data(1.0)), NO_TENSOR + "NoneType"),
+    (lambda: layer(lambda ctx, x: x.shape, same).apply(data(1.0)), NO_TENSOR + "int"),
+    (lambda: layer(same, same).apply(3), "at least one argument of apply must be a Tensor"),
+    (lambda: layer(same, same).apply(data(1.0), z=1), "forward got wrong arguments: .*'z'"),
+    (
+        lambda: layer(same, lambda ctx, dy: (dy, dy), Function).apply(data(1.0)).backward(),
+        "backward returned 2 gradients, but forward had 1 Tensor as input",
+    ),
+    (
+        lambda: layer(saves_twice, same).apply(data(1.0)),
+        "in its function saves_twice: save_for_backward was called a second time; pass it all tensors at once",
+    ),
+    (
+        lambda: layer(same_list, same).apply(data(1.0)),
+        "in its function same_list: save_for_backward takes Tensors, found list; keep other values as attributes of",
+    ),
+    (
+        lambda: layer(same, saves).apply(data(1.0)).backward(),
+        "in its function saves: save_for_backward can only be called in forward",
+    ),
+]
+TRIED = r"run on arrays of ones, to learn what it returns, it failed: operator cus \(layers.*"
+IN_A_PROGRAM = [
+    (lambda x: layer(lambda ctx, x: None, same).apply(x), TRIED + NO_TENSOR + "NoneType"),
+    (lambda x: layer(lambda ctx, x: (x, x.shape), same).apply(x), TRIED + "forward can return Tensors only"),
+    (lambda x: layer(lambda ctx, x: 1 / 0, same).apply(x), TRIED + "raised ZeroDivisionError"),
+    (
+        lambda x: run(*app.static.gradients(layer(same, lambda ctx, dy: 1 / 0).apply(x), x), x=app.ones([2]).numpy()),
+        rf"operator cus {PLACE}: .*raised ZeroDivisionError",
+    ),
+    (lambda x: layer(total, same).apply(x, app.ones([2])), "operator cus .*a Tensor and a Variable were mixed in one"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), ON_TENSORS)
+def test_wrong_calls_on_tensors_are_errors(call: Any, message: str):
+    with pytest.raises(OperatorError, match=rf"operator cus {PLACE}: {message}"):
+        call()
+
+
+@pytest.mark.parametrize(("call", "message"), IN_A_PROGRAM)
+def test_wrong_calls_in_a_program_are_errors(call: Any, message: str):
+    with pytest.raises(OperatorError, match=message):
+        call(variable("x", 2))
+
+
+def test_a_wrong_number_of_arguments_is_pythons_own_error():
+    with pytest.raises(TypeError, match=r"takes 2 positional arguments but 3 were given"):
+        layer(same, same).apply(data(1.0), 2)
+    with pytest.raises(TypeError, match=r"takes 2 positional arguments but 3 were given"):
+        layer(lambda ctx, x: (x * 1.0, x * 2.0), same).apply(data(1.0))[0].backward()
+
+
+@pytest.mark.parametrize("kind", [OperatorError, NotImplementedError, OSError, ValueError, RuntimeError])
+def test_a_missing_function_is_an_error_of_many_kinds(kind: type[Exception]):
+    with pytest.raises(kind, match=rf"operator Empty {PLACE}: .*needs a static method forward\(ctx, \.\.\.\)"):
+        type("Empty", (PyLayer,), {}).apply(data(1.0))
+    y = type("Half", (PyLayer,), {"forward": staticmethod(same)}).apply(data(1.0))
+    with pytest.raises(kind, match=rf"operator Half {PLACE}: .*needs a static method backward\(ctx, \.\.\.\)"):
+        y.backward()
+
+
+def test_errors_name_the_line_of_the_class():
+    class Here(PyLayer):
+        @staticmethod
+        def forward(ctx, x):
+            return None
+
+    line = test_errors_name_the_line_of_the_class.__code__.co_firstlineno + 1
+    with pytest.raises(OperatorError, match=rf"operator Here \(test_pylayer_errors\.py:{line}\)"):
+        Here.apply(data(1.0))
+
+
+# --- Errors of a user's own code ---
+
+
 class MineError(Exception):
-    """An error with more than words in it."""
+    """An error with two arguments."""
 
     def __init__(self, code: int, text: str):
         super().__init__(code, text)
         self.code = code
 
 
-# --- Errors of a user's own code ---
-
-
 @pytest.mark.parametrize("base", [PyLayer, Function])
 @pytest.mark.parametrize(
     "error",
-    [
-        KeyError("gone"),
-        ZeroDivisionError("gone"),
-        NotImplementedError(),
-        AssertionError(),
-        OSError(2, "gone"),
-        MineError(3, "a"),
-    ],
+    [KeyError("gone"), NotImplementedError(), AssertionError(), OSError(2, "gone"), MineError(3, "a")],
     ids=lambda error: type(error).__name__,
 )
-def test_an_error_in_a_users_function_passes_as_it_is(base: type[PyLayer], error: Exception):
+def test_an_error_in_a_users_function_passes_unchanged_with_a_note(base: type[PyLayer], error: Exception):
     def fails(ctx, *values):
         raise error
 
-    with pytest.raises(type(error)) as caught:
-        layer(fails, fails, base).apply(data(1.0))
-    assert caught.value is error
-    with pytest.raises(type(error)) as caught:
-        layer(same, fails, base).apply(data(1.0)).backward()
-    assert caught.value is error
-    assert app.is_grad_enabled()
-
-
-def test_a_note_names_the_operator_and_the_function():
-    def fails(ctx, *values):
-        raise KeyError("gone")
-
-    with pytest.raises(KeyError) as caught:
-        layer(fails, fails).apply(data(1.0))
-    place = f"layers.py:{layer.__code__.co_firstlineno + 2}"
-    assert caught.value.__notes__ == [f"operator cus ({place}): raised in its function fails"]
-    with pytest.raises(KeyError) as caught:
-        layer(same, fails).apply(data(1.0)).backward()
-    assert caught.value.__notes__ == [
-        f"Error message in backward of operator cus ({place}): raised in its function fails"
-    ]
+    place = f"operator cus (layers.py:{layer.__code__.co_firstlineno + 2}): raised in its function fails"
+    for forward, start in ((fails, ""), (same, "Error message in backward of ")):
+        error.__notes__ = []
+        with pytest.raises(type(error)) as caught:
+            layer(forward, fails, base).apply(data(1.0)).backward()
+        assert caught.value is error
+        assert error.__notes__ == [start + place]
+        assert app.is_grad_enabled()
 
 
 def test_each_layer_on_the_way_adds_its_note():
@@ -92,52 +184,13 @@ def test_notes_are_kept_where_python_has_no_such_method():
     assert error.__notes__ == ["first", "second"]
 
 
-def test_a_backward_with_another_number_of_parameters():
-    cus = layer(lambda ctx, x: (x * 1.0, x * 2.0), lambda ctx, dy: dy)
-    with pytest.raises(TypeError, match=r"takes 2 positional arguments but 3 were given"):
-        cus.apply(data(1.0))[0].backward()
-
-
-def test_arguments_that_forward_does_not_take():
-    cus = layer(same, same)
-    with pytest.raises(OperatorError, match=rf"operator cus {PLACE}: forward got wrong arguments: .*'z'"):
-        cus.apply(data(1.0), z=1)
-    with pytest.raises(TypeError, match=r"takes 2 positional arguments but 3 were given"):
-        cus.apply(data(1.0), 2)
-
-
-# --- Errors of the framework inside a user's function ---
-
-
 @pytest.mark.parametrize("base", [PyLayer, Function])
-def test_what_an_operator_says_inside_is_told_with_the_class(base: type[PyLayer]):
+def test_an_error_of_an_operator_inside_names_the_class(base: type[PyLayer]):
     def wrong(ctx, x):
         return x + app.ones([7])
 
-    two = data(1.0, 2.0)
-    with pytest.raises(ShapeError, match=rf"^operator cus {PLACE}: in its function wrong: operator add of"):
-        layer(wrong, same, base).apply(two)
-    with pytest.raises(
-        ShapeError, match=rf"^Error message in backward of operator cus {PLACE}: in its function wrong:"
-    ):
-        layer(same, wrong, base).apply(two).sum().backward()
-
-
-@pytest.mark.parametrize("kind", [OperatorError, NotImplementedError, OSError, ValueError, RuntimeError])
-def test_a_missing_function_is_an_error_of_many_kinds(kind: type[Exception]):
-    with pytest.raises(kind, match=rf"operator Empty {PLACE}: .*needs a static method forward\(ctx, \.\.\.\)"):
-        type("Empty", (PyLayer,), {}).apply(data(1.0))
-    y = type("Half", (PyLayer,), {"forward": staticmethod(same)}).apply(data(1.0))
-    with pytest.raises(kind, match=rf"operator Half {PLACE}: .*needs a static method backward\(ctx, \.\.\.\)"):
-        y.backward()
-
-
-def test_the_place_is_that_of_the_class():
-    class Here(PyLayer):
-        @staticmethod
-        def forward(ctx, x):
-            return None
-
-    line = test_the_place_is_that_of_the_class.__code__.co_firstlineno + 1
-    with pytest.raises(OperatorError, match=rf"operator Here \(test_pylayer_errors\.py:{line}\)"):
-        Here.apply(data(1.0))
+    start = rf"operator cus {PLACE}: in its function wrong: operator add of"
+    with pytest.raises(ShapeError, match=f"^{start}"):
+        layer(wrong, same, base).apply(data(1.0, 2.0))
+    with pytest.raises(ShapeError, match=f"^Error message in backward of {start}"):
+        layer(same, wrong, base).apply(data(1.0, 2.0)).sum().backward()

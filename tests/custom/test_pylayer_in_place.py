@@ -1,29 +1,31 @@
-"""A PyLayer that returns or changes its inputs, in Paddle's and in PyTorch's manner, and contexts in depth."""
+"""PyLayers that return or change their inputs, and results that share memory with an input."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from layers import data, layer
 
 import app
 from app.autograd import Function, PyLayer
+from app.errors import InPlaceError
 
 
-def identity(base: type) -> Any:
-    return layer(lambda ctx, x: x, lambda ctx, dy: dy * 5.0, base)
+def returned(ctx: Any, x: Any) -> Any:
+    return x
 
 
-# --- Inputs that are returned ---
+def five_times(ctx: Any, dy: Any) -> Any:
+    return dy * 5.0
 
 
 def test_an_input_that_a_pylayer_returns_was_changed_in_place():
+    identity = layer(returned, five_times)
     x = data(1.0, 2.0)
     y = x * 2.0
     squared = y**2
-    z = identity(PyLayer).apply(y)
+    z = identity.apply(y)
     assert z is y
     assert y.inplace_version == 1
     z.sum().backward()
@@ -31,24 +33,29 @@ def test_an_input_that_a_pylayer_returns_was_changed_in_place():
     with pytest.raises(RuntimeError, match="received tensor_version:1 != wrapper_version_snapshot:0"):
         squared.backward()
     with pytest.raises(ValueError, match="a leaf Tensor with stop_gradient=False"):
-        identity(PyLayer).apply(data(1.0))
+        identity.apply(data(1.0))
 
 
-def test_an_input_that_a_function_returns_is_a_result_of_its_own():
+@pytest.mark.parametrize(
+    ("forward", "base"),
+    [(returned, Function), (lambda ctx, x: (ctx.mark_not_inplace(x), x)[1], PyLayer)],
+    ids=["Function", "mark_not_inplace"],
+)
+def test_an_input_that_is_returned_unchanged_is_a_new_result(forward: Any, base: type[PyLayer]):
     x = data(1.0)
-    y = identity(Function).apply(x)
+    y = layer(forward, five_times, base).apply(x)
     assert y is not x
     y.backward()
     assert (x.grad.tolist(), x.inplace_version) == ([5.0], 0)
 
 
-def test_what_a_function_marks_as_dirty_is_changed_in_place():
+def test_an_input_that_a_function_marks_as_dirty_is_changed_in_place():
     def forward(ctx, x):
         x.add_(app.ones([1], "float64"))
         ctx.mark_dirty(x)
         return x
 
-    cus = layer(forward, lambda ctx, dy: dy * 5.0, Function)
+    cus = layer(forward, five_times, Function)
     x = data(1.0)
     y = x * 2.0
     assert cus.apply(y) is y
@@ -56,46 +63,61 @@ def test_what_a_function_marks_as_dirty_is_changed_in_place():
     assert (y.tolist(), x.grad.tolist()) == ([3.0], [10.0])
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
         cus.apply(data(1.0))
-    wrong = layer(lambda ctx, x: (ctx.mark_dirty(x), x * 1.0)[1], lambda ctx, dy: dy, Function)
+    wrong = layer(lambda ctx, x: (ctx.mark_dirty(x), x * 1.0)[1], five_times, Function)
     with pytest.raises(RuntimeError, match="marked as dirty was not returned"):
         wrong.apply(x * 1.0)
 
 
-# --- Contexts ---
+# --- Views of inputs: a change in place would leave gradients wrong ---
 
 
-@pytest.mark.parametrize("consistent", [True, False])
-def test_gradients_come_in_the_type_of_the_output_unless_told_otherwise(consistent: bool):
-    seen: list[str] = []
-
-    def forward(ctx, x):
-        ctx.set_grad_in_dtype_consistent(consistent)
-        return x * 1.0
-
-    lower = layer(forward, lambda ctx, dy: (seen.append(dy.dtype), dy)[1], PyLayer)
-    upper = layer(lambda ctx, x: x * 1.0, lambda ctx, dy: dy.astype("float16"), PyLayer)
-    x = data(1.0)
-    upper.apply(lower.apply(x)).backward()
-    assert seen == ["float64" if consistent else "float16"]
-    assert x.grad.dtype == "float64"
+def widened(dy: Any) -> Any:
+    return app.concat([dy, app.zeros([1], "float64")])
 
 
-def test_a_backward_pass_inside_a_backward():
-    class Tanh(PyLayer):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.inputs = x.detach()
-            return x.tanh().mean()
+Part = layer(lambda ctx, x: x[:2], lambda ctx, dy: widened(dy))
+Same = layer(returned, lambda ctx, dy: dy, Function)
+Pair = layer(lambda ctx, x: (x * 1.0, x[:2]), lambda ctx, whole, part: whole + widened(part))
+CHANGES = [lambda y: y.multiply_(app.to_tensor([2.0])), lambda y: y.__setitem__(0, 5.0), lambda y: y[:1].zero_()]
 
-        @staticmethod
-        def backward(ctx, dy):
-            with app.set_grad_enabled(True):
-                inner = ctx.inputs
-                inner.stop_gradient = False
-                inner.tanh().mean().backward()
-            assert not app.is_grad_enabled()
-            return inner.grad * dy
 
-    x = data(0.5, -0.25)
-    Tanh.apply(x).backward()
-    np.testing.assert_allclose(x.grad.numpy(), (1 - np.tanh([0.5, -0.25]) ** 2) / 2)
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("apply", [Part.apply, Same.apply, lambda x: Pair.apply(x)[1]])
+@pytest.mark.parametrize("leaf", [True, False])
+def test_a_view_of_an_input_cannot_be_changed(apply: Any, change: Any, leaf: bool):
+    start = data(1.0, 2.0, 3.0)
+    x = start if leaf else start * 1.0
+    y = apply(x)
+    with pytest.raises(InPlaceError, match=r"operator \w+ .* returned a view of its input, which cannot be changed"):
+        change(y)
+    assert x.tolist() == [1, 2, 3]
+
+
+def test_a_view_made_under_no_grad_can_be_changed_only_there():
+    x = data(1.0, 2.0, 3.0)
+    with app.no_grad():
+        y = Part.apply(x)
+        y.multiply_(app.to_tensor([2.0, 2.0]))
+    assert x.tolist() == [2, 4, 3]
+    with pytest.raises(InPlaceError, match="returned a view"):
+        y.zero_()
+
+
+def test_a_view_of_an_input_without_gradient_takes_only_values_without_gradient():
+    x = data(1.0, 2.0, 3.0, stop_gradient=True)
+    for change in (lambda y, w: y.add_(w), lambda y, w: y.__setitem__(0, w)):
+        with pytest.raises(InPlaceError, match="returned a view"):
+            change(Part.apply(x), data(5.0)[0])
+    assert x.tolist() == [1, 2, 3]
+    Part.apply(x).zero_()
+    assert x.tolist() == [0, 0, 3]
+
+
+def test_copies_of_a_view_and_results_with_memory_of_their_own_can_be_changed():
+    x = data(1.0, 2.0, 3.0)
+    y = Part.apply(x)
+    copied, whole = y.clone(), Pair.apply(x)[0]
+    copied.multiply_(app.to_tensor([2.0, 2.0]))
+    whole.multiply_(app.to_tensor([2.0]))
+    (copied + y[1] + y.reshape([2]) + whole.sum()).sum().backward()
+    assert x.grad.tolist() == [3 + 4, 5 + 4, 0 + 4]
