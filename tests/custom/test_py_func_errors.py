@@ -1,4 +1,4 @@
-"""What `py_func` says when it is used wrongly: the operator, where it was registered, what was found and expected."""
+"""Errors of `py_func`: they name the operator, where it was registered, what was found and what was expected."""
 
 from __future__ import annotations
 
@@ -16,26 +16,16 @@ F32 = "float32"
 PLACE = r"\(test_py_func_errors\.py:\d+\)"
 
 
-def in_program(func: Any, backward: Any = None, out: Any = None, inputs: int = 1, skip: Any = None) -> None:
-    """Build, differentiate where there is a backward function, and run."""
-    xs = [static.data(f"x{i}", [2]) for i in range(inputs)]
-    for x in xs:
-        x.stop_gradient = False
+def differentiate(
+    mode: Any, func: Any, backward: Any = None, out: Any = None, inputs: int = 1, skip: Any = None
+) -> None:
+    """Apply, and differentiate where there is a backward function."""
+    xs = [mode.input([1.0, 1.0]) for _ in range(inputs)]
     made = py_func(func, xs, out or InputSpec([2]), backward, skip)
-    fetched = [made[0] if isinstance(made, (list, tuple)) else made]
+    first = made[0] if isinstance(made, list) else made
+    mode.values(first)
     if backward is not None:
-        fetched += [g for g in static.gradients(fetched, xs) if g is not None]
-    static.Executor().run(feed={x.name: np.ones(2, F32) for x in xs}, fetch_list=fetched)
-
-
-def on_tensors(func: Any, backward: Any = None, out: Any = None, inputs: int = 1, skip: Any = None) -> None:
-    xs = [app.to_tensor([1.0, 1.0], stop_gradient=False) for _ in range(inputs)]
-    made = py_func(func, xs, out or InputSpec([2]), backward, skip)
-    if backward is not None:
-        (made[0] if isinstance(made, (list, tuple)) else made).backward(app.ones([2]))
-
-
-both_modes = pytest.mark.parametrize("hook", [in_program, on_tensors])
+        mode.gradients(first, xs)
 
 
 def same(x: np.ndarray) -> np.ndarray:
@@ -64,13 +54,10 @@ FORWARD = [
     (lambda x: x.astype("float64"), {}, DtypeError, LAMBDA + "output 0 has type float64, but float32 was declared"),
     (lambda x: (x, x), TWO, DtypeError, "output 1 has type float32, but int64 was declared"),
     (lambda x: (x, x), {}, OperatorError, RETURNED + "2 values, expected 1"),
-    (lambda x: [x, x, x], {}, OperatorError, RETURNED + "3 values, expected 1"),
     (lambda x: (), {}, OperatorError, RETURNED + "0 values, expected 1"),
     (same, TWO, OperatorError, SAME + "its function same returned 1 value, expected 2"),
     (lambda x: None, {}, DtypeError, RETURNED + "None" + NUMBERS),
-    (lambda x: "text", {}, DtypeError, RETURNED + r"str \(<U4\)" + NUMBERS),
     (lambda x: np.array([None]), {}, DtypeError, RETURNED + r"ndarray \(object\)" + NUMBERS),
-    (lambda x: np.ones(2, "complex64"), {}, DtypeError, RETURNED + r"ndarray \(complex64\)" + NUMBERS),
     (lambda x: [[[1.0], [1.0, 2.0]]], {}, DtypeError, RETURNED + r"list \(object\)" + NUMBERS),
     (broken, {}, OperatorError, rf"operator py_func\.broken {PLACE}: its function broken raised KeyError: 'key'"),
     (nested, {}, ShapeError, rf"py_func\.nested {PLACE}: in its function nested: operator add of"),
@@ -78,13 +65,12 @@ FORWARD = [
 ]
 
 
-@both_modes
 @pytest.mark.parametrize(("function", "given", "kind", "message"), FORWARD)
-def test_wrong_results_and_errors_of_the_function_are_reported(
-    hook: Any, function: Any, given: Any, kind: Any, message: str
+def test_wrong_results_and_errors_of_the_function_are_errors(
+    mode: Any, function: Any, given: Any, kind: Any, message: str
 ):
     with pytest.raises(kind, match=message):
-        hook(function, **given)
+        differentiate(mode, function, **given)
 
 
 def test_a_function_without_outputs_must_return_nothing():
@@ -100,20 +86,18 @@ BACKWARD = [
     (lambda x, y, dy: dy[:, None], 1, ShapeError, r"the gradient of x has shape \[2, 1\], expected that of x, \[2\]"),
     (lambda x, y, dy: dy.astype("float64"), 1, DtypeError, "x has type float64, expected that of x, float32"),
     (lambda *_: _[-1], 2, OperatorError, "its function <lambda> returned 1 value, expected 2"),
-    (lambda *_: (_[-1], _[-1], None), 2, OperatorError, "its function <lambda> returned 3 values, expected 2"),
     (lambda x, y, dy: "dy", 1, DtypeError, "its function <lambda> returned str"),
     (raises, 1, OperatorError, "its function raises raised ZeroDivisionError: by hand"),
     (lambda dy: dy, 1, OperatorError, "its function <lambda> raised TypeError"),
 ]
 
 
-@both_modes
 @pytest.mark.parametrize(("backward", "inputs", "kind", "message"), BACKWARD)
-def test_wrong_results_and_errors_of_the_backward_function_are_reported(
-    hook: Any, backward: Any, inputs: int, kind: Any, message: str
+def test_wrong_results_and_errors_of_the_backward_function_are_errors(
+    mode: Any, backward: Any, inputs: int, kind: Any, message: str
 ):
     with pytest.raises(kind, match=rf"the gradient of operator py_func\.<lambda> {PLACE}: .*{message}"):
-        hook(lambda *xs: xs[0] + 1, backward, inputs=inputs)
+        differentiate(mode, lambda *xs: xs[0] + 1, backward, inputs=inputs)
 
 
 # --- Registration ---
@@ -131,12 +115,11 @@ REGISTERED = [
 ]
 
 
-@both_modes
 @pytest.mark.parametrize(("given", "message"), REGISTERED)
-def test_wrong_arguments_are_refused_when_the_operator_is_made(hook: Any, given: dict[str, Any], message: str):
+def test_wrong_arguments_are_errors(mode: Any, given: dict[str, Any], message: str):
     skip = given["skip"]() if "skip" in given else None
     with pytest.raises(OperatorError, match=message):
-        hook(**{**given, "skip": skip})
+        differentiate(mode, **{**given, "skip": skip})
 
 
 def test_a_tensor_and_a_variable_cannot_be_mixed():
@@ -145,14 +128,14 @@ def test_a_tensor_and_a_variable_cannot_be_mixed():
         py_func(lambda a, b: a, [x, t], InputSpec([2]))
 
 
-def test_an_output_that_is_an_input_is_refused_where_there_is_a_gradient():
+def test_an_output_that_is_an_input_is_an_error_with_a_backward():
     h, t = static.data("x", [2]) * 2.0, app.ones([2])
     for value, name in ((h, h.name), (t, "output 0")):
         with pytest.raises(OperatorError, match=rf"operator py_func\.square {PLACE}: {name} is both input and output"):
             py_func(np.square, value, value, lambda x, y, dy: 2 * x * dy)
 
 
-def test_an_output_may_be_an_input_where_there_is_no_gradient():
+def test_an_output_may_be_an_input_without_a_backward():
     state = static.default_main_program().global_block().create_var("count", [], "int64", persistable=True)
     static.global_scope().var("count").set(np.array(5))
     py_func(lambda n: n + 1, state, state)
@@ -160,11 +143,9 @@ def test_an_output_may_be_an_input_where_there_is_no_gradient():
     assert [int(executor.run(fetch_list=["count"])[0]) for _ in range(3)] == [6, 7, 8]
 
 
-def test_the_place_is_that_of_the_call_and_not_of_an_earlier_one():
-    calls = [
-        lambda x: py_func(same, x, InputSpec([2], "int64")),
-        lambda x: py_func(same, x, InputSpec([2], "int64")),
-    ]
+def test_errors_name_the_line_of_their_own_call():
+    calls = [lambda x: py_func(same, x, InputSpec([2], "int64"))]
+    calls += [lambda x: py_func(same, x, InputSpec([2], "int64"))]
     for call in calls:
         with pytest.raises(DtypeError, match=rf"\(test_py_func_errors.py:{call.__code__.co_firstlineno}\)"):
             call(app.ones([2]))
