@@ -64,52 +64,28 @@ two_ways = pytest.mark.parametrize("operator", [leaky, uncompiled])
 
 
 @three_ways
-def test_values_and_gradients_are_those_of_the_built_in_operator(operator: Any):
-    x = data([2.0, -3.0], [0.0, math.inf])
-    expected = app.nn.functional.leaky_relu(x, negative_slope=0.1)
-    np.testing.assert_array_equal(operator(x).numpy(), expected.numpy())
-    np.testing.assert_array_equal(app.grad(operator(x), x)[0].numpy(), app.grad(expected, x)[0].numpy())
+@pytest.mark.parametrize("settings", [{}, {"slope": 0.5}, {"slope": 0}, {"slope": math.inf}], ids=str)
+def test_values_and_gradients_are_those_of_the_built_in_operator(operator: Any, settings: dict[str, float]):
+    x = data([2.0, -3.0], [-0.5, 4.0] if settings else [0.0, math.inf])
+    expected = app.nn.functional.leaky_relu(x, negative_slope=settings.get("slope", 0.1))
+    found = operator(x, **settings)
+    np.testing.assert_array_equal(found.numpy(), expected.numpy())
+    np.testing.assert_array_equal(app.grad(found, x)[0].numpy(), app.grad(expected, x)[0].numpy())
 
 
-@three_ways
-@pytest.mark.parametrize("slope", [0.5, 0, math.inf])
-def test_settings_reach_both_functions(operator: Any, slope: float):
-    x = data(-2.0, 4.0)
-    y = operator(x, slope=slope)
-    y.sum().backward()
-    np.testing.assert_array_equal(y.numpy(), [-2.0 * slope, 4])
-    np.testing.assert_array_equal(x.grad.numpy(), [slope, 1])
-
-
-@two_ways
-def test_in_a_program_with_an_unknown_batch(operator: Any):
-    x = static.data("x", [None, 2])
-    x.stop_gradient = False
-    y = operator(x, 0.25)
-    assert y.spec == ((-1, 2), "float32")
-    (g,) = static.gradients(y, x)
-    for rows in (1, 3):
-        feed = np.linspace(-1, 1, rows * 2, dtype="float32").reshape(rows, 2)
-        value, slope = static.Executor().run(feed={"x": feed}, fetch_list=[y, g])
-        np.testing.assert_array_equal(value, np.where(feed > 0, feed, feed * np.float32(0.25)))
-        np.testing.assert_array_equal(slope, np.where(feed > 0, 1, 0.25))
-
-
-@two_ways
-@pytest.mark.parametrize("shape", [(), (0, 3), (2, 3, 4)])
-def test_any_shape(operator: Any, shape: tuple[int, ...]):
-    assert operator(app.ones(shape, "float64")).shape == list(shape)
+GRID = np.arange(-12.0, 12.0).reshape(4, 6)
+ARRAYS = [np.array(-2.0), np.ones((0, 3)), GRID.reshape(2, 3, 4), GRID]
 
 
 @two_ways
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_results_have_the_type_of_the_inputs(operator: Any, dtype: str):
-    x = data(2.0, -3.0, dtype=dtype)
-    y = operator(x)
-    assert y.dtype == dtype
-    y.sum().backward()
-    assert x.grad.dtype == dtype
-    np.testing.assert_allclose(y.numpy(), [2, -0.3], rtol=1e-3)
+def test_results_have_the_shape_and_type_of_the_inputs(operator: Any, dtype: str):
+    for array in [each.astype(dtype) for each in ARRAYS] + [GRID.astype(dtype)[::-2, ::3].T]:
+        x = app.to_tensor(array, stop_gradient=False)
+        y = operator(x)
+        y.sum().backward()
+        assert (y.dtype, x.grad.dtype, y.shape) == (dtype, dtype, list(array.shape))
+        np.testing.assert_allclose(y.numpy(), np.where(array > 0, array, array * 0.1), rtol=1e-3)
 
 
 @two_ways
@@ -120,12 +96,6 @@ def test_whole_numbers_become_floats_first(operator: Any):
     assert operator(static.data("n", [3], "int64")).dtype == "float32"
 
 
-@two_ways
-def test_arrays_that_are_not_contiguous(operator: Any):
-    array = np.arange(-12.0, 12.0).reshape(4, 6)[::-2, ::3].T
-    np.testing.assert_array_equal(operator(app.to_tensor(array)).numpy(), np.where(array > 0, array, array * 0.1))
-
-
 def is_compiled(operator: Any, x: app.Tensor, **settings: float) -> bool:
     """Whether no warning says that it is called for each element."""
     with warnings.catch_warnings(record=True) as caught:
@@ -134,7 +104,7 @@ def is_compiled(operator: Any, x: app.Tensor, **settings: float) -> bool:
     return not any("is called for each element" in str(warning.message) for warning in caught)
 
 
-def test_numba_compiles_what_it_can_and_the_rest_is_called_for_each_element():
+def test_functions_that_numba_cannot_compile_are_called_for_each_element():
     assert is_compiled(custom_op(leaky.function, name="one", elementwise=True), data(1.0))
     assert is_compiled(custom_op(given_compiled.function, name="two", elementwise=True), data(1.0))
     assert not is_compiled(custom_op(uncompiled.function, name="three", elementwise=True), data(1.0))
@@ -166,7 +136,7 @@ def test_dividing_by_zero_gives_infinity_as_numpy_does(compiled: bool):
     np.testing.assert_array_equal(inverse(data(0.0, -2.0)).numpy(), [math.inf, -0.5])
 
 
-def test_parameters_may_stand_in_any_order_and_settings_be_keyword_only():
+def test_parameters_have_any_order_and_settings_may_be_keyword_only():
     @custom_op(elementwise=True)
     def line(x, *, slope, shift=0.0):
         return x * slope + shift
@@ -213,20 +183,14 @@ both_ways = pytest.mark.parametrize("operator", [polar(True), polar(False)], ids
 
 
 @both_ways
-def test_several_outputs(operator: Any):
-    x, y = data(3.0, -1.0), data(4.0, 0.0)
-    radius, angle = operator(x, y)
-    np.testing.assert_allclose(radius.numpy(), [5, 1])
-    np.testing.assert_allclose(angle.numpy(), np.arctan2([4, 0], [3, -1]))
-    assert gradcheck(operator, [data(3.0, -1.0), data(4.0, 2.0)])
-
-
-@both_ways
-@pytest.mark.parametrize(("left", "right"), [((2, 3), (3,)), ((2, 1), (1, 3)), ((), (2, 2))])
+@pytest.mark.parametrize(("left", "right"), [((2, 3), (3,)), ((2, 1), (1, 3)), ((), (2, 2)), ((2,), (2,))])
 def test_inputs_are_broadcast_and_gradients_summed_back(operator: Any, left: tuple, right: tuple):
     rng = np.random.default_rng(0)
-    x, y = (app.to_tensor(rng.uniform(1, 2, shape), stop_gradient=False) for shape in (left, right))
-    assert operator(x, y)[0].shape == list(np.broadcast_shapes(left, right))
+    arrays = [rng.uniform(1, 2, shape) for shape in (left, right)]
+    x, y = (app.to_tensor(array, stop_gradient=False) for array in arrays)
+    radius, angle = operator(x, y)
+    np.testing.assert_allclose(radius.numpy(), np.hypot(*arrays))
+    np.testing.assert_allclose(angle.numpy(), np.arctan2(*arrays[::-1]))
     assert gradcheck(operator, [x, y])
 
 
@@ -258,23 +222,23 @@ def test_numbers_stand_beside_tensors():
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda x: None, "returned None for 2.0, expected a number"),
         (lambda x: (x, x), r"returned \(.*\) for 2.0, expected a number"),
         (lambda x: "text", "returned 'text' for 2.0, expected a number"),
         (lambda x: [x], r"returned \[.*\] for 2.0, expected a number"),
+        (lambda x: x if x > 2 else None, "returned None for 2.0, expected a number"),  # which Numba takes for NaN
     ],
 )
-def test_a_number_is_returned_for_each_number(function: Any, message: str):
+def test_a_result_that_is_not_a_number_is_an_error(function: Any, message: str):
     operator = custom_op(function, name="it", elementwise=True)
     with pytest.raises(OperatorError, match=rf"operator it {PLACE}: in its function <lambda>: {message}"):
-        operator(data(2.0))
+        operator(data(3.0, 2.0) if "None" in message else data(2.0))
 
 
 def with_where(x):
     return np.where(x > 0, x, 0.1 * x)
 
 
-def test_what_numba_compiles_to_no_number_runs_as_a_python_call():
+def test_a_function_that_numba_compiles_to_an_array_runs_as_a_python_call():
     x = static.data("x", [None, 2])
     x.stop_gradient = False
     y = custom_op(with_where, elementwise=True)(x)
@@ -286,29 +250,20 @@ def test_what_numba_compiles_to_no_number_runs_as_a_python_call():
 
 
 @pytest.mark.parametrize("function", [lambda x: (x, x), lambda x: [x], lambda x: (x + 0j) ** 2])
-def test_a_program_refuses_what_is_no_number(function: Any):
+def test_a_result_that_is_not_a_number_is_an_error_in_a_program(function: Any):
     x = static.data("x", [None])
     y = custom_op(function, name="it", elementwise=True)(x)
     with pytest.raises(OperatorError, match=rf"operator it {PLACE}: .*returned"):
         static.Executor(engine="compiled").run(feed={"x": np.ones(2, "float32")}, fetch_list=[y])
 
 
-def test_none_in_a_branch_is_not_taken_for_not_a_number():
-    @custom_op(elementwise=True)
-    def forgetful(x):
-        return x if x > 0 else None
-
-    with pytest.raises(OperatorError, match=r"returned None for -1\.0, expected a number"):
-        forgetful(data(1.0, -1.0))
-
-
-def test_the_number_of_outputs_is_checked():
+def test_a_wrong_number_of_outputs_is_an_error():
     operator = custom_op(lambda x: x, name="it", outputs=("a", "b"), elementwise=True)
     with pytest.raises(OperatorError, match=r"returned .* for 2.0, expected 2 numbers"):
         operator(data(2.0))
 
 
-def test_shapes_that_cannot_be_broadcast():
+def test_shapes_that_cannot_be_broadcast_are_errors():
     x, y = static.data("x", [2]), static.data("y", [3])
     with pytest.raises(OperatorError, match="cannot be broadcast together"):
         polar(False)(x, y)
