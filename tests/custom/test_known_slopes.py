@@ -1,10 +1,11 @@
-"""Every row of the table of slopes, for each function that it is of, against steps of the function itself."""
+"""The known slopes of functions agree with finite differences."""
 
 from __future__ import annotations
 
 import builtins
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from random import Random
 from typing import Any
 
@@ -54,7 +55,7 @@ def gradients(gradient: Callable[..., Any], at: list[np.float64]) -> tuple[float
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("function", KNOWN, ids=name_of)
-def test_every_row_has_the_slopes_of_each_of_its_functions(function: Any):
+def test_slopes_agree_with_finite_differences(function: Any):
     called, gradient, inputs = made(function)
     random, compared = Random(1), 0
     for _ in range(150):
@@ -70,7 +71,7 @@ def test_every_row_has_the_slopes_of_each_of_its_functions(function: Any):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("function", KNOWN, ids=name_of)
-def test_at_an_edge_the_slope_is_between_those_of_both_sides_or_zero(function: Any):
+def test_the_slope_at_an_edge_is_between_those_of_both_sides_or_zero(function: Any):
     called, gradient, inputs = made(function)
     for place in range(len(inputs)):
         for number in EDGES:
@@ -85,7 +86,7 @@ def test_at_an_edge_the_slope_is_between_those_of_both_sides_or_zero(function: A
 
 @pytest.mark.parametrize("function", sorted(FLAT - TAKES.keys(), key=name_of), ids=name_of)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_functions_without_slopes_have_none(function: Any):
+def test_flat_functions_have_the_slope_zero(function: Any):
     inputs = ["x", "y"][: count_of(function)]
     text = f"def f({', '.join(inputs)}):\n    return called({', '.join(inputs)}) + 0.0\n"
     module = module_of_text(text, called=function)
@@ -105,7 +106,9 @@ NAN = float("nan")
 @pytest.mark.parametrize("first", [NAN, 1.5])
 @pytest.mark.parametrize("second", [NAN, -0.5])
 @pytest.mark.parametrize("function", [np.fmax, np.fmin, max, min], ids=name_of)
-def test_of_nan_and_a_number_the_slope_is_that_of_the_one_that_is_taken(function: Any, first: float, second: float):
+def test_the_extreme_of_nan_and_a_number_has_the_slope_of_the_one_that_is_taken(
+    function: Any, first: float, second: float
+):
     module = module_of_text("def f(x, y):\n    return called(x, y)\n", called=function)
     gradient = derived_gradient(module.f, ["x", "y"], ["arriving"])
     taken = module.f(first, second)
@@ -113,7 +116,7 @@ def test_of_nan_and_a_number_the_slope_is_that_of_the_one_that_is_taken(function
         assert gradient(first, second, 1.0) == (float(taken == first), float(taken == second))
 
 
-def test_a_constant_stays_where_it_was_in_the_value():
+def test_a_constant_keeps_its_place_in_an_extreme():
     module = module_of_text("def f(x):\n    y = max(0.0, x)\n    return y * y\n")
     gradient = derived_gradient(module.f, ["x"], ["arriving"])
     assert (gradient(NAN, 1.0), gradient(3.0, 1.0), gradient(-1.0, 1.0)) == (0.0, 6.0, 0.0)
@@ -131,9 +134,7 @@ def test_a_constant_stays_where_it_was_in_the_value():
         (np.mod, lambda a, b: math.floor(a / b)),
     ],
 )
-def test_remainders_have_the_slope_of_the_quotient_that_they_took(function: Any, quotient: Any, a: float, b: float):
-    from fractions import Fraction
-
+def test_the_slope_of_a_remainder_is_its_quotient(function: Any, quotient: Any, a: float, b: float):
     module = module_of_text("def f(x, y):\n    return called(x, y)\n", called=function)
     gradient = derived_gradient(module.f, ["x", "y"], ["arriving"])
     assert gradient(np.float64(a), np.float64(b), 1.0) == (1.0, -quotient(Fraction(a), Fraction(b)))
@@ -149,7 +150,7 @@ def test_remainders_have_the_slope_of_the_quotient_that_they_took(function: Any,
         "complex(x)", "math.gamma(x)",
     ],
 )  # fmt: skip
-def test_calls_that_the_table_does_not_know_are_refused(call: str):
+def test_unknown_calls_are_errors(call: str):
     module = module_of_text(f"import math\nimport numpy as np\ndef f(x, y):\n    return {call}\n")
     with pytest.raises(UnderivableError, match=r"made_functions_\d+.py:4: `"):
         derived_gradient(module.f, ["x", "y"], ["arriving"])
