@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from layers import CusTanh, layer
 from layers import run as run_arrays
 from layers import variable as data
 
 import app
 from app import static
-from app.errors import OperatorError
 
 F32 = "float32"
 
@@ -61,11 +59,3 @@ def test_a_gradient_is_converted_to_the_type_of_the_input():
     cus = layer(lambda ctx, x: x * 1.0, lambda ctx, dy: app.cast(dy, "float64"))
     x = data("x", 1)
     assert run(*static.gradients(cus.apply(x), x), x=[1])[0].dtype == F32
-
-
-def test_a_second_derivative_through_numpy_is_an_error():
-    x = data("x", 2)
-    cus = layer(lambda ctx, x: app.to_tensor(np.tanh(x.numpy())), lambda ctx, dy: dy)
-    (g,) = static.gradients(cus.apply(x), x)
-    with pytest.raises(OperatorError, match=r"operator cus .* cannot be differentiated twice in a Program"):
-        static.gradients(g + x * x, x)
