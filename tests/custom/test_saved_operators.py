@@ -21,6 +21,7 @@ from app.custom.references import ChangedOperatorError, UnnamedOperatorError
 from app.custom.shelf.tap import tap
 from app.custom.source_hash import source_hash
 from app.errors import AppError, OperatorError
+from app.static.model_file import SavedModel, read_model, write_model
 
 SOURCE = """
 from pathlib import Path
@@ -124,65 +125,49 @@ def edit(old: str, new: str) -> None:
 # Code runs only where it was named
 
 
-def test_nothing_is_run_that_was_not_named(saved: np.ndarray):
+def test_unnamed_code_is_an_error_and_does_not_run(saved: np.ndarray):
     with pytest.raises(UnnamedOperatorError) as caught:
         loaded()
-    for reference in NEEDED:
-        assert reference in str(caught.value)
+    assert all(reference in str(caught.value) for reference in NEEDED)
     assert f"load_inference_model('net', custom_ops={NEEDED})" in str(caught.value)
     assert caught.value.needed == tuple(NEEDED)
+    some = ["my_saved_ops.py:swish", "my_saved_ops.py:Cube", "other.py:double"]
+    with pytest.raises(UnnamedOperatorError, match=r"needs my_saved_ops.py:double, my_saved_ops.py:double_grad, "):
+        loaded(custom_ops=some)
+    Path("net.json").write_text(Path("net.json").read_text().replace("1", "2", 1))
+    with pytest.raises(AppError):  # the file is damaged
+        loaded(custom_ops=NEEDED)
     assert not Path("was_run").exists()
     assert "my_saved_ops" not in sys.modules
 
 
-def test_naming_some_of_it_is_not_enough_and_runs_nothing(saved: np.ndarray):
-    with pytest.raises(UnnamedOperatorError, match=r"needs my_saved_ops.py:double, my_saved_ops.py:double_grad, "):
-        loaded(custom_ops=["my_saved_ops.py:swish", "my_saved_ops.py:Cube", "other.py:double"])
-    assert not Path("was_run").exists()
-
-
-def test_a_damaged_file_runs_nothing_though_it_was_named(saved: np.ndarray):
-    Path("net.json").write_text(Path("net.json").read_text().replace("1", "2", 1))
-    with pytest.raises(AppError):
-        loaded(custom_ops=NEEDED)
-    assert not Path("was_run").exists()
-
-
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
-def test_what_was_named_one_by_one_is_run(saved: np.ndarray, engine: str):
+def test_operators_that_are_named_one_by_one_run(saved: np.ndarray, engine: str):
     program, feed, fetch = static.load_inference_model("net", custom_ops=NEEDED)
     assert Path("was_run").exists()
     (found,) = static.Executor(engine=engine).run(program, feed={feed[0]: FEED}, fetch_list=fetch)
     np.testing.assert_allclose(found, saved, rtol=1e-6)
 
 
-@pytest.mark.parametrize("named", ["my_saved_ops.py", "my_saved_ops", "{path}"])
-def test_a_file_or_a_module_may_be_named_as_a_whole(saved: np.ndarray, named: str):
+@pytest.mark.parametrize("named", ["my_saved_ops.py", "my_saved_ops", "{path}", "deep/my_saved_ops.py"])
+def test_a_file_or_a_module_is_named_as_a_whole(saved: np.ndarray, named: str, tmp_path: Path):
+    if named.startswith("deep"):  # the file may have moved
+        (tmp_path / "deep").mkdir()
+        (tmp_path / "my_saved_ops.py").rename(tmp_path / named)
     named = named.format(path=Path("my_saved_ops.py").resolve())
     np.testing.assert_array_equal(loaded(custom_ops=named), saved)
 
 
-def test_a_module_or_the_operators_themselves_may_be_given(saved: np.ndarray):
+def test_an_imported_module_is_not_run_again_whether_it_is_named_or_given(saved: np.ndarray):
     module = importlib.import_module("my_saved_ops")
-    np.testing.assert_array_equal(loaded(custom_ops=module), saved)
-    things = [getattr(module, reference.partition(":")[2]) for reference in NEEDED]
-    np.testing.assert_array_equal(loaded(custom_ops=things), saved)
-
-
-def test_the_file_may_have_moved(saved: np.ndarray, tmp_path: Path):
-    (tmp_path / "deep").mkdir()
-    (tmp_path / "my_saved_ops.py").rename(tmp_path / "deep" / "my_saved_ops.py")
-    np.testing.assert_array_equal(loaded(custom_ops="deep/my_saved_ops.py"), saved)
-
-
-def test_a_module_that_is_imported_already_is_not_run_again(saved: np.ndarray):
-    importlib.import_module("my_saved_ops")
     Path("was_run").unlink()
-    np.testing.assert_array_equal(loaded(custom_ops=NEEDED), saved)
+    operators = [getattr(module, reference.partition(":")[2]) for reference in NEEDED]
+    for named in (NEEDED, module, operators):
+        np.testing.assert_array_equal(loaded(custom_ops=named), saved)
     assert not Path("was_run").exists()
 
 
-def test_what_is_named_and_not_there_is_told(saved: np.ndarray):
+def test_names_that_lead_to_no_operator_of_the_file_are_errors(saved: np.ndarray):
     edit("def plus_one", "def plus_two")
     with pytest.raises(OperatorError, match=r"my_saved_ops.py: it defines no 'plus_one' itself"):
         loaded(custom_ops="my_saved_ops.py")
@@ -190,22 +175,15 @@ def test_what_is_named_and_not_there_is_told(saved: np.ndarray):
         loaded(custom_ops="elsewhere/my_saved_ops.py")
     with pytest.raises(OperatorError, match=r"custom_ops: 3 names no operator; give 'file.py:name'"):
         loaded(custom_ops=[3])
-
-
-def test_a_file_cannot_reach_what_a_named_module_has_imported(saved: np.ndarray):
-    text = (
-        Path("net.json")
-        .read_text()
-        .rpartition(',\n "sha256"')[0]
-        .replace('my_saved_ops.py:double"', 'my_saved_ops.py:Path"')
-    )
+    text = Path("net.json").read_text().rpartition(',\n "sha256"')[0]
+    text = text.replace('my_saved_ops.py:double"', 'my_saved_ops.py:Path"')  # which the file has imported
     checksum = hashlib.sha256(text.encode()).hexdigest()
     Path("net.json").write_text(f'{text},\n "sha256": "{checksum}"\n}}\n')
     with pytest.raises(OperatorError, match="it defines no 'Path' itself"):
         loaded(custom_ops="my_saved_ops.py")
 
 
-# The source is the one that it was
+# The source must be unchanged
 
 
 @pytest.mark.parametrize(
@@ -220,7 +198,7 @@ def test_a_file_cannot_reach_what_a_named_module_has_imported(saved: np.ndarray)
         ("    return x + 1.0", "    return x + 2.0", "plus_one"),
     ],
 )
-def test_another_source_is_told(saved: np.ndarray, old: str, new: str, changed: str):
+def test_another_source_is_an_error(saved: np.ndarray, old: str, new: str, changed: str):
     edit(old, new)
     with pytest.raises(ChangedOperatorError) as caught:
         loaded(custom_ops="my_saved_ops.py")
@@ -234,13 +212,13 @@ def test_another_source_can_be_accepted(saved: np.ndarray):
     np.testing.assert_allclose(found, saved + 1, rtol=1e-6)
 
 
-def test_comments_layout_types_and_words_about_it_are_no_change(saved: np.ndarray):
+def test_comments_layout_annotations_and_docstrings_are_not_part_of_the_source(saved: np.ndarray):
     edit("def helper(x):\n", 'def helper(x: float) -> float:\n    """The logistic function."""\n    # as in a book\n\n')
     edit("return x * np.float32(FACTOR)", "return (x\n            * np.float32(FACTOR))")
     np.testing.assert_array_equal(loaded(custom_ops="my_saved_ops.py"), saved)
 
 
-def test_where_output_goes_is_no_change(monkeypatch: pytest.MonkeyPatch):
+def test_the_stream_that_an_operator_prints_to_is_not_part_of_the_source(monkeypatch: pytest.MonkeyPatch):
     told = source_hash(tap)  # which prints to standard error
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     assert source_hash(tap) == told
@@ -279,7 +257,7 @@ def test_operators_of_a_script_are_referred_to_by_its_file(tmp_path: Path, monke
         static.load_inference_model("script")
 
 
-# What cannot be referred to is told when it is saved
+# What a file cannot refer to
 
 
 def saving(function: Any, backward: Any = None) -> None:
@@ -289,7 +267,15 @@ def saving(function: Any, backward: Any = None) -> None:
         static.save_inference_model("own", [x], [y])
 
 
-def test_functions_without_a_name_of_their_own_are_told(ops: ModuleType):
+class NotAList:
+    def __init__(self, items: list[float]):
+        self.items = items
+
+    def __getitem__(self, place: int) -> float:
+        return self.items[place]
+
+
+def test_what_a_file_cannot_refer_to_is_an_error(ops: ModuleType):
     def inner(x: Any) -> Any:
         return x
 
@@ -299,38 +285,24 @@ def test_functions_without_a_name_of_their_own_are_told(ops: ModuleType):
         saving(inner)
     with pytest.raises(OperatorError, match=r"is made of a lambda"):
         saving(ops.double, lambda *a: a[-1])
+    x = static.data("x", [None, 3])
+    y = ops.Cube.apply(x, NotAList([2.0]))
+    message = r"operator Cube .* has an argument that cannot be written to a file: .*NotAList"
+    with pytest.raises(OperatorError, match=message):
+        static.save_inference_model("own", [x], [y])
     assert not Path("own.json").exists()
 
 
-def test_a_file_that_was_changed_since_it_was_imported_is_told(ops: ModuleType):
+def test_a_file_that_was_changed_since_it_was_imported_is_an_error(ops: ModuleType):
     edit("return x * np.float32(FACTOR)", "return x * np.float32(FACTOR) + 1")
     with pytest.raises(OperatorError, match=r"has changed since double was imported from it"):
         saving(ops.double)
 
 
-def test_an_argument_that_no_file_holds_is_told(ops: ModuleType):
-    x = static.data("x", [None, 3])
-    y = ops.Cube.apply(x, ThatIsNoList([2.0]))
-    with pytest.raises(
-        OperatorError, match=r"operator Cube .* has an argument that cannot be written to a file: .*ThatIsNo"
-    ):
-        static.save_inference_model("own", [x], [y])
-
-
-class ThatIsNoList:
-    def __init__(self, items: list[float]):
-        self.items = items
-
-    def __getitem__(self, place: int) -> float:
-        return self.items[place]
-
-
 # Programs with gradients
 
 
-def test_a_program_that_trains_comes_back_whole(ops: ModuleType):
-    from app.static.model_file import SavedModel, read_model, write_model
-
+def test_a_training_program_is_read_back_unchanged(ops: ModuleType):
     x = static.data("x", [None, 3])
     y = static.py_func(ops.double, ops.swish(static.nn.fc(x, 3)), static.InputSpec([None, 3]), ops.double_grad)
     loss = app.mean(static.nn.fc(y, 2, activation="custom.relu") + 1.0)
