@@ -62,6 +62,8 @@ class _Sources(Walk):
         """The trees of modules, by the ids of their globals."""
         self._hashed: set[tuple[int, str]] = set()
         """The names whose statements were hashed, each with the id of its module's globals."""
+        self._closes_over_objects = False
+        """Whether a function was added that closes over a value of which only the type counts."""
 
     def hash_of(self, things: Iterable[Any]) -> str:
         for thing in things:
@@ -93,7 +95,8 @@ class _Sources(Walk):
         self.add_names(_names(nodes), function.__globals__)
         changing = _changed_inside(tree)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            self._add_kept(None if name in changing else content_of(cell))
+            kept = self._add_kept(None if name in changing else content_of(cell))
+            self._closes_over_objects |= not kept
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self._add_kept(default)
 
@@ -134,8 +137,10 @@ class _Sources(Walk):
             return
         tree = self._tree_of(around)
         changes = tree is not None and name in _changed_inside(tree)
-        if changes or not self._add_kept(around[name]):
-            self._add_text(name, around)
+        outside, self._closes_over_objects = self._closes_over_objects, False
+        if changes or not self._add_kept(around[name]) or self._closes_over_objects:
+            self._add_text(name, around)  # `helper = made_with(np.array([0.1]))`
+        self._closes_over_objects = outside
 
     def is_followed(self, owner: Any) -> bool:
         return isinstance(owner, ModuleType) and not self._is_of_library(owner)

@@ -100,6 +100,15 @@ EDITS: dict[str, tuple[str, ...]] = {
     ),
     "a method of an object": ("class A:\n    def h(self, x): return x * {}\na = A()", "a.h(x)"),
     "a closure's number": ("def made(k):\n    def h(x): return x * k\n    return h\nh = made({})", "h(x)"),
+    "a closure's array": (
+        "def made(t):\n    def h(x): return x * t[0]\n    return h\nh = made(np.array([{}]))",
+        "h(x)",
+    ),
+    "an operator's array": (
+        "def made(t):\n    @app.custom_op(elementwise=True)\n    def h(x): return x * t[0]\n    return h\n"
+        "h = made(np.array([{}]))",
+        "h(x)",
+    ),
     "a default": ("def h(x, k={}): return x * k", "h(x)"),
     "a member of an enumeration": ("class E(enum.Enum):\n    A = {}", "x * E.A.value"),
     "what a cache is of": ("@functools.lru_cache\ndef h(n): return n * {}", "h(x)"),
