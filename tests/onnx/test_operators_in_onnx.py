@@ -78,18 +78,19 @@ def test_an_exported_operator_gives_the_same(name: str):
     check()
 
 
-@pytest.mark.parametrize("axis", [(0, 0), (2, 0), (-1, 1), (1, 0, 2)])
-def test_axes_are_inserted_one_after_the_other(axis: tuple[int, ...]):
-    assert_exported_alike("unsqueeze", Call([np.ones((3, 4), "float32")], {"axis": axis}), True)
-
-
-def test_an_open_axis_is_split_into_equal_parts():
-    settings = {"num_or_sections": 2, "axis": 0}
-    assert_exported_alike("split", Call([np.ones((4, 3), "float32")], settings), True)
+@pytest.mark.parametrize(
+    ("name", "attributes"),
+    [
+        *(("unsqueeze", {"axis": axis}) for axis in [(0, 0), (2, 0), (-1, 1), (1, 0, 2)]),
+        ("split", {"num_or_sections": 2, "axis": 0}),
+    ],
+)
+def test_several_axes_are_inserted_in_order_and_an_open_axis_is_split(name: str, attributes: dict[str, Any]):
+    assert_exported_alike(name, Call([np.ones((4, 3), "float32")], attributes), True)
 
 
 @pytest.mark.parametrize(("size", "free"), [(5, False), (2, True)])
-def test_slices_end_where_numpys_do_whatever_there_is(size: int, free: bool):
+def test_slices_end_where_those_of_numpy_do(size: int, free: bool):
     ends = [None, -7, -2, -1, 0, 1, 7]
     for cut in ((start, stop, step) for start in ends for stop in ends for step in (-2, 1, 2)):
         assert_exported_alike(
