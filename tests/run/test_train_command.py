@@ -82,8 +82,8 @@ def test_two_operators_on_other_images_than_mnist(train, images):
     order = [(m["epoch"], m["operator"]) for m in run.metrics if m["event"] == "epoch"]
     assert order == [(0, "custom.relu"), (0, "relu"), (1, "custom.relu"), (1, "relu")]
     keys = {"iteration": ("loss", "accuracy"), "epoch": ("test_loss", "test_accuracy")}
-    for event, key in [(event, key) for event in keys for key in keys[event]]:
-        assert run.column("custom.relu", event, key) == run.column("relu", event, key)  # bit for bit
+    for kind, key in [(kind, key) for kind in keys for key in keys[kind]]:
+        assert run.column("custom.relu", kind, key) == run.column("relu", kind, key)  # bit for bit
     resolved = yaml_text.parse((run.folder / "config.yaml").read_text(), "").data
     assert resolved["seed"] == 3
     assert resolved["train"] | {"epochs": 2, "batch_size": 8, "log_every": 3} == resolved["train"]
