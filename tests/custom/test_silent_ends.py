@@ -1,4 +1,4 @@
-"""What would end a program without a word, raised inside an operator, is an error that names the operator."""
+"""An exception that would end the program without a message is, in an operator, an error that names the operator."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from app.__main__ import main
 from app.custom import custom_op, gradcheck
 from app.custom.lookup import find_operator
 from app.errors import OperatorError
+from app.ops.spec import spec_of
 from app.run.network import Activation
 
 ONES = np.ones((2, 3), "float32")
@@ -43,10 +44,7 @@ RAISED = "raised (SystemExit: 0|OwnError: done|GeneratorExit: )"
 
 
 def operator(end: Way, forward: bool) -> Any:
-    @custom_op(infer=lambda x: x)
-    def ending(x: Any) -> Any:
-        return end() if forward else x * 1
-
+    ending = custom_op(lambda x: end() if forward else x * 1, name="ending", infer=lambda x: x)
     ending.backward(lambda dout: end())
     return ending
 
@@ -65,11 +63,9 @@ def layer(end: Way, forward: bool) -> Any:
 
 
 def by_py_func(end: Way, forward: bool) -> Any:
-    def apply(x: Any) -> Any:
-        out = app.zeros_like(x) if isinstance(x, app.Tensor) else x.block.create_var("out", x.shape, x.dtype)
-        return static.py_func(lambda a: end() if forward else a * 1, x, out, backward_func=lambda x, y, dy: end())
-
-    return apply
+    return lambda x: static.py_func(
+        lambda a: end() if forward else a * 1, x, spec_of(x), backward_func=lambda x, y, dy: end()
+    )
 
 
 kinds = pytest.mark.parametrize("make", [operator, layer, by_py_func])
@@ -79,7 +75,7 @@ passes = pytest.mark.parametrize("forward", [True, False], ids=["forward", "back
 @ways
 @kinds
 @passes
-def test_on_tensors(make: Callable[..., Any], forward: bool, end: Way):
+def test_an_operator_on_tensors_that_ends_the_program_is_an_error(make: Callable[..., Any], forward: bool, end: Way):
     x = app.to_tensor(ONES, stop_gradient=False)
     with pytest.raises(OperatorError, match=RAISED):
         app.sum(make(end, forward)(x)).backward()
@@ -88,33 +84,28 @@ def test_on_tensors(make: Callable[..., Any], forward: bool, end: Way):
 @kinds
 @passes
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
-def test_in_programs(make: Callable[..., Any], forward: bool, engine: str):
-    program = static.Program()
-    with static.program_guard(program), pytest.raises(OperatorError, match="raised SystemExit: 0"):  # noqa: PT012
+def test_an_operator_in_a_program_that_ends_it_is_an_error(make: Callable[..., Any], forward: bool, engine: str):
+    with pytest.raises(OperatorError, match="raised SystemExit: 0"):  # noqa: PT012
         x = static.data("x", [None, 3])
         x.stop_gradient = False
         fetched = app.sum(make(end_by_exit, forward)(x))
         if not forward:
             (fetched,) = static.gradients(fetched, x)
-        static.Executor(engine=engine).run(program, feed={"x": ONES}, fetch_list=[fetched])
-
-
-def hooked(end: Way, register: str) -> Any:
-    inner = nn.Linear(3, 3)
-    getattr(inner, register)(lambda *values: end())
-    return inner
+        static.Executor(engine=engine).run(feed={"x": ONES}, fetch_list=[fetched])
 
 
 @ways
-def test_in_functions_beside_operators(end: Way):
+def test_other_functions_of_the_user_that_end_the_program_are_errors(end: Way):
     x = app.to_tensor(ONES, stop_gradient=False)
     with pytest.raises(OperatorError, match=RAISED):
         app.jit.to_static(operator(end, True))(x)
     with pytest.raises(OperatorError, match=f"my function {RAISED}"):
         Activation("my function", lambda x: end())(x)
     for register in ("register_forward_pre_hook", "register_forward_post_hook"):
+        inner = nn.Linear(3, 3)
+        getattr(inner, register)(lambda *values: end())
         with pytest.raises(OperatorError, match=f"hook <lambda> {RAISED}"):
-            hooked(end, register)(x)
+            inner(x)
     told = custom_op(lambda x: x, name="told", infer=lambda x: end())
     with pytest.raises(OperatorError, match=r"SystemExit: 0|OwnError: done|GeneratorExit"):
         told(static.data("x", [2]))
@@ -123,7 +114,7 @@ def test_in_functions_beside_operators(end: Way):
         app.sum(x * 2).backward()
 
 
-def test_it_is_no_system_exit_any_more():
+def test_the_error_is_no_system_exit_and_names_the_line():
     with pytest.raises(OperatorError) as raised:
         operator(end_by_exit, True)(app.to_tensor(ONES))
     line = end_by_exit.__code__.co_firstlineno + 1
@@ -132,7 +123,7 @@ def test_it_is_no_system_exit_any_more():
     assert str(raised.value).endswith(f"(test_silent_ends.py:{line}); only the program around an operator may end it")
 
 
-def test_ctrl_c_stays_what_it_is():
+def test_a_keyboard_interrupt_is_not_caught():
     def interrupt() -> None:
         raise KeyboardInterrupt
 
@@ -169,7 +160,7 @@ class Layer(app.nn.Layer):
         (["inspect", "my_ops.py:network"], 1, "network raised SystemExit: 0"),
     ],
 )
-def test_commands_tell_it(
+def test_commands_report_the_end(
     words: list[str], status: int, told: str, tmp_path: Path, monkeypatch: Any, capsys: pytest.CaptureFixture[str]
 ):
     (tmp_path / "my_ops.py").write_text(FILE)
@@ -180,7 +171,7 @@ def test_commands_tell_it(
 
 
 @pytest.mark.parametrize("line", ["sys.exit(0)", "raise GeneratorExit"])
-def test_a_file_that_ends_the_program_when_it_is_run_is_named(line: str, tmp_path: Path):
+def test_a_file_that_ends_the_program_is_an_error(line: str, tmp_path: Path):
     (tmp_path / "my_ops.py").write_text(f"import sys\n{line}\n")
     with pytest.raises(OperatorError, match=r"my_ops.py:\d+: running the file raised (SystemExit|GeneratorExit)"):
         find_operator(f"{tmp_path}/my_ops.py:ending")
