@@ -61,7 +61,7 @@ def test_unchanged_code_comes_from_disk():
     assert called(TEXT, X.astype("float32"))[1] is False
 
 
-def test_an_edit_of_anything_that_the_function_depends_on_is_noticed():
+def test_an_edit_of_what_the_function_depends_on_is_compiled_again():
     called(TEXT, X)
     edits = {
         ("* TABLE[1]", "* TABLE[0]"): 6,
@@ -76,7 +76,7 @@ def test_an_edit_of_anything_that_the_function_depends_on_is_noticed():
         assert called(TEXT.replace(old, new), X) == (expected, False), new
 
 
-def test_a_damaged_file_is_made_again(kept: Path):
+def test_a_damaged_file_is_replaced(kept: Path):
     called(TEXT, X)
     (file,) = kept.glob("overload_*.bin")
     whole = file.read_bytes()
@@ -86,27 +86,21 @@ def test_a_damaged_file_is_made_again(kept: Path):
         assert called(TEXT, X) == (12, True)
 
 
-def test_an_error_has_its_message_and_arguments():
-    raising = TEXT.replace("    return h", '    raise ValueError("rows", x.shape[0])\n    return h')
-    for from_disk in (False, True):
-        guarded = Guarded(module_of_text(raising).function)
+@pytest.mark.parametrize("from_disk", [False, True])
+def test_code_from_disk_raises_copies_and_refuses_as_compiled_code_does(from_disk: bool):
+    def edited(statement: str) -> str:
+        return TEXT.replace("    return h", f"    {statement}\n    return h")
+
+    values = read_only(np.ones(2))
+    for _ in range(1 + from_disk):
+        guarded = Guarded(module_of_text(edited('raise ValueError("rows", x.shape[0])')).function)
         with pytest.raises(ValueError, match=r"'rows', 2"):
             guarded(X)
-        assert bool(guarded._function.stats.cache_hits) == from_disk
-
-
-def test_code_that_may_write_gets_copies_also_when_it_comes_from_disk():
-    writing = TEXT.replace("    return h", "    x.flat[0] = 9.0\n    return h")
-    for from_disk in (False, True):
-        values = read_only(np.ones(2))
-        assert called(writing, values)[1] == from_disk
-        np.testing.assert_array_equal(values, np.ones(2))
-
-
-def test_code_that_writes_is_refused_every_time():
-    for _ in range(2):
+        _, copied_from_disk = called(edited("x.flat[0] = 9.0"), values)
         with pytest.raises(ReadOnlyError, match="it writes into an array that it is given"):
-            called(TEXT.replace("    return h", "    x[0] = 1.0\n    return h"), X)
+            called(edited("x[0] = 1.0"), X)
+    assert (bool(guarded._function.stats.cache_hits), copied_from_disk) == (from_disk, from_disk)
+    np.testing.assert_array_equal(values, np.ones(2))
 
 
 def test_other_layouts_are_copied_and_not_compiled_for(kept: Path):
