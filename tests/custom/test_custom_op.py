@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from layers import data, run, variable
+from layers import data, layer, run, variable
 from numba import njit, vectorize
 
 import app
@@ -208,3 +210,22 @@ def test_both_engines_pass_settings_by_name(elementwise: bool):
         value, slope = static.Executor(engine=engine).run(feed={"x": np.ones((3, 2), "float32")}, fetch_list=[y, g])
         np.testing.assert_array_equal(value, np.full((3, 2), 5))
         np.testing.assert_array_equal(slope, np.full((3, 2), 50))
+
+
+def test_every_hook_records_the_equivalent_operator():
+    doubled = layer(lambda ctx, x: x * 2.0, lambda ctx, dy: dy * 2.0)
+    doubled.like = "scale"
+    x = static.data("x", [None, 3])
+    custom_op(lambda x: x * 2, name="double", like="scale")(x)
+    static.py_func(lambda x: x * 2, x, InputSpec([None, 3], "float32"), like="scale")
+    doubled.apply(x)
+    assert [op.definition.like for op in x.block.ops] == ["scale"] * 3
+
+
+def test_the_page_on_custom_op_leads_to_the_fused_loop_through_at_most_ten_files():
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "your-own-operator.md").read_text(encoding="utf-8")
+    walk = page.partition("## From `@app.custom_op` to the fused loop")[2].partition("\n## ")[0]
+    files = re.findall(r"\]\(\.\./(app/\S+)\)", walk)
+    assert 5 < len(files) == len(set(files)) <= 10
+    assert all((root / file).is_file() for file in files)
