@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from layers import CusTanh, data, layer
+from layers import CusTanh, data, layer, run, variable
 
 import app
+from app import static
 from app.autograd import Function, PyLayer
 from app.errors import OperatorError
 
@@ -276,3 +277,51 @@ def test_attributes_of_the_context_may_have_any_name():
     x = data(2.0, 3.0)
     layer(forward, backward).apply(x).sum().backward()
     np.testing.assert_array_equal(x.grad.numpy(), [2, 2])
+
+
+# --- In a Program ---
+
+
+def test_the_class_is_one_operator_with_one_for_its_gradient_for_every_batch_size():
+    x = variable("x", None, 3)
+    y, z = CusTanh.apply(x), app.tanh(x)
+    assert y.spec == ((-1, 3), "float32")
+    assert "CusTanh(x)  // layers.py:" in str(y.program)
+    gradients = static.gradients(y, x)
+    assert [op.type for op in y.block.ops] == ["CusTanh", "tanh", "full_like", "CusTanh_grad"]
+    fetched = [y, z, *gradients, *static.gradients(z, x)]
+    for rows in (1, 4):
+        found, expected, slope, expected_slope = run(
+            *fetched, x=np.linspace(-2, 2, rows * 3).reshape(rows, 3).astype("float32")
+        )
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_allclose(slope, expected_slope, rtol=1e-6)
+
+
+def test_forward_runs_in_every_run_and_backward_where_it_is_needed():
+    calls: list[str] = []
+    cus = layer(
+        lambda ctx, x: (calls.append("forward"), x * 2.0)[1], lambda ctx, dy: (calls.append("backward"), dy * 2.0)[1]
+    )
+    x, fixed = variable("x", 2), static.data("fixed", [2])
+    y, z = cus.apply(x), cus.apply(fixed)
+    assert z.stop_gradient
+    (g,) = static.gradients(y + z, x)
+    calls.clear()
+    ones = np.ones(2, "float32")
+    for _ in range(2):
+        np.testing.assert_array_equal(run(g, x=ones, fixed=ones)[0], [2, 2])
+    assert calls == ["forward", "forward", "backward"] * 2
+
+
+def test_integer_outputs_have_no_gradient():
+    _, n = layer(lambda ctx, x: (x * 1.0, app.argmax(x)), lambda ctx, dy, dn: dy).apply(variable("x", 3))
+    assert n.spec == ((), "int64")
+    assert n.stop_gradient
+    assert run(n, x=np.array([0, 5, 1], "float32"))[0] == 1
+
+
+def test_a_gradient_is_converted_to_the_type_of_the_input():
+    cus = layer(lambda ctx, x: x * 1.0, lambda ctx, dy: app.cast(dy, "float64"))
+    x = variable("x", 1)
+    assert run(*static.gradients(cus.apply(x), x), x=np.ones(1, "float32"))[0].dtype == "float32"

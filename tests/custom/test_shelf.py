@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 import app
+from app import static
 from app.checking.checks import examine
 from app.checking.examples import inputs_for
 from app.checking.finding import find
 from app.custom import shelf
 from app.custom.lookup import SHIPPED, find_operator, make_operator, on_the_shelf, values_taken
+from app.custom.shelf import relu as relu_module
 from app.custom.shelf import tap as tapping
 from app.custom.shelf.gated import gated
 from app.custom.shelf.prelu import PReLU
@@ -44,19 +50,16 @@ def test_every_check_holds_and_the_engine_does_what_the_page_says(name: str):
     assert all(re.match(rf"\S+: {said}: ", words) for words in engine)
 
 
-def test_the_page_has_a_row_for_each_of_them_and_leads_to_its_file():
+def test_the_page_has_a_row_for_each_operator_and_files_are_short_and_say_when_to_use_them():
     assert sorted(row[0] for row in ROWS) == sorted(SHIPPED)
     assert all(link == f"../app/custom/shelf/{name}.py" for name, link, *_ in ROWS)
     assert len({way for _, _, way, _ in ROWS}) == len(ROWS)
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_a_file_is_short_and_says_which_way_it_shows_and_when_to_choose_it(name: str):
-    text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
-    told = ast.get_docstring(ast.parse(text)) or ""
-    assert len(text.splitlines()) <= 55
-    assert re.search(r"Use (this way|it)|shortest way", told)
-    assert len(told.splitlines()) >= 3
+    for name in SHIPPED:
+        text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+        docstring = ast.get_docstring(ast.parse(text)) or ""
+        assert len(text.splitlines()) <= 55, name
+        assert re.search(r"Use (this way|it)|shortest way", docstring), name
+        assert len(docstring.splitlines()) >= 3, name
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=SLOWEST.get(name, ())) for name in SHIPPED])
@@ -114,11 +117,11 @@ def test_a_tap_sees_every_pass_in_every_engine(engine: str, seen: list[dict[str,
         (tapping.tap(x, label="here") * 2).sum().backward()
         assert x.grad.numpy().tolist() == [[2, 2], [2, 2]]
     else:
-        x = app.static.data("x", [None, 2])
+        x = static.data("x", [None, 2])
         x.stop_gradient = False
         y = tapping.tap(x, label="here") * 2
-        fetched = [y, *app.static.gradients(y, x)]
-        _, gradient = app.static.Executor(engine=engine).run(feed={"x": array}, fetch_list=fetched)
+        fetched = [y, *static.gradients(y, x)]
+        _, gradient = static.Executor(engine=engine).run(feed={"x": array}, fetch_list=fetched)
         assert gradient.tolist() == [[2, 2], [2, 2]]
     forward, backward = seen
     assert forward == {
@@ -149,3 +152,83 @@ def test_a_tap_prints_each_hundredth_call_and_every_alarm(
     assert printed.out == ""
     assert len(seen) == 203
     assert tapping.tap(app.zeros([0, 3])).shape == [0, 3]
+
+
+# --- relu ---
+
+custom_relu = find_operator("custom.relu")
+"""It is the built-in relu in every bit, and shares no code with it."""
+
+SPECIAL = [0.0, -0.0, float("nan"), float("inf"), float("-inf"), 1e-45, -1e-45, 1.0, -1.0]
+LAYOUTS = {
+    "as it is": lambda a: a,
+    "transposed": lambda a: a.T,
+    "reversed, every other": lambda a: a[::-1, ::2],
+    "one number": lambda a: a.reshape(-1)[:1].reshape(()) if a.size else np.zeros((), a.dtype),
+}
+"""Few, as Numba compiles the functions for each."""
+
+
+@st.composite
+def arrays(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+    """Two arrays of one shape and layout, with every kind of number in them."""
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    shape = draw(st.sampled_from([(0, 3), (1, 1), (3, 0), (7, 9), (33, 5)]))
+    layout = draw(st.sampled_from(sorted(LAYOUTS)))
+    dtype = "float32" if layout != "as it is" else draw(st.sampled_from(["float32", "float64"]))
+    both = np.where(rng.random((2, *shape)) < 0.5, rng.choice(SPECIAL, (2, *shape)), rng.normal(size=(2, *shape)))
+    x, dy = (LAYOUTS[layout](a) for a in both.astype(dtype))
+    return x, dy
+
+
+def bits(array: np.ndarray) -> Any:
+    return array.dtype, array.shape, array.tobytes()
+
+
+def value_and_gradient(operator: Any, x: np.ndarray, dy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    tensor = app.Tensor(x, stop_gradient=False)
+    y = operator(tensor)
+    return y.numpy(), app.grad(y, tensor, app.Tensor(dy))[0].numpy()
+
+
+@settings(max_examples=60, deadline=None)
+@given(arrays())
+@example((np.array(SPECIAL, "float32"), np.array(SPECIAL[::-1], "float32")))
+def test_values_and_gradients_of_relu_are_those_of_the_built_in_one_bit_for_bit(pair: tuple[np.ndarray, np.ndarray]):
+    for mine, expected in zip(value_and_gradient(custom_relu, *pair), value_and_gradient(app.relu, *pair), strict=True):
+        assert bits(mine) == bits(expected)
+
+
+def test_values_and_gradients_of_relu_are_those_of_the_built_in_one_in_a_program():
+    x = static.data("x", [None, 3])
+    x.stop_gradient = False
+    array = np.array(SPECIAL, "float32").reshape(3, 3)
+    fetched = []
+    for operator in (custom_relu, app.relu):
+        y = operator(x)
+        assert y.spec == x.spec
+        fetched += [y, *static.gradients(y, x, static.data("dy", [None, 3]))]
+    y, dx, y_expected, dx_expected = static.Executor().run(
+        feed={"x": array, "dy": array[::-1].copy()}, fetch_list=fetched
+    )
+    assert bits(y) == bits(y_expected)
+    assert bits(dx) == bits(dx_expected)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float16"])
+def test_relu_keeps_whole_numbers_and_half_precision(dtype: str):
+    x = app.to_tensor(np.array([3, -2, 0], dtype), stop_gradient=dtype != "float16")
+    out = custom_relu(x)
+    assert (out.dtype, out.tolist()) == (dtype, [3, 0, 0])
+    if dtype == "float16":
+        out.sum().backward()
+        assert (x.grad.dtype, x.grad.tolist()) == (dtype, [1, 0, 0])
+
+
+def test_relu_is_made_of_two_numba_functions_with_py_func():
+    source = inspect.getsource(relu_module)
+    assert "py_func(relu_forward" in source
+    assert "app.ops.activation" not in source
+    assert all(hasattr(f, "py_func") for f in (relu_module.relu_forward, relu_module.relu_backward))
+    custom_relu(static.data("x", [None, 3]))
+    assert "py_func.relu_forward(x)  // relu.py:" in str(static.default_main_program())
