@@ -44,7 +44,7 @@ def made(function: Any) -> tuple[Callable[..., Any], Callable[..., Any], list[st
     inputs = ["x", "y", "z"][: count_of(function)]
     first = "x > 0" if KNOWN.get(function) == "where" else "x"
     given = ", ".join([first, *inputs[1:]])
-    module = module_of_text(f"def f({', '.join(inputs)}):\n    return called({given})\n", called=function)
+    module = module_of_text(f"def f({', '.join(inputs)}):\n    return called({given}) + 0.0\n", called=function)
     return module.f, derived_gradient(module.f, inputs, ["arriving"]), inputs
 
 
@@ -87,16 +87,12 @@ def test_the_slope_at_an_edge_is_between_those_of_both_sides_or_zero(function: A
 @pytest.mark.parametrize("function", sorted(FLAT - TAKES.keys(), key=name_of), ids=name_of)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_flat_functions_have_the_slope_zero(function: Any):
-    inputs = ["x", "y"][: count_of(function)]
-    text = f"def f({', '.join(inputs)}):\n    return called({', '.join(inputs)}) + 0.0\n"
-    module = module_of_text(text, called=function)
-    gradient = derived_gradient(module.f, inputs, ["arriving"])
+    called, gradient, inputs = made(function)
     random = Random(2)
     for _ in range(30):
         at = [np.float64(random.uniform(-3, 3)) for _ in inputs]
         for place in range(len(inputs)):
-            expected = slope(module.f, at, place)
-            assert expected in (None, 0.0)
+            assert slope(called, at, place) in (None, 0.0)
             assert gradients(gradient, at)[place] == 0.0
 
 
@@ -109,9 +105,8 @@ NAN = float("nan")
 def test_the_extreme_of_nan_and_a_number_has_the_slope_of_the_one_that_is_taken(
     function: Any, first: float, second: float
 ):
-    module = module_of_text("def f(x, y):\n    return called(x, y)\n", called=function)
-    gradient = derived_gradient(module.f, ["x", "y"], ["arriving"])
-    taken = module.f(first, second)
+    called, gradient, _ = made(function)
+    taken = called(first, second)
     if math.isfinite(taken):
         assert gradient(first, second, 1.0) == (float(taken == first), float(taken == second))
 
@@ -135,8 +130,7 @@ def test_a_constant_keeps_its_place_in_an_extreme():
     ],
 )
 def test_the_slope_of_a_remainder_is_its_quotient(function: Any, quotient: Any, a: float, b: float):
-    module = module_of_text("def f(x, y):\n    return called(x, y)\n", called=function)
-    gradient = derived_gradient(module.f, ["x", "y"], ["arriving"])
+    _, gradient, _ = made(function)
     assert gradient(np.float64(a), np.float64(b), 1.0) == (1.0, -quotient(Fraction(a), Fraction(b)))
 
 

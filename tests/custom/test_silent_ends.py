@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from layers import layer
 
 import app
 from app import nn, static
 from app.__main__ import main
+from app.autograd import Function
 from app.custom import custom_op, gradcheck
 from app.custom.lookup import find_operator
 from app.errors import OperatorError
@@ -49,17 +51,8 @@ def operator(end: Way, forward: bool) -> Any:
     return ending
 
 
-def layer(end: Way, forward: bool) -> Any:
-    class Ending(app.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            return end() if forward and x.shape[0] == 2 else x * 1
-
-        @staticmethod
-        def backward(ctx: Any, dy: Any) -> Any:
-            end()
-
-    return Ending.apply
+def function(end: Way, forward: bool) -> Any:
+    return layer(lambda ctx, x: end() if forward and len(x) == 2 else x * 1, lambda ctx, dy: end(), Function).apply
 
 
 def by_py_func(end: Way, forward: bool) -> Any:
@@ -68,7 +61,7 @@ def by_py_func(end: Way, forward: bool) -> Any:
     )
 
 
-kinds = pytest.mark.parametrize("make", [operator, layer, by_py_func])
+kinds = pytest.mark.parametrize("make", [operator, function, by_py_func])
 passes = pytest.mark.parametrize("forward", [True, False], ids=["forward", "backward"])
 
 
@@ -128,11 +121,11 @@ def test_a_keyboard_interrupt_is_not_caught():
         raise KeyboardInterrupt
 
     x = app.to_tensor(ONES.astype("float64"), stop_gradient=False)
-    for apply in (operator(interrupt, True), layer(interrupt, False)):
+    for apply in (operator(interrupt, True), function(interrupt, False)):
         with pytest.raises(KeyboardInterrupt):
             app.sum(apply(x)).backward()
     with pytest.raises(KeyboardInterrupt):
-        gradcheck(layer(interrupt, True), x)
+        gradcheck(function(interrupt, True), x)
 
 
 FILE = """
