@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from func_modes import F32
 
 import app
 from app import static
 from app.static import InputSpec, py_func
+
+F32 = "float32"
 
 # --- Inputs and outputs ---
 
