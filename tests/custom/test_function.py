@@ -6,12 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 from layers import data, layer
 
 import app
-from app.autograd import Function, gradcheck, gradgradcheck, once_differentiable
+from app.autograd import Function, gradcheck, gradgradcheck
 from app.errors import OperatorError
 
 
@@ -107,45 +106,37 @@ def test_a_broadcast_gradient_is_summed_to_the_shape_of_the_input_and_others_are
         assert (gradient / 2.0).tolist() == expected
 
 
-# --- Results and arguments that are not Tensors ---
+# --- Results and arguments that are not Tensors; setup_context ---
 
 
 class Mixed(Function):
-    """Two Tensors and a number; `seen` keeps the gradients that backward got."""
-
-    seen: Any = None
+    """Two Tensors and two numbers with defaults, and results of which three are Tensors."""
 
     @staticmethod
-    def forward(ctx, a, b, scale):
-        ctx.scale = scale
+    def forward(a, b, scale=3, *, shift=1.0):
+        return scale, a * b * scale, None, "word", [a], (a + b) * scale * shift, a
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        a, b, ctx.scale, ctx.shift = inputs
+        assert output[0] == ctx.scale
         ctx.save_for_backward(a, b)
-        return scale, a * b * scale, None, "word", [a], (a + b) * scale, a
 
     @staticmethod
     def backward(ctx, *gradients):
-        Mixed.seen = gradients
+        assert [g is None for g in gradients] == [True, False, True, True, True, False, False]
         a, b = ctx.saved_tensors
-        product, total, same = gradients[1] * ctx.scale, gradients[5] * ctx.scale, gradients[6]
-        return product * b + total + same, product * a + total, None
+        product, total, same = gradients[1] * ctx.scale, gradients[5] * ctx.scale * ctx.shift, gradients[6]
+        return product * b + total + same, product * a + total, None, None
 
 
-def test_results_that_are_not_tensors_keep_their_places_and_have_none_as_gradient():
+def test_results_that_are_not_tensors_keep_their_places():
     a, b = data(1.0, 2.0), data(3.0, 4.0)
-    results = Mixed.apply(a, b, 5)
-    scale, product, none, word, inner, total, same = results
+    scale, product, none, word, inner, total, same = Mixed.apply(a, b, 5)
     assert (scale, none, word) == (5, None, "word")
     assert inner[0] is a
     assert same is not a
     assert (product.tolist(), total.tolist()) == ([15, 40], [20, 30])
-    (product + 2.0 * total + 3.0 * same).sum().backward()
-    assert [g is None for g in Mixed.seen] == [True, False, True, True, True, False, False]
-    assert a.grad.tolist() == [15 + 10 + 3, 20 + 10 + 3]
-    assert b.grad.tolist() == [5 + 10, 10 + 10]
-
-
-def mixed_tensors(a: app.Tensor, b: app.Tensor) -> Any:
-    results = Mixed.apply(a, b, 3)
-    return results[1], results[5], results[6]
 
 
 def one_result_twice(x: app.Tensor) -> app.Tensor:
@@ -157,8 +148,12 @@ def one_result_twice(x: app.Tensor) -> app.Tensor:
 
 @pytest.mark.parametrize(
     ("function", "inputs"),
-    [(mixed_tensors, [data(0.5, -1.0), data(2.0, 0.25)]), (one_result_twice, [data(0.5, 2.0)])],
-    ids=["other results between", "one result twice"],
+    [
+        (Mixed.apply, [data(0.5, -1.0), data(2.0, 0.25)]),
+        (lambda a, b: Mixed.apply(a, b, 2, shift=10.0), [data(0.5, -1.0), data(2.0, 0.25)]),
+        (one_result_twice, [data(0.5, 2.0)]),
+    ],
+    ids=["defaults", "settings", "one result twice"],
 )
 def test_first_and_second_derivatives_agree_with_finite_differences(function: Any, inputs: Any):
     assert gradcheck(function, inputs)
@@ -170,48 +165,13 @@ def test_a_forward_without_tensors_has_no_gradient():
         assert layer(lambda ctx, x, result=result: result, None, Function).apply(data(1.0, 2.0)) == result
     made = layer(lambda ctx, count: app.ones([count]), None, Function).apply(3)
     assert (made.tolist(), made.stop_gradient, made.is_leaf) == ([1, 1, 1], True, True)
+    seen: list[Any] = []
 
-    class Plain(Function):
-        @staticmethod
-        def forward(ctx, a, b):
-            assert ctx.needs_input_grad == (False, False)
-            assert not app.is_grad_enabled()
-            ctx.save_for_backward()
-            return a + b, None, "word"
+    def plain(ctx, a, b):
+        seen.extend([ctx.needs_input_grad, app.is_grad_enabled()])
+        ctx.save_for_backward()
+        return a + b, None, "word"
 
-    assert Plain.apply(1, 2) == (3, None, "word")
+    assert layer(plain, None, Function).apply(1, 2) == (3, None, "word")
+    assert seen == [(False, False), False]
     assert app.is_grad_enabled()
-
-
-# --- setup_context ---
-
-
-class Power(Function):
-    @staticmethod
-    def forward(x, exponent=3, *, scale=1.0):
-        return scale * x**exponent, 2.0 * x.item()
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        x, ctx.exponent, ctx.scale = inputs
-        assert output[1] == 2 * x.item()
-        ctx.save_for_backward(x)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, dy, nothing):
-        assert nothing is None
-        (x,) = ctx.saved_tensors
-        return dy * ctx.scale * ctx.exponent * x ** (ctx.exponent - 1), None, None
-
-
-@pytest.mark.parametrize(
-    ("arguments", "named", "slope"),
-    [((), {}, 12), ((2,), {}, 4), ((), {"exponent": 2}, 4), ((), {"scale": 10.0}, 120), ((2,), {"scale": 10.0}, 40)],
-)
-def test_setup_context_gets_arguments_with_defaults_and_all_results(
-    arguments: Any, named: dict[str, Any], slope: float
-):
-    x = data(2.0)
-    Power.apply(x, *arguments, **named)[0].backward()
-    np.testing.assert_array_equal(x.grad.numpy(), [slope])
