@@ -343,7 +343,7 @@ def test_without_backward_gradients_stop():
         y.backward()
 
 
-def test_the_place_is_the_users_even_where_the_package_is_imported_through_a_link(tmp_path: Path):
+def test_the_place_is_that_of_the_user_even_through_a_symbolic_link(tmp_path: Path):
     (tmp_path / "app").symlink_to(Path(app.__file__).parent)
     (tmp_path / "mine.py").write_text("import app\nprint(app.custom_op(lambda x: x).where)\n")
     done = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, check=False)

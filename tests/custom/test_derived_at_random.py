@@ -106,7 +106,7 @@ def check(seed: int) -> int:
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
-def test_functions_made_at_random_have_their_slopes(group: int):
+def test_derivatives_of_random_functions_agree_with_finite_differences(group: int):
     with np.errstate(all="ignore"):
         counts = [check(seed) for seed in range(group, EXAMPLES, GROUPS)]
     assert sum(counts) > 3 * len(counts)

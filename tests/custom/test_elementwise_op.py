@@ -311,14 +311,14 @@ def test_a_setting_that_varies_needs_no_new_kernel_forward_or_back(compiled):
 
 
 @pytest.mark.slow
-def test_the_same_source_made_again_is_the_same_kernel_and_another_constant_is_not(compiled):
+def test_equal_functions_share_a_kernel_and_another_constant_makes_a_new_one(compiled):
     for scale, kernels in ((2.0, 1), (2.0, 1), (3.0, 2)):
         assert scaled(scale)(app.to_tensor(X)).tolist() == (X * scale + 1).tolist()
         assert len(compiled) == kernels
 
 
 @pytest.mark.slow
-def test_settings_that_are_no_numbers_are_part_of_the_kernel_and_few_of_these_are_kept(compiled, monkeypatch):
+def test_settings_that_are_not_numbers_are_part_of_the_kernel_and_few_such_kernels_are_kept(compiled, monkeypatch):
     monkeypatch.setattr(native_code, "LOADED", 1)
     monkeypatch.setattr(elementwise, "KEPT", 1)
 
@@ -343,7 +343,7 @@ def test_a_kernel_is_kept_on_disk_for_other_processes(compiled, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_function_that_numba_cannot_compile_says_so_once_with_its_reason_and_line():
+def test_a_function_that_numba_cannot_compile_warns_once_with_its_reason_and_line():
     @custom_op(elementwise=True)
     def of_text(x, digits=1):
         return float(f"{x:.{digits}f}")

@@ -1,4 +1,4 @@
-"""Random functions, some of which write into what they are given: refused, or right with all inputs unchanged."""
+"""Random functions, some of which write into their inputs: an error, or the right result and unchanged inputs."""
 
 from __future__ import annotations
 
@@ -139,5 +139,5 @@ def check(seed: int) -> int:
     return len(engines)
 
 
-def test_no_function_changes_what_it_is_given():
+def test_random_functions_leave_their_inputs_unchanged():
     assert sum(check(seed) for seed in SEEDS) > len(SEEDS)

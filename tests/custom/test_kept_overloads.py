@@ -1,4 +1,4 @@
-"""What Numba compiles of an operator's functions is kept on disk: loaded again, and never out of date."""
+"""Code that Numba compiles for an operator is kept on disk, and is compiled again after any edit."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_other_layouts_are_copied_and_not_compiled_for(kept: Path):
 
 
 @pytest.mark.slow
-def test_another_process_loads_it(tmp_path: Path, kept: Path):
+def test_another_process_loads_the_code(tmp_path: Path, kept: Path):
     lines = ["", "import app", "operator = app.custom_op(function)", "found = operator(app.to_tensor([1.0, 2.0]))"]
     hits = "print(found.tolist(), operator._call._function.stats.cache_hits)"
     (tmp_path / "run.py").write_text("\n".join([TEXT, *lines, hits]))

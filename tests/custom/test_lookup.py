@@ -1,4 +1,4 @@
-"""From a name to an operator: built-in ones, those on the shelf, and those in a file of the user's."""
+"""Names of operators: built-in ones, those on the shelf, and those in a file of the user."""
 
 from __future__ import annotations
 

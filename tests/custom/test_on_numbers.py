@@ -1,4 +1,4 @@
-"""Arithmetic on arrays, and loops over elements, become functions of numbers where they are that, and nothing else."""
+"""Functions of arrays that are elementwise arithmetic or loops become functions of numbers; others do not."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("what", ELEMENTWISE)
-def test_an_elementwise_function_means_the_same_for_numbers(what: str):
+def test_elementwise_functions_become_functions_of_numbers_with_the_same_results(what: str):
     function = made(*ELEMENTWISE[what])
     proven = on_numbers(function)
     assert proven is not None
@@ -132,7 +132,7 @@ def test_an_elementwise_function_means_the_same_for_numbers(what: str):
 
 
 @pytest.mark.parametrize("what", OTHERS)
-def test_what_needs_other_elements_stays_a_function_of_arrays_and_its_line_is_known(what: str):
+def test_other_functions_stay_functions_of_arrays_and_their_line_is_known(what: str):
     function = made(OTHERS[what])
     assert on_numbers(function) is None
     line, text = stops_on_numbers(function)
@@ -140,14 +140,14 @@ def test_what_needs_other_elements_stays_a_function_of_arrays_and_its_line_is_kn
     assert text
 
 
-def test_a_function_without_source_stays_as_it_is():
+def test_a_function_without_source_is_not_converted():
     names: dict[str, Any] = {}
     exec("def f(x):\n    return x * 2", names)
     assert on_numbers(names["f"]) is None
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_the_greater_of_two_numbers_is_numpys_with_zeros_infinities_and_nan(kind: Any):
+def test_extremes_of_zeros_infinities_and_nan_are_those_of_numpy(kind: Any):
     extremes = made(*ELEMENTWISE["extremes"])
     edges = np.array([-np.inf, -1, -0.0, 0.0, 1, np.inf, np.nan], kind)
     x, y = (grid.reshape(-1) for grid in np.meshgrid(edges, edges))
@@ -166,11 +166,11 @@ def decorated(x: Any) -> Any:
     return x * 2
 
 
-def test_the_source_of_what_is_made_is_that_of_the_user():
+def test_the_converted_function_has_the_source_of_the_user():
     assert inspect.getsource(on_numbers(decorated).function).strip().endswith("return x * 2")
 
 
-def test_layers_that_use_one_function_share_what_is_made_of_it():
+def test_a_function_is_converted_once():
     function = njit(made(RELU))
     first, second = (returning(function, (), None, False) for _ in range(2))
     assert first is second  # so that a compiler sees that the layers are alike
@@ -196,7 +196,7 @@ FURTHER = {what: (OTHERS[what], "x") for what in ("a sum", "an index", "an eleme
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", [*ENGINES, *(pytest.param(what, marks=pytest.mark.soak) for what in FURTHER)])
-def test_inlined_or_not_both_engines_compute_the_same(what: str):
+def test_both_engines_agree_whether_a_function_is_inlined_or_called(what: str):
     function = njit(made(*{**ENGINES, **FURTHER}[what]))
     array = abs(np.random.default_rng(0).normal(size=(5, 5)).astype(np.float32))
     settings = {"start": -1.0} if what == "settings" else {}

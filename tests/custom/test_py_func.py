@@ -223,7 +223,7 @@ def create_tmp_var(name: str, dtype: str, shape: Any) -> static.Variable:
     return static.default_main_program().current_block().create_var(name=name, dtype=dtype, shape=shape)
 
 
-def test_example_1_a_network_with_tanh_and_a_debugging_function():
+def test_example_1_of_the_documentation_trains_with_tanh_and_a_debugging_function():
     printed: list[np.ndarray] = []
 
     def tanh(x: Any) -> Any:
@@ -267,7 +267,7 @@ def test_example_1_a_network_with_tanh_and_a_debugging_function():
     assert len(printed) == 4 * 32
 
 
-def test_example_2_an_addition_that_returns_another_shape_than_declared():
+def test_example_2_of_the_documentation_returns_another_shape_than_declared():
     def element_wise_add(x: Any, y: Any) -> Any:
         x = np.array(x)
         y = np.array(y)

@@ -66,7 +66,7 @@ FORWARD = [
 
 
 @pytest.mark.parametrize(("function", "given", "kind", "message"), FORWARD)
-def test_wrong_results_and_errors_of_the_function_are_errors(
+def test_errors_and_wrong_results_of_the_function_name_the_operator(
     mode: Any, function: Any, given: Any, kind: Any, message: str
 ):
     with pytest.raises(kind, match=message):
@@ -93,7 +93,7 @@ BACKWARD = [
 
 
 @pytest.mark.parametrize(("backward", "inputs", "kind", "message"), BACKWARD)
-def test_wrong_results_and_errors_of_the_backward_function_are_errors(
+def test_errors_and_wrong_results_of_the_backward_function_name_the_operator(
     mode: Any, backward: Any, inputs: int, kind: Any, message: str
 ):
     with pytest.raises(kind, match=rf"the gradient of operator py_func\.<lambda> {PLACE}: .*{message}"):

@@ -122,7 +122,7 @@ def test_a_second_derivative_of_a_once_differentiable_backward_is_an_error(base:
             first.backward()
 
 
-def test_it_is_an_error_where_the_derivative_depends_on_a_saved_tensor_alone():
+def test_a_once_differentiable_backward_is_an_error_also_through_a_saved_tensor():
     """PyTorch silently leaves this part out if only the derivative with respect to x is requested."""
     x = data(3.0)
     (first,) = app.grad(square(Function).apply(x * x), x, data(1.0), create_graph=True)

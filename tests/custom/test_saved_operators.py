@@ -1,4 +1,4 @@
-"""Custom operators in files: referred to, checked by the hash of their source, and never run unless they were named."""
+"""Files refer to custom operators, check them by the hash of their source, and run only code that was named."""
 
 from __future__ import annotations
 

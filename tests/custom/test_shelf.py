@@ -1,4 +1,4 @@
-"""The operators on the shelf are right, short, documented, and do what their page says of them."""
+"""The operators on the shelf pass all checks, are short and documented, and agree with their page."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_file_of_the_shelf_works_where_a_user_copies_it_to(name: str, tmp_path
     assert np.array_equal(mine(*values).numpy(), theirs(*values).numpy())
 
 
-def test_classes_are_found_as_what_a_network_can_use():
+def test_classes_become_what_a_network_can_use():
     x = app.to_tensor([0.0, 1.0])
     assert find_operator("custom.exp")(x).numpy() == pytest.approx([1, np.e])
     assert find_operator("custom.prelu") is PReLU
@@ -80,7 +80,7 @@ def test_classes_are_found_as_what_a_network_can_use():
     assert make_operator("custom.prelu") is not make_operator("custom.prelu")
 
 
-def test_an_operator_of_two_inputs_is_no_activation():
+def test_an_operator_of_two_inputs_is_not_an_activation():
     with pytest.raises(
         ConfigError, match=r"^custom\.gated takes 2 values \(x, gate\), and between two layers there is"
     ):
@@ -92,7 +92,7 @@ def test_an_operator_of_two_inputs_is_no_activation():
     assert "custom.exp, custom.leaky_relu, custom.legendre3, custom.prelu, custom.relu," in str(error.value)
 
 
-def test_a_gate_lets_through_all_nothing_or_a_part():
+def test_a_gate_multiplies_by_the_sigmoid_of_its_second_input():
     y = gated(app.to_tensor([3.0, 3.0, 3.0]), app.to_tensor([30.0, -30.0, 0.0]))
     assert y.numpy() == pytest.approx([3, 0, 1.5], abs=1e-6)
 

@@ -1,4 +1,4 @@
-"""Whole networks in ONNX: layers, functions, Programs, saved models and control flow give what they give here."""
+"""Exported layers, functions, Programs, saved models and control flow give the results that they give here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every operator that can be exported gives in ONNX what its kernel gives: the same numbers, shapes and types."""
+"""Exported operators give the numbers, shapes and types of their kernels."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def assert_exported_alike(name: str, call: Call, free: bool) -> None:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # float16 overflows
 @pytest.mark.parametrize("name", sorted(name for name in CALLS if REGISTRY[name].onnx is not None))
-def test_an_exported_operator_gives_the_same(name: str):
+def test_exported_operators_give_the_same_results(name: str):
     @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(call=CALLS[name], free=st.booleans())
     def check(call: Call, free: bool) -> None:
