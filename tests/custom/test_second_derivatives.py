@@ -180,23 +180,19 @@ def noisy_grad(x: Any, dy: Any) -> Any:
     return dy * x * np.random.uniform(1, 2)
 
 
-TWICE = "cannot be differentiated twice"
-
-
 @pytest.mark.parametrize(
-    ("function", "label"), [(squared, r"py_func\.square"), (bent, "bent"), (Numbers.apply, "Numbers")]
+    ("function", "label"),
+    [(squared, r"py_func\.square"), (bent, "bent"), (noisy, "noisy"), (Numbers.apply, "Numbers")],
 )
-def test_an_opaque_backward_in_a_program_is_an_error_that_names_the_operator(function: Any, label: str):
-    with pytest.raises(OperatorError, match=rf"operator {label} \(test_second_derivatives\.py:\d+\) {TWICE}"):
+def test_an_opaque_backward_is_an_error_that_names_the_operator(function: Any, label: str):
+    message = rf"operator {label} \(test_second_derivatives\.py:\d+\) cannot be differentiated twice"
+    with pytest.raises(OperatorError, match=message):
         second_in_a_program(function, [X], 2)
-
-
-@pytest.mark.parametrize(("function", "label"), [(squared, r"py_func\.square"), (bent, "bent"), (noisy, "noisy")])
-def test_an_opaque_backward_on_tensors_is_an_error_that_names_the_operator(function: Any, label: str):
-    x = app.to_tensor(X, stop_gradient=False)
-    (first,) = app.grad(function(x).sum(), x, create_graph=True)
-    with pytest.raises(OperatorError, match=rf"operator {label} \(test_second_derivatives\.py:\d+\) {TWICE}"):
-        first.sum().backward()
+    if label != "Numbers":  # on Tensors, what its context holds is a constant
+        x = app.to_tensor(X, stop_gradient=False)
+        (first,) = app.grad(function(x).sum(), x, create_graph=True)
+        with pytest.raises(OperatorError, match=message):
+            first.sum().backward()
 
 
 def test_the_derivative_of_a_constant_gradient_is_zero():
