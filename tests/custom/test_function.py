@@ -11,41 +11,25 @@ from layers import data, layer
 
 import app
 from app.autograd import Function, gradcheck, gradgradcheck
+from app.custom.shelf.legendre3 import legendre3
 from app.errors import OperatorError
-
-
-class LegendrePolynomial3(Function):
-    @staticmethod
-    def forward(ctx, inputs):
-        ctx.save_for_backward(inputs)
-        return 0.5 * (5 * inputs**3 - 3 * inputs)
-
-    @staticmethod
-    def backward(ctx, grad_outputs):
-        (inputs,) = ctx.saved_tensors
-        return grad_outputs * 1.5 * (5 * inputs**2 - 1)
 
 
 def test_the_example_of_the_documentation_prints_what_pytorch_prints():
     x = app.linspace(-math.pi, math.pi, 2000)
     y = app.sin(x)
-    a, b, c, d = (app.full([], value) for value in (0.0, -1.0, 0.0, 0.3))
-    for parameter in (a, b, c, d):
+    a, b, c, d = parameters = [app.full([], value) for value in (0.0, -1.0, 0.0, 0.3)]
+    for parameter in parameters:
         parameter.stop_gradient = False
-    learning_rate = 5e-6
-    P3 = LegendrePolynomial3.apply  # noqa: N806
     losses = []
     for _ in range(200):
-        y_pred = a + b * P3(c + d * x)
-        loss = (y_pred - y).pow(2).sum()
+        loss = (a + b * legendre3.apply(c + d * x) - y).pow(2).sum()
         losses.append(loss.item())
         loss.backward()
-        with app.no_grad():
-            a -= a.grad * learning_rate
-            b -= b.grad * learning_rate
-            c -= c.grad * learning_rate
-            d -= d.grad * learning_rate
-            a.grad, b.grad, c.grad, d.grad = None, None, None, None
+        for parameter in parameters:
+            with app.no_grad():
+                parameter -= parameter.grad * 5e-6
+            parameter.grad = None
     assert losses[99] == pytest.approx(209.9583, rel=1e-5)
     assert losses[199] == pytest.approx(144.6602, rel=1e-5)
     assert a.is_leaf
