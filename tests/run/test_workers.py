@@ -7,9 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from runs_of_train import Run
 
 from app.errors import ConfigError, OperatorError
 from app.experiment.api import compare
+from app.run import run as run_module
 from app.run.config import load_compare_config
 from app.run.console import Quiet
 from app.run.workers import Processes, executor_of, run_all
@@ -30,9 +32,8 @@ def figures(folder):
         del result["seconds_per_epoch"]
     found["differences"] = [{key: d[key] for key in ("operator", "identical")} for d in found["differences"]]
     del found["verdicts"]
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    kept = [line for line in lines if line["event"] in ("iteration", "epoch", "tested", "activations")]
-    found["events"] = sorted(json.dumps({k: v for k, v in line.items() if k != "seconds"}) for line in kept)
+    kept = [m for m in Run(0, "", "", folder).metrics if m["event"] in ("iteration", "epoch", "tested", "activations")]
+    found["events"] = sorted(json.dumps({k: v for k, v in m.items() if k != "seconds"}) for m in kept)
     found["weights"] = {file.name: file.read_bytes() for file in sorted(folder.glob("weights-*"))}
     return found
 
@@ -50,7 +51,7 @@ def expected(tmp_path_factory):
         return compared(tmp_path_factory.mktemp("one") / "run", executor)
 
 
-def test_processes_give_the_same(expected, tmp_path):
+def test_processes_give_the_same_figures(expected, tmp_path):
     with Processes(2) as executor:
         assert compared(tmp_path / "run", executor) == expected
     assert expected["seeds"] == [0, 1]
@@ -58,7 +59,7 @@ def test_processes_give_the_same(expected, tmp_path):
     assert len(expected["results"]["tanh"]["test_accuracies"]) == 2
 
 
-def test_ranks_of_mpi_give_the_same(expected, tmp_path):
+def test_ranks_of_mpi_give_the_same_figures(expected, tmp_path):
     mpiexec = Path(sys.executable).with_name("mpiexec")
     command = [mpiexec, "-n", "2", sys.executable, "-m", "app", "compare", "--workers", "mpi"]
     words = ["--config", "configs/quick.yaml", *QUICK, f"output={tmp_path / 'run'}"]
@@ -67,7 +68,7 @@ def test_ranks_of_mpi_give_the_same(expected, tmp_path):
 
 
 @pytest.mark.soak
-def test_a_cluster_of_dask_gives_the_same(expected, tmp_path):
+def test_a_cluster_of_dask_gives_the_same_figures(expected, tmp_path):
     distributed = pytest.importorskip("distributed", reason="Dask is a development dependency")
     cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
     with cluster, distributed.Client(cluster) as client:
@@ -75,30 +76,28 @@ def test_a_cluster_of_dask_gives_the_same(expected, tmp_path):
 
 
 def test_times_are_measured_one_at_a_time_here(expected, tmp_path):
+    folder = tmp_path / "run"
     with ThreadPoolExecutor(2) as executor:
-        compared(tmp_path / "run", executor)
-    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
-    found = json.loads((tmp_path / "run" / "comparison.json").read_text())["results"]
-    seconds = {name: [e["seconds"] for e in lines if e["event"] == "epoch" and e["operator"] == name] for name in found}
-    for name, result in found.items():
-        assert len(seconds[name]) == 2
-        assert result["seconds_per_epoch"] == pytest.approx(sum(seconds[name]) / 2)
+        assert compared(folder, executor) == expected
+    for name, result in json.loads((folder / "comparison.json").read_text())["results"].items():
+        seconds = Run(0, "", "", folder).column(name, "epoch", "seconds")
+        assert len(seconds) == 2
+        assert result["seconds_per_epoch"] == pytest.approx(sum(seconds) / 2)
 
 
-# Workers that are lost
+# --- Workers that are lost ---
 
 
 def run(executor, work, jobs):
-    done = set()
-    lost = []
-    run_all(
-        executor,
-        work,
-        jobs,
-        lambda job, result: done.add(result),
-        lambda job, error, again: lost.append((job, again)),
-        lambda: None,
-    )
+    done, lost = set(), []
+
+    def keep(job, result):
+        done.add(result)
+
+    def lose(job, error, again):
+        lost.append((job, again))
+
+    run_all(executor, work, jobs, keep, lose, lambda: None)
     return done, lost
 
 
@@ -112,19 +111,15 @@ def test_a_worker_that_dies_costs_its_own_training(tmp_path):
     assert sorted(lost) == sorted([(always, False), (always, True), (once, True)])
 
 
-def failing(job):
-    """Raise an error of ours, or one of a user's function."""
-    raise OperatorError("no") if job == "ours" else RuntimeError("lost")
+def test_an_error_of_the_framework_ends_all_trainings():
+    def failing(job):
+        raise OperatorError("no") if job == "ours" else RuntimeError("lost")
 
-
-def test_an_error_of_ours_ends_all_trainings():
     with ThreadPoolExecutor(1) as executor, pytest.raises(OperatorError, match="no"):
         run(executor, failing, ["ours", "other"])
 
 
 def test_a_seed_that_was_lost_twice_counts_for_no_operator(tmp_path, monkeypatch, capsys):
-    from app.run import run as run_module
-
     real = run_module.train_one
 
     def sometimes(job):
@@ -144,7 +139,6 @@ def test_a_seed_that_was_lost_twice_counts_for_no_operator(tmp_path, monkeypatch
 
 @pytest.mark.parametrize("words", ["0", "-1", "many", "1.5", ""])
 def test_workers_are_a_number_or_mpi(words):
-    with pytest.raises(
-        ConfigError, match=f"--workers takes a number of processes of at least 1, or mpi; found '{words}'"
-    ):
+    told = f"--workers takes a number of processes of at least 1, or mpi; found '{words}'"
+    with pytest.raises(ConfigError, match=told):
         executor_of(words)
