@@ -35,6 +35,7 @@ theirs.backward(lambda dy: 2 * dy)
 other.backward(lambda dy: 2 * dy)
 """
 TOLD = "Python code, which is executed only if you name it yourself. If you trust it, add "
+LAYERS = "[{type: dense, units: 4, activation: 'FILE:theirs'}, {type: dense, units: 3}]"
 
 
 @pytest.fixture
@@ -46,50 +47,47 @@ def marker(tmp_path, monkeypatch):
     return tmp_path / "theirs" / "ops.py.was_run"
 
 
-@pytest.fixture
-def yaml(marker):
-    """The stranger's configuration."""
-    Path("theirs/run.yaml").write_text("model: {activation: 'ops.py:theirs'}\n")
+@pytest.fixture(params=["activation: 'FILE:theirs'", f"layers: {LAYERS}"], ids=["activation", "layer"])
+def yaml(marker, request):
+    """The stranger's configuration, which names an operator for the network or for a layer."""
+    Path("theirs/run.yaml").write_text(f"model: {{{request.param.replace('FILE', 'ops.py')}}}\n")
     return "theirs/run.yaml"
 
 
-def test_a_configuration_runs_no_file(train, yaml, marker):
-    run = train("--config", yaml)
-    assert (run.status, run.out) == (1, "")
-    assert run.err == (
-        f"error: {yaml} names theirs/ops.py:theirs: {TOLD}--custom-op theirs/ops.py, "
-        "or in Python name the operator in the call\n"
-    )
+@pytest.mark.parametrize("command", ["train", "compare", "inspect"])
+def test_a_configuration_runs_no_file(yaml, marker, capsys, command):
+    words = ["--config", yaml]
+    assert (train_py(words) if command == "train" else main([command, *words])) == 1
+    told = f"error: {yaml} names theirs/ops.py:theirs: {TOLD}--custom-op theirs/ops.py, or in Python name the operator"
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", f"{told} in the call\n")
     assert not marker.exists()
-    assert not run.folder.exists()
+    assert not Path("runs").exists()
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "is_enough"),
     [
-        ["--custom-op", "theirs/ops.py"],
-        ["--custom-op", "theirs/ops.py:theirs"],
-        ["--custom-op", "./theirs/../theirs/ops.py"],
-        ["model.activation=theirs/ops.py:theirs"],
-        ["baseline=theirs/ops.py:other"],  # another operator in the same file
-        ["model={activation: 'theirs/ops.py:theirs'}"],
+        (["--custom-op", "theirs/ops.py"], True),
+        (["--custom-op", "theirs/ops.py:theirs"], True),
+        (["--custom-op", "./theirs/../theirs/ops.py"], True),
+        (["model.activation=theirs/ops.py:theirs"], True),
+        (["baseline=theirs/ops.py:other"], True),  # another operator in the same file
+        (["model={activation: 'theirs/ops.py:theirs'}"], True),
+        (["--custom-op", "ops2.py"], False),
+        (["--custom-op", "theirs/ops.py:other"], False),
+        (["--custom-op", "theirs"], False),
+        (["baseline=custom.relu"], False),
     ],
 )
-def test_one_word_of_the_user_is_enough(train, yaml, marker, words):
+def test_a_file_is_run_if_the_user_names_it(train, yaml, marker, words, is_enough):
     run = train("--config", yaml, "train.epochs=1", *words)
-    assert (run.status, run.err) == (0, "")
-    assert marker.exists()
+    assert run.status == (0 if is_enough else 1)
+    assert (TOLD in run.err) == (not is_enough)
+    assert marker.exists() == is_enough
 
 
-@pytest.mark.parametrize("word", ["ops2.py", "theirs/ops.py:other", "theirs", "baseline=custom.relu"])
-def test_another_word_is_not(train, yaml, marker, word):
-    run = train("--config", yaml, *([word] if "=" in word else ["--custom-op", word]))
-    assert run.status == 1
-    assert TOLD in run.err
-    assert not marker.exists()
-
-
-def test_a_file_that_lies_elsewhere_today_is_the_one_that_is_run(train, yaml, marker):
+def test_a_file_of_the_same_name_elsewhere_is_run_instead(train, yaml, marker):
     Path("mine").mkdir()
     Path("mine/ops.py").write_text(THEIRS)
     assert train("--config", yaml, "train.epochs=1", "--custom-op", "mine/ops.py").status == 0
@@ -103,19 +101,18 @@ def test_a_run_folder_runs_no_file(train, marker, capsys):
     marker.unlink()
     folder = str(run.folder)
     Path(folder, "picture.png").write_bytes(b"")
-    commands = [
-        lambda: train_py(["--resume", folder]),
-        lambda: train_py(["--resume", folder, "train.epochs=2", "baseline=relu"]),
-        lambda: main(["demo", folder]),
-        lambda: main(["predict", folder, f"{folder}/picture.png"]),
-        lambda: main(["export", folder, "--to", "onnx"]),
-        lambda: main(["inspect", folder]),
-        lambda: main(["inspect", "--config", f"{folder}/config.yaml"]),
-        lambda: main(["compare", "--config", f"{folder}/config.yaml"]),
-        lambda: train_py(["--config", f"{folder}/config.yaml", "output=again"]),
-    ]
-    for command in commands:
-        assert command() == 1
+    for command, words in [
+        (train_py, ["--resume", folder]),
+        (train_py, ["--resume", folder, "train.epochs=2", "baseline=relu"]),
+        (train_py, ["--config", f"{folder}/config.yaml", "output=again"]),
+        (main, ["demo", folder]),
+        (main, ["predict", folder, f"{folder}/picture.png"]),
+        (main, ["export", folder, "--to", "onnx"]),
+        (main, ["inspect", folder]),
+        (main, ["inspect", "--config", f"{folder}/config.yaml"]),
+        (main, ["compare", "--config", f"{folder}/config.yaml"]),
+    ]:
+        assert command(words) == 1
         assert re.search(r"is executed only if you name it.*--custom-op (theirs/)?ops\.py", capsys.readouterr().err)
         assert not marker.exists()
     assert main(["report", folder]) == 0
@@ -124,16 +121,33 @@ def test_a_run_folder_runs_no_file(train, marker, capsys):
         assert train_py(["--resume", folder, *words]) == 0
 
 
-def test_the_command_that_goes_on_names_the_file(train, marker):
+def test_an_operator_of_a_layer_trains_and_resumes_if_it_is_named(train, marker, capsys):
+    typed = LAYERS.replace("FILE", "theirs/ops.py")
+    run = train(f"model.layers={typed}", "train.epochs=1", "report=true", "check=true")
+    assert (run.status, run.err) == (0, "")
+    assert "theirs/ops.py:theirs: gradient agrees" in run.out
+    page = (run.folder / "report.html").read_text(encoding="utf-8")
+    assert "return 2 * x" in page
+    assert "only single layers use this operator" in page
+    again = ["--resume", str(run.folder), "train.epochs=2"]
+    marker.unlink()
+    assert train_py(again) == 1
+    assert "is executed only if you name it" in capsys.readouterr().err
+    assert train_py([*again, "--custom-op", "theirs/ops.py"]) == 0
+    Path("theirs/ops.py").write_text(THEIRS.replace("return 2 * x", "return 3 * x"))
+    assert train_py([*again, "train.epochs=3", "--custom-op", "theirs/ops.py"]) == 1
+    assert "the source of theirs/ops.py:theirs, or of a function that it calls, has changed" in capsys.readouterr().err
+
+
+def test_the_resume_command_names_the_file(train, marker):
     with stopped_at(3):
         run = train("model.activation=theirs/ops.py:theirs")
     assert "Resume with: python train.py --resume run --custom-op theirs/ops.py\n" in run.out
 
 
-def test_compare_takes_its_own_words_alone(yaml, marker, capsys):
-    assert main(["compare", "--config", yaml]) == 1
-    assert f"{yaml} names theirs/ops.py:theirs" in capsys.readouterr().err
-    assert not marker.exists()
+def test_operators_typed_are_those_of_the_command_line_alone():
+    words = ["seed=1", "model.activation=a.py:f", "baseline=null", "model={activation: tanh}", f"model.layers={LAYERS}"]
+    assert operators_typed(words) == ["a.py:f", "tanh", "FILE:theirs"]
 
 
 # --- Asking on a terminal ---
@@ -163,49 +177,33 @@ def test_on_a_terminal_the_user_is_asked(marker, monkeypatch, answer, agreed):
     assert not marker.exists()
 
 
-def test_ranks_and_pipes_are_not_asked(marker, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+@pytest.mark.parametrize(("stdin", "environment"), [(io.StringIO, {}), (Terminal, {"PMI_RANK": "0", "PMI_SIZE": "2"})])
+def test_ranks_and_pipes_are_not_asked(marker, monkeypatch, stdin, environment):
+    monkeypatch.setattr(sys, "stdin", stdin("y\n"))
     monkeypatch.setattr(sys, "stderr", Terminal())
-    with pytest.raises(AppError, match=r"--custom-op theirs/ops\.py"):
-        Trust().homes(["theirs/ops.py:theirs"])
-    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
-    for name, value in (("PMI_RANK", "0"), ("PMI_SIZE", "2")):
+    for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(AppError, match=r"--custom-op theirs/ops\.py"):
         Trust().homes(["theirs/ops.py:theirs"])
 
 
-def test_what_is_typed_is_told_from_what_is_read():
-    assert operators_typed(["seed=1", "model.activation=a.py:f", "baseline=null", "model={activation: tanh}"]) == [
-        "a.py:f",
-        "tanh",
-    ]
-
-
 # --- Modules in the working folder ---
 
 
-def test_modules_in_the_folder_of_a_run_are_not_imported(train, tmp_path):
+def test_modules_in_the_folder_of_a_run_are_not_imported(train):
     run = train("train.epochs=1", "baseline=null")
     for name in ("numpy", "yaml", "msgspec", "PIL", "numba", "json", "argparse"):
         (run.folder / f"{name}.py").write_text("open('was_run', 'a').close()\nraise SystemExit(7)\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "app", "report", "."],
-        cwd=run.folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-m", "app", "report", "."]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=run.folder, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert not (run.folder / "was_run").exists()
 
 
-def test_a_module_that_the_user_names_is_found_in_the_working_folder(tmp_path):
-    (tmp_path / "theirs.py").write_text(
-        "import app\n\n@app.custom_op\ndef twice(x):\n    return x * 2\n\n\ntwice.backward(lambda dy: dy * 2)\n"
-    )
-    done = forked.run(["-m", "app", "check", "theirs:twice", "--only", "gradient"], cwd=tmp_path)
+def test_a_module_that_the_user_names_is_found_in_the_working_folder(marker, tmp_path):
+    Path("theirs/ops.py").rename("ops.py")
+    done = forked.run(["-m", "app", "check", "ops:theirs", "--only", "gradient"], cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -214,7 +212,7 @@ def test_a_module_that_the_user_names_is_found_in_the_working_folder(tmp_path):
 CLEAR = "\x1b[2J"
 
 
-def test_words_with_escape_codes_are_printed_as_escapes(train, tmp_path):
+def test_escape_codes_in_names_are_printed_as_escapes(train, tmp_path):
     (tmp_path / f"{CLEAR}ops.py").write_text(THEIRS)
     run = train("train.epochs=1", r'model.activation="\x1b[2Jops.py:theirs"')
     assert run.status == 0
@@ -227,7 +225,7 @@ def test_words_with_escape_codes_are_printed_as_escapes(train, tmp_path):
 
 
 @pytest.mark.parametrize("words", [["report", CLEAR], ["predict", "x", CLEAR], ["data", CLEAR], ["check", CLEAR]])
-def test_so_are_words_of_the_command_line(words, capsys):
+def test_escape_codes_of_the_command_line_are_not_printed(words, capsys):
     with suppress(SystemExit):
         assert main(words) > 0
     printed = capsys.readouterr()
@@ -237,18 +235,20 @@ def test_so_are_words_of_the_command_line(words, capsys):
 def test_the_report_of_a_strangers_run_holds_no_script_of_theirs(tmp_path):
     bad = "</script><script>alert(1)</script>"
     name = f"{bad}.py:f"
-    config = Config(baseline=name, output="run")
-    (tmp_path / "config.yaml").write_text(dump_config(config))
     event = {"event": "epoch", "operator": name, "epoch": 0, "seconds": 1.0, "test_accuracy": 0.5, "test_loss": 1.0}
     data = {"origin": bad, "verified": True, "sample": False, "training": 1, "test": 1, "shape": [1, 1]}
     start = {"event": "start", "at": bad, "machine": {bad: bad}, "data": data, "engines": {name: bad}}
-    (tmp_path / "metrics.jsonl").write_text(f"{json.dumps(start)}\n{json.dumps(event)}\n")
     claim = {"mean": 0.1, "p": 0.5, "low": None, "high": None}
     found = {"operators": [name, bad], "first": name, "seeds": [0]}
     found["results"] = {other: {"test_accuracies": [0.5]} for other in (name, bad)}
     found["differences"] = [{"operator": bad, "identical": False, "accuracy": claim, "speed": claim}]
-    (tmp_path / "comparison.json").write_text(json.dumps(found))
-    (tmp_path / "operators.json").write_text(json.dumps([{"operator": name, "sources": {bad: bad}}]))
+    for file, text in {
+        "config.yaml": dump_config(Config(baseline=name, output="run")),
+        "metrics.jsonl": f"{json.dumps(start)}\n{json.dumps(event)}\n",
+        "comparison.json": json.dumps(found),
+        "operators.json": json.dumps([{"operator": name, "sources": {bad: bad}}]),
+    }.items():
+        (tmp_path / file).write_text(text)
     assert main(["report", str(tmp_path)]) == 0
     page = (tmp_path / "report.html").read_text()
     assert "alert(1)" in page
