@@ -18,13 +18,8 @@ from app.run.checkpoints import read_checkpoint
 pytestmark = pytest.mark.slow
 
 ROOT = Path(config_module.__file__).parents[2]
-
-
 QUICK = str(ROOT / "configs" / "quick.yaml")
 ENDLESS = ("--config", QUICK, "train.epochs=1000000", "engine=reference", "output=run", "report=false")
-
-
-# --- Ctrl-C ---
 
 
 def wait_for(stream, text):
@@ -37,37 +32,37 @@ def wait_for(stream, text):
     return read
 
 
-def test_ctrl_c_ends_a_run_with_what_it_had(start, tmp_path):
+# --- Signals ---
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "told"),
+    [
+        (signal.SIGINT, 130, "\nStopping. Press Ctrl-C again to stop immediately.\ninterrupted\n"),
+        (signal.SIGTERM, 143, "Stopping. A second signal stops immediately.\nterminated\n"),  # as shells report it
+    ],
+)
+def test_a_signal_ends_a_run_with_its_results_so_far(start, tmp_path, number, status, told):
     process = start(*ENDLESS)
     read = wait_for(process.stdout, "relu         epoch 1/1000000  test accuracy")
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert err == "\nStopping. Press Ctrl-C again to stop immediately.\ninterrupted\n"
-    files = {"config.yaml", "metrics.jsonl", "summary.txt", "weights-custom.relu.safetensors"}
-    files |= {"weights-relu.safetensors", "model.json", "model.safetensors", "checkpoints", "SHA256SUMS"}
-    assert {file.name for file in (tmp_path / "run").iterdir()} == files
+    assert (process.returncode, err) == (status, told)
+    assert "Resume with: python train.py --resume run\n" in out
+    assert sorted(file.name for file in (tmp_path / "run").iterdir()) == [
+        *("SHA256SUMS", "checkpoints", "config.yaml", "metrics.jsonl", "model.json", "model.safetensors"),
+        *("summary.txt", "weights-custom.relu.safetensors", "weights-relu.safetensors"),
+    ]
+    assert list((tmp_path / "run" / "checkpoints").iterdir())
     summary = (tmp_path / "run" / "summary.txt").read_text()
-    assert re.search(
-        r"^The run was stopped early\. Finished epochs, out of 1000000: custom\.relu \d+, relu \d+\.$", summary, re.M
-    )
+    stopped = r"^The run was stopped early\. Finished epochs, out of 1000000: custom\.relu \d+, relu \d+\.$"
+    assert re.search(stopped, summary, re.M)
     assert re.search(r"^custom\.relu +\d\.\d{4} ", summary, re.M)
     assert summary in read + out
 
 
-def test_sigterm_does_the_same(start, tmp_path):
-    process = start(*ENDLESS)
-    wait_for(process.stdout, "test accuracy")
-    process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 143  # as shells report for a program that SIGTERM ended
-    assert err == "Stopping. A second signal stops immediately.\nterminated\n"
-    assert "Resume with: python train.py --resume run\n" in out
-    assert list((tmp_path / "run" / "checkpoints").iterdir())
-
-
 @pytest.mark.parametrize("signals", [0, 2])
-def test_a_closed_terminal_does_the_same(start, tmp_path, signals):
+def test_a_closed_terminal_ends_a_run_with_its_results_so_far(start, tmp_path, signals):
     """The shell and the kernel may each send SIGHUP, and a write to the terminal may fail before either arrives."""
     ours, theirs = os.openpty()
     settings = {**os.environ, "TERM": "xterm"}
@@ -85,7 +80,7 @@ def test_a_closed_terminal_does_the_same(start, tmp_path, signals):
     assert read_checkpoint(newest).start.done or read_checkpoint(newest).start.turn
 
 
-def test_ctrl_c_before_the_first_epoch_is_over(start, tmp_path):
+def test_ctrl_c_before_the_end_of_the_first_epoch(start):
     process = start(*ENDLESS, "train.batch_size=1", "train.log_every=1000000", "model.hidden=[1000]")
     wait_for(process.stdout, "iteration     0/10000")
     started = time.monotonic()
@@ -98,7 +93,6 @@ def test_ctrl_c_before_the_first_epoch_is_over(start, tmp_path):
 
 SLEEPER = """
 import time
-import numpy as np
 import app
 
 @app.custom_op
@@ -108,9 +102,7 @@ def sleeper(x):
         time.sleep(60)
     return x
 
-@sleeper.backward
-def _(dout):
-    return dout
+sleeper.backward(lambda dout: dout)
 """
 
 
@@ -134,16 +126,14 @@ def test_ctrl_c_while_data_is_being_fetched(start, tmp_path):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
         connection.close()
-    assert process.returncode == 130
-    assert out == ""
-    assert err == f"Asking {source} for 4 files\ninterrupted\n"
+    assert (process.returncode, out, err) == (130, "", f"Asking {source} for 4 files\ninterrupted\n")
     assert not (tmp_path / "run").exists()
 
 
-# --- Readers that go away ---
+# --- Readers that go away, and full disks ---
 
 
-def test_a_closed_pipe_is_silent_and_keeps_what_it_had(start, tmp_path):
+def test_a_closed_pipe_ends_a_run_silently_with_its_results_so_far(start, tmp_path):
     process = start(*ENDLESS)
     wait_for(process.stdout, "test accuracy")
     process.stdout.close()
@@ -155,21 +145,18 @@ def test_a_closed_pipe_is_silent_and_keeps_what_it_had(start, tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_behind_standard_output_is_one_line(type_it):
+def test_a_full_disk_behind_standard_output_is_an_error_of_one_line(type_it):
     with open("/dev/full", "w") as full:
         run = type_it("--config", QUICK, "output=run", "engine=reference", stdout=full)
-    assert (run.status, run.err) == (
-        1,
-        "error: standard output cannot be written: [Errno 28] No space left on device\n",
-    )
+    told = "error: standard output cannot be written: [Errno 28] No space left on device\n"
+    assert (run.status, run.err) == (1, told)
 
 
-def test_files_that_may_not_grow_end_a_run_clearly_and_it_goes_on_when_they_may(start, tmp_path):
-    words = (*ENDLESS, "train.epochs=2", "train.batch_size=2000")
-    full = start(*words, largest_file=500_000)
+def test_a_run_whose_files_may_not_grow_ends_with_an_error_and_resumes_when_they_may(start, tmp_path):
+    full = start(*ENDLESS, "train.epochs=2", "train.batch_size=2000", largest_file=500_000)
     out, err = full.communicate(timeout=60)
-    assert full.returncode == 1
-    assert err == "error: run/checkpoints/000001.safetensors cannot be written: File too large\n"
+    told = "error: run/checkpoints/000001.safetensors cannot be written: File too large\n"
+    assert (full.returncode, err) == (1, told)
     assert "Resume with: python train.py --resume run\n" in out
     assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
     again = start("--resume", "run")
@@ -179,7 +166,7 @@ def test_files_that_may_not_grow_end_a_run_clearly_and_it_goes_on_when_they_may(
 
 
 @pytest.mark.skipif(shutil.which("sh") is None, reason="needs a shell")
-def test_closed_standard_streams_do_no_harm(tmp_path):
+def test_a_run_without_standard_streams_ends_well(tmp_path):
     short = ["--no-baseline", "model.activation=relu", "train.epochs=1", "train.batch_size=5000", "report=false"]
     words = ["--config", QUICK, *short, "engine=reference", "costs=false", f"output={tmp_path}/run"]
     command = ["sh", "-c", '"$@" >&- 2>&-', "sh", sys.executable, str(ROOT / "train.py"), *words]

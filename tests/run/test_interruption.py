@@ -10,48 +10,58 @@ from app.command_line import Stopped
 from app.run.interruption import Interruption
 
 
-def press(number=signal.SIGINT):
-    os.kill(os.getpid(), number)
+def send(*signals):
+    for number in signals:
+        os.kill(os.getpid(), number)
 
 
-def test_the_first_is_noted_until_there_is_a_good_moment(capfd):
-    done = False
-    with pytest.raises(KeyboardInterrupt), Interruption() as interruption:  # noqa: PT012
-        press()
-        done = True
+@pytest.mark.parametrize(
+    ("signals", "printed"),
+    [
+        ([signal.SIGINT], "\nStopping. Press Ctrl-C again to stop immediately.\n"),
+        ([signal.SIGTERM], "Stopping. A second signal stops immediately.\n"),
+        ([signal.SIGHUP, signal.SIGHUP], "Stopping. A second signal stops immediately.\n"),  # a terminal is closed
+    ],
+)
+def test_a_first_signal_is_raised_by_the_next_check(capfd, signals, printed):
+    with pytest.raises(KeyboardInterrupt) as stopped, Interruption() as interruption:  # noqa: PT012
+        send(*signals)
+        assert interruption.noted
+        assert not interruption.struck
         interruption.check()
-    assert done
-    assert capfd.readouterr().err == "\nStopping. Press Ctrl-C again to stop immediately.\n"
+    assert stopped.type is Stopped
+    assert stopped.value.number == signals[0]
+    assert capfd.readouterr().err == printed
 
 
-def test_the_second_strikes_at_once():
+@pytest.mark.parametrize("signals", [[signal.SIGINT, signal.SIGINT], [signal.SIGHUP, signal.SIGTERM]])
+def test_a_second_signal_is_raised_at_once(signals):
     with pytest.raises(KeyboardInterrupt), Interruption():  # noqa: PT012
-        press()
-        press()
+        send(*signals)
         pytest.fail("it should have been interrupted")
 
 
-def test_one_that_no_check_met_is_not_lost():
+def test_a_signal_without_a_check_is_raised_at_the_end():
     with pytest.raises(KeyboardInterrupt), Interruption():
-        press()
+        send(signal.SIGINT)
 
 
-def test_errors_are_not_hidden_by_one():
+def test_an_error_is_not_hidden_by_a_signal():
     with pytest.raises(ValueError, match="mine"), Interruption():  # noqa: PT012
-        press()
+        send(signal.SIGINT)
         raise ValueError("mine")
 
 
-def test_afterwards_ctrl_c_is_what_it_was():
+def test_the_handler_is_restored():
     before = signal.getsignal(signal.SIGINT)
     with Interruption() as interruption:
         assert signal.getsignal(signal.SIGINT) is not before
-        interruption.check()  # raises nothing, as nobody pressed it
+        interruption.check()  # raises nothing without a signal
     assert signal.getsignal(signal.SIGINT) is before
 
 
-@pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda number, frame: None])
-def test_whoever_handles_ctrl_c_otherwise_goes_on_doing_so(handler):
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda number, frame: None], ids=["ignored", "handled"])
+def test_a_handler_of_the_program_is_kept(handler):
     before = signal.signal(signal.SIGINT, handler)
     try:
         with Interruption():
@@ -62,42 +72,14 @@ def test_whoever_handles_ctrl_c_otherwise_goes_on_doing_so(handler):
 
 
 def test_another_thread_can_train_too():
-    errors = []
+    done = []
 
     def work():
-        try:
-            with Interruption() as interruption:
-                interruption.check()
-        except BaseException as error:
-            errors.append(error)
+        with Interruption() as interruption:
+            interruption.check()
+        done.append(True)
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert errors == []
-
-
-def test_sigterm_is_noted_too_and_told_apart(capfd):
-    with pytest.raises(Stopped) as stopped, Interruption() as interruption:  # noqa: PT012
-        press(signal.SIGTERM)
-        assert interruption.noted
-        interruption.check()
-    assert stopped.value.number == signal.SIGTERM
-    assert capfd.readouterr().err == "Stopping. A second signal stops immediately.\n"
-
-
-def test_sighup_may_come_twice_when_a_terminal_is_closed():
-    with pytest.raises(Stopped) as stopped, Interruption() as interruption:  # noqa: PT012
-        press(signal.SIGHUP)
-        press(signal.SIGHUP)
-        assert interruption.noted
-        assert not interruption.struck
-        interruption.check()
-    assert stopped.value.number == signal.SIGHUP
-
-
-def test_a_second_signal_after_sighup_strikes_at_once():
-    with pytest.raises(Stopped), Interruption():  # noqa: PT012
-        press(signal.SIGHUP)
-        press(signal.SIGTERM)
-        pytest.fail("it should have been interrupted")
+    assert done
