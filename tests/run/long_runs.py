@@ -4,11 +4,9 @@ import resource
 import sys
 from pathlib import Path
 
-import msgspec
-
 from app.data import Batches, load
 from app.run.callbacks import Contestant, Position
-from app.run.config import Config, ModelConfig
+from app.run.config import Config, ModelConfig, TrainConfig
 from app.run.learners import make_learner
 from app.run.network import find_activation
 from app.run.steps import Steps
@@ -22,8 +20,7 @@ class LongRun:
     """A network on small batches, trained piece by piece as the loop does it."""
 
     def __init__(self, engine, dataset):
-        config = Config(engine=engine, model=ModelConfig(hidden=(16,)))
-        config = msgspec.structs.replace(config, train=msgspec.structs.replace(config.train, optimizer="adam"))
+        config = Config(engine=engine, model=ModelConfig(hidden=(16,)), train=TrainConfig(optimizer="adam"))
         activation = find_activation(config.model.activation)
         learner = make_learner(config, activation, dataset.train_images.shape[1])
         self.batches = Batches(dataset.train_images, dataset.train_labels, None, 32)

@@ -1,6 +1,5 @@
 """Training where little can be relied on: no home, no locale, a read-only place, one core, no compiler, a bad clock."""
 
-import json
 import math
 import os
 import re
@@ -13,6 +12,7 @@ from pathlib import Path
 import forked
 import pytest
 from hatchling.builders.wheel import WheelBuilder
+from runs_of_train import Run
 
 pytestmark = pytest.mark.slow
 
@@ -81,11 +81,11 @@ def printed(process, note=""):
     return out
 
 
-def metrics(folder):
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+def events(folder, kind):
+    return [m for m in Run(0, "", "", folder).metrics if m["event"] == kind]
 
 
-def test_an_installation_that_is_read_only_trains_without_a_home_in_any_path_and_the_c_locale(python, images, tmp_path):
+def test_a_read_only_installation_trains_without_a_home_in_any_path_and_in_the_c_locale(python, images, tmp_path):
     site = tmp_path / "a site with spaces äß"
     (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
     with zipfile.ZipFile(wheel) as packed:
@@ -106,7 +106,7 @@ def test_an_installation_that_is_read_only_trains_without_a_home_in_any_path_and
     assert "baseline='relu'" in out
     assert "epoch 2/2" in out
     run = tmp_path / STRANGE / "läuft gut"
-    assert [m["epoch"] for m in metrics(run) if m["event"] == "epoch"] == [0, 0, 1, 1]
+    assert [m["epoch"] for m in events(run, "epoch")] == [0, 0, 1, 1]
     assert {path: path.stat().st_mtime_ns for path in site.rglob("*")} == before
 
 
@@ -116,14 +116,14 @@ def test_without_a_compiler_the_results_are_the_same(python, images, tmp_path):
     on = forked.run([ROOT / "train.py", *words, "output=on", "engine=reference"], cwd=tmp_path / STRANGE)
     assert "operator by operator: NUMBA_DISABLE_JIT switches compiling off" in printed(switched_off)
     assert on.returncode == 0, on.stderr
-    off, on = ([m for m in metrics(tmp_path / STRANGE / name) if m["event"] == "iteration"] for name in ("off", "on"))
+    off, on = (events(tmp_path / STRANGE / name, "iteration") for name in ("off", "on"))
     assert off == on
 
 
 def test_one_core_and_a_clock_that_jumps_are_enough(python, images, tmp_path):
     words = (f"data.source={images}", *TINY, "baseline=null", "output=run", "engine=reference")
     printed(python(ONE_CORE + JUMPING + TRAIN, *words))
-    seconds = [m["seconds"] for m in metrics(tmp_path / STRANGE / "run") if m["event"] == "epoch"]
+    seconds = [m["seconds"] for m in events(tmp_path / STRANGE / "run", "epoch")]
     assert len(seconds) == 2
     assert all(math.isfinite(s) and 0 < s < 100 for s in seconds)
 
