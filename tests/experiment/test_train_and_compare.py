@@ -1,28 +1,26 @@
-"""`app.train` and `app.compare`: operators as objects, settings as keyword arguments."""
+"""`app.train`, `app.compare`, `app.check` and `app.inspect`: operators as objects, and their results."""
 
+import doctest
+import json
 import pickle
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import app
 from app.custom.lookup import on_the_shelf
-from app.errors import AppError, ConfigError, GradcheckError, OperatorError
+from app.data.sample import load_sample
+from app.errors import AppError, ConfigError, GradcheckError, MissingFileError, OperatorError, ShapeError
+from app.experiment import calls
 
 pytestmark = pytest.mark.slow
 
-QUICK = {
-    "source": "sample",
-    "engine": "reference",
-    "hidden": [4],
-    "costs": False,
-    "report": False,
-    "epochs": 1,
-    "batch_size": 250,
-    "quiet": True,
-}
+TINY = {"source": "sample", "engine": "reference", "hidden": [4], "epochs": 1, "batch_size": 250}
+QUICK = {**TINY, "costs": False, "report": False, "quiet": True}
 
 
 @app.custom_op
@@ -30,9 +28,7 @@ def relu(x):
     return np.maximum(x, 0)
 
 
-@relu.backward
-def relu_grad(x, dy):
-    return dy * (x > 0)
+relu.backward(lambda x, dy: dy * (x > 0))
 
 
 class Rectified(app.autograd.PyLayer):
@@ -47,15 +43,53 @@ class Rectified(app.autograd.PyLayer):
         return dy * (x > 0.0).astype(dy.dtype)
 
 
+def scaled(x):
+    return app.tanh(x) * 1.5
+
+
+def of_a_cell(name, body):
+    """A function as a cell of a notebook defines it."""
+    cell = {"app": app, "__name__": "__main__"}
+    exec(f"def {name}(x):\n    return {body}\n", cell)
+    return cell[name]
+
+
+@pytest.fixture(scope="module")
+def images():
+    return load_sample().test_images[:20]
+
+
 @pytest.fixture(autouse=True)
 def _folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """A run and a comparison."""
+    better = {**QUICK, "hidden": [16], "batch_size": 200, "learning_rate": 0.03}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("results"))
+        run = app.train(activation=scaled, baseline="tanh", **better)
+        run.folder = run.folder.absolute()
+        return run, app.compare(["relu", "tanh"], seeds=2, **better)
+
+
+@pytest.fixture
+def run(results):
+    return results[0]
+
+
+@pytest.fixture
+def comparison(results):
+    return results[1]
+
+
+# --- Operators ---
+
+
 def test_an_operator_of_a_cell_trains_beside_the_built_in_one():
-    cell = {"app": app, "np": np, "__name__": "__main__"}
-    exec("def swish(x):\n    return x * app.sigmoid(x)\n", cell)
-    result = app.train(cell["swish"], "silu", **QUICK)
+    result = app.train(of_a_cell("swish", "x * app.sigmoid(x)"), "silu", **QUICK)
     assert list(result.epochs) == ["swish", "silu"]
     one, other = (epochs[0][-1].test_accuracy for epochs in result.epochs.values())
     assert one == pytest.approx(other, abs=0.002)
@@ -65,111 +99,258 @@ def test_an_operator_of_a_cell_trains_beside_the_built_in_one():
 def test_every_kind_of_operator_is_compared():
     result = app.compare([app.relu, relu, Rectified, "custom.relu"], seeds=1, **QUICK)
     names = list(result.epochs)
-    assert names[0] == "relu"
-    assert names[3] == "custom.relu"
+    assert (names[0], names[3]) == ("relu", "custom.relu")
     assert [name.rpartition(":")[2] for name in names[1:3]] == ["relu", "Rectified"]
     assert [difference.identical for difference in result.differences] == [True, True, True]
 
 
-def test_a_layer_takes_its_own_operator_as_an_object():
-    layers = [{"type": "dense", "units": 4, "activation": own} for own in (app.tanh, on_the_shelf("custom.relu"))]
-    settings = {**QUICK, "layers": [*layers, {"type": "dense", "units": 4}]}
-    run = app.train(relu, None, **settings)
-    assert [getattr(layer, "activation", "") for layer in run.config.model.all_layers] == ["tanh", "custom.relu", True]
-    assert run.metrics["test_accuracy"] > 0.1
-
-
-def _layers(*own):
+def layers(*own):
     return [*({"type": "dense", "units": 4, "activation": operator} for operator in own), {"type": "dense", "units": 4}]
 
 
-def _doubled(x):
-    return x * 2.0
+def named(run):
+    """The operators of the run's layers."""
+    return [getattr(layer, "activation", "") for layer in run.config.model.all_layers]
 
 
-@pytest.mark.parametrize("own", [relu, Rectified, _doubled], ids=["custom_op", "PyLayer", "function"])
-def test_a_layer_takes_an_operator_of_ones_own(own):
-    run = app.train("tanh", None, **QUICK, layers=_layers(own, "tanh"))
-    again = app.train(own, "tanh", **QUICK, layers=_layers(own, app.tanh))
-    assert getattr(run.config.model.all_layers[0], "activation", "") == again.operators[0]
-    images = app.data.load("sample").test_images[:20]
+@pytest.mark.parametrize("own", [relu, Rectified, scaled], ids=["custom_op", "PyLayer", "function"])
+def test_a_layer_takes_an_operator_as_an_object(own, images):
+    run = app.train("tanh", None, **QUICK, layers=layers(own, "tanh"))
+    again = app.train(own, "tanh", **QUICK, layers=layers(own, app.tanh))
+    assert named(run) == [again.operators[0], "tanh", True]
     np.testing.assert_array_equal(again["tanh"].predict(images), run.predict(images))
-    compared = app.compare(["tanh", "relu"], 1, **QUICK, layers=_layers(own, "tanh"))
+    compared = app.compare(["tanh", "relu"], 1, **QUICK, layers=layers(own, on_the_shelf("custom.relu")))
     assert len(compared["tanh"].accuracies) == 1
+    assert named(compared)[1] == "custom.relu"
 
 
-def test_operators_of_a_session_in_layers_are_kept_as_source_and_asked_for_again():
+def test_operators_of_a_session_are_kept_as_source_and_asked_for_again(images):
     def swish(x):
         return x * app.sigmoid(x)
 
-    def changed(x):
-        return app.sigmoid(x)
-
-    run = app.train("tanh", None, **QUICK, layers=_layers(swish))
-    assert run.folder is not None
+    square = lambda x: app.tanh(x) * 2.0  # noqa: E731
+    run = app.train(square, None, **QUICK, layers=layers(swish))
+    assert "lambda x: app.tanh(x) * 2.0" in (run.folder / "operator-a_lambda.py").read_text()
     assert "x * app.sigmoid(x)" in (run.folder / "operator-swish.py").read_text()
-    kept, images = pickle.loads(pickle.dumps(run)), app.data.load("sample").test_images[:20]
-    with pytest.raises(OperatorError, match=r"^swish cannot be imported.*result\['tanh'\].use\(swish=swish\)"):
+    kept = pickle.loads(pickle.dumps(run))
+    assert "app.tanh(x) * 2.0" in kept["a_lambda"].source
+    told = r"^a_lambda, swish cannot be imported, .*a pickle holds only its source.*use\(a_lambda, swish=swish\)"
+    with pytest.raises(OperatorError, match=told):
         kept.predict(images)
-    kept["tanh"].use(swish=swish)
+    kept["a_lambda"].use(square, swish=swish)
     np.testing.assert_array_equal(kept.predict(images), run.predict(images))
-    with pytest.raises(ConfigError, match=r"^swish cannot be imported, because .* app.resume\(.*, \[swish\]\)"):
+    with pytest.raises(ConfigError, match=r"^a_lambda, swish cannot be imported, because .* app.resume\(.*swish\]\)"):
         app.resume(run.folder, quiet=True)
-    assert app.resume(run.folder, [swish], quiet=True).metrics["test_accuracy"] == run.metrics["test_accuracy"]
-    changed.__name__ = "swish"
+    again = app.resume(run.folder, [square, swish], quiet=True)
+    assert again.metrics["test_accuracy"] == run.metrics["test_accuracy"]
     with pytest.raises(OperatorError, match=r"the source of swish, .* has changed since"):
-        app.resume(run.folder, [changed], quiet=True)
+        app.resume(run.folder, [square, of_a_cell("swish", "app.sigmoid(x)")], quiet=True)
 
 
-def test_two_operators_of_one_name_are_refused():
-    with pytest.raises(ConfigError, match="two different operators are called a_lambda; give each a name of its own"):
-        app.train(lambda x: x * 1.0, None, **QUICK, layers=_layers(lambda x: x * 2.0))
+def stopping_at(count):
+    calls = []
+
+    def stopping(x):
+        calls.append(1)
+        if len(calls) == count:
+            raise KeyboardInterrupt
+        return app.tanh(x)
+
+    return stopping
 
 
-def test_a_wrong_gradient_of_a_layers_operator_ends_a_run_before_it_begins():
-    wrong = app.custom_op(lambda x: 3.0 * x, name="wrong", elementwise=True)
-    wrong.backward(lambda x, dy: dy)
-    with pytest.raises(GradcheckError, match=r"^wrong: gradient is wrong"):
-        app.train("tanh", None, **QUICK, layers=_layers(wrong))
+def test_an_interrupted_run_of_such_an_operator_resumes_when_it_is_passed():
+    stopping = stopping_at(5)
+    with pytest.raises(KeyboardInterrupt):
+        app.train(stopping, None, **{**QUICK, "engine": "eager", "output": "stopped"})
+    assert "No epoch finished" in Path("stopped/summary.txt").read_text()
+    with pytest.raises(ConfigError, match=r"stopping cannot be imported.*app.resume\('stopped', \[st"):
+        app.resume("stopped", quiet=True)
+    with pytest.raises(ConfigError, match=r"the run in stopped has no operator scaled; it has stopping"):
+        app.resume("stopped", [of_a_cell("scaled", "app.tanh(x)")], quiet=True)
+    assert len(app.resume("stopped", [stopping], quiet=True).metrics["epochs"]) == 1
+
+
+def test_in_an_interpreter_an_interruption_returns_the_partial_result(monkeypatch):
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    run = app.train(stopping_at(60), None, **{**QUICK, "engine": "eager", "epochs": 50})
+    assert run.interrupted
+    assert 1 <= len(run.epochs["stopping"][0]) < 50
+    assert "The run was stopped early" in str(run)
 
 
 def test_a_call_runs_the_files_that_it_names_and_not_those_of_a_configuration(tmp_path):
     (tmp_path / "ops.py").write_text("open(__file__ + '.was_run', 'a').close()\ndef double(x):\n    return x * 2.0\n")
-    for named in ("{activation: 'ops.py:double'}", "{layers: [{type: dense, units: 4, activation: 'ops.py:double'}]}"):
-        (tmp_path / "theirs.yaml").write_text(f"model: {named}")
-        for call in (
-            lambda: app.train(baseline=None, config="theirs.yaml", **QUICK),
-            lambda: app.inspect(config="theirs.yaml"),
-        ):
+    for model in ("{activation: 'ops.py:double'}", "{layers: [{type: dense, units: 4, activation: 'ops.py:double'}]}"):
+        (tmp_path / "theirs.yaml").write_text(f"model: {model}")
+        for call, settings in ((app.train, {"baseline": None, **QUICK}), (app.inspect, {})):
             with pytest.raises(AppError, match=r"theirs.yaml names ops.py:double: Python code, .* in the call$"):
-                call()
+                call(config="theirs.yaml", **settings)
     assert not (tmp_path / "ops.py.was_run").exists()
-    run = app.train("tanh", None, **QUICK, layers=_layers("ops.py:double"))
-    assert getattr(run.config.model.all_layers[0], "activation", "") == "ops.py:double"
-
-
-def test_settings_are_checked_as_those_of_a_file():
-    with pytest.raises(ConfigError, match=r"app.train: train.epochs: found -1, expected a whole number of at least 1"):
-        app.train("relu", None, **{**QUICK, "epochs": -1})
-    with pytest.raises(ConfigError, match=r"app\.train: epoch: unknown key; did you mean 'train\.epochs'\?"):
-        app.train("relu", None, **QUICK, epoch=1)
-    with pytest.raises(ConfigError, match="an operator, a function of one value or a name is expected, found 5"):
-        app.train(5)
+    assert named(app.train("tanh", None, **QUICK, layers=layers("ops.py:double")))[0] == "ops.py:double"
 
 
 def test_workers_of_an_executor_find_operators_by_their_files(tmp_path, monkeypatch):
-    with ThreadPoolExecutor(1) as executor:
-        with pytest.raises(ConfigError, match=r"^a_lambda cannot be found by the workers of an executor"):
-            app.compare(["relu", lambda x: x], executor=executor, **QUICK)
-        (tmp_path / "my_own_ops.py").write_text("import app\ndef double(x):\n    return x * 2.0\n")
-        monkeypatch.syspath_prepend(tmp_path)
-        import my_own_ops
+    (tmp_path / "my_own_ops.py").write_text("import app\ndef double(x):\n    return x * 2.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import my_own_ops
 
-        result = app.compare(["relu", my_own_ops.double], 1, executor=executor, **QUICK)
-        layers = _layers(my_own_ops.double)
-        beside = app.compare(["relu", "tanh"], 1, executor=executor, **QUICK, layers=layers)
-        with pytest.raises(ConfigError, match=r"^a_lambda cannot be found by the workers of an executor"):
-            app.compare(["relu", "tanh"], 1, executor=executor, **QUICK, layers=_layers(lambda x: x))
+    with ThreadPoolExecutor(1) as executor:
+        settings = {**QUICK, "executor": executor, "seeds": 1}
+        result = app.compare(["relu", my_own_ops.double], **settings)
+        beside = app.compare(["relu", "tanh"], **settings, layers=layers(my_own_ops.double))
+        for operators, more in ((["relu", lambda x: x], {}), (["relu", "tanh"], {"layers": layers(lambda x: x)})):
+            with pytest.raises(ConfigError, match=r"^a_lambda cannot be found by the workers of an executor"):
+                app.compare(operators, **settings, **more)
     assert list(result.epochs) == ["relu", "my_own_ops.py:double"]
     assert beside.epochs["tanh"][0][0].test_accuracy > 0.05
     del sys.modules["my_own_ops"]
+
+
+ONE, OTHER = of_a_cell("one", "x * 1.0"), of_a_cell("one", "x * 2.0")
+
+
+@pytest.mark.parametrize(
+    ("call", "given", "settings", "message"),
+    [
+        (app.train, ["relu"], {"epochs": -1}, r"app.train: train.epochs: found -1, expected a whole number"),
+        (app.train, ["relu"], {"epoch": 1}, r"app\.train: epoch: unknown key; did you mean 'train\.epochs'\?"),
+        (app.train, [5], {}, "an operator, a function of one value or a name is expected, found 5"),
+        (app.train, [ONE], {"layers": layers(OTHER)}, "two different operators are called one; give each a name of"),
+        (app.compare, ["relu"], {}, r"takes a list of operators, found 'relu'; write \['relu', swish\]"),
+        (app.inspect, ["relu", "sauce"], {}, "there is no stage 'sauce'"),
+    ],
+    ids=["value", "key", "no operator", "two of one name", "no list", "no stage"],
+)
+def test_wrong_arguments_are_errors(call, given, settings, message):
+    with pytest.raises(ConfigError, match=message):
+        call(*given, **settings)
+
+
+def wrong_gradient():
+    operator = app.custom_op(lambda x: 3.0 * x, name="wrong", elementwise=True)
+    operator.backward(lambda x, dy: dy)
+    return operator
+
+
+def test_a_wrong_gradient_of_a_layers_operator_ends_a_run_before_it_begins():
+    with pytest.raises(GradcheckError, match=r"^wrong: gradient is wrong"):
+        app.train("tanh", None, **QUICK, layers=layers(wrong_gradient()))
+
+
+def test_lambdas_have_numbered_names():
+    lambdas = [calls.activation_of(lambda x: x), calls.activation_of(lambda x: 2.0 * x), calls.activation_of("relu")]
+    assert [one.name for one in calls._told_apart(lambdas)] == ["a_lambda", "a_lambda_2", "relu"]
+
+
+# --- Results ---
+
+
+def test_a_run_has_the_metrics_the_weights_and_the_network_of_its_operator(run, images):
+    name = run.operators[0]
+    assert run.operators == [name, "tanh"]
+    assert run.metrics == run[name].metrics == run["scaled"].metrics
+    assert run.metrics["test_accuracy"] == run.epochs[name][0][-1].test_accuracy > 0.3
+    assert [epoch["epoch"] for epoch in run.metrics["epochs"]] == [0]
+    assert run.weights["layers.0.weight"].shape == (784, 16)
+    assert run.network(app.to_tensor(images[:3])).shape == [3, 10]
+    with pytest.raises(ConfigError, match=r"there is no 'gelu' in this run; there are .*tanh"):
+        run["gelu"]
+
+
+def test_predict_returns_the_digits_of_the_reported_accuracy(run):
+    data = load_sample()
+    digits = run.predict(data.test_images)
+    assert (digits == data.test_labels).mean() == pytest.approx(run.metrics["test_accuracy"])
+    pictures = data.test_images.reshape(-1, 28, 28)
+    np.testing.assert_array_equal(run.predict(pictures[:5]), digits[:5])
+    assert run.predict(pictures[0]) == digits[0]
+    assert isinstance(run.predict(data.test_images[0]), int)
+    with pytest.raises(ShapeError, match=r"images of 784 bytes each \(uint8, 0 to 255.*found float64\[2, 784\]"):
+        run.predict(data.test_images[:2] / 255)
+
+
+def test_figures_are_rows_and_plain_data(results, comparison):
+    for result in results:
+        assert json.loads(json.dumps(result.to_dict()))["metrics"].keys() == set(result.operators)
+        accuracies = [row["test_accuracy"] for row in result.table]
+        assert accuracies == sorted(accuracies, reverse=True)
+    (best, _) = comparison.table
+    assert best["low"] < best["test_accuracy"] < best["high"]
+    assert best["test_accuracy"] == np.mean(comparison[best["operator"]].accuracies)
+    assert comparison.to_dict()["seeds"] == [0, 1]
+    assert "validation_accuracy" in comparison["relu"].metrics
+
+
+def test_a_result_prints_as_its_table(run, comparison):
+    assert str(run) == repr(run)
+    assert f"test accuracy  {run.metrics['test_accuracy']:.4f}" in str(run)
+    assert "Tested over seeds" in str(comparison)
+
+
+def test_a_notebook_shows_the_ranking_curves_and_verdicts(run, comparison):
+    page = run._repr_html_()
+    assert page.count("<figure") == 2
+    assert "scaled</code>" in page
+    compared = comparison._repr_html_()
+    assert compared.count('class="forest"') == 2
+    ranked = sorted(comparison, key=lambda name: -comparison[name].metrics["validation_accuracy"])
+    assert re.findall("<code>(.*?)</code></th>", compared) == ranked
+    assert "With 2 seeds: tanh does not differ significantly from relu" in compared
+
+
+def test_the_report_is_written_to_a_file(run, tmp_path):
+    page = run.report(tmp_path / "swish.html")
+    assert page == tmp_path / "swish.html"
+    assert "scaled" in page.read_text(encoding="utf-8")
+    lost = pickle.loads(pickle.dumps(run))
+    lost.folder = tmp_path / "gone"
+    with pytest.raises(MissingFileError, match=r"made from the run's folder, but .*gone no longer exists"):
+        lost.report()
+
+
+def test_pickled_results_predict(run, comparison, images):
+    for result, name in ((comparison, "relu"), (run, "tanh")):
+        again = pickle.loads(pickle.dumps(result))
+        np.testing.assert_array_equal(again[name].predict(images), result[name].predict(images))
+        assert str(again) == str(result)
+
+
+# --- app.check and app.inspect, and the examples of all ---
+
+
+def test_a_check_is_a_list_and_raises_nothing():
+    findings = app.check("custom.relu", only=["gradient", "untouched"])
+    assert findings.ok
+    assert [verdict.check for verdict in findings] == ["gradient", "untouched"]
+    assert str(findings).startswith("custom.relu  py_func")
+    found = app.check(wrong_gradient(), only=["gradient"])
+    assert not found.ok
+    assert [verdict.check for verdict in found.failed] == ["gradient"]
+    assert not app.check("nowhere.py:swish").ok
+    assert not app.check(5).ok
+    assert app.check(scaled, like=scaled, only=["like"]).ok
+
+
+def test_inspect_shows_an_operator_a_program_and_a_network():
+    (source,) = app.inspect("custom.relu", "source")
+    assert "def train(" in source.text
+    program = app.static.Program()
+    with app.static.program_guard(program, app.static.Program()):
+        app.tanh(app.static.data("x", [None, 3]))
+    assert "tanh" in str(app.inspect(program, "main"))
+    assert "object at 0x" not in f"{program!r} {program.global_block()!r}"
+    assert "float32[-1, 7]" in str(app.inspect(stage="main", activation=scaled, hidden=[7]))
+
+
+@pytest.mark.parametrize("name", ["train", "compare", "check", "inspect"])
+def test_the_examples_of_help_run(name):
+    Path("configs").mkdir()
+    settings = "data: {source: sample}\nengine: reference\ncosts: false\nreport: false\n"
+    Path("configs/quick.yaml").write_text(settings + "train: {batch_size: 64, learning_rate: 0.02}\n")
+    function = getattr(app, name)
+    assert ">>>" in function.__doc__
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    for test in doctest.DocTestFinder(recurse=False).find(function, name, globs={"app": app}):
+        runner.run(test)
+    assert runner.summarize(verbose=False).failed == 0

@@ -1,4 +1,4 @@
-"""`python -m app watch`: each save of a file of operators gives a line, and nothing ends it but Ctrl-C."""
+"""`python -m app watch`: each save of a file of operators prints a line, and only Ctrl-C ends it."""
 
 import os
 import re
@@ -48,7 +48,7 @@ def watching(tmp_path):
         process.kill()
 
 
-def test_every_save_gives_a_line_and_a_mistake_does_not_end_it(watching, tmp_path):
+def test_every_save_prints_a_line_and_an_error_does_not_end_it(watching, tmp_path):
     first = watching()
     figures = r"accuracy 0\.\d{4} \(.*[+-]0\.\d{4} from relu\)  epoch \d+\.\d{3} s, \d+\.\d\d times relu's"
     assert re.match(rf"\d\d:\d\d:\d\d  leaky  gradient ok  {figures}  \[\d+\.\d s\]\n", first), first
@@ -66,18 +66,17 @@ def test_every_save_gives_a_line_and_a_mistake_does_not_end_it(watching, tmp_pat
     assert "+0.0000 from the last version" not in again
 
 
-def test_a_line_holds_a_version_against_the_last_one_and_the_baseline():
+def test_a_line_compares_a_version_with_the_last_one_and_the_baseline():
     last = Look("swish", "", 0.87, 0.02, "relu", 0.88, 1.10)
     look = Look("swish", "", 0.8721, 0.021, "relu", 0.88, 1.02)
     assert line_of(look, last) == (
         "swish  gradient ok  accuracy 0.8721 (+0.0021 from the last version, -0.0079 from relu)  "
         "epoch 0.021 s, 1.02 times relu's (was 1.10)"
     )
-    assert (
-        line_of(Look("swish", accuracy=0.5, seconds=1.0), None) == "swish  gradient ok  accuracy 0.5000  epoch 1.000 s"
-    )
+    alone = Look("swish", accuracy=0.5, seconds=1.0)
+    assert line_of(alone, None) == "swish  gradient ok  accuracy 0.5000  epoch 1.000 s"
 
 
-def test_what_is_not_there_is_not_watched(tmp_path, capsys):
+def test_a_missing_file_is_an_error(tmp_path, capsys):
     assert main(["watch", str(tmp_path / "nothing.py")]) == 2
     assert "there is no file" in capsys.readouterr().err
