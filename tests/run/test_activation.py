@@ -158,33 +158,3 @@ def test_an_operator_that_raises_in_training_ends_it_and_what_was_trained_is_kep
     assert "The run was stopped early. Finished epochs, out of 2: my_ops.py:fails_later 0, relu 0." in run.out
     assert run.column("my_ops.py:fails_later", "iteration", "iteration") == [0, 3]
     assert (run.folder / "weights-my_ops.py-fails_later.safetensors").exists()
-
-
-def test_two_operators_of_one_file_are_compared(train_mine):
-    run = train_mine("Layer", "baseline=my_ops.py:OfPyTorch")
-    assert run.status == 0
-    losses = [run.column(f"my_ops.py:{name}", "epoch", "test_loss") for name in ("Layer", "OfPyTorch")]
-    assert losses[0] == losses[1]
-
-
-def test_a_path_of_an_operator_starts_from_the_working_folder_and_may_have_spaces(train, tmp_path):
-    (tmp_path / "a folder").mkdir()
-    (tmp_path / "a folder" / "größe.py").write_text("def größe(x):\n    return x * 1.5\n", encoding="utf-8")
-    run = train("model.activation=a folder/größe.py:größe")
-    assert run.status == 0
-    assert (run.folder / "weights-a-folder-größe.py-größe.safetensors").exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("def f(:\n", "raised SyntaxError: invalid syntax"),
-        ("import no_such_module\n", "raised ModuleNotFoundError: No module named 'no_such_module'"),
-        ("raise KeyError('x')\n", "raised KeyError: 'x'"),
-    ],
-)
-def test_a_file_that_raises_is_an_error(train, tmp_path, text, message):
-    (tmp_path / "my_ops.py").write_text(text)
-    run = train("model.activation=my_ops.py:f")
-    assert (run.status, run.out) == (1, "")
-    assert message in run.err

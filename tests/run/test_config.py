@@ -271,7 +271,7 @@ def test_paths_in_a_yaml_start_from_its_folder(tmp_path, monkeypatch):
         load_config("configs/a.yaml")
 
 
-# --- Nothing but a Config or a ConfigError, ever ---
+# --- Nothing but a Config or a ConfigError, ever: tests/fuzz has any text and any override ---
 
 
 def names():
@@ -290,22 +290,13 @@ DATA = st.recursive(
     LEAVES | st.dates(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names() | st.text(max_size=5), inner, max_size=5),
 )
-TEXT = st.text(max_size=300) | st.text("{}[]:,-?&*!|>'\"%@`#\\ \n\tabU019.~e+", max_size=300) | st.binary(max_size=300)
 
 
-@settings(max_examples=160, deadline=None)  # on a busy machine
-@given(TEXT | DATA.map(yaml_of))
-def test_any_text_is_a_config_or_an_error(file, text):
+@settings(max_examples=40, deadline=None)  # on a busy machine
+@given(DATA.map(yaml_of))
+def test_any_data_is_a_config_or_an_error(file, text):
     with contextlib.suppress(ConfigError):
-        text = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
         assert isinstance(load(file, text), Config)
-
-
-@settings(deadline=None)  # on a busy machine
-@given(names() | st.text(max_size=20), st.text(max_size=50))
-def test_any_override_is_a_config_or_an_error(file, key, value):
-    with contextlib.suppress(ConfigError):
-        assert isinstance(load(file, "", f"{key}={value}", key + value), Config)
 
 
 # --- Settings of earlier releases ---

@@ -89,11 +89,6 @@ def test_each_hidden_layer_has_trained_and_saved_parameters_of_its_own(train, en
     assert any(np.array_equal(value, weights[SLOPES[0]]) for value in model.values.values())
 
 
-def test_a_class_of_the_users_has_parameters_in_each_hidden_layer(train):
-    run = train("model.activation=my_ops.py:Scaled", "model.hidden=[5,4]")
-    assert {"activations.0.scale", "activations.1.scale"} < set(weights_of(run, "my_ops.py:Scaled"))
-
-
 def test_networks_with_and_without_parameters_of_an_operator_start_from_the_same_weights(train):
     run = train("model.activation=custom.prelu", "train.learning_rate=1e-30")
     ours, theirs = weights_of(run, "custom.prelu"), weights_of(run, "relu")

@@ -10,7 +10,7 @@ from app.data import Batches
 from app.errors import FileError
 from app.run import profiles
 from app.run.callbacks import Contestant
-from app.run.network import Activation, Network, find_activation
+from app.run.network import Activation, find_activation
 from app.run.profiles import PLACES, curve_of, histogram_of, sources_of
 
 pytestmark = pytest.mark.slow
@@ -21,15 +21,6 @@ def test_the_inputs_of_an_operator_are_those_of_the_network(learner, tiny, engin
     (given,) = one.operator_inputs(Batches(images, tiny[1].test_labels, None, 7))
     weights, pixels = one.weights(), images.astype(np.float32) / 127.5 - 1
     np.testing.assert_allclose(given, pixels @ weights["layers.0.weight"] + weights["layers.0.bias"], atol=1e-5)
-
-
-def test_a_network_returns_the_inputs_and_outputs_of_its_operators(tiny):
-    config, data = tiny
-    network = Network(config.model, find_activation("tanh"), data.image_shape, (0.0, 1.0))
-    applied, scores = network.applied(app.to_tensor(data.test_images))
-    ((given, made),) = applied
-    np.testing.assert_allclose(made.numpy(), np.tanh(given.numpy()), rtol=1e-5)
-    assert scores.shape == [20, 10]
 
 
 def test_a_histogram_counts_all_finite_numbers():

@@ -74,13 +74,6 @@ def test_deep_or_big_text_is_refused_at_once(text):
     assert len(str(caught.value)) < 300
 
 
-def test_a_big_file_is_refused_unread(tmp_path):
-    with open(tmp_path / "big.yaml", "wb") as file:
-        file.truncate(10**10)  # sparse: it takes no room on the disk
-    with pytest.raises(ConfigError, match=r"big\.yaml is larger than 1,000,000 bytes"):
-        yaml_text.read(str(tmp_path / "big.yaml"))
-
-
 def test_a_file_is_utf8_and_may_have_a_byte_order_mark_and_windows_line_ends(tmp_path):
     file = tmp_path / "a.yaml"
     file.write_bytes(b"\xef\xbb\xbfseed: 1\r\ntrain: 2\r\n")
