@@ -35,6 +35,7 @@ def test_scalars_are_those_of_yaml_1_2(text, value):
             "spaces)",
         ),
         ("a: b: c", 1, 5, "mapping values are not allowed here"),
+        ("@", 1, 1, "while scanning for the next token, found character '@' that cannot start any token"),
         ("a: !!python/object:os.system {}", 1, 4, "the tag !!python/object:os.system is not allowed here"),
         ("a: !!int 3", 1, 4, "the tag !!int is not allowed here"),
         ("a: &x [1]\nb: *x", 2, 4, "the alias *x is not allowed here"),
