@@ -1,4 +1,7 @@
-"""`train.py` when it is interrupted, and when what it prints to goes away: Ctrl-C, pipes, terminals, full disks."""
+"""`train.py` when a signal ends it, and when its output goes away: pipes, terminals, full disks.
+
+Second signals, and full disks behind standard output, are in tests/test_signals.py and tests/test_commands.py.
+"""
 
 import os
 import re
@@ -7,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -80,43 +82,6 @@ def test_a_closed_terminal_ends_a_run_with_its_results_so_far(start, tmp_path, s
     assert read_checkpoint(newest).start.done or read_checkpoint(newest).start.turn
 
 
-def test_ctrl_c_before_the_end_of_the_first_epoch(start):
-    process = start(*ENDLESS, "train.batch_size=1", "train.log_every=1000000", "model.hidden=[1000]")
-    wait_for(process.stdout, "iteration     0/10000")
-    started = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
-    assert time.monotonic() - started < 10  # though an epoch takes longer and no report is near
-    assert process.returncode == 130
-    assert "No epoch finished, so there are no results." in out
-
-
-SLEEPER = """
-import time
-import app
-
-@app.custom_op
-def sleeper(x):
-    if len(x) > 100:  # not when its shape is being learned
-        print("asleep", flush=True)
-        time.sleep(60)
-    return x
-
-sleeper.backward(lambda dout: dout)
-"""
-
-
-def test_a_second_ctrl_c_does_not_wait_for_an_operator(start, tmp_path):
-    (tmp_path / "my_ops.py").write_text(SLEEPER)
-    process = start(*ENDLESS, "model.activation=my_ops.py:sleeper")
-    wait_for(process.stdout, "asleep")
-    process.send_signal(signal.SIGINT)
-    wait_for(process.stderr, "Ctrl-C again to stop immediately")
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
-    assert (process.returncode, err) == (130, "interrupted\n")
-
-
 def test_ctrl_c_while_data_is_being_fetched(start, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         source = f"http://127.0.0.1:{silent.getsockname()[1]}/"
@@ -142,14 +107,6 @@ def test_a_closed_pipe_ends_a_run_silently_with_its_results_so_far(start, tmp_pa
     assert process.returncode == 141  # what a shell reports for a writer that a closed pipe ended
     assert "custom.relu" in (tmp_path / "run" / "summary.txt").read_text()
     assert (tmp_path / "run" / "weights-relu.safetensors").exists()
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_behind_standard_output_is_an_error_of_one_line(type_it):
-    with open("/dev/full", "w") as full:
-        run = type_it("--config", QUICK, "output=run", "engine=reference", stdout=full)
-    told = "error: standard output cannot be written: [Errno 28] No space left on device\n"
-    assert (run.status, run.err) == (1, told)
 
 
 def test_a_run_whose_files_may_not_grow_ends_with_an_error_and_resumes_when_they_may(start, tmp_path):
