@@ -7,10 +7,10 @@ import pytest
 
 from app.__main__ import main
 from app.command_line import run as run_command
-from app.errors import ConfigError, GradcheckError
+from app.errors import GradcheckError
 from app.experiment.train_command import main as train_py
 from app.printing import PLAIN, RED
-from app.run.config import Config, load_config
+from app.run.config import Config
 from app.run.console import Console
 from app.run.gradients import check_gradients
 from app.run.network import Activation
@@ -130,11 +130,3 @@ def test_rank_0_checks_and_all_ranks_refuse():
     activation = Activation("own", lambda x: pytest.fail("it is not called"))
     with pytest.raises(GradcheckError, match="own: gradient is wrong: it is zero"):
         check_gradients(Config(), [activation], Second(), Console())
-
-
-def test_the_setting_has_three_values(tmp_path):
-    for text, meant in (("true", True), ("false", False), ("warn", "warn")):
-        (tmp_path / "c.yaml").write_text(f"check: {text}\n")
-        assert load_config(tmp_path / "c.yaml").check == meant
-    with pytest.raises(ConfigError, match="check: found 'maybe'"):
-        load_config(tmp_path / "c.yaml", ["check=maybe"])

@@ -76,14 +76,6 @@ def test_weights_are_named_by_their_layers_and_first_ones_are_the_same_for_every
     assert all((others[path] == value).all() for path, value in found.items())
 
 
-def test_a_dropout_layer_works_in_training_alone(config_of):
-    one = learner(config_of("- {type: dropout, share: 0.5}", "engine=eager"))
-    assert (one.scores(TESTS) == one.scores(TESTS)).all()
-    first = one.measure(TESTS)[0].mean()
-    one.train(TESTS)
-    assert one.measure(TESTS)[0].mean() < first
-
-
 def test_the_model_that_is_kept_answers_as_the_learner_does(config_of):
     config = config_of(LAYERS, "engine=reference")
     one = learner(config)
