@@ -26,9 +26,9 @@ def send(*signals):
 def test_a_first_signal_is_raised_by_the_next_check(capfd, signals, printed):
     with pytest.raises(KeyboardInterrupt) as stopped, Interruption() as interruption:  # noqa: PT012
         send(*signals)
-        assert interruption.noted
-        assert not interruption.struck
+        state = interruption.noted, interruption.struck
         interruption.check()
+    assert state == (True, False)
     assert stopped.type is Stopped
     assert stopped.value.number == signals[0]
     assert capfd.readouterr().err == printed

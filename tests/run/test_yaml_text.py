@@ -17,6 +17,7 @@ from app.run import yaml_text
         *(("true", True), ("yes", "yes"), ("on", "on"), ("1:30", "1:30"), ("2024-01-01", "2024-01-01")),
         *(("1_000", "1_000"), ("'1e-3'", "1e-3"), ("~", None), ("=", "=")),
         ("{a: , b: [1, x]}", {"a": None, "b": [1, "x"]}),
+        ("[" * 15 + "1" + "]" * 15, [[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]),
     ],
 )
 def test_scalars_are_those_of_yaml_1_2(text, value):
@@ -50,6 +51,7 @@ def test_scalars_are_those_of_yaml_1_2(text, value):
         ('"\\0"', 1, 1, "text with a null character or half a surrogate pair"),
         ('a: "\\U99999999"', 1, 7, "a character code or a version that is out of range"),
         ("a: 1\n---\nb: 2", 2, 1, "expected a single document in the stream"),
+        ("[" * 17 + "]" * 17, 1, 17, "nested more than 16 deep"),
     ],
     ids=lambda value: ascii(value[:30]) if isinstance(value, str) else str(value),
 )
