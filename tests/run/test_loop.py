@@ -76,7 +76,9 @@ class Loop:
         images = [np.zeros((train, 1), np.uint8), np.arange(train), np.zeros((test, 1), np.uint8), np.arange(test)]
         self.contestants = [Contestant(name, Pretended(name, self.log, clock or Clock())) for name in names]
         config, data = Config(train=TrainConfig(**settings)), Dataset(*images, (1, 1), "", True)
-        self._loop = TrainingLoop(config, data, self.contestants, [Metrics(self.events.append), *callbacks], start)
+        self._loop = TrainingLoop(
+            config, data, self.contestants, [Metrics(self.events.append), Callback(), *callbacks], start
+        )
 
     def run(self):
         self._loop.run()
