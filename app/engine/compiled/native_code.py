@@ -89,13 +89,15 @@ class NativeCode:
         self._alive.append(engine)
         for name, function in self._functions.items():
             if function.is_called_by_python:
-                self._entries[name] = Entry(engine.get_function_address(self._symbol(name)), function.parameters)
+                address = engine.get_function_address(self._symbol(name))
+                self._entries[name] = Entry(address, function.parameters, self._alive)
 
 
 class Entry:
-    """A function that Python calls."""
+    """A function that Python calls. It holds the code, which is freed otherwise when others take its place."""
 
-    def __init__(self, address: int, parameters: Sequence[Parameter]):
+    def __init__(self, address: int, parameters: Sequence[Parameter], alive: Sequence[Any]):
+        self._alive = alive
         self._function = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)(address)
         self._parameters = parameters[2:]
         self._table = struct.Struct("".join(map(_form, self._parameters)))
@@ -113,7 +115,7 @@ class Entry:
                 numbers += _passed(parameter, argument)
         table = self._table.pack(*numbers)
 
-        def call(shard: int, shards: int, _alive: Any = arguments) -> bool:
+        def call(shard: int, shards: int, _arguments: Any = arguments) -> bool:
             return bool(self._function(shard, shards, table))
 
         return call

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import weakref
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -418,6 +419,23 @@ def test_an_edit_of_any_file_of_the_engine_is_noticed(tmp_path: Path):
         file.write_bytes(content)
     (package / "new.py").touch()
     assert cache.hash_of_package(package) != before
+
+
+@pytest.mark.slow
+def test_code_that_an_operator_may_call_outlives_its_place_among_the_code_in_use(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(native_code, "LOADED", 1)
+    operator = app.custom_op(lambda x: x * 3.0, name="tripled", elementwise=True)
+    x = app.to_tensor([1.0, 2.0])
+    operator(x)
+    (code,) = native_code._loaded.values()
+    engine = weakref.ref(code._alive[-1])
+    del code
+    network_of(5)  # takes the place
+    gc.collect()
+    assert engine() is not None
+    assert operator(x).tolist() == [3.0, 6.0]
 
 
 def table(number: float) -> np.ndarray:
