@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from app.engine.compiled import runtime
+from app.ops.dtype import NAMES
 
 
 class Names:
@@ -34,7 +35,8 @@ class Names:
 
 
 RESERVED = frozenset((
-    *runtime.CALLED, "np", "shard", "shards", "shared", "step", "order", "rows", "first", "last", "batch", "n", "lo",
-    "hi", "iteration", "result", "train", "min", "range", "row", "folded", "u", "i", "inf", "nan", "tile", "lost",
+    *runtime.CALLED, *NAMES, "reshape", "shape", "size", "ndarray", "np", "shard", "shards", "shared", "step", "order",
+    "rows", "first", "last", "batch", "n", "lo", "hi", "iteration", "result", "train", "min", "range", "row", "folded",
+    "u", "i", "inf", "nan", "tile", "lost",
 ))  # fmt: skip
 """Names that every source uses."""

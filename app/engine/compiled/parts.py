@@ -54,6 +54,10 @@ def _weight(step: Step) -> int:
     return 1 + sum(not inner.is_free for inner in step.everything if inner is not step)
 
 
+_TEXT_OR_WORD = re.compile(r"""b?'(?:[^'\\]|\\.)*'|b?"(?:[^"\\]|\\.)*"|[A-Za-z_]\w*""")
+"""A text among the settings, in which a word is no variable, or a word."""
+
+
 def pattern(lines: Sequence[str], names: Names, called: Collection[str]) -> str:
     """Return the source with variables replaced by numbers, equal for functions that differ only in names."""
     order: dict[str, str] = {}
@@ -64,4 +68,4 @@ def pattern(lines: Sequence[str], names: Names, called: Collection[str]) -> str:
     def numbered(word: re.Match[str]) -> str:
         return order.setdefault(word[0], f"_{len(order)}_") if is_variable(word[0]) else word[0]
 
-    return "\n".join(re.sub(r"[A-Za-z_]\w*", numbered, line) for line in lines if not line.lstrip().startswith("#"))
+    return "\n".join(_TEXT_OR_WORD.sub(numbered, line) for line in lines if not line.lstrip().startswith("#"))

@@ -471,6 +471,28 @@ def test_settings_of_another_type_or_content_are_compiled_apart(kept: Path, valu
 
 
 @pytest.mark.slow
+def test_a_text_among_the_settings_is_not_the_variable_of_that_name(kept: Path):
+    def scaled(x, unit="kilo"):
+        return x * 1000 if unit == "kilo" else x * 2
+
+    operator = app.custom_op(scaled, elementwise=True)
+    for unit, factor in {"kilo": 1000, "pair": 2}.items():
+        with static.program_guard(static.Program()):
+            y = operator(static.data(unit, [None]), unit=unit)
+            (value,) = static.Executor(engine="compiled").run(feed={unit: np.ones(2, "float32")}, fetch_list=[y])
+        assert value.tolist() == [factor, factor]
+
+
+@pytest.mark.slow
+def test_a_variable_may_have_the_name_of_its_type(kept: Path):
+    for dtype in ("float32", "float64"):
+        with static.program_guard(static.Program()):
+            y = static.data(dtype, [None], dtype) * 3.0
+            (value,) = static.Executor(engine="compiled").run(feed={dtype: np.ones(2, dtype)}, fetch_list=[y])
+        assert (value.tolist(), value.dtype) == ([3, 3], dtype)
+
+
+@pytest.mark.slow
 def test_variables_that_swap_places_are_another_program(kept: Path):
     for swapped in (False, True):
         with static.program_guard(static.Program(), static.Program()):
