@@ -1,4 +1,4 @@
-"""Blocks and Variables by hand, the default Programs and modes, and the errors met while building."""
+"""Blocks and Variables, the default Programs and modes, errors met while building, and how Programs are printed."""
 
 from __future__ import annotations
 
@@ -175,6 +175,9 @@ def test_numbers_and_arrays_become_constants_of_the_exact_value():
     wanted = [feed * 2, 1.5 - feed, feed + row, 1 / feed, feed * 0.5, feed * np.float32(0.1)]
     for value, expected in zip(values, wanted, strict=True):
         np.testing.assert_array_equal(value, expected)
+    wide = static.py_func(lambda a, n: a + n, [x, 3], static.InputSpec([2, 3]))
+    with pytest.raises(DtypeError, match="float64"):  # as NumPy adds int64 to float32
+        static.Executor().run(feed={"x": feed}, fetch_list=[wide])
 
 
 def test_a_tensor_and_a_variable_cannot_be_mixed():
@@ -221,3 +224,47 @@ def test_python_tells_variables_apart_by_identity():
     assert x != "x"
     assert (x == None) is False  # noqa: E711 - the comparison is what is tested
     assert isinstance(x == y, static.Variable)
+
+
+# --- Printing ---
+
+
+def test_a_printed_program_shows_variables_with_flags_and_operators_by_role():
+    loss = app.mean(static.nn.fc(static.data("x", [None, 3]), 2, bias_attr=False))
+    app.optimizer.Momentum(0.1).minimize(loss)
+    assert (
+        str(static.default_main_program())
+        == """\
+{ // block 0
+    var x : float32[-1, 3] data stop_gradient
+    param fc_0.w_0 : float32[3, 2] persistable
+    var matmul.out_0 : float32[-1, 2]
+    var mean.out_0 : float32[]
+    var mean.out_0@GRAD : float32[] stop_gradient
+    var matmul.out_0@GRAD : float32[-1, 2]
+    var fc_0.w_0@GRAD : float32[3, 2]
+    var learning_rate_0 : float32[] persistable stop_gradient
+    var fc_0.w_0_velocity_0 : float32[3, 2] persistable stop_gradient
+
+    // forward
+    matmul.out_0 = matmul(x, fc_0.w_0)
+    mean.out_0 = mean(matmul.out_0)
+
+    // backward
+    mean.out_0@GRAD = full_like(mean.out_0, fill_value=1)
+    matmul.out_0@GRAD = spread(mean.out_0@GRAD, matmul.out_0, share=True)
+    fc_0.w_0@GRAD = matmul(x, matmul.out_0@GRAD, transpose_x=True)
+
+    // optimize
+    fc_0.w_0, fc_0.w_0_velocity_0 = momentum(fc_0.w_0, fc_0.w_0@GRAD, learning_rate_0, fc_0.w_0_velocity_0)
+}"""
+    )
+
+
+def test_a_printed_operator_names_where_it_was_registered_and_is_cut_where_long():
+    static.py_func(lambda v: None, static.data("x", [3]), None)
+    with static_mode():
+        app.arange(0, 1000)
+    lines = str(static.default_main_program()).splitlines()
+    assert any("    py_func.<lambda>(x)  // test_program_building.py:" in line for line in lines)
+    assert max(map(len, lines)) < 420

@@ -227,7 +227,20 @@ def test_a_parameter_of_another_shape_than_declared_is_an_error_not_a_crash():
 
 
 NAN = np.array([[1, np.nan, 3], [np.inf, -np.inf, 0]], "float32")
-ON_NAN = (app.max, lambda x: app.min(x, axis=0), app.relu, lambda x: app.clip(x, -1, 1), app.sign, app.isnan)
+line = app.custom_op(elementwise=True, name="line")(lambda x, slope=2.0: x * slope)
+
+
+def with_settings_that_are_not_finite(x: Any) -> Any:
+    made = [app.clip(x, -np.inf, 0.5)]
+    for setting in (np.inf, -np.inf, np.nan):
+        made += [line(x, float(setting)), app.full_like(x, fill_value=float(setting))]
+    return app.concat(made)
+
+
+ON_NAN = (
+    *(app.max, lambda x: app.min(x, axis=0), app.relu, lambda x: app.clip(x, -1, 1), app.sign, app.isnan),
+    with_settings_that_are_not_finite,
+)
 ON_TRUTH = (lambda x: x + x, lambda x: x * x, lambda x: (x + x) == x, lambda x: app.sum(x + x))
 
 
