@@ -1,6 +1,9 @@
-"""Scopes: where parameters live between runs, and how they are read and set from outside."""
+"""Scopes: where parameters live between runs, and how they are read and set from outside, singly and together."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,17 +12,25 @@ import app
 from app import static
 from app.errors import ProgramError, ShapeError
 
-
-@pytest.fixture
-def executor() -> static.Executor:
-    """An Executor that has run the startup program of one layer, `y = fc(x)`."""
-    static.nn.fc(static.data("x", [None, 2]), 3)
-    executor = static.Executor()
-    executor.run(static.default_startup_program())
-    return executor
+FEED = {"x": np.ones((1, 2), "float32")}
 
 
-def test_a_parameter_is_read_through_find_var(executor: static.Executor):
+@pytest.fixture(autouse=True)
+def _trained_layer() -> None:
+    """The startup Program of one layer, `y = fc(x)`, and one iteration."""
+    y = static.nn.fc(static.data("x", [None, 2]), 3)
+    app.optimizer.Adam(learning_rate=0.1).minimize(app.mean(y * y))
+    static.Executor().run(static.default_startup_program())
+    static.Executor().run(feed=FEED)
+
+
+def output(**kwargs: Any) -> np.ndarray:
+    """The layer's output for ones."""
+    inference = static.default_main_program().clone(for_test=True)
+    return static.Executor().run(inference, FEED, ["add.out_0"], **kwargs)[0]
+
+
+def test_find_var_gives_a_parameter():
     found = static.global_scope().find_var("fc_0.w_0")
     assert np.array(found.get_tensor()).shape == (2, 3)
     assert found.get_tensor().shape() == [2, 3]
@@ -27,51 +38,72 @@ def test_a_parameter_is_read_through_find_var(executor: static.Executor):
     assert static.global_scope().find_var("nothing") is None
 
 
-def test_what_is_read_and_what_is_set_are_copies(executor: static.Executor):
+def test_values_that_are_read_and_set_are_copies():
     bias, given = static.global_scope().var("fc_0.b_0").get_tensor(), np.ones(3, "float32")
     np.asarray(bias)[:] = 7
-    np.testing.assert_array_equal(static.global_scope().value("fc_0.b_0"), np.zeros(3))
+    static.default_main_program().state_dict()["fc_0.b_0"][:] = 7
+    assert not (static.global_scope().value("fc_0.b_0") == 7).any()
     bias.set(given)
     given[:] = 7
     np.testing.assert_array_equal(static.global_scope().value("fc_0.b_0"), [1, 1, 1])
 
 
-def test_a_parameter_is_set_in_its_own_type_and_shape(executor: static.Executor):
+def test_a_parameter_keeps_its_type_and_shape():
     weight = static.global_scope().find_var("fc_0.w_0").get_tensor()
     weight.set(np.full((2, 3), 2.0), app.static.Executor)  # the place is accepted and ignored
+    static.global_scope().find_var("fc_0.b_0").set(np.zeros(3))
     assert np.array(weight).dtype == np.float32
-    out = executor.run(feed={"x": np.ones((1, 2), "float32")}, fetch_list=["add.out_0"])[0]
-    np.testing.assert_array_equal(out, [[4, 4, 4]])
+    np.testing.assert_array_equal(output(), [[4, 4, 4]])
     with pytest.raises(ShapeError, match=r"variable fc_0\.w_0 has shape \[2, 3\], not \[3, 2\]"):
         weight.set(np.ones((3, 2)))
 
 
-def test_a_value_can_be_put_into_a_scope_before_any_run():
-    static.nn.fc(static.data("x", [None, 2]), 1)
-    scope = static.Scope()
-    scope.var("fc_0.w_0").set(np.array([[1], [2]], "float32"))
-    scope.var("fc_0.b_0").set(np.array([3], "float32"))
-    feed = {"x": np.ones((1, 2), "float32")}
-    assert static.Executor().run(feed=feed, fetch_list=["add.out_0"], scope=scope)[0] == 6
-
-
-def test_scopes_keep_values_apart(executor: static.Executor):
-    outside = static.global_scope()
-    mine = static.Scope()
+def test_scopes_keep_values_apart():
+    outside, mine = static.global_scope(), static.Scope()
+    before = output()
     with static.scope_guard(mine):
         assert static.global_scope() is mine
         assert mine.find_var("fc_0.w_0") is None
         with pytest.raises(ProgramError, match=r"variable fc_0\.w_0 has no value yet: run the startup program first"):
-            executor.run(feed={"x": np.ones((1, 2), "float32")}, fetch_list=["add.out_0"])
-        executor.run(static.default_startup_program())
+            output()
     assert static.global_scope() is outside
-    assert not np.array_equal(mine.value("fc_0.w_0"), outside.value("fc_0.w_0"))
+    for name, value in {"fc_0.w_0": [[1] * 3, [2] * 3], "fc_0.b_0": [3, 4, 5]}.items():
+        mine.var(name).set(np.array(value, "float32"))
+    np.testing.assert_array_equal(output(scope=mine), [[6, 7, 8]])
+    np.testing.assert_array_equal(output(), before)
 
 
-def test_a_scope_can_be_given_to_a_run(executor: static.Executor):
-    mine = static.Scope()
-    executor.run(static.default_startup_program(), scope=mine)
-    mine.find_var("fc_0.b_0").set(np.full(3, 5))
-    feed = {"x": np.zeros((1, 2), "float32")}
-    np.testing.assert_array_equal(executor.run(feed=feed, fetch_list=["add.out_0"], scope=mine)[0], [[5, 5, 5]])
-    np.testing.assert_array_equal(executor.run(feed=feed, fetch_list=["add.out_0"])[0], [[0, 0, 0]])
+# --- State dictionaries ---
+
+
+def test_a_state_dict_has_parameters_optimizer_state_or_both():
+    program = static.default_main_program()
+    parameters, rest = program.state_dict("param"), program.state_dict("opt")
+    assert list(parameters) == ["fc_0.w_0", "fc_0.b_0"]
+    assert any("moment" in name for name in rest)
+    assert program.state_dict().keys() == parameters.keys() | rest.keys()
+    with pytest.raises(ProgramError, match="mode must be 'all', 'param' or 'opt', not 'half'"):
+        program.state_dict("half")
+
+
+def test_training_resumes_from_a_saved_state_dict(tmp_path: Path):
+    program = static.default_main_program()
+    app.save(program.state_dict(), tmp_path / "state")
+    static.Executor().run(feed=FEED)
+    expected = program.state_dict()
+    with static.scope_guard(static.Scope()):
+        program.set_state_dict(app.load(tmp_path / "state"))
+        static.Executor().run(feed=FEED)
+        for name, value in program.state_dict().items():
+            np.testing.assert_array_equal(value, expected[name])
+
+
+def test_a_state_dict_of_another_program_changes_nothing():
+    program = static.default_main_program()
+    before = program.state_dict()
+    with pytest.raises(ShapeError, match=r"fc_0.b_0 has shape \[3\], the state dict has \[4\]; nothing was changed"):
+        program.set_state_dict({"fc_0.w_0": np.zeros((2, 3)), "fc_0.b_0": np.zeros(4)})
+    with pytest.warns(UserWarning, match="else: not in this Program"):
+        program.set_state_dict({"else": np.zeros(3)})
+    for name, value in program.state_dict().items():
+        np.testing.assert_array_equal(value, before[name])

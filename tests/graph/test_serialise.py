@@ -1,16 +1,24 @@
-"""A Program that was written down as JSON and read back is the same Program."""
+"""A Program that is written as JSON and read again is the same Program, with attributes that are exactly the same."""
 
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 import app
 from app import static
 from app.errors import ProgramError
-from app.graph.serialise import program_from_data, program_to_data
+from app.graph.serialise import program_from_data, program_to_data, value_from_data, value_to_data
+from app.ops.dtype import NAMES
+from app.ops.spec import Spec
+
+# --- Programs ---
 
 
 def built() -> static.Program:
@@ -28,7 +36,7 @@ def through_json(program: static.Program) -> Any:
 
 
 @pytest.mark.parametrize("which", ["main", "startup"])
-def test_it_comes_back_as_it_was(which: str):
+def test_a_program_that_is_written_and_read_is_equal(which: str):
     program = built() if which == "main" else (built(), static.default_startup_program())[1]
     back = program_from_data(through_json(program))
     assert back.equals(program)
@@ -37,60 +45,102 @@ def test_it_comes_back_as_it_was(which: str):
     assert len(back.blocks) == len(program.clone().blocks)
 
 
-def test_random_numbers_go_on_where_they_were():
+def test_a_program_continues_its_random_numbers_after_reading():
     program = static.Program()
     program.random_seed = 7
     assert [program.next_seed(), program.next_seed()] == [(7, 1), (7, 2)]
     assert program_from_data(through_json(program)).next_seed() == (7, 3)
 
 
-def changed(data: Any, path: list[Any], value: Any) -> Any:
-    inner = data
-    for step in path[:-1]:
-        inner = inner[step]
-    inner[path[-1]] = value
-    return data
+BLOCK = ("blocks", 0)
+OPERATOR = (*BLOCK, "operators", 0)
+ATTRIBUTES = (*OPERATOR, "attributes")
 
 
 @pytest.mark.parametrize(
-    ("path", "value"),
+    ("path", "value", "message"),
     [
-        (["blocks"], 3),
-        (["blocks", 0, "parent"], 0),
-        (["blocks", 1, "parent"], 1),
-        (["blocks", 0, "variables"], [{"name": "x"}]),
-        (["blocks", 0, "variables", 0, "colour"], "red"),
-        (["blocks", 0, "operators", 0, "inputs"], ["nothing", "of_this"]),
-        (["blocks", 0, "operators", 0, "type"], None),
-        (["blocks", 0, "operators", 0, "custom"], 0),
-        (["blocks", 0, "operators", 0, "role"], "sideways"),
-        (["blocks", 0, "operators", 0, "attributes", "transpose_x"], {"body": {"block": 9}}),
-        (["blocks", 0, "operators", 0, "attributes", "transpose_x"], {"float": "1.0"}),
-        (["blocks", 0, "operators", 0, "attributes", "transpose_x"], {"unheard": 1}),
+        *(
+            ((), data, "this is not a Program")
+            for data in (None, [], {}, {"random_seed": None, "random_count": 0, "blocks": [{"parent": -1}]})
+        ),
+        (("blocks",), 3, "this is not a Program"),
+        ((*BLOCK, "parent"), 0, "this is not a Program"),
+        (("blocks", 1, "parent"), 1, "this is not a Program"),
+        ((*BLOCK, "variables"), [{"name": "x"}], "this is not a Program"),
+        ((*BLOCK, "variables", 0, "colour"), "red", "this is not a Program"),
+        ((*OPERATOR, "inputs"), ["nothing", "of_this"], "this is not a Program"),
+        ((*OPERATOR, "type"), None, "this is not a Program"),
+        ((*OPERATOR, "custom"), 0, "this is not a Program"),
+        ((*OPERATOR, "role"), "sideways", "this is not a Program"),
+        *(
+            ((*ATTRIBUTES, "transpose_x"), wrong, "this is not a Program")
+            for wrong in ({"body": {"block": 9}}, {"float": "1.0"}, {"unheard": 1})
+        ),
+        ((*OPERATOR, "type"), "matmull", "there is no operator 'matmull'; was it written by another release"),
+        ((*ATTRIBUTES, "scale"), 2, "operator matmul has no attribute 'scale'; was it written by another"),
+        ((*OPERATOR, "outputs"), [], "operator matmul has 1 outputs, found 0; was it written by another release"),
     ],
 )
-def test_other_data_is_refused(path: list[Any], value: Any):
-    with pytest.raises(ProgramError, match="this is not a Program"):
-        program_from_data(changed(through_json(built()), path, value))
+def test_data_of_no_program_is_refused(path: tuple[Any, ...], value: Any, message: str):
+    data = through_json(built())
+    inner = data
+    for step in path[:-1]:
+        inner = inner[step]
+    if path:
+        inner[path[-1]] = value
+    with pytest.raises(ProgramError, match=message):
+        program_from_data(data if path else value)
 
 
-@pytest.mark.parametrize("data", [None, [], {}, {"random_seed": None, "random_count": 0, "blocks": [{"parent": -1}]}])
-def test_what_is_no_program_at_all_is_refused(data: Any):
-    with pytest.raises(ProgramError, match="this is not a Program"):
-        program_from_data(data)
-
-
-def test_an_operator_or_an_attribute_that_is_not_there_is_named():
-    operator = ["blocks", 0, "operators", 0]
-    with pytest.raises(ProgramError, match="there is no operator 'matmull'; was it written by another release"):
-        program_from_data(changed(through_json(built()), [*operator, "type"], "matmull"))
-    with pytest.raises(ProgramError, match="operator matmul has no attribute 'scale'; was it written by another"):
-        program_from_data(changed(through_json(built()), [*operator, "attributes", "scale"], 2))
-    with pytest.raises(ProgramError, match="operator matmul has 1 outputs, found 0; was it written by another release"):
-        program_from_data(changed(through_json(built()), [*operator, "outputs"], []))
-
-
-def test_a_function_of_a_program_has_to_be_told_how_to_be_written():
+def test_a_program_with_a_python_function_is_not_written():
     static.py_func(lambda a: a, static.data("x", [2]), static.InputSpec([2]))
     with pytest.raises(ProgramError, match=r"py_func.<lambda> .* is a custom operator, which cannot be saved here"):
         program_to_data(static.default_main_program())
+
+
+# --- Attributes ---
+
+leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner).map(tuple) | st.lists(inner) | st.dictionaries(st.text() | st.integers(), inner),
+    max_leaves=20,
+)
+
+
+def value_through_json(value: Any) -> Any:
+    return value_from_data(json.loads(json.dumps(value_to_data(value), allow_nan=False)))
+
+
+def same(a: Any, b: Any) -> bool:
+    if isinstance(a, float):
+        return (type(b) is float and (math.copysign(1, a), repr(a)) == (math.copysign(1, b), repr(b))) or a != a != b
+    if isinstance(a, (tuple, list)):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return type(b) is dict and same(list(a.items()), list(b.items()))
+    return type(a) is type(b) and a == b
+
+
+@settings(max_examples=30, deadline=None)
+@given(values)
+@example([slice(1, None, -2), Spec((-1, 3), "float32"), -0.0, 1e-320, 10**40])
+def test_a_value_that_is_written_and_read_is_the_same(value: Any):
+    assert same(value_through_json(value), value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_array_that_is_written_and_read_is_the_same(name: str):
+    array = np.arange(6).reshape(2, 3).astype(name)
+    if name.startswith("float"):
+        array.flat[:4] = [np.inf, -np.inf, np.nan, np.finfo(name).tiny]
+    back = value_through_json(array)
+    assert (back.dtype, back.shape) == (array.dtype, array.shape)
+    assert back.tobytes() == array.tobytes()
+
+
+@pytest.mark.parametrize("value", [object(), np.array(["a"]), {1, 2}, (1, len)], ids=["object", "text", "set", "len"])
+def test_a_value_that_cannot_be_written_is_an_error(value: Any):
+    with pytest.raises(ProgramError, match=r"object|array|set|function"):
+        value_to_data(value)
