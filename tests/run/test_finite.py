@@ -10,7 +10,7 @@ from app.data import Batches
 from app.engine.watch import OperatorRun, first_nonfinite
 from app.errors import OperatorError
 from app.run.callbacks import Contestant, Position
-from app.run.finite import blame, statistics
+from app.run.finite import statistics
 from app.run.steps import Steps
 
 
@@ -153,9 +153,3 @@ def test_the_first_operator_that_makes_bad_numbers_of_good_ones_is_blamed():
 )
 def test_statistics_of_arrays(array, words):
     assert statistics(array) == words
-
-
-def test_a_smaller_learning_rate_is_advised_only_if_numbers_are_large():
-    large = OperatorRun("matmul", [("x", np.full(2, 1e30, "float32"))], [("y", BAD)])
-    assert "train.learning_rate may be too high" in blame(large, "relu")
-    assert "learning_rate" not in blame(large._replace(inputs=[("x", GOOD)]), "relu")

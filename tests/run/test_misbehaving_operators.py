@@ -114,6 +114,7 @@ def test_an_operator_that_makes_nan_of_finite_numbers_is_named_with_its_inputs(m
     assert blame == f"Replaying the step, {OWN} is the first operator that turns finite inputs into NaN or inf:"
     assert re.fullmatch(r"  in .*all finite", got)
     assert re.fullmatch(r"  out .*not finite: 1 of 40 \(1 NaN\)", made)
+    assert "learning_rate" not in run.err
     # The saved weights are those before this step.
     before = misbehave("relu_as_it_is", "train.epochs=1", folder="before")
     (event,) = [m for m in run.metrics if m["event"] == "nonfinite"]
