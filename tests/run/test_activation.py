@@ -40,19 +40,6 @@ class Layer(app.autograd.PyLayer):
         return dy * (s + x * s * (1 - s))
 
 
-class OfPyTorch(app.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * app.sigmoid(x)
-
-    @staticmethod
-    def backward(ctx, dy):
-        (x,) = ctx.saved_tensors
-        s = app.sigmoid(x)
-        return dy * (s + x * s * (1 - s))
-
-
 def of_values(x):
     return x * app.sigmoid(x)
 
@@ -106,7 +93,7 @@ def train_mine(train, tmp_path):
     return lambda name, *words: train(f"model.activation=my_ops.py:{name}", *words)
 
 
-KINDS = ["plain_function", "numba_function", "of_one_number", "Layer", "OfPyTorch", "of_values", "hooked", "a_layer"]
+KINDS = ["plain_function", "numba_function", "of_one_number", "Layer", "of_values", "hooked", "a_layer"]
 
 
 @pytest.mark.parametrize(

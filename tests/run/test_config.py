@@ -19,7 +19,6 @@ from app.run import yaml_text
 from app.run.config import (
     Config,
     DataConfig,
-    config_name,
     dump_config,
     load_compare_config,
     load_config,
@@ -219,14 +218,6 @@ def test_every_setting_has_a_description_of_what_it_expects(name):
 
 
 # --- Names and paths, and there and back ---
-
-
-@pytest.mark.parametrize(
-    ("path", "name"),
-    [("configs/best.yaml", "best"), ("a b;c.yml", "a-b-c"), ("ü.yaml", "ü"), ("...yaml", "run"), ("/", "run")],
-)
-def test_a_run_is_named_after_its_file(path, name):
-    assert config_name(path) == name
 
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1).filter(str.strip)

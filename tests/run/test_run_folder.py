@@ -12,7 +12,7 @@ from safetensors import safe_open
 
 from app.errors import AppError
 from app.graph import Program
-from app.run.config import Config, load_kept_config, with_absolute_paths
+from app.run.config import Config
 from app.run.folder import RunFolder
 from app.static.model_file import SavedModel
 
@@ -26,13 +26,6 @@ def _in_its_own_folder(tmp_path, monkeypatch):
 
 def new(output="run", **settings):
     return RunFolder.new(Config(output=output, **settings), "name")
-
-
-def test_the_configuration_reads_back():
-    with new("out/deep", seed=7) as folder:
-        assert folder.path == Path("out/deep")
-    kept = load_kept_config(Path("out/deep/config.yaml"))
-    assert kept == with_absolute_paths(Config(seed=7, output="out/deep"))
 
 
 def test_runs_that_begin_in_one_second_have_separate_folders(monkeypatch):
