@@ -185,31 +185,16 @@ def test_the_last_three_are_kept_and_other_files_left_alone(tmp_path):
     assert names(tmp_path) == [*kept[1:3], "000006.safetensors", "notes.txt"]
 
 
-def flip_a_bit(file):
-    content = bytearray(file.read_bytes())
-    content[-100] ^= 4
-    file.write_bytes(content)
-
-
-def cut_off_half(file):
-    os.truncate(file, file.stat().st_size // 2)
-
-
-def empty(file):
-    file.write_bytes(b"")
-
-
-@pytest.mark.parametrize("damage", [flip_a_bit, cut_off_half, empty])
-def test_the_one_before_a_damaged_checkpoint_is_used_and_the_damage_named(tmp_path, damage):
+def test_the_one_before_a_damaged_checkpoint_is_used_and_the_damage_named(tmp_path):
     first, second, third = written(tmp_path, 3)
-    damage(third)
+    os.truncate(third, third.stat().st_size // 2)
     notes = []
     assert newest(tmp_path, notes.append).start == Start(2)
     (note,) = notes
     assert note.startswith(f"note: a checkpoint cannot be used, so the one before it is: load: {third} was not")
-    damage(second)
+    second.write_bytes(b"")
     assert newest(tmp_path, notes.append).start == Start(1)
-    damage(first)
+    first.write_bytes(first.read_bytes()[:-100] + bytes(100))
     with pytest.raises(FileError, match=r"no checkpoint in .* is usable; remove that folder to"):
         newest(tmp_path, notes.append)
 
