@@ -1,4 +1,4 @@
-"""Sub-blocks as data: how control flow stands in a Program, prints, is copied, compared and written."""
+"""Control flow in a Program: how its sub-blocks are printed, copied, compared, written and optimised."""
 
 from __future__ import annotations
 
@@ -41,22 +41,6 @@ def values(program: Any, fetch: Any) -> list[Any]:
     return [v.tolist() for f in feeds for v in static.Executor().run(program, feed={"x": f}, fetch_list=fetch)]
 
 
-def test_all_that_sub_blocks_read_is_an_input_and_all_they_give_an_output():
-    _, y = network()
-    program = static.default_main_program()
-    op = program.global_block().ops[-1]
-    assert op.type == "cond"
-    assert (op.inputs[1:], op.outputs) == (("x", "multiply.out_0"), (y.name,))
-    true, false = op.attributes["true"], op.attributes["false"]
-    assert true.inputs == false.inputs == op.inputs[1:]
-    assert [(b.idx, b.parent_idx) for b in program.blocks] == [(0, -1), (1, 0), (2, 1), (3, 1), (4, 0)]
-    assert program.num_blocks == 5
-    assert program.block(4) is false.block
-    (loop,) = true.block.ops
-    assert loop.inputs == ("x", "multiply.out_0")
-    assert loop.attributes["body"].inputs == ("x_0", "multiply.out_0")
-
-
 def test_sub_blocks_are_printed_where_they_run():
     network()
     text = str(static.default_main_program())
@@ -75,21 +59,29 @@ def test_sub_blocks_are_printed_where_they_run():
         "        }",
         "}",
     ]
-
-
-def test_a_copy_is_equal_and_apart():
-    x, y = network()
-    (dx,) = static.gradients([y], [x])
     program = static.default_main_program()
-    copied = program.clone()
-    assert copied.equals(program)
-    assert str(copied.global_block().ops[-1].definition) == str(program.global_block().ops[-1].definition)
-    copied.blocks[1].ops[0].attributes["results"] = 7
-    assert not copied.equals(program)
-    assert values(program, [y, dx]) == values(program.clone(), [y.name, dx.name])
+    op = program.global_block().ops[-1]
+    assert (op.inputs[1:], op.outputs) == (("x", "multiply.out_0"), ("cond.out_0",))
+    assert [(b.idx, b.parent_idx) for b in program.blocks] == [(0, -1), (1, 0), (2, 1), (3, 1), (4, 0)]
+    assert program.block(4) is op.attributes["false"].block
 
 
-def test_a_copy_for_use_has_no_backward_pass_and_turns_training_off_inside():
+def test_clones_written_programs_and_optimised_ones_give_the_same_values():
+    x, y = network()
+    (dx,) = static.gradients([app.sum(y * y)], [x])
+    program, fetch = static.default_main_program(), [y.name, dx.name]
+    copies = [program.clone(), program_from_data(program_to_data(program))]
+    optimised = [*(each.run(program, set(fetch)) for each in PASSES), optimise(program, set(fetch), PASSES)]
+    for other in (*copies, *optimised):
+        assert values(other, fetch) == values(program, fetch)
+    for other in copies:
+        assert other.equals(program)
+        other.blocks[1].ops[0].attributes["results"] = 7
+        assert not other.equals(program)
+    assert program.equals(program.clone())
+
+
+def test_a_clone_for_test_has_no_backward_pass_and_no_dropout_in_branches():
     x = static.data("x", [-1, 2])
     y = cond(app.sum(x) > 0.0, lambda: app.nn.functional.dropout(x, 0.5), lambda: x)
     used = static.default_main_program().clone(for_test=True)
@@ -102,34 +94,14 @@ def test_a_copy_for_use_has_no_backward_pass_and_turns_training_off_inside():
     assert values(after, [z.name]) == values(static.default_main_program(), [z])
 
 
-def test_a_program_with_sub_blocks_is_written_and_read():
-    x, y = network()
-    (dx,) = static.gradients([y], [x])
-    program = static.default_main_program()
-    read = program_from_data(program_to_data(program))
-    assert read.equals(program)
-    assert values(read, [y.name, dx.name]) == values(program, [y, dx])
-
-
-def test_each_pass_leaves_the_values_as_they_are():
-    x, y = network()
-    (dx,) = static.gradients([app.sum(y * y)], [x])
-    program, keep = static.default_main_program(), {y.name, dx.name}
-    expected = values(program, [y, dx])
-    for each in PASSES:
-        assert values(each.run(program, keep), [y.name, dx.name]) == expected
-    assert values(optimise(program, keep, PASSES), [y.name, dx.name]) == expected
-    assert program.equals(program.clone())
-
-
-def test_passes_work_inside_bodies():
+def test_operators_of_bodies_are_fused():
     x = static.data("x", [3])
     y = cond(app.sum(x) > 0.0, lambda: app.tanh(x * 3.0) + 1.0, lambda: x)
     body = optimise(static.default_main_program(), {y.name}, PASSES).blocks[1]
     assert [op.type for op in body.ops if op.inputs] == ["multiply+tanh+add"]
 
 
-def test_what_nobody_reads_is_not_handed_out_nor_carried_nor_taken():
+def test_unread_results_of_control_flow_are_removed():
     x = static.data("x", [3])
     w = x * 2.0
     pair = cond(app.sum(x) > 0.0, lambda: [x + 1.0, w * 3.0], lambda: [x, w])
@@ -144,7 +116,7 @@ def test_what_nobody_reads_is_not_handed_out_nor_carried_nor_taken():
     assert "w" not in {name for op in left for name in op.inputs}
 
 
-def test_control_flow_with_effects_or_random_numbers_stays():
+def test_control_flow_with_effects_is_kept():
     x = static.data("x", [3])
     seen: list[int] = []
     cond(app.sum(x) > 0.0, lambda: static.py_func(lambda v: seen.append(1), x, None), lambda: None)
@@ -154,7 +126,7 @@ def test_control_flow_with_effects_or_random_numbers_stays():
     assert seen == [1]
 
 
-def test_a_branch_that_fails_to_build_leaves_nothing_behind():
+def test_a_branch_that_fails_to_build_leaves_no_block():
     x = static.data("x", [3])
     program = static.default_main_program()
     with pytest.raises(ZeroDivisionError):
