@@ -155,6 +155,86 @@ def test_the_next_call_has_the_new_value_of_a_closed_over_variable(way: Any):
     assert run() == [4.0, 4.0]
 
 
+REPLACED = """
+import math
+import numpy as np
+import app
+from numba import njit
+
+FACTOR, UFUNC, BUILTIN, TYPE, MODULE, TABLES = 2.0, np.negative, math.ceil, np.float64, math, (np.array([2.0]),)
+
+@njit
+def with_a_default(x, table=TABLES[0]):
+    return x * table[0]
+
+@njit("int64(float64)")
+def of_a_signature(x):
+    return x * FACTOR
+
+triple = njit(lambda x: x * 3)
+other = type(math)("other")
+other.ceil = math.floor
+
+def change():
+    global FACTOR, UFUNC, BUILTIN, TYPE, MODULE, abs
+    FACTOR, UFUNC, BUILTIN, TYPE, MODULE, abs = 3.0, np.square, math.floor, np.int64, other, triple
+    TABLES[0][0] = 3.0
+
+@app.custom_op(elementwise=True)
+def operator(x):
+    return {expression}
+"""
+
+
+@pytest.mark.parametrize("name", ["eagerly", "compiled"])
+@pytest.mark.parametrize(
+    ("expression", "before", "after"),
+    [
+        ("UFUNC(x)", -1.25, 1.5625),
+        ("BUILTIN(x)", 2.0, 1.0),
+        ("TYPE(x)", 1.25, 1.0),
+        ("MODULE.ceil(x)", 2.0, 1.0),
+        ("abs(x)", 1.25, 3.75),
+        ("x * TABLES[0][0]", 2.5, 3.75),
+        ("with_a_default(x)", 2.5, 3.75),
+        ("of_a_signature(x)", 2.0, 3.0),
+    ],
+)
+@pytest.mark.slow
+def test_the_next_call_has_the_new_value_of_anything_that_a_function_reads(
+    name: str, expression: str, before: float, after: float
+):
+    module = module_of_text(REPLACED.replace("{expression}", expression))
+    x = np.array([1.25, 1.25])
+    program = static.Program()
+    with static.program_guard(program):
+        y = module.operator(static.data("x", [None], "float64"))
+
+    def run() -> list[float]:
+        if name == "eagerly":
+            return module.operator(app.to_tensor(x)).tolist()
+        return static.Executor(engine="compiled").run(program, {"x": x}, [y])[0].tolist()
+
+    assert run() == [before, before]
+    module.change()
+    assert run() == [after, after]
+
+
+@pytest.mark.slow
+def test_the_next_run_has_the_new_code_of_a_function_that_ipython_reloads():
+    def function(x):
+        return x * 2.0
+
+    def edited(x):
+        return x * 3.0
+
+    y = app.custom_op(function, elementwise=True)(static.data("x", [None], "float64"))
+    for code, expected in ((function.__code__, 2.0), (edited.__code__, 3.0)):
+        function.__code__ = code
+        for engine in ("compiled", "reference"):
+            assert static.Executor(engine=engine).run(feed={"x": np.ones(2)}, fetch_list=[y])[0][0] == expected
+
+
 def second_of(operator: Any) -> float:
     x = app.to_tensor(np.ones(2), stop_gradient=False)
     (first,) = app.grad(operator(x).sum(), x, create_graph=True)

@@ -6,20 +6,24 @@ count by their content, which is the same in every process. An object that it ca
 
 from __future__ import annotations
 
+import ctypes
 import enum
 import functools
 import hashlib
 import io
+import os
 import re
 import sys
 import types
+from _ctypes import CFuncPtr
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-_VERSIONED = {*sys.stdlib_module_names, "numpy", "numba"}
-"""Packages whose functions count by name only, because cache keys contain their versions."""
+_BUILT_IN = "<frozen "
+_OF_PYTHON = (os.path.dirname(os.__file__) + os.sep, _BUILT_IN)
+"""What the file names of Python's own modules begin with."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice)
 
 
@@ -86,16 +90,23 @@ class Walk:
 
     def add_function(self, function: types.FunctionType, given: Any) -> None:
         """Add a function or a Numba dispatcher."""
-        if _top(function) in _VERSIONED:
+        if _is_of_library(function):
             self.note("function", self.name_of(function))
             return
-        self.add(getattr(given, "targetoptions", None))
+        self._add_options(given)
+        self.add(_implementations(function))
         self._add_code(function.__code__, function.__globals__)
         for cell in function.__closure__ or ():
             self.add(content_of(cell))
         self.add((function.__defaults__, function.__kwdefaults__))
         if "derived_from" in vars(function):
             self.add(vars(function)["derived_from"])
+
+    def _add_options(self, dispatcher: Any) -> None:
+        """Add what was given to `njit`: options, types of variables, and signatures."""
+        self.add((getattr(dispatcher, "targetoptions", None), getattr(dispatcher, "locals", None)))
+        if not getattr(dispatcher, "_can_compile", True):  # it is compiled for the signatures that were given only
+            self.add(list(map(str, dispatcher.nopython_signatures)))
 
     def add_class(self, kind: type) -> None:
         """Add a class by its name, and an enumeration also by its members."""
@@ -108,6 +119,9 @@ class Walk:
         self.note("object", self.name_of(type(thing)))
         if callable(thing):
             self.note("call", _without_address(thing))
+        if isinstance(thing, CFuncPtr):  # its code is called by address
+            address = ctypes.cast(thing, ctypes.c_void_p).value
+            self.note("address", repr((address, thing.restype, thing.argtypes)))
         inner = getattr(thing, "__wrapped__", None) or getattr(thing, "_defn", None)  # of Numba's intrinsics
         if isinstance(inner, types.FunctionType):
             self.add(inner)
@@ -136,11 +150,12 @@ class Walk:
 
     def is_followed(self, owner: Any) -> bool:
         """Whether to follow the attributes of a module or a class."""
-        return True
+        return not _is_of_library(owner)
 
     def _add_code(self, code: types.CodeType, around: dict[str, Any]) -> None:
         self.note("code", code.co_code)
-        self.add((code.co_names, code.co_varnames))
+        self.note("exceptions", getattr(code, "co_exceptiontable", b""))  # from Python 3.11 on
+        self.add((code.co_names, code.co_varnames, code.co_argcount, code.co_flags))
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
                 self._add_code(constant, around)
@@ -188,6 +203,27 @@ def content_of(cell: types.CellType) -> Any:
         return None
 
 
+def _is_of_library(thing: Any) -> bool:
+    """Whether a function, class or module is part of Python, NumPy or Numba, whose versions are in the cache keys.
+
+    A user's file may have the name of a module of Python, such as code.py.
+    """
+    name = thing.__name__ if isinstance(thing, types.ModuleType) else getattr(thing, "__module__", None) or ""
+    top = name.partition(".")[0]
+    code, module = getattr(thing, "__code__", None), sys.modules.get(name)
+    file = code.co_filename if code else getattr(module, "__file__", None) or _BUILT_IN
+    return top in ("numpy", "numba") or (top in sys.stdlib_module_names and file.startswith(_OF_PYTHON))
+
+
+def _implementations(function: types.FunctionType) -> list[Any]:
+    """The functions that give Numba what it compiles in place of a plain function, by `numba.extending.overload`."""
+    if "numba" not in sys.modules:
+        return []
+    from app.engine.compiled.numba_api import overloads_of  # imported late: it needs Numba
+
+    return overloads_of(function)
+
+
 def _order(item: Any) -> str:
     """A sort key for the items of a set, whose own order differs between processes."""
     if isinstance(item, (tuple, frozenset)):
@@ -202,7 +238,3 @@ def _without_address(thing: Any) -> str:
 
 def _name(thing: Any) -> str:
     return f"{thing.__module__}.{thing.__qualname__}"
-
-
-def _top(thing: Any) -> str:
-    return (getattr(thing, "__module__", None) or "").partition(".")[0]

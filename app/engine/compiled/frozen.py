@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import types
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -11,10 +12,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from app.engine.compiled.fingerprint import Walk, content_of
-from app.engine.compiled.numba_api import Dispatcher
+from app.engine.compiled.numba_api import Dispatcher, compile_again
 
-_CONSTANT = (types.ModuleType, types.BuiltinFunctionType, type, np.ufunc)
-"""Kinds of values that nobody assigns to names again."""
+_ABSENT = object()
+"""The value of a global variable that does not exist."""
 
 _compiled_with: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 """For Numba functions the hash of the values that they were compiled with."""
@@ -32,14 +33,14 @@ class Frozen:
         for dispatcher in found.dispatchers:
             inside = _Variables([dispatcher])
             values = inside.digest.hexdigest()
-            if dispatcher.overloads and inside.variables and _compiled_with.get(dispatcher) != values:
-                dispatcher.recompile()
+            if dispatcher.overloads and inside.may_differ and _compiled_with.get(dispatcher) != values:
+                compile_again(dispatcher)
             _compiled_with[dispatcher] = values
 
     def have_changed(self) -> bool:
         """Whether what was compiled since is out of date."""
         for get, value, content in self._variables:
-            if get() is not value or (content is not None and value.tobytes() != content):
+            if get() is not value or (content is not None and _content(value) != content):
                 return True
         return False
 
@@ -49,27 +50,49 @@ class _Variables(Walk):
 
     def __init__(self, functions: Iterable[Any]):
         super().__init__()
-        self.variables: list[tuple[Callable[[], Any], Any, bytes | None]] = []
-        """What gets the value of each, the value, and the content of an array."""
+        self.variables: list[tuple[Callable[[], Any], Any, Any]] = []
+        """What gets the value of each, the value, and its content if that may change."""
         self.dispatchers: list[Any] = []
         """The Numba functions, each after those that it calls."""
         self.hash_of(functions)
+
+    @property
+    def may_differ(self) -> bool:
+        """Whether code that was compiled earlier may have been compiled with other values."""
+        return any(not (value is _ABSENT or isinstance(value, types.ModuleType)) for _, value, _ in self.variables)
 
     def add(self, thing: Any) -> None:
         super().add(thing)
         if isinstance(thing, Dispatcher) and thing not in self.dispatchers:
             self.dispatchers.append(thing)
 
+    def add_names(self, names: Iterable[str], around: dict[str, Any]) -> None:
+        names = set(names)
+        for name in names.intersection(vars(builtins)) - around.keys():  # a global variable may get the name of one
+            self._add_variable(partial(around.get, name, _ABSENT))
+        super().add_names(names, around)
+
     def add_named(self, name: str, around: dict[str, Any]) -> None:
-        if not isinstance(around[name], _CONSTANT):
-            self._add_variable(partial(around.get, name))
+        self._add_variable(partial(around.get, name))
         super().add_named(name, around)
 
     def add_function(self, function: types.FunctionType, given: Any) -> None:
+        if given is function:  # IPython replaces the code of a function when it reloads a file
+            self._add_variable(partial(getattr, function, "__code__"))
+        if _content(function.__defaults__) is not None:
+            self._add_variable(partial(getattr, function, "__defaults__"))
         for cell in function.__closure__ or ():
             self._add_variable(partial(content_of, cell))
         super().add_function(function, given)
 
     def _add_variable(self, get: Callable[[], Any]) -> None:
         value = get()
-        self.variables.append((get, value, value.tobytes() if isinstance(value, np.ndarray) else None))
+        self.variables.append((get, value, _content(value)))
+
+
+def _content(value: Any) -> Any:
+    """The content of an array, or of those in a tuple; None for what cannot change in place."""
+    if isinstance(value, np.ndarray):
+        return value.tobytes()
+    inside = [_content(item) for item in value] if isinstance(value, tuple) else []
+    return inside if any(content is not None for content in inside) else None

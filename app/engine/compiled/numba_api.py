@@ -43,13 +43,35 @@ except ImportError as error:
 _USED: dict[Any, tuple[str, ...]] = {
     CompileResult: ("_rebuild", "_reduce"),
     CPUCodeLibrary: ("_optimize_functions", "_optimize_final_module", "_get_module_for_linking"),
-    Dispatcher: ("get_call_template",),
+    Dispatcher: ("_reset_overloads", "get_call_template", "nopython_signatures"),
     Environment: ("_memo", "from_fndesc"),
 }
 for _owner, _names in _USED.items():
     for _name in _names:
         if not hasattr(_owner, _name):
             raise _missing(f"{_owner.__name__} has no {_name}")
+
+
+def compile_again(dispatcher: Any) -> None:
+    """Compile a function again for the same types. Numba's `recompile` forgets the declared types of results."""
+    if dispatcher._can_compile:
+        dispatcher.recompile()
+        return
+    signatures = dispatcher.nopython_signatures
+    dispatcher._reset_overloads()
+    dispatcher._can_compile = True
+    try:
+        for each in signatures:
+            dispatcher.compile(each)
+    finally:
+        dispatcher._can_compile = False
+
+
+def overloads_of(function: Any) -> list[Any]:
+    """Return the functions that `numba.extending.overload` declared for a plain function."""
+    cpu_target.typing_context.refresh()
+    kind = cpu_target.typing_context._lookup_global(function)
+    return [made for each in getattr(kind, "templates", ()) if (made := getattr(each, "_overload_func", None))]
 
 
 def add_symbols_of_numba() -> None:
@@ -71,12 +93,14 @@ __all__ = [
     "add_symbols_of_numba",
     "callconv",
     "cgutils",
+    "compile_again",
     "compute_fingerprint",
     "cpu_target",
     "from_dtype",
     "global_compiler_lock",
     "impl_ret_borrowed",
     "lookup_environment",
+    "overloads_of",
     "serialize",
     "signature",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import enum
 import errno
 import gc
@@ -25,6 +26,7 @@ import forked
 import numpy as np
 import pytest
 from numba import njit, types, vectorize
+from numba.extending import overload
 
 import app
 from app import cache_folder, static
@@ -297,11 +299,28 @@ def defaults(number: int) -> Any:
     return function
 
 
+def with_two(x: Any, y: Any) -> Any:
+    return y
+
+
+def with_others(x: Any, *y: Any) -> Any:
+    return y
+
+
+def overloaded(factor: int) -> Any:
+    def function(x: Any) -> Any:
+        return x
+
+    overload(function)(lambda x: made(factor))
+    return function
+
+
 def again(x: Any) -> Any:
     """A function that calls itself."""
     return again(x - 1) if x else 0
 
 
+C_LIBRARY = ctypes.CDLL(None)
 LONG = np.arange(5000.0)
 CHANGED = np.where(LONG == 2500, -1, LONG)
 COLOUR, PAINT = enum.Enum("Colour", {"RED": 1}), enum.Enum("Colour", {"RED": 2})
@@ -318,6 +337,11 @@ AROUND += [AROUND, {"a": AROUND}]
         (defaults(1), defaults(2)),
         (njit(made(1)), njit(made(1), fastmath=True)),
         (njit(fastmath={"nnan"})(made(1)), njit(fastmath={"ninf"})(made(1))),
+        (njit(locals={"z": types.float32})(made(1)), njit(locals={"z": types.float64})(made(1))),
+        (njit("int64(int64, int64)")(made(1)), njit("float64(int64, int64)")(made(1))),
+        (with_two, with_others),
+        (C_LIBRARY.sin, C_LIBRARY.cos),
+        (overloaded(1), overloaded(2)),
         (LONG, CHANGED),
         (np.zeros((2, 3)), np.zeros((3, 2))),
         (np.zeros((2, 3)), np.zeros((2, 3), order="F")),
@@ -358,6 +382,16 @@ def test_what_cannot_be_frozen_counts_by_its_type():
         (os.environ, os.environ.__class__.__new__(os.environ.__class__)),
     ):
         assert fingerprint(made(one)) == fingerprint(made(other))
+
+
+@pytest.mark.parametrize("name", ["code", "numbers", "my_ops"])
+def test_functions_of_a_file_count_by_their_content_whatever_its_name(name: str):
+    def hashed(factor: int) -> str:
+        found: dict[str, Any] = {"__name__": name}
+        exec(compile(f"def function(x): return x * {factor}", f"/home/somebody/{name}.py", "exec"), found)
+        return fingerprint(found["function"])
+
+    assert hashed(2) == hashed(2) != hashed(3)
 
 
 @pytest.mark.parametrize("call", ["deep_pkg.sub.helper(x)", "sub.helper(x)", "deep_pkg.sub.Kind.helper(x)"])
