@@ -78,7 +78,7 @@ def _on_ranks(ranks: int, work: Mapping[str, Any], threads: int = 1) -> Any:
     beside = Path(sys.executable).with_name("mpiexec")
     mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
     if mpiexec is None:
-        raise AppError("this needs mpiexec and mpi4py: pip install 'opsmith[mpi]'")
+        raise AppError("this needs mpiexec and mpi4py: .venv/bin/python -m pip install -e '.[mpi]'")
     limits = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), str(threads))
     words = [mpiexec, "-n", str(ranks), sys.executable, "-m", "benchmarks.scaling", json.dumps(work)]
     done = subprocess.run(words, cwd=ROOT, env=environment(limits), capture_output=True, text=True, check=False)

@@ -27,7 +27,8 @@ def package() -> Any:
         import onnx.shape_inference
     except ImportError as error:
         raise ExportError(
-            "exporting to ONNX needs the package onnx: pip install onnx, or the extra: pip install 'opsmith[onnx]'"
+            "exporting to ONNX needs the package onnx: python -m pip install onnx, "
+            "or in a checkout: .venv/bin/python -m pip install -e '.[onnx]'"
         ) from error
     return onnx
 

@@ -56,8 +56,8 @@ def meet(launch: Launch) -> MPIWorld:
             from mpi4py import MPI
     except ImportError as error:
         raise DistError(
-            "training with many ranks needs mpi4py and an MPI library, which `pip install 'opsmith[mpi]'` brings: "
-            f"{error}"
+            f"training with many ranks needs mpi4py and an MPI library: {error}. Install them: python -m pip install "
+            "mpi4py mpich, or in a checkout: .venv/bin/python -m pip install -e '.[mpi]'"
         ) from error
     found = MPI.COMM_WORLD.size
     if launch.size not in (0, found):

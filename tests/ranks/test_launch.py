@@ -13,7 +13,8 @@ import pytest
 from app.ranks import cores
 from app.ranks.current import current, entered, place, using
 from app.ranks.launch import Launch, launched
-from app.ranks.world import World
+from app.ranks.mpi import meet
+from app.ranks.world import DistError, World
 
 pytestmark = pytest.mark.slow
 
@@ -50,6 +51,12 @@ def test_launchers_tell_ranks_who_they_are(
 def test_a_process_that_nobody_launched_is_alone_and_imports_nothing_of_mpi():
     check = "from app.ranks.current import current; import sys; current(); sys.exit('mpi4py' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], cwd=ROOT, check=False).returncode == 0
+
+
+def test_without_mpi4py_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    with pytest.raises(DistError, match=r"python -m pip install mpi4py mpich, or in a checkout: .*'\.\[mpi\]'$"):
+        meet(Launch(0, 2))
 
 
 def test_a_world_can_be_put_in_place_of_the_one_that_is_found():
