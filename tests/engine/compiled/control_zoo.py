@@ -10,7 +10,11 @@ import custom_zoo
 import app
 from app.static.nn import case, cond, switch_case, while_loop
 
-custom: Callable[[Any], Any] = custom_zoo.ONE[sorted(custom_zoo.ONE)[0]]
+CUSTOM = (
+    "PyLayer",
+    "elementwise two outputs",
+    *(f"py_func {which}" for which in ("plain", "numba", "half numba", "numba forward")),
+)
 
 
 def zero(x: Any) -> Any:
@@ -53,8 +57,19 @@ ONE: dict[str, Callable[[Any], Any]] = {
         x,
     ),
     "softmax in a loop": lambda x: repeated(2, lambda i, v: [app.nn.functional.softmax(v + x)], x),
-    "custom in a choice": lambda x: cond(app.sum(x) > 0.0, lambda: custom(x), lambda: x * 0.5),
-    "custom in a loop": lambda x: repeated(2, lambda i, v: [custom(v) * 0.5], x),
+    "loop of values that trade places": lambda x: repeated(2, lambda i, a, b, c: [b, c, a + b], x, x * 2.0, -x),
+    **{
+        f"{name} in a choice": lambda x, custom=custom_zoo.ONE[name]: cond(
+            app.sum(x) > 0.0, lambda: app.exp(custom(x) * 0.2), lambda: app.tanh(x)
+        )
+        for name in CUSTOM
+    },
+    **{
+        f"{name} in a loop": lambda x, custom=custom_zoo.ONE[name]: repeated(
+            2, lambda i, v: [app.sin(custom(v)) * x], x
+        )
+        for name in CUSTOM
+    },
 }
 TWO: dict[str, Callable[[Any, Any], Any]] = {
     "choice of two": lambda x, y: cond(

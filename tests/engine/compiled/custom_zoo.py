@@ -52,6 +52,10 @@ def py_func_numba_rows(x: Any) -> Any:
     return py_func(_double, x, spec_of(x), _times_two, skip_vars_in_backward_input=x, row_by_row=True)
 
 
+def py_func_numba_forward(x: Any) -> Any:
+    return py_func(_double, x, spec_of(x), _times_two.py_func, skip_vars_in_backward_input=x)
+
+
 def py_func_half_numba(x: Any) -> Any:
     return py_func(_soft, x, spec_of(x), _soft_grad_numba)
 
@@ -123,10 +127,6 @@ def _(dy: Any, factor: Any) -> Any:
     return dy * factor
 
 
-def _helper(x: Any) -> Any:
-    return x if x > 0 else x * 0.125
-
-
 @njit
 def _helped(x: Any) -> Any:
     return x if x > 0 else x * 0.125
@@ -189,6 +189,7 @@ ONE = {
     "py_func numba": py_func_numba,
     "py_func numba rows": py_func_numba_rows,
     "py_func half numba": py_func_half_numba,
+    "py_func numba forward": py_func_numba_forward,
     "custom_op plain": lambda x: cube(app.tanh(x)),
     "custom_op numba": lambda x: scaled(x, factor=-0.75),
     "custom_op two outputs": lambda x: split_sign(x)[1] - 0.5 * split_sign(x)[0],

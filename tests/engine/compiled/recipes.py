@@ -87,6 +87,8 @@ class Recipe:
     optimizer: str
     dtype: str
     taps: frozenset[int]
+    reads_all: bool = False
+    """Whether the loss depends on the value of each step."""
 
 
 def recipes(longest: int = 6) -> st.SearchStrategy[Recipe]:
@@ -106,11 +108,13 @@ def inputs(values: dict[str, Any], dtype: str) -> list[Any]:
     return [*(values[name] for name in PARAMETERS), image, values["x"], app.matmul(values["x"], values["w"])]
 
 
-def loss_of(values: Sequence[Any], label: Any) -> Any:
+def loss_of(recipe: Recipe, values: Sequence[Any], rows: int, label: Any) -> Any:
     """A number that depends on a parameter, on the last two values and on one that has rows."""
-    parameter, before, last, rows = values
+    parameter, before, last = values[0], *values[-2:]
     total = app.mean(parameter * 0.125) + app.mean(app.tanh(last) * last) + app.mean(app.tanh(before * 0.5))
-    return total + app.mean(app.softmax_with_cross_entropy(rows, label)[0])
+    if recipe.reads_all:
+        total = total + app.add_n([app.mean(app.tanh(value)) for value in values])
+    return total + app.mean(app.softmax_with_cross_entropy(values[rows], label)[0])
 
 
 def start(recipe: Recipe) -> dict[str, np.ndarray]:
@@ -182,7 +186,7 @@ def build(recipe: Recipe) -> Built:
             if index in recipe.taps:
                 static.py_func(lambda x: built.seen.append(np.array(x)), value, None)
         built.rows = max(i for i, v in enumerate(values) if v.shape == (-1, COLUMNS))
-        loss = loss_of([values[0], *values[-2:], values[built.rows]], label)
+        loss = loss_of(recipe, values, built.rows, label)
         _, pairs = OPTIMIZERS[recipe.optimizer]().minimize(loss)
         built.fetch = [loss.name, *(v.name for v in values[-2:]), *(g.name for _, g in pairs)]
     return built
@@ -210,7 +214,7 @@ def run_eagerly(built: Built, batches: Sequence[dict[str, np.ndarray]]) -> dict[
         )
         for step in built.kept:
             values.append(step.apply(values))
-        loss = loss_of([values[0], *values[-2:], values[built.rows]], app.to_tensor(feed["label"]))
+        loss = loss_of(recipe, values, built.rows, app.to_tensor(feed["label"]))
         loss.backward()
         stepper.step()
         stepper.clear_grad()

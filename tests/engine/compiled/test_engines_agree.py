@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from plain_source import PlainEngine
-from recipes import PARAMETERS, Built, Recipe, batch, build, recipes, run, run_eagerly
+from recipes import ONE, PARAMETERS, TWO, Built, Recipe, batch, build, recipes, run, run_eagerly
+from steps_over_rows import Step
 
 from app import static
 from app.engine.compiled import blas
@@ -52,15 +53,19 @@ def check_against_reference(engine: Any, recipe: Recipe) -> None:
     check(built, built.seen, other.seen)
 
 
-@settings(max_examples=4 * EXAMPLES, **careful)
-@given(recipes())
-def test_eager_and_reference_execution_agree(recipe: Recipe):
+def check_against_eager(recipe: Recipe) -> None:
     built = build(recipe)
     scope = built.scope()
     for feed in batches(recipe):
         static.Executor(engine="reference").run(built.program, feed, scope=scope)
     eager = run_eagerly(built, batches(recipe))
     check(built, [scope.values[name] for name in PARAMETERS], [eager[name] for name in PARAMETERS])
+
+
+@settings(max_examples=4 * EXAMPLES, **careful)
+@given(recipes())
+def test_eager_and_reference_execution_agree(recipe: Recipe):
+    check_against_eager(recipe)
 
 
 @pytest.fixture(scope="module")
@@ -84,3 +89,27 @@ def test_compiled_and_reference_execution_agree(recipe: Recipe, shards: int):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blas, "threads", lambda: shards)
         check_against_reference(CompiledEngine(), recipe)
+
+
+W, ROWS_OF_X, PRODUCT = -1, -7, -8
+"""Picks of what steps begin with, counted from the first one."""
+OF_UNKNOWN_SIZES = {"concat rows", "first row", "stack", "transpose"}
+"""The compiled engine leaves these to the reference engine."""
+STEPS = [
+    *(Step(name, (PRODUCT,), ONE[name]) for name in sorted(ONE.keys() - OF_UNKNOWN_SIZES)),
+    *(
+        Step(name, picks, TWO[name])
+        for name in sorted(TWO.keys() - OF_UNKNOWN_SIZES)
+        for picks in ((PRODUCT, ROWS_OF_X), (PRODUCT, W), (W, W))
+    ),
+]
+
+
+@pytest.mark.parametrize("first", range(0, len(STEPS), 10))
+def test_every_step_has_the_same_value_and_gradient_everywhere(first: int, monkeypatch: pytest.MonkeyPatch):
+    """Eagerly, by the reference engine, and as generated source; steps that do not fit their values are left out."""
+    monkeypatch.setattr(blas, "threads", lambda: 2)
+    recipe, engine = Recipe(tuple(STEPS[first : first + 10]), "SGD", "float64", frozenset(), True), PlainEngine(2)
+    check_against_eager(recipe)
+    check_against_reference(engine, recipe)
+    assert engine.fallbacks == []

@@ -1,0 +1,35 @@
+"""Programs run by the compiled and the reference engine, of which the results are compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import app
+from app import static
+from app.engine.compiled.engine import compile_program
+from app.engine.compiled.program import CompiledProgram
+
+
+def compiled(*fetch: Any) -> CompiledProgram:
+    """The native form of the default main Program."""
+    names = [getattr(each, "name", each) for each in fetch]
+    native = compile_program(static.default_main_program(), names)
+    assert isinstance(native, CompiledProgram), native
+    return native
+
+
+def agree(fetch: list[Any], *feeds: dict[str, Any], rtol: float = 1e-6, atol: float = 1e-12) -> list[np.ndarray]:
+    """What the compiled engine fetches at the last of the runs, which is what the reference engine does at each."""
+    found = []
+    for engine in ("reference", "compiled"):
+        scope, executor = static.Scope(), static.Executor(engine=engine)
+        app.seed(1)
+        executor.run(static.default_startup_program(), scope=scope)
+        found.append([executor.run(feed=feed, fetch_list=fetch, scope=scope) for feed in feeds])
+    for expected, mine in zip(*found, strict=True):
+        for a, b in zip(mine, expected, strict=True):
+            assert (a.shape, a.dtype) == (b.shape, b.dtype)
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
+    return found[1][-1]
