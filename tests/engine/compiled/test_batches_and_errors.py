@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import both_engines
 import numpy as np
 import pytest
 from numba import njit
@@ -56,9 +57,10 @@ def batches(size: int = 8, count: int = 20) -> Batches:
 
 
 def close(mine: Any, expected: Any) -> None:
-    assert mine.keys() == expected.keys() if isinstance(mine, dict) else len(mine) == len(expected)
-    pairs = [(mine[k], expected[k]) for k in mine] if isinstance(mine, dict) else zip(mine, expected, strict=True)
-    for a, b in pairs:
+    if isinstance(mine, dict):
+        assert mine.keys() == expected.keys()
+        mine, expected = mine.values(), [expected[name] for name in mine]
+    for a, b in zip(mine, expected, strict=True):
         assert np.shape(a) == np.shape(b)
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
@@ -92,19 +94,13 @@ def test_the_last_batch_and_batches_of_another_size_do_not_compile_again(monkeyp
 
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
-def test_no_data_is_no_batches(engine: str):
+def test_fetched_rows_are_a_list_of_batches_and_no_data_give_no_batches(engine: str):
     made = network()
+    ((*whole, last),), _ = train(made, batches(), [made["logits"]], engine)
+    assert [v.shape for v in (*whole, last)] == [(8, 3), (8, 3), (4, 3)]
     values, after = train(made, batches(count=0), made["fetch"], engine)
     assert [len(v) for v in values] == [0, 0]
     close(after, first_values().values)
-
-
-@pytest.mark.parametrize("engine", ["reference", "compiled"])
-def test_values_with_rows_are_fetched_batch_by_batch(engine: str):
-    made = network()
-    ((*whole, last),), _ = train(made, batches(), [made["logits"]], engine)
-    assert [v.shape for v in whole] == [(8, 3), (8, 3)]
-    assert last.shape == (4, 3)
 
 
 def test_data_of_a_fixed_size_is_fed_batch_by_batch():
@@ -120,19 +116,16 @@ def test_data_of_a_fixed_size_is_fed_batch_by_batch():
 # --- Fetches ---
 
 
-def test_several_fetch_lists_of_one_program_and_one_scope():
+def test_several_fetch_lists_and_programs_share_one_scope():
     made = network()
-    feed = {"x": IMAGES, "label": LABELS}
+    test, feed = made["program"].clone(for_test=True), {"x": IMAGES, "label": LABELS}
+    fetches = ([made["loss"], made["loss"]], [], ["x"], [made["logits"], "fc_1.w_0", "label", "learning_rate_0"])
     results = []
     for engine in ("reference", "compiled"):
         scope, executor, seen = first_values(), static.Executor(engine=engine), []
-        for fetch in (
-            ["x"],
-            [made["loss"], made["loss"]],
-            [],
-            [made["logits"], "fc_1.w_0", "label", "learning_rate_0"],
-        ):
+        for fetch in fetches:
             seen += executor.run(made["program"], feed, fetch, scope=scope)
+            seen += executor.run(test, feed, [made["loss"]], scope=scope)
         results.append(seen)
     close(results[1], results[0])
 
@@ -146,19 +139,6 @@ def test_a_parameter_that_the_program_does_not_use_and_data_of_a_fixed_shape():
     feed = {"x": np.ones((4, 6), "float32"), "fixed": np.arange(6, dtype="float32")}
     found = static.Executor(engine="compiled").run(feed=feed, fetch_list=[y, "alone", "fixed"], scope=scope)
     close(found, [4 * np.tanh(np.arange(6)), [1, 2], np.arange(6)])
-
-
-def test_two_programs_share_the_parameters_of_one_scope():
-    made = network()
-    test = made["program"].clone(for_test=True)
-    results = []
-    for engine in ("reference", "compiled"):
-        scope, executor, seen = first_values(), static.Executor(engine=engine), []
-        for _ in range(2):
-            executor.run(made["program"], {"x": IMAGES, "label": LABELS}, scope=scope)
-            seen += executor.run(test, {"x": IMAGES, "label": LABELS}, [made["loss"]], scope=scope)
-        results.append(seen)
-    close(results[1], results[0])
 
 
 # --- Threads ---
@@ -178,44 +158,43 @@ def test_a_label_out_of_range_ends_the_run_before_anything_is_updated(threads: i
     assert np.isfinite(train(made, batches(), made["fetch"])[0][0]).all()
 
 
-@pytest.mark.parametrize("rows", [pytest.param(False, marks=pytest.mark.soak), True])
-def test_what_a_numba_function_raises_ends_every_thread_and_names_the_operator(
-    rows: bool, monkeypatch: pytest.MonkeyPatch
+@njit
+def refuses(a: Any) -> Any:
+    if a[a.shape[0] - 1, 0] > 5:
+        raise ValueError("above five")
+    return a * 2
+
+
+@njit
+def shortens(a: Any) -> Any:
+    return a[: a.shape[0] // 2] * 2 if a[a.shape[0] - 1, 0] > 5 else a * 2
+
+
+@pytest.mark.parametrize(
+    ("function", "rows", "message"),
+    [
+        (refuses, True, "its function raised ValueError: above five"),
+        pytest.param(refuses, False, "its function raised ValueError: above five", marks=pytest.mark.soak),
+        (shortens, False, "returned a shape other than the declared one"),
+        pytest.param(shortens, True, "returned a shape other than the declared one", marks=pytest.mark.soak),
+    ],
+)
+def test_an_error_of_a_numba_function_ends_every_thread_and_names_the_operator(
+    function: Any, rows: bool, message: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(blas, "threads", lambda: 2)
-
-    @njit
-    def refuses(a: Any) -> Any:
-        if a[a.shape[0] - 1, 0] > 5:
-            raise ValueError("above five")
-        return a * 2
-
     x = static.data("x", [None, 2])
-    y = app.sum(static.py_func(refuses, app.tanh(x) + x, spec_of(x), row_by_row=rows))
+    y = app.sum(static.py_func(function, app.tanh(x) + x, spec_of(x), row_by_row=rows))
     executor = static.Executor(engine="compiled")
     bad = np.arange(20, dtype="float32").reshape(10, 2)
     for _ in range(2):
-        with pytest.raises(
-            OperatorError, match=r"operator py_func.refuses \(.*\): its function raised ValueError: above"
-        ):
+        with pytest.raises(OperatorError, match=rf"operator py_func.{function.__name__} \(.*\): .*{message}"):
             executor.run(feed={"x": bad}, fetch_list=[y])
     good = np.ones((4, 2), "float32")
     close(executor.run(feed={"x": good}, fetch_list=[y]), [np.sum(2 * (good + np.tanh(good)))])
 
 
-@pytest.mark.parametrize("rows", [False, pytest.param(True, marks=pytest.mark.soak)])
-def test_a_numba_function_that_returns_a_wrong_shape_is_an_error(rows: bool):
-    @njit
-    def shorter(a: Any) -> Any:
-        return a[: a.shape[0] // 2] * 2
-
-    x = static.data("x", [None, 2])
-    y = app.sum(static.py_func(shorter, x * 1.0, spec_of(x), row_by_row=rows))
-    with pytest.raises(OperatorError, match=r"py_func.shorter .*returned a shape other than the declared one"):
-        static.Executor(engine="compiled").run(feed={"x": np.ones((4, 2), "float32")}, fetch_list=[y])
-
-
-def test_a_parameter_of_another_shape_than_declared_is_an_error_not_a_crash():
+def test_a_parameter_of_another_shape_than_declared_is_an_error():
     made = network()
     scope = first_values()
     scope.values["fc_0.w_0"] = np.ones((2, 2), "float32")
@@ -247,10 +226,4 @@ ON_TRUTH = (lambda x: x + x, lambda x: x * x, lambda x: (x + x) == x, lambda x: 
 @pytest.mark.parametrize(("value", "functions"), [(NAN, ON_NAN), (np.array([True, False, True]), ON_TRUTH)])
 def test_nan_and_truth_values_are_treated_as_in_the_reference_engine(value: np.ndarray, functions: Any):
     x = static.data("x", [None, *value.shape[1:]], value.dtype.name)
-    fetch = [function(x) for function in functions]
-    mine, expected = (
-        static.Executor(engine=e).run(feed={"x": value}, fetch_list=fetch) for e in ("compiled", "reference")
-    )
-    for a, b in zip(mine, expected, strict=True):
-        assert a.dtype == b.dtype
-        np.testing.assert_array_equal(a, b)
+    both_engines.agree([function(x) for function in functions], {"x": value}, rtol=0, atol=0)
