@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,41 +18,38 @@ from app.errors import OperatorError
 
 pytestmark = pytest.mark.slow
 
-TEXT = r"raised AssignedShapeError: cannot assign slice of shape \(4,\) from input of shape \(2,\)"
+
+@app.custom_op(infer=lambda x: x)
+@njit
+def rows(x):
+    y = np.empty_like(x)
+    for i in range(x.shape[0]):
+        y[i] = x[i, : 4 if x[0, 0] >= 0 else 2] / 4
+    return y
 
 
-def test_the_error_names_both_shapes_in_both_modes():
-    @app.custom_op(infer=lambda x: x)
-    @njit
-    def halves(x):
-        y = np.empty_like(x)
-        for i in range(x.shape[0]):
-            y[i] = x[i, : 4 if x[0, 0] >= 0 else 2]
-        return y
-
-    whole = np.ones((2, 4), "float32")
-    np.testing.assert_array_equal(halves(app.to_tensor(whole)).numpy(), whole)
-    with pytest.raises(OperatorError, match=TEXT) as caught:
-        halves(app.to_tensor(-whole))
-    assert isinstance(caught.value, ValueError)
-    y = halves(static.data("x", [None, 4]))
-    with pytest.raises(OperatorError, match=TEXT):
-        static.Executor(engine="compiled").run(feed={"x": -whole}, fetch_list=[y])
+@app.custom_op(infer=lambda x: x)
+@njit
+def shares(x):
+    return x / x.sum(axis=-1 if x[0, 0] >= 0 else 5).reshape(-1, 1)
 
 
-def test_an_axis_out_of_bounds_is_named_in_both_modes():
-    @app.custom_op(infer=lambda x: x)
-    @njit
-    def shares(x):
-        return x / x.sum(axis=-1 if x[0, 0] >= 0 else 5).reshape(-1, 1)
-
+@pytest.mark.parametrize(
+    ("operator", "message"),
+    [
+        (rows, r"AssignedShapeError: cannot assign slice of shape \(4,\) from input of shape \(2,\)"),
+        (shares, "AxisError: axis 5 is out of bounds for array of dimension 2"),
+    ],
+    ids=["assignment", "axis"],
+)
+def test_the_error_names_shapes_and_axes_in_both_modes(operator: Any, message: str):
     ones = np.ones((2, 4), "float32")
-    np.testing.assert_array_equal(shares(app.to_tensor(ones)).numpy(), ones / 4)
-    text = "raised AxisError: axis 5 is out of bounds for array of dimension 2"
-    with pytest.raises(OperatorError, match=text):
-        shares(app.to_tensor(-ones))
-    y = shares(static.data("x", [None, 4]))
-    with pytest.raises(OperatorError, match=text):
+    np.testing.assert_array_equal(operator(app.to_tensor(ones)).numpy(), ones / 4)
+    with pytest.raises(OperatorError, match=f"raised {message}") as caught:
+        operator(app.to_tensor(-ones))
+    assert isinstance(caught.value, ValueError)
+    y = operator(static.data("x", [None, 4]))
+    with pytest.raises(OperatorError, match=f"raised {message}"):
         static.Executor(engine="compiled").run(feed={"x": -ones}, fetch_list=[y])
 
 
@@ -70,7 +68,7 @@ def test_sums_without_an_axis_are_compiled_and_each_of_several_axes_is_checked()
         check(x, (0, -3))
 
 
-def test_it_is_kept_with_its_shapes_and_numba_is_left_as_it_was():
+def test_the_error_is_pickled_with_its_shapes_and_numba_is_unchanged():
     error = pickle.loads(pickle.dumps(shape_errors.AssignedShapeError((4,), (2,))))
     assert str(error) == "cannot assign slice of shape (4,) from input of shape (2,)"
     before = arrayobj.raise_with_shape_context, arraymath.check_axis_bounds

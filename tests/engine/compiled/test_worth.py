@@ -48,23 +48,15 @@ def network(activation: Callable[[Any], Any], width: int = 100) -> Lowered:
     return low
 
 
-def test_one_row_gets_one_thread_and_a_usual_batch_all():
-    low = network(app.relu)
-    assert threads_worth(low.steps, 1, 2) == 1
-    assert threads_worth(low.steps, 256, 2) == 2
-
-
-def test_more_rows_never_get_fewer_threads_nor_more_than_there_are():
-    low = network(app.tanh)
-    found = [threads_worth(low.steps, n, 8) for n in range(0, 4096, 17)]
+def test_more_rows_and_wider_networks_get_more_threads():
+    steps = network(app.relu).steps
+    found = [threads_worth(steps, n, 8) for n in range(0, 4096, 17)]
     assert found == sorted(found)
     assert {found[0], found[-1]} == {1, 8}
-
-
-def test_few_rows_of_a_wide_network_are_worth_more():
+    assert (threads_worth(steps, 1, 2), threads_worth(steps, 256, 2)) == (1, 2)
     assert threads_worth(network(app.relu, 4096).steps, 4, 2) == 2
 
 
 @pytest.mark.slow
-def test_what_a_called_function_costs_is_not_known_so_it_gets_all_threads():
+def test_a_called_function_of_unknown_cost_gets_all_threads():
     assert threads_worth(network(from_the_first).steps, 1, 2) == 2
