@@ -25,13 +25,13 @@ from unittest.mock import Mock
 import forked
 import numpy as np
 import pytest
+from both_engines import compiled
 from numba import njit, types, vectorize
 from numba.extending import overload
 
 import app
 from app import cache_folder, static
 from app.engine.compiled import cache, native_code
-from app.engine.compiled.engine import compile_program
 from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.program import CompiledProgram
 
@@ -113,7 +113,7 @@ def finish(process: subprocess.Popen[str] | forked.Command) -> tuple[float, int,
 
 
 @pytest.mark.slow
-def test_two_processes_may_compile_at_once_a_third_compiles_nothing_and_an_edit_is_always_noticed(folder: Path):
+def test_processes_share_compiled_code_until_the_source_is_edited(folder: Path):
     one, two = (start(folder, PYTHONHASHSEED=seed) for seed in "12")
     value, _, first = finish(one)
     assert finish(two)[::2] == (value, first)
@@ -181,12 +181,23 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "kept"
 
 
-def test_what_the_caller_has_frozen_stays_so():
+def test_objects_that_the_caller_froze_stay_frozen():
     gc.freeze()
     frozen = gc.get_freeze_count()
     with cache.memory_given_back():
         pass
     assert gc.get_freeze_count() > frozen / 2
+
+
+def network_of(width: int) -> CompiledProgram:
+    """A small network, compiled and run; its variables have new names each time."""
+    with static.program_guard(static.Program(), static.Program()):
+        x = static.data("x", [None, 3])
+        y = app.tanh(app.concat([x] * width, axis=1))
+        feed = {"x": np.ones((2, 3), "float32")}
+        (value,) = static.Executor(engine="compiled").run(feed=feed, fetch_list=[y])
+        np.testing.assert_allclose(value, np.full((2, 3 * width), np.tanh(1)), rtol=1e-6)
+        return compiled(y)
 
 
 def note_of(kept: Path) -> Path:
@@ -207,29 +218,29 @@ def test_a_damaged_note_is_made_anew(damage: Any, kept: Path, capsys: pytest.Cap
 @pytest.mark.slow
 def test_damaged_files_of_a_program_are_compiled_anew(kept: Path):
     damaged = {}
-    run_network(5)
+    network_of(5)
     for path in kept.rglob("*"):
         if path.suffix in (".bin", ".txt"):
             damaged[path] = flipped(path.read_bytes())
             path.write_bytes(damaged[path])
     assert any(path.name.startswith("program_") for path in damaged)
     native_code._loaded.clear()
-    run_network(5)
+    network_of(5)
     for path, content in damaged.items():
         assert not path.name.startswith("program_") or path.read_bytes() != content
 
 
-def test_a_folder_where_a_file_should_be_costs_the_cache(kept: Path, capsys: pytest.CaptureFixture[str]):
+def test_code_is_not_kept_where_a_folder_has_the_name_of_a_file(kept: Path, capsys: pytest.CaptureFixture[str]):
     note = note_of(kept)
     note.unlink()
     note.mkdir()
     note_of(kept)
-    run_network(5)
+    network_of(5)
     (program,) = kept.glob("program_*.bin")
     program.unlink()
     program.mkdir()
     native_code._loaded.clear()
-    run_network(5)
+    network_of(5)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"note: compiled code cannot be kept, so each run compiles anew: {note}: Is a directory")
 
@@ -243,7 +254,7 @@ def test_a_folder_where_a_file_should_be_costs_the_cache(kept: Path, capsys: pyt
         ("removed meanwhile", r"{kept}/note_\w+\.txt: No such file or directory"),
     ],
 )
-def test_a_folder_that_cannot_be_written_costs_the_cache_and_is_told_once(
+def test_a_folder_that_cannot_be_written_is_noted_once(
     problem: str, reason: str, kept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     if problem == "a file in its place":
@@ -254,7 +265,7 @@ def test_a_folder_that_cannot_be_written_costs_the_cache_and_is_told_once(
         kept.mkdir()
         monkeypatch.setattr(tempfile, "mkstemp", Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))
     assert cache.remembered("key", lambda: 5) == 5
-    run_network(5)
+    network_of(5)
     (line,) = capsys.readouterr().err.splitlines()
     assert re.fullmatch(rf"note: compiled code cannot be kept, .*: {reason.format(kept=kept)}", line)
 
@@ -369,13 +380,13 @@ AROUND += [AROUND, {"a": AROUND}]
         (AROUND, again),
     ],
 )
-def test_what_numba_freezes_counts_by_its_content(one: Any, other: Any):
+def test_fingerprints_depend_on_the_content_of_what_numba_freezes(one: Any, other: Any):
     assert fingerprint(made(one)) != fingerprint(made(other))
     same = copy.deepcopy(one) if isinstance(one, (np.ndarray, tuple, set, list)) else one
     assert fingerprint(made(one)) == fingerprint(made(same))
 
 
-def test_what_cannot_be_frozen_counts_by_its_type():
+def test_fingerprints_depend_on_the_type_of_what_cannot_be_frozen():
     for one, other in (
         (object(), object()),
         (np.random.default_rng(0), np.random.default_rng(1)),
@@ -395,7 +406,7 @@ def test_functions_of_a_file_count_by_their_content_whatever_its_name(name: str)
 
 
 @pytest.mark.parametrize("call", ["deep_pkg.sub.helper(x)", "sub.helper(x)", "deep_pkg.sub.Kind.helper(x)"])
-def test_helpers_in_modules_of_any_depth_count(call: str, monkeypatch: pytest.MonkeyPatch):
+def test_fingerprints_depend_on_helpers_in_modules_of_any_depth(call: str, monkeypatch: pytest.MonkeyPatch):
     def hashed(factor: int) -> str:
         package, sub = ModuleType("deep_pkg"), ModuleType("deep_pkg.sub")
         package.sub = sub
@@ -405,26 +416,6 @@ def test_helpers_in_modules_of_any_depth_count(call: str, monkeypatch: pytest.Mo
         return fingerprint(found["function"])
 
     assert hashed(2) == hashed(2) != hashed(3)
-
-
-def network_of(width: int) -> CompiledProgram:
-    """A small network whose layers have new names each time, compiled."""
-    with static.program_guard(static.Program(), static.Program()):
-        x = static.data("x", [None, 3])
-        y = app.tanh(static.nn.fc(static.nn.fc(x, width), 2))
-        native = compile_program(static.default_main_program(), [y.name])
-    assert isinstance(native, CompiledProgram)
-    return native
-
-
-def run_network(width: int) -> None:
-    """Compile a small network and run it."""
-    with static.program_guard(static.Program(), static.Program()):
-        x = static.data("x", [None, 3])
-        y = app.tanh(app.concat([x] * width, axis=1))
-        feed = {"x": np.ones((2, 3), "float32")}
-        (value,) = static.Executor(engine="compiled").run(feed=feed, fetch_list=[y])
-    np.testing.assert_allclose(value, np.full((2, 3 * width), np.tanh(1)), rtol=1e-6)
 
 
 @pytest.mark.slow
@@ -456,7 +447,7 @@ def test_an_edit_of_any_file_of_the_engine_is_noticed(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_code_that_an_operator_may_call_outlives_its_place_among_the_code_in_use(
+def test_code_that_an_operator_may_call_stays_in_memory_when_other_code_takes_its_place(
     kept: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(native_code, "LOADED", 1)
@@ -504,38 +495,42 @@ def test_settings_of_another_type_or_content_are_compiled_apart(kept: Path, valu
         native_code._loaded.clear()  # as in another process
 
 
-@pytest.mark.slow
-def test_a_text_among_the_settings_is_not_the_variable_of_that_name(kept: Path):
-    def scaled(x, unit="kilo"):
-        return x * 1000 if unit == "kilo" else x * 2
+def scaled(x, unit="kilo"):
+    return x * 1000 if unit == "kilo" else x * 2
 
-    operator = app.custom_op(scaled, elementwise=True)
-    for unit, factor in {"kilo": 1000, "pair": 2}.items():
+
+def with_a_text(unit: str) -> Any:
+    """A Program in which a setting has the name of the variable."""
+    return app.custom_op(scaled, elementwise=True)(static.data(unit, [None, 2]), unit=unit)
+
+
+def of_type(dtype: str) -> Any:
+    """A Program whose variable has the name of its type."""
+    return static.data(dtype, [None, 2], dtype) * 3.0
+
+
+def of_two(left: str) -> Any:
+    """A Program whose variables can swap places."""
+    x, y = static.data("x", [None, 2]), static.data("y", [None, 2])
+    one, other = (x, y) if left == "x" else (y, x)
+    return app.exp(one) - app.tanh(other) * one
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("build", "cases"),
+    [
+        (with_a_text, {"kilo": 1000, "pair": 2}),
+        (of_type, {"float32": 3, "float64": 3}),
+        (of_two, {"x": np.exp(1) - np.tanh(2), "y": np.exp(2) - 2 * np.tanh(1)}),
+    ],
+)
+def test_programs_that_differ_in_a_name_a_type_or_an_order_share_no_code(build: Any, cases: dict[str, Any], kept: Path):
+    for name, expected in cases.items():
         with static.program_guard(static.Program()):
-            y = operator(static.data(unit, [None]), unit=unit)
-            (value,) = static.Executor(engine="compiled").run(feed={unit: np.ones(2, "float32")}, fetch_list=[y])
-        assert value.tolist() == [factor, factor]
-
-
-@pytest.mark.slow
-def test_a_variable_may_have_the_name_of_its_type(kept: Path):
-    for dtype in ("float32", "float64"):
-        with static.program_guard(static.Program()):
-            y = static.data(dtype, [None], dtype) * 3.0
-            (value,) = static.Executor(engine="compiled").run(feed={dtype: np.ones(2, dtype)}, fetch_list=[y])
-        assert (value.tolist(), value.dtype) == ([3, 3], dtype)
-
-
-@pytest.mark.slow
-def test_variables_that_swap_places_are_another_program(kept: Path):
-    for swapped in (False, True):
-        with static.program_guard(static.Program(), static.Program()):
-            x, y = static.data("x", [None, 2]), static.data("y", [None, 2])
-            left, right = (y, x) if swapped else (x, y)
-            out = app.exp(left) - app.tanh(right) * left
-            native = compile_program(static.default_main_program(), [out.name])
-            assert isinstance(native, CompiledProgram)
-            feed = {"x": np.full((3, 2), 0.5, "float32"), "y": np.full((3, 2), 2.0, "float32")}
-            a, b = (2.0, 0.5) if swapped else (0.5, 2.0)
-            (value,) = static.Executor(engine="compiled").run(feed=feed, fetch_list=[out])
-            np.testing.assert_allclose(value, np.exp(a) - np.tanh(b) * a, rtol=1e-5)
+            y = build(name)
+            data = [variable for variable in y.block.vars.values() if variable.is_data]
+            feed = {v.name: np.full((3, 2), 2 if v.name == "y" else 1, v.dtype) for v in data}
+            (value,) = static.Executor(engine="compiled").run(feed=feed, fetch_list=[y])
+        np.testing.assert_allclose(value, np.full((3, 2), expected), rtol=1e-5)
+        assert value.dtype == y.dtype
