@@ -79,20 +79,20 @@ def program(request: pytest.FixtureRequest) -> tuple[static.Program, Any]:
     return built() if request.param == "whole" else built(lambda x: static.py_func(lambda a: a + 0, x, spec_of(x)))
 
 
-def test_one_executor_and_one_for_each_call(program: tuple[static.Program, Any]):
+def test_threads_share_a_program_and_an_executor(program: tuple[static.Program, Any]):
     made, y = program
     executor = static.Executor(engine="compiled")
     each_gets_its_own(lambda x: executor.run(made, {"x": x}, [y])[0], in_numpy)
     each_gets_its_own(lambda x: static.Executor(engine="compiled").run(made, {"x": x}, [y])[0], in_numpy)
 
 
-def test_a_traced_function():
+def test_threads_share_a_traced_function():
     traced = app.jit.to_static(chain)
     with app.no_grad():
         each_gets_its_own(lambda x: np.asarray(traced(app.to_tensor(x))), in_numpy)
 
 
-def test_an_operator_that_is_compiled_when_it_is_first_called_eagerly():
+def test_threads_share_an_operator_that_its_first_call_compiles():
     @app.custom.custom_op(elementwise=True)
     def bent(x: Any) -> Any:
         return x * 1.5 if x > 0 else x * 0.5
@@ -100,7 +100,7 @@ def test_an_operator_that_is_compiled_when_it_is_first_called_eagerly():
     each_gets_its_own(lambda x: np.asarray(bent(app.to_tensor(x))), lambda x: np.where(x > 0, x * 1.5, x * 0.5))
 
 
-def test_what_a_loop_keeps_of_its_iterations():
+def test_threads_share_a_loop_that_keeps_values_of_its_iterations():
     program = static.Program()
     with static.program_guard(program, static.Program()):
         x = static.data("x", [None, 8])
@@ -120,7 +120,7 @@ def test_what_a_loop_keeps_of_its_iterations():
     each_gets_its_own(lambda x: executor.run(program, {"x": x}, [gradient])[0], expected)
 
 
-def test_an_update_is_whole_before_the_next_begins():
+def test_updates_of_one_model_run_one_after_another():
     """Threads that train one model at once leave what so many steps after one another leave."""
     program, startup = static.Program(), static.Program()
     with static.program_guard(program, startup):
@@ -134,18 +134,25 @@ def test_an_update_is_whole_before_the_next_begins():
     np.testing.assert_array_equal(scope.value(w.name), np.full(4, -float(THREADS * TIMES), "float32"))
 
 
-def test_the_threads_of_blas_are_as_many_as_before():
+def test_threads_compile_the_same_source_and_leave_blas_its_threads():
     made, y = built()
-    before = blas.threads()
+    before, sources = blas.threads(), set()
     executor = static.Executor(engine="compiled")
-    at_once(lambda number: [executor.run(made, {"x": FEEDS[number]}, [y]) for _ in range(TIMES)] and None)
+
+    def work(number: int) -> None:
+        sources.add(compile_program(made, [y.name]).source.text)
+        for _ in range(TIMES):
+            executor.run(made, {"x": FEEDS[number]}, [y])
+
+    at_once(work)
+    assert len(sources) == 1
     assert blas.threads() == before
     with blas.single(), blas.single():
         assert blas.threads() == before
     assert blas.threads() == before
 
 
-def test_workers_are_taken_by_one_at_a_time(monkeypatch: pytest.MonkeyPatch):
+def test_each_worker_has_one_job_at_a_time(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(threads, "_idle", [])
     done: list[int] = []
 
@@ -161,7 +168,7 @@ def test_workers_are_taken_by_one_at_a_time(monkeypatch: pytest.MonkeyPatch):
 # --- One call inside another, on one thread ---
 
 
-def test_an_operator_that_runs_the_program_that_it_is_part_of():
+def test_an_operator_may_run_the_program_that_it_is_part_of():
     executor, depth = static.Executor(engine="compiled"), [0]
 
     def again(a: np.ndarray) -> np.ndarray:
@@ -180,7 +187,7 @@ def test_an_operator_that_runs_the_program_that_it_is_part_of():
         np.testing.assert_allclose(executor.run(program, {"x": x}, [y])[0], expected, rtol=1e-4, atol=1e-5)
 
 
-def test_a_signal_handler_that_runs_the_program_that_is_running():
+def test_a_signal_handler_may_run_the_program_that_is_running():
     made, y = built(lambda x: static.py_func(lambda a: a + 0, x, spec_of(x)))
     executor = static.Executor(engine="compiled")
     executor.run(made, {"x": FEEDS[0]}, [y])
@@ -197,10 +204,3 @@ def test_a_signal_handler_that_runs_the_program_that_is_running():
     assert seen
     for found in seen:
         np.testing.assert_allclose(found, in_numpy(FEEDS[1]), rtol=1e-4, atol=1e-5)
-
-
-def test_a_program_is_compiled_the_same_when_two_ask_at_once():
-    made, y = built()
-    found: list[Any] = []
-    at_once(lambda number: found.append(compile_program(made, [y.name])))
-    assert len({each.source.text for each in found}) == 1

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import app
 from app import static
+from app.engine.compiled import program
 from app.engine.compiled.engine import compile_program
 from app.engine.compiled.program import CompiledProgram
 
@@ -33,3 +36,16 @@ def agree(fetch: list[Any], *feeds: dict[str, Any], rtol: float = 1e-6, atol: fl
             assert (a.shape, a.dtype) == (b.shape, b.dtype)
             np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
     return found[1][-1]
+
+
+def agree_with_any_threads(train: Callable[[str], dict[str, np.ndarray]], atol: float) -> None:
+    """The compiled engine trains as the reference engine does, and to the same bits with any number of threads."""
+    expected, bits = train("reference"), set()
+    for threads in (1, 2, 3):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(program, "threads_worth", lambda lowered, n, most, threads=threads: threads)
+            found = train("compiled")
+        for name, value in expected.items():
+            np.testing.assert_allclose(found[name], value, rtol=0, atol=atol, err_msg=name)
+        bits.add(tuple(found[name].tobytes() for name in sorted(found)))
+    assert len(bits) == 1
