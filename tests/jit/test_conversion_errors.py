@@ -5,148 +5,21 @@ from __future__ import annotations
 import random
 import re
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import pytest
+from custom.made_functions import module_of_text
 
 import app
 from app.data import Batches
 from app.errors import AppError, ProgramError
 from app.jit import not_to_static, to_static
 
-HERE = r"test_conversion_errors\.py:\d+"
-SCHEDULE = app.optimizer.lr.StepDecay(0.1, 2)
-BATCHES = Batches(np.ones((6, 2), "float32"), np.zeros(6, "int64"), None, 2)
-LEAF = app.to_tensor([1.0, 1.0], stop_gradient=False)
-STREAM = np.random.default_rng(0)
-CHOICES = {"sign": lambda x: x if x.sum() > 0 else -x}
-
-
-def branches_of_two_kinds(x):
-    if x.sum() > 0:
-        return x, x
-    return x
-
-
-def variable_of_one_branch(x):
-    if x.sum() > 0:
-        y = x
-    return y * 2
-
-
-def number_or_none(x):
-    factor = None
-    if x.sum() > 0:
-        factor = 3.0
-    return x if factor is None else x * factor
-
-
-def none_or_tensor(x):
-    y = x
-    if x.sum() > 0:
-        y = None
-    return x if y is None else y
-
-
-def variable_of_a_loop_that_may_end(x):
-    for k in [1, 2, 3]:
-        name = [x] * k
-        if x.sum() * k > 5:
-            break
-    return name[0]
-
-
-def list_that_grows(x):
-    out, i = [], x.sum() * 0
-    while i < 3:
-        out.append(x)
-        i = i + 1
-    return out
-
-
-def set_of_one_branch(x):
-    found = set()
-    if x.sum() > 0:
-        found.add(1)
-    return x * len(found)
-
-
-def array_of_one_branch(x):
-    numbers = np.zeros(2, "float32")
-    if x.sum() > 0:
-        numbers[0] = 3.0
-    return x * float(numbers[0])
-
-
-def text_that_changes(x):
-    name, i = "a", x.sum() * 0
-    while i < 3:
-        name = name + "b"
-        i = i + 1
-    return x, name
-
-
-def none_before_a_loop(x):
-    best = None
-    for i in range(2):
-        best = x[i].sum() if best is None else app.maximum(best, x[i].sum())
-        if best > 2:
-            break
-    return best
-
-
-def item_in_a_condition(x):
-    return x * 2 if x.sum().item() > 3 else x
-
-
-def condition_of_many_elements(x):
-    if x > 0:
-        x = -x
-    return x
-
-
-def chained(x):
-    return x * 2 if 0 < x.sum() < 3 else x
-
-
-def float_of_a_large_integer(x):
-    return x * float(x.astype("int64").sum())
-
-
-def random_of_python(x):
-    return x * random.random()
-
-
-def random_of_a_stream(x):
-    return x * float(STREAM.normal())
-
-
-def random_without_a_seed(x):
-    return x * float(np.random.default_rng().normal())
-
-
-def random_of_numpy(x):
-    return x * float(np.random.rand())
-
-
-def schedule(x):
-    SCHEDULE.step()
-    return x * 2
-
-
-def batches(x):
-    for rows, _ in BATCHES:
-        x = x + app.to_tensor(rows).sum()
-    return x
-
 
 @not_to_static
 def left_alone(x):
     return x if x.sum() > 0 else -x
-
-
-def calls_what_is_left_alone(x):
-    return left_alone(x)
 
 
 def raises_in_a_branch(x):
@@ -155,105 +28,182 @@ def raises_in_a_branch(x):
     return x
 
 
-def handles_what_a_branch_raises(x):
+KNOWN: dict[str, Any] = {
+    "app": app,
+    "np": np,
+    "random": random,
+    "suppress": suppress,
+    "left_alone": left_alone,
+    "raises_in_a_branch": raises_in_a_branch,
+    "schedule": app.optimizer.lr.StepDecay(0.1, 2),
+    "batches": Batches(np.ones((6, 2), "float32"), np.zeros(6, "int64"), None, 2),
+    "leaf": app.to_tensor([1.0, 1.0], stop_gradient=False),
+    "stream": np.random.default_rng(0),
+    "choices": {"sign": lambda x: x if x.sum() > 0 else -x},
+}
+
+# A message stands above the body of a function of x that raises it; HERE is the place of the marked line.
+BODIES = r"""
+HERE: return values of the same kind
+    if x.sum() > 0:  # here
+        return x, x
+    return x
+
+y has no value here: it has a value in only one branch .*HERE; give it one before
+    if x.sum() > 0:  # here
+        y = x
+    return y * 2
+
+factor has no value here: it is 3.0 in one branch and None in the other .*HERE
+    factor = None
+    if x.sum() > 0:  # here
+        factor = 3.0
+    return x if factor is None else x * factor
+
+y has no value here: it is None in one branch and a Tensor of .* in the other .*HERE
+    y = x
+    if x.sum() > 0:  # here
+        y = None
+    return x if y is None else y
+
+name has no value here: .* of the `if` over a Tensor at HERE
+    for k in [1, 2, 3]:  # here
+        name = [x] * k
+        if x.sum() * k > 5:
+            break
+    return name[0]
+
+out changes .* out\[i\] = x
+    out, i = [], x.sum() * 0
+    while i < 3:
+        out.append(x)
+        i = i + 1
+    return out
+
+found has no value here: it is a set of 1 and a set of 0 in the two branches .*HERE
+    found = set()
+    if x.sum() > 0:  # here
+        found.add(1)
+    return x * len(found)
+
+numbers has no value here: .* of the `if` over a Tensor at HERE
+    numbers = np.zeros(2, "float32")
+    if x.sum() > 0:  # here
+        numbers[0] = 3.0
+    return x * float(numbers[0])
+
+name changes from 'a' to 'ab' .* only Tensors and numbers
+    name, i = "a", x.sum() * 0
+    while i < 3:
+        name = name + "b"
+        i = i + 1
+    return x, name
+
+best changes from None to a Tensor
+    best = None
+    for i in range(2):
+        best = x[i].sum() if best is None else app.maximum(best, x[i].sum())
+        if best > 2:
+            break
+    return best
+
+HERE: .* is neither true nor false; use app.any or app.all
+    if x > 0:  # here
+        x = -x
+    return x
+
+outside
+    schedule.step()
+    return x * 2
+
+HERE: a loop over batches .*train_from_dataset
+    for rows, _ in batches:  # here
+        x = x + app.to_tensor(rows).sum()
+    return x
+
+ValueError: too large\nraised in the branch .* at test_conversion_errors.py:\d+.* cannot be handled
     try:
         raises_in_a_branch(x)
     except ValueError:
         return x * 5
     return x
 
-
-def handles_the_error_of_a_number(x):
+no value yet(.|\n)*HERE: number =
     try:
-        number = float(np.asarray(x.sum()))
+        number = float(np.asarray(x.sum()))  # here
     except Exception:
         number = 0.0
     return x * number
 
-
-def suppresses_the_error_of_a_truth_value(x):
+app.maximum instead of max(.|\n)*HERE: y = max
     y = x
     with suppress(Exception):
-        y = max(x[0].sum(), x[1].sum())
+        y = max(x[0].sum(), x[1].sum())  # here
     return y
 
-
-def reads_a_stale_view(x):
+take it again after the change
     y = x * 1
     first = y.reshape([2, 3]).transpose([1, 0])
     y += 1
     return first
 
-
-def reads_a_view_from_before_a_branch(x):
+take it again after the change
     y = x * 1
     first = y[:1]
     if x.sum() > 0:
         y.add_(1.0)
     return first * 2
 
-
-def changes_a_transposed_view(x):
+take it again after the change
     y = x.clone().reshape([2, 3])
     y.transpose([1, 0]).fill_(2.0)
     return y
 
-
-def changes_in_a_function_of_cond(x):
+given to cond or while_loop
     y = x * 1
     return app.static.nn.cond(x.sum() > 0, lambda: y.add_(1.0), lambda: y)
 
-
-def changes_the_type(x):
+use .astype
     y = x.astype("int64")
     y.add_(x)
     return y
 
+creates a parameter
+    return app.nn.Linear(2, 2)(x)
 
-STALE = "take it again after the change"
-ERRORS = {
-    branches_of_two_kinds: rf"{HERE}: return values of the same kind",
-    variable_of_one_branch: rf"y has no value here: it has a value in only one branch .*{HERE}; give it one before",
-    number_or_none: rf"factor has no value here: it is 3.0 in one branch and None in the other .*{HERE}",
-    none_or_tensor: rf"y has no value here: it is None in one branch and a Tensor of .* in the other .*{HERE}",
-    variable_of_a_loop_that_may_end: rf"name has no value here: .* of the `if` over a Tensor at {HERE}",
-    list_that_grows: r"out changes .* out\[i\] = x",
-    set_of_one_branch: rf"found has no value here: it is a set of 1 and a set of 0 in the two branches .*{HERE}",
-    array_of_one_branch: rf"numbers has no value here: .* of the `if` over a Tensor at {HERE}",
-    text_that_changes: r"name changes from 'a' to 'ab' .* only Tensors and numbers",
-    none_before_a_loop: "best changes from None to a Tensor",
-    lambda x: x * np.asarray(x.sum()): rf"no value yet(.|\n)*{HERE}: lambda x: x \* np.asarray\(x.sum\(\)\)",
-    item_in_a_condition: rf"`if x > 1`, not `if x.item(.|\n)*{HERE}",
-    condition_of_many_elements: rf"{HERE}: .* is neither true nor false; use app.any or app.all",
-    chained: rf"`a < b and b < c` instead(.|\n)*{HERE}",
-    lambda x: max(x.sum(), 3): rf"app.maximum instead of max(.|\n)*{HERE}",
-    float_of_a_large_integer: rf"write .astype\('float64'\)(.|\n)*{HERE}",
-    lambda x: app.nn.Linear(2, 2)(x): "creates a parameter",
-    schedule: "outside",
-    batches: rf"{HERE}: a loop over batches .*train_from_dataset",
-    calls_what_is_left_alone: rf"{HERE}: return x if",
-    lambda x: CHOICES["sign"](x): "app.where",
-    random_of_python: rf"random\(\) would draw .* use app.rand(.|\n)*{HERE}",
-    random_of_a_stream: rf"normal\(\) would draw .* pass it as a Tensor(.|\n)*{HERE}",
-    random_without_a_seed: rf"normal\(\) would draw .* pass it as a Tensor(.|\n)*{HERE}",
-    random_of_numpy: rf"rand\(\) would draw .* pass it as a Tensor(.|\n)*{HERE}",
-    handles_what_a_branch_raises: rf"ValueError: too large\nraised in the branch .* at {HERE}.* cannot be handled",
-    handles_the_error_of_a_number: rf"no value yet(.|\n)*{HERE}: number = ",
-    suppresses_the_error_of_a_truth_value: rf"app.maximum instead of max(.|\n)*{HERE}: y = max",
-    reads_a_stale_view: STALE,
-    reads_a_view_from_before_a_branch: STALE,
-    changes_a_transposed_view: STALE,
-    changes_in_a_function_of_cond: "given to cond or while_loop",
-    changes_the_type: "use .astype",
-    lambda x: (x * 1).add_(app.ones([2, 3, 2])): "cannot be changed in place to",
-    lambda x: LEAF.add_(x[0]): "leaf Tensor with stop_gradient=False",
+test_conversion_errors.py:\d+: return x if
+    return left_alone(x)
+
+test_conversion_errors.py:\d+: "choices": {"sign": lambda x: x if
+    return choices["sign"](x)
+"""
+EXPRESSIONS = {
+    "x * np.asarray(x.sum())": "no value yet",
+    "x * 2 if x.sum().item() > 3 else x": "`if x > 1`, not `if x.item",
+    "x * 2 if 0 < x.sum() < 3 else x": "`a < b and b < c` instead",
+    "max(x.sum(), 3)": "app.maximum instead of max",
+    'x * float(x.astype("int64").sum())': r"write .astype\('float64'\)",
+    "x * random.random()": r"random\(\) would draw .* use app.rand",
+    "x * float(stream.normal())": r"normal\(\) would draw .* pass it as a Tensor",
+    "x * float(np.random.default_rng().normal())": r"normal\(\) would draw .* pass it as a Tensor",
+    "x * float(np.random.rand())": r"rand\(\) would draw .* pass it as a Tensor",
+    "(x * 1).add_(app.ones([2, 3, 2]))": "cannot be changed in place to",
+    "leaf.add_(x[0])": "leaf Tensor with stop_gradient=False",
 }
+CASES = [case.partition("\n")[::2] for case in BODIES.strip().split("\n\n")]
+CASES += [(rf"(?s){message}.*HERE", f"    return {expression}  # here") for expression, message in EXPRESSIONS.items()]
 
 
-@pytest.mark.parametrize(("function", "message"), ERRORS.items(), ids=lambda part: getattr(part, "__name__", ""))
-def test_what_cannot_be_traced_is_an_error_with_its_line_and_another_way(function, message):
-    with pytest.raises(AppError, match=message):
+@pytest.mark.parametrize(("message", "body"), CASES, ids=[message for message, _ in CASES])
+def test_what_cannot_be_traced_is_an_error_with_its_line_and_another_way(message: str, body: str):
+    function = module_of_text(f"def function(x):\n{body}\n", **KNOWN).function
+    marked = [number for number, line in enumerate(body.splitlines(), 2) if line.endswith("# here")]
+    place = f"{function.__code__.co_filename}:{marked[0]}" if marked else ""
+    with pytest.raises(AppError, match=message.replace("HERE", place)):
         to_static(function, backend="reference")(app.ones([3, 2]))
+
+
+HERE = r"test_conversion_errors\.py:\d+"
 
 
 def test_an_exception_of_a_branch_says_that_the_branch_is_always_traced():
