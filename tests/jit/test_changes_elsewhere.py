@@ -1,207 +1,107 @@
 """Python objects that would change whatever the Tensor of a branch or a loop is: an error, or a cache or a log."""
 
-# ruff: noqa: SIM108 - an if is what is tested
 from __future__ import annotations
 
-import functools
-import heapq
-import logging
-import warnings
-from collections import deque
-from types import SimpleNamespace
+from itertools import product
+from textwrap import indent
 from typing import Any
 
 import numpy as np
 import pytest
+from custom.made_functions import module_of_text
 
 import app
 from app.errors import ProgramError
-from app.jit import not_to_static, to_static
+from app.jit import to_static
 
-HERE = r"test_changes_elsewhere\.py:\d+"
-LISTED: list[Any] = []
-COUNTS: dict[str, int] = {"calls": 0}
-EMPTY: dict[str, Any] = {}
-SEEN: set[str] = set()
-LAST: deque[int] = deque(maxlen=3)
-NUMBERS = np.zeros(3)
-STATE = SimpleNamespace(mode="small", best=None)
-STORED = LISTED.append
-ITERATORS = [iter(range(99)), enumerate([1] * 99), (k for k in range(99))]
-TOTAL = 0
+OBJECTS = """
+import functools, heapq, logging, warnings
+from collections import deque
+from types import SimpleNamespace
+import numpy as np
+import app
 
+listed, counts, empty, seen, last, numbers = [], {"calls": 0}, {}, set(), deque(maxlen=3), np.zeros(3)
+state, stored, total = SimpleNamespace(mode="small", best=None), listed.append, 0
+iterator, enumerated, generator = iter(range(99)), enumerate([1] * 99), (k for k in range(99))
 
 class Recorder:
-    made: list[Any] = []  # noqa: RUF012 - what is tested
+    made = []
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.made.append(1)
-
 
 def closure():
     count, held = 0, [0]
 
-    def up() -> None:
+    def up():
         nonlocal count
         count += 1
 
-    def hold() -> None:
+    def hold():
         held[0] += 1
 
     return up, hold
 
-
-COUNT_UP, HOLD = closure()
-
+count_up, hold = closure()
 
 def appends(x):
-    LISTED.append(1)
+    listed.append(1)
     return x
 
-
-def counts():
-    COUNTS["calls"] += 1
-
-
-def counts_first():
-    EMPTY["calls"] = EMPTY.get("calls", 0) + 1
-
-
-def rebinds():
-    global TOTAL
-    TOTAL += 1
-
-
-def sets_an_attribute():
-    STATE.mode = "big"
-
-
-def fills_an_attribute():
-    STATE.best = 1
-
-
-def changes_an_argument(held):
+def append_to(held):
     held.append(1)
+"""
+CHANGES = [
+    "listed.append(1)",
+    "stored(1)",
+    "list.append(listed, 1)",
+    "heapq.heappush(listed, 1)",
+    "counts['calls'] += 1",
+    "empty['calls'] = empty.get('calls', 0) + 1",
+    "seen.add('a')",
+    "last.append(1)",
+    "numbers.fill(1.0)",
+    "state.mode = 'big'",
+    "state.best = 1",
+    "setattr(state, 'mode', 'big')",
+    "global total; total += 1",
+    "count_up()",
+    "hold()",
+    "Recorder()",
+    "next(iterator)",
+    "next(enumerated)",
+    "next(generator)",
+    "list(generator)",
+]
+PLACES = [
+    "if x.sum() > 0:\n    change()\n    x = x * 2\nreturn x",
+    "if x.sum() > 0:\n    x = x * 2\nelse:\n    change()\nreturn x",
+    "while x.sum() < 10:\n    change()\n    x = x * 2\nreturn x",
+    "if x.sum() > 0:\n    if x.max() > 3:\n        change()\n    x = x * 2\nreturn x",
+]
+CHANGES_OF_ITS_OWN = [
+    "return x * 2 if x.sum() > 0 and appends(x).sum() > 1 else x",
+    "return appends(x) * 2 if x.sum() > 0 else x",
+    "if x.sum() > 0:\n    listed.append(1)\n    x = x * 2\nreturn x",
+    "found = []\nif x.sum() > 0:\n    append_to(found)\n    x = x * 2\nreturn x * len(found)",
+    "held = SimpleNamespace(a=1.0)\nif x.sum() > 0:\n    setattr(held, 'a', 2.0)\nreturn x * held.a",
+    "found = []\nf = found.append\nif x.sum() > 0:\n    f(1)\nreturn x * len(found)",
+]
 
 
-CHANGES = {
-    "a list": lambda: appends(0),
-    "a list, through a stored method": lambda: STORED(1),
-    "a list, through its class": lambda: list.append(LISTED, 1),
-    "a list, by a library": lambda: heapq.heappush(LISTED, 1),
-    "a dict": counts,
-    "a missing key": counts_first,
-    "a set": lambda: SEEN.add("a"),
-    "a deque": lambda: LAST.append(1),
-    "an array": lambda: NUMBERS.fill(1.0),
-    "an attribute": sets_an_attribute,
-    "an attribute without a value": fills_an_attribute,
-    "an attribute by setattr": lambda: setattr(STATE, "mode", "big"),
-    "a global name": rebinds,
-    "a name of a function around it": COUNT_UP,
-    "a list of a function around it": HOLD,
-    "a class, when an object is made": Recorder,
-    "an iterator": lambda: next(ITERATORS[0]),
-    "an iterator of another": lambda: next(ITERATORS[1]),
-    "a generator": lambda: next(ITERATORS[2]),
-    "a generator, to its end": lambda: list(ITERATORS[2]),
-}
-CHANGE = [CHANGES["a list"]]
-
-
-def in_a_branch(x):
-    if x.sum() > 0:
-        CHANGE[0]()
-        x = x * 2
-    return x
-
-
-def in_the_other_branch(x):
-    if x.sum() > 0:
-        x = x * 2
-    else:
-        CHANGE[0]()
-    return x
-
-
-def in_a_loop(x):
-    while x.sum() < 10:
-        CHANGE[0]()
-        x = x * 2
-    return x
-
-
-def in_an_inner_branch(x):
-    if x.sum() > 0:
-        if x.max() > 3:
-            CHANGE[0]()
-        x = x * 2
-    return x
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    """Objects as they were."""
-    yield
-    ITERATORS[2] = (k for k in range(99))
-    for changed in (LISTED, SEEN, LAST, EMPTY, Recorder.made):
-        changed.clear()
-    COUNTS["calls"] = 0
-    NUMBERS[:] = 0
-    STATE.mode, STATE.best = "small", None
-
-
-@pytest.mark.parametrize("what", CHANGES)
-@pytest.mark.parametrize("function", [in_a_branch, in_the_other_branch, in_a_loop, in_an_inner_branch])
-def test_a_change_by_a_called_function_is_an_error(function, what):
-    CHANGE[0] = CHANGES[what]
-    with pytest.raises(ProgramError, match=rf"changes.*{HERE}"):
-        to_static(function, backend="reference")(app.ones([2]))
-
-
-def in_an_and(x):
-    return x * 2 if x.sum() > 0 and appends(x).sum() > 1 else x
-
-
-def in_a_choice(x):
-    return appends(x) * 2 if x.sum() > 0 else x
-
-
-def directly(x):
-    if x.sum() > 0:
-        LISTED.append(1)
-        x = x * 2
-    return x
-
-
-def to_a_list_of_its_own(x):
-    found = []
-    if x.sum() > 0:
-        changes_an_argument(found)
-        x = x * 2
-    return x * len(found)
-
-
-def by_setattr_of_its_own(x):
-    held = SimpleNamespace(scale=1.0)
-    if x.sum() > 0:
-        setattr(held, "scale", 2.0)  # noqa: B010 - what is tested
-    return x * held.scale
-
-
-def by_a_stored_method(x):
-    found: list[int] = []
-    f = found.append
-    if x.sum() > 0:
-        f(1)
-    return x * len(found)
+def function_with(body: str, helpers: str = "") -> Any:
+    """A function of x with this body, among new objects."""
+    text = f"{OBJECTS}\n{helpers}\ndef function(x):\n" + indent(body.strip("\n"), "    ") + "\n"
+    return module_of_text(text).function
 
 
 @pytest.mark.parametrize(
-    "function", [in_an_and, in_a_choice, directly, to_a_list_of_its_own, by_setattr_of_its_own, by_a_stored_method]
+    ("body", "change"), [*product(PLACES, CHANGES), *((body, "pass") for body in CHANGES_OF_ITS_OWN)]
 )
-def test_a_change_in_an_expression_or_of_an_own_object_is_an_error(function):
-    with pytest.raises(ProgramError, match=rf"changes.*{HERE}(.|\n)*not_to_static"):
+def test_a_change_whatever_the_tensor_is_is_an_error(body: str, change: str):
+    function = function_with(body, f"def change():\n    {change}\n")
+    with pytest.raises(ProgramError, match=rf"changes.*{function.__code__.co_filename}:\d+(.|\n)*not_to_static"):
         to_static(function, backend="reference")(app.ones([2]))
 
 
@@ -264,129 +164,106 @@ def test_no_method_of_a_users_object_is_called():
     assert to_static(function)(app.ones([2])).numpy().tolist() == [2.0, 2.0]
 
 
-KEPT: dict[int, Any] = {}
-
-
-def kept_by_test(n):
-    if n not in KEPT:
-        KEPT[n] = np.arange(n)
-    return KEPT[n]
-
-
-def kept_by_except(n):
+KEEPING = {
+    "a test": """
+def keep(n):
+    if n not in empty:
+        empty[n] = np.arange(n)
+    return empty[n]
+""",
+    "an exception": """
+def keep(n):
     try:
-        return KEPT[n]
+        return empty[n]
     except KeyError:
-        KEPT[n] = np.arange(n)
-        return KEPT[n]
-
-
+        empty[n] = np.arange(n)
+        return empty[n]
+""",
+    "functools": """
 @functools.lru_cache
-def kept_by_functools(n):
+def keep(n):
     return np.arange(n)
-
-
-def kept_by_attribute(n):
-    if STATE.best is None:
-        STATE.best = np.arange(n)
-    return STATE.best
-
-
+""",
+    "an attribute": """
+def keep(n):
+    if state.best is None:
+        state.best = np.arange(n)
+    return state.best
+""",
+    "a property": """
 class Lazy:
-    def __init__(self, n):
-        self.n = n
-
     @functools.cached_property
     def numbers(self):
-        return np.arange(self.n)
+        return np.arange(2)
 
+lazy = Lazy()
 
-LAZY = Lazy(2)
-
-
-def kept_by_property(n):
-    return LAZY.numbers
-
-
+def keep(n):
+    return lazy.numbers
+""",
+    "a log": """
 class Collects(logging.Handler):
     def emit(self, record):
-        LISTED.append(record)
+        listed.append(record)
 
+logger = logging.getLogger("tracing")
+logger.handlers = [Collects()]
 
-LOGGER = logging.getLogger("tracing")
-LOGGER.addHandler(Collects())
-
-
-def logged(n):
-    LOGGER.warning("traced")
+def keep(n):
+    logger.warning("traced")
     return np.arange(n)
-
-
-def warned(n):
+""",
+    "a warning": """
+def keep(n):
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("default")
-        warnings.warn(f"traced {len(KEPT)}", UserWarning, stacklevel=1)
-    KEPT.setdefault(len(KEPT), n)
+        warnings.warn(f"traced {len(empty)}", UserWarning, stacklevel=1)
+    empty.setdefault(len(empty), n)
     return np.arange(n)
-
-
-@not_to_static
-def noted_once(n):
-    LISTED.append("traced")
+""",
+    "a function that is not converted": """
+@app.jit.not_to_static
+def keep(n):
+    listed.append("traced")
     return np.arange(n)
-
-
-KEEP = [kept_by_test]
-
-
-def made_inside(n):
+""",
+    "objects made inside": """
+def keep(n):
     held, named = SimpleNamespace(found=[]), {}
     for k in range(n):
         held.found.append(k)
         named[k] = k
     held.found = np.array(held.found)
     return held.found
+""",
+}
+USES_WHAT_IS_KEPT = """
+if x.sum() > 0:
+    y = x + keep(2)
+else:
+    y = x - keep(2)
+while y.sum() < 10:
+    y = y + 1 + keep(2)
+return y
+"""
+FILLS_A_LIST = """
+found = []
+if x.sum() > 0:
+    found.append(x)
+    append_to(found)
+    y = found[0] * len(found)
+else:
+    found.append(x)
+    found.append(2)
+    y = x
+return y * len(found)
+"""
 
 
-def uses_what_is_kept(x):
-    if x.sum() > 0:
-        y = x + KEEP[0](2)
-    else:
-        y = x - KEEP[0](2)
-    while y.sum() < 10:
-        y = y + 1 + KEEP[0](2)
-    return y
-
-
-@pytest.mark.parametrize(
-    "keep",
-    [
-        kept_by_test, kept_by_except, kept_by_functools, kept_by_attribute, kept_by_property,
-        logged, warned, noted_once, made_inside,
-    ],
-)  # fmt: skip
-def test_caches_logs_and_objects_of_the_function_may_change(keep):
-    KEPT.clear()
-    KEEP[0] = keep
+@pytest.mark.parametrize("case", [*KEEPING, "a list that each branch fills"])
+def test_caches_logs_and_objects_of_the_function_may_change(case: str):
+    body, helpers = (USES_WHAT_IS_KEPT, KEEPING[case]) if case in KEEPING else (FILLS_A_LIST, "")
+    function = function_with(body, helpers)
     for sign in (1.0, -1.0):
         x = app.to_tensor([sign, sign])
-        assert np.array_equal(to_static(uses_what_is_kept)(x).numpy(), uses_what_is_kept(x).numpy())
-
-
-def filled(x):
-    found = []
-    if x.sum() > 0:
-        found.append(x)
-        changes_an_argument(found)
-        y = found[0] * len(found)
-    else:
-        found.append(x)
-        found.append(2)
-        y = x
-    return y * len(found)
-
-
-def test_a_list_that_a_branch_and_a_function_that_it_calls_change_follows_the_branch():
-    for sign in (1.0, -1.0):
-        x = app.to_tensor([sign, sign])
-        assert np.array_equal(to_static(filled)(x).numpy(), filled(x).numpy())
+        assert np.array_equal(to_static(function)(x).numpy(), function(x).numpy())
