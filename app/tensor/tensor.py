@@ -280,7 +280,7 @@ def _restored(
 
 
 def to_tensor(data: Any, dtype: DTypeLike | None = None, place: object = None, stop_gradient: bool = True) -> Tensor:
-    """Create a Tensor from numbers, lists or arrays; Python floats get the default type, arrays keep theirs.
+    """Create a Tensor from numbers, lists or arrays; Python floats get the default type, the others keep theirs.
 
     A Variable, or a Tensor while a function is traced, is copied in the Program; a list of them is stacked.
     """
@@ -289,6 +289,8 @@ def to_tensor(data: Any, dtype: DTypeLike | None = None, place: object = None, s
         value.stop_gradient = stop_gradient
         symbolic: Tensor = value
         return symbolic
+    if _holds_tensors(data):
+        data = _copied(data, dtype)
     if isinstance(data, Tensor):
         data = data._array
     array = np.array(data)
@@ -311,11 +313,15 @@ def _is_symbolic(data: object) -> bool:
     return isinstance(data, ValueMethods)
 
 
+def _holds_tensors(data: object) -> bool:
+    return isinstance(data, (list, tuple)) and any(isinstance(item, Tensor) or _holds_tensors(item) for item in data)
+
+
 def _copied(data: Any, dtype: DTypeLike | None) -> Applied:
     if isinstance(data, ValueMethods):
         value = as_applied(data)
         return assign(value) if dtype is None or canonical(dtype) == value.dtype else value.astype(dtype)
-    if _is_symbolic(data):
+    if _is_symbolic(data) or _holds_tensors(data):
         return stack([_copied(item, dtype) for item in data])
     return to_tensor(data, dtype)
 

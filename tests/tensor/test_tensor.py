@@ -33,6 +33,8 @@ X = np.arange(6.0).reshape(2, 3)
         (np.ones(2), "float64"),
         (to_tensor(np.ones(2, "float16")), "float16"),
         (range(3), "int64"),
+        ([to_tensor(np.ones(2)), [1.5, 2.0]], "float64"),
+        (([to_tensor(2), 1.5], [3.5, 4]), "float32"),
     ],
 )
 def test_python_floats_get_the_default_type_and_arrays_keep_theirs(data: Any, dtype: str):
