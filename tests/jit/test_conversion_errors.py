@@ -13,7 +13,7 @@ from custom.made_functions import module_of_text
 
 import app
 from app.data import Batches
-from app.errors import AppError, ProgramError
+from app.errors import AppError
 from app.jit import not_to_static, to_static
 
 
@@ -245,8 +245,3 @@ def test_seeded_streams_and_sizes_in_a_try_statement_are_traced(function):
     for size in (3, 4):
         x = app.ones([size, 2])
         assert static(x).tolist() == static(x).tolist() == function(x).tolist()
-
-
-def test_an_unknown_backend_is_an_error():
-    with pytest.raises(ProgramError, match=r"there are compiled, reference"):
-        to_static(lambda x: x, backend="fast")
