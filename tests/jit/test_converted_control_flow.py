@@ -21,6 +21,13 @@ from types import SimpleNamespace
 import numpy as np
 import app
 
+def logic(x):
+    if (x.sum() > 0 and not x.max() > 100) or x.min() < -50:
+        y = x
+    else:
+        y = -x
+    return y if y.sum() > 0 and y.sum() < 5 else y * 2
+
 def lists_and_dicts(x):
     found = {"low": x, "all": [x, x]}
     if x.sum() > 0:

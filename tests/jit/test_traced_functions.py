@@ -32,12 +32,12 @@ def static(function=double, **settings):
 
 
 def results_and_gradients(function: Callable[..., Any], given: Sequence[Any], captured: Sequence[Any]) -> list[Any]:
-    """What a function gives for new leaves, and the gradients of the sum of its results."""
+    """What a function gives for new leaves, and the gradients of the sum of its results but the last of several."""
     leaves = [app.to_tensor(np.asarray(numbers), stop_gradient=False) for numbers in given]
     app.seed(7)
     results = function(*leaves)
     results = list(results) if isinstance(results, (list, tuple)) else [results]
-    sum(y.sum() for y in results if not y.stop_gradient).backward()
+    sum(y.sum() for y in results[: max(1, len(results) - 1)] if not y.stop_gradient).backward()
     grads = [leaf.gradient() for leaf in [*leaves, *captured]]
     for tensor in captured:
         tensor.clear_grad()
@@ -119,8 +119,9 @@ def test_arguments_must_fit_the_input_specs():
     f = static(input_spec=[InputSpec([None, 3], "float32")])
     assert f.main_program.global_block().var("x").shape == (-1, 3)  # traced without a call
     assert f(tensor(2, 3)).shape == [2, 3]
-    with pytest.raises(ShapeError, match="InputSpec"):
-        f(tensor(2, 4))
+    for wrong in (tensor(2, 4), tensor(2, 3).astype("float64")):
+        with pytest.raises(ShapeError, match="InputSpec"):
+            f(wrong)
     with pytest.raises(ProgramError, match="has 1 InputSpecs, but was called with 2 values"):
         to_static(lambda x, y: x + y, input_spec=[InputSpec([2, 3])])(tensor(2, 3), tensor(2, 3))
 
@@ -208,7 +209,7 @@ W = app.to_tensor([2.0, 3.0], "float64", stop_gradient=False)
 def several_outputs_with_and_without_gradients(x, y):
     with app.no_grad():
         z = x * 5
-    return (x * 1) * y * W, x * z * x.detach(), x > 0, z
+    return (x * 1) * y * W, x * z * x.detach(), x > 0, z, x * 3
 
 
 def random_numbers(x):
@@ -226,7 +227,7 @@ def second_derivative(x):
 def derivative_by_a_copy(x):
     y = app.to_tensor(x, stop_gradient=False)
     z = y * y * x
-    return app.grad(z.sum(), y, retain_graph=True)[0], z.sum()
+    return z.sum(), app.grad(z.sum(), y, retain_graph=True)[0]
 
 
 def derivatives(x):
