@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import app
 from app import jit, nn, static
 from app.errors import AppError, ProgramError
+from app.onnx.export import network_of
 from app.static.model_file import read_model
 
 SPEC = [static.InputSpec([None, 4], name="x")]
@@ -174,3 +176,48 @@ def test_what_cannot_be_saved_is_an_error(net: Net, tmp_path: Path):
 def test_a_layer_that_computes_the_same_in_training_has_one_program_in_its_file(tmp_path: Path):
     jit.save(nn.Linear(4, 2), str(tmp_path / "linear"), SPEC)
     assert read_model(str(tmp_path / "linear")).training is None
+
+
+# Hooks
+
+
+class Scaled(nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    def forward(self, x: Any) -> Any:
+        return self.inner(x) if x.sum() > 0 else self.inner(x) * 2
+
+    def twice(self, x: Any) -> Any:
+        return self(self.inner(x))
+
+
+def times(factor: float) -> Any:
+    def hook(layer: Any, inputs: Any, output: Any) -> Any:
+        return output * factor if output.sum() > 0 else output * factor + inputs[0].sum()
+
+    return hook
+
+
+@pytest.mark.parametrize("sign", [1.0, -3.0])
+def test_hooks_of_outer_and_inner_layers_are_traced_and_saved(sign: float, x: Any, tmp_path: Path):
+    net, x = Scaled(), x * sign
+    for layer, factor in ((net, 8.0), (net.inner, 0.5)):
+        layer.register_forward_pre_hook(lambda layer, inputs: (inputs[0] + 1,))
+        layer.register_forward_post_hook(times(factor))
+    expected, of_method = net(x).numpy(), net.twice(x).numpy()
+    same(jit.to_static(net.twice, backend="reference")(x), of_method)
+    jit.save(net, str(tmp_path / "plain"), SPEC)
+    traced = jit.to_static(copy.deepcopy(net), backend="reference")
+    same(traced(x), expected)
+    jit.save(traced, str(tmp_path / "traced"))
+    for name in ("plain", "traced"):
+        same(jit.load(str(tmp_path / name))(x), expected)
+
+
+def test_an_exported_network_has_the_hooks():
+    net = nn.Linear(4, 2)
+    net.register_forward_post_hook(lambda layer, inputs, output: output * 8)
+    model, _ = network_of(net, SPEC)
+    assert "multiply" in [op.type for op in model.program.global_block().ops]
