@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from safetensors.numpy import save_file
 
 from app.data import Dataset
+from app.report.report import write_report
 from app.run import answers
 from app.run.config import Config, ModelConfig, TrainConfig, dump_config
 
 HOSTILE = "</script><img src=x onerror=window.taken=1><script>window.taken=1</script>{{7*7}}$title.py:f"
 """A name that a configuration may give an operator, and that would run if it were taken for a part of the page."""
 IMAGES, SIDE = 200, 8
-
-
-def config(operators: Sequence[str], epochs: int, **settings: Any) -> Config:
-    baseline = operators[1] if len(operators) > 1 else None
-    model = ModelConfig(activation=operators[0], hidden=(6,))
-    return Config(model=model, baseline=baseline, train=TrainConfig(epochs=epochs, batch_size=50), **settings)
+EPOCHS = 3
 
 
 def dataset() -> Dataset:
@@ -35,43 +32,41 @@ def dataset() -> Dataset:
 def made_run(
     folder: Path,
     operators: Sequence[str] = ("custom.relu", "relu"),
-    epochs: int = 3,
-    finished: int | None = None,
+    finished: int = EPOCHS,
     seeds: Sequence[int | None] = (None,),
     costs: bool = True,
     alike: bool = False,
+    changes: Mapping[str, Mapping[str, float | None]] = MappingProxyType({}),
+    others: Sequence[Mapping[str, Any]] = (),
 ) -> Path:
-    """The folder of a run that finished so many of its epochs; `alike` makes all networks the same."""
+    """The folder of a run that finished so many of its epochs; `alike` makes all networks the same.
+
+    `changes` are other figures in the epochs of an operator, and `others` more events at the end.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    described = config(operators, epochs)
+    model = ModelConfig(activation=operators[0], hidden=(6,))
+    train = TrainConfig(epochs=EPOCHS, batch_size=50)
+    described = Config(model=model, baseline=operators[1] if len(operators) > 1 else None, train=train)
     (folder / "config.yaml").write_text(dump_config(described), encoding="utf-8")
     events = [_start(operators)]
     for seed in seeds:
-        for epoch in range(epochs if finished is None else finished):
+        for epoch in range(finished):
             for place, operator in enumerate(operators):
                 events += _epoch(operator, epoch, 0 if alike else place, {} if seed is None else {"seed": seed})
+    for event in events:
+        if event["event"] == "epoch":
+            event.update(changes.get(event["operator"], {}))
     for place, operator in enumerate(operators if costs else ()):
         events += [_cost(operator, place, size) for size in (1000, 50_000)]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
+    lines = [json.dumps(event) + "\n" for event in (*events, *others)]
+    (folder / "metrics.jsonl").write_text("".join(lines), encoding="utf-8")
     _keep_networks(folder, operators, alike)
     return folder
 
 
-def add_events(folder: Path, *events: dict[str, Any]) -> Path:
-    """The run with some more lines in its metrics."""
-    with (folder / "metrics.jsonl").open("a", encoding="utf-8") as metrics:
-        metrics.write("".join(json.dumps(event) + "\n" for event in events))
-    return folder
-
-
-def change_epochs(folder: Path, operator: str, **figures: float | None) -> Path:
-    """The run with other figures in the epochs of an operator."""
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    for line in lines:
-        if (line["event"], line.get("operator")) == ("epoch", operator):
-            line.update(figures)
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    return folder
+def page_of(folder: Path) -> str:
+    """The report that is written for a run."""
+    return write_report(folder).read_text(encoding="utf-8")
 
 
 def compared(folder: Path, operators: Sequence[str] = ("relu", "tanh", "sigmoid"), seeds: int = 3) -> Path:

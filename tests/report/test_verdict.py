@@ -1,91 +1,104 @@
-"""What the report says of failures and of comparisons, in words and in its table."""
+"""What the report says of runs and comparisons, in sentences and in its table."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
-from made_runs import add_events, change_epochs, compared, made_run
+from made_runs import compared, made_run, page_of
 
 from app.errors import AppError
 from app.report.record import read
-from app.report.report import write_report
 from app.report.sections import curves, failures
 from app.report.verdict import sentences
 from app.run.summary import p_value
 
-
-def page_of(folder: Path) -> str:
-    return write_report(folder).read_text(encoding="utf-8")
-
-
-# --- Failures ---
+WRONG = "gradient is wrong: it is half of what it should be where x > 0 (wrong in 14 of 24 elements)"
+CHECKED = {"event": "checked", "operator": "custom.relu", "state": "wrong", "words": WRONG}
+LOST = {"event": "nonfinite", "operator": "relu", "epoch": 0, "iteration": 3, "did": "stop"}
+LOST |= {"where": "lost", "what": ""}
 
 
-def test_a_wrong_gradient_is_the_first_sentence(tmp_path: Path):
-    words = "gradient is wrong: it is half of what it should be where x > 0 (wrong in 14 of 24 elements)"
-    checked = {"event": "checked", "operator": "custom.relu", "state": "wrong", "words": words}
-    folder = add_events(made_run(tmp_path / "run"), checked)
-    assert sentences(read(folder))[0] == (
-        f"custom.relu: {words}. It was trained anyway; its results say nothing about the operator."
+@pytest.mark.parametrize(
+    ("run", "told"),
+    [
+        (
+            {"seeds": (0, 1, 2)},
+            "Accuracy on the 200 test digits: custom.relu 71.00 % ± 1.00, relu 73.00 % ± 1.00 (mean ± standard "
+            "deviation over 3 seeds).",
+        ),
+        ({"finished": 2}, "The run was stopped early. Finished epochs, out of 3: custom.relu 2, relu 2."),
+        ({"finished": 0}, "No epoch finished, so there are no results."),
+        (
+            {"others": [CHECKED]},
+            f"custom.relu: {WRONG}. It was trained anyway; its results say nothing about the operator.",
+        ),
+        ({"others": [LOST]}, "relu: lost."),
+        ({"others": [LOST] * 3}, "relu: lost. This happened 3 times."),
+        (
+            {"changes": {"relu": {"test_loss": None}}},
+            "relu diverged: the loss is NaN or infinite (chance level is 2.303). Try a smaller train.learning_rate.",
+        ),
+        (
+            {"changes": {"relu": {"test_loss": 3e28}}},
+            "relu diverged: the loss is up to 3e+28 (chance level is 2.303). Try a smaller train.learning_rate.",
+        ),
+        ({"changes": {"relu": {"test_accuracy": 0.105}}}, "relu is at chance level (10 %)."),
+    ],
+)
+def test_the_most_important_comes_first_and_only_whole_runs_are_tested(tmp_path: Path, run: Any, told: str):
+    first, *others = sentences(read(made_run(tmp_path / "run", **run)))
+    assert first == told
+    assert not any("sign test" in sentence for sentence in others)
+
+
+def test_equal_networks_are_called_equal(tmp_path: Path):
+    assert sentences(read(made_run(tmp_path / "run", alike=True))) == [
+        "custom.relu and relu both classify 70.00 % of the 200 test digits correctly.",
+        "The networks give the same answer for all 200 images.",
+        "An epoch takes 500 ms with custom.relu and 500 ms with relu (median), a ratio of 1.00 (0.92 to 1.09); "
+        "the difference is not significant.",
+    ]
+
+
+def test_networks_that_disagree_are_compared_by_the_sign_test(tmp_path: Path):
+    record = read(made_run(tmp_path / "run"))
+    found = record.answers
+    assert found is not None
+    one, other = found.right("custom.relu"), found.right("relu")
+    counts = f"only custom.relu is right on {(one & ~other).sum()}, only relu on {(other & ~one).sum()}"
+    accuracy, difference, speed, dead = sentences(record)
+    assert accuracy == "Accuracy on the 200 test digits: custom.relu 70.00 %, relu 72.00 %."
+    assert difference.startswith(f"The networks disagree on {len(found.disputed())} images: {counts}. ")
+    assert "The difference between these two networks is not significant (sign test, p = " in difference
+    assert speed == (
+        "An epoch takes 500 ms with custom.relu and 600 ms with relu (median), a ratio of 0.83 (0.76 to 0.91); "
+        "the difference is significant."
     )
+    assert dead == "50.0 % of the hidden units of relu are dead (zero for every test image)."
+
+
+@pytest.mark.parametrize(("p", "words"), [(0.0, "p < 0.0001"), (1e-300, "p < 0.0001"), (0.034, "p = 0.034")])
+def test_no_p_is_zero(p: float, words: str):
+    assert p_value(p) == words
 
 
 def test_an_operator_that_made_nan_is_shown_with_line_and_values(tmp_path: Path):
     what = "Replaying the step, operator own (my_ops.py:16) is the first ...\n  in   x  float32[8, 5]  min -1"
-    event = {"event": "nonfinite", "operator": "relu", "epoch": 0, "iteration": 3, "did": "stop"}
-    event |= {"where": "the loss became NaN in iteration 3 of epoch 1", "what": what}
-    folder = add_events(made_run(tmp_path / "run", finished=1), event)
-    assert "relu: the loss became NaN in iteration 3 of epoch 1." in sentences(read(folder))
-    page = page_of(folder)
+    page = page_of(made_run(tmp_path / "run", finished=1, others=[{**LOST, "what": what}]))
     assert "What went wrong" in page
     assert what in page
-
-
-def test_steps_that_were_left_out_are_counted(tmp_path: Path):
-    event = {"event": "nonfinite", "operator": "relu", "epoch": 0, "iteration": 3, "did": "skip", "what": ""}
-    folder = add_events(made_run(tmp_path / "run"), *[{**event, "where": "the loss became inf"}] * 3)
-    assert "relu: the loss became inf. This happened 3 times." in sentences(read(folder))
-    assert failures.section(read(folder)) is None  # nothing was looked into
-
-
-@pytest.mark.parametrize(
-    ("loss", "told"),
-    [
-        (None, "relu diverged: the loss is NaN or infinite (chance level is 2.303)."),
-        (3e28, "the loss is up to 3e+28 ("),
-    ],
-)
-def test_a_network_that_diverged_is_said_to(tmp_path: Path, loss: float | None, told: str):
-    folder = change_epochs(made_run(tmp_path / "run"), "relu", test_loss=loss)
-    first, *others = sentences(read(folder))
-    assert told in first
-    assert not any("sign test" in sentence for sentence in others)
-
-
-def test_a_network_at_chance_level_is_said_to_be(tmp_path: Path):
-    folder = change_epochs(made_run(tmp_path / "run"), "relu", test_accuracy=0.105)
-    assert "relu is at chance level (10 %)." in sentences(read(folder))
-    assert not any("chance level" in words for words in sentences(read(made_run(tmp_path / "other"))))
+    assert failures.section(read(made_run(tmp_path / "other", others=[LOST]))) is None
 
 
 def test_a_loss_over_many_magnitudes_has_a_logarithmic_axis(tmp_path: Path):
-    calm, wild = made_run(tmp_path / "calm"), change_epochs(made_run(tmp_path / "wild"), "relu", test_loss=4e20)
-    for folder, log in ((calm, False), (wild, True)):
-        section = curves.section(read(folder))
+    for loss, log in ((1.5, False), (4e20, True)):
+        section = curves.section(read(made_run(tmp_path / "run", changes={"relu": {"test_loss": loss}})))
         assert section is not None
         assert section.charts[0].log_y is log
-
-
-def test_an_unfinished_run_is_not_tested(tmp_path: Path):
-    assert not any("sign test" in words for words in sentences(read(made_run(tmp_path / "run", finished=2))))
-
-
-@pytest.mark.parametrize(("p", "words"), [(0.0, "p < 0.0001"), (1e-300, "p < 0.0001"), (0.034, "p = 0.034")])
-def test_no_p_is_said_to_be_zero(p: float, words: str):
-    assert p_value(p) == words
 
 
 # --- Comparisons ---
@@ -105,13 +118,12 @@ def test_the_table_is_ranked_and_in_one_unit(tmp_path: Path):
     text = re.sub(r"<svg.*?</svg>", "", table)
     rows = [re.sub(r"\s*<[^>]+>\s*", "|", row).strip("|") for row in re.findall(r"<tr class.*?</tr>", text)]
     cells = [re.split(r"\|+", row) for row in rows]
-    assert [row[:3] for row in cells] == [
-        ["1", "sigmoid", "90.10 % ± 0.10"],
-        ["2", "custom.relu", "88.10 % ± 0.10"],
-        ["3", "tanh", "86.10 % ± 0.10"],
-        ["4", "relu", "84.10 % ± 0.10"],
+    assert [row[:4] for row in cells] == [
+        ["1", "sigmoid", "90.10 % ± 0.10", "–"],
+        ["2", "custom.relu", "88.10 % ± 0.10", "same"],
+        ["3", "tanh", "86.10 % ± 0.10", "cannot tell"],
+        ["4", "relu", "84.10 % ± 0.10", "differs"],
     ]
-    assert [row[3] for row in cells] == ["–", "same", "cannot tell", "differs"]
     assert cells[3][4:6] == ["-6.00 (-7.00 to -5.00)", "p &lt; 0.0001"]
     assert table.count('class="forest"') == 5  # an interval of each claim that was tested
     assert "Accuracies are means and standard deviations over 3 seeds." in page
@@ -130,14 +142,13 @@ def changed(folder: Path, **parts: object) -> Path:
     return folder
 
 
-def test_a_comparison_that_finished_no_seed_has_no_table(tmp_path: Path):
+def test_a_comparison_without_a_finished_seed_has_no_table(tmp_path: Path):
     assert read(changed(tmp_path / "run", seeds=[], differences=[])).comparison is None
 
 
 @pytest.mark.parametrize(
     "change", [{"first": "gelu"}, {"seeds": [0]}, {"results": {}}, {"differences": [{}]}, {"differences": []}]
 )
-def test_a_comparison_that_does_not_fit_together_is_refused(tmp_path: Path, change: dict[str, object]):
-    folder = changed(tmp_path / "run", **change)
+def test_a_comparison_that_contradicts_itself_is_an_error(tmp_path: Path, change: dict[str, object]):
     with pytest.raises(AppError, match="is damaged or was edited"):
-        read(folder)
+        read(changed(tmp_path / "run", **change))
