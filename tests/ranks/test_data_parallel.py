@@ -1,7 +1,9 @@
-"""The pass alone: what it inserts, where, and what it leaves out; nothing runs here but on one process."""
+"""The Program of one rank: which operators the pass inserts, where, and what it leaves out. Nothing runs here."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import pytest
@@ -11,10 +13,13 @@ from app.engine.compiled.passes import PASSES
 from app.errors import ProgramError
 from app.graph import Program, names, static_mode
 from app.graph.passes import optimise
-from app.graph.program import OPTIMIZE, Operator
+from app.graph.program import BACKWARD, OPTIMIZE, Operator
 from app.ops.update import sgd
 from app.ranks.data_parallel import COMMUNICATION, WEIGHT, data_parallel
 from app.ranks.operators import average
+
+PARAMETERS = ("fc_0.w_0", "fc_0.b_0")
+GRADIENTS = ("fc_0.w_0@GRAD", "fc_0.b_0@GRAD")
 
 
 class Place(NamedTuple):
@@ -24,48 +29,53 @@ class Place(NamedTuple):
 
 class Network(NamedTuple):
     main: Program
-    startup: Program
     loss: str
 
 
-def network(optimizer: Any = None) -> Network:
-    main, startup = Program(), Program()
-    startup.random_seed = main.random_seed = 0
-    with names.guard(), app.static.program_guard(main, startup), static_mode():
-        x = app.static.data("x", [None, 4])
-        loss = app.mean(app.tanh(app.static.nn.fc(x, 3)))
-        (optimizer or app.optimizer.SGD(0.1)).minimize(loss)
-    return Network(main, startup, loss.name)
+Training = Callable[[Any], Any]
+"""Minimises a loss of hidden values, and returns it."""
+
+
+def by(optimizer: Callable[[], Any], after: Training = app.tanh) -> Training:
+    def minimised(hidden: Any) -> Any:
+        loss = app.mean(after(hidden))
+        optimizer().minimize(loss)
+        return loss
+
+    return minimised
+
+
+SGD = by(lambda: app.optimizer.SGD(0.1))
+MOMENTUM = by(lambda: app.optimizer.Momentum(0.1))
+
+
+def network(train: Training = SGD) -> Network:
+    main = Program()
+    main.random_seed = 1
+    with names.guard(), app.static.program_guard(main, Program()), static_mode():
+        loss = train(app.static.nn.fc(app.static.data("x", [None, 4]), 3))
+    return Network(main, loss.name)
+
+
+def shared_out(rank: int, shape: Any = "allreduce", train: Training = SGD) -> Program:
+    one = network(train)
+    return data_parallel(one.main, Place(rank, 2), shape, loss=one.loss)
 
 
 def ops(program: Program, role: str = COMMUNICATION) -> list[str]:
     return [op.type for op in program.global_block().ops if op.role == role]
 
 
-def shared_out(rank: int, shape: Any = "allreduce", given: Network | None = None) -> Program:
-    one = given or network()
-    return data_parallel(one.main, Place(rank, 2), shape, loss=one.loss)
-
-
-def test_one_rank_runs_the_program_as_it_is():
+def test_a_single_rank_runs_the_program_itself():
     one = network()
     assert data_parallel(one.main, Place(0, 1), loss=one.loss) is one.main
 
 
-def test_the_program_that_is_given_is_left_alone():
-    one, same = network(), network()
-    shared_out(1, "pserver", one)
-    assert one.main.equals(same.main)
-
-
-def test_the_mean_of_gradients_is_taken_where_they_go_over_to_the_update():
-    main = shared_out(0, given=network(app.optimizer.Momentum(0.1)))
-    text = str(main)
-    backward, communication, update = (text.index(f"// {role}") for role in ("backward", COMMUNICATION, OPTIMIZE))
-    assert backward < communication < update
-    (op,) = [op for op in main.global_block().ops if op.definition is average]
-    assert op.inputs == op.outputs == ("fc_0.w_0@GRAD", "fc_0.b_0@GRAD")
-    assert ops(main) == ["average"]
+def test_the_given_program_is_unchanged_and_ranks_of_an_allreduce_run_the_same_one():
+    one = network()
+    programs = [data_parallel(one.main, Place(rank, 2), loss=one.loss) for rank in (0, 1)]
+    assert programs[0].equals(programs[1])
+    assert one.main.equals(network().main)
 
 
 @pytest.mark.parametrize("shape", ["allreduce", "pserver"])
@@ -75,118 +85,97 @@ def test_the_backward_pass_starts_from_the_weight_of_the_rank(shape: str):
     assert (op.type, op.inputs[1]) == ("multiply", f"{WEIGHT}.float32")
 
 
-def test_the_mean_of_parameters_is_taken_where_updates_subtract_gradients_and_no_more():
+def test_parameters_are_averaged_after_updates_that_only_subtract_gradients():
     main = shared_out(0)
-    op = main.global_block().ops[-1]
-    assert op.definition is average
-    assert op.inputs == op.outputs == ("fc_0.w_0", "fc_0.b_0")
     assert ops(main) == ["average"]
+    op = main.global_block().ops[-1]
+    assert op.inputs == op.outputs == PARAMETERS
+    optimised = optimise(main, {"mean.out_0"}, PASSES)
+    assert "matmul_step" in [op.type for op in optimised.global_block().ops]  # the update is a part of the product
 
 
-def test_a_step_of_averaged_parameters_is_taken_in_the_product_that_gives_the_gradient():
-    main = shared_out(0)
-    assert "matmul_step" in [op.type for op in optimise(main, {"mean.out_0"}, PASSES).global_block().ops]
-
-
-def after_momentum(loss: Any) -> None:
-    app.optimizer.Momentum(0.1).minimize(loss)
+def before_another_result(hidden: Any) -> Any:
+    loss = MOMENTUM(hidden)
     app.mean(loss.block.var("fc_0.w_0"))
+    return loss
 
 
-def by_a_rate_of_the_batch(loss: Any) -> None:
-    ((parameter, gradient), *_) = app.static.append_backward(loss)
-    names = [parameter.name, gradient.name, loss.name]
-    loss.block.ops.append(Operator(sgd, names, [parameter.name], {}, OPTIMIZE))
+def with_a_parameter_alone(hidden: Any) -> Any:
+    """The gradient of one parameter depends on no row of the batch."""
+    alone = app.static.create_parameter([1], "float32", name="alone")
+    loss = app.mean(hidden) + app.sum(alone * alone)
+    app.optimizer.Momentum(0.1).minimize(loss)
+    return loss
 
 
-def less_its_size(loss: Any) -> None:
-    app.optimizer.SGD(0.1, weight_decay=0.1).minimize(loss)
+CLIP = app.nn.ClipGradByGlobalNorm(1.0)
 
 
-@pytest.mark.parametrize("updates", [less_its_size, after_momentum])
-def test_otherwise_the_mean_of_gradients_is_taken_first(updates: Any):
-    main, startup = Program(), Program()
-    with names.guard(), app.static.program_guard(main, startup), static_mode():
-        loss = app.mean(app.static.nn.fc(app.static.data("x", [None, 4]), 3))
-        updates(loss)
-    here = data_parallel(main, Place(0, 2), loss=loss.name)
-    roles = [op.role for op in here.global_block().ops]
-    assert COMMUNICATION not in roles[roles.index(OPTIMIZE) + 1 : len(roles) - roles[::-1].index(OPTIMIZE)]
+@pytest.mark.parametrize(
+    ("train", "averaged"),
+    [
+        (MOMENTUM, GRADIENTS),
+        (by(lambda: app.optimizer.Momentum(0.1, weight_decay=0.01, grad_clip=CLIP)), GRADIENTS),
+        (by(lambda: app.optimizer.SGD(0.1, weight_decay=0.1)), GRADIENTS),
+        (before_another_result, GRADIENTS),
+        (with_a_parameter_alone, (*GRADIENTS, "alone@GRAD")),
+    ],
+    ids=["momentum", "clipping and decay", "sgd with decay", "another result", "a parameter alone"],
+)
+def test_gradients_are_averaged_before_other_updates(train: Training, averaged: tuple[str, ...]):
+    inserted = shared_out(0, train=train).global_block().ops
+    (op,) = [op for op in inserted if op.definition is average]
+    assert op.inputs == op.outputs
+    assert sorted(op.inputs) == sorted(averaged)
+    roles = [role for role, _ in groupby(op.role for op in inserted)]
+    first = roles.index(BACKWARD)
+    assert roles[first : first + 3] == [BACKWARD, COMMUNICATION, OPTIMIZE]
+    assert roles.count(OPTIMIZE) == roles.count(COMMUNICATION) == 1
 
 
-def test_every_rank_of_an_allreduce_runs_the_same_program():
-    assert shared_out(0).equals(shared_out(1))
-
-
-def test_of_a_parameter_server_only_rank_0_makes_the_update():
-    adam = network(app.optimizer.Adam(0.1))
-    server, trainer = (shared_out(rank, "pserver", adam) for rank in (0, 1))
+def test_only_rank_0_of_a_parameter_server_makes_the_update():
+    server, trainer = (shared_out(rank, "pserver", by(lambda: app.optimizer.Adam(0.1))) for rank in (0, 1))
     assert ops(server) == ["receive_gradients", "send_parameters"]
     assert ops(trainer) == ["send_gradients", "receive_parameters"]
     assert (ops(server, OPTIMIZE).count("adam"), ops(trainer, OPTIMIZE)) == (2, [])
+    sent, received = (program.global_block().ops[-1] for program in (server, trainer))
+    assert sent.outputs == ()
+    assert sent.inputs == received.inputs == received.outputs == PARAMETERS
 
 
-def test_what_the_server_sends_is_what_trainers_receive():
-    sent, received = (shared_out(rank, "pserver").global_block().ops[-1] for rank in (0, 1))
-    assert (sent.type, sent.outputs) == ("send_parameters", ())
-    assert sent.inputs == received.inputs == received.outputs == ("fc_0.w_0", "fc_0.b_0")
+def test_each_rank_draws_its_own_random_numbers():
+    one = network(by(lambda: app.optimizer.SGD(0.1), after=lambda hidden: hidden * app.rand([3])))
+
+    def seeds(program: Program) -> list[Any]:
+        return [op.attributes["seed"] for op in program.global_block().ops if "seed" in op.attributes]
+
+    of_ranks = [seeds(data_parallel(one.main, Place(rank, 3), loss=one.loss)) for rank in range(3)]
+    assert len(set(map(tuple, of_ranks))) == 3
+    assert of_ranks[0] == seeds(one.main)
 
 
-def test_an_update_that_reads_a_value_of_the_batch_besides_gradients_is_refused():
-    main, startup = Program(), Program()
-    with names.guard(), app.static.program_guard(main, startup), static_mode():
-        loss = app.mean(app.static.nn.fc(app.static.data("x", [None, 4]), 3))
-        by_a_rate_of_the_batch(loss)
-    with pytest.raises(ProgramError, match=r"an update reads mean\.out_0, which is not a gradient"):
-        data_parallel(main, Place(0, 2), loss=loss.name)
+def by_a_rate_of_the_batch(hidden: Any) -> Any:
+    loss = app.mean(hidden)
+    ((parameter, gradient), *_) = app.static.append_backward(loss)
+    inputs = [parameter.name, gradient.name, loss.name]
+    loss.block.ops.append(Operator(sgd, inputs, [parameter.name], {}, OPTIMIZE))
+    return loss
 
 
-def test_an_update_with_clipping_and_decay_sees_the_sums():
-    clip = app.nn.ClipGradByGlobalNorm(1.0)
-    main = shared_out(0, given=network(app.optimizer.Momentum(0.1, weight_decay=0.01, grad_clip=clip)))
-    roles = [op.role for op in main.global_block().ops]
-    assert roles.index(COMMUNICATION) < roles.index(OPTIMIZE)
-    assert COMMUNICATION not in roles[roles.index(OPTIMIZE) :]
+def of_another_loss(hidden: Any) -> Any:
+    SGD(hidden)
+    return hidden
 
 
-def test_a_gradient_that_no_row_has_a_part_in_is_weighted_and_averaged_too():
-    main, startup = Program(), Program()
-    with names.guard(), app.static.program_guard(main, startup), static_mode():
-        x = app.static.data("x", [None, 4])
-        alone = app.static.create_parameter([1], "float32", name="alone")
-        loss = app.mean(app.static.nn.fc(x, 3)) + app.sum(alone * alone)
-        app.optimizer.Momentum(0.1).minimize(loss)
-    here = data_parallel(main, Place(0, 2), loss=loss.name)
-    (op,) = [op for op in here.global_block().ops if op.definition is average]
-    assert "alone@GRAD" in op.inputs
-
-
-def test_each_rank_draws_random_numbers_of_its_own():
-    main, startup = Program(), Program()
-    main.random_seed = 1
-    with names.guard(), app.static.program_guard(main, startup), static_mode():
-        x = app.static.data("x", [None, 4])
-        loss = app.mean(app.static.nn.fc(x, 3) * app.rand([3]))
-        app.optimizer.SGD(0.1).minimize(loss)
-    seeds = []
-    for rank in range(3):
-        here = data_parallel(main, Place(rank, 3), loss=loss.name)
-        seeds += [op.attributes["seed"] for op in here.global_block().ops if "seed" in op.attributes]
-    assert len(set(seeds)) == 3
-    assert seeds[0] in [op.attributes.get("seed") for op in main.global_block().ops]
-
-
-def test_two_optimisers_in_one_program_are_refused():
-    main, startup = Program(), Program()
-    with names.guard(), app.static.program_guard(main, startup), static_mode():
-        loss = app.mean(app.static.nn.fc(app.static.data("x", [None, 4]), 3))
-        app.optimizer.SGD(0.1).minimize(loss)
-        app.optimizer.SGD(0.1).minimize(app.mean(loss * loss))
-    with pytest.raises(ProgramError, match="only one optimiser's update"):
-        data_parallel(main, Place(0, 2), loss=loss.name)
-
-
-def test_a_loss_that_is_not_minimised_is_refused_by_name():
-    one = network()
-    with pytest.raises(ProgramError, match="no backward pass"):
-        data_parallel(one.main, Place(0, 2), loss=one.main.global_block().ops[0].outputs[0])
+@pytest.mark.parametrize(
+    ("train", "message"),
+    [
+        (by_a_rate_of_the_batch, r"an update reads mean\.out_0, which is not a gradient"),
+        (lambda hidden: SGD(SGD(hidden)), "only one optimiser's update"),
+        (of_another_loss, r"add\.out_0 has no backward pass"),
+    ],
+    ids=["a rate of the batch", "two optimisers", "another loss"],
+)
+def test_programs_that_cannot_be_shared_are_errors(train: Training, message: str):
+    with pytest.raises(ProgramError, match=message):
+        shared_out(0, train=train)
