@@ -40,7 +40,7 @@ def no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"PMI_RANK": "no number"}, None),
     ],
 )
-def test_launchers_tell_ranks_who_they_are(
+def test_launchers_name_a_rank_by_environment_variables(
     variables: dict[str, str], found: Launch | None, monkeypatch: pytest.MonkeyPatch
 ):
     for name, value in variables.items():
@@ -48,7 +48,7 @@ def test_launchers_tell_ranks_who_they_are(
     assert launched() == found
 
 
-def test_a_process_that_nobody_launched_is_alone_and_imports_nothing_of_mpi():
+def test_a_process_without_a_launcher_does_not_import_mpi():
     check = "from app.ranks.current import current; import sys; current(); sys.exit('mpi4py' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], cwd=ROOT, check=False).returncode == 0
 
@@ -59,7 +59,7 @@ def test_without_mpi4py_the_error_says_what_to_install(monkeypatch: pytest.Monke
         meet(Launch(0, 2))
 
 
-def test_a_world_can_be_put_in_place_of_the_one_that_is_found():
+def test_a_world_can_replace_the_one_that_is_found():
     with using(None):
         assert entered() is None
         assert place() == (0, 1)
@@ -68,6 +68,14 @@ def test_a_world_can_be_put_in_place_of_the_one_that_is_found():
     with using(other) as world:
         assert current() is world is other
     assert current() is not other
+
+
+def test_a_world_of_one_does_nothing():
+    world = World()
+    assert world.gather("me") == ["me"]
+    world.barrier()
+    assert world.shared([]) is None
+    assert (world.rank, world.size, world.said) == (0, 1, "")
 
 
 class Pretended:
@@ -82,41 +90,32 @@ class Pretended:
         return [value, *self._others] if len(value) == 2 else [value]
 
 
-def share(monkeypatch: pytest.MonkeyPatch, mine: set[int], *others: tuple[str, list[int]], **settings: str) -> str:
+TWO, EIGHT = ("here", [0, 1]), ("here", list(range(8)))
+
+
+@pytest.mark.parametrize(
+    ("mine", "others", "settings", "said"),
+    [
+        (range(8), [EIGHT], {}, "4 for BLAS, 4 for Numba"),
+        (range(8), [EIGHT, EIGHT], {}, "2 for BLAS, 2 for Numba"),
+        (range(8), [("there", list(range(8)))], {}, "8 for BLAS, 8 for Numba"),
+        (range(2), [TWO, TWO], {}, "1 for BLAS, 1 for Numba"),
+        (range(2), [("here", [2, 3])], {}, "2 for BLAS, 2 for Numba"),  # bound to cores of its own
+        (range(2), [TWO], {"OMP_NUM_THREADS": "2"}, "BLAS as OMP_NUM_THREADS=2 says, 1 for Numba"),
+    ],
+)
+def test_ranks_of_a_machine_divide_its_cores_unless_the_user_has(
+    mine: range, others: list[Any], settings: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
+):
     for name in (*cores.BLAS, *cores.NUMBA):
         monkeypatch.setenv(name, "")  # so that what is set is undone
         monkeypatch.delenv(name)
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(cores, "_cores", lambda: mine)
+    monkeypatch.setattr(cores, "_cores", lambda: set(mine))
     monkeypatch.delitem(sys.modules, "numba", raising=False)  # that of the tests is left alone
     monkeypatch.setattr("threadpoolctl.threadpool_limits", lambda *args, **kwargs: None)
-    return cores.share(Pretended(*others)).partition("each: ")[2]
-
-
-def test_ranks_of_a_machine_divide_its_cores(monkeypatch: pytest.MonkeyPatch):
-    eight = list(range(8))
-    assert share(monkeypatch, set(eight), ("here", eight)) == "4 for BLAS, 4 for Numba"
-    assert share(monkeypatch, set(eight), ("here", eight), ("here", eight)) == "2 for BLAS, 2 for Numba"
-    assert share(monkeypatch, set(eight), ("there", eight)) == "8 for BLAS, 8 for Numba"
-    assert share(monkeypatch, {0, 1}, ("here", [0, 1]), ("here", [0, 1])) == "1 for BLAS, 1 for Numba"
-
-
-def test_a_rank_that_is_bound_to_cores_has_them_for_itself(monkeypatch: pytest.MonkeyPatch):
-    assert share(monkeypatch, {0, 1}, ("here", [2, 3])) == "2 for BLAS, 2 for Numba"
-
-
-def test_what_the_user_has_set_is_kept(monkeypatch: pytest.MonkeyPatch):
-    said = share(monkeypatch, {0, 1}, ("here", [0, 1]), OMP_NUM_THREADS="2")
-    assert said == "BLAS as OMP_NUM_THREADS=2 says, 1 for Numba"
-
-
-def test_a_world_of_one_does_nothing():
-    world = World()
-    assert world.gather("me") == ["me"]
-    world.barrier()
-    assert world.shared([]) is None
-    assert (world.rank, world.size, world.said) == (0, 1, "")
+    assert cores.share(Pretended(*others)).partition("each: ")[2] == said
 
 
 @pytest.mark.parametrize(
@@ -126,13 +125,13 @@ def test_a_world_of_one_does_nothing():
         (["--resume", "runs/NAME"], "--resume runs/NAME"),
     ],
 )
-def test_the_script_for_slurm_has_ranks_share_the_cores_of_each_node(tmp_path: Path, words: list[str], trained: str):
+def test_the_slurm_script_lets_ranks_share_the_cores_of_each_node(tmp_path: Path, words: list[str], trained: str):
     launcher = tmp_path / ".venv" / "bin" / "mpiexec"
     launcher.parent.mkdir(parents=True)
     launcher.write_text('#!/bin/sh\nprintf \'%s|\' "$*" "$SLURM_CPU_BIND" "${SLURM_CPUS_PER_TASK:-unset}"\n')
     launcher.chmod(0o755)
-    told = {"SLURM_NTASKS": "4", "SLURM_NTASKS_PER_NODE": "2", "SLURM_CPUS_PER_TASK": "4"}
-    settings = {**os.environ, **told, "SLURM_SUBMIT_DIR": str(tmp_path)}
+    slurm = {"SLURM_NTASKS": "4", "SLURM_NTASKS_PER_NODE": "2", "SLURM_CPUS_PER_TASK": "4"}
+    settings = {**os.environ, **slurm, "SLURM_SUBMIT_DIR": str(tmp_path)}
     script = ["bash", str(ROOT / "examples" / "train.sbatch"), *words]
     done = subprocess.run(script, env=settings, capture_output=True, text=True, check=True)
     assert done.stdout == f"-n 4 -ppn 2 .venv/bin/python train.py {trained}|none|unset|"

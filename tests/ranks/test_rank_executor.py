@@ -18,7 +18,7 @@ from app.errors import ProgramError
 from app.graph import Program, names, static_mode
 from app.ranks.current import using
 from app.ranks.data_parallel import data_parallel
-from app.ranks.executor import RankExecutor, rows_of, shards
+from app.ranks.executor import RankExecutor, shards
 from app.ranks.world import Reduction, World
 from app.run.config import Config
 from app.run.learners import make_learner
@@ -38,7 +38,7 @@ def batches(count: int, batch: int, shuffled: bool = True) -> Batches:
 
 
 @given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 6), st.booleans())
-def test_the_ranks_parts_of_a_batch_are_the_batch(count: int, size: int, ranks: int, shuffled: bool):
+def test_ranks_divide_the_rows_of_each_batch_evenly(count: int, size: int, ranks: int, shuffled: bool):
     whole = batches(count, size, shuffled)
     parts = [
         [(shard.share, labels) for shard in shards(whole, Place(rank, ranks)) for _, labels in shard.batches]
@@ -49,27 +49,18 @@ def test_the_ranks_parts_of_a_batch_are_the_batch(count: int, size: int, ranks: 
         assert sum(share for share, _ in here) == pytest.approx(1)
         rows = [label for share, labels in here if share for label in labels]
         assert rows == expected.tolist()
+        counts = [len(labels) if share else 0 for share, labels in here]
+        assert counts == sorted(counts, reverse=True)
+        assert counts[0] - counts[-1] <= 1
         for share, labels in here:
             assert share == (pytest.approx(len(labels) / len(expected)) if share else 0)
             assert len(labels) >= 1
     assert {len(part) for part in parts} == {len(whole)}
 
 
-def test_the_first_ranks_have_one_row_more():
-    assert [rows_of(10, Place(rank, 4)) for rank in range(4)] == [(0, 3), (3, 3), (6, 2), (8, 2)]
-
-
-def test_a_rank_without_rows_computes_the_first_one_for_nothing():
-    (shard,) = shards(batches(2, 2, shuffled=False), Place(2, 3))
-    assert shard.share == 0
-    assert [labels.tolist() for _, labels in shard.batches] == [[0]]
-
-
-def test_full_batches_stay_together_so_that_an_engine_may_run_them_in_one_call():
-    assert [(shard.share, len(shard.batches)) for shard in shards(batches(23, 4), Place(0, 2))] == [
-        (0.5, 5),
-        (2 / 3, 1),
-    ]
+def test_full_batches_are_one_shard_which_an_engine_runs_in_one_call():
+    found = [(shard.share, len(shard.batches)) for shard in shards(batches(23, 4), Place(0, 2))]
+    assert found == [(0.5, 5), (2 / 3, 1)]
 
 
 class Two(World):
@@ -107,15 +98,12 @@ def classifier() -> tuple[Program, Program, str, str]:
 IMAGES = Batches(np.tile(np.arange(4, dtype=np.uint8), (8, 1)), np.zeros(8, np.int64), None, 4)
 
 
-def test_parameters_are_averaged_in_memory_that_ranks_share():
+def test_parameters_are_averaged_in_shared_memory():
     main, startup, loss, _ = classifier()
     with using(Two()) as world:
         assert isinstance(world, Two)
-        here, scope, executor = (
-            data_parallel(main, world, loss=loss, bucket=40),
-            Scope(),
-            RankExecutor(world, "compiled"),
-        )
+        here = data_parallel(main, world, loss=loss, bucket=40)
+        scope, executor = Scope(), RankExecutor(world, "compiled")
         executor.start(startup, here, scope)
         (room,) = world.given
         for _ in range(2):
@@ -137,7 +125,7 @@ class Normed(app.nn.Layer):
 
 
 @pytest.mark.parametrize("engine", ["eager", "reference"])
-def test_an_operator_with_running_statistics_is_refused(engine: str):
+def test_an_operator_with_running_statistics_is_an_error(engine: str):
     settings = {"engine": engine, "model": {"hidden": [5]}, "dist": {"shape": "allreduce"}}
     with using(Two()), pytest.raises(ProgramError, match=r"each batch updates .*norm.*, for which each rank"):
         make_learner(msgspec.convert(settings, Config), Activation("normed", Normed), 4).warm_up(IMAGES)

@@ -17,7 +17,7 @@ STARTS = np.cumsum([0, *(4 * size for size in SIZES)]).tolist()
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_means_have_the_same_bits_at_every_rank_and_stay_where_they_are(ranks: int):
+def test_means_are_in_place_and_have_the_same_bits_at_every_rank(ranks: int):
     given = [
         [np.random.default_rng(10 * r + s).random(size, "f4") for s, size in enumerate(SIZES)] for r in range(ranks)
     ]
@@ -40,11 +40,10 @@ def test_means_have_the_same_bits_at_every_rank_and_stay_where_they_are(ranks: i
         assert len({mean.tobytes() for mean in means}) == 1
 
 
-def test_no_more_is_asked_for_than_there_is(monkeypatch: pytest.MonkeyPatch):
+def test_shared_memory_is_free_only_up_to_the_limit_of_the_system(monkeypatch: pytest.MonkeyPatch):
     megabyte = 1 << 20
-    monkeypatch.setattr(
-        "os.statvfs", lambda path: SimpleNamespace(f_bavail=64 * 256, f_frsize=4096)
-    )  # as in a container
+    container = SimpleNamespace(f_bavail=64 * 256, f_frsize=4096)
+    monkeypatch.setattr("os.statvfs", lambda path: container)
     assert is_free(40 * megabyte)
     assert not is_free(60 * megabyte)
 
