@@ -74,69 +74,55 @@ DATA = Batches(
 )
 
 
+def train(engine: str, program: Program, startup: Program, loss: str) -> tuple[np.ndarray, np.ndarray]:
+    """Three epochs; gives the losses, and the weights at the end."""
+    scope, executor = Scope(), Executor(engine=engine)
+    executor.run(startup, scope=scope)
+    scope.values["weight_of_rank.float32"] = np.array(1, "float32")
+    losses = [executor.train_from_dataset(program, DATA, ["x", "y"], [loss], scope)[0] for _ in range(3)]
+    return np.concatenate(losses), scope.values["fc_0.w_0"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
-    ("engine", "shape", "activation"),
-    [
-        ("reference", "allreduce", app.tanh),
-        ("reference", "pserver", in_python),
-        ("compiled", "allreduce", app.tanh),
-        ("compiled", "pserver", in_python),
-    ],
+    ("shape", "activation", "asked"),
+    [("allreduce", app.tanh, {"allreduce"}), ("pserver", in_python, {"broadcast", "reduce"})],
 )
-def test_twins_train_as_one_process_that_has_the_rows_of_one(engine: str, shape: Any, activation: Any):
+def test_twins_train_as_one_process_with_the_rows_of_one(engine: str, shape: Any, activation: Any, asked: set[str]):
     main, startup, loss = network(activation)
     world = Twins()
     here = data_parallel(main, world, shape, loss=loss, bucket=64)
-    results = []
     with using(world):
-        for program in (main, here):
-            scope, executor = Scope(), Executor(engine=engine if program is here else "reference")
-            executor.run(startup, scope=scope)
-            scope.values["weight_of_rank.float32"] = np.array(1, "float32")
-            losses = [executor.train_from_dataset(program, DATA, ["x", "y"], [loss], scope)[0] for _ in range(3)]
-            results.append((np.concatenate(losses), scope.values["fc_0.w_0"]))
-    for alone, twin in zip(*results, strict=True):
-        np.testing.assert_allclose(twin, alone, rtol=1e-5)
-    asked = {"allreduce": {"allreduce"}, "pserver": {"broadcast", "reduce"}}
-    assert {kind for kind, _ in world.asked} == asked[shape]
+        alone, twins = train("reference", main, startup, loss), train(engine, here, startup, loss)
+    for one, twin in zip(alone, twins, strict=True):
+        np.testing.assert_allclose(twin, one, rtol=1e-5)
+    assert {kind for kind, _ in world.asked} == asked
 
 
-def test_the_compiled_engine_calls_them_in_the_middle_of_one_native_run():
+def test_compiled_code_calls_collectives_unless_other_operators_are_python():
     main, _, loss = network(app.tanh)
-    here = data_parallel(main, Twins(), loss=loss)
-    text = here.explain([loss])
+    text = data_parallel(main, Twins(), loss=loss).explain([loss])
     assert re.search(r"average +Python that compiled code calls", text)
     assert "def train(" in text
     assert "if call_python(shared, n):" in text
-
-
-def test_between_python_calls_they_are_python_calls_too():
     main, _, loss = network(in_python)
-    here = data_parallel(main, Twins(), loss=loss)
-    assert "Python call: compiled code could call it only if all operators were compiled" in here.explain(
-        [loss], source=False
-    )
+    text = data_parallel(main, Twins(), loss=loss).explain([loss], source=False)
+    assert "Python call: compiled code could call it only if all operators were compiled" in text
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("error", [RankError("rank 1 of 2: its disk is full"), KeyboardInterrupt("stop")])
-def test_what_a_collective_raises_comes_through_as_it_is(engine: str, error: BaseException):
+def test_an_exception_of_a_collective_is_raised_unchanged(engine: str, error: BaseException):
     class Broken(Twins):
         def allreduce(self, buffer: np.ndarray, how: Reduction = "sum") -> None:
             raise error
 
     main, startup, loss = network(app.tanh)
-    world = Broken()
-    here = data_parallel(main, world, loss=loss, bucket=64)  # as above, which is compiled
-    scope, executor = Scope(), Executor(engine=engine)
-    with using(world):
-        executor.run(startup, scope=scope)
-        scope.values["weight_of_rank.float32"] = np.array(1, "float32")
-        with pytest.raises(type(error), match=str(error)):
-            executor.train_from_dataset(here, DATA, ["x", "y"], [loss], scope)
+    with using(Broken()) as world, pytest.raises(type(error), match=str(error)):
+        train(engine, data_parallel(main, world, loss=loss, bucket=64), startup, loss)
 
 
-def test_a_collective_is_never_left_out_moved_or_shared():
+def test_a_collective_is_never_removed_moved_or_merged():
     main = Program()
     with names.guard(), app.static.program_guard(main, Program()), static_mode():
         x = app.static.data("x", [3])
@@ -145,16 +131,15 @@ def test_a_collective_is_never_left_out_moved_or_shared():
     for value in (first, second, first):
         block.append_op(average, [value], None, [value])
     block.append_op(send_gradients, [second], None, [])
-    world = Twins()
     results = []
     for engine in ENGINES:
-        with using(world):
+        with using(world := Twins()):
             results += Executor(engine=engine).run(main, {"x": np.ones(3, "float32")}, [first.name], scope=Scope())
-    assert world.asked == [("allreduce", 3)] * 3 + [("reduce", 3)] + [("allreduce", 3)] * 3 + [("reduce", 3)]
+        assert world.asked == [("allreduce", 3)] * 3 + [("reduce", 3)]
     np.testing.assert_allclose(results[0], results[1], rtol=1e-6)
 
 
-def test_of_arrays_they_give_new_ones():
+def test_collectives_of_arrays_return_new_arrays():
     given = np.ones(3, "float32")
     with using(Twins()):
         for operator, expected in ((average, 1), (receive_parameters, 1), (receive_gradients, 1)):

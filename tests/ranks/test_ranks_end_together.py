@@ -24,19 +24,24 @@ def test_all_end_when_a_rank(name: str, tmp_path: Path):
     assert "app/" not in ended.err
 
 
-def test_what_all_ranks_say_is_said_once_as_by_one_process(tmp_path: Path):
-    lines = ["world.barrier()", "raise DistError('no such file')"]
-    ended = run(2, program(tmp_path, main(lines)), folder=tmp_path)
-    assert (ended.status, ended.messages) == (1, ["error: no such file"])
+@pytest.mark.parametrize(
+    ("failing", "status", "messages"),
+    [
+        (["raise DistError('no such file')"], 1, ["error: no such file"]),
+        (
+            ["import argparse", "argparse.ArgumentParser('train').parse_args(['--confg'])"],
+            2,
+            ["usage: train [-h]", "train: error: unrecognized arguments: --confg"],
+        ),
+    ],
+    ids=["error", "usage"],
+)
+def test_a_message_of_all_ranks_is_printed_once(failing: list[str], status: int, messages: list[str], tmp_path: Path):
+    ended = run(2, program(tmp_path, main(["world.barrier()", *failing])), folder=tmp_path)
+    assert (ended.status, ended.messages) == (status, messages)
 
 
-def test_a_usage_that_rank_0_has_printed_is_all_that_is_said(tmp_path: Path):
-    lines = ["world.barrier()", "import argparse", "argparse.ArgumentParser('train').parse_args(['--confg'])"]
-    ended = run(2, program(tmp_path, main(lines)), folder=tmp_path)
-    assert (ended.status, ended.messages) == (2, ["usage: train [-h]", "train: error: unrecognized arguments: --confg"])
-
-
-def test_ranks_that_were_started_by_another_mpi_are_told(tmp_path: Path):
+def test_a_launcher_of_another_mpi_is_an_error(tmp_path: Path):
     pretended = {**os.environ, "PYTHONPATH": str(ROOT), "OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
     words = [sys.executable, program(tmp_path, main(["pass"]))]
     done = subprocess.run(words, env=pretended, capture_output=True, text=True, check=False)
