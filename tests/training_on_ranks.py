@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import launches
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
@@ -80,11 +81,18 @@ def train(job: Job, ranks: bool = True) -> Result:
     return result
 
 
+def train_on_ranks(ranks: int, jobs: Sequence[Job], folder: Path) -> list[Result]:
+    """Do jobs, one after another, in one launch."""
+    (folder / "jobs.json").write_text(json.dumps([asdict(job) for job in jobs]))
+    ended = launches.run(ranks, __file__, "jobs.json", "results.json", folder=folder, timeout=900)
+    assert (ended.status, ended.messages) == (0, [])
+    return [Result(**result) for result in json.loads((folder / "results.json").read_text())]
+
+
 def _some_of(data: Dataset, images: int) -> Dataset:
-    kept = slice(images), slice(images // 3)
-    train, test = ((data.train_images, data.train_labels), (data.test_images, data.test_labels))
-    arrays = [a[kept[0]] for a in train] + [a[kept[1]] for a in test]
-    return Dataset(*arrays, data.image_shape, data.origin, data.verified)
+    train = (data.train_images[:images], data.train_labels[:images])
+    test = (data.test_images[: images // 3], data.test_labels[: images // 3])
+    return Dataset(*train, *test, data.image_shape, data.origin, data.verified)
 
 
 def main() -> int:

@@ -5,16 +5,12 @@ The same on three and four ranks, and for longer, is in tests/soak/.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import training_on_ranks
-from launches import run
 from training_on_ranks import Job, Result
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ranks")]  # one launch for all
@@ -47,16 +43,9 @@ class Swish(app.autograd.PyLayer):
 def swish(x):
     return Swish.apply(x)
 """
-SMALL = (
-    "model.hidden=[16]",
-    "model.activation=relu",
-    "train.epochs=2",
-    "train.eval_batch_size=40",
-    "train.learning_rate=0.05",
-)
+SMALL = ("model.hidden=[16]", "model.activation=relu", "train.epochs=2", "train.eval_batch_size=40")
+SMALL += ("train.learning_rate=0.05",)
 REFERENCE = (*SMALL, "engine=reference")
-
-
 ADAM = ("train.optimizer=adam", "train.learning_rate=0.002", "train.weight_decay=0.001")
 JOBS = {
     # an operator without a kink, and weights that travel by themselves, over five epochs
@@ -78,7 +67,7 @@ class Launch(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def launch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
+def launch(tmp_path_factory: pytest.TempPathFactory) -> Launch:
     """All jobs of two ranks in one launch; each that goes on does so from what one process left."""
     folder = tmp_path_factory.mktemp("launch")
     (folder / "ops.py").write_text(OPERATORS)
@@ -89,15 +78,12 @@ def launch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
             training_on_ranks.train(Job([*settings, "train.epochs=1"], save=f"{shape} of one"), ranks=False)
             jobs[f"{shape} begun"] = Job([*settings, "train.epochs=1"], save=f"{shape} of two")
             jobs[f"{shape} continued"] = Job(settings, begin=1, restore=f"{shape} of one")
-        (folder / "jobs.json").write_text(json.dumps([asdict(job) for job in jobs.values()]))
-        ended = run(2, training_on_ranks.__file__, "jobs.json", "results.json", folder=folder, timeout=300)
-        assert (ended.status, ended.messages) == (0, [])
-        results = [Result(**result) for result in json.loads((folder / "results.json").read_text())]
-        yield Launch(dict(zip(jobs, results, strict=True)), folder)
+        results = training_on_ranks.train_on_ranks(2, list(jobs.values()), folder)
+    return Launch(dict(zip(jobs, results, strict=True)), folder)
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_losses_accuracies_and_parameters_are_those_of_one_process(name: str, launch: Launch, monkeypatch: Any):
+def test_two_ranks_train_as_one_process(name: str, launch: Launch, monkeypatch: Any):
     monkeypatch.chdir(launch.folder)
     settings = [*JOBS[name], "engine=reference"]
     one = training_on_ranks.train(Job(settings, images=11 if name == "single" else 300), ranks=False)
@@ -108,7 +94,7 @@ def test_losses_accuracies_and_parameters_are_those_of_one_process(name: str, la
 
 
 @pytest.mark.parametrize("shape", RESUMED)
-def test_a_run_goes_on_with_another_number_of_ranks(shape: str, launch: Launch, monkeypatch: Any):
+def test_a_run_resumes_with_another_number_of_ranks(shape: str, launch: Launch, monkeypatch: Any):
     monkeypatch.chdir(launch.folder)
     whole = training_on_ranks.train(Job(RESUMED[shape]), ranks=False)
     alone = training_on_ranks.train(Job(RESUMED[shape], begin=1, restore=f"{shape} of two"), ranks=False)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import training_on_ranks
-from launches import run
-from training_on_ranks import Job, Result
+from training_on_ranks import Job
 
 FIVE = ("train.epochs=5", "model.activation=custom.tanh", "train.eval_batch_size=101")
 JOBS = [  # of a smooth operator: which side of a kink a number is on is a matter of rounding
@@ -24,7 +22,7 @@ _worst: dict[int, float] = {}
 
 @pytest.mark.parametrize("ranks", [3, 4])
 def test_losses_are_those_of_one_process(ranks: int, tmp_path: Path, figure: Callable[[str, str], None]):
-    for job, many in zip(JOBS, _on_ranks(ranks, JOBS, tmp_path), strict=True):
+    for job, many in zip(JOBS, training_on_ranks.train_on_ranks(ranks, JOBS, tmp_path), strict=True):
         one = training_on_ranks.train(replace(job, settings=[*job.settings, "engine=reference"]), ranks=False)
         apart = np.abs(np.array(many.losses) / np.array(one.losses) - 1).max()
         assert apart < 1e-5
@@ -32,10 +30,3 @@ def test_losses_are_those_of_one_process(ranks: int, tmp_path: Path, figure: Cal
         np.testing.assert_allclose(many.figures(), one.figures(), rtol=1e-5, atol=1e-5)
         _worst[ranks] = max(_worst.get(ranks, 0.0), float(apart))
     figure("ranks apart", ", ".join(f"{apart:.0e} at {n} ranks" for n, apart in sorted(_worst.items())))
-
-
-def _on_ranks(ranks: int, jobs: Sequence[Job], folder: Path) -> list[Result]:
-    (folder / "jobs.json").write_text(json.dumps([asdict(job) for job in jobs]))
-    ended = run(ranks, training_on_ranks.__file__, "jobs.json", "results.json", folder=folder, timeout=900)
-    assert (ended.status, ended.messages) == (0, [])
-    return [Result(**result) for result in json.loads((folder / "results.json").read_text())]
