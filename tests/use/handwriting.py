@@ -113,12 +113,16 @@ def drawn(lines: list[Line], width: float) -> np.ndarray:
     return np.asarray(sheet.reduce(2))
 
 
-def drawn_anew(digits: np.ndarray, seed: int = 0) -> Iterator[np.ndarray]:
-    """Each digit drawn with a pen, at a size of 0.3 to 0.9 of the sheet and anywhere on it."""
-    random = np.random.default_rng(seed)
-    for digit in digits:
-        size = random.uniform(0.3, 0.9)
-        yield drawn(placed(lines_of(digit), size, *random.random(2)), PEN * size)
+def redrawn(digit: np.ndarray, size: float, across: float, down: float) -> np.ndarray:
+    """A sheet with a digit drawn with a pen, at a size and a place."""
+    return drawn(placed(lines_of(digit), size, across, down), PEN * size)
+
+
+def redrawn_pictures(digits: np.ndarray) -> np.ndarray:
+    """Digits drawn at a size of 0.3 to 0.9 of the sheet and anywhere on it, as the networks get them: in rows."""
+    random = np.random.default_rng(0)
+    sheets = [redrawn(digit, random.uniform(0.3, 0.9), *random.random(2)) for digit in digits]
+    return np.stack([prepare_ink(sheet.astype(np.float32) / 255).ravel() for sheet in sheets])
 
 
 def main(run: str) -> None:
@@ -129,14 +133,10 @@ def main(run: str) -> None:
     opened = open_run(Path(run), 784)
     data = load(opened.config.data.source, opened.config.data.sources, opened.config.data.folder)
     digits, labels = data.test_images, data.test_labels
-    again = np.stack([prepare_ink(sheet.astype(np.float32) / 255) for sheet in drawn_anew(digits.reshape(-1, 28, 28))])
+    again = redrawn_pictures(digits.reshape(-1, 28, 28))
     for network in opened.networks:
-        shares = [
-            (network(p).probabilities.argmax(1) == labels).mean() for p in (digits, again.reshape(len(again), -1))
-        ]
-        print(
-            f"{network.operator}  {len(digits):,} test digits: read {shares[0]:.2%} as they are, {shares[1]:.2%} drawn"
-        )
+        plain, drawn = ((network(pictures).probabilities.argmax(1) == labels).mean() for pictures in (digits, again))
+        print(f"{network.operator}  {len(digits):,} test digits: read {plain:.2%} as they are, {drawn:.2%} drawn")
 
 
 if __name__ == "__main__":

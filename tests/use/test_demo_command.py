@@ -22,15 +22,14 @@ from app.use.demo.reading import SHIPPED
 pytestmark = pytest.mark.slow
 
 
-def test_it_says_where_it_is_serves_there_and_ctrl_c_ends_it(run_folder: Path):
+def test_the_demo_prints_its_address_serves_there_and_ends_at_ctrl_c(run_folder: Path):
     started = forked.start(["-m", "app", "demo", str(run_folder), "--port", "0", "--no-browser"])
     assert started.stdout is not None
     told = started.stdout.readline()
     assert re.match(rf"{re.escape(str(run_folder))}: custom.relu \(9\d\.\d\d % test accuracy\) and relu \(", told)
     assert told.endswith("% test accuracy)\n")
-    found = re.match(
-        r"Draw a digit at (http://127.0.0.1:\d+/)  \(only reachable from this machine;", started.stdout.readline()
-    )
+    address = r"Draw a digit at (http://127.0.0.1:\d+/)  \(only reachable from this machine;"
+    found = re.match(address, started.stdout.readline())
     assert found is not None
     with urllib.request.urlopen(found[1], timeout=20) as page:
         assert b"<h1>Draw a digit</h1>" in page.read()
@@ -78,7 +77,7 @@ def test_the_best_run_is_shown(shown: list[Path], run_folder: Path, capsys: pyte
     assert "runs/b: custom.relu (97.30 % test accuracy)" in capsys.readouterr().out
 
 
-def test_the_network_that_comes_along_is_shown_where_none_is_better(
+def test_the_shipped_network_is_shown_if_no_run_is_better(
     shown: list[Path], run_folder: Path, capsys: pytest.CaptureFixture[str]
 ):
     assert main(["demo", "--port", "0"]) == 0
@@ -87,13 +86,12 @@ def test_the_network_that_comes_along_is_shown_where_none_is_better(
     assert shown == [SHIPPED, SHIPPED]
     told = capsys.readouterr().out
     assert "The network that comes with opsmith: custom.relu (97.96 % test accuracy)" in told
-    note = (
-        "note: runs/default classifies only 90.6 % of the test digits correctly; to use it: opsmith demo runs/default"
+    assert (
+        "note: runs/default classifies only 90.6 % of the test digits correctly; to use it: opsmith demo runs/" in told
     )
-    assert note in told
 
 
-def test_a_run_whose_operator_cannot_be_found_is_passed_over(shown: list[Path], run_folder: Path):
+def test_a_run_with_an_unknown_operator_is_skipped(shown: list[Path], run_folder: Path):
     finished("of-a-cell", run_folder, 0.99)
     folder = Path("runs/of-a-cell")
     config = folder / "config.yaml"
@@ -104,7 +102,7 @@ def test_a_run_whose_operator_cannot_be_found_is_passed_over(shown: list[Path], 
     assert shown == [folder, SHIPPED]
 
 
-def test_a_browser_is_opened_where_there_is_a_display(shown: list[Path], monkeypatch: pytest.MonkeyPatch):
+def test_a_browser_is_opened_if_there_is_a_display(shown: list[Path], monkeypatch: pytest.MonkeyPatch):
     opened: list[str] = []
     monkeypatch.setattr(command.webbrowser, "open", opened.append)
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
@@ -119,30 +117,25 @@ def test_a_browser_is_opened_where_there_is_a_display(shown: list[Path], monkeyp
     assert re.match(r"http://127\.0\.0\.1:\d+/", opened[0])
 
 
-def test_a_port_that_is_taken_is_told_with_what_to_do(
-    shown: list[Path], run_folder: Path, capsys: pytest.CaptureFixture[str]
-):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        assert main(["demo", str(run_folder), "--port", str(port)]) == 1
-    advice = "choose another with --port N, or any free one with --port 0"
-    assert capsys.readouterr().err == f"error: port {port} is taken, perhaps by another demo; {advice}\n"
-
-
 @pytest.mark.parametrize("port", ["65536", "-1", "1.5", "٣"])
-def test_what_is_no_port_is_told(port: str, capsys: pytest.CaptureFixture[str]):
+def test_an_invalid_port_is_a_usage_error(port: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as ended:
         main(["demo", "--port", port])
     assert ended.value.code == 2
     assert f"expected a whole number from 0 to 65535, found {port!r}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("folder", "told"),
-    [("nothing", "no such folder: nothing; name the folder of a run"), (".", ". is not the folder of a run")],
-)
-def test_what_is_no_run_is_told_in_a_line(
-    shown: list[Path], folder: str, told: str, capsys: pytest.CaptureFixture[str]
-):
-    assert main(["demo", folder]) == 1
-    assert capsys.readouterr().err.startswith(f"error: {told}")
+def test_a_missing_run_and_a_port_in_use_are_errors(shown: list[Path], capsys: pytest.CaptureFixture[str]):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for words, message in (
+            (["nothing"], "no such folder: nothing; name the folder of a run"),
+            (["."], ". is not the folder of a run"),
+            (
+                ["--port", port],
+                f"port {port} is taken, perhaps by another demo; choose another with --port N, or any free one with "
+                "--port 0\n",
+            ),
+        ):
+            assert main(["demo", *words]) == 1
+            assert capsys.readouterr().err.startswith(f"error: {message}")

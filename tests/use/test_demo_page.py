@@ -108,7 +108,7 @@ def colours(page: Page, canvas: str) -> int:
     )
 
 
-def test_a_drawing_is_read_by_both_networks_while_it_is_drawn(server: Server, visitor: Visitor, page: Page):
+def test_both_networks_read_a_drawing(server: Server, visitor: Visitor, page: Page):
     assert page.locator(".operator").all_inner_texts() == ["custom.relu", "relu"]
     assert page.locator(".bars li").count() == 20
     assert digits(page) == ["–", "–"]
@@ -130,16 +130,7 @@ def test_a_drawing_is_read_by_both_networks_while_it_is_drawn(server: Server, vi
     assert {address.startswith(server.address) for address in visitor.requested} == {True}
 
 
-def test_the_bars_move_with_the_pen(page: Page):
-    draw(page, [(0.5, 0.15), (0.5, 0.85)])
-    first = bars(page)
-    assert digits(page) == ["1", "1"]
-    draw(page, [(0.5, 0.15), (0.2, 0.6), (0.8, 0.6)])
-    assert digits(page) == ["4", "4"]
-    assert np.abs(bars(page) - first).max() > 0.5
-
-
-def test_of_a_dot_the_networks_are_unsure_and_clear_takes_everything_away_by_mouse_and_by_keyboard(page: Page):
+def test_a_dot_is_unsure_and_mouse_and_keyboard_clear_the_sheet(page: Page):
     for key in ("Enter", "Escape", None):
         draw(page, [(0.5, 0.5)])
         assert digits(page) == ["?", "?"]
@@ -159,7 +150,7 @@ def test_of_a_dot_the_networks_are_unsure_and_clear_takes_everything_away_by_mou
     assert colours(page, "#pad") == colours(page, "#seen") == 1
 
 
-def test_a_finger_draws_on_a_phone_and_nothing_is_cut_off(server: Server, visitor: Visitor):
+def test_a_finger_draws_on_a_phone_where_all_bars_are_visible(server: Server, visitor: Visitor):
     page = opened(server, visitor, size=PHONE, has_touch=True, is_mobile=True)
     page.evaluate("scrollTo(0, 0)")
     pad = box_of(page, "#pad")
@@ -177,7 +168,7 @@ def test_a_finger_draws_on_a_phone_and_nothing_is_cut_off(server: Server, visito
     assert box_of(page, ".bars li >> nth=9")["bottom"] <= PHONE["height"], "all bars are seen while one draws"
 
 
-def test_light_and_dark_differ_and_a_wide_window_has_both_networks_beside_each_other(server: Server, visitor: Visitor):
+def test_light_and_dark_differ_and_networks_are_side_by_side_in_a_wide_window(server: Server, visitor: Visitor):
     grounds = set()
     for scheme in ("light", "dark"):
         page = opened(server, visitor, size=WIDE, color_scheme=scheme)
@@ -189,7 +180,7 @@ def test_light_and_dark_differ_and_a_wide_window_has_both_networks_beside_each_o
     assert len(grounds) == 2
 
 
-def test_handwriting_is_read_on_the_page(page: Page):
+def test_handwriting_is_recognised_on_the_page(page: Page):
     """From the pen's movements on: as large as a third of the sheet or all of it, and anywhere on it."""
     sample, random = load_sample(), np.random.default_rng(0)
     images, labels = sample.test_images[1::100].reshape(-1, 28, 28), sample.test_labels[1::100]
@@ -198,7 +189,7 @@ def test_handwriting_is_read_on_the_page(page: Page):
     assert (np.array(read) == labels.astype(str)[:, None]).mean(0).min() >= 0.95
 
 
-def test_a_server_that_has_ended_is_told_of(visitor: Visitor, page: Page):
+def test_a_server_that_has_ended_is_a_message_on_the_page(visitor: Visitor, page: Page):
     page.route("**/answer", lambda route: route.abort())
     page.click("#pad")
     page.wait_for_selector("#problem:visible")

@@ -21,9 +21,10 @@ BODY = reading._example()
 KIND = {"Content-Type": "application/octet-stream"}
 
 
-def asked(
-    server: Server, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
-) -> tuple[int, http.client.HTTPMessage, bytes]:
+Answer = tuple[int, http.client.HTTPMessage, bytes]
+
+
+def asked(server: Server, method: str, path: str, body: Any = None, headers: Any = None) -> Answer:
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
     try:
         connection.request(method, path, body, headers or {})
@@ -51,7 +52,7 @@ def serves_on(server: Server, capfd: pytest.CaptureFixture[str]) -> Iterator[Non
     assert asked(server, "POST", "/answer", BODY, KIND)[0] == 200
 
 
-def test_a_drawing_is_answered_with_what_each_network_says(server: Server):
+def test_a_drawing_gets_the_answer_of_each_network(server: Server):
     status, headers, content = asked(server, "POST", "/answer", BODY, KIND)
     assert (status, headers["Content-Type"]) == (200, "application/json")
     answer = json.loads(content)
@@ -62,7 +63,7 @@ def test_a_drawing_is_answered_with_what_each_network_says(server: Server):
     assert (status, json.loads(content)) == (422, {"error": "nothing is drawn"})
 
 
-def test_a_page_learns_what_it_shows(server: Server):
+def test_the_server_is_local_and_describes_its_networks(server: Server):
     assert server.server_address[0] == "127.0.0.1", "only this machine can reach it"
     about = json.loads(asked(server, "GET", "/about")[2])
     assert (about["side"] ** 2, about["hidden"], about["advice"]) == (LENGTH, [128], "")
@@ -72,7 +73,7 @@ def test_a_page_learns_what_it_shows(server: Server):
 
 
 @pytest.mark.parametrize("path", ASSETS)
-def test_pages_allow_nothing_from_elsewhere(server: Server, path: str):
+def test_pages_allow_no_content_of_other_sites(server: Server, path: str):
     status, headers, content = asked(server, "GET", path)
     policy = headers["Content-Security-Policy"]
     assert (status, headers["Content-Type"]) == (200, ASSETS[path][1])
@@ -83,7 +84,7 @@ def test_pages_allow_nothing_from_elsewhere(server: Server, path: str):
     assert b"http" not in content.replace(b"http://www.w3.org/2000/svg", b"")
 
 
-def test_many_ask_at_once(server: Server):
+def test_many_requests_at_once_are_answered(server: Server):
     with ThreadPoolExecutor(16) as threads:
         statuses = list(threads.map(lambda _: asked(server, "POST", "/answer", BODY, KIND)[0], range(32)))
     assert statuses == [200] * 32
@@ -120,13 +121,11 @@ def test_other_requests_are_refused(server: Server, method: str, path: str, head
     assert b"Traceback" not in content
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"\r\n\r\n", b"\xff\0 HTTP\r\n\r\n", b"GET /" + b"a" * 70_000, b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 200],
-)
-def test_what_is_no_request_is_refused_or_dropped(server: Server, content: bytes):
-    answer = sent(server, content)
-    assert answer == b"" or b" 4" in answer.partition(b"\r\n")[0]
+def test_bytes_that_are_no_request_are_refused(server: Server):
+    headers = b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 200
+    for content in (b"\r\n\r\n", b"\xff\0 HTTP\r\n\r\n", b"GET /" + b"a" * 70_000, headers):
+        answer = sent(server, content)
+        assert answer == b"" or b" 4" in answer.partition(b"\r\n")[0]
 
 
 def head(server: Server) -> bytes:
@@ -135,13 +134,13 @@ def head(server: Server) -> bytes:
     return "\r\n".join([*lines, f"Content-Type: {KIND['Content-Type']}", "", ""]).encode()
 
 
-def test_a_client_that_sends_nothing_is_left(server: Server, monkeypatch: pytest.MonkeyPatch):
+def test_a_client_that_sends_nothing_is_disconnected(server: Server, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Handler, "timeout", 0.1)
     for content in (b"", b"GET / HT", head(server)):
         assert sent(server, content) == b""
 
 
-def test_a_client_that_goes_while_it_is_answered_is_no_error(server: Server):
+def test_a_client_may_disconnect_before_the_answer(server: Server):
     for _ in range(5):
         connection = socket.create_connection(("127.0.0.1", server.server_port), timeout=20)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # close with a reset
@@ -150,7 +149,7 @@ def test_a_client_that_goes_while_it_is_answered_is_no_error(server: Server):
     assert asked(server, "GET", "/about")[0] == 200
 
 
-def test_a_mistake_in_the_server_is_a_line_for_whoever_started_it(
+def test_an_error_of_the_server_is_a_line_on_its_console(
     server: Server, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ):
     monkeypatch.delattr(server, "reader")
@@ -160,7 +159,7 @@ def test_a_mistake_in_the_server_is_a_line_for_whoever_started_it(
     assert told == "error: a request failed: AttributeError: 'Server' object has no attribute 'reader'\n"
 
 
-def test_an_operator_that_fails_is_told_in_a_line(server: Server, monkeypatch: pytest.MonkeyPatch):
+def test_an_error_of_an_operator_is_the_answer(server: Server, monkeypatch: pytest.MonkeyPatch):
     class Failing(TrainedNetwork):
         def __call__(self, pictures: Any) -> Any:
             raise ValueError("of all things\nand more")

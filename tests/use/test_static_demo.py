@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from browser import Visitor
-from handwriting import PEN, drawn, lines_of, placed
+from handwriting import redrawn
 from test_demo_page import answered, draw
 
 import app
@@ -38,14 +38,12 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, visitor: Visitor) -> A
     return page
 
 
-def test_it_reads_a_drawing_as_the_server_does(shipped: Any, page: Any, visitor: Visitor):
+def test_the_page_reads_a_drawing_as_the_server_does(shipped: Any, page: Any, visitor: Visitor):
     reader, random = Reader(shipped), np.random.default_rng(0)
-    script = page.locator("script").nth(1).text_content()
-    script = script.partition("const { Pad }")[0]
+    script = page.locator("script").nth(1).text_content().partition("const { Pad }")[0]
     page.evaluate(f"void (window.readDrawing = (() => {{ {script} return readDrawing; }})())")
     images = load_sample().test_images[:20].reshape(-1, 28, 28)
-    sizes = random.uniform(0.3, 0.9, len(images))
-    drawings = [drawn(placed(lines_of(i), s, *random.random(2)), PEN * s) for i, s in zip(images, sizes, strict=True)]
+    drawings = [redrawn(image, random.uniform(0.3, 0.9), *random.random(2)) for image in images]
     speckled = drawings[0].copy()
     speckled[:2, :2] = 200
     for drawing in [*drawings, speckled]:
@@ -61,7 +59,7 @@ def test_it_reads_a_drawing_as_the_server_does(shipped: Any, page: Any, visitor:
     assert [address for address in visitor.requested if not address.startswith("file:")] == []
 
 
-def test_it_shows_what_is_drawn_and_is_unsure_of_a_dot(page: Any):
+def test_the_page_recognises_a_seven_and_is_unsure_of_a_dot(page: Any):
     assert "the network that comes with opsmith: 784–64–10." in page.inner_text("#run")
     assert page.locator("#advice").is_hidden()
     draw(page)
@@ -74,7 +72,7 @@ def test_it_shows_what_is_drawn_and_is_unsure_of_a_dot(page: Any):
     assert set(page.locator(".percent").all_inner_texts()) == {""}
 
 
-def test_the_page_holds_nothing_that_could_end_its_script(shipped: Any):
+def test_the_page_has_two_scripts_and_no_address_of_a_server(shipped: Any):
     page = page_of(shipped)
     assert page.count("<script") == page.count("</script>") == 2
     assert "http-equiv" in page
@@ -82,7 +80,7 @@ def test_the_page_holds_nothing_that_could_end_its_script(shipped: Any):
     assert 'href="/' not in page
 
 
-def test_an_operator_that_no_table_holds_is_refused():
+def test_an_operator_that_is_not_elementwise_is_an_error():
     seen = np.random.default_rng(0).normal(size=(50, 6)).astype(np.float32)
     swish = _table(Activation("swish", lambda x: x * app.sigmoid(x)), seen)
     assert swish["low"] == -4096 * swish["step"] / 2

@@ -1,4 +1,4 @@
-"""The networks of a run's folder, opened again: they say what they said; what does not fit is told with its file."""
+"""The networks of a run's folder, opened again; files that do not fit are named."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def folder(kept: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(kept, tmp_path / "run"))
 
 
-def test_it_reads_as_many_test_pictures_as_the_run_said(folder: Path):
+def test_an_opened_run_has_the_accuracy_that_was_measured(folder: Path):
     sample = load_sample()
     opened = open_run(folder, 784)
     assert [network.operator for network in opened.networks] == ["tanh", "custom.prelu"]
@@ -46,21 +46,13 @@ def test_it_reads_as_many_test_pictures_as_the_run_said(folder: Path):
         assert [layer.shape for layer in answer.hidden] == [(2000, 8), (2000, 6)]
 
 
-def test_a_folder_without_weights_is_told(folder: Path):
-    for file in folder.glob("weights-*"):
-        file.unlink()
-    with pytest.raises(AppError, match=r"run has no weights-\*\.safetensors: the run saved no network"):
-        open_run(folder, 784)
-
-
-def test_pictures_of_another_size_are_told(folder: Path):
-    with pytest.raises(
-        AppError, match=r"tanh.safetensors: layers.0.weight is float32\[784, 8\], and for .* float32\[12, 8\]"
-    ):
+def test_pictures_of_another_size_are_an_error(folder: Path):
+    message = r"tanh.safetensors: layers.0.weight is float32\[784, 8\], and for .* float32\[12, 8\]"
+    with pytest.raises(AppError, match=message):
         open_run(folder, 12)
 
 
-def test_weights_that_lack_a_parameter_are_told(folder: Path):
+def test_a_missing_parameter_and_a_missing_file_are_errors(folder: Path):
     file = folder / "weights-tanh.safetensors"
     weights = load_file(file)
     weights["layers.9.bias"] = weights.pop("layers.1.bias")
@@ -70,14 +62,20 @@ def test_weights_that_lack_a_parameter_are_told(folder: Path):
     (folder / "SHA256SUMS").unlink()
     with pytest.raises(AppError, match=r"tanh.safetensors has no layers.1.bias, which .*; it has .*layers.9.bias"):
         open_run(folder, 784)
+    for kept in folder.glob("weights-*"):
+        kept.unlink()
+    with pytest.raises(AppError, match=r"run has no weights-\*\.safetensors: the run saved no network"):
+        open_run(folder, 784)
 
 
 UNSIGNED = save({"a": np.zeros(1, np.float32)})
-"""Weights that do not say whose they are."""
+"""Weights without the name of their operator."""
 
 
-@pytest.mark.parametrize("content", [b"", b"\0" * 100, b"no weights at all", UNSIGNED])
-def test_what_is_not_the_weights_of_an_operator_is_told(folder: Path, content: bytes):
+@pytest.mark.parametrize(
+    "content", [b"", b"\0" * 100, b"no weights at all", UNSIGNED], ids=["empty", "zeros", "text", "unsigned"]
+)
+def test_other_content_of_a_weights_file_is_an_error(folder: Path, content: bytes):
     (folder / "weights-tanh.safetensors").write_bytes(content)
     with pytest.raises(AppError, match=r"weights-tanh\.safetensors is not a weights file of a run"):
         open_run(folder, 784)
