@@ -1,4 +1,4 @@
-"""Reading a user's function: its tree is what Python runs, or the reading is refused; its parameters are its own."""
+"""Reading a user's function: its tree is what Python runs, or an error is raised; its parameters are its own."""
 
 from __future__ import annotations
 
@@ -73,15 +73,21 @@ def test_functions_of_every_kind_are_read(written: Callable[[str], Any]):
         "first, second = lambda x: x + 1, lambda x: x + 2\n"
         "async def later():\n    return 4\n"
     )
-    assert text_of(module.outer(2).__wrapped__) == "return x * k"
-    assert text_of(module.C._C__secret) == "return self.__n"
-    assert text_of(module.C.p.fget) == "return 3"
+    functions = [module.outer(2).__wrapped__, module.C._C__secret, module.C.p.fget, module.later]
+    assert list(map(text_of, functions)) == ["return x * k", "return self.__n", "return 3", "return 4"]
     assert [text_of(module.first), text_of(module.second)] == ["x + 1", "x + 2"]
-    assert text_of(module.later) == "return 4"
     assert definition_of(module.outer).lineno == 2
 
+    def asserting(x: Any) -> Any:
+        assert x.sum() > 0, "positive"
+        return x
 
-def test_what_has_no_file_is_run_and_not_read_and_what_linecache_knows_is_read():
+    rewritten = (*asserting.__code__.co_names, *asserting.__code__.co_varnames)  # by pytest
+    assert any(name.startswith("@") for name in rewritten)
+    assert text_of(asserting) == "return x"
+
+
+def test_functions_without_a_file_run_unread_and_those_in_linecache_are_read():
     made: dict[str, Any] = {}
     exec("def f(x):\n    return x * 2\n", made)
     with pytest.raises(NoSourceError, match=r"the source of f cannot be read \(<string>\); define it in a file"):
@@ -91,29 +97,12 @@ def test_what_has_no_file_is_run_and_not_read_and_what_linecache_knows_is_read()
     linecache.cache["<cell 1>"] = (len(cell), None, cell.splitlines(keepends=True), "<cell 1>")
     exec(compile(cell, "<cell 1>", "exec"), made)
     assert text_of(made["f"]) == "return x * 3"
-
-
-def test_functions_of_documents_are_read():
-    found: list[str] = []
-    test = doctest.DocTestParser().get_doctest(
-        ">>> def f(x):\n...     return x * 5\n>>> told(f)\n", {"told": lambda f: found.append(text_of(f))}, "d", None, 0
-    )
+    example = ">>> def f(x):\n...     return x * 5\n>>> text_of(f)\n'return x * 5'\n"
+    test = doctest.DocTestParser().get_doctest(example, {"text_of": text_of}, "example", None, 0)
     assert doctest.DocTestRunner().run(test).failed == 0
-    assert found == ["return x * 5"]
 
 
-def test_functions_with_assertions_that_pytest_rewrote_are_read():
-    def checked(x: Any) -> Any:
-        assert x.sum() > 0, "positive"
-        return x
-
-    assert any(name.startswith("@") for name in (*checked.__code__.co_names, *checked.__code__.co_varnames))
-    assert text_of(checked) == "return x"
-
-
-def test_an_edited_file_is_not_converted_in_its_new_form_and_what_was_converted_before_stays(
-    written: Callable[..., Any],
-):
+def test_an_edited_file_is_an_error_unless_the_function_was_converted_before(written: Callable[..., Any]):
     x, module = app.to_tensor(np.ones(2, "float32")), written(EDITED + "def g(x):\n    return f(x) + 1\n")
     assert traced(module.f)(x).tolist() == [2, 2]
     edit(module, "* 2", "* 77")
@@ -124,6 +113,22 @@ def test_an_edited_file_is_not_converted_in_its_new_form_and_what_was_converted_
         traced(module.f)(x)
 
 
+def test_functions_of_an_edited_file_are_not_read(written: Callable[..., Any]):
+    module = written("def f(x):\n    return x\ndef g(x):\n    return x\n")
+    edit(module, "def g", "\ndef g")
+    assert text_of(module.f) == "return x"
+    with pytest.raises(ChangedSourceError):
+        definition_in(module.g.__code__, {})
+    edit(module, "return x", "return )")
+    with pytest.raises(UnreadableSourceError, match=r"the source of g, .*read_ops.py, cannot be read: "):
+        definition_of(module.g)
+    text = "import numpy as np\nfrom numba import njit\n@njit\ndef f(x):\n    return np.tanh(x)\n"
+    module = written(text)
+    edit(module, "tanh", "sinh")
+    assert parse(module.f) is None
+    assert parse(written(text).f) is not None
+
+
 def test_errors_in_a_copy_of_a_converted_function_name_the_file_of_the_copy(written: Callable[..., Any]):
     text = "def f(x):\n    if x.sum() > 0:\n        x = x.reshape([7])\n    return x\n"
     for name in ("first_ops", "second_ops"):
@@ -132,37 +137,13 @@ def test_errors_in_a_copy_of_a_converted_function_name_the_file_of_the_copy(writ
         assert caught.value.__notes__ == [f"operator reshape was made at {name}.py:3"]
 
 
-def test_nothing_is_proven_of_an_edited_file(written: Callable[[str], Any]):
-    text = "import numpy as np\nfrom numba import njit\n@njit\ndef f(x):\n    return np.tanh(x)\n"
-    module = written(text)
-    edit(module, "tanh", "sinh")
-    assert parse(module.f) is None
-    assert parse(written(text).f) is not None
-
-
-def test_a_line_that_moved_is_told(written: Callable[[str], Any]):
-    module = written("def f(x):\n    return x\ndef g(x):\n    return x\n")
-    edit(module, "def g", "\ndef g")
-    assert text_of(module.f) == "return x"
-    with pytest.raises(ChangedSourceError):
-        definition_in(module.g.__code__, {})
-
-
-def test_a_file_that_python_no_longer_reads_is_told(written: Callable[[str], Any]):
-    module = written("def f(x):\n    return x\n")
-    edit(module, "return x", "return )")
-    with pytest.raises(UnreadableSourceError, match=r"the source of f, .*read_ops.py, cannot be read: "):
-        definition_of(module.f)
-
-
-def test_a_deep_expression_is_one_sentence_for_every_reader(written: Callable[[str], Any]):
+def test_a_deep_expression_is_the_same_error_for_every_reader(written: Callable[[str], Any]):
     deep = " + ".join(["x * x"] * 900)
     module = written(f"from numba import njit\ndef f(x):\n    y = x\n    return {deep}\ng = njit(f)\n")
     words = r"^read_ops.py:4: an expression is nested too deeply \(9\d\d levels\) to be read; compute parts of it in"
-    with pytest.raises(AppError, match=words):
-        definition_of(module.f)
-    with pytest.raises(AppError, match=words):
-        traced(module.f)(app.to_tensor([1.0]))
+    for read in (definition_of, lambda f: traced(f)(app.to_tensor([1.0]))):
+        with pytest.raises(AppError, match=words):
+            read(module.f)
     assert parse(module.g) is None
 
 
@@ -203,15 +184,12 @@ class Scaled:
         return x * by
 
 
-def test_the_parameters_of_a_wrapper_are_its_own_unless_it_passes_all_on():
+def test_a_wrapper_has_its_own_parameters_unless_it_passes_all_on():
     assert list(parameters_of(kept(scaled))) == ["x", "by"]
     assert list(parameters_of(kept(renamed(scaled)))) == ["a", "b"]
     assert list(parameters_of(in_order(scaled))) == ["args"]
     assert list(parameters_of(Scaled().run)) == ["x", "by"]
     assert str(signature_of(functools.partial(scaled, by=4.0))) == "(x: 'Any', *, by: 'Any' = 4.0) -> 'Any'"
-
-
-def test_a_custom_op_of_a_wrapped_function_is_called_by_the_names_that_it_takes():
     x = app.to_tensor([1.0, 2.0])
     assert app.custom_op(kept(scaled))(x, by=5.0).tolist() == [5, 10]
     assert app.custom_op(renamed(scaled))(x, b=5.0).tolist() == [5, 10]
@@ -220,7 +198,7 @@ def test_a_custom_op_of_a_wrapped_function_is_called_by_the_names_that_it_takes(
         app.custom_op(in_order(scaled))
 
 
-def test_a_backward_that_is_wrapped_gets_what_it_names():
+def test_a_wrapped_backward_gets_what_it_names():
     @app.custom_op
     def double(x: Any) -> Any:
         return x * 2
@@ -237,13 +215,16 @@ def test_a_backward_that_is_wrapped_gets_what_it_names():
     assert app.grad(double(x), x)[0].tolist() == [7]
 
 
-def test_a_layer_whose_forward_is_wrapped_gets_its_keywords():
+def test_a_layer_with_a_wrapped_forward_gets_its_keywords():
+    def times(ctx: Any, x: Any, factor: Any) -> Any:
+        ctx.factor = factor
+        return x * factor
+
     class Times(app.autograd.PyLayer):
         @staticmethod
-        @renamed_forward
-        def forward(ctx: Any, x: Any, factor: Any) -> Any:
-            ctx.factor = factor
-            return x * factor
+        @functools.wraps(times)
+        def forward(ctx: Any, x: Any, by: Any = 1.0) -> Any:
+            return times(ctx, x, by)
 
         @staticmethod
         def backward(ctx: Any, dy: Any) -> Any:
@@ -252,14 +233,6 @@ def test_a_layer_whose_forward_is_wrapped_gets_its_keywords():
     x = app.to_tensor([1.0], stop_gradient=False)
     assert app.grad(Times.apply(x, by=3.0), x)[0].tolist() == [3]
     assert app.grad(Times.apply(x, 4.0), x)[0].tolist() == [4]
-
-
-def renamed_forward(forward: Any) -> Any:
-    @functools.wraps(forward)
-    def wrapper(ctx: Any, x: Any, by: Any = 1.0) -> Any:
-        return forward(ctx, x, by)
-
-    return wrapper
 
 
 # Users' values are never compared, nor hashed
@@ -307,22 +280,15 @@ def odd_arithmetic(x):
     return ODD(x) * ODD + COEFFS
 
 
-def test_a_loop_over_a_global_array_can_be_registered():
+def odd(x):
+    return ODD(x)
+
+
+def test_global_values_that_cannot_be_compared_are_taken_until_a_gradient_is_derived():
     assert app.custom_op(horner)(app.to_tensor(np.array([[1.0, 2.0]]))).tolist() == [[2.5, 3.0]]
-
-
-@pytest.mark.parametrize("function", [odd_rows, odd_arithmetic])
-def test_values_that_cannot_be_compared_can_be_registered(function: Any):
-    assert callable(app.custom_op(function))
-
-
-def test_values_that_cannot_be_compared_are_refused_where_a_gradient_is_derived():
-    @app.custom_op(elementwise=True)
-    def odd(x):
-        return ODD(x)
-
+    assert all(callable(app.custom_op(function)) for function in (odd_rows, odd_arithmetic))
     with pytest.raises(AppError, match=r"calls something without a known slope"):
-        _ = odd.gradient_source
+        _ = app.custom_op(odd, elementwise=True).gradient_source
 
 
 @pytest.mark.slow
@@ -359,7 +325,7 @@ def sign(x):
 """
 
 
-def test_a_cell_of_a_notebook_is_named_as_people_see_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_of_a_notebook_is_named_by_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
     from IPython.core.compilerop import CachingCompiler  # imported late: a third of a second
 
     compiler = CachingCompiler()
