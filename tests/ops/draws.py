@@ -49,10 +49,7 @@ def one(
 
 @st.composite
 def broadcasting(
-    draw: st.DrawFn,
-    count: int = 2,
-    dtypes: Sequence[str] = ANY,
-    ranges: Sequence[tuple[int, int]] = ((-3, 3),) * 3,
+    draw: st.DrawFn, count: int = 2, dtypes: Sequence[str] = ANY, ranges: Sequence[tuple[int, int]] = ((-3, 3),) * 3
 ) -> Call:
     found = draw(hnp.mutually_broadcastable_shapes(num_shapes=count, max_dims=3, min_side=0, max_side=3))
     return Call(

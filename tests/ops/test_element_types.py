@@ -148,10 +148,3 @@ def test_an_unknown_element_type_is_an_error_that_lists_the_known_ones(spelling:
         canonical(spelling)
     assert all(name in str(caught.value) for name in NAMES)
     assert repr(spelling) in str(caught.value)
-
-
-def test_operands_that_are_no_numbers_are_errors():
-    with pytest.raises(TypeError, match="is not a number"):
-        result_type([app.ones([2]), object()])
-    with pytest.raises(TypeError, match=r"0.5j \(complex\) is not a number"):
-        app.ones([2]) * 0.5j
