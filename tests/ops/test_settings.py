@@ -1,4 +1,4 @@
-"""Settings of operators as keys, and as they are printed."""
+"""Settings of operators: their keys, their text, and what they mean."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import app
-from app import static
+from app import static, to_tensor
+from app.ops import REGISTRY
 from app.ops.settings import format_setting, key_of, key_of_settings
 
 LONG = np.zeros(2000, "float32")
@@ -56,39 +57,43 @@ def pick_middle(x: Any, *, table: Any = None) -> Any:
     return x * table[1000]
 
 
-def test_operators_with_other_tables_stay_two():
+def test_operators_with_different_tables_are_different():
     main = static.Program()
     with static.program_guard(main, static.Program()):
         x = static.data("x", [2])
-        first, second = app.assign(x), pick_middle(x, table=OTHER)
-        pick_middle(x, table=LONG)
-        app.nn.functional.relu(first + second)
+        for table in (LONG, OTHER, LONG.copy()):
+            pick_middle(x, table=table)
     assert "table=<float32[2000]>" in str(main)
     assert main.equals(main.clone())
-    block = static.Program().global_block()
-    x = block.create_var("x", [2], is_data=True)
-    for values in (LONG, OTHER, LONG.copy()):
-        block.append_op(_table(), [x], {"table": values})
-    long, other, copied = (key_of_settings(op.attributes) for op in block.ops)
+    long, other, copied = (key_of_settings(op.attributes) for op in main.global_block().ops)
     assert long == copied
     assert long != other
 
 
-_made: list[Any] = []
-
-
-def _table() -> Any:
-    from app.ops.definition import OpDef
-
-    if not _made:
-        _made.append(OpDef("table", lambda x, *, table: x * table[1000], lambda x, *, table: x))
-    return _made[0]
-
-
 def test_an_array_among_the_settings_stays_as_it_was_given():
     table = OTHER.copy()
-    with static.program_guard(static.Program(), static.Program()):
-        out = pick_middle(static.data("x", [1]), table=table)
-        table[:] = 7
-        (found,) = static.Executor().run(feed={"x": np.ones(1, "float32")}, fetch_list=[out])
-    assert found == [1.0]
+    out = pick_middle(static.data("x", [1]), table=table)
+    table[:] = 7
+    assert static.Executor().run(feed={"x": np.ones(1, "float32")}, fetch_list=[out])[0] == [1.0]
+
+
+def test_built_in_operators_declare_whether_they_draw_and_know_training():
+    for name, definition in REGISTRY.items():
+        assert definition.random == ("seed" in definition.attributes), name
+        assert definition.has_training_mode == ("training" in definition.attributes), name
+        assert not definition.custom
+
+
+@app.custom_op
+def shifted(x: np.ndarray, *, seed: float = 0.5, training: bool = True) -> np.ndarray:
+    return x + seed if training else x - seed
+
+
+def test_settings_of_a_custom_operator_mean_what_its_function_says():
+    assert (shifted.custom, shifted.random, shifted.has_training_mode) == (True, False, False)
+    main = static.Program()
+    with static.program_guard(main, static.Program()):
+        y = shifted(static.data("x", [2]))
+    for program in (main, main.clone(for_test=True)):
+        (found,) = static.Executor().run(program, {"x": np.zeros(2, "float32")}, [y.name])
+        assert found.tolist() == shifted(to_tensor([0.0, 0.0])).tolist() == [0.5, 0.5]
