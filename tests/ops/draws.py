@@ -14,6 +14,8 @@ from app.ops.dtype import FLOATS, INTEGERS, NAMES
 
 NUMBERS = (*INTEGERS, *FLOATS)
 ANY = NAMES
+Setting = st.SearchStrategy[Any] | Callable[[np.ndarray], st.SearchStrategy[Any]]
+"""The values of a setting, which may depend on the input."""
 
 
 @dataclass
@@ -35,16 +37,35 @@ def numbers(draw: st.DrawFn, shape: Sequence[int], dtype: str, low: int = -3, hi
     return np.asarray(rng.uniform(low, high, shape)).astype(dtype)
 
 
-shapes = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
-Strategy = Callable[..., st.SearchStrategy[Call]]
+def sized(min_dims: int = 0, max_dims: int = 3, least: int = 0, most: int = 4) -> st.SearchStrategy[tuple[int, ...]]:
+    """Shapes, by the number of their axes and the sizes of these."""
+    return hnp.array_shapes(min_dims=min_dims, max_dims=max_dims, min_side=least, max_side=most)
+
+
+shapes = sized()
+
+
+def an_axis(rank: int) -> st.SearchStrategy[int]:
+    return st.integers(-max(rank, 1), max(rank, 1) - 1)
+
+
+def axis_of(x: np.ndarray) -> st.SearchStrategy[int]:
+    return an_axis(x.ndim)
 
 
 @st.composite
 def one(
-    draw: st.DrawFn, dtypes: Sequence[str] = ANY, low: int = -3, high: int = 3, **attributes: st.SearchStrategy[Any]
+    draw: st.DrawFn,
+    dtypes: Sequence[str] = ANY,
+    low: int = -3,
+    high: int = 3,
+    of: st.SearchStrategy[tuple[int, ...]] = shapes,
+    **settings: Setting,
 ) -> Call:
-    x = numbers(draw, draw(shapes), draw(st.sampled_from(dtypes)), low, high)
-    return Call([x], {name: draw(strategy) for name, strategy in attributes.items()})
+    """One value, of a shape of `of`, with settings."""
+    x = numbers(draw, draw(of), draw(st.sampled_from(dtypes)), low, high)
+    chosen = {name: draw(s if isinstance(s, st.SearchStrategy) else s(x)) for name, s in settings.items()}
+    return Call([x], chosen)
 
 
 @st.composite
@@ -52,50 +73,37 @@ def broadcasting(
     draw: st.DrawFn, count: int = 2, dtypes: Sequence[str] = ANY, ranges: Sequence[tuple[int, int]] = ((-3, 3),) * 3
 ) -> Call:
     found = draw(hnp.mutually_broadcastable_shapes(num_shapes=count, max_dims=3, min_side=0, max_side=3))
-    return Call(
-        [
-            numbers(draw, shape, draw(st.sampled_from(dtypes)), *bounds)
-            for shape, bounds in zip(found.input_shapes, ranges, strict=False)
-        ]
-    )
-
-
-def an_axis(rank: int) -> st.SearchStrategy[int]:
-    return st.integers(-max(rank, 1), max(rank, 1) - 1)
+    pairs = zip(found.input_shapes, ranges, strict=False)
+    return Call([numbers(draw, shape, draw(st.sampled_from(dtypes)), *bounds) for shape, bounds in pairs])
 
 
 @st.composite
 def reducing(
-    draw: st.DrawFn, dtypes: Sequence[str] = ANY, empty: bool = True, several: bool = True, low: int = -3
+    draw: st.DrawFn,
+    dtypes: Sequence[str] = ANY,
+    empty: bool = True,
+    several: bool = True,
+    **settings: st.SearchStrategy[Any],
 ) -> Call:
+    """A value, and an axis, several or all of them; without `empty` these have elements."""
     shape = list(draw(shapes))
-    axes = st.one_of(st.none(), an_axis(len(shape)))
+    axes = st.none() | an_axis(len(shape))
     if several:
-        sets = st.sets(st.integers(0, len(shape) - 1)) if shape else st.just(set())
-        axes |= sets.map(lambda some: tuple(sorted(some)))
+        axes |= st.sets(st.sampled_from(range(len(shape)))).map(sorted).map(tuple) if shape else st.just(())
     axis = draw(axes)
     reduced = np.arange(len(shape))[list(axis) if isinstance(axis, tuple) else axis] if shape else []
     for i in [] if empty else np.ravel(reduced).astype(int):
         shape[i] = max(shape[i], 1)
-    x = numbers(draw, shape, draw(st.sampled_from(dtypes)), low)
-    return Call([x], {"axis": axis, "keepdim": draw(st.booleans())})
+    x = numbers(draw, shape, draw(st.sampled_from(dtypes)))
+    chosen = {name: draw(strategy) for name, strategy in settings.items()}
+    return Call([x], {"axis": axis, "keepdim": draw(st.booleans()), **chosen})
 
 
 @st.composite
 def spreading(draw: st.DrawFn) -> Call:
-    call = draw(reducing(FLOATS))
-    like = call.inputs[0]
-    y = np.sum(like, axis=call.attributes["axis"], keepdims=call.attributes["keepdim"])
-    return Call([y, like], {**call.attributes, "share": draw(st.booleans())})
-
-
-@st.composite
-def along_axis(
-    draw: st.DrawFn, dtypes: Sequence[str] = ANY, min_side: int = 0, **attributes: st.SearchStrategy[Any]
-) -> Call:
-    shape = draw(hnp.array_shapes(min_dims=0, max_dims=3, min_side=min_side, max_side=4))
-    x = numbers(draw, shape, draw(st.sampled_from(dtypes)))
-    return Call([x], {"axis": draw(an_axis(x.ndim)), **{name: draw(s) for name, s in attributes.items()}})
+    call = draw(reducing(FLOATS, share=st.booleans()))
+    y = np.sum(call.inputs[0], axis=call.attributes["axis"], keepdims=call.attributes["keepdim"])
+    return Call([y, *call.inputs], call.attributes)
 
 
 @st.composite
@@ -103,7 +111,7 @@ def stretched(draw: st.DrawFn, as_shape: bool, sums: bool) -> Call:
     """A small value and a larger one that it broadcasts to; summed back or stretched out."""
     small = draw(shapes)
     large = tuple(draw(st.integers(0, 3)) if n == 1 and draw(st.booleans()) else n for n in small)
-    large = (*draw(hnp.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=3)), *large)
+    large = (*draw(sized(max_dims=2, most=3)), *large)
     dtype = draw(st.sampled_from(FLOATS))
     source, target = (large, small) if sums else (small, large)
     x = numbers(draw, source, dtype)

@@ -6,40 +6,25 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import part_calls as parts
 from draws import (
     ANY,
     NUMBERS,
     Call,
-    along_axis,
     an_axis,
+    axis_of,
     broadcasting,
     numbers,
     one,
     reducing,
     shapes,
+    sized,
     spreading,
     stretched,
 )
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from image_calls import convolving, pooling
-from part_calls import (
-    bordering,
-    cutting,
-    cutting_like,
-    flattening,
-    gathering,
-    joining,
-    masking,
-    ordering,
-    putting_items,
-    reshaping,
-    sifting,
-    squeezing,
-    taking_items,
-    transposing,
-    unsqueezing,
-)
 
 from app.ops.definition import REGISTRY
 from app.ops.dtype import FLOATS, INTEGERS
@@ -51,28 +36,21 @@ __all__ = ["CALLS", "Call", "an_axis"]
 
 
 @st.composite
-def matrices(draw: st.DrawFn, dtypes: Sequence[str] = ANY) -> Call:
+def matrices(draw: st.DrawFn, step: bool = False) -> Call:
+    """Two matrices, stacks of them, or vectors; as a step, two matrices of one type after a matrix and a factor."""
     rows, inner, columns = (draw(st.integers(0, 3)) for _ in range(3))
+    turn_x, turn_y = draw(st.booleans()), draw(st.booleans())
+    settings = {"transpose_x": turn_x, "transpose_y": turn_y}
+    x_shape = (inner, rows) if turn_x else (rows, inner)
+    y_shape = (columns, inner) if turn_y else (inner, columns)
+    if step:
+        dtype = draw(st.sampled_from(FLOATS))
+        return Call([numbers(draw, shape, dtype) for shape in ((rows, columns), (), x_shape, y_shape)], settings)
     stacks = draw(hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=2, min_side=1, max_side=3)).input_shapes
-    turn_x, turn_y = draw(st.booleans()), draw(st.booleans())
-    x_shape = (*stacks[0], *((inner, rows) if turn_x else (rows, inner)))
-    y_shape = (*stacks[1], *((columns, inner) if turn_y else (inner, columns)))
     vector = draw(st.sampled_from(["neither", "neither", "x", "y", "both"]))
-    x_shape = (inner,) if vector in ("x", "both") else x_shape
-    y_shape = (inner,) if vector in ("y", "both") else y_shape
-    x, y = (numbers(draw, shape, draw(st.sampled_from(dtypes))) for shape in (x_shape, y_shape))
-    return Call([x, y], {"transpose_x": turn_x, "transpose_y": turn_y})
-
-
-@st.composite
-def matrix_steps(draw: st.DrawFn) -> Call:
-    rows, inner, columns = (draw(st.integers(0, 3)) for _ in range(3))
-    dtype = draw(st.sampled_from(FLOATS))
-    turn_x, turn_y = draw(st.booleans()), draw(st.booleans())
-    x = numbers(draw, (inner, rows) if turn_x else (rows, inner), dtype)
-    y = numbers(draw, (columns, inner) if turn_y else (inner, columns), dtype)
-    c, scale = numbers(draw, (rows, columns), dtype), numbers(draw, (), dtype)
-    return Call([c, scale, x, y], {"transpose_x": turn_x, "transpose_y": turn_y})
+    x_shape = (inner,) if vector in ("x", "both") else (*stacks[0], *x_shape)
+    y_shape = (inner,) if vector in ("y", "both") else (*stacks[1], *y_shape)
+    return Call([numbers(draw, shape, draw(st.sampled_from(ANY))) for shape in (x_shape, y_shape)], settings)
 
 
 @st.composite
@@ -123,15 +101,18 @@ def made(draw: st.DrawFn, dtypes: Sequence[str] = ANY, **attributes: st.SearchSt
     return Call([], {"shape": draw(shapes), "dtype": draw(st.sampled_from(dtypes)), **settings})
 
 
-@st.composite
-def listed(draw: st.DrawFn) -> Call:
-    x = numbers(draw, draw(shapes), draw(st.sampled_from(ANY)))
+def listed(call: Call) -> Call:
+    (x,) = call.inputs
     return Call([], {"values": tuple(x.ravel().tolist()), "dtype": x.dtype.name, "shape": x.shape})
 
 
-def with_power(call: Call) -> st.SearchStrategy[Call]:
-    powers = st.sampled_from([1.0, 2.0, 3.0, 0.5, np.inf, -np.inf, 0.0])
-    return powers.map(lambda p: Call(call.inputs, {"p": p, **call.attributes}))
+@st.composite
+def flattening(draw: st.DrawFn) -> Call:
+    call = draw(one())
+    rank = max(call.inputs[0].ndim, 1)
+    start = draw(st.integers(0, rank - 1))
+    stop = draw(st.integers(start, rank - 1))
+    return Call(call.inputs, {"start_axis": start, "stop_axis": draw(st.sampled_from([stop, stop - rank]))})
 
 
 def twice(call: Call) -> Call:
@@ -150,7 +131,7 @@ a_dtype = st.sampled_from(ANY)
 bounds = st.none() | st.integers(0, 3) | st.floats(0, 3, width=16)
 
 OF_VALUES = {name: op for name, op in REGISTRY.items() if not isinstance(op.lowering, (Choice, Loop))}
-"""The operators that are called with values and settings alone; those of control flow have sub-blocks."""
+"""Operators without sub-blocks, which those of control flow have."""
 
 CALLS: dict[str, st.SearchStrategy[Call]] = {
     # one value, element by element
@@ -192,40 +173,52 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     **dict.fromkeys(["max", "min", "mean"], reducing(empty=False)),
     **dict.fromkeys(["argmax", "argmin"], reducing(empty=False, several=False)),
     "logsumexp": reducing(empty=False),
-    "p_norm": reducing(empty=False).flatmap(with_power),
-    "cumsum": along_axis(NUMBERS, reverse=st.booleans()) | one(axis=st.none(), dtype=st.none() | st.just("float64")),
+    "p_norm": reducing(empty=False, p=st.sampled_from([1.0, 2.0, 3.0, 0.5, np.inf, -np.inf, 0.0])),
+    "cumsum": one(NUMBERS, axis=axis_of, reverse=st.booleans())
+    | one(axis=st.none(), dtype=st.none() | st.just("float64")),
     **dict.fromkeys(["shape_of", "number_of_elements"], one()),
     "spread": spreading(),
     "sum_to": stretched(as_shape=True, sums=True),
     "sum_like": stretched(as_shape=False, sums=True),
     "expand": stretched(as_shape=True, sums=False),
     "expand_as": stretched(as_shape=False, sums=False),
-    **dict.fromkeys(["softmax", "log_softmax"], along_axis(min_side=1)),
+    **dict.fromkeys(["softmax", "log_softmax"], one(of=sized(least=1), axis=axis_of)),
     # shape
-    "reshape": reshaping(),
+    "reshape": parts.reshaping(),
     "reshape_to": one().map(to_sizes),
     "fill_sizes": one().map(lambda call: to_sizes(call, with_value=False, value=2.5, dtype="float32")),
     "reshape_like": one().map(lambda call: Call([call.inputs[0].ravel(), *call.inputs])),
     "flatten": flattening(),
-    "squeeze": squeezing(),
-    "unsqueeze": unsqueezing(),
-    "transpose": transposing(),
-    "concat": joining(),
-    "split": cutting(),
-    "gather": gathering(),
+    "squeeze": one(
+        of=sized(max_dims=4, most=2),
+        axis=lambda x: st.none() | axis_of(x) | st.lists(axis_of(x), max_size=2, unique=True),
+    ),
+    "unsqueeze": one(axis=lambda x: an_axis(x.ndim + 1) | st.lists(an_axis(x.ndim + 1), min_size=1, max_size=2)),
+    "transpose": one(perm=lambda x: st.none() | st.permutations(range(x.ndim)) | st.permutations(range(-x.ndim, 0))),
+    "concat": parts.joining(),
+    "split": parts.cutting(),
+    "gather": parts.gathering(),
     "from_start": one(INTEGERS).map(lambda call: Call([np.abs(call.inputs[0] // 2)])),
-    "take_items": taking_items(),
-    "put_items": putting_items(),
+    "take_items": parts.taking_items(),
+    "put_items": parts.putting_items(),
     "places_of_nonzero": one(),
-    "split_like": cutting_like(),
-    "bordered": bordering(),
+    "split_like": parts.cutting_like(),
+    "bordered": one(
+        widths=lambda x: st.tuples(*[st.tuples(st.integers(0, 2), st.integers(0, 2))] * x.ndim), value=st.integers(0, 3)
+    ),
     # order
-    "sorted_with_places": ordering(),
-    "largest_with_places": ordering(few=True),
-    "different": sifting(),
+    "sorted_with_places": one(NUMBERS, of=sized(least=1), axis=axis_of, descending=st.booleans()),
+    "largest_with_places": one(
+        NUMBERS,
+        of=sized(min_dims=1, least=1),
+        axis=axis_of,
+        k=lambda x: st.integers(1, min(x.shape)),
+        largest=st.booleans(),
+    ),
+    "different": one(["int32"], of=sized(min_dims=1, max_dims=2, least=1), axis=lambda x: st.none() | axis_of(x)),
     # products and losses
     "matmul": matrices(),
-    "matmul_step": matrix_steps(),
+    "matmul_step": matrices(step=True),
     "byte_product": byte_products(["data", "w"]),
     "transposed_bytes": byte_products(["data"]),
     "transposed_byte_product": byte_products(["transposed", "y"]),
@@ -245,13 +238,18 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     "accuracy": accuracies(),
     # values from nothing
     "fill_constant": made(value=st.integers(0, 5)),
-    "assign_value": listed(),
+    "assign_value": one().map(listed),
     "uniform_random": made(FLOATS, min=st.just(-1.0), max=st.just(2.0)),
     "gaussian_random": made(FLOATS, mean=st.just(1.0), std=st.just(2.0)),
     "integer_random": made(INTEGERS, low=st.integers(0, 3), high=st.integers(4, 9)),
     "truncated_gaussian_random": made(FLOATS, mean=st.just(0.5), std=st.just(1.0), a=st.just(-1.0), b=st.just(1.0)),
     "permutation": st.builds(lambda n: Call([], {"n": n, "dtype": "int32"}), st.integers(0, 5)),
-    "dropout_mask": masking(),
+    "dropout_mask": one(
+        FLOATS,
+        p=st.sampled_from([0.0, 0.25, 1.0]),
+        mode=st.sampled_from(["upscale_in_train", "downscale_in_infer"]),
+        training=st.just(False),
+    ),
     # optimisers
     "sgd": steps(),
     "momentum": steps([True], mu=small_floats, use_nesterov=st.booleans()),

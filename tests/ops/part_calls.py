@@ -1,22 +1,22 @@
-"""Strategies of calls of operators that rearrange, cut, pick and sort."""
+"""Strategies of calls of operators that reshape, join, cut and pick parts."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from draws import ANY, NUMBERS, Call, an_axis, numbers, one, shapes
+from draws import ANY, NUMBERS, Call, an_axis, numbers, shapes, sized
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from app.ops.dtype import FLOATS, INTEGERS
+from app.ops.dtype import INTEGERS
 from app.ops.indexing import along, index_items
 
 
 @st.composite
 def reshaping(draw: st.DrawFn) -> Call:
-    kept = draw(hnp.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=3))
-    moved = draw(hnp.array_shapes(min_dims=0, max_dims=2, min_side=1, max_side=4))
+    kept = draw(sized(max_dims=2, most=3))
+    moved = draw(sized(max_dims=2, least=1))
     x = numbers(draw, (*kept, *moved), draw(st.sampled_from(ANY)))
     rest = list(draw(st.sampled_from(arrangements(int(np.prod(moved, dtype=int))))))
     if rest and draw(st.booleans()):
@@ -32,44 +32,8 @@ def arrangements(count: int) -> list[list[int]]:
 
 
 @st.composite
-def flattening(draw: st.DrawFn) -> Call:
-    call = draw(one())
-    rank = call.inputs[0].ndim
-    start = draw(st.integers(0, max(rank, 1) - 1))
-    stop = draw(st.integers(start, max(rank, 1) - 1))
-    if draw(st.booleans()):
-        stop -= max(rank, 1)
-    return Call(call.inputs, {"start_axis": start, "stop_axis": stop})
-
-
-@st.composite
-def squeezing(draw: st.DrawFn) -> Call:
-    shape = draw(hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=2))
-    axis = draw(st.none() | an_axis(len(shape)) | st.lists(an_axis(len(shape)), max_size=2, unique=True))
-    return Call([numbers(draw, shape, draw(st.sampled_from(ANY)))], {"axis": axis})
-
-
-@st.composite
-def unsqueezing(draw: st.DrawFn) -> Call:
-    call = draw(one())
-    rank = call.inputs[0].ndim
-    axis = draw(an_axis(rank + 1) | st.lists(an_axis(rank + 1), min_size=1, max_size=2))
-    return Call(call.inputs, {"axis": axis})
-
-
-@st.composite
-def transposing(draw: st.DrawFn) -> Call:
-    call = draw(one())
-    rank = call.inputs[0].ndim
-    perm = draw(st.none() | st.permutations(range(rank)))
-    if perm is not None:
-        perm = [i - rank if draw(st.booleans()) else i for i in perm]
-    return Call(call.inputs, {"perm": perm})
-
-
-@st.composite
 def joining(draw: st.DrawFn) -> Call:
-    shape = draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=3))
+    shape = draw(sized(min_dims=1, most=3))
     axis = draw(an_axis(len(shape)))
     parts = []
     for _ in range(draw(st.integers(1, 3))):
@@ -87,30 +51,26 @@ def cutting(draw: st.DrawFn) -> Call:
         parts, sizes = len(sizes), [sizes[0]] * len(sizes)
     elif draw(st.booleans()):
         parts[draw(st.integers(0, len(parts) - 1))] = -1
-    shape = list(draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=3)))
+    shape = list(draw(sized(min_dims=1, most=3)))
     axis = draw(an_axis(len(shape)))
     shape[axis] = sum(sizes)
     return Call([numbers(draw, shape, draw(st.sampled_from(ANY)))], {"num_or_sections": parts, "axis": axis})
 
 
-def by_slices() -> st.SearchStrategy[Call]:
+@st.composite
+def by_slices(draw: st.DrawFn) -> Call:
     """A value, and an index of numbers, slices and new axes."""
-
-    @st.composite
-    def drawn(draw: st.DrawFn) -> Call:
-        x = numbers(draw, draw(shapes), draw(st.sampled_from(NUMBERS)))
-        index = draw(hnp.basic_indices(x.shape, max_dims=5, allow_newaxis=True, allow_ellipsis=True))
-        return Call([x], {"items": index_items(index)[1]})
-
-    return drawn()
+    x = numbers(draw, draw(shapes), draw(st.sampled_from(NUMBERS)))
+    index = draw(hnp.basic_indices(x.shape, max_dims=5, allow_newaxis=True, allow_ellipsis=True))
+    return Call([x], {"items": index_items(index)[1]})
 
 
 @st.composite
 def gathering(draw: st.DrawFn) -> Call:
-    shape = draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=3))
+    shape = draw(sized(min_dims=1, least=1, most=3))
     axis = draw(an_axis(len(shape)))
     size = shape[axis]
-    places = draw(hnp.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=3))
+    places = draw(sized(max_dims=2, most=3))
     index = numbers(draw, places, draw(st.sampled_from(INTEGERS)), -size, size - 1)
     return Call([numbers(draw, shape, draw(st.sampled_from(NUMBERS))), index], {"axis": axis})
 
@@ -123,18 +83,11 @@ def cutting_like(draw: st.DrawFn) -> Call:
 
 
 @st.composite
-def bordering(draw: st.DrawFn) -> Call:
-    call = draw(one())
-    widths = [(draw(st.integers(0, 2)), draw(st.integers(0, 2))) for _ in call.inputs[0].shape]
-    return Call(call.inputs, {"widths": widths, "value": draw(st.integers(0, 3))})
-
-
-@st.composite
 def by_arrays(draw: st.DrawFn) -> Call:
     """A value, and an index with arrays of places or with a mask among its items."""
-    shape = draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=3))
+    shape = draw(sized(min_dims=1, least=1, most=3))
     x = numbers(draw, shape, draw(st.sampled_from(NUMBERS)))
-    places = draw(hnp.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=2))
+    places = draw(sized(max_dims=2, most=2))
     arrays: list[np.ndarray] = []
     items: list[Any] = []
     axis = 0
@@ -143,7 +96,7 @@ def by_arrays(draw: st.DrawFn) -> Call:
         if kind == "array":
             items.append(("array", len(arrays)))
             arrays.append(numbers(draw, places, draw(st.sampled_from(INTEGERS)), -shape[axis], shape[axis] - 1))
-        elif kind == "mask" and not any(a.dtype == bool for a in arrays) and not arrays:
+        elif kind == "mask" and not arrays:
             ranks = draw(st.integers(1, len(shape) - axis))
             items.append(("array", len(arrays)))
             arrays.append(numbers(draw, shape[axis : axis + ranks], "bool", 0, 1))
@@ -169,7 +122,7 @@ def by_arrays(draw: st.DrawFn) -> Call:
 @st.composite
 def along_lines(draw: st.DrawFn) -> Call:
     """A value, and for some lines along an axis places in it, each once."""
-    shape = draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=3))
+    shape = draw(sized(min_dims=1, least=1, most=3))
     axis = draw(st.integers(0, len(shape) - 1))
     x = numbers(draw, shape, draw(st.sampled_from(NUMBERS)))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
@@ -206,29 +159,3 @@ def np_items(call: Call) -> tuple[Any, ...]:
         else:
             found.append(Ellipsis if item == "..." else item)
     return tuple(found)
-
-
-@st.composite
-def ordering(draw: st.DrawFn, few: bool = False) -> Call:
-    shape = draw(hnp.array_shapes(min_dims=1 if few else 0, max_dims=3, min_side=1, max_side=4))
-    x = numbers(draw, shape, draw(st.sampled_from(NUMBERS)))
-    axis = draw(an_axis(x.ndim))
-    if few:
-        return Call([x], {"k": draw(st.integers(1, shape[axis])), "axis": axis, "largest": draw(st.booleans())})
-    return Call([x], {"axis": axis, "descending": draw(st.booleans())})
-
-
-@st.composite
-def sifting(draw: st.DrawFn) -> Call:
-    x = numbers(draw, draw(hnp.array_shapes(min_dims=1, max_dims=2, min_side=1, max_side=4)), "int32")
-    return Call([x], {"axis": draw(st.none() | an_axis(x.ndim))})
-
-
-# Matrices
-
-
-@st.composite
-def masking(draw: st.DrawFn) -> Call:
-    call = draw(one(FLOATS))
-    mode = draw(st.sampled_from(["upscale_in_train", "downscale_in_infer"]))
-    return Call(call.inputs, {"p": draw(st.sampled_from([0.0, 0.25, 1.0])), "mode": mode, "training": False})
