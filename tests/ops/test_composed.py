@@ -267,6 +267,11 @@ def test_softmax_of_no_rows_is_empty_and_of_large_numbers_does_not_overflow():
         assert app.log_softmax(x).tolist() == [0, -1000]
 
 
+def test_accuracy_counts_no_label_where_all_scores_are_nan():
+    for k in (1, 3):
+        assert app.accuracy(to_tensor(np.full((4, 3), np.nan)), to_tensor([0, 1, 2, 0]), k=k).item() == 0
+
+
 def test_bits_of_whole_numbers_and_truth_values():
     n, b = to_tensor([6, 3]), to_tensor([True, False])
     assert [v.tolist() for v in (n & 3, n | 1, n ^ 2, ~n, 1 & n)] == [[2, 3], [7, 3], [4, 1], [-7, -4], [0, 1]]

@@ -50,7 +50,7 @@ def one_by_one(definition: OpDef, inputs: list[np.ndarray], attributes: dict[str
 
 def assert_same(found: list[Any], expected: list[np.ndarray]) -> None:
     for mine, theirs in zip(found, expected, strict=True):
-        near = NEAR.get(theirs.dtype.name, 0)
+        near = NEAR.get(np.asarray(mine).dtype.name, 0)
         np.testing.assert_allclose(mine, theirs, rtol=near, atol=near)
 
 

@@ -1,4 +1,4 @@
-"""Operators against NumPy and SciPy: the same numbers; and the element type in which values meet."""
+"""Operators as functions of NumPy and SciPy."""
 
 from __future__ import annotations
 
@@ -11,10 +11,6 @@ import numpy as np
 from op_calls import Call
 from part_calls import np_items
 from scipy import special
-
-import app
-from app import to_tensor
-from app.ops import REGISTRY
 
 
 def over(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -126,19 +122,24 @@ def cut(x: np.ndarray, num_or_sections: Any, axis: int) -> tuple[np.ndarray, ...
     return tuple(np.split(x, np.cumsum(sizes)[:-1], axis))
 
 
+SAME = [
+    *("negative", "exp", "log", "log1p", "sin", "cos", "tanh", "sqrt", "square", "abs", "sign", "floor", "ceil"),
+    *("reciprocal", "isnan", "isinf", "isfinite", "isclose", "logical_not", "logical_and", "logical_or", "logical_xor"),
+    *("equal", "not_equal", "less_equal", "greater_equal", "add", "subtract", "multiply", "divide", "floor_divide"),
+    *("remainder", "maximum", "minimum", "where", "tan", "sinh", "cosh", "trunc", "expm1", "log2", "log10"),
+    *("bitwise_and", "bitwise_or", "bitwise_xor"),
+]
 NUMPY: dict[str, Callable[..., Any]] = {
-    **{name: getattr(np, name) for name in ("negative", "exp", "log", "log1p", "sin", "cos", "tanh", "sqrt")},
-    **{name: getattr(np, name) for name in ("square", "abs", "sign", "floor", "ceil", "reciprocal")},
-    "round": lambda x, decimals: (np.rint(x * 10.0**decimals) / 10.0**decimals).astype(x.dtype),
-    **{name: getattr(np, name) for name in ("isnan", "isinf", "isfinite", "logical_not", "logical_and", "logical_or")},
-    **{name: getattr(np, name) for name in ("logical_xor", "equal", "not_equal", "less_equal", "greater_equal")},
-    **{name: getattr(np, name) for name in ("add", "subtract", "multiply", "divide", "floor_divide", "remainder")},
-    **{name: getattr(np, name) for name in ("maximum", "minimum", "where")},
+    **{name: getattr(np, name) for name in SAME},
     **{name: over(getattr(np, name)) for name in ("sum", "mean", "max", "min", "all", "any", "argmax", "argmin")},
+    **{name: getattr(np, f"arc{name[1:]}") for name in ("asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh")},
     "less_than": np.less,
     "greater_than": np.greater,
     "pow": np.power,
+    "bitwise_not": np.invert,
+    "erf": special.erf,
     "rsqrt": lambda x: 1 / np.sqrt(x),
+    "round": lambda x, decimals: (np.rint(x * 10.0**decimals) / 10.0**decimals).astype(x.dtype),
     "prod": lambda x, axis, keepdim: np.prod(x, axis if x.ndim else None, keepdims=keepdim, dtype=x.dtype),
     "clip": lambda x, min, max: np.clip(x, *(bound if bound is None else x.dtype.type(bound) for bound in (min, max))),
     "increment": lambda x, value: x + value,
@@ -168,11 +169,6 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "concat": lambda *x, axis: np.concatenate(x, axis),
     "from_start": lambda index: index,
     "gather": lambda x, index, axis: np.take(x, index, axis),
-    **{name: getattr(np, name) for name in ("tan", "sinh", "cosh", "trunc", "expm1", "log2", "log10", "isclose")},
-    **{name: getattr(np, f"arc{name[1:]}") for name in ("asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh")},
-    **{name: getattr(np, name) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")},
-    "bitwise_not": np.invert,
-    "erf": special.erf,
     "logsumexp": lambda x, axis, keepdim: (
         np.log(np.sum(np.exp(x, dtype=float), axis=axis, keepdims=keepdim))
         if x.ndim and (axis == () or not x.size)
@@ -205,28 +201,3 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "binary_cross_entropy": lambda x, label: -(label * log_above(x) + (1 - label) * log_above(1 - x)),
     "accuracy": among_best,
 }
-
-
-NEAR = {"float16": 2e-2, "float32": 1e-5, "float64": 1e-12}
-
-
-def numbers_are_those_of_numpy(name: str, call: Call, data: object) -> None:
-    """A fact of a generated call, in test_inference.py."""
-    if name not in NUMPY:
-        return
-    definition = REGISTRY[name]
-    given_arrays = list(call.inputs) if definition.prepare is None else definition.prepare(list(call.inputs))
-    tensors = [to_tensor(x) for x in call.inputs]
-    found = definition(*([tensors] if definition.variadic else tensors), **call.attributes)
-    expected = NUMPY[name](*given_arrays, **call.attributes)
-    if not isinstance(found, tuple):
-        found, expected = (found,), (expected,)
-    for tensor, array in zip(found, expected, strict=True):
-        near = NEAR.get(tensor.dtype, 0)
-        np.testing.assert_allclose(np.asarray(tensor), np.asarray(array), rtol=near, atol=near)
-
-
-def test_accuracy_counts_no_label_where_all_scores_are_nan():
-    scores = to_tensor(np.full((4, 3), np.nan))
-    assert app.accuracy(scores, to_tensor([0, 1, 2, 0])).item() == 0
-    assert app.accuracy(scores, to_tensor([0, 1, 2, 0]), k=3).item() == 0
