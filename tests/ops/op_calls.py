@@ -26,11 +26,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from image_calls import convolving, pooling
 
-from app.ops.definition import REGISTRY
+from app.ops.definition import REGISTRY, OpDef
 from app.ops.dtype import FLOATS, INTEGERS
 from app.ops.lowering import Choice, Loop
 
-__all__ = ["CALLS", "Call", "an_axis"]
+__all__ = ["CALLS", "OF_VALUES", "Call", "applied"]
 
 # Products, losses, updates
 
@@ -124,6 +124,12 @@ def to_sizes(call: Call, with_value: bool = True, **settings: Any) -> Call:
     shape = call.inputs[0].shape
     sizes = shape if 0 in shape else shape[::-1]
     return Call([*call.inputs[: int(with_value)], np.array(sizes, "int64")], {"known": sizes, **settings})
+
+
+def applied(definition: OpDef, values: Sequence[Any], attributes: dict[str, Any]) -> list[Any]:
+    """The results of a call, as a list."""
+    results = definition(list(values), **attributes) if definition.variadic else definition(*values, **attributes)
+    return list(results) if isinstance(results, tuple) else [results]
 
 
 small_floats = st.floats(0, 2, width=32)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from op_calls import OF_VALUES, Call
+from op_calls import OF_VALUES, Call, applied
 
 import app
 from app import Tensor, grad, static, to_tensor
@@ -177,9 +177,7 @@ def function_of(definition: OpDef, call: Call) -> Function:
     """The operator with its settings, as a function from Tensors to a list of the results that have gradients."""
 
     def function(*tensors: Tensor) -> list[Tensor]:
-        arguments = [list(tensors)] if definition.variadic else tensors
-        results = definition(*arguments, **call.attributes)
-        return [r for r in (results if isinstance(results, tuple) else (results,)) if r.dtype == "float64"]
+        return [result for result in applied(definition, tensors, call.attributes) if result.dtype == "float64"]
 
     return function
 
@@ -255,8 +253,7 @@ def test_gradients_have_the_type_of_their_inputs(name: str):
         for tensor in tensors:
             tensor.stop_gradient = tensor.dtype != dtype
         settings = {**call.attributes, **({"dtype": dtype} if name == "cast" else {})}
-        results = definition(*([tensors] if definition.variadic else tensors), **settings)
-        for result in results if isinstance(results, tuple) else (results,):
+        for result in applied(definition, tensors, settings):
             if not result.stop_gradient:
                 result.backward(retain_graph=True)
         for tensor in tensors:
@@ -275,8 +272,7 @@ def in_a_program(name: str, call: Call, free: bool) -> tuple[list[np.ndarray], l
         for feed in feeds:
             feed.stop_gradient = feed.dtype != "float64"
         wanted = [feed for feed in feeds if not feed.stop_gradient]
-        results = definition(*([feeds] if definition.variadic else feeds), **call.attributes)
-        results = [r for r in (results if isinstance(results, tuple) else (results,)) if not r.stop_gradient]
+        results = [r for r in applied(definition, feeds, call.attributes) if not r.stop_gradient]
         first = static.gradients([app.sum(r * r) for r in results], wanted)  # so that the first depend on inputs
         second = static.gradients([app.sum(g * g) for g in first if g is not None], wanted)
     feed = {f"x{i}": x for i, x in enumerate(call.inputs)}
@@ -305,37 +301,23 @@ def test_first_and_second_derivatives_in_a_program_are_the_eager_ones(name: str)
 # Where a function has no derivative, or more than one could be given
 
 
-def gradient_at(function: Callable[..., Tensor], *arrays: Any) -> list[list[float]]:
+@pytest.mark.parametrize(
+    ("function", "arrays", "expected"),
+    [
+        (lambda x: x.prod(axis=1), [[[2.0, 0.0, 3.0], [0.0, 4.0, 0.0]]], [[[0, 6, 0], [0, 0, 0]]]),
+        (app.maximum, [[1.0, 1.0], [1.0, 5.0]], [[0.5, 0.0], [0.5, 1.0]]),
+        (app.minimum, [[1.0, 1.0], [1.0, 5.0]], [[0.5, 1.0], [0.5, 0.0]]),
+        *((operator, [[3.0, 3.0, 3.0, 3.0]], [[0.25] * 4]) for operator in (app.max, app.min)),
+        *((operator, [[0.0]], [[0.0]]) for operator in (app.abs, app.relu, app.sign)),
+        (lambda x: x.clip(-1.0, 1.0), [[-2.0, -1.0, 0.0, 1.0, 2.0]], [[0, 1, 1, 1, 0]]),
+        (lambda x: x**2 + x**1 + x**0, [[0.0]], [[1.0]]),
+        (lambda x: x.max() * np.inf, [[1.0, 2.0]], [[0.0, np.inf]]),
+    ],
+)
+def test_gradients_where_there_is_none_or_more_than_one(function: Any, arrays: list[Any], expected: list[Any]):
     tensors = [to_tensor(x, dtype="float64", stop_gradient=False) for x in arrays]
     function(*tensors).sum().backward()
-    return [t.grad.tolist() for t in tensors]
-
-
-def test_the_gradient_of_a_product_with_zeros_is_the_product_of_the_others():
-    assert gradient_at(lambda x: x.prod(axis=1), [[2.0, 0.0, 3.0], [0.0, 4.0, 0.0]]) == [[[0, 6, 0], [0, 0, 0]]]
-
-
-@pytest.mark.parametrize("operator", [app.maximum, app.minimum])
-def test_equal_values_share_the_gradient_of_an_extreme_of_two(operator: OpDef):
-    assert gradient_at(operator, [1.0, 1.0], [1.0, 5.0])[0][0] == 0.5
-
-
-@pytest.mark.parametrize("operator", [app.max, app.min])
-def test_equal_elements_share_the_gradient_of_an_extreme(operator: OpDef):
-    assert gradient_at(operator, [3.0, 3.0, 3.0, 3.0]) == [[0.25] * 4]
-
-
-@pytest.mark.parametrize("operator", [app.abs, app.relu, app.sign])
-def test_the_gradient_at_zero_is_zero(operator: OpDef):
-    assert gradient_at(operator, [0.0]) == [[0.0]]
-
-
-def test_the_gradient_of_clip_is_one_on_its_bounds_and_zero_outside():
-    assert gradient_at(lambda x: x.clip(-1.0, 1.0), [-2.0, -1.0, 0.0, 1.0, 2.0]) == [[0.0, 1.0, 1.0, 1.0, 0.0]]
-
-
-def test_a_power_of_zero_has_the_gradient_of_the_polynomial():
-    assert gradient_at(lambda x: x**2 + x**1 + x**0, [0.0]) == [[1.0]]
+    assert [t.grad.tolist() for t in tensors] == expected
 
 
 EDGES = [
@@ -372,12 +354,6 @@ def test_powers_at_the_edges(engine: str):
     found += static.Executor(engine=engine).run(program, {"x": x, "y": y}, fetch)
     for number, slopes in enumerate(found):
         np.testing.assert_allclose(slopes, (along_x, along_y)[number % 2], rtol=1e-12, err_msg=str(number))
-
-
-def test_the_gradient_of_an_extreme_is_infinite_where_what_arrives_is():
-    x = to_tensor([1.0, 2.0], stop_gradient=False)
-    (found,) = grad(x.max(), x, grad_outputs=[to_tensor(np.float32(np.inf))])
-    assert found.tolist() == [0.0, np.inf]
 
 
 @pytest.mark.parametrize("name", ["multiply", "add", "divide", "matmul"])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy_forms import NUMPY
-from op_calls import CALLS, OF_VALUES, Call
+from op_calls import CALLS, OF_VALUES, Call, applied
 from test_lowerings import assert_same, the_compiled_form_computes_what_the_kernel_computes
 
 from app import static, to_tensor
@@ -26,12 +26,6 @@ RANDOM = {"uniform_random", "gaussian_random", "integer_random", "truncated_gaus
 
 def test_every_operator_has_a_strategy_of_calls():
     assert set(CALLS) == set(OF_VALUES)
-
-
-def applied(definition: OpDef, values: list[Any], attributes: dict[str, Any]) -> list[Any]:
-    """The results of a call, as a list."""
-    results = definition(values, **attributes) if definition.variadic else definition(*values, **attributes)
-    return list(results) if isinstance(results, tuple) else [results]
 
 
 def declared(
