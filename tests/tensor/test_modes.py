@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import app
 from app import enable_grad, is_grad_enabled, no_grad, set_grad_enabled, to_tensor
 
 
@@ -85,10 +84,3 @@ def test_one_context_can_be_entered_again_inside_itself(switch: Any, on: bool):
             assert records() is on
         assert records() is on
     assert records()
-
-
-def test_a_layer_is_not_recorded_inside_no_grad():
-    layer, x = app.nn.Linear(2, 1), to_tensor([[1.0, 2.0]])
-    with no_grad():
-        assert layer(x).stop_gradient
-    assert not layer(x).stop_gradient

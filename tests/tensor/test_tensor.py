@@ -206,7 +206,7 @@ ARRAYS: list[Any] = [
 
 
 @pytest.mark.parametrize("index", ARRAYS)
-def test_arrays_can_be_in_an_index_as_in_numpy(index: Any):
+def test_arrays_in_an_index_mean_the_same_as_in_numpy_in_both_modes(index: Any):
     x, expected = to_tensor(X, stop_gradient=False), np.zeros_like(X)
     parts = [x[index]]
     if isinstance(index, (np.ndarray, list)):
@@ -217,14 +217,9 @@ def test_arrays_can_be_in_an_index_as_in_numpy(index: Any):
     for part in parts:
         np.testing.assert_array_equal(part.numpy(), X[index])
         np.testing.assert_array_equal(app.grad((part * 2.0).sum(), x)[0].numpy(), expected)
-
-
-@pytest.mark.parametrize("index", ARRAYS)
-def test_an_index_means_the_same_in_a_program(index: Any):
-    with static.program_guard(static.Program(), static.Program()):
-        variable = static.data("x", [2, 3], "float64")[index]
-        (value,) = static.Executor().run(variable.program, {"x": X}, [variable])
-    np.testing.assert_array_equal(value, X[index])
+    variable = static.data("x", [2, 3], "float64")[index]
+    (found,) = static.Executor().run(feed={"x": X}, fetch_list=[variable])
+    np.testing.assert_array_equal(found, X[index])
 
 
 def test_a_slice_of_step_zero_is_an_error():

@@ -125,18 +125,6 @@ def test_no_two_threads_draw_the_same_numbers():
     assert sorted(pair for some in drawn for pair in some) == sorted(expected)
 
 
-def test_streams_of_a_thread_are_its_own():
-    def draw(seed: int) -> list[Any]:
-        streams, found = Streams(seed), []
-        for _ in range(50):
-            with streams.drawing():
-                found.append(app.rand([1]).item())
-        return found
-
-    expected = [draw(seed) for seed in range(4)]
-    assert together([lambda seed=seed: draw(seed) for seed in range(4)]) == expected
-
-
 def test_a_thread_changes_tensors_in_place_while_another_traces():
     inside, go_on = Event(), Event()
 
@@ -227,15 +215,3 @@ def trained(seed: int) -> list[Any]:
 def test_networks_trained_in_threads_are_those_trained_alone():
     jobs: list[Callable[[], Any]] = [lambda seed=seed: trained(seed) for seed in range(3)]
     assert together(jobs) == [job() for job in jobs]
-
-
-def test_threads_compute_gradients_of_shared_parameters():
-    network = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 1))
-
-    def gradients(seed: int) -> list[Any]:
-        x = to_tensor(np.random.default_rng(seed).random((3, 4), np.float32), stop_gradient=False)
-        return [g.tolist() for g in app.grad(network(x).sum(), [x, *network.parameters()])]
-
-    expected = [gradients(seed) for seed in range(4)]
-    for _ in range(5):
-        assert together([lambda seed=seed: gradients(seed) for seed in range(4)]) == expected

@@ -16,6 +16,8 @@ from app.graph import names, static_mode
 
 SHARED = [app.no_grad(), app.enable_grad()]
 """Contexts that all threads enter, and leave, at any time."""
+WEIGHT = app.to_tensor(np.linspace(-0.5, 0.5, 3, dtype="float32"), stop_gradient=False)
+"""A parameter of all threads."""
 
 
 class Double(PyLayer):
@@ -45,6 +47,7 @@ OPERATORS: list[Callable[[Any, Any], Any]] = [
     lambda x, y: app.where(x > y, x, y),
     lambda x, y: (x * 0.1).clone().add_(y),
     lambda x, y: x.detach() * y,
+    lambda x, y: x * WEIGHT + y,
     lambda x, y: x.reshape([3, 1]).matmul(y.reshape([1, 3])).mean(0),
 ]
 
@@ -76,8 +79,9 @@ class Work:
                 self.values.append(value)
                 self.found.append((value.stop_gradient, value.numpy().tobytes()))
             if not self.values[-1].stop_gradient and self.random.random() < 0.2:
-                gradient = app.grad(self.values[-1], self.leaves[:2], retain_graph=True, allow_unused=True)
-                self.found.append([None if g is None else g.numpy().tobytes() for g in gradient])
+                inputs = [*self.leaves[:2], WEIGHT]
+                gradients = app.grad(self.values[-1], inputs, retain_graph=True, allow_unused=True)
+                self.found.append([None if g is None else g.numpy().tobytes() for g in gradients])
 
     def mode(self) -> Any:
         kind = self.random.randrange(6)
