@@ -16,7 +16,6 @@ from app.custom.on_numbers import returning
 from app.custom.operator import CustomOperator, Origin, makes
 from app.custom.read_only import guarded
 from app.errors import DtypeError, OperatorError
-from app.graph import names
 from app.graph.defaults import default_main_program, in_dynamic_mode
 from app.graph.program import Block
 from app.graph.variable import Variable
@@ -147,7 +146,7 @@ def _append(definition: OpDef, inputs: list[Any], outs: list[Any]) -> list[Any]:
 def _declared(block: Block, out: Any, definition: OpDef) -> Variable:
     if isinstance(out, Variable):
         return out
-    return block.create_var(names.generate(definition.name), out.shape, out.dtype)
+    return block.create_var(block.new_name(definition.name), out.shape, out.dtype)
 
 
 def _run(definition: OpDef, inputs: list[Any], outs: list[Any]) -> list[Any]:

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from app.errors import DtypeError, ProgramError, ShapeError
-from app.graph import names
 from app.graph.gradients import active_names
 from app.graph.interpret import RunValue, run_body
 from app.graph.program import Block, Body, Program
 from app.graph.variable import Variable
-from app.ops.definition import OpDef, operator
+from app.ops.definition import operator
 from app.ops.dtype import is_float
 from app.ops.lowering import Choice, Loop
 from app.ops.spec import UNKNOWN, Spec
@@ -161,7 +160,9 @@ class Traced:
     def _new_version(self, name: str, defined: set[str], latest: dict[str, str]) -> str:
         if name in defined:
             old = self.block.var(name)
-            new = self.block.create_var(names.generate(name), old.shape, old.dtype, stop_gradient=old.stop_gradient)
+            new = self.block.create_var(
+                self.block.new_name(name), old.shape, old.dtype, stop_gradient=old.stop_gradient
+            )
             latest[name] = new.name
         defined.add(latest.get(name, name))
         return latest.get(name, name)
@@ -215,7 +216,7 @@ def append_cond(pred: Variable, true: Traced, false: Traced) -> list[Variable]:
     specs = cond.infer_outputs([], attributes)
     flags = [all(v is None or v.stop_gradient for v in (b.output(i) for b in bodies)) for i in range(len(specs))]
     created = [
-        block.create_var(_output_name(cond), spec.shape, spec.dtype, stop_gradient=flag)
+        block.create_var(block.new_name("cond.out"), spec.shape, spec.dtype, stop_gradient=flag)
         for spec, flag in zip(specs[: len(true.results)], flags, strict=False)
     ]
     overwritten = [block.var(name) for name in changed]
@@ -232,7 +233,7 @@ def append_while(
     """
     program = initial[0].program
     block = program.current_block()
-    given_names = [names.generate(v.name) for v in initial]
+    given_names = [block.new_name(v.name) for v in initial]
 
     def formals(inside: Block) -> list[Variable]:
         pairs = zip(given_names, initial, strict=True)
@@ -267,7 +268,7 @@ def append_while(
             side.block.var(name).stop_gradient = name not in active
     specs = while_loop.infer_outputs([], attributes)
     created = [
-        block.create_var(_output_name(while_loop), spec.shape, spec.dtype, stop_gradient=name not in active)
+        block.create_var(block.new_name("while_loop.out"), spec.shape, spec.dtype, stop_gradient=name not in active)
         for spec, name in zip(specs, given_names, strict=False)
     ]
     overwritten = [block.var(name) for name in changed]
@@ -319,10 +320,6 @@ def _has_value(block: Block, name: str) -> bool:
         return True
     home = variable.block
     return variable.persistable or variable.is_data or home.idx > 0 or any(name in op.outputs for op in home.ops)
-
-
-def _output_name(definition: OpDef) -> str:
-    return names.generate(f"{definition.name}.out")
 
 
 def _unique(found: Iterable[str]) -> list[str]:

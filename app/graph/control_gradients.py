@@ -12,7 +12,6 @@ from functools import partial
 from typing import TypeVar
 
 from app.errors import OperatorError
-from app.graph import names
 from app.graph.autodiff import reverse_walk
 from app.graph.control import active_carried, append_cond, append_while, cond, traced, while_loop
 from app.graph.gradients import BlockCall, active_names
@@ -94,7 +93,7 @@ class ForwardValues:
         copied.inputs = tuple(self(str(name)).name for name in loop.inputs)
         made = [self.body.block.var(name) for name in loop.outputs]
         copied.outputs = tuple(
-            block.create_var(names.generate(v.name), v.shape, v.dtype, stop_gradient=v.stop_gradient).name for v in made
+            block.create_var(block.new_name(v.name), v.shape, v.dtype, stop_gradient=v.stop_gradient).name for v in made
         )
         copied.role = block.program.role
         block.ops.append(copied)
@@ -111,7 +110,7 @@ class ForwardValues:
         if name not in self._returned:
             inner = self.body.block.var(name)
             output = self.call.block.create_var(
-                names.generate(f"{name}.kept"),
+                self.call.block.new_name(f"{name}.kept"),
                 self.shape_returned(inner),
                 inner.dtype,
                 stop_gradient=inner.stop_gradient,
@@ -374,14 +373,14 @@ def _count_iterations(call: BlockCall, douts: Sequence[Variable | None]) -> tupl
     if op.attributes["counter"] >= 0:
         return call, douts
     place = op.attributes["results"]
-    zero, total = (block.create_var(names.generate("count"), (), "int64", stop_gradient=True) for _ in range(2))
+    zero, total = (block.create_var(block.new_name("count"), (), "int64", stop_gradient=True) for _ in range(2))
     start = Operator(fill_constant, [], [zero.name], {"shape": (), "value": 0, "dtype": "int64"}, op.role)
     block.ops.insert(next(i for i, other in enumerate(block.ops) if other is op), start)
     for body in op.bodies.values():
-        inside = body.block.create_var(names.generate("count"), (), "int64", stop_gradient=True)
+        inside = body.block.create_var(body.block.new_name("count"), (), "int64", stop_gradient=True)
         body.inputs = _inserted(body.inputs, place, inside.name)
     body = op.attributes["body"]
-    more = body.block.create_var(names.generate("count"), (), "int64", stop_gradient=True)
+    more = body.block.create_var(body.block.new_name("count"), (), "int64", stop_gradient=True)
     body.block.ops.append(Operator(increment, [body.inputs[place]], [more.name], {"value": 1}, op.role))
     body.outputs = _inserted(body.outputs, place, more.name)
     op.inputs, op.outputs = _inserted(op.inputs, place, zero.name), _inserted(op.outputs, place, total.name)

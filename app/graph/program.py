@@ -172,11 +172,18 @@ class Block:
             block = self.program.blocks[block.parent_idx] if block.parent_idx >= 0 else None
         return block is other
 
+    def new_name(self, key: str) -> str:
+        """A generated name that no variable of the Program has, as files and users give names too."""
+        name = names.generate(key)
+        while any(block.has_var(name) for block in self.program.blocks):
+            name = names.generate(key)
+        return name
+
     def create_var(
         self, name: str | None = None, shape: Sequence[AnySize | None] = (), dtype: DTypeLike = "float32", **flags: bool
     ) -> Variable:
         """Create a variable, or return the existing one of that name if its shape and type are the same."""
-        name = name or names.generate("tmp")
+        name = name or self.new_name("tmp")
         variable = self.program.variable_class(self, name, shape, dtype, **flags)
         return self._add(variable)
 
@@ -190,6 +197,9 @@ class Block:
 
     def _add(self, variable: Variable) -> Variable:
         taken = self.vars.setdefault(variable.name, variable)
+        here = self.program.current_block()
+        if here is not self and here.is_within(self) and here.find_var(variable.name) is not taken:
+            raise ProgramError(f"block {here.idx} has a variable {variable.name} of its own; use another name")
         if taken is variable:
             notify_watchers(self, variable)
         if taken.spec != variable.spec:
@@ -232,7 +242,7 @@ class Block:
         if into is None:
             into = [
                 self.create_var(
-                    names.generate(f"{definition.name}.{definition.outputs[min(i, len(definition.outputs) - 1)]}"),
+                    self.new_name(f"{definition.name}.{definition.outputs[min(i, len(definition.outputs) - 1)]}"),
                     spec.shape,
                     spec.dtype,
                     stop_gradient=not flow,

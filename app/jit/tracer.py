@@ -202,7 +202,7 @@ class Tracer:
         block = self.program.global_block()
         name = tensor._name or names.generate("captured")
         name = f"{name}@GIVEN" if of_gradient else name
-        while block.has_var(name):
+        while any(inside.has_var(name) for inside in self.program.blocks):
             name = names.generate(name)
         spec = spec_of(holder)
         variable: TracedVariable
@@ -383,7 +383,7 @@ class Tracer:
         key = id(optimizer), dtype
         if key not in self._rates:
             block = self.program.global_block()
-            name = names.generate("learning_rate")
+            name = block.new_name("learning_rate")
             self._rates[key] = block.create_var(name, (), dtype, persistable=True, stop_gradient=True)
             self.program.schedulers[name] = optimizer
         return self._rates[key] if factor == 1.0 else self._rates[key] * factor

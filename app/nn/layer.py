@@ -14,7 +14,7 @@ from app.device import set_device
 from app.errors import ShapeError
 from app.graph import names
 from app.nn.hooks import HookRemoveHelper, inputs_after, output_after
-from app.nn.parameter import create_parameter
+from app.nn.parameter import create_parameter, new_name
 from app.nn.tree import Tree
 from app.ops.dtype import canonical, is_float
 from app.tensor.modes import modes
@@ -68,7 +68,7 @@ class Layer(Tree):
         """Create a parameter named after this layer, to be set as an attribute; None if `attr` is False."""
         if attr is False:
             return None
-        name = names.generate(f"{self.full_name()}.{'b' if is_bias else 'w'}")
+        name = new_name(f"{self.full_name()}.{'b' if is_bias else 'w'}")
         return create_parameter(shape, dtype or self._dtype, attr, is_bias, default_initializer, name)
 
     # State

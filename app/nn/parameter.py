@@ -71,7 +71,7 @@ def create_parameter(
     default = default_initializer or (Constant(0.0) if zeros else XavierUniform())
     shape = tuple(int(size) for size in shape)
     definition, attributes = first_value(attr.initializer or default, shape, dtype)
-    name = attr.name or name or names.generate("param")
+    name = attr.name or name or new_name("param")
     parameter: Any
     if in_dynamic_mode():
         parameter = Parameter(np.asarray(apply(definition, [], attributes)), name, attr.trainable)
@@ -79,6 +79,16 @@ def create_parameter(
         parameter = _in_program(definition, attributes, name, attr.trainable)
     parameter.attr = attr
     return parameter
+
+
+def new_name(key: str) -> str:
+    """A generated name for a parameter: not that of one that a loaded Program has, with a value."""
+    name = names.generate(key)
+    if not in_dynamic_mode():
+        main, startup = default_main_program().global_block(), default_startup_program().global_block()
+        while main.has_var(name) and not startup.has_var(name):
+            name = names.generate(key)
+    return name
 
 
 def _in_program(definition: OpDef, attributes: dict[str, Any], name: str, trainable: bool) -> Any:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from app.errors import AppError, ShapeError
-from app.graph import names
 from app.graph.defaults import default_startup_program, in_dynamic_mode
 from app.graph.gradients import append_backward
 from app.graph.program import OPTIMIZE, Program
@@ -284,7 +283,8 @@ class Optimizer:
                 raise AppError(f"the learning rate {given.name} is a Variable of another Program than the loss")
             number: Variable = given if not given.shape else reshape(given, [])
             return number if number.dtype == dtype else number.astype(dtype)
-        variable = _persistable(program, startup, names.generate("learning_rate"), (), dtype, self.get_lr())
+        name = program.global_block().new_name("learning_rate")
+        variable = _persistable(program, startup, name, (), dtype, self.get_lr())
         program.schedulers[variable.name] = self
         return variable
 
@@ -293,7 +293,7 @@ class Optimizer:
             _persistable(
                 parameter.program,
                 startup,
-                names.generate(f"{parameter.name}_{state}"),
+                parameter.block.new_name(f"{parameter.name}_{state}"),
                 parameter.shape if shaped else (),
                 remembered_as(parameter),
                 value,

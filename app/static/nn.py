@@ -13,6 +13,7 @@ from app.graph import names
 from app.graph.defaults import static_mode
 from app.listed import as_list
 from app.nn import BatchNorm1D, Conv2D, create_parameter, functional
+from app.nn.parameter import new_name
 from app.ops.shaping import reshape
 from app.ops.spec import UNKNOWN
 from app.static.control_flow import case, cond, switch_case, while_loop
@@ -49,7 +50,7 @@ def fc(
         for part in parts[1:]:
             out = out + part
         if bias_attr is not False:
-            bias = names.generate(f"{scope}.b")
+            bias = new_name(f"{scope}.b")
             out = out + create_parameter([size], inputs[0].dtype, bias_attr, is_bias=True, name=bias)
         return activated(out, activation)
 
@@ -134,7 +135,7 @@ def embedding(
 ) -> Any:
     """The rows of a table of parameters at the indices `input`; rows at `padding_idx` are zeros."""
     with static_mode():
-        table = create_parameter(list(size), dtype, param_attr, name=names.generate(f"{name or 'embedding'}.w"))
+        table = create_parameter(list(size), dtype, param_attr, name=new_name(f"{name or 'embedding'}.w"))
         return functional.embedding(input, table, padding_idx)
 
 
@@ -161,5 +162,5 @@ def _product(x: Any, size: int, keep: int, weight_attr: Any, scope: str) -> Any:
     width = math.prod(x.shape[keep:])
     if len(x.shape) != keep + 1:
         x = reshape(x, [*[0] * keep, width])
-    weight = create_parameter([width, size], x.dtype, weight_attr, name=names.generate(f"{scope}.w"))
+    weight = create_parameter([width, size], x.dtype, weight_attr, name=new_name(f"{scope}.w"))
     return functional.linear(x, weight)

@@ -35,7 +35,7 @@ def create_global_var(
     name: str | None = None,
 ) -> Variable:
     """Create a variable that is not trained, set to a number by the default startup Program."""
-    name = name or names.generate("global_var")
+    name = name or default_main_program().global_block().new_name("global_var")
     attributes = {"shape": tuple(int(size) for size in shape), "value": value, "dtype": canonical(dtype)}
     initialise(default_startup_program(), fill_constant, attributes, name)
     block = default_main_program().global_block()

@@ -286,6 +286,19 @@ def test_a_range_to_a_tensor_is_a_loop_of_the_program():
     assert [op.type for op in static.main_program.global_block().ops].count("while_loop") == 1
 
 
+def test_names_of_arguments_and_parameters_may_look_generated():
+    weight = app.create_parameter([3, 2], attr=app.ParamAttr(name="x_1", initializer=app.nn.initializer.Constant(2.0)))
+
+    def grown(x, x_0):
+        while x.sum() < 100:
+            x = x * weight + x_0
+        return x
+
+    x, more = app.to_tensor(ONES), app.to_tensor(ONES * 5)
+    found = to_static(grown, backend="reference")(x, more).numpy()
+    np.testing.assert_array_equal(found, grown(x, more).numpy())
+
+
 class Doubled(app.nn.Layer):
     def forward(self, x):
         if x.sum() > 0:

@@ -75,6 +75,19 @@ def test_all_loop_variables_change_at_once(x: Any, engine: str):
     assert [v.tolist() for v in run([i, a, b], UP, engine=engine)] == [3, [[3.0, 6.0, 9.0]], [[5.0, 10.0, 15.0]]]
 
 
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_names_of_the_user_may_look_generated(x: Any, engine: str):
+    other = static.data("x_0", [-1, 3])
+    (y,) = while_loop(lambda y: app.sum(y) < 100.0, lambda y: [y + other], [x])
+    feed = {"x": np.array([UP], "float32"), "x_0": np.array([[0.0, 1.0, 100.0]], "float32")}
+    assert static.Executor(engine=engine).run(feed=feed, fetch_list=[y])[0].tolist() == [[1.0, 3.0, 103.0]]
+
+
+def test_a_variable_made_in_a_body_cannot_be_hidden_by_one_of_the_loop(x: Any):
+    with pytest.raises(ProgramError, match="has a variable x_0 of its own; use another name"):
+        while_loop(lambda y: app.sum(y) < 100.0, lambda y: [y + static.data("x_0", [-1, 3])], [x])
+
+
 def test_loop_variables_may_be_nested(x: Any):
     nest, i = while_loop(
         lambda v, i: i < 2, lambda v, i: ({"a": v["a"] + v["b"][0], "b": v["b"]}, i + 1), [{"a": x, "b": [x]}, 0]

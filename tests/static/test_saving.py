@@ -42,6 +42,27 @@ def test_a_network_is_used_where_it_was_not_trained(trained, tmp_path: Path):
     assert [op.type for op in program.global_block().ops].count("matmul") == 2
 
 
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_a_network_is_continued_in_another_process(engine: str, tmp_path: Path):
+    with app.graph.names.guard():
+        x = static.data("x", [None, 3])
+        out = static.nn.fc(x, 3)
+        executor = static.Executor(engine=engine)
+        executor.run(static.default_startup_program())
+        static.save_inference_model(str(tmp_path / "net"), [x], [out])
+    startup = static.Program()
+    with app.graph.names.guard(), static.scope_guard(static.Scope()):  # no name has been used there
+        program, _, (loaded,) = static.load_inference_model(str(tmp_path / "net"))
+        (expected,) = executor.run(program, feed=FEED, fetch_list=[loaded])
+        with static.program_guard(program, startup):
+            more = static.nn.fc(loaded + 1.0, 2)
+        executor.run(startup)
+        weight, bias = (v for v in program.all_parameters() if v.name in startup.global_block().vars)
+        found = executor.run(program, feed=FEED, fetch_list=[loaded, more, weight, bias])
+    np.testing.assert_array_equal(found[0], expected)
+    np.testing.assert_allclose(found[1], (expected + 1.0) @ found[2] + found[3], rtol=1e-5)
+
+
 def test_what_is_needed_must_be_fed(trained, tmp_path: Path):
     executor, x, _ = trained
     block = static.default_main_program().global_block()
