@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import ProgramError
+from app.errors import InPlaceError, ProgramError
 from app.graph.gradients import active_names
 from app.graph.program import Program
 from app.graph.scope import Scope
@@ -20,7 +20,7 @@ from app.ops.spec import UNKNOWN
 from app.tensor import Tensor
 from app.tensor.inplace import write
 from app.tensor.modes import modes
-from app.tensor.tape import Node, note_change
+from app.tensor.tape import Node, note_change, owner_of
 
 
 class ConcreteProgram:
@@ -54,6 +54,8 @@ class ConcreteProgram:
         self._check_fetch()
         written = {n for op in self.program.global_block().ops for n in op.outputs}
         self.changed = [c for c in self.captured if c.variable.name in written]
+        changed = {c.variable.name for c in self.changed} | effects.changed_arguments(self.arguments)
+        self._in_place = [place for place, name in enumerate(self.inputs) if name in changed]
         self._guards = [(c, *c.variable.spec, c.variable.stop_gradient) for c in self.captured]
         variables: list[Any] = [self.program.global_block().var(name) for name in self.fetch]
         self._kinds = [variable.stands_for.result_class for variable in variables]
@@ -105,6 +107,8 @@ class ConcreteProgram:
     def __call__(self, tensors: Sequence[Any]) -> Any:
         """Run the function on Tensors of the traced kind."""
         holders = [*tensors, *[c.holder for c in self.captured]]
+        if self._in_place:
+            self._check_alone([t._array for t in holders])
         needs: tuple[bool, ...] = ()
         if modes().on and self._differentiable:
             needs = tuple([not t.stop_gradient for t in holders])
@@ -116,6 +120,19 @@ class ConcreteProgram:
         made.update(zip(self.inputs, tensors, strict=False))
         self.effects.leave(made, tensors)
         return self.outputs.filled(made)
+
+    def _check_alone(self, arrays: Sequence[np.ndarray]) -> None:
+        """Refuse values that share memory with one that is changed in place: the Program would read their old value."""
+        owners = [id(owner_of(array)) for array in arrays]
+        if len({*owners}) == len(owners):
+            return
+        for place in self._in_place:
+            for other, array in enumerate(arrays):
+                if other != place and owners[other] == owners[place] and np.shares_memory(array, arrays[place]):
+                    raise InPlaceError(
+                        f"{self.label} changes {self.inputs[place]} in place, and {self.inputs[other]} shares its "
+                        "memory, and would keep its old value in the traced function; use a copy of either (x.clone())"
+                    )
 
     def _run(self, runner: Runner, arrays: Sequence[np.ndarray]) -> list[Any]:
         count = len(self.arguments)

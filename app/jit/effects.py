@@ -74,6 +74,10 @@ class Effects:
                 "create layers and parameters outside of it"
             )
 
+    def changed_arguments(self, arguments: Sequence[Variable]) -> set[str]:
+        """The names of the arguments that the function changes in place."""
+        return {arguments[place].name for place, _ in self._changed}
+
     @property
     def names(self) -> list[str | None]:
         """The variables that must be fetched in every run for the side effects."""

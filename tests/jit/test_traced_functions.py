@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import app
-from app.errors import AppError, ProgramError, ShapeError
+from app.errors import AppError, InPlaceError, ProgramError, ShapeError
 from app.graph.scope import Scope
 from app.jit import ConcreteProgram, enable_to_static, to_static
 from app.jit.running import Runner
@@ -379,6 +379,24 @@ def test_a_changed_argument_is_changed_for_the_caller():
         np.testing.assert_array_equal(y.numpy(), [16.0, 3.0])
         (x * y).sum().backward()
         np.testing.assert_array_equal(w.grad.numpy(), [0.0, 5 * 16 + 5 * 15.0])
+
+
+@pytest.mark.parametrize("shared", ["two arguments", "a view", "a captured argument", "a captured view"])
+def test_a_change_of_memory_that_two_values_share_is_an_error(shared):
+    w, other = app.to_tensor([1.0, 2.0]), app.to_tensor([3.0, 4.0])
+    captured = w if shared == "a captured argument" else w.reshape([2, 1]) if shared == "a captured view" else other
+
+    @to_static(backend="reference")
+    def function(x, y):
+        x += 1.0
+        return x + y.sum() + captured.sum()
+
+    total = 7.0 + captured.numpy().sum()
+    np.testing.assert_array_equal(function(app.to_tensor([1.0, 2.0]), other).numpy(), [2.0 + total, 3.0 + total])
+    y = {"two arguments": w, "a view": w.reshape([1, 2])[0]}.get(shared, other)
+    with pytest.raises(InPlaceError, match=r"changes x in place, and .* shares its memory, .* use a copy of either"):
+        function(w, y)
+    np.testing.assert_array_equal(w.numpy(), [1.0, 2.0])
 
 
 def test_a_captured_tensor_is_changed_through_a_view():
