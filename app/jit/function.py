@@ -59,13 +59,16 @@ class StaticFunction:
             return self
         key = f"_static_{self._function.__name__}"
         bound = instance.__dict__.get(key)
-        if bound is None or bound._function is not self._function:
-            bound = StaticFunction(self._function, self._input_spec, self._backend, instance)
-            instance.__dict__[key] = bound
+        if bound is None or bound._function is not self._function or bound._instance is not instance:
+            bound = instance.__dict__[key] = self.of(instance)
         return bound
 
+    def of(self, instance: Any) -> StaticFunction:
+        """The function as a method of another object."""
+        return StaticFunction(self._function, self._input_spec, self._backend, instance)
+
     def __deepcopy__(self, memo: Any) -> StaticFunction:
-        return StaticFunction(self._function, self._input_spec, self._backend, memo.get(id(self._instance)))
+        return self.of(memo.get(id(self._instance)))
 
     @property
     def eager(self) -> Callable[..., Any]:

@@ -71,6 +71,13 @@ class Layer(Tree):
         name = new_name(f"{self.full_name()}.{'b' if is_bias else 'w'}")
         return create_parameter(shape, dtype or self._dtype, attr, is_bias, default_initializer, name)
 
+    def __copy__(self: L) -> L:
+        """A shallow copy. Its `forward` is its own if `to_static` was applied to this layer."""
+        copied = object.__new__(type(self))
+        for name, value in vars(self).items():
+            copied.__dict__[name] = value.of(copied) if getattr(value, "_instance", None) is self else value
+        return copied
+
     # State
 
     def train(self: L, mode: bool = True) -> L:

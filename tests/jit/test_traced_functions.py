@@ -156,6 +156,27 @@ def test_each_object_has_its_own_traces_of_a_method():
     assert [float(Scaled(by).times(tensor(1))) for by in (2, 3)] == [2.0, 3.0]
 
 
+class ScaledLayer(app.nn.Layer):
+    def __init__(self, by):
+        super().__init__()
+        self.by = by
+
+    def forward(self, x):
+        return x * self.by
+
+
+@pytest.mark.parametrize(
+    ("made", "call"),
+    [(Scaled, lambda each: each.times(tensor(1))), (lambda by: static(ScaledLayer(by)), lambda each: each(tensor(1)))],
+)
+def test_a_shallow_copy_has_its_own_traces_of_a_method(made, call):
+    first = made(2)
+    assert float(call(first)) == 2.0
+    second = copy.copy(first)
+    second.by = 3
+    assert [float(call(second)), float(call(first))] == [3.0, 2.0]
+
+
 def test_a_layer_can_be_copied():
     layer = to_static(app.nn.Linear(2, 2), backend="reference")
     layer(tensor(1, 2))
