@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from app.errors import ProgramError, ShapeError
-from app.ops.dtype import name_of
+from app.ops.dtype import get_default_dtype, name_of
 from app.ops.settings import key_of
 from app.ops.spec import UNKNOWN
 from app.static.inputs import InputSpec
 from app.tensor import Tensor, to_tensor
 
-_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+_PLAIN = (
+    bool, int, float, complex, str, bytes, type(None), np.generic, bytearray, set, frozenset, slice, range
+)  # fmt: skip
+"""Values that are told apart by their contents."""
 
 
 class Arguments:
@@ -34,7 +39,7 @@ class Arguments:
         for name in sorted(kwargs):
             key, named[name] = self._part(kwargs[name])
             keys.append((name, key))
-        self.key = tuple(keys)
+        self.key = (get_default_dtype(), *keys)
         """The key of the calls that can share a trace."""
         self.fill: Callable[[Sequence[Any]], tuple[list[Any], dict[str, Any]]] = lambda values: (
             [fill(values) for fill in fills],
@@ -48,12 +53,14 @@ class Arguments:
         if isinstance(value, Tensor):
             place = len(self.tensors)
             self.tensors.append(value)
-            return (value._array.dtype, value._array.ndim, value.stop_gradient), lambda values: values[place]
-        if isinstance(value, (list, tuple)):
+            return (type(value), value._array.dtype, value._array.ndim, value.stop_gradient), lambda values: values[
+                place
+            ]
+        if isinstance(value, (list, tuple, deque)):
             return self._sequence(value)
         if isinstance(value, dict):
             parts = {k: self._part(v) for k, v in value.items()}
-            made = tuple((k, key) for k, (key, _) in parts.items())
+            made = tuple((key_of(k), key) for k, (key, _) in parts.items())
             return (type(value), made), lambda values: {k: fill(values) for k, (_, fill) in parts.items()}
         if isinstance(value, _PLAIN):
             return key_of(value), lambda values: value
@@ -61,8 +68,12 @@ class Arguments:
 
     def _sequence(self, value: Any) -> tuple[Any, Callable[[Sequence[Any]], Any]]:
         parts = [self._part(v) for v in value]
-        make = value._make if hasattr(value, "_make") else type(value)
-        return (type(value), *[key for key, _ in parts]), lambda values: make([fill(values) for _, fill in parts])
+        make: Any = value._make if hasattr(value, "_make") else type(value)
+        if isinstance(value, deque):
+            make = partial(make, maxlen=value.maxlen)
+        return (type(value), getattr(value, "maxlen", None), *[key for key, _ in parts]), lambda values: make(
+            [fill(values) for _, fill in parts]
+        )
 
 
 class _Same:

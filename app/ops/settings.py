@@ -28,6 +28,8 @@ def key_of(value: Setting) -> Hashable:
         return dict, tuple((key_of(k), key_of(v)) for k, v in value.items())
     if isinstance(value, (set, frozenset)):
         return type(value), frozenset(map(key_of, value))
+    if isinstance(value, bytearray):
+        return type(value), bytes(value)
     if isinstance(value, slice):
         return slice, key_of((value.start, value.stop, value.step))
     if isinstance(value, Hashable):
@@ -49,10 +51,10 @@ class _Itself:
 
 
 def is_immutable(value: Setting) -> bool:
-    """Whether a setting is immutable: not a list, a dict, a set or a writable array."""
+    """Whether a setting is immutable: not a list, a dict, a set, a bytearray or a writable array."""
     if isinstance(value, np.ndarray):
         return not value.flags.writeable
-    return not isinstance(value, (list, dict, set))
+    return not isinstance(value, (list, dict, set, bytearray))
 
 
 def key_of_settings(settings: Attributes) -> Hashable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import app
+from app.compat import torch
 from app.errors import AppError, InPlaceError, ProgramError, ShapeError
 from app.graph.scope import Scope
 from app.jit import ConcreteProgram, enable_to_static, to_static
@@ -113,6 +115,45 @@ def test_plain_arguments_are_told_apart_exactly(first, second, traces):
             expected.tobytes(),
         )
     assert len(f.traces) == traces
+
+
+def times_keys(numbers):
+    (pair,) = numbers.items()
+    return pair[0] * pair[1]
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, True), (1, 1.0), (0.0, -0.0)])
+def test_keys_of_dicts_are_told_apart_exactly(first, second):
+    f = static(times_keys)
+    for k in (first, second):
+        found, expected = (run({k: app.ones([1], "int64") * 3}).numpy() for run in (f, times_keys))
+        assert (found.dtype, found.tobytes()) == (expected.dtype, expected.tobytes())
+
+
+def total_of(held):
+    return sum([x * (1 if isinstance(x, app.Tensor) else tensor(1)) for x in held])
+
+
+@pytest.mark.parametrize(
+    "held", [deque([tensor(1)]), deque([1]), {1}, bytearray(b"a")], ids=lambda held: type(held).__name__
+)
+def test_a_container_that_was_changed_is_traced_again(held):
+    f, add = static(total_of), getattr(held, "add", getattr(held, "append", None))
+    for number in (5, 7):
+        assert float(f(held)) == float(total_of(held))
+        add(tensor(1, value=number) if isinstance(next(iter(held)), app.Tensor) else number)
+    assert float(f(held)) == float(total_of(held))
+
+
+def test_the_default_type_and_the_class_of_a_tensor_are_part_of_the_signature():
+    f = static(lambda x: (x * 2, app.ones([2])))
+    assert f(tensor(1))[1].dtype == "float32"
+    app.set_default_dtype("float64")
+    try:
+        assert f(tensor(1))[1].dtype == "float64"
+    finally:
+        app.set_default_dtype("float32")
+    assert type(f(torch.ones(1))[0]) is torch.Tensor
 
 
 def test_arguments_must_fit_the_input_specs():
