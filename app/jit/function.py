@@ -19,11 +19,20 @@ from app.jit.convert.source import code_of, has_source
 from app.jit.convert.watch import ChangedElsewhereError
 from app.jit.effects import Effects
 from app.jit.running import checked_backend
-from app.jit.signature import Arguments, check_specs, examples_of, flat_specs, open_shapes
+from app.jit.signature import (
+    Arguments,
+    check_specs,
+    examples_like,
+    examples_of,
+    flat_specs,
+    in_order,
+    names_of,
+    open_shapes,
+)
 from app.jit.tracer import Again, Findings, Tracer
 from app.nn.layer import Layer
+from app.ops.spec import plain_sizes
 from app.reading import parameters_of, place, place_of, user_line
-from app.static.inputs import InputSpec
 from app.tensor.modes import modes
 
 MOST_TRACES = 32
@@ -51,7 +60,8 @@ class StaticFunction:
         self._input_spec, self._backend = input_spec, checked_backend(backend)
         self._traces: OrderedDict[Any, list[ConcreteProgram]] = OrderedDict()
         self._shapes: dict[Any, list[Any]] = {}
-        self._latest: ConcreteProgram | None = None
+        self._latest: tuple[ConcreteProgram, Any] | None = None
+        """The trace of the last call, and the function that fills the call's arguments."""
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """The function as a method. Each object has its own traces."""
@@ -69,6 +79,14 @@ class StaticFunction:
 
     def __deepcopy__(self, memo: Any) -> StaticFunction:
         return self.of(memo.get(id(self._instance)))
+
+    @functools.cached_property
+    def _parameters(self) -> list[Any]:
+        """The parameters of the function, without that of the object; none if they are unknown."""
+        try:
+            return list(parameters_of(self._function).values())[0 if self._instance is None else 1 :]
+        except (TypeError, ValueError):
+            return []
 
     @property
     def eager(self) -> Callable[..., Any]:
@@ -89,13 +107,11 @@ class StaticFunction:
             return converted(self.eager)(*args, **kwargs)
         if not enabled["to_static"]:
             return self.eager(*args, **kwargs)
-        arguments = Arguments(args, kwargs)
-        traces = self._traces.get(arguments.key)
-        if traces is not None:
-            for concrete in traces:
-                if concrete.fits(arguments.tensors):
-                    return concrete(arguments.tensors)
-        return self._trace(arguments)(arguments.tensors)
+        arguments = Arguments(*(in_order(self._parameters, args, kwargs) if kwargs else (args, kwargs)))
+        fitting = (c for c in self._traces.get(arguments.key, ()) if c.fits(arguments.tensors))
+        concrete = next(fitting, None) or self._trace(arguments)
+        self._latest = concrete, arguments.fill
+        return concrete(arguments.tensors)
 
     def _trace(self, arguments: Arguments) -> ConcreteProgram:
         tensors = arguments.tensors
@@ -106,7 +122,6 @@ class StaticFunction:
         self._shapes[arguments.key] = [t._array.shape for t in tensors]
         self._traces.setdefault(arguments.key, []).insert(0, concrete)
         self._traces.move_to_end(arguments.key)
-        self._latest = concrete
         self._bound_traces()
         return concrete
 
@@ -134,7 +149,7 @@ class StaticFunction:
 
     def _traced_once(self, filled: Arguments, shapes: Sequence[tuple[int, ...]], tracer: Tracer) -> ConcreteProgram:
         block = tracer.program.global_block()
-        taken = iter(_argument_names(self._function, self._instance, len(shapes)))
+        taken = iter(names_of(self._parameters, filled))
         variables = []
         for tensor, shape in zip(filled.tensors, shapes, strict=True):
             flags = {"is_data": True, "stop_gradient": tensor.stop_gradient}
@@ -179,17 +194,18 @@ class StaticFunction:
 
     @property
     def concrete_program(self) -> ConcreteProgram:
-        """The latest trace or, before the first call, the trace for the function's InputSpecs."""
-        if self._latest is None:
-            return self.concrete_program_for(self._input_spec)
-        return self._latest
+        """The trace of the last call or, before the first one, that for the function's InputSpecs."""
+        return self.concrete_program_for() if self._latest is None else self._latest[0]
 
     def concrete_program_for(self, input_spec: Any = None) -> ConcreteProgram:
-        """The function traced for arguments described by InputSpecs."""
+        """The function traced now for arguments described by InputSpecs, by default for those of the last call."""
         specs = self._input_spec if input_spec is None else input_spec
         if specs is None:
             if self._latest is not None:
-                return self._latest
+                known, fill = self._latest
+                return self._traced(
+                    examples_like(known.arguments, fill), [plain_sizes(v.shape) for v in known.arguments]
+                )
             raise ProgramError(f"{self.label} was not called yet and has no input_spec; give one")
         arguments = Arguments(examples_of(list(specs)), {})
         return self._traced(arguments, [spec.shape for spec in flat_specs(list(specs))])
@@ -223,25 +239,13 @@ def static_layer(layer: Layer) -> StaticFunction:
     def call(layer: Layer, *inputs: Any, **kwargs: Any) -> Any:
         return layer(*inputs, **kwargs)
 
-    specs = static._input_spec
-    if specs is None and static._latest is not None:
-        specs = [InputSpec(v.shape, v.dtype, v.name) for v in static._latest.arguments]
-    return StaticFunction(leave(call), specs, static._backend, layer)
+    made = StaticFunction(leave(call), static._input_spec, static._backend, layer)
+    made._latest = static._latest
+    return made
 
 
 def _name(function: Any) -> str:
     return getattr(function, "__qualname__", type(function).__name__).rpartition(".<locals>.")[2]
-
-
-def _argument_names(function: Any, instance: Any, count: int) -> list[str]:
-    """Return names for the variables of the arguments: the parameter names, if each has one."""
-    try:
-        parameters = list(parameters_of(function))[0 if instance is None else 1 :]
-    except (TypeError, ValueError):
-        parameters = []
-    if len(parameters) >= count:
-        return parameters[:count]
-    return [f"{parameters[0] if parameters else 'x'}_{i}" for i in range(count)]
 
 
 # Errors with the user's line

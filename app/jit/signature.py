@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from inspect import Parameter
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ class Arguments:
             keys.append(key)
             fills.append(fill)
         named = {}
-        for name in sorted(kwargs):
+        for name in kwargs:
             key, named[name] = self._part(kwargs[name])
             keys.append((name, key))
         self.key = (get_default_dtype(), *keys)
@@ -53,9 +54,8 @@ class Arguments:
         if isinstance(value, Tensor):
             place = len(self.tensors)
             self.tensors.append(value)
-            return (type(value), value._array.dtype, value._array.ndim, value.stop_gradient), lambda values: values[
-                place
-            ]
+            key = type(value), value._array.dtype, value._array.ndim, value.stop_gradient
+            return key, lambda values: values[place]
         if isinstance(value, (list, tuple, deque)):
             return self._sequence(value)
         if isinstance(value, dict):
@@ -71,9 +71,46 @@ class Arguments:
         make: Any = value._make if hasattr(value, "_make") else type(value)
         if isinstance(value, deque):
             make = partial(make, maxlen=value.maxlen)
-        return (type(value), getattr(value, "maxlen", None), *[key for key, _ in parts]), lambda values: make(
-            [fill(values) for _, fill in parts]
-        )
+        key = type(value), getattr(value, "maxlen", None), *[key for key, _ in parts]
+        return key, lambda values: make([fill(values) for _, fill in parts])
+
+
+def in_order(
+    parameters: Sequence[Parameter], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Arguments in the order of the parameters: keyword arguments become positional ones where they can."""
+    placed, named = [*args], {p.name: kwargs[p.name] for p in parameters if p.name in kwargs} | kwargs
+    for parameter in parameters[len(args) :]:
+        if parameter.kind is not Parameter.POSITIONAL_OR_KEYWORD or parameter.name not in named:
+            break
+        placed.append(named.pop(parameter.name))
+    return placed, named
+
+
+def names_of(parameters: Sequence[Parameter], arguments: Arguments) -> list[str]:
+    """Different names for the Tensors among the arguments: that of the parameter, numbered if it has several."""
+    marks = [object() for _ in arguments.tensors]
+    args, kwargs = arguments.fill(marks)
+    placed = [p.name for p in parameters if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
+    others = next((p.name for p in parameters if p.kind is Parameter.VAR_POSITIONAL), "x")
+    named = [*zip(placed, args, strict=False), (others, args[len(placed) :]), *kwargs.items()]
+    names: dict[int, str] = {}
+    for name, value in named:
+        held = [leaf for leaf in _leaves(value) if any(leaf is mark for mark in marks)]
+        for number, mark in enumerate(held):
+            own = name if len(held) == 1 else f"{name}_{number}"
+            while own in names.values() or (own != name and own in (*placed, *kwargs)):
+                own += "_"
+            names[id(mark)] = own
+    return [names[id(mark)] for mark in marks]
+
+
+def _leaves(nest: Any) -> Iterator[Any]:
+    if isinstance(nest, (dict, list, tuple, deque)):
+        for item in nest.values() if isinstance(nest, dict) else nest:
+            yield from _leaves(item)
+    else:
+        yield nest
 
 
 class _Same:
@@ -130,10 +167,25 @@ def flat_specs(specs: Any) -> list[InputSpec]:
     return [spec for each in specs for spec in flat_specs(each)] if isinstance(specs, (list, tuple)) else []
 
 
+def _sizes(shape: Sequence[int]) -> list[int]:
+    return [2 if size == UNKNOWN else size for size in shape]
+
+
 def examples_of(specs: Any) -> Any:
     """Replace InputSpecs by example values; open sizes become 2."""
     if isinstance(specs, InputSpec):
-        return to_tensor(np.ones([2 if size == UNKNOWN else size for size in specs.shape]), specs.dtype)
+        return to_tensor(np.ones(_sizes(specs.shape)), specs.dtype)
     if isinstance(specs, Mapping):
         return {name: examples_of(spec) for name, spec in specs.items()}
     return type(specs)(map(examples_of, specs)) if isinstance(specs, (list, tuple)) else specs
+
+
+def examples_like(variables: Sequence[Any], fill: Any) -> Arguments:
+    """Arguments with example values for the traced arguments of an earlier call, and its other arguments."""
+    made = Arguments((), {})
+    made.fill = fill
+    for variable in variables:
+        tensor = variable.stands_for.result_class(np.ones(_sizes(variable.spec.shape), variable.dtype))
+        tensor.stop_gradient = variable.stop_gradient
+        made.tensors.append(tensor)
+    return made

@@ -141,6 +141,49 @@ def test_a_function_is_saved_with_tensors_that_describe_its_inputs(x: Any, tmp_p
         back(x)
 
 
+def difference(x: Any, factor: float = 2.0, a: Any = 1.0, **others: Any) -> Any:
+    for value in others.values():
+        x = x * 2.0 + value
+    return x * factor - a
+
+
+def test_a_function_is_saved_as_it_was_called_last(x: Any, tmp_path: Path):
+    f = jit.to_static(difference, backend="reference")
+    one = app.ones([6, 1])
+    for factor in (2.0, 3.0, 2.0):
+        f(x, factor, one)
+    jit.save(f, str(tmp_path / "f"))
+    same(jit.load(str(tmp_path / "f"))(x, one), difference(x, 2.0, one))
+    same(f(c=one, a=one, b=x, x=x), difference(c=one, a=one, b=x, x=x))
+    jit.save(f, str(tmp_path / "f"))
+    back = jit.load(str(tmp_path / "f"))
+    with pytest.raises(AppError, match=r"takes 4 inputs \(x, a, c, b\)"):
+        back(x)
+    same(back(x, one, one, x), difference(x, a=one, c=one, b=x))
+    nested = jit.to_static(lambda pair, a: pair[0] + pair[1] - a, backend="reference")
+    nested([one, one], a=one)
+    assert nested.main_program.global_block().vars.keys() >= {"pair_0", "pair_1", "a"}
+
+
+class Louder(nn.Layer):
+    def forward(self, x: Any, factor: float = 1.0) -> Any:
+        return x * (10.0 if self.training else 1.0) * factor
+
+
+@pytest.mark.parametrize("hook", [False, True])
+def test_both_modes_of_a_layer_are_saved_whichever_was_called(hook: bool, x: Any, tmp_path: Path):
+    for training in (False, True):
+        layer = jit.to_static(Louder(), backend="reference")
+        if hook:
+            layer.register_forward_post_hook(lambda layer, inputs, output: output + 1.0)
+        layer.train(training)
+        layer(x, 2.0)
+        jit.save(layer, str(tmp_path / "net"))
+        back = jit.load(str(tmp_path / "net"))
+        for mode in (False, True):
+            same(back.train(mode)(x), layer.train(mode)(x, 2.0))
+
+
 def test_jit_and_static_load_the_files_of_each_other(net: Net, x: Any, tmp_path: Path):
     jit.save(net, str(tmp_path / "net"), SPEC)
     with static.scope_guard(static.Scope()):
