@@ -160,8 +160,11 @@ def _described(value: Any, arrays: dict[str, np.ndarray], where: str) -> Any:
 
 
 def _stored(value: Any, arrays: dict[str, np.ndarray]) -> str:
+    if isinstance(value, np.ma.MaskedArray):
+        raise FileError("save: a masked array cannot be saved, as a file has no mask: fill it first, x.filled(0)")
     array = np.array(getattr(value, "_array", value), order="C")
-    if array.dtype.kind not in "biuf":
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)  # the order in the file, of which is the checksum
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise FileError(f"save: an array of {array.dtype} cannot be saved; only bool and numbers can")
     key = str(len(arrays))
     arrays[key] = array

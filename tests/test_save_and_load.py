@@ -49,6 +49,15 @@ def test_what_comes_back_is_what_was_kept(tmp_path: Path, value: Any):
     assert [p.name for p in path.parent.iterdir()] == ["value.pdparams"]
 
 
+@pytest.mark.parametrize("dtype", [">i4", ">f8", ">u2", "<f4", "b1"])
+def test_arrays_in_the_other_byte_order_come_back_with_their_numbers(tmp_path: Path, dtype: str):
+    numbers = np.array([0, 1, 258]).astype(dtype)
+    app.save({"w": numbers, "t": Tensor(numbers)}, tmp_path / "w")
+    found = app.load(tmp_path / "w")
+    assert found["w"].dtype == numbers.dtype.newbyteorder("=")
+    assert found["w"].tolist() == found["t"].tolist() == numbers.tolist()
+
+
 def test_open_files_and_arrays_in_the_place_of_tensors():
     file = io.BytesIO()
     app.save({"w": to_tensor([1.0])}, file)
@@ -106,6 +115,8 @@ def test_files_of_arrays_alone_are_read(tmp_path: Path):
         ([1, object()], r"the value\[1\] is of type object, which cannot be saved\. A file can hold Tensors"),
         ({1.5: 1}, r"a key of the value is 1\.5; keys must be text or integers"),
         (np.array(["a"]), "an array of <U1 cannot be saved"),
+        (np.zeros(2, np.longdouble), r"an array of float\d+ cannot be saved"),
+        (np.ma.array([1, 2], mask=[0, 1]), "a masked array cannot be saved, as a file has no mask: fill it first"),
     ],
 )
 def test_what_no_file_holds_is_told_and_the_old_file_stays(tmp_path: Path, value: Any, told: str):
