@@ -61,6 +61,17 @@ def test_warming_up_and_measuring_leave_the_state_as_it_was(learner, batches, en
     assert contents(one.state()) == before
 
 
+def test_scores_are_those_that_were_measured_also_of_a_random_operator(learner, batches, engine):
+    one = learner(engine, Activation("shifted", lambda x: app.tanh(x) + app.randn([1, x.shape[1]])))
+    place = app.get_rng_state()
+    scores = one.scores(batches)
+    correct = scores.argmax(axis=1) == batches.labels
+    parts = np.split(correct, range(batches.batch_size, batches.count, batches.batch_size))
+    assert one.measure(batches)[1] == pytest.approx([part.mean() for part in parts])
+    assert one.scores(batches).tolist() == scores.tolist()
+    assert app.get_rng_state() == place
+
+
 def test_a_state_is_a_copy_and_is_copied(learner, batches, engine):
     one = learner(engine, optimizer="adam", weight_decay=0.01)
     state = one.state()

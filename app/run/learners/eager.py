@@ -117,7 +117,7 @@ class EagerLearner:
         return self._activity
 
     def scores(self, batches: Batches) -> np.ndarray:
-        with self._in_use():
+        with self._in_use(), self._streams.drawing(advance=False):
             return np.concatenate([self._network(Tensor(image)).numpy() for image, _ in batches])
 
     def operator_inputs(self, batches: Batches) -> list[np.ndarray]:

@@ -100,7 +100,8 @@ class ProgramLearner:
         return self._activity
 
     def scores(self, batches: Batches) -> np.ndarray:
-        return np.concatenate([scores for scores, *_ in self._scores_and_inputs(batches)])
+        with self._streams.drawing(advance=False):
+            return np.concatenate([scores for scores, *_ in self._scores_and_inputs(batches)])
 
     def operator_inputs(self, batches: Batches) -> list[np.ndarray]:
         with self._streams.drawing(advance=False):
