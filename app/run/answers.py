@@ -56,14 +56,23 @@ class Answers:
         return table
 
 
+def predictions(scores: np.ndarray) -> np.ndarray:
+    """Return the class with the highest score of each row; `NONE` where a score is NaN, as accuracies count it."""
+    return np.where(np.isnan(scores).any(axis=1), NONE, scores.argmax(axis=1)).astype(np.uint8)
+
+
+def _sureness(scores: np.ndarray) -> np.ndarray:
+    """Return the probability of the class with the highest score, by softmax; 0 where a score is NaN."""
+    top = scores.max(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):  # two scores may be infinite
+        powers = np.where(scores == top, 1.0, np.exp(scores - top))
+    return np.where(np.isnan(top[:, 0]), 0, 1 / powers.sum(axis=1)).astype(np.float32)
+
+
 def answers(dataset: Dataset, scores: Mapping[str, np.ndarray]) -> Answers:
     """Compute the predictions from the scores of each operator's network, and select the images to show."""
-    predicted, sureness = {}, {}
-    for operator, rows in scores.items():
-        known = np.isfinite(rows).all(axis=1)
-        powers = np.exp(rows - rows.max(axis=1, keepdims=True), where=known[:, None], out=np.ones_like(rows))
-        predicted[operator] = np.where(known, rows.argmax(axis=1), NONE).astype(np.uint8)
-        sureness[operator] = np.where(known, powers.max(axis=1) / powers.sum(axis=1), 0).astype(np.float32)
+    predicted = {operator: predictions(rows) for operator, rows in scores.items()}
+    sureness = {operator: _sureness(rows) for operator, rows in scores.items()}
     nothing = np.zeros(0, np.int64)
     found = Answers(dataset.test_labels.astype(np.uint8), predicted, sureness, nothing, nothing)
     worth = [*(found.wrong(operator)[:SHOWN] for operator in scores), found.disputed()[:SHOWN]]

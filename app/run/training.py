@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from app.data import Batches, Dataset, load
 from app.errors import DataError
+from app.run.answers import predictions
 from app.run.callbacks import Callback, Contestant, Position
 from app.run.checkpoints import data_hash
 from app.run.config import Config, DataConfig
@@ -162,7 +163,7 @@ def trained(contestant: Contestant, dataset: Dataset, config: Config, keep: bool
         contestant.learner.how(),
         contestant.epochs,
         contestant.tested,
-        scores.argmax(axis=1) == dataset.test_labels,
+        predictions(scores) == dataset.test_labels,
         fingerprint(weights),
         contestant.epochs,
         weights if keep else {},

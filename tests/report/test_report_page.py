@@ -184,14 +184,15 @@ def test_answers_that_do_not_fit_together_are_an_error(tmp_path: Path, key: str,
 def test_answers_are_read_as_they_were_kept(tmp_path: Path):
     digits = dataset()
     scores = np.random.default_rng(0).standard_normal((IMAGES, 10)).astype(np.float32)
-    scores[3] = np.nan
+    scores[3], scores[4, 5], scores[5, 6] = np.nan, np.inf, -np.inf
     found = answers.answers(digits, {"one": scores, "two": -scores})
     answers.keep(found, tmp_path)
     again = answers.read(tmp_path)
     assert again is not None
     assert (again.predicted["one"] == np.where(np.arange(IMAGES) == 3, answers.NONE, scores.argmax(1))).all()
-    powers = np.exp(scores.astype(float))
-    np.testing.assert_allclose(again.sureness["one"][4:], (powers.max(1) / powers.sum(1))[4:], rtol=1e-5)
+    powers = np.exp(scores[5:].astype(float))
+    np.testing.assert_allclose(again.sureness["one"][5:], powers.max(1) / powers.sum(1), rtol=1e-5)
+    assert again.sureness["one"][3:5].tolist() == [0, 1]
     assert again.confusion("one").sum() == IMAGES
     assert again.confusion("one")[digits.test_labels[3], answers.NONE] == 1
     sure = again.sureness["one"][again.wrong("one")]

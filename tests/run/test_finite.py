@@ -12,6 +12,7 @@ from app.errors import OperatorError
 from app.run.callbacks import Contestant, Position
 from app.run.finite import statistics
 from app.run.steps import Steps
+from app.run.training import trained
 
 
 class Heard(Steps):
@@ -79,6 +80,14 @@ def test_ignore_continues_with_nan(enter, batches):
     losses, _ = steps.train(enter("gradient_of_nan"), batches)
     assert np.isfinite(losses).tolist() == [True] + [False] * 7
     assert steps.events == []
+
+
+def test_a_network_of_nan_is_right_about_no_image(enter, batches, tiny):
+    place = enter("gradient_of_nan")
+    Heard("ignore").train(place, batches)
+    config, dataset = tiny
+    assert 0 in dataset.test_labels
+    assert not trained(place.contestant, dataset, config, keep=False).right.any()
 
 
 def test_nan_in_weights_is_found_though_the_operator_hides_it_from_the_loss(enter, batches):
