@@ -20,6 +20,7 @@ from app.run import events
 from app.run.callbacks import Callback, Contestant, Position
 from app.run.config import Config, with_absolute_paths
 from app.run.events import Epoch
+from app.run.former import former_data_hash
 from app.run.interruption import Interruption
 from app.run.loop import Start
 from app.saving import load, save
@@ -90,9 +91,9 @@ def capture(
     )
 
 
-def restore(found: Checkpoint, data: str, contestants: Sequence[Contestant]) -> None:
+def restore(found: Checkpoint, dataset: Dataset, contestants: Sequence[Contestant]) -> None:
     """Restore the run to a checkpoint. Raises an error if it would not continue as it would have then."""
-    if found.data != data:
+    if found.data not in (data_hash(dataset), former_data_hash(dataset)):
         raise AppError("the images differ from those at the start of the run; see data.source in its config.yaml")
     metrics = found.metrics.tobytes()
     try:
@@ -107,14 +108,12 @@ def restore(found: Checkpoint, data: str, contestants: Sequence[Contestant]) -> 
 
 
 def data_hash(dataset: Dataset) -> str:
-    """Hash the labels and a sample of the images; hashing all images would be slow."""
+    """Hash all images and labels, which takes 30 ms for MNIST."""
     digest = hashlib.sha256()
-    for images, labels in (
-        (dataset.train_images, dataset.train_labels),
-        (dataset.test_images, dataset.test_labels),
-    ):
-        some = images[:: len(images) // 500 + 1]
-        digest.update(f"{images.shape}{some.shape}".encode() + np.asarray(labels, np.uint8).tobytes() + some.tobytes())
+    held = [array for array in (dataset.final_images, dataset.final_labels) if array is not None]
+    for array in (dataset.train_images, dataset.train_labels, dataset.test_images, dataset.test_labels, *held):
+        digest.update(f"{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array, np.uint8).data)
     return digest.hexdigest()
 
 

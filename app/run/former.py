@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
+
+import numpy as np
+
+from app.data import Dataset
 
 _WITHOUT_EFFECT = {"pieces": None, "latency": 0, "bandwidth": None}
 """Removed settings of `dist`, with the value at which each had no effect."""
@@ -22,3 +27,15 @@ def updated(data: Any) -> tuple[Any, dict[str, Any]]:
     gone |= {"shape": "rows"} if dist.get("shape") == "rows" else {}
     kept = {key: value for key, value in dist.items() if key not in _WITHOUT_EFFECT}
     return data | {"dist": kept | ({"shape": "allreduce"} if "shape" in gone else {})}, gone
+
+
+def former_data_hash(dataset: Dataset) -> str:
+    """The hash of a data set in checkpoints of earlier releases: of the labels and a sample of the images."""
+    digest = hashlib.sha256()
+    for images, labels in (
+        (dataset.train_images, dataset.train_labels),
+        (dataset.test_images, dataset.test_labels),
+    ):
+        some = images[:: len(images) // 500 + 1]
+        digest.update(f"{images.shape}{some.shape}".encode() + np.asarray(labels, np.uint8).tobytes() + some.tobytes())
+    return digest.hexdigest()

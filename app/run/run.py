@@ -133,7 +133,7 @@ class Run:
                 self._introduce(first, note)
                 self._warm_up(first)
                 if self._found is not None:
-                    restore(self._found, data_hash(self._dataset), first)
+                    restore(self._found, self._dataset, first)
                 with ExitStack() as kept:
                     folder = kept.enter_context(open_folder(self._config)) if self._world.rank == 0 else None
                     if folder is not None:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from runs_of_train import assert_same_results
 
-from app.run.checkpoints import read_checkpoint, write_checkpoint
+from app.data import load
+from app.run.checkpoints import data_hash, read_checkpoint, write_checkpoint
+from app.run.former import former_data_hash
 from app.run.loop import Start
 
 pytestmark = pytest.mark.slow
@@ -98,9 +100,10 @@ def test_a_changed_operator_is_refused_by_name(interrupted, resume, tmp_path, wh
     assert_same_results(tmp_path / "run", expected)
 
 
-def test_other_images_are_refused(interrupted, resume, images):
-    interrupted()
-    file = images / "train-labels-idx1-ubyte"
+@pytest.mark.parametrize(("part", "words"), [("train", ()), ("t10k", ()), ("t10k", ("data.validation=10",))])
+def test_other_images_are_refused(interrupted, resume, images, part, words):
+    interrupted(11, *words)
+    file = images / f"{part}-labels-idx1-ubyte"
     before = file.read_bytes()
     file.write_bytes(before[:-1] + bytes([(before[-1] + 1) % 10]))
     try:
@@ -108,6 +111,25 @@ def test_other_images_are_refused(interrupted, resume, images):
     finally:
         file.write_bytes(before)
     assert (status, err[:60]) == (1, "error: the images differ from those at the start of the run;")
+
+
+def test_every_image_and_label_counts():
+    dataset = load("sample").hold_back(1000, 0)
+    hashes = {data_hash(dataset)}
+    for part in ("train", "test", "final"):
+        for array in (getattr(dataset, f"{part}_images")[-2], getattr(dataset, f"{part}_labels")[-2:-1]):
+            array ^= 1
+            hashes.add(data_hash(dataset))
+            array ^= 1
+    assert len(hashes) == 7
+
+
+def test_a_run_of_an_earlier_release_goes_on_with_its_hash_of_the_images(interrupted, resume, tiny):
+    *_, last = sorted((interrupted().folder / "checkpoints").iterdir())
+    found = read_checkpoint(last)
+    found.data = former_data_hash(tiny[1])
+    write_checkpoint(last, found)
+    assert resume()[0] == 0
 
 
 WRONG = {
