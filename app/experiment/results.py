@@ -84,10 +84,11 @@ class TrainedOperator:
         """The digits on images of bytes: rows of pixels, or rows and columns; of one image a single digit."""
         pixels = np.asarray(images)
         size = pixels_of(self.image)
-        if pixels.dtype != np.uint8 or pixels.size == 0 or pixels.size % size:
+        is_whole = pixels.shape[-1:] == (size,) or pixels.shape[-2:] == self.image
+        if pixels.dtype != np.uint8 or pixels.size == 0 or not is_whole:
             raise ShapeError(
-                f"predict takes images of {size} bytes each (uint8, 0 to 255, light on dark), found "
-                f"{pixels.dtype}{list(pixels.shape)}"
+                f"predict takes images of {size} bytes each (uint8, 0 to 255, light on dark), as rows of {size} pixels "
+                f"or {' x '.join(map(str, self.image))}, found {pixels.dtype}{list(pixels.shape)}"
             )
         with no_grad():
             scores = self.network(Tensor(np.ascontiguousarray(pixels.reshape(-1, size)))).numpy()

@@ -268,6 +268,9 @@ def test_predict_returns_the_digits_of_the_reported_accuracy(run):
     assert isinstance(run.predict(data.test_images[0]), int)
     with pytest.raises(ShapeError, match=r"images of 784 bytes each \(uint8, 0 to 255.*found float64\[2, 784\]"):
         run.predict(data.test_images[:2] / 255)
+    for shape in ((784, 3), (28, 28, 3), (14, 56), (28, 56)):
+        with pytest.raises(ShapeError, match=re.escape(f"rows of 784 pixels or 28 x 28, found uint8{list(shape)}")):
+            run.predict(np.zeros(shape, np.uint8))
 
 
 def test_figures_are_rows_and_plain_data(results, comparison):
