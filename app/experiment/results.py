@@ -19,6 +19,7 @@ from app.run.comparison import Difference
 from app.run.config import Config
 from app.run.events import Epoch
 from app.run.network import Activation, Network, every_operator, find_all, pixels_of
+from app.run.resume import check_sources, sources_of
 from app.run.run import Result
 from app.run.statistics import Estimate, over_units
 from app.run.trust import Trust
@@ -43,6 +44,7 @@ class TrainedOperator:
         self.config, self.image = result.config, result.image
         self.homes = [os.path.abspath(one.home) for one in used if one.home]
         """The user's files that define the operator and those of single layers."""
+        self._sources = sources_of([activation])
         self._activation: Activation | None = activation
         self._unnamed = [one.name for one in used if not one.has_name]
         self._network: Layer | None = None
@@ -115,7 +117,10 @@ class TrainedOperator:
                 f"pickle holds only its source. Define it again (`source` has its text), and pass it: "
                 f"result[{self.operator!r}].use({', '.join(words)})"
             )
-        (self._activation,) = find_all([self.operator], self.config.model, Trust(self.homes), given)
+        (found,) = find_all([self.operator], self.config.model, Trust(self.homes), given)
+        now = {name: source for name, source in sources_of([found]).items() if passed.get(name) is None}
+        check_sources(self._sources, now, "its training")
+        self._activation = found
         self._network = None
 
     def __getstate__(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import TextIO
@@ -32,6 +32,7 @@ from app.static.model_file import SavedModel, write_model
 
 CONFIG, SUMMARY = "config.yaml", "summary.txt"
 COMPARISON, ANSWERS, PROFILES = "comparison.json", "answers.safetensors", "operators.json"
+NO_SOURCES: Mapping[str, str | None] = {}
 MODEL = "model"
 """The prefix of the files of an exported network."""
 
@@ -107,12 +108,14 @@ class RunFolder:
             self._metrics.write(events.line(event) + "\n")
             self._metrics.flush()
 
-    def save_weights(self, operator: str, weights: Mapping[str, np.ndarray]) -> None:
-        """Write the weights of one operator's network."""
+    def save_weights(
+        self, operator: str, weights: Mapping[str, np.ndarray], sources: Mapping[str, str | None] = NO_SOURCES
+    ) -> None:
+        """Write the weights of one operator's network, with the hashes of the operators' sources."""
         short = re.sub(r"[^\w.]+", "-", operator)[-60:].strip("-")
         names = (self.path / WEIGHTS.replace("*", short + end) for end in _endings())
         file = next(name for name in names if name not in self._weights)
-        write_weights(file, operator, weights)
+        write_weights(file, operator, weights, sources)
         self._weights.append(file)
 
     def save_model(self, model: SavedModel) -> None:
@@ -198,11 +201,15 @@ class Weights:
 
     file: Path
     arrays: Mapping[str, np.ndarray]
+    sources: Mapping[str, str | None] = field(default_factory=dict)
+    """The hashes of the operators' sources; empty in files of earlier releases."""
 
 
-def write_weights(file: Path, operator: str, arrays: Mapping[str, np.ndarray]) -> None:
+def write_weights(
+    file: Path, operator: str, arrays: Mapping[str, np.ndarray], sources: Mapping[str, str | None] = NO_SOURCES
+) -> None:
     """Write the weights of one operator's network."""
-    write_whole(file, pack(arrays, {"operator": operator}))
+    write_whole(file, pack(arrays, {"operator": operator, **({"sources": json.dumps(sources)} if sources else {})}))
 
 
 def read_weights(folder: Path) -> dict[str, Weights]:
@@ -215,12 +222,13 @@ def read_weights(folder: Path) -> dict[str, Weights]:
         try:
             content = read_file(file)
             arrays = load(content)
-            operator = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]["operator"]
+            metadata = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
+            operator, sources = metadata["operator"], dict(json.loads(metadata.get("sources", "{}")))
         except FileError:
             raise
         except (SafetensorError, OSError, *DAMAGE_ERRORS) as error:
             raise FileError(f"{file} is not a weights file of a run, or is damaged: {error}") from error
-        found[operator] = Weights(file, arrays)
+        found[operator] = Weights(file, arrays, sources)
     return found
 
 

@@ -101,11 +101,13 @@ def _source_of(operator: Callable[..., Any]) -> str | None:
         return None
 
 
-def check_sources(before: dict[str, str | None], now: dict[str, str | None]) -> None:
-    """Refuse to resume with operators that have changed."""
+def check_sources(
+    before: Mapping[str, str | None], now: Mapping[str, str | None], since: str = "the run was interrupted"
+) -> None:
+    """Refuse operators that have changed."""
     changed = [name for name, source in now.items() if not is_same_source(source, before.get(name, source))]
     if changed:
         raise OperatorError(
-            f"the source of {' and of '.join(changed)}, or of a function that it calls, has changed since the run was "
-            "interrupted. Restore it, or start a new run"
+            f"the source of {' and of '.join(changed)}, or of a function that it calls, has changed since {since}. "
+            "Restore it, or start a new run"
         )

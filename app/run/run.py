@@ -383,7 +383,7 @@ class Run:
         """Write the files of the run; return the final messages."""
         folder.save_summary(text)
         for operator, weights in self._weights(entered).items():
-            folder.save_weights(operator, weights)
+            folder.save_weights(operator, weights, self._sources)
         if self._compared:
             kept = {key: value for key, value in data.items() if key != "event"}
             folder.save_text(COMPARISON, json.dumps(kept, indent=2, allow_nan=False) + "\n")
@@ -392,8 +392,8 @@ class Run:
             notes = self._save_model(entered[0], folder)
         for home in filter(edited_since, _homes(self._activations)):
             notes.append(
-                f"note: {home} was edited during the run, which used the earlier version. `predict` and --resume will "
-                "report the change"
+                f"note: {home} was edited during the run, which used the earlier version. `predict`, `demo` and "
+                "--resume will report the change"
             )
         return notes
 

@@ -14,6 +14,7 @@ from app.run import events
 from app.run.config import Config, load_kept_config
 from app.run.folder import CONFIG, WEIGHTS, Weights, check_sums, read_weights
 from app.run.network import Activation, ImageShape, Network, find_all
+from app.run.resume import check_sources, sources_of
 from app.run.trust import Trust
 from app.tensor import Tensor, no_grad
 
@@ -67,9 +68,11 @@ def open_run(folder: Path, image: ImageShape, custom_ops: Sequence[str] = ()) ->
     checked = check_sums(folder)
     accuracies = accuracies_of(folder)
     operators = sorted(kept, key=[config.model.activation, config.baseline, *kept].index)
+    activations = find_all(operators, config.model, Trust(custom_ops, by=str(folder)))
+    for a in activations:
+        check_sources(kept[a.name].sources, sources_of([a]), f"the run in {folder} trained with it")
     networks = [
-        TrainedNetwork(a.name, accuracies.get(a.name), _network(config, a, image, kept[a.name]))
-        for a in find_all(operators, config.model, Trust(custom_ops, by=str(folder)))
+        TrainedNetwork(a.name, accuracies.get(a.name), _network(config, a, image, kept[a.name])) for a in activations
     ]
     return TrainedRun(folder, config, networks, checked)
 

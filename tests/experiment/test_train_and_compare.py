@@ -319,6 +319,16 @@ def test_pickled_results_predict(run, comparison, images):
         assert str(again) == str(result)
 
 
+def test_a_pickled_result_refuses_an_operator_that_has_changed(images):
+    Path("my_ops.py").write_text("import app\n\ndef own(x):\n    return 2.0 * app.tanh(x)\n")
+    run = app.train("my_ops.py:own", None, **QUICK)
+    kept = pickle.dumps(run)
+    np.testing.assert_array_equal(pickle.loads(kept).predict(images), run.predict(images))
+    Path("my_ops.py").write_text("import app\n\ndef own(x):\n    return 3.0 * app.tanh(x)\n")
+    with pytest.raises(OperatorError, match=r"source of my_ops.py:own, .*, has changed since its training. Restore it"):
+        pickle.loads(kept).predict(images)
+
+
 # --- app.check and app.inspect, and the examples of all ---
 
 

@@ -161,8 +161,8 @@ def test_editing_an_operator_file_during_a_run_changes_nothing_and_the_end_says_
     assert (run.status, run.err) == (0, "")
     assert file.read_text() == EDITED.replace("x * 2", "x * 3")
     assert run.out.splitlines()[-1] == (
-        "note: my_ops.py was edited during the run, which used the earlier version. `predict` and --resume will report "
-        "the change"
+        "note: my_ops.py was edited during the run, which used the earlier version. `predict`, `demo` and --resume "
+        "will report the change"
     )
     Image.new("L", (28, 28)).save("zero.png")
     predict = ["predict", "run", "zero.png", "--custom-op", "my_ops.py"]

@@ -101,3 +101,19 @@ def test_a_users_operator_is_run_only_if_it_is_named(tmp_path: Path, monkeypatch
         assert network.operator == "their_ops.py:own"
         assert network(np.zeros((1, 784), np.uint8)).probabilities.shape == (1, 10)
     assert Path("was_run").exists()
+
+
+def test_an_operator_that_has_changed_since_the_training_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    file = Path("their_ops.py")
+    file.write_text(OWN)
+    words = ["model.activation=tanh", "baseline=their_ops.py:own", "output=run"]
+    assert train([*SHORT, *words]) == 0
+    Path("edited").mkdir()
+    edited = Path("edited/their_ops.py")
+    edited.write_text(OWN.replace("def own", "# a comment\ndef own"))
+    assert len(open_run(Path("run"), 784, [str(edited)]).networks) == 2
+    edited.write_text(OWN.replace("return ", "return 0.5 * "))
+    told = "the source of their_ops.py:own, or .*, has changed since the run in run trained with it. Restore it"
+    with pytest.raises(AppError, match=told):
+        open_run(Path("run"), 784, [str(edited)])
