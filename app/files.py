@@ -98,6 +98,19 @@ def read_file(path: str | os.PathLike[str], most: int | None = None) -> bytes:
     raise FileError(f"{os.fspath(path)} is larger than {limit:,} bytes, more than is read of such a file")
 
 
+def refuse_foreign(path: Path, mark: str, within: int, instead: str) -> None:
+    """Refuse to replace a file that this program did not write, that is, without a mark in its first bytes."""
+    try:
+        with open_file(path) as there:
+            ours = mark.encode() in there.read(within)
+    except FileNotFoundError:
+        return
+    except (OSError, FileError):
+        ours = False
+    if not ours:
+        raise FileError(f"{path} exists and was not written by this program; {instead}")
+
+
 def _kind(mode: int) -> str:
     """What a file is if it is not a regular one, in words."""
     kinds = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))

@@ -9,11 +9,11 @@ from urllib.parse import quote
 from xml.etree.ElementTree import Element
 
 from app.errors import AppError
-from app.files import write_whole
+from app.files import refuse_foreign, write_whole
 from app.report.axes import around
 from app.report.charts import style_of
 from app.report.markup import tag
-from app.report.page import whole_page
+from app.report.page import MARK, whole_page
 from app.report.record import Record, over_seeds, read_events
 from app.report.report import PAGE
 from app.report.verdict import is_at_chance
@@ -34,6 +34,7 @@ def runs_in(folder: Path) -> list[Path]:
 
 def write_index(folder: Path, runs: Sequence[Path]) -> Path:
     """Write the index of some runs into their folder; return the page."""
+    refuse_foreign(folder / INDEX, MARK, 1 << 20, "remove it, or move the runs into a folder of their own")
     rows, notes = [], []
     for run in runs:
         try:

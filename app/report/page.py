@@ -19,6 +19,8 @@ from app.run.layers import layer_names
 from app.run.wording import listed
 
 ASSETS = Path(__file__).parent / "assets"
+MARK = '<body class="opsmith">'
+"""By which pages of opsmith are known."""
 SECTIONS = (failures, curves, operators, costs, mistakes, units, settings)
 """The sections after the verdict, in order; each decides whether it has content."""
 _HINT = "Drag over a chart to zoom in; double-click to zoom out. Click a name to show only its curves."

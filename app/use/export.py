@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from app.errors import AppError, FileError
-from app.files import open_file
+from app.files import refuse_foreign
 from app.onnx.export import SUFFIX, write_model
 from app.onnx.library import DOMAIN
 from app.printing import say
@@ -30,7 +29,8 @@ def run(options: argparse.Namespace) -> int:
     if file.suffix != SUFFIX:
         file = file.with_name(file.name + SUFFIX)
     if str(file) != options.output:
-        _check_free(file)
+        # a model starts with the name of the program that wrote it
+        refuse_foreign(file, DOMAIN, 64, f"add --output {file} to replace it, or name another")
     own = write_model(network, file).own
     block = network.program.global_block()
     taken, given = (", ".join(f"{n} {block.var(n).spec}" for n in group) for group in (network.inputs, network.outputs))
@@ -41,18 +41,3 @@ def run(options: argparse.Namespace) -> int:
             'implementation; an equivalent of ONNX is declared with onnx=, such as @app.custom_op(onnx="Relu")'
         )
     return 0
-
-
-def _check_free(file: Path) -> None:
-    """Refuse to overwrite a file that this program did not write, unless the user named it."""
-    try:
-        with open_file(file) as there:
-            ours = DOMAIN.encode() in there.read(64)  # a model starts with the name of the program that wrote it
-    except FileNotFoundError:
-        return
-    except (OSError, FileError):
-        ours = False
-    if not ours:
-        raise AppError(
-            f"{file} exists and was not written by this program; add --output {file} to replace it, or name another"
-        )

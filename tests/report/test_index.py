@@ -36,6 +36,16 @@ def test_every_operator_of_every_run_has_a_row(runs: Path, capsys: pytest.Captur
     assert HOSTILE not in page
 
 
+def test_a_page_of_someone_else_is_not_replaced(runs: Path, capsys: pytest.CaptureFixture[str]):
+    page = runs / "index.html"
+    page.write_text("<title>Home</title>")
+    assert main(["report", str(runs)]) == 1
+    assert f"error: {page} exists and was not written by this program; remove it, or move" in capsys.readouterr().err
+    assert page.read_text() == "<title>Home</title>"
+    page.unlink()
+    assert [main(["report", str(runs)]) for _ in range(2)] == [0, 0]
+
+
 def test_a_damaged_run_is_named_and_not_listed(runs: Path):
     (runs / "second" / "metrics.jsonl").write_text("[1]\n")
     assert main(["report", str(runs)]) == 0

@@ -72,6 +72,17 @@ def test_the_page_recognises_a_seven_and_is_unsure_of_a_dot(page: Any):
     assert set(page.locator(".percent").all_inner_texts()) == {""}
 
 
+def test_a_page_of_someone_else_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    page = tmp_path / "index.html"
+    page.write_text("<title>Home</title>")
+    assert main(["demo", "--static", str(tmp_path)]) == 1
+    told = f"error: {page} exists and was not written by this program; name another folder, or remove it\n"
+    assert capsys.readouterr().err == told
+    assert page.read_text() == "<title>Home</title>"
+    page.unlink()
+    assert [main(["demo", "--static", str(tmp_path)]) for _ in range(2)] == [0, 0]
+
+
 def test_the_page_has_two_scripts_and_no_address_of_a_server(shipped: Any):
     page = page_of(shipped)
     assert page.count("<script") == page.count("</script>") == 2

@@ -18,7 +18,7 @@ import numpy as np
 
 from app.data.sample import load_sample
 from app.errors import AppError
-from app.files import write_whole
+from app.files import refuse_foreign, write_whole
 from app.nn import Linear
 from app.run.network import Activation, Network
 from app.tensor import Tensor, no_grad
@@ -27,7 +27,7 @@ from app.use.trained import TrainedRun
 
 SCRIPTS = ("reading.js", "pad.js", "network.js", "demo.js")
 """The page's scripts in dependency order."""
-PAGE = "index.html"
+PAGE, TITLE = "index.html", "<title>Draw a digit</title>"
 STEPS = 4096
 """The number of intervals of a table; even, so that 0 is a point."""
 TOLERANCE = 1e-3
@@ -37,6 +37,7 @@ TOLERANCE = 1e-3
 def write_page(run: TrainedRun, folder: Path) -> Path:
     """Write the page for the networks of a run into a folder; return the page."""
     page = page_of(run).encode()
+    refuse_foreign(folder / PAGE, TITLE, 1 << 20, "name another folder, or remove it")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / PAGE, page)
@@ -59,7 +60,7 @@ def page_of(run: TrainedRun) -> str:
         '<link rel="icon"': f'<link rel="icon" href="data:image/svg+xml;base64,{icon}">',
         '<link rel="stylesheet"': f"<style>{style}</style>",
         "<script ": "",
-        "<title>": f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<title>Draw a digit</title>',
+        "<title>": f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n{TITLE}',
         "</body>": f'<script type="application/json" id="data">{data}</script>\n<script>{script}</script>\n</body>',
     }.items():
         before, found, rest = page.partition(mark)
