@@ -19,7 +19,7 @@ from app.graph.serialise import DAMAGE_ERRORS
 from app.run import events
 from app.run.callbacks import Callback, Contestant, Position
 from app.run.config import Config, with_absolute_paths
-from app.run.events import Epoch
+from app.run.events import Epoch, Event, Nonfinite
 from app.run.former import former_data_hash
 from app.run.interruption import Interruption
 from app.run.loop import Start
@@ -117,10 +117,20 @@ def data_hash(dataset: Dataset) -> str:
     return digest.hexdigest()
 
 
+def skipped_before(found: Checkpoint, operator: str) -> int:
+    """Return the number of an operator's updates that were skipped in the epoch of a checkpoint."""
+    skipped = [event for event in _events(found.metrics.tobytes()) if isinstance(event, Nonfinite)]
+    place = operator, found.start.epoch, "skip"
+    return sum((event.operator, event.epoch, event.did) == place for event in skipped)
+
+
 def _epochs(metrics: bytes, operator: str) -> list[Epoch]:
     """Return the finished epochs of an operator from the lines of the metrics."""
-    found = [events.parsed(line, "the metrics of the checkpoint") for line in metrics.splitlines()]
-    return [event for event in found if isinstance(event, Epoch) and event.operator == operator]
+    return [event for event in _events(metrics) if isinstance(event, Epoch) and event.operator == operator]
+
+
+def _events(metrics: bytes) -> list[Event | None]:
+    return [events.parsed(line, "the metrics of the checkpoint") for line in metrics.splitlines()]
 
 
 FOLDER = "checkpoints"

@@ -26,7 +26,7 @@ from app.errors import AppError, FileError, OperatorError
 from app.ranks.current import current
 from app.run.answers import answers, keep
 from app.run.callbacks import Callback, Contestant
-from app.run.checkpoints import Checkpoint, Checkpoints, capture, data_hash, restore
+from app.run.checkpoints import Checkpoint, Checkpoints, capture, data_hash, restore, skipped_before
 from app.run.comparison import Comparison, Outcomes, compare
 from app.run.config import Config, with_absolute_paths
 from app.run.console import COMPILING, Console
@@ -202,7 +202,11 @@ class Run:
         if self._compared:
             run_record, record = record, lambda event: run_record(with_seed(event, seed))
         self._begin_seed(entered, seed)
-        steps = Steps(self._config.train.on_nonfinite, record, self._console.warn)
+        start, skipped = Start(), 0
+        if self._found is not None:
+            start = self._found.start
+            skipped = skipped_before(self._found, entered[start.turn].operator)
+        steps = Steps(self._config.train.on_nonfinite, record, self._console.warn, skipped)
         callbacks: list[Callback] = [Metrics(record), self._console, steps]
         if self._world.size > 1:
             callbacks.insert(0, InStep(self._world, self._config, self._interruption))
@@ -210,7 +214,6 @@ class Run:
             callbacks.append(self._interruption)
         else:
             callbacks.append(self._checkpoints(folder, entered))
-        start = Start() if self._found is None else self._found.start
         turns = self._turns(entered, self._finished)
         TrainingLoop(self._with(seed), self._dataset, turns, callbacks, start, steps).run()
         for contestant in entered:

@@ -31,10 +31,12 @@ class Steps(Callback):
         on_nonfinite: Literal["stop", "skip", "ignore"] = "ignore",
         record: Record = lambda event: None,
         say: Callable[[str], None] = lambda words: None,
+        skipped: int = 0,
     ):
         self._ignore, self._skip = on_nonfinite == "ignore", on_nonfinite == "skip"
         self._record, self._say = record, say
-        self._skipped = 0
+        self._skipped, self._skipped_before = 0, skipped
+        """The updates skipped in this epoch, and those that were before a resumed run was interrupted."""
 
     def train(self, position: Position, batches: Batches) -> PerIteration:
         """Take a step for each batch; return the loss and the accuracy before each step."""
@@ -149,7 +151,7 @@ class Steps(Callback):
     # Callback for epochs
 
     def begin(self, position: Position) -> None:
-        self._skipped = 0
+        self._skipped, self._skipped_before = self._skipped_before, 0
 
     def epoch(self, position: Position, result: Epoch) -> None:
         if self._skipped:

@@ -85,6 +85,17 @@ def test_a_damaged_run_resumes_to_the_same_results(interrupted, resume, whole, d
 # --- Finished runs ---
 
 
+def test_updates_that_were_skipped_before_the_interruption_count(train, interrupted, resume, tmp_path):
+    (tmp_path / "my_ops.py").write_text("import app\n\ndef lost(x):\n    return x + float('nan')\n")
+    words = ("model.activation=my_ops.py:lost", "baseline=null", "train.on_nonfinite=skip")
+    assert train(*LONGER, *words, folder="whole").status == 0
+    interrupted(3, *words)
+    status, out, _ = resume("--custom-op", "my_ops.py")
+    assert status == 0
+    assert "my_ops.py:lost: 8 of 8 updates of epoch 1 were skipped" in out
+    assert_same_results(tmp_path / "run", tmp_path / "whole")
+
+
 def test_a_finished_run_says_so_and_its_lost_files_are_written_again(train, resume, whole):
     run = train(*LONGER)
     (run.folder / "summary.txt").unlink()
