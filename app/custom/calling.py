@@ -217,10 +217,23 @@ def _own_array(results: list[Any], place: int, label: str, function: Callable[..
 
 
 def _is_kept(results: list[Any], place: int) -> bool:
-    """Whether an array, or what owns its memory, is referred to from elsewhere; also if it cannot be written."""
-    return not results[place].flags.writeable or any(
-        found > alone for found, alone in zip(_references(results, place), _ALONE, strict=True)
+    """Whether an array, or what owns its memory, is referred to from elsewhere; also if that is not known, or if the
+    array cannot be written."""
+    return (
+        not results[place].flags.writeable
+        or _may_be_shared(results[place])
+        or any(found > alone for found, alone in zip(_references(results, place), _ALONE, strict=True))
     )
+
+
+def _may_be_shared(array: np.ndarray) -> bool:
+    """Whether something other than an array owns the memory, such as a memoryview, whose own buffer may be kept."""
+    while type(array.base) is np.ndarray:
+        array = array.base
+    owner: Any = array.base
+    if type(owner).__name__ == "_MemInfo":  # Numba's memory, or a view of an array that Numba was given
+        return owner.parent is not None or owner.refcount > 1
+    return owner is not None
 
 
 def _references(results: list[Any], place: int) -> tuple[int, int]:

@@ -184,7 +184,37 @@ def kept_view(x):
     return SHELF["y"]
 
 
-@pytest.mark.parametrize("function", [same_buffer, view_of_a_buffer, kept_view])
+def buffer_of_another_library(x):
+    np.negative(x, out=ROOM)
+    return np.asarray(memoryview(ROOM))
+
+
+def strided_view_of_a_buffer(x):
+    np.negative(x, out=ROOM)
+    return np.lib.stride_tricks.as_strided(ROOM, (4,), (8,))[:]
+
+
+def reshaped_by_numba(x):
+    np.negative(x, out=ROOM)
+    return in_rows(ROOM).ravel()
+
+
+@njit
+def in_rows(x):
+    return x.reshape(2, 2)
+
+
+KEEPING = [
+    same_buffer,
+    view_of_a_buffer,
+    kept_view,
+    buffer_of_another_library,
+    strided_view_of_a_buffer,
+    reshaped_by_numba,
+]
+
+
+@pytest.mark.parametrize("function", KEEPING)
 @pytest.mark.parametrize("hook", ["custom_op", "py_func", "backward"])
 def test_an_array_that_a_function_keeps_is_copied(function: Callable[..., Any], hook: str):
     operator = app.custom_op(function)
@@ -202,6 +232,17 @@ def test_an_array_that_a_function_keeps_is_copied(function: Callable[..., Any], 
     np.testing.assert_array_equal(second.numpy(), -GIVEN - 1)
 
 
+def test_results_that_share_memory_in_numba_become_two_arrays():
+    @njit
+    def twice(x):
+        y = -x
+        return y, y[::-1]
+
+    first, second = app.custom_op(outputs=["a", "b"])(twice)(app.to_tensor(GIVEN))
+    first.zero_()
+    np.testing.assert_array_equal(second.numpy(), -GIVEN[::-1])
+
+
 def test_a_view_of_the_input_is_copied_and_a_new_array_is_not():
     x = app.to_tensor(GIVEN)
     y = app.custom_op(lambda x: x[::2], name="every_second")(x)
@@ -214,4 +255,14 @@ def test_a_view_of_the_input_is_copied_and_a_new_array_is_not():
         made.append(y.ctypes.data)
         return y
 
-    assert app.custom_op(double)(x)._array.ctypes.data == made[0]
+    def double_by_numba(x):
+        y = times_two(x)
+        made.append(y.ctypes.data)
+        return y.T
+
+    @njit
+    def times_two(x):
+        return x * 2
+
+    for function in (double, double_by_numba):
+        assert app.custom_op(function)(x)._array.ctypes.data == made.pop()
