@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -20,6 +20,7 @@ from app.graph.defaults import default_main_program, in_dynamic_mode
 from app.graph.program import Block
 from app.graph.variable import Variable
 from app.ops.definition import OpDef, apply
+from app.ops.settings import compares_exactly
 from app.ops.size import AnySize
 from app.ops.spec import Spec, spec_of
 from app.reading import user_place
@@ -73,7 +74,7 @@ def py_func(
     inputs, outs = _listed(x), _listed(out)
     skipped = _skipped(label, inputs, outs, _listed(skip_vars_in_backward_input))
     specs = _declared_specs(label, outs)
-    kept = isinstance(func, Hashable) and isinstance(backward_func, Hashable)
+    kept = compares_exactly(func) and compares_exactly(backward_func)
     make = _definition if kept else _definition.__wrapped__
     definition = make(func, backward_func, len(inputs), specs, skipped, row_by_row, onnx, like, surrogate, where)
     inputs = as_applied(inputs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 def key_of(value: Setting) -> Hashable:
     """A key that is equal for two settings only if operators behave equally with both.
 
-    It distinguishes 1 from True and 0.0 from -0.0, and includes every element of an array. An object that is not plain
-    data is its own key.
+    It distinguishes 1 from True and 0.0 from -0.0, and includes every element of an array and every field of a
+    hashable dataclass. Another object that is not plain data is its own key.
     """
     if isinstance(value, np.ndarray):
         numbers = tuple(map(key_of, value.ravel().tolist())) if value.dtype.hasobject else value.tobytes()
@@ -32,9 +33,21 @@ def key_of(value: Setting) -> Hashable:
         return type(value), bytes(value)
     if isinstance(value, slice):
         return slice, key_of((value.start, value.stop, value.step))
-    if isinstance(value, Hashable):
+    if compares_exactly(value):
         return type(value), value
+    if isinstance(value, Hashable) and is_dataclass(value):
+        content = {field.name: getattr(value, field.name, None) for field in fields(value)}
+        return type(value), key_of({**content, **getattr(value, "__dict__", {})})
     return type(value), _Itself(value)
+
+
+def compares_exactly(value: Setting) -> bool:
+    """Whether `==` of a hashable object is identity, or one that is known to be exact. That of a user's class may take
+    objects as equal that behave differently, as a frozen dataclass does for its fields 0.0 and -0.0.
+    """
+    compare = type(value).__eq__
+    module = getattr(getattr(compare, "__objclass__", compare), "__module__", None) or ""
+    return isinstance(value, Hashable) and module.partition(".")[0] in ("builtins", "app", "numpy", "pathlib")
 
 
 class _Itself:

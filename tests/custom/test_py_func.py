@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -112,11 +112,20 @@ class Scale:
         return dy * np.float32(self.factor)
 
 
-def test_functions_can_be_any_callables(mode: Any):
+@dataclass(unsafe_hash=True)
+class HashableScale(Scale):
+    """Equal to one with another factor, so a cache may take one for the other."""
+
+    factor: float = field(compare=False)
+
+
+@pytest.mark.parametrize("kind", [Scale, HashableScale])
+def test_functions_can_be_any_callables(mode: Any, kind: type):
     x = mode.input([1.0])
-    y, z = (py_func(scale, x, mode.output([1]), scale.slope) for scale in (Scale(2), Scale(3)))
+    y, z = (py_func(scale, x, mode.output([1]), scale.slope) for scale in (kind(2), kind(3)))
     assert mode.values(y, z) == [2, 3]
     assert [mode.gradients(v, [x]) for v in (y, z)] == [[2], [3]]
+    assert mode.values(*(py_func(kind(factor), x, mode.output([1])) for factor in (2, 3))) == [2, 3]
 
 
 @pytest.mark.parametrize(("declared", "warned"), [([-1, 3], []), ([3, 1], ["[2, 3], but [3, 1] was declared"])])

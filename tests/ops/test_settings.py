@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,12 @@ from app.ops.settings import format_setting, key_of, key_of_settings
 LONG = np.zeros(2000, "float32")
 OTHER = LONG.copy()
 OTHER[1000] = 1
+
+
+@dataclass(frozen=True)
+class Scale:
+    factor: float
+    label: str = field(default="", compare=False)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +41,9 @@ OTHER[1000] = 1
         (object(), object()),
         ([], ()),
         (np.array(["a", None], object), np.array(["b", None], object)),
+        (Scale(0.0), Scale(-0.0)),
+        (Scale(1.0, "a"), Scale(1.0, "b")),
+        (Decimal("0.0"), Decimal("-0.0")),
     ],
 )
 def test_settings_that_differ_have_different_keys(some: Any, others: Any):
@@ -45,6 +56,7 @@ def test_settings_that_are_equal_have_one_key():
     some, others = {"a": LONG, "b": nan, "c": [1, {2}]}, {"c": [1, {2}], "b": nan, "a": LONG.copy()}
     assert key_of_settings(some) == key_of_settings(others)
     assert hash(key_of(LONG)) == hash(key_of(LONG.copy()))
+    assert key_of(Scale(1.0)) == key_of(Scale(1.0))
 
 
 def test_a_long_array_is_printed_by_its_type_and_shape():
