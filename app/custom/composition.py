@@ -72,35 +72,38 @@ class Composition:
 
 
 _KEPT = 16
-_found: WeakKeyDictionary[OpDef, tuple[Any, dict[Any, Composition | None]]] = WeakKeyDictionary()
-"""The compositions of each operator, and the `Frozen` variables of its function that they were made with."""
+_found: WeakKeyDictionary[OpDef, dict[Any, Composition]] = WeakKeyDictionary()
+"""The compositions of each operator that were found to compute the same as its function on arrays."""
 
 
 def composition(
     definition: OpDef, on_values: OnValues | None, specs: Specs, settings: Mapping[str, Any]
 ) -> Composition | None:
-    """The composition of an operator on inputs of these Specs; None if it is opaque."""
+    """The composition of an operator on inputs of these Specs; None if it is opaque.
+
+    The function is called each time, because what it reads, such as an attribute of an object, may have changed.
+    """
     if on_values is None:
         return None
-    frozen, known = _found.get(definition, (None, {}))
-    if frozen is None or frozen.have_changed():
-        from app.engine.compiled.frozen import Frozen  # imported late: it needs Numba
-
-        known = {}
-        _found[definition] = Frozen(on_values.function), known
+    known = _found.setdefault(definition, {})
     key = (*specs, key_of_settings(settings))
-    if key not in known:
-        if len(known) >= _KEPT:
-            known.pop(next(iter(known)))
-        outside = modes()
-        set_modes(Modes(outside.on, None))  # compute, even while a function is being traced
-        try:
-            found = _called(definition, on_values, specs, settings)
-            same = found is not None and _does_the_same(definition, on_values, found, specs, settings)
-        finally:
-            set_modes(outside)
-        known[key] = found if same else None
-    return known[key]
+    outside = modes()
+    set_modes(Modes(outside.on, None))  # compute, even while a function is being traced
+    try:
+        found = _called(definition, on_values, specs, settings)
+        before = known.pop(key, None)
+        if found is None:
+            return None
+        if before is not None and found.outputs == before.outputs and found.program.equals(before.program):
+            found = before
+        elif not _does_the_same(definition, on_values, found, specs, settings):
+            return None
+    finally:
+        set_modes(outside)
+    known[key] = found
+    if len(known) > _KEPT:
+        known.pop(next(iter(known)))
+    return found
 
 
 def _called(definition: OpDef, on_values: OnValues, specs: Specs, settings: Mapping[str, Any]) -> Composition | None:

@@ -14,11 +14,13 @@ from app import static
 from app.errors import AppError
 
 TEXT = """
+from types import SimpleNamespace
 import numpy as np
 import app
 from numba import njit
 
 FACTOR = 2.0
+SETTINGS = SimpleNamespace(factor=2.0)
 TABLE = np.array([2.0, 2.0])
 
 @njit
@@ -71,6 +73,14 @@ def square(x):
 @square.backward
 def gradient(x, dy):
     return 2 * FACTOR * x * dy
+
+@app.custom_op
+def of_an_object(x):
+    return SETTINGS.factor * x * x
+
+@of_an_object.backward
+def gradient(x, dy):
+    return 2 * SETTINGS.factor * x * dy
 
 for array_operator in (of_arrays, by_numba, by_a_loop, of_a_table):
     @array_operator.backward
@@ -256,6 +266,12 @@ def test_second_derivatives_follow_a_replaced_helper_and_a_changed_variable(modu
     assert [second_of(operator) for operator in operators] == [0.0, 4.0]
     module.helper, module.FACTOR = module.squared, 5.0
     assert [second_of(operator) for operator in operators] == [10.0, 10.0]
+
+
+def test_second_derivatives_follow_an_attribute_of_an_object(module: Any):
+    assert second_of(module.of_an_object) == 4.0
+    module.SETTINGS.factor = 5.0
+    assert second_of(module.of_an_object) == 10.0
 
 
 def test_each_call_is_an_error_while_no_gradient_can_be_derived(module: Any):
