@@ -62,11 +62,30 @@ def _returning(
     function: Any, order: tuple[str, ...], takes: tuple[int, ...] | None, row_by_row: bool, exact: bool
 ) -> Returning:
     """Made once for a function, because the compiler recognises equal layers by the identity of this object."""
-    arrays, numbers = for_any_types(function), on_numbers(function)
-    if order:
-        arrays = by_position(arrays, order)
-        numbers = numbers and replace(numbers, function=by_position(numbers.function, order))
-    return Returning(arrays, takes, row_by_row, exact, numbers)
+    arrays = for_any_types(function)
+    return Returning(
+        by_position(arrays, order) if order else arrays, takes, row_by_row, exact, _current(function, order)
+    )
+
+
+def _current(function: Any, order: tuple[str, ...]) -> Callable[[], OnNumbers | None]:
+    """Gives the function for single numbers, which is made again after a variable that the function reads changed: its
+    source is read with the values of names, such as `pick` after `pick = np.maximum`.
+    """
+    frozen: Any = None
+    made: OnNumbers | None = None
+
+    def current() -> OnNumbers | None:
+        nonlocal frozen, made
+        if frozen is None or frozen.have_changed():
+            from app.engine.compiled.frozen import Frozen  # imported late: it needs Numba
+
+            frozen, made = Frozen(function), on_numbers(function)
+            if made and order:
+                made = replace(made, function=by_position(made.function, order))
+        return made
+
+    return current
 
 
 @one_thread_at_a_time
@@ -432,6 +451,7 @@ def _made(function: Any, tree: ast.FunctionDef, **more: Any) -> FunctionType:
     source = python_function(function)
     made = function_beside(source, tree, more)
     made.__defaults__ = source.__defaults__
+    vars(made)["derived_from"] = source  # what depends on `made` depends on the variables of this one
     return made
 
 

@@ -156,8 +156,8 @@ class Returning:
     """Whether each row of the outputs depends only on the same row of the inputs."""
     exact: bool = False
     """Whether the outputs must have the declared types; otherwise they are cast."""
-    on_numbers: OnNumbers | None = None
-    """The same function for scalars, if it is known to be elementwise."""
+    on_numbers: Callable[[], OnNumbers | None] = lambda: None
+    """Gives the same function for scalars, if it is known to be elementwise."""
 
 
 @dataclass(frozen=True)

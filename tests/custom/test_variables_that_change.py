@@ -20,6 +20,8 @@ import app
 from numba import njit
 
 FACTOR = 2.0
+CHOICE = np.maximum
+PAIR = np.array([1.0]), np.array([2.0])
 SETTINGS = SimpleNamespace(factor=2.0)
 TABLE = np.array([2.0, 2.0])
 
@@ -67,6 +69,11 @@ def of_a_table(x):
     return y
 
 @app.custom_op
+@njit
+def by_a_choice(x):
+    return CHOICE(x, 3.0) * PAIR[0]
+
+@app.custom_op
 def square(x):
     return FACTOR * x * x
 
@@ -82,7 +89,7 @@ def of_an_object(x):
 def gradient(x, dy):
     return 2 * SETTINGS.factor * x * dy
 
-for array_operator in (of_arrays, by_numba, by_a_loop, of_a_table):
+for array_operator in (of_arrays, by_numba, by_a_loop, of_a_table, by_a_choice):
     @array_operator.backward
     def gradient(x, dy):
         return dy * TABLE[0]
@@ -143,6 +150,24 @@ def test_the_next_call_has_the_new_value(name: str, way: Any, module: Any):
     for factor in (2.0, 5.0, 2.0):
         change(module, factor)
         assert run() == [factor, factor]
+
+
+@pytest.mark.parametrize("way", [eagerly, WAYS[2]])
+def test_the_next_call_has_the_new_function_and_the_new_numbers_in_a_tuple(way: Any, module: Any):
+    run = way(module.by_a_choice)
+    assert run()[0] == 3.0
+    module.CHOICE = np.minimum
+    assert run()[0] == 1.0
+    module.PAIR[0][:] = 5.0
+    assert run()[0] == 5.0
+
+
+def test_a_value_that_comes_back_counts_after_a_program_was_compiled_with_another(module: Any):
+    eager, program = eagerly(module.by_a_loop), by_engine("compiled")(module.by_a_loop)
+    for factor in (2.0, 5.0, 2.0):
+        change(module, factor)
+        assert factor == 5.0 or eager() == [factor, factor]
+        assert program() == [factor, factor]
 
 
 def test_a_helper_that_was_compiled_before_its_operator_is_compiled_again(module: Any):

@@ -21,6 +21,18 @@ _compiled_with: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 """For Numba functions the hash of the values that they were compiled with."""
 
 
+class _Times:
+    """How many times a value in `_compiled_with` was set."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+_set = _Times()
+
+
 class Frozen:
     """The variables that are constants in the compiled code of some functions.
 
@@ -30,18 +42,31 @@ class Frozen:
     def __init__(self, *functions: Any):
         found = _Variables(functions)
         self._variables = found.variables
+        self._compiled_with: list[tuple[Any, str]] = []
         for dispatcher in found.dispatchers:
             inside = _Variables([dispatcher])
             values = inside.digest.hexdigest()
-            if dispatcher.overloads and inside.may_differ and _compiled_with.get(dispatcher) != values:
-                compile_again(dispatcher)
-            _compiled_with[dispatcher] = values
+            if _compiled_with.get(dispatcher) != values:
+                if dispatcher.overloads and inside.may_differ:
+                    compile_again(dispatcher)
+                _compiled_with[dispatcher] = values
+                _set.count += 1
+            self._compiled_with.append((dispatcher, values))
+        self._set = _set.count
 
     def have_changed(self) -> bool:
-        """Whether what was compiled since is out of date."""
+        """Whether what was compiled since is out of date.
+
+        A Numba function may have been compiled again for another operator, with values that are no longer the current
+        ones.
+        """
         for get, value, content in self._variables:
             if get() is not value or (content is not None and _content(value) != content):
                 return True
+        if self._set != _set.count:
+            if any(_compiled_with.get(dispatcher) != values for dispatcher, values in self._compiled_with):
+                return True
+            self._set = _set.count
         return False
 
 

@@ -110,10 +110,10 @@ def inline_array_functions(program: Program, keep: Collection[str], known: Lower
 
     def inlined(op: Operator) -> Operator:
         lowering = op.definition.lowering
-        if not isinstance(lowering, Returning) or lowering.on_numbers is None or not known.is_uniform(op):
+        if not isinstance(lowering, Returning) or not known.is_uniform(op):
             return op
-        single = lowering.on_numbers
-        if single.axes not in (None, len(known.shapes[op.outputs[0]])):
+        single = lowering.on_numbers()
+        if single is None or single.axes not in (None, len(known.shapes[op.outputs[0]])):
             return op
         definition = copy.copy(op.definition)
         definition.lowering = Elementwise(single.function, lowering.takes)
