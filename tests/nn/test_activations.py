@@ -66,6 +66,11 @@ def test_functions_and_layers_follow_the_formula(function: Callable[[Any], Any],
     assert gradcheck(function, x)
 
 
+@pytest.mark.parametrize("function", [function for function, _, _ in CASES], ids=lambda v: repr(v)[:20])
+def test_nan_stays_nan(function: Callable[[Any], Any]):
+    assert np.isnan(function(to_tensor(np.full([2, 4], np.nan))).numpy()).all()
+
+
 def test_softmax_gives_no_probability_of_zero_and_takes_a_type():
     share = F.softmax(to_tensor([[200.0, 0.0]], stop_gradient=False))
     loss = F.cross_entropy(share, to_tensor([1]), use_softmax=False)

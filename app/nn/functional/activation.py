@@ -108,7 +108,7 @@ def hardswish(x: Any, name: str | None = None) -> Any:
 
 def hardshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
     """Hardshrink, elementwise: x if abs(x) > threshold, else 0."""
-    return where((x > threshold).logical_or(x < -threshold), x, 0.0)
+    return where((x <= threshold).logical_and(x >= -threshold), 0.0, x)
 
 
 def softshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
@@ -123,7 +123,7 @@ def tanhshrink(x: Any, name: str | None = None) -> Any:
 
 def thresholded_relu(x: Any, threshold: float = 1.0, value: float = 0.0, name: str | None = None) -> Any:
     """Thresholded ReLU, elementwise: x if x > threshold, else `value`."""
-    return where(x > threshold, x, float(value))
+    return where(x <= threshold, float(value), x)
 
 
 def softsign(x: Any, name: str | None = None) -> Any:
