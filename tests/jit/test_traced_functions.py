@@ -185,15 +185,16 @@ def test_tracing_can_be_switched_off():
     assert seen[1].startswith("Traced")
 
 
+class Scaled:
+    def __init__(self, by):
+        self.by = by
+
+    @to_static(backend="reference")
+    def times(self, x):
+        return x * self.by
+
+
 def test_each_object_has_its_own_traces_of_a_method():
-    class Scaled:
-        def __init__(self, by):
-            self.by = by
-
-        @to_static(backend="reference")
-        def times(self, x):
-            return x * self.by
-
     assert [float(Scaled(by).times(tensor(1))) for by in (2, 3)] == [2.0, 3.0]
 
 

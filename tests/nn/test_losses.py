@@ -194,6 +194,11 @@ ERRORS = {
     "reduction of MSELoss": (nn.MSELoss("median"), TARGETS, "reduction is 'mean', 'sum' or 'none', not 'median'"),
     "delta": (nn.SmoothL1Loss(delta=-1.0), TARGETS, "the threshold is 0 or more, found -1"),
     "smoothing": (cross_entropy(axis=0, label_smoothing=0.1)("mean"), LABELS[:3], "needs the classes along the last"),
+    "smoothing of soft labels": (
+        cross_entropy(axis=0, soft_label=True, label_smoothing=0.1)("mean"),
+        np.full_like(SCORES, 0.25),
+        "needs the classes along the last",
+    ),
     "shape": (F.binary_cross_entropy, SHARES[:, :2], OTHER_SHAPE),
     "shape with logits": (F.binary_cross_entropy_with_logits, SHARES[:, :2], OTHER_SHAPE),
     "shape of soft labels": (cross_entropy(soft_label=True)("mean"), SHARES[:, :2], f"soft {OTHER_SHAPE}"),

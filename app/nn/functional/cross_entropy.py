@@ -42,6 +42,8 @@ def cross_entropy(
     """
     along = normal_axis(axis, len(input.shape))
     if label_smoothing:
+        if along != len(input.shape) - 1:
+            raise OperatorError("cross_entropy: label_smoothing needs the classes along the last axis")
         if not soft_label:
             label = _shares(label, input, along)
         label, soft_label = label_smooth(label, epsilon=label_smoothing), True
@@ -52,8 +54,6 @@ def cross_entropy(
 
 def _shares(label: Any, input: Any, axis: int) -> Any:
     """One-hot rows for labels that are classes."""
-    if axis != len(input.shape) - 1:
-        raise OperatorError("cross_entropy: label_smoothing needs the classes along the last axis")
     places = label if len(label.shape) < len(input.shape) else squeeze(label, axis=axis)
     return cast(loss.one_hot(places, input.shape[axis]), dtype=input.dtype)
 
