@@ -11,6 +11,7 @@ from app.ops.definition import operator
 from app.ops.dtype import FLOATS, INTEGERS
 from app.ops.elementwise import elementwise
 from app.ops.lowering import Filling
+from app.ops.math import log
 from app.ops.public import public
 from app.ops.reduction import sum_
 from app.ops.rounding import clip
@@ -247,3 +248,8 @@ def binary_cross_entropy(x: Array, label: Array) -> Results:
 @binary_cross_entropy.gradient_of("x")
 def _(x: Value, label: Value, dout: Value) -> Gradients:
     return dout * (x - label) / clip(x * (1.0 - x), min=1e-12)
+
+
+@binary_cross_entropy.gradient_of("label")
+def _(x: Value, dout: Value) -> Gradients:
+    return dout * (clip(log(1.0 - x), min=-_STEEPEST) - clip(log(x), min=-_STEEPEST))
