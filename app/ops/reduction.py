@@ -13,7 +13,7 @@ from app.ops.creation import ones_like
 from app.ops.definition import operator
 from app.ops.dtype import FLOATS, INTEGERS
 from app.ops.elementwise import floats
-from app.ops.logic import isclose, where
+from app.ops.logic import isclose, isfinite, where
 from app.ops.lowering import Reduction, Spread
 from app.ops.math import exp, sqrt, square
 from app.ops.public import public
@@ -185,7 +185,12 @@ def _(x: Value, dout: Value, axis: Axis, keepdim: bool, dtype: str | None) -> Gr
     filled = where(zero, 1.0, x)
     zeros = spread(sum_(zero, axis=axis, keepdim=keepdim), x, axis=axis, keepdim=keepdim)
     product = spread(prod(filled, axis=axis, keepdim=keepdim), x, axis=axis, keepdim=keepdim)
-    return spread(dout, x, axis=axis, keepdim=keepdim) * where(zeros == zero, product / filled, 0.0)
+    quotient, rest = product / filled, zeros - cast(zero, dtype="int64")
+    # beside one other zero it is zero, but written as a multiple of that zero for its own derivative
+    nothing = where(zero, x, 0.0)
+    other = spread(sum_(nothing, axis=axis, keepdim=keepdim), x, axis=axis, keepdim=keepdim) - nothing
+    multiple = where(rest == 1, other * where(isfinite(quotient), quotient, 0.0), 0.0)
+    return spread(dout, x, axis=axis, keepdim=keepdim) * where(rest == 0, quotient, multiple)
 
 
 @prod.in_onnx

@@ -320,6 +320,11 @@ def test_gradients_where_there_is_none_or_more_than_one(function: Any, arrays: l
     assert [t.grad.tolist() for t in tensors] == expected
 
 
+def test_the_second_derivative_of_a_product_is_right_at_zeros():
+    rows = to_tensor([[2.0, 0.0, 3.0], [0.0, 4.0, 0.0], [0.0, 0.0, 0.0]], "float64", stop_gradient=False)
+    assert app.autograd.gradgradcheck(lambda x: x.prod(axis=1), rows)
+
+
 EDGES = [
     # x, y, the slope along x and the one along y
     (0.0, -1.0, -np.inf, -np.inf),
