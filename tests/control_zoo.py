@@ -42,10 +42,16 @@ ONE: dict[str, Callable[[Any], Any]] = {
     "switch": lambda x: switch_case(
         app.sum(x > 0.0).astype("int64") % 3, {0: lambda: app.tanh(x), 1: lambda: x + 1.0, 2: lambda: x * x * 0.5}
     ),
+    "choice that one branch ignores": lambda x: x * cond(app.sum(x) > 0.0, lambda: x * x, lambda: app.ones_like(x)),
+    "choice of several values": lambda x: app.add_n(
+        cond(app.sum(x) > 0.0, lambda: [x * x, x, app.tanh(x)], lambda: [x, app.sin(x), x * 2.0])
+    ),
     "choice of itself": lambda x: cond(app.sum(x) > 0.0, lambda: x, lambda: app.sin(x)),
     "loop": lambda x: repeated(3, lambda i, v: [app.sin(v) * x + v * 0.5], x),
     "loop of two": lambda x: repeated(3, lambda i, v, w: [w * 0.5, app.tanh(v + x)], x, x * 0.5),
     "loop of nothing": lambda x: repeated(0, lambda i, v: [app.exp(v)], x),
+    "loop from constants": lambda x: repeated(2, lambda i, v: [v * x + x], app.zeros_like(x)),
+    "linear loop": lambda x: repeated(3, lambda i, v: [v * 2.0 + x], x),
     "loop over data": halve,
     "choice in a loop": lambda x: repeated(
         3, lambda i, v: [cond(i % 2 == 0, lambda: app.tanh(v) + x, lambda: v * x)], x
