@@ -29,11 +29,9 @@ esac
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "PYTHON")}
-    pipe = subprocess.PIPE
-    return subprocess.Popen(
-        ["make", *arguments], cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True, encoding="utf-8"
-    )
+    kept = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    pipe, environment = subprocess.PIPE, kept | {"PYTHON": "./my python"}
+    return subprocess.Popen(["make", *arguments], cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True)
 
 
 def make(folder: Path, *arguments: str) -> str:
@@ -43,8 +41,8 @@ def make(folder: Path, *arguments: str) -> str:
     return out
 
 
-def refusal(folder: Path, *arguments: str) -> str:
-    """What make says when it fails before it runs a command."""
+def failed(folder: Path, *arguments: str) -> str:
+    """The errors of make, which ends before it runs a command."""
     process = start(folder, *arguments)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 2
@@ -64,7 +62,7 @@ def checkout(tmp_path: Path) -> Path:
     return folder
 
 
-def test_make_alone_lists_every_target_with_a_line():
+def test_make_lists_every_target_with_a_line():
     listed = re.findall(r"^make (\S+) +\S.*$", make(ROOT), re.MULTILINE)
     assert {"train", "test", "data", "lint", "clean", "quick"} <= set(listed)
     phony = re.search(r"^\.PHONY: help (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
@@ -87,8 +85,8 @@ def test_a_target_runs_its_command_in_the_virtual_environment(target: str, comma
     assert make(ROOT, "-n", target, "ARGS=seed=1").splitlines()[-1] == f".venv/bin/python {command}"
 
 
-def test_ranks_train_by_mpi_yaml_or_go_on_and_what_mpiexec_would_not_understand_is_refused(checkout: Path):
-    words = ["train-mpi", "PYTHON=./my python", "MPIEXEC=true", "N=3"]
+def test_train_mpi_starts_or_resumes_on_n_ranks_and_checks_its_arguments(checkout: Path):
+    words = ["train-mpi", "MPIEXEC=true", "N=3"]
     command = "true -n 3 .venv/bin/python train.py"
     assert f"{command} --config configs/mpi.yaml seed=1\n" in make(checkout, *words, "ARGS=seed=1")
     resumed = make(checkout, *words, "ARGS=--resume runs/x").splitlines()[-1]
@@ -98,47 +96,39 @@ def test_ranks_train_by_mpi_yaml_or_go_on_and_what_mpiexec_would_not_understand_
         "N=two": "found N=two",
         "MPIEXEC=no-such-mpiexec": "There is no no-such-mpiexec. The one of another MPI library: make train-mpi",
     }.items():
-        assert message in refusal(checkout, *words, word)
+        assert message in failed(checkout, *words, word)
 
 
-def test_the_set_up_happens_once_and_again_when_pyproject_changes_or_its_python_is_gone(checkout: Path):
-    train = ("train", "PYTHON=./my python", "ARGS=a=1")
-    first = make(checkout, *train)
+def test_set_up_happens_once_and_again_after_changes_of_pyproject_or_python(checkout: Path):
+    first = make(checkout, "train", "ARGS=a=1")
     assert SETTING_UP in first
     assert first.endswith("ran: train.py a=1\n")
-    assert SETTING_UP not in make(checkout, *train)
+    assert SETTING_UP not in make(checkout, "train")
 
     project = checkout / "pyproject.toml"
     os.utime(project, (project.stat().st_mtime + 60,) * 2)  # another time, as after `git checkout`
-    assert SETTING_UP not in make(checkout, *train)
+    assert SETTING_UP not in make(checkout, "train")
 
     project.write_text(project.read_text() + "\n# changed\n")
     os.utime(project, (project.stat().st_mtime + 120,) * 2)
-    assert SETTING_UP in make(checkout, *train)
+    assert SETTING_UP in make(checkout, "train")
 
     (checkout / ".venv/bin/python").unlink()
     (checkout / ".venv/bin/python").symlink_to("/nowhere/python")
-    assert SETTING_UP in make(checkout, *train)
+    assert SETTING_UP in make(checkout, "train")
 
     packages = checkout / ".venv/lib/python3/site-packages"
     link = (packages / "_opsmith.pth").read_text().strip()  # survives a move of the checkout
     assert (packages / link).resolve() == checkout.resolve()
 
 
-def test_a_half_made_environment_is_made_again(checkout: Path):
-    (checkout / "pip-fails").touch()
-    refusal(checkout, "train", "PYTHON=./my python")
-    (checkout / "pip-fails").unlink()
-    assert SETTING_UP in make(checkout, "train", "PYTHON=./my python")
-
-
 def test_two_makes_at_once_set_up_once(checkout: Path):
     (checkout / "pip-waits").touch()
-    processes = [start(checkout, "train", "PYTHON=./my python")]
+    processes = [start(checkout, "train")]
     while not (checkout / "pip-began").exists():
         assert processes[0].poll() is None
         time.sleep(0.01)
-    processes.append(start(checkout, "train", "PYTHON=./my python"))
+    processes.append(start(checkout, "train"))
     time.sleep(0.2)  # for the second to come to the set-up
     (checkout / "pip-waits").unlink()
     outputs = [process.communicate(timeout=60)[0] for process in processes]
@@ -147,20 +137,25 @@ def test_two_makes_at_once_set_up_once(checkout: Path):
     assert all("ran: train.py" in output for output in outputs)
 
 
-def test_a_python_that_will_not_do_is_an_error_with_advice(checkout: Path):
-    assert "needs Python 3.10 or newer" in refusal(checkout, "train", "PYTHON=no-such-python")
+def test_an_unusable_python_is_an_error_with_advice(checkout: Path):
+    assert "needs Python 3.10 or newer" in failed(checkout, "train", "PYTHON=no-such-python")
     (checkout / "my python").write_text('#!/bin/sh\ncase "$*" in *ensurepip*) exit 1 ;; esac\n')
-    assert "apt install python3-venv" in refusal(checkout, "train", "PYTHON=./my python")
+    assert "apt install python3-venv" in failed(checkout, "train")
 
 
-def test_an_environment_of_somebody_else_is_not_replaced(checkout: Path):
+def test_a_half_made_environment_is_replaced_and_one_of_the_user_is_not(checkout: Path):
+    (checkout / "pip-fails").touch()
+    failed(checkout, "train")
+    (checkout / "pip-fails").unlink()
+    assert SETTING_UP in make(checkout, "train")
+    shutil.rmtree(checkout / ".venv")
     (checkout / ".venv").mkdir()
     (checkout / ".venv/mine").touch()
-    assert ".venv is there, and make did not make it" in refusal(checkout, "train", "PYTHON=./my python")
+    assert ".venv is there, and make did not make it" in failed(checkout, "train")
     assert (checkout / ".venv/mine").exists()
 
 
-def test_clean_removes_caches_alone_and_says_so(checkout: Path):
+def test_clean_removes_only_caches(checkout: Path):
     kept = {"runs/a/__pycache__", "data", ".venv/lib/__pycache__", "build", "dist"}
     for name in (*kept, "app/ops/__pycache__", ".mypy_cache", ".cache/compiled", "site"):
         (checkout / name).mkdir(parents=True)
@@ -170,14 +165,14 @@ def test_clean_removes_caches_alone_and_says_so(checkout: Path):
     assert left == kept | {"runs", "runs/a", ".venv", ".venv/lib", "app", "app/ops"}
 
 
-def test_training_installs_no_tools_of_development_and_tests_add_them(checkout: Path):
-    trained = make(checkout, "train", "PYTHON=./my python")
+def test_only_tests_install_development_tools(checkout: Path):
+    trained = make(checkout, "train")
     assert "--editable ." in trained
     assert "[dev]" not in trained
-    tested = make(checkout, "test", "PYTHON=./my python")
+    tested = make(checkout, "test")
     assert "--editable .[dev]" in tested
     assert SETTING_UP not in tested
-    assert "pip" not in make(checkout, "test", "PYTHON=./my python").replace("-m pytest", "")
+    assert "pip" not in make(checkout, "test").replace("-m pytest", "")
     project = checkout / "pyproject.toml"
     os.utime(project, (project.stat().st_mtime + 60,) * 2)
-    assert "--editable" not in make(checkout, "lint", "PYTHON=./my python")
+    assert "--editable" not in make(checkout, "lint")
