@@ -34,7 +34,7 @@ def test_data_lists_what_is_missing_and_how_to_get_it(data, files, tmp_path, mon
     assert "`python -m app data fetch`" in printed
 
 
-def test_fetch_tells_the_source_and_damage_is_shown_later(data, server, contents, files, tmp_path):
+def test_fetch_prints_the_source_and_damage_is_listed(data, server, contents, files, tmp_path):
     server.answer = serve_packed(contents)
     status, printed, told = data("fetch", "--source", server.url)
     assert status == 0
@@ -50,7 +50,7 @@ def test_fetch_tells_the_source_and_damage_is_shown_later(data, server, contents
     assert told.startswith(f"error: {tmp_path / files[0].name} is not MNIST's file of that name: ")
 
 
-def test_failures_are_a_status_and_a_message(data, server, contents, tmp_path):
+def test_failures_end_in_a_status_and_a_message(data, server, contents, tmp_path):
     status, printed, told = data("fetch", "--source", "nonsense")
     assert (status, printed) == (2, "")
     assert "'nonsense' is not a source of data" in told

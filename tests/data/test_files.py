@@ -57,7 +57,7 @@ def test_a_file_with_other_content_is_an_error_and_is_left(files, contents, tmp_
 
 
 @pytest.mark.parametrize("kind", ["a folder", "a pipe", "a link to nowhere", "a device"])
-def test_what_is_not_a_file_is_an_error_and_is_left(files, tmp_path, said, source, kind):
+def test_a_path_that_is_not_a_file_is_an_error_and_is_left(files, tmp_path, said, source, kind):
     place = tmp_path / files[0].name
     {
         "a folder": place.mkdir,
@@ -144,7 +144,7 @@ def test_the_folder_is_that_of_the_checkout_if_it_is_writable_or_complete(checko
     assert known.default_folder() == checkout
 
 
-def test_outside_a_checkout_it_is_the_cache_of_the_user(checkout, tmp_path, monkeypatch):
+def test_the_folder_outside_a_checkout_is_the_cache_of_the_user(checkout, tmp_path, monkeypatch):
     (tmp_path / "pyproject.toml").unlink()
     assert known.default_folder() == tmp_path / "cache" / "opsmith"
     monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")
@@ -153,7 +153,7 @@ def test_outside_a_checkout_it_is_the_cache_of_the_user(checkout, tmp_path, monk
 
 
 @pytest.mark.parametrize("home", ["/proc/self", None])
-def test_without_a_writable_home_it_is_a_temporary_folder(monkeypatch, tmp_path, home):
+def test_the_folder_without_a_writable_home_is_temporary(monkeypatch, tmp_path, home):
     monkeypatch.setattr(known, "CHECKOUT", tmp_path / "data")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(os, "access", lambda path, _: not str(path).startswith("/proc"))

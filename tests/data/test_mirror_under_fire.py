@@ -142,7 +142,7 @@ TROUBLE = {
 
 
 @pytest.mark.parametrize(("answer", "message"), TROUBLE.values(), ids=TROUBLE.keys())
-def test_trouble_is_one_line_in_a_bounded_time_and_the_next_source_gives_the_files(
+def test_a_failed_download_is_one_line_in_bounded_time_and_the_next_source_is_asked(
     server, mirror, files, contents, tmp_path, answer, message
 ):
     assert files[0].size == len(UNPACKED)

@@ -48,7 +48,7 @@ def test_the_sample_replaces_mnist_only_where_it_is_listed(mirror, tmp_path):
         load(sources=[mirror.url], folder=tmp_path, say=said.append)
 
 
-def test_the_environment_names_a_source_where_no_argument_does(monkeypatch):
+def test_the_environment_names_the_default_source(monkeypatch):
     monkeypatch.setenv("OPSMITH_DATA", "sample")
     assert load().is_sample
     with pytest.raises(DataError, match="there is no data folder '~nobody-of-that-name/data'"):

@@ -33,7 +33,7 @@ class Stream(io.IterableDataset):
         return iter(self.numbers)
 
 
-def test_rows_of_tensors():
+def test_a_tensor_dataset_gives_rows():
     data = io.TensorDataset([to_tensor([[1, 2], [3, 4]]), np.array([5, 6])])
     x, y = data[1]
     assert (x.tolist(), int(y), len(data)) == ([3, 4], 6, 2)
@@ -41,7 +41,7 @@ def test_rows_of_tensors():
         io.TensorDataset([np.zeros(2), np.zeros(3)])
 
 
-def test_data_sets_one_after_the_other():
+def test_concatenated_data_sets_follow_each_other():
     joined = io.ConcatDataset([Numbers(2), Numbers(0), Numbers(3, 10)])
     assert (list(joined), len(joined), joined[-1], joined[1]) == ([0, 1, 10, 11, 12], 5, 12, 1)
     with pytest.raises(IndexError):
@@ -52,12 +52,12 @@ def test_data_sets_are_added():
     assert list(Numbers(2) + Numbers(1, 7)) == [0, 1, 7]
 
 
-def test_examples_can_be_chosen():
+def test_a_subset_gives_the_chosen_examples():
     assert list(io.Subset(Numbers(10), [7, 2])) == [7, 2]
 
 
 @pytest.mark.parametrize(("lengths", "counts"), [([2, 8], [2, 8]), ([0.25, 0.75], [3, 7]), ([1.0], [10])])
-def test_examples_are_dealt_out_at_random_each_once(lengths: list[float], counts: list[int]):
+def test_random_split_assigns_each_example_once(lengths: list[float], counts: list[int]):
     app.seed(0)
     parts = io.random_split(Numbers(10), lengths)
     assert [len(part) for part in parts] == counts
@@ -66,7 +66,7 @@ def test_examples_are_dealt_out_at_random_each_once(lengths: list[float], counts
     assert [list(part) for part in io.random_split(Numbers(10), lengths)] == [list(part) for part in parts]
 
 
-def test_what_a_data_set_lacks_is_told():
+def test_wrong_arguments_and_missing_methods_are_errors():
     with pytest.raises(DataError, match=r"parts of \[3\] are 3 examples, the data set has 10"):
         io.random_split(Numbers(10), [3])
     with pytest.raises(DataError, match="takes at least one data set"):

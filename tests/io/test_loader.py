@@ -75,7 +75,7 @@ def test_a_stream_is_read_once(num_workers: int):
 
 
 @workers
-def test_an_error_of_a_data_set_comes_out_as_it_is(num_workers: int):
+def test_an_error_of_a_data_set_is_raised_unchanged(num_workers: int):
     class Broken(Squares):
         def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
             if index == 5:
@@ -88,7 +88,7 @@ def test_an_error_of_a_data_set_comes_out_as_it_is(num_workers: int):
         next(batches)
 
 
-def test_a_pass_can_be_left():
+def test_an_iteration_over_a_loader_can_be_stopped():
     loader = io.DataLoader(Squares(1000), num_workers=2)
     assert len(list(itertools.islice(loader, 3))) == 3
     assert next(iter(loader))[1].item() == 0
@@ -108,7 +108,7 @@ Pair = namedtuple("Pair", "x y")
         ([True, False], [True, False]),
     ],
 )
-def test_fields_are_stacked_each_for_itself(examples: list[Any], batch: Any):
+def test_each_field_is_stacked(examples: list[Any], batch: Any):
     (found,) = io.DataLoader(examples, batch_size=2)
     assert plain(found) == batch
 
@@ -127,12 +127,12 @@ def plain(value: Any) -> Any:
         ([object(), object()], "examples of type object cannot be made a batch"),
     ],
 )
-def test_examples_that_do_not_fit_together_are_told(examples: list[Any], told: str):
+def test_examples_that_cannot_be_stacked_are_errors(examples: list[Any], told: str):
     with pytest.raises(DataError, match=told):
         list(io.DataLoader(examples, batch_size=2))
 
 
-def test_a_batch_can_be_made_otherwise_or_not_at_all():
+def test_collate_fn_makes_a_batch_and_no_batch_size_makes_none():
     def padded(examples: list[list[int]]) -> Pair:
         width = max(map(len, examples))
         return Pair(np.array([e + [0] * (width - len(e)) for e in examples]), [len(e) for e in examples])
@@ -143,13 +143,13 @@ def test_a_batch_can_be_made_otherwise_or_not_at_all():
     assert [(x.shape, int(y)) for x, y in singles] == [([2], 0), ([2], 1), ([2], 4)]
 
 
-def test_a_sampler_of_batches_says_which():
+def test_a_batch_sampler_chooses_the_batches():
     loader = io.DataLoader(Squares(), batch_sampler=[[3, 1], [2]])
     assert [y.tolist() for _, y in loader] == [[9, 1], [4]]
     assert len(loader) == 2
 
 
-def test_a_program_is_fed_dictionaries():
+def test_a_loader_with_a_feed_list_gives_dictionaries():
     program = static.Program()
     with static.program_guard(program, static.Program()):
         x, y = static.data("x", [-1, 2]), static.data("y", [-1], "int64")
@@ -172,6 +172,6 @@ def test_a_program_is_fed_dictionaries():
         (lambda: next(io.DataLoader(Squares(), ["x"], return_list=False)()), "2 fields, but 1 variables to feed: x"),
     ],
 )
-def test_mistakes_are_told(make: Callable[[], Any], told: str):
+def test_wrong_arguments_are_errors(make: Callable[[], Any], told: str):
     with pytest.raises(DataError, match=told):
         make()

@@ -35,7 +35,7 @@ def archive(pickled: bytes, storage: bytes = b"", **zipped: Any) -> bytes:
     return file.getvalue()
 
 
-def test_what_pytorch_wrote():
+def test_a_file_of_pytorch_is_read():
     found = app.load(FILE)
     assert {name: tuple(value.shape) for name, value in found["model"].items()} == {"0.weight": (2, 3), "0.bias": (2,)}
     state, (group,) = found["optimizer"]["state"], found["optimizer"]["param_groups"]
@@ -100,7 +100,7 @@ NAMED = b"\x80\x04\x8c\x02os\x8c\x06system\x93"
         b"ccollections\nOrderedDict.__init__\n)R.",
     ],
 )
-def test_whatever_could_run_code_is_refused(pickled: bytes):
+def test_instructions_that_could_run_code_are_refused(pickled: bytes):
     with pytest.raises(FileError, match=r"bad.pth (holds|has the instruction|sets attributes)"):
         read(archive(b"\x80\x02" + pickled), "bad.pth")
 
@@ -173,7 +173,7 @@ def test_archives_of_another_kind_are_refused(tmp_path: Path):
             app.load(path)
 
 
-def test_damage_anywhere_ends_in_a_value_or_a_sentence():
+def test_a_file_damaged_anywhere_is_read_or_refused():
     content, draw, refusals = FILE.read_bytes(), random.Random(0), []
     for _ in range(300):
         damaged = bytearray(content)

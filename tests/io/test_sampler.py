@@ -15,7 +15,7 @@ from app.errors import DataError
 TEN = range(10)
 
 
-def test_orders():
+def test_samplers_give_indices_in_order_or_at_random():
     assert list(io.SequenceSampler(TEN)) == list(TEN)
     app.seed(0)
     shuffled = io.RandomSampler(TEN)
@@ -33,7 +33,7 @@ def test_orders():
 
 @pytest.mark.parametrize(("drop_last", "batches"), [(False, [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]),
                                                     (True, [[0, 1, 2, 3], [4, 5, 6, 7]])])  # fmt: skip
-def test_batches(drop_last: bool, batches: list[list[int]]):
+def test_a_batch_sampler_groups_indices(drop_last: bool, batches: list[list[int]]):
     for sampler in (
         io.BatchSampler(TEN, batch_size=4, drop_last=drop_last),
         io.BatchSampler(sampler=io.SequenceSampler(TEN), batch_size=4, drop_last=drop_last),
@@ -41,7 +41,7 @@ def test_batches(drop_last: bool, batches: list[list[int]]):
         assert (list(sampler), len(sampler)) == (batches, len(batches))
 
 
-def test_several_processes_share_the_examples():
+def test_distributed_samplers_share_the_examples():
     parts = [io.DistributedBatchSampler(TEN, 2, 3, rank, shuffle=True) for rank in range(3)]
     first = [list(part) for part in parts]
     assert [len(part) for part in parts] == [2, 2, 2]
@@ -63,6 +63,6 @@ def test_several_processes_share_the_examples():
         (lambda: io.DistributedBatchSampler(TEN, 1, 2, 2), "there is no rank 2 among 2"),
     ],
 )
-def test_mistakes_are_told(make: Callable[[], Any], told: str):
+def test_wrong_arguments_are_errors(make: Callable[[], Any], told: str):
     with pytest.raises(DataError, match=told):
         make()

@@ -79,7 +79,7 @@ def test_the_row_for_padding_is_zero_and_has_no_gradient():
     assert layer.weight.grad.tolist() == [[1, 1], [0, 0], [0, 0], [0, 0]]
 
 
-def test_identity_and_flatten():
+def test_identity_and_flatten_layers():
     x = to_tensor(np.arange(24.0).reshape(2, 3, 4))
     assert nn.Identity(5, a=1)(x) is x
     assert (nn.Flatten()(x).shape, nn.Flatten(0, 1)(x).shape) == ([2, 12], [6, 4])
@@ -92,7 +92,7 @@ def test_one_hot_counts_classes_on_demand():
 
 
 @pytest.mark.parametrize(("pad", "expected"), [([1, 2], [(0, 0), (1, 2)]), ([1, 0, 0, 2], [(1, 0), (0, 2)])])
-def test_pad(pad: list[int], expected: Any):
+def test_pad_agrees_with_numpy(pad: list[int], expected: Any):
     x = np.arange(6.0).reshape(2, 3)
     np.testing.assert_array_equal(F.pad(to_tensor(x), pad, value=7.0).numpy(), np.pad(x, expected, constant_values=7))
 

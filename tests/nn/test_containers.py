@@ -23,7 +23,7 @@ def test_layers_of_a_container_are_part_of_the_layer_that_holds_it():
 
 
 @pytest.mark.parametrize("kind", [nn.LayerList, lambda some: nn.Sequential(*some)])
-def test_layers_in_order(kind: type[nn.LayerList]):
+def test_layer_lists_and_sequences_behave_as_lists(kind: type[nn.LayerList]):
     a, b, c, d = layers(4)
     held = kind([a, b])
     assert held.append(c) is held
@@ -58,7 +58,7 @@ def test_a_sequence_takes_layers_pairs_lists_and_dictionaries_and_calls_them_in_
     assert nn.Sequential()(x) is x
 
 
-def test_layers_by_name():
+def test_a_layer_dict_behaves_as_a_dictionary():
     a, b, c = layers(3)
     held = nn.LayerDict({"a": a, "b": b})
     held["c"] = c
@@ -75,7 +75,7 @@ def test_layers_by_name():
         nn.LayerDict([a])
 
 
-def test_parameters_in_order():
+def test_a_parameter_list_behaves_as_a_list():
     first, second = nn.create_parameter([2]), nn.create_parameter([3])
     held = nn.ParameterList([first])
     held.append(second)

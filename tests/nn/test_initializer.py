@@ -62,9 +62,10 @@ def test_constants_and_arrays():
     assert nn.create_parameter([2], "int64").tolist() == [0, 0]
 
 
-def test_fans_of_vectors_and_kernels():
+def test_ranges_depend_on_the_fans_of_vectors_and_kernels():
     for shape, square in {(4,): 6 / 8, (): 6 / 2, (8, 4, 3, 3): 6 / (12 * 9)}.items():
         assert init.XavierUniform()(shape)[1]["max"] == pytest.approx(np.sqrt(square))
+    assert init.KaimingUniform()((8, 4, 3, 3))[1]["max"] == pytest.approx(np.sqrt(6 / (4 * 9)))
 
 
 # Seeds
@@ -101,7 +102,7 @@ def test_a_seed_gives_the_same_values_eagerly_and_in_programs_and_another_seed_o
     assert not np.array_equal(first[2][:5, :4], first[0][:5, :4])  # the next parameter after one seed
 
 
-def test_other_types_are_roundings_of_the_same_numbers():
+def test_narrower_types_round_the_same_numbers():
     wide = first_values(init.Normal(), dtype="float64")
     for narrow in ("float16", "float32"):
         np.testing.assert_array_equal(first_values(init.Normal(), dtype=narrow), wide.astype(narrow))

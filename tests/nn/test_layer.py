@@ -195,7 +195,7 @@ def test_gradients_are_cleared():
     assert all(p.grad is None for p in net.parameters())
 
 
-def test_another_element_type():
+def test_a_layer_can_change_its_element_type():
     net = Net()
     assert net.to(dtype="float64") is net
     assert {v.dtype for v in (*net.parameters(), *net.buffers())} == {"float64"}

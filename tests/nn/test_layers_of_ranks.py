@@ -97,7 +97,7 @@ def test_gradients_are_the_average_over_ranks_and_steps_the_same(told: Any):
     assert first["after"] == second["after"]
 
 
-def test_the_basic_operations(told: Any):
+def test_collective_operations(told: Any):
     first, second = told[1]
     assert first["numbers"] == [[2.0, 5.0], [1.5], [1.0], [2.0], [0], [1]]
     assert second["numbers"] == [[2.0, 5.0], [1.5], [3.0], [2.0], [0], [1]]

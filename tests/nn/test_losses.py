@@ -159,7 +159,7 @@ def test_gradients_of_probabilities_and_of_large_scores():
     np.testing.assert_array_equal(scores.grad.numpy(), [[1.0, -1.0], [1.0, -1.0]])
 
 
-def test_other_forms_of_losses():
+def test_further_forms_of_losses():
     losses, share = F.softmax_with_cross_entropy(to_tensor(SCORES), to_tensor(LABELS[:, None]), return_softmax=True)
     np.testing.assert_allclose(losses.numpy()[:, 0], OF_LABELS, rtol=1e-12)
     np.testing.assert_allclose(share.numpy(), np.exp(LOG), rtol=1e-12)

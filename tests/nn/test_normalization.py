@@ -33,7 +33,7 @@ def normalized(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
         (lambda: nn.BatchNorm2D(3), IMAGES, (0, 2, 3)),
     ],
 )
-def test_batch_norm_uses_figures_of_the_batch_in_training_and_running_ones_in_evaluation(
+def test_batch_norm_uses_batch_statistics_in_training_and_running_ones_in_evaluation(
     layer: Callable[[], Any], x: np.ndarray, axes: tuple[int, ...]
 ):
     norm = layer()
@@ -48,7 +48,7 @@ def test_batch_norm_uses_figures_of_the_batch_in_training_and_running_ones_in_ev
     np.testing.assert_allclose(norm._mean.numpy(), mean, rtol=1e-4, atol=1e-6)
 
 
-def test_running_figures_are_state_without_gradients():
+def test_running_statistics_are_state_without_gradients():
     layer = nn.BatchNorm1D(3)
     assert list(layer.state_dict()) == ["weight", "bias", "_mean", "_variance"]
     (layer(to_tensor(X)) ** 2).sum().backward()

@@ -244,7 +244,7 @@ def test_topk_has_names_and_keeps_the_first_of_equal_values():
     assert (values.tolist(), places.tolist()) == ([1, 2], [1, 3])
 
 
-def test_unique_and_nonzero_give_more_on_demand():
+def test_unique_and_nonzero_return_more_on_demand():
     found = app.unique(to_tensor([3, 1, 3, 2]), return_index=True, return_inverse=True, return_counts=True)
     assert [v.tolist() for v in found] == [[1, 2, 3], [1, 3, 0], [2, 0, 2, 1], [1, 1, 2]]
     out, counts = app.unique(to_tensor([[1, 1], [1, 1], [0, 2]]), return_counts=True, axis=0)

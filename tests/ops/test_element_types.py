@@ -29,7 +29,7 @@ def expected_type(left: str, right: str) -> str:
 
 
 @pytest.mark.parametrize(("left", "right"), [*itertools.product(NAMES, NAMES)])
-def test_the_type_in_which_two_values_meet(left: str, right: str):
+def test_the_common_type_of_two_values(left: str, right: str):
     x, y, expected = app.ones([2], left), app.ones([2], right), expected_type(left, right)
     found = [x + y, x * y, app.maximum(x, y), app.where(x > 0, x, y), app.concat([x, y]), x[0] + y[0]]
     assert [v.dtype for v in found] == [expected] * 6
@@ -63,7 +63,7 @@ def test_a_value_without_axes_counts_as_a_number_as_in_paddle_and_pytorch(axes: 
 
 @pytest.mark.parametrize("dtype", NAMES)
 @pytest.mark.parametrize("value", [True, 2, 2.5, np.bool_(True), np.int8(2), np.int64(2), np.float32(2), np.float64(2)])
-def test_a_number_beside_a_tensor_changes_its_kind_alone(dtype: str, value: Any):
+def test_a_number_changes_only_the_kind_of_a_tensor(dtype: str, value: Any):
     result = dtype
     if isinstance(value, (float, np.floating)) and dtype in WHOLE:
         result = "float32"

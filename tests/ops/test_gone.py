@@ -80,7 +80,7 @@ def test_the_changelog_lists_removed_names():
     assert set(INSTEAD) - other_names | set(OF_PACKAGE) <= listed
 
 
-def test_what_is_written_instead_gives_the_same():
+def test_suggested_replacements_give_the_same_values():
     x = app.to_tensor([[1.0, float("nan"), 0.0], [-2.0, 3.0, 4.0]])
     assert app.sum(app.where(app.isnan(x), 0.0, x)).item() == np.nansum(x.numpy())
     step = app.where(x == 0, app.full([], 0.5), app.cast(x > 0, x.dtype))

@@ -314,7 +314,7 @@ def test_first_and_second_derivatives_in_a_program_are_the_eager_ones(name: str)
         (lambda x: x.max() * np.inf, [[1.0, 2.0]], [[0.0, np.inf]]),
     ],
 )
-def test_gradients_where_there_is_none_or_more_than_one(function: Any, arrays: list[Any], expected: list[Any]):
+def test_gradients_where_a_function_has_no_single_one(function: Any, arrays: list[Any], expected: list[Any]):
     tensors = [to_tensor(x, dtype="float64", stop_gradient=False) for x in arrays]
     function(*tensors).sum().backward()
     assert [t.grad.tolist() for t in tensors] == expected

@@ -91,7 +91,7 @@ def is_refused(name: str, call: Call, wanted: int, place: int) -> bool:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_only_what_a_gradient_needs_must_not_change(name: str):
+def test_exactly_the_values_that_a_gradient_needs_must_not_change(name: str):
     definition = REGISTRY[name.strip()]
     needed: set[tuple[int, int]] = set()
     refused: set[tuple[int, int]] = set()

@@ -134,7 +134,7 @@ ERRORS: dict[type[OperatorError], list[tuple[Callable[[Any], Any], str]]] = {
 
 
 @pytest.mark.parametrize(("kind", "call", "told"), [(kind, *row) for kind, rows in ERRORS.items() for row in rows])
-def test_a_call_that_is_wrong_is_an_error(value: Callable[[Any], Any], kind: Any, call: Callable[..., Any], told: str):
+def test_wrong_calls_are_errors(value: Callable[[Any], Any], kind: Any, call: Callable[..., Any], told: str):
     assert told in message(kind, lambda: call(value(X)))
 
 

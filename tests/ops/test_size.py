@@ -24,17 +24,17 @@ n, m = named_size("n"), named_size("m")
         (larger(n - 1, 0), "max(n - 1, 0)"),
     ],
 )
-def test_sizes_are_written_as_their_simplest_form(size, text):
+def test_sizes_are_printed_in_their_simplest_form(size, text):
     assert str(size) == text
 
 
 @pytest.mark.parametrize("size", [n - n, 0 * n, (n + 2) - n - 2, smaller(n, 0), n % 1])
-def test_what_is_always_nothing_is_the_number_zero(size):
+def test_a_size_that_is_always_zero_is_the_number_zero(size):
     assert size == 0
     assert isinstance(size, int)
 
 
-def test_equal_sizes_are_those_of_one_form():
+def test_sizes_of_one_form_are_equal():
     assert n + 1 == 1 + n
     assert hash((n + 1) * 2) == hash(2 * n + 2)
     assert n != m
@@ -42,7 +42,7 @@ def test_equal_sizes_are_those_of_one_form():
     assert n != -1
 
 
-def test_comparisons_are_decided_where_every_run_agrees():
+def test_comparisons_of_sizes_are_decided_where_every_run_agrees():
     assert n + 3 > 2
     assert n >= 0
     assert not n < 0
@@ -53,7 +53,7 @@ def test_comparisons_are_decided_where_every_run_agrees():
             undecided()
 
 
-def test_a_size_is_no_number_before_it_runs():
+def test_an_unknown_size_is_not_a_number():
     for use in (range, int, float, lambda size: [0][size], lambda size: "a" * size):
         with pytest.raises((UndecidedError, TypeError)):
             use(n)
@@ -63,7 +63,7 @@ SLICES = [slice(a, b, c) for a in (None, 0, 1, 3, -1, -3) for b in (None, 0, 1, 
 
 
 @pytest.mark.parametrize("item", [*SLICES, slice(None, None, -1), slice(None, None, -2)], ids=str)
-def test_a_slice_takes_as_many_as_of_a_list(item: slice):
+def test_the_length_of_a_slice_agrees_with_a_list(item: slice):
     for base in (n, n + 2, 2 * n, smaller(n, 3)):
         size = length_of_slice(base, item)
         for rows in range(8):
@@ -72,7 +72,7 @@ def test_a_slice_takes_as_many_as_of_a_list(item: slice):
             assert found == len(range(actual)[item]), (str(base), str(size), rows)
 
 
-def test_arithmetic_agrees_with_that_of_numbers():
+def test_arithmetic_of_sizes_agrees_with_numbers():
     for seed in range(100):
         random = Random(seed)
         rows, columns = random.randint(0, 9), random.randint(0, 9)

@@ -73,14 +73,14 @@ def test_a_gradient_shares_no_memory_and_grows_in_place():
 
 @pytest.mark.parametrize("create_graph", [False, True])
 @pytest.mark.parametrize("start", [2.0, [2.0], np.array([2], "int64"), np.array([2.0], "float16"), to_tensor([2.0])])
-def test_a_start_may_be_anything_that_becomes_an_array(start: Any, create_graph: bool):
+def test_starts_are_converted_to_arrays_of_the_right_type(start: Any, create_graph: bool):
     x = leaf(3.0, dtype="float32")
     y = (x * x).sum() if isinstance(start, float) else x * x
     (found,) = grad(y, x, [start], create_graph=create_graph)
     assert (found.tolist(), found.dtype) == ([12.0], "float32")
 
 
-def test_starts_weigh_several_tensors():
+def test_starts_weight_several_tensors():
     x, starts = leaf(2.0), [None, to_tensor([10.0]), to_tensor([100.0])]
     y, z = x * x, x * 3.0
     assert grad([y, z, y], x, starts, retain_graph=True)[0].tolist() == [4.0 + 30.0 + 400.0]
@@ -88,7 +88,7 @@ def test_starts_weigh_several_tensors():
     assert x.grad.tolist() == [4.0 + 30.0 + 400.0]
 
 
-def test_backward_into_one_chosen_tensor():
+def test_backward_with_inputs_reaches_only_these():
     x, y = leaf(2.0), leaf(3.0)
     app.autograd.backward(x * y, inputs=y)
     assert (x.grad, y.grad.tolist()) == (None, [2])
@@ -111,7 +111,7 @@ def test_backward_from_a_constant_warns_alone_and_is_an_error_beside_others_and_
         torch.ones(1).backward()
 
 
-def test_a_gradient_wants_gradients_in_paddle_and_none_in_pytorch():
+def test_a_gradient_requires_gradients_in_paddle_but_not_in_pytorch():
     x, y = leaf(1.0), torch.ones(1, requires_grad=True)
     (x * 2.0).backward()
     (y * 2.0).backward()
@@ -160,7 +160,7 @@ def test_grad_with_respect_to_leaves_values_in_between_and_the_outputs_themselve
     assert [g.tolist() for g in grad([y, y], [y, x])] == [[2.0, 2.0], [8.0, 20.0]]
 
 
-def test_grad_of_some_of_several_outputs():
+def test_grad_with_respect_to_some_of_several_outputs():
     x = leaf(1.0, 2.0, 3.0)
     first, _, third = app.split(x, 3)
     found = grad((first * third).sum(), [third, first, x], retain_graph=True)
@@ -192,7 +192,7 @@ def test_gradients_are_constants_unless_a_graph_is_created():
     assert grad(x.grad, x)[0].tolist() == [12.0]
 
 
-def test_the_mode_outside_does_not_change_a_backward_pass():
+def test_no_grad_does_not_change_a_backward_pass():
     x = leaf(2.0)
     y = x**3
     with app.no_grad():

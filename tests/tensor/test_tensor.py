@@ -74,7 +74,7 @@ def test_a_parameter_is_trained_unless_it_is_frozen():
 # Attributes and text
 
 
-def test_attributes():
+def test_attributes_of_a_tensor():
     x = to_tensor(X, stop_gradient=False)
     assert (x.shape, x.ndim, x.dim(), x.size, x.numel(), x.dtype) == ([2, 3], 2, 2, 6, 6, "float64")
     assert (x.is_leaf, x.grad, x.persistable, x.place) == (True, None, False, "Place(cpu)")
@@ -109,12 +109,12 @@ def test_a_tensor_with_one_element_is_a_number(shape: tuple[int, ...]):
 
 @pytest.mark.parametrize("shape", [(2,), (0,), (1, 3)])
 @pytest.mark.parametrize("use", [Tensor.item, float, int, bool, operator.index])
-def test_a_tensor_with_several_elements_or_none_is_no_number(shape: tuple[int, ...], use: Any):
+def test_a_tensor_without_exactly_one_element_is_not_a_number(shape: tuple[int, ...], use: Any):
     with pytest.raises(ShapeError, match=rf"shape {list(shape)}".replace("[", r"\[")):
         use(app.zeros(shape, "int64"))
 
 
-def test_a_whole_number_can_be_an_index_and_a_key():
+def test_a_tensor_can_be_an_index_and_a_key():
     assert [10, 20, 30][to_tensor(1)] == 20
     assert list(range(to_tensor(2))) == [0, 1]
     with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):

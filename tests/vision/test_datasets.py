@@ -27,7 +27,7 @@ def files(tmp_path: Path) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(("backend", "dtype"), [(None, "uint8"), ("pil", "uint8"), ("cv2", "float32")])
-def test_pictures_and_labels_of_files(files: tuple[str, str], backend: str | None, dtype: str):
+def test_mnist_reads_pictures_and_labels_from_files(files: tuple[str, str], backend: str | None, dtype: str):
     data = datasets.MNIST(*files, backend=backend)
     picture, label = data[2]
     assert (len(data), picture.dtype.name, label.dtype.name, label.tolist()) == (3, dtype, "int64", [9])
@@ -35,7 +35,7 @@ def test_pictures_and_labels_of_files(files: tuple[str, str], backend: str | Non
     assert data[-1][1].tolist() == [9]
 
 
-def test_batches_for_a_network(files: tuple[str, str]):
+def test_mnist_with_transforms_gives_batches_for_a_network(files: tuple[str, str]):
     normal = transforms.Compose([transforms.ToTensor(), transforms.Normalize([0.5], [0.5])])
     ((x, y),) = io.DataLoader(datasets.MNIST(*files, transform=normal), batch_size=3)
     assert (x.shape, y.shape, y.numpy().ravel().tolist()) == ([3, 1, 28, 28], [3, 1], [7, 0, 9])
@@ -43,7 +43,7 @@ def test_batches_for_a_network(files: tuple[str, str]):
 
 
 @pytest.mark.parametrize("mode", ["train", "test"])
-def test_the_published_pictures(monkeypatch: pytest.MonkeyPatch, mode: str):
+def test_mnist_without_files_is_the_published_set(monkeypatch: pytest.MonkeyPatch, mode: str):
     sample = load("sample")
     monkeypatch.setattr(datasets, "_published", lambda: sample)
     data = datasets.MNIST(mode=mode)
@@ -53,7 +53,7 @@ def test_the_published_pictures(monkeypatch: pytest.MonkeyPatch, mode: str):
     assert data[5][1].item() == labels[5]
 
 
-def test_mistakes_are_told(files: tuple[str, str], tmp_path: Path):
+def test_wrong_arguments_are_errors(files: tuple[str, str], tmp_path: Path):
     with pytest.raises(DataError, match="mode is 'train' or 'test', not 'valid'"):
         datasets.MNIST(mode="valid")
     with pytest.raises(DataError, match="backend is 'pil' or 'cv2', not 'x'"):

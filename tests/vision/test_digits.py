@@ -61,7 +61,7 @@ def test_colours_and_place_do_not_matter(ground: tuple, ink: tuple, at: tuple):
     np.testing.assert_array_equal(prepare(picture), prepare(expected))
 
 
-def test_specks_are_no_ink_and_parts_of_a_digit_are():
+def test_prepare_drops_specks_and_keeps_separate_parts_of_a_digit():
     picture = np.zeros((100, 100, 1), "float32")
     picture[30:70, 40:50] = 1
     alone = prepare(picture)
@@ -71,7 +71,7 @@ def test_specks_are_no_ink_and_parts_of_a_digit_are():
     assert not np.array_equal(prepare(picture), alone)
 
 
-def test_ink_is_told_from_noise():
+def test_find_ink_ignores_noise():
     random = np.random.default_rng(0)
     picture = np.clip(0.8 + random.normal(0, 0.02, (120, 90, 3)), 0, 1).astype("float32")
     picture[40:90, 30:40] = 0.2
@@ -81,6 +81,6 @@ def test_ink_is_told_from_noise():
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 50, 3), (40, 30, 3)])
-def test_a_picture_of_nothing_is_refused(shape: tuple[int, ...]):
+def test_a_picture_of_one_colour_is_an_error(shape: tuple[int, ...]):
     with pytest.raises(DataError, match="the picture is empty: it has a single colour"):
         prepare(np.full(shape, 0.7, "float32"))

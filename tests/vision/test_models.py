@@ -6,7 +6,7 @@ import app
 from app.vision.models import LeNet
 
 
-def test_lenet_is_paddles():
+def test_lenet_has_the_shapes_of_paddle():
     net = LeNet()
     shapes = {name: p.shape for name, p in net.named_parameters()}
     assert shapes["features.0.weight"] == [6, 1, 3, 3]

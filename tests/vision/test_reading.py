@@ -66,7 +66,7 @@ def test_a_picture_is_turned_as_the_camera_says(tmp_path: Path):
 
 
 @pytest.mark.parametrize("ink", [0, 255])
-def test_what_is_transparent_is_ground_whatever_the_ink_is(tmp_path: Path, ink: int):
+def test_transparent_pixels_are_background(tmp_path: Path, ink: int):
     pixels = np.full((40, 30, 4), ink, np.uint8)
     pixels[..., 3] = np.where(L < 100, 255, 0)
     picture = written(tmp_path, Image.fromarray(pixels), "a.png").mean(-1)
@@ -90,7 +90,7 @@ def refused(path: Path, why: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_what_is_no_file_is_refused(tmp_path: Path):
+def test_paths_that_are_not_files_are_errors(tmp_path: Path):
     refused(tmp_path / "nothing.png", "no such file")
     refused(tmp_path, "it is not a file")
     os.mkfifo(tmp_path / "pipe.png")
@@ -100,7 +100,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path):
 @pytest.mark.parametrize(
     "content", [b"", b"hello", b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", b"%PDF-1.7", b"<svg/>"]
 )
-def test_what_is_no_picture_is_refused(tmp_path: Path, content: bytes):
+def test_files_that_are_not_pictures_are_errors(tmp_path: Path, content: bytes):
     (tmp_path / "a.png").write_bytes(content)
     refused(tmp_path / "a.png", "it is not a picture in a supported format: PNG, JPEG, ")
 

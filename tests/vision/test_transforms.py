@@ -32,7 +32,7 @@ def test_pictures_are_normalised():
     np.testing.assert_allclose(tensor.numpy(), expected.transpose(2, 0, 1), rtol=1e-5, atol=1e-6)
 
 
-def test_axes_parts_borders_and_flips():
+def test_transpose_crop_pad_and_flip():
     np.testing.assert_array_equal(T.Transpose()(COLOUR), COLOUR.transpose(2, 0, 1))
     assert T.Transpose()(GREY).shape == (1, 4, 5)
     np.testing.assert_array_equal(T.CenterCrop(2)(GREY), GREY[1:3, 2:4])
@@ -46,7 +46,7 @@ def test_axes_parts_borders_and_flips():
     np.testing.assert_array_equal(T.RandomHorizontalFlip(0.0)(GREY), GREY)
 
 
-def test_parts_at_random_are_everywhere_and_repeat_after_a_seed():
+def test_random_crops_are_uniform_and_repeat_after_a_seed():
     app.seed(0)
     crop = T.RandomCrop((2, 3))
     corners = {int(crop(GREY)[0, 0]) for _ in range(200)}
@@ -58,7 +58,7 @@ def test_parts_at_random_are_everywhere_and_repeat_after_a_seed():
     np.testing.assert_array_equal(crop(GREY), first)
 
 
-def test_pictures_of_another_size():
+def test_resize_interpolates():
     np.testing.assert_array_equal(T.Resize((8, 10), "nearest")(GREY), GREY.repeat(2, 0).repeat(2, 1))
     assert T.Resize(8)(GREY).shape == (8, 10)
     assert T.Resize(5)(np.zeros((12, 9))).shape == (6, 5)  # 6.67 rows, rounded down as Paddle and torchvision do
@@ -67,14 +67,14 @@ def test_pictures_of_another_size():
     np.testing.assert_array_equal(T.Resize((4, 5))(COLOUR), COLOUR)
 
 
-def test_of_an_example_the_picture_is_changed():
+def test_transforms_change_the_picture_of_an_example():
     picture, label = T.ToTensor()((GREY, 3))
     assert (picture.shape, label) == ([1, 4, 5], 3)
     one, other = T.ToTensor(keys=("label", "image"))((3, GREY))
     assert (one, other.shape) == (3, [1, 4, 5])
 
 
-def test_transforms_show_themselves():
+def test_the_repr_of_transforms():
     assert repr(T.Compose([T.ToTensor(), T.Transpose()])) == "Compose(\n    ToTensor()\n    Transpose()\n)"
 
 
@@ -89,6 +89,6 @@ def test_transforms_show_themselves():
         (lambda: T.RandomRotation(10, center=(1, 1)), "leave center out"),
     ],
 )
-def test_mistakes_are_told(call: Callable[[], Any], told: str):
+def test_wrong_arguments_are_errors(call: Callable[[], Any], told: str):
     with pytest.raises(DataError, match=told):
         call()
