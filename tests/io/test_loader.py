@@ -1,4 +1,4 @@
-"""DataLoader: what batches are made of, whatever the number of workers."""
+"""Data sets and samplers, and the batches that DataLoader makes of them, whatever the number of workers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import pytest
 import app
 from app import io, static, to_tensor
 from app.errors import DataError
+
+TEN = range(10)
 
 
 class Squares(io.Dataset):
@@ -39,6 +41,73 @@ class Stream(io.IterableDataset):
         first, step = (0, 1) if info is None else (info.id, info.num_workers)
         return iter(range(first, self.count, step))
 
+
+# Data sets and samplers
+
+
+def test_a_tensor_dataset_gives_rows():
+    data = io.TensorDataset([to_tensor([[1, 2], [3, 4]]), np.array([5, 6])])
+    x, y = data[1]
+    assert (x.tolist(), int(y), len(data)) == ([3, 4], 6, 2)
+
+
+def test_data_sets_can_be_joined_and_examples_chosen():
+    joined = io.ConcatDataset([range(2), range(0), range(10, 13)])
+    assert (list(joined), len(joined), joined[-1], joined[1]) == ([0, 1, 10, 11, 12], 5, 12, 1)
+    with pytest.raises(IndexError):
+        joined[5]
+    assert list(io.Subset(TEN, [0, 1]) + io.Subset(TEN, [7])) == [0, 1, 7]
+    assert list(io.Subset(TEN, [7, 2])) == [7, 2]
+
+
+@pytest.mark.parametrize(("lengths", "counts"), [([2, 8], [2, 8]), ([0.25, 0.75], [3, 7]), ([1.0], [10])])
+def test_random_split_assigns_each_example_once(lengths: list[float], counts: list[int]):
+    app.seed(0)
+    parts = io.random_split(TEN, lengths)
+    assert [len(part) for part in parts] == counts
+    assert sorted(n for part in parts for n in part) == list(TEN)
+    app.seed(0)
+    assert [list(part) for part in io.random_split(TEN, lengths)] == [list(part) for part in parts]
+
+
+def test_samplers_give_indices_in_order_or_at_random():
+    assert list(io.SequenceSampler(TEN)) == list(TEN)
+    app.seed(0)
+    shuffled = io.RandomSampler(TEN)
+    first, second = list(shuffled), list(shuffled)
+    assert sorted(first) == sorted(second) == list(TEN)
+    assert first != second
+    app.seed(0)
+    assert list(io.RandomSampler(TEN)) == first
+    assert len(list(io.RandomSampler(TEN, replacement=True, num_samples=25))) == 25
+    assert len(set(io.RandomSampler(TEN, num_samples=4))) == 4
+    assert list(io.RandomSampler(TEN, num_samples=3, generator=iter([5, 5, 1]))) == [5, 5, 1]
+    own = [list(io.RandomSampler(TEN, generator=np.random.default_rng(1))) for _ in range(2)]
+    assert own[0] == own[1]
+
+
+@pytest.mark.parametrize(("drop_last", "batches"), [(False, [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]),
+                                                    (True, [[0, 1, 2, 3], [4, 5, 6, 7]])])  # fmt: skip
+def test_a_batch_sampler_groups_indices(drop_last: bool, batches: list[list[int]]):
+    for sampler in (
+        io.BatchSampler(TEN, batch_size=4, drop_last=drop_last),
+        io.BatchSampler(sampler=io.SequenceSampler(TEN), batch_size=4, drop_last=drop_last),
+    ):
+        assert (list(sampler), len(sampler)) == (batches, len(batches))
+
+
+def test_distributed_samplers_share_the_examples():
+    parts = [io.DistributedBatchSampler(TEN, 2, 3, rank, shuffle=True) for rank in range(3)]
+    first = [list(part) for part in parts]
+    assert [len(part) for part in parts] == [2, 2, 2]
+    assert {n for part in first for batch in part for n in batch} == set(TEN)
+    assert [list(part) for part in parts] != first
+    for part in parts:
+        part.set_epoch(0)
+    assert [list(part) for part in parts] == first
+
+
+# Loaders
 
 workers = pytest.mark.parametrize("num_workers", [0, 1, 3])
 
@@ -109,27 +178,18 @@ Pair = namedtuple("Pair", "x y")
     ],
 )
 def test_each_field_is_stacked(examples: list[Any], batch: Any):
-    (found,) = io.DataLoader(examples, batch_size=2)
-    assert plain(found) == batch
+    assert plain(batch_of(examples)) == batch
+
+
+def batch_of(examples: list[Any]) -> Any:
+    (batch,) = io.DataLoader(examples, batch_size=2)
+    return batch
 
 
 def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}
     return [plain(v) for v in value] if isinstance(value, list) else value if isinstance(value, str) else value.tolist()
-
-
-@pytest.mark.parametrize(
-    ("examples", "told"),
-    [
-        ([np.zeros(2), np.zeros(3)], r"examples of one batch have shapes \[2\] and \[3\]"),
-        ([(1, 2), (1,)], r"have \[1, 2\] fields"),
-        ([object(), object()], "examples of type object cannot be made a batch"),
-    ],
-)
-def test_examples_that_cannot_be_stacked_are_errors(examples: list[Any], told: str):
-    with pytest.raises(DataError, match=told):
-        list(io.DataLoader(examples, batch_size=2))
 
 
 def test_collate_fn_makes_a_batch_and_no_batch_size_makes_none():
@@ -159,9 +219,22 @@ def test_a_loader_with_a_feed_list_gives_dictionaries():
     assert found == [2 * (0 + 1) + 1, 2 * (2 + 3) + 13]
 
 
+# Errors
+
+
 @pytest.mark.parametrize(
     ("make", "told"),
     [
+        (lambda: io.TensorDataset([np.zeros(2), np.zeros(3)]), r"equally many rows, found \[2, 3\]"),
+        (lambda: io.random_split(TEN, [3]), r"parts of \[3\] are 3 examples, the data set has 10"),
+        (lambda: io.ConcatDataset([]), "takes at least one data set"),
+        (lambda: Stream(1)[0], "Stream cannot be indexed; iterate over it"),
+        (lambda: io.BatchSampler(), "takes either a data set or a sampler"),
+        (lambda: io.BatchSampler(TEN, io.SequenceSampler(TEN)), "takes either a data set or a sampler"),
+        (lambda: io.BatchSampler(TEN, batch_size=0), "found batch_size = 0"),
+        (lambda: io.RandomSampler(TEN, num_samples=11), "11 of 10 examples need replacement=True"),
+        (lambda: io.RandomSampler(TEN, num_samples=0), "num_samples must be at least 1"),
+        (lambda: io.DistributedBatchSampler(TEN, 1, 2, 2), "there is no rank 2 among 2"),
         (lambda: io.DataLoader(Squares(), batch_size=0), "found batch_size = 0"),
         (lambda: io.DataLoader(Stream(3), shuffle=True), "cannot be shuffled"),
         (
@@ -170,8 +243,25 @@ def test_a_loader_with_a_feed_list_gives_dictionaries():
         ),
         (lambda: io.DataLoader(Squares(), return_list=False), "return_list=False needs a feed_list"),
         (lambda: next(io.DataLoader(Squares(), ["x"], return_list=False)()), "2 fields, but 1 variables to feed: x"),
+        (lambda: batch_of([np.zeros(2), np.zeros(3)]), r"examples of one batch have shapes \[2\] and \[3\]"),
+        (lambda: batch_of([(1, 2), (1,)]), r"have \[1, 2\] fields"),
+        (lambda: batch_of([object(), object()]), "examples of type object cannot be made a batch"),
     ],
 )
 def test_wrong_arguments_are_errors(make: Callable[[], Any], told: str):
     with pytest.raises(DataError, match=told):
         make()
+
+
+@pytest.mark.parametrize(
+    ("use", "told"),
+    [
+        (lambda: io.Dataset()[0], "Dataset needs a method __getitem__"),
+        (lambda: len(io.Dataset()), "Dataset needs a method __len__"),
+        (lambda: iter(io.IterableDataset()), "IterableDataset needs a method __iter__"),
+        (lambda: len(Stream(1)), "Stream has no length"),
+    ],
+)
+def test_a_method_that_a_data_set_lacks_is_named(use: Callable[[], Any], told: str):
+    with pytest.raises(TypeError if "no length" in told else NotImplementedError, match=told):
+        use()
