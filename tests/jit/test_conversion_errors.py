@@ -168,6 +168,12 @@ use .astype
     y.add_(x)
     return y
 
+`a or b` at HERE has the value of a or of b in Python.* Write `a if a else b`
+    return x * (x.sum() or 2.0)  # here
+
+`a and b` at HERE has the value of a or of b in Python.* Write `b if a else a`
+    return x * (x.sum() > 0 and 5)  # here
+
 creates a parameter
     return app.nn.Linear(2, 2)(x)
 

@@ -158,6 +158,16 @@ def by_none(x, other=None):
         return x * 2
     return x
 
+def breaks_and_returns(x):
+    for k in [1.0, 2.0, 3.0]:
+        if x.sum() > 100 and k:
+            break
+        if not (x.sum() > -1 or k > 1):
+            return x * 7
+        x = x * k
+    known = x.sum() > 5 and x.max() < 200
+    return x * known + (None or x)
+
 def with_an_index(x):
     places = (x > 1).nonzero()
     if x.sum() > 10 and x[places[0]].max() > 1.5:

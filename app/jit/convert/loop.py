@@ -15,7 +15,7 @@ from app.errors import ProgramError
 from app.graph.variable import Variable
 from app.jit.convert.branch import if_, state_of, words
 from app.jit.convert.build import expression, statements
-from app.jit.convert.logic import and_, not_
+from app.jit.convert.logic import and_, ask, not_
 from app.jit.convert.state import (
     NUMBERS,
     State,
@@ -50,6 +50,7 @@ def rewrite_while(rewriter: Any, node: ast.While) -> list[ast.stmt]:
     line = str(node.lineno)
     if hasattr(node, "stop"):
         node.test = expression("not stop and test", node, stop=node.stop, test=node.test)
+    ask(node.test)
     test, body = rewriter.visit(node.test), rewriter.block(node.body)
     before, state = state_of(rewriter, changes, node, line)
     declared = rewriter.scope.declarations(changes.names, node)
@@ -79,7 +80,10 @@ def rewrite_for(rewriter: Any, node: ast.For) -> list[ast.stmt]:
     body = [*take, *rewriter.block(node.body)]
     before, state = state_of(rewriter, changes, node, line)
     declared = rewriter.scope.declarations(changes.names, node)
-    stop = expression("lambda: stop", node, stop=node.stop) if hasattr(node, "stop") else expression("None", node)
+    stop = expression("None", node)
+    if hasattr(node, "stop"):
+        ask(node.stop)
+        stop = expression("lambda: stop", node, stop=rewriter.visit(node.stop))
     run: Any = statements("def run(item):\n    body", node, run=f"for_{line}_", body=[*declared, *body])
     run[0].args.args[0].arg = item
     call = "_jit.for_(items, run, state, needed, stop)"

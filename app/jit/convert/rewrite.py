@@ -136,6 +136,7 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_If(self, node: ast.If) -> Any:
         self._asked.append(self.scope.asked_by([node.test]))
+        logic.ask(node.test)
         new = branch.rewrite_if(self, node)
         self._asked.pop()
         return new
@@ -149,7 +150,13 @@ class Rewriter(ast.NodeTransformer):
         self._asked.pop()
         return node
 
+    def visit_comprehension(self, node: ast.comprehension) -> Any:
+        for test in node.ifs:
+            logic.ask(test)
+        return self.generic_visit(node)
+
     def visit_IfExp(self, node: ast.IfExp) -> Any:
+        logic.ask(node.test)
         return branch.rewrite_choice(self, node)
 
     def visit_While(self, node: ast.While) -> Any:
