@@ -168,6 +168,18 @@ def breaks_and_returns(x):
     known = x.sum() > 5 and x.max() < 200
     return x * known + (None or x)
 
+def names_of_patterns(x):
+    n, first, others, rest, kept = 0.0, None, None, None, 0.0
+    if x.shape[1] == 2:
+        match [{"a": 2.0, "b": 3.0}, 4.0, 5.0]:
+            case [{"a": n, **rest}, first, *others] as whole if n:
+                kept = len(whole)
+    if x.sum() > 0:
+        match n:
+            case float() as n:
+                n = n + 1.0
+    return x * n * kept + first * rest["b"] + others[0]
+
 def with_an_index(x):
     places = (x > 1).nonzero()
     if x.sum() > 10 and x[places[0]].max() > 1.5:

@@ -70,8 +70,10 @@ class Assigned:
             self._modified(node)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             self._bound.update(dict.fromkeys((a.asname or a.name).partition(".")[0] for a in node.names))
-        elif isinstance(node, ast.ExceptHandler) and node.name:
+        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
             self._bound[node.name] = None
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            self._bound[node.rest] = None
         for child in ast.iter_child_nodes(node):
             self._collect(child)
 
