@@ -169,6 +169,10 @@ class Tracer:
         values = [self.value(x) if isinstance(x, (Tensor, Variable)) else x for x in inputs]
         variables = [block.as_variable(x) for x in definition.prepared(values)]
         targets: Any = None if into is None else [self.value(x) if isinstance(x, Tensor) else x for x in into]
+        if targets is not None and any(isinstance(t, TracedVariable) and t.is_data for t in targets):
+            for target, new in zip(targets, block.append_op(definition, variables, attributes), strict=True):
+                target.become(new) if target.is_data else self.apply(assign, [new], {}, [target])
+            return into
         outputs: Any = block.append_op(definition, variables, attributes, targets)
         if into is not None:
             return into

@@ -462,6 +462,17 @@ def test_a_change_of_memory_that_two_values_share_is_an_error(shared):
     np.testing.assert_array_equal(w.numpy(), [1.0, 2.0])
 
 
+def test_an_argument_that_an_operator_writes_to_is_changed_for_the_caller():
+    def function(x, y):
+        total = x + y
+        app.assign(total * 2, output=x)
+        return x + y
+
+    for run in (function, static(function)):
+        x, y = app.to_tensor([1.0]), app.to_tensor([5.0])
+        assert [float(run(x, y)), float(x)] == [17.0, 12.0]
+
+
 def test_a_captured_tensor_is_changed_through_a_view():
     w = app.to_tensor([[1.0, 2.0], [3.0, 4.0]])
 

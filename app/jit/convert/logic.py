@@ -134,8 +134,8 @@ def _check_boolean(value: Any, part: Callable[[], Any], name: str) -> None:
         word = name.rpartition("_")[2]
         choice = "b if a else a" if word == "and" else "a if a else b"
         raise ProgramError(
-            f"`a {word} b` at {place_of(part)} has the value of a or of b in Python, but is a boolean with Tensors. "
-            f"Write `{choice}`, or compare (`a > 0 {word} b > 0`)"
+            f"`a {word} b` at {place_of(part)} has the value of a or of b in Python, but with a Tensor it is a "
+            f"boolean. Write `{choice}`, or compare (`a > 0 {word} b > 0`)"
         )
 
 
