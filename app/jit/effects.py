@@ -7,7 +7,7 @@ from typing import Any
 
 from app.errors import ProgramError
 from app.graph.variable import Variable
-from app.jit.convert.state import Undefined
+from app.jit.convert.state import Undefined, copied
 from app.jit.tracer import MISSING, Tracer, holds_variables
 from app.jit.variable import TracedVariable
 from app.ops.creation import assign
@@ -33,7 +33,7 @@ class Outputs:
     def filled(self, made: dict[str, Any]) -> Any:
         """Return the nest filled with computed values."""
         pairs = zip(self._structure.leaves, self.names, strict=True)
-        return self._structure.filled([leaf if name is None else made[name] for leaf, name in pairs])
+        return self._structure.filled([copied(leaf) if name is None else made[name] for leaf, name in pairs])
 
 
 class Effects:

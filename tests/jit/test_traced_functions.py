@@ -416,6 +416,15 @@ def test_a_shape_may_be_a_value(backend):
 # Changes in place, and of Python's own objects
 
 
+def test_an_array_or_a_set_made_in_a_traced_function_is_new_at_each_call():
+    f = static(lambda x: (x, np.zeros(2), {1}))
+    for _ in range(2):
+        _, array, held = f(tensor(1))
+        assert (array.tolist(), held) == ([0.0, 0.0], {1})
+        array += 1
+        held.add(2)
+
+
 def test_a_tensor_made_in_a_traced_function_is_new_at_each_call():
     def function(x):
         total = app.to_tensor([0.0, 0.0])
