@@ -168,6 +168,21 @@ use .astype
     y.add_(x)
     return y
 
+bounds of a range must be whole numbers.* write x.astype\('int64'\)
+    for _ in range(x.sum()):
+        x = x + 1
+    return x
+
+step of a range must be a whole number other than 0 .*, found 1.5
+    for _ in range(0, x.sum().astype("int64"), 1.5):
+        x = x + 1
+    return x
+
+step of a range must be a whole number other than 0 .*, found 0
+    for _ in range(0, x.sum().astype("int64"), 0):
+        x = x + 1
+    return x
+
 `a or b` at HERE has the value of a or of b in Python.* Write `a if a else b`
     return x * (x.sum() or 2.0)  # here
 

@@ -36,6 +36,7 @@ from app.jit.convert.watch import watched
 from app.jit.tracer import Again, Findings, Kind
 from app.jit.variable import dialect_of, settle
 from app.ops.creation import shape_of
+from app.ops.dtype import is_float
 from app.ops.spec import UNKNOWN
 from app.reading import place_of
 from app.static.control_flow import while_loop
@@ -192,8 +193,10 @@ class TensorRange:
     def __init__(self, start: Any, stop: Any = None, step: Any = 1):
         self.start: Any = 0 if stop is None else start
         self.stop: Any = start if stop is None else stop
-        if is_value(step):
-            raise ProgramError("the step of a range must be a plain number while its bounds are Tensors")
+        if is_value(step) or not hasattr(step, "__index__") or not step:
+            raise ProgramError(
+                f"the step of a range must be a whole number other than 0 while its bounds are Tensors, found {step!r}"
+            )
         self.step = int(step)
 
 
@@ -225,6 +228,8 @@ def _count(
 def _scalar(value: Any) -> Any:
     if is_value(value):
         value = one_element(value, "range()")
+    if is_float(value.dtype) if is_value(value) else not hasattr(value, "__index__"):
+        raise ProgramError(f"the bounds of a range must be whole numbers, found {value!r}; write x.astype('int64')")
     return as_variable(value, "int64")
 
 
