@@ -62,6 +62,11 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def without_tilde(path: str | os.PathLike[str]) -> Path:
+    """Expand `~` in a path, if the home folder is known. (A Path's own method raises a RuntimeError if it is not.)"""
+    return Path(os.path.expanduser(path))
+
+
 # Reading
 
 

@@ -83,6 +83,25 @@ def test_opsmith_works_beside_an_app_of_the_user(program: str, told: str, tmp_pa
     assert told in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["check", "~no-such-user/ops.py"],
+        ["check", "~no-such-user/ops.py:swish"],
+        ["train", "model.activation=~no-such-user/ops.py:swish", "data.source=sample"],
+        ["demo", "~no-such-user/run"],
+    ],
+)
+def test_the_home_folder_of_nobody_is_a_folder_that_does_not_exist(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(words) in (1, 2)
+    err = capsys.readouterr().err
+    assert err.startswith("error: ")
+    assert "~no-such-user" in err
+
+
 def test_a_closed_pipe_is_silent():
     with subprocess.Popen(
         [sys.executable, "-m", "app", "data"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -23,7 +23,7 @@ from app.custom import shelf
 from app.custom.operator import home_of
 from app.custom.pylayer import PyLayer
 from app.errors import AppError, ConfigError, FileError, OperatorError
-from app.files import read_file
+from app.files import read_file, without_tilde
 from app.ops import REGISTRY, OpDef
 from app.ops.spec import Spec
 
@@ -119,7 +119,7 @@ def _nearest(name: str, known: Sequence[str]) -> str:
 
 
 def _from_file(path: str, name: str) -> Callable[[Any], Any]:
-    file = Path(path).expanduser().resolve()
+    file = without_tilde(path).resolve()
     if not file.is_file():
         raise ConfigError(f"{path}:{name}: there is no file {file}")
     module = _run_file(file, file.stat().st_mtime_ns)
@@ -140,7 +140,7 @@ def _from_file(path: str, name: str) -> Callable[[Any], Any]:
 
 def module_of_file(path: str) -> ModuleType:
     """The module of a file; the file is run if it was not imported."""
-    file = Path(path).expanduser().resolve()
+    file = without_tilde(path).resolve()
     if not file.is_file():
         raise ConfigError(f"there is no file {file}")
     for module in list(sys.modules.values()):
@@ -175,7 +175,7 @@ def _lines(content: bytes) -> list[str]:
 
 def edited_since(path: str) -> bool:
     """Whether a file of operators was edited since it was run."""
-    file = Path(path).expanduser().resolve()
+    file = without_tilde(path).resolve()
     known = linecache.cache.get(str(file), ())
     try:
         return len(known) == 4 and known[2] != _lines(read_file(file))

@@ -21,6 +21,7 @@ from app.custom.numba_functions import function_name
 from app.custom.operator import HOOKS, CustomOperator, home_of, written_as
 from app.custom.source_hash import is_same_source, source_hash
 from app.errors import OperatorError, ProgramError
+from app.files import without_tilde
 from app.graph.serialise import DAMAGE_ERRORS, value_from_data, value_to_data
 from app.ops.definition import OpDef
 
@@ -123,9 +124,9 @@ class Trusted:
 
     def home(self, reference: str) -> str | None:
         """The file that the user named for a reference to one; it may have moved since it was written down."""
-        file = Path(parted(reference)[0]).expanduser()
+        file = without_tilde(parted(reference)[0])
         homes = [g.home for g in self._grants if g.covers(reference) and Path(g.home).name == file.name]
-        return min(homes, key=lambda home: Path(home).expanduser().resolve() != file.resolve(), default=None)
+        return min(homes, key=lambda home: without_tilde(home).resolve() != file.resolve(), default=None)
 
     def require(self, references: Sequence[str], by: str, how: str = "") -> None:
         """Refuse references that may not be loaded, and load nothing. `by` is what refers to them; `how` is the

@@ -7,10 +7,11 @@ import os
 from pathlib import Path
 
 from app.data.files import FILES, File, default_folder, fetch, read
-from app.data.mnist import SOURCES, to_stderr, without_tilde
+from app.data.mnist import SOURCES, to_stderr
 from app.data.sample import SAMPLE, home
 from app.data.sources import parse_sources
 from app.errors import DataError
+from app.files import without_tilde
 from app.printing import say
 
 

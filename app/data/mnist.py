@@ -14,6 +14,7 @@ from app.data.files import FILES, OccupiedError, default_folder, fetch
 from app.data.sample import load_sample
 from app.data.sources import parse_sources
 from app.errors import DataError
+from app.files import without_tilde
 from app.printing import say as print_text
 
 SOURCES = (
@@ -27,11 +28,6 @@ SOURCES = (
 
 def to_stderr(message: str) -> None:
     print_text(message, sys.stderr)
-
-
-def without_tilde(path: str | Path) -> Path:
-    """Expand `~` in a path, if the home folder is known."""
-    return Path(os.path.expanduser(path))
 
 
 def load(

@@ -194,13 +194,13 @@ class RunResult(Displayed):
 
     def report(self, path: str | os.PathLike[str] = "report.html") -> Path:
         """Write the report, a self-contained page, to a file; return the file."""
-        from app.files import write_whole
+        from app.files import without_tilde, write_whole
         from app.report.page import page
         from app.report.record import read
 
         if self.folder is None or not self.folder.is_dir():
             raise MissingFileError(f"the report is made from the run's folder, but {self.folder} no longer exists")
-        file = Path(path).expanduser()
+        file = without_tilde(path)
         try:
             write_whole(file, page(read(self.folder)).encode())
         except OSError as error:

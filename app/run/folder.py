@@ -18,7 +18,7 @@ from typing import TextIO
 import numpy as np
 
 from app.errors import AppError, FileError
-from app.files import is_leftover, read_file, sync_folder, write_whole
+from app.files import is_leftover, read_file, sync_folder, without_tilde, write_whole
 from app.graph.serialise import DAMAGE_ERRORS
 from app.locks import lock
 from app.run import events
@@ -157,7 +157,7 @@ def _runs_near(path: Path) -> list[str]:
 
 def _chosen(output: str) -> Path:
     """Return the folder that the user chose, which may exist."""
-    path = Path(output).expanduser()
+    path = without_tilde(output)
     if path.exists() and not path.is_dir():
         raise AppError(f"{path} is a file, and output= names a folder")
     path.mkdir(parents=True, exist_ok=True)

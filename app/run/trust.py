@@ -14,7 +14,7 @@ from pathlib import Path
 
 from app.custom.references import Trusted, parted
 from app.errors import AppError
-from app.files import read_file
+from app.files import read_file, without_tilde
 from app.printing import escaped
 from app.ranks.launch import launched
 
@@ -67,4 +67,4 @@ class Trust(Trusted):
 
 
 def _path(reference: str) -> Path:
-    return Path(parted(reference)[0]).expanduser().resolve()
+    return without_tilde(parted(reference)[0]).resolve()

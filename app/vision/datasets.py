@@ -14,6 +14,7 @@ from app.data import Dataset as Pictures
 from app.data import load
 from app.data.idx import find, read
 from app.errors import DataError
+from app.files import without_tilde
 from app.io import Dataset
 
 __all__ = ["MNIST", "FashionMNIST"]
@@ -93,7 +94,7 @@ def paths_of(name: str, mode: str, root: Any = "data", begin: str = "") -> tuple
     """
     part = "train" if mode == "train" else ("t10k", "test")[bool(begin)]
     names = [f"{begin}{part}-{kind}-ubyte" for kind in ("images-idx3", "labels-idx1")]
-    roots = [Path(folder).expanduser() for folder in (root, os.environ.get("OPSMITH_DATA")) if folder]
+    roots = [without_tilde(folder) for folder in (root, os.environ.get("OPSMITH_DATA")) if folder]
     folders = [folder / name / inside for folder in roots for inside in ("raw", "")]
     there = next((folder for folder in folders if folder.is_dir() and any(folder.iterdir())), None)
     if there is None:
