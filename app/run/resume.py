@@ -13,7 +13,7 @@ from app.custom.source_hash import is_same_source, source_hash
 from app.errors import ConfigError, FileError, OperatorError
 from app.nn import Layer
 from app.run.checkpoints import Checkpoint, newest
-from app.run.config import Config, load_kept_config, operators_of, with_absolute_paths
+from app.run.config import CompareConfig, Config, load_kept_config, operators_of, with_absolute_paths
 from app.run.folder import CONFIG
 from app.run.former import updated
 from app.run.loop import Start
@@ -68,6 +68,8 @@ def interrupted_run(
 ) -> tuple[Config, Checkpoint | None]:
     """Return the configuration of a resumed run and its checkpoint, if there is one."""
     config = load_kept_config(run / CONFIG, overrides, say)
+    if isinstance(config, CompareConfig):
+        raise ConfigError(f"{run} holds a comparison, which cannot be resumed: run `compare` again, into a new folder")
     found = newest(run, say)
     if found is None:
         check_config(msgspec.to_builtins(load_kept_config(run / CONFIG)), config)

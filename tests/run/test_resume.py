@@ -117,6 +117,18 @@ def test_more_epochs_give_the_results_of_a_run_that_was_started_with_them(train,
 # --- Folders that cannot be resumed ---
 
 
+def test_a_comparison_is_refused(train, resume):
+    folder = train(*LONGER).folder
+    (folder / "config.yaml").write_text((folder / "config.yaml").read_text() + "operators: [relu, tanh]\nseeds: 2\n")
+    before = sorted((file, file.read_bytes()) for file in folder.rglob("*") if file.is_file())
+    status, _, err = resume()
+    assert (status, err) == (
+        2,
+        "error: run holds a comparison, which cannot be resumed: run `compare` again, into a new folder\n",
+    )
+    assert sorted((file, file.read_bytes()) for file in folder.rglob("*") if file.is_file()) == before
+
+
 @pytest.mark.parametrize("missing", ["config.yaml", "metrics.jsonl", None])
 def test_a_folder_without_a_run_is_refused(interrupted, resume, missing):
     if missing:
