@@ -68,10 +68,11 @@ def kind_at(value_at: Callable[[float], float], gradient: float, eps: float, ato
     """What a function does where its gradient does not agree with central differences.
 
     `value_at` gives its value a step away. At a kink the left and right slopes differ however small the step is, and
-    the gradient must lie between them; at a jump they grow as the step shrinks.
+    the gradient must lie between them; at a jump they grow as the step shrinks. At a jump whose own value is half-way,
+    as that of sign at 0, they grow alike.
     """
     here = value_at(0.0)
-    if np.isnan(here) or here != value_at(0.0):  # not a function of the input alone, or NaN
+    if np.isnan(here) or np.isnan(gradient) or here != value_at(0.0):  # NaN, or not a function of the input alone
         return SMOOTH
     left, right = (here - value_at(-eps)) / eps, (value_at(eps) - here) / eps
     fine = eps / _FINER
@@ -80,6 +81,11 @@ def kind_at(value_at: Callable[[float], float], gradient: float, eps: float, ato
     apart, apart_finer = abs(right - left), abs(right_finer - left_finer)
     if abs((left_finer + right_finer) / 2 - gradient) <= room:
         return KINK  # the kink lies within the larger step
+    finest = fine / _FINER
+    both = [(left + right) / 2, (left_finer + right_finer) / 2, (value_at(finest) - value_at(-finest)) / (2 * finest)]
+    grown, grown_finer = both[1] - both[0], both[2] - both[1]
+    if abs(grown) > room and abs(grown_finer - _FINER * grown) <= 0.1 * abs(grown_finer):
+        return JUMP
     if apart <= room or not apart_finer > 0.5 * apart:
         return SMOOTH
     if apart_finer > 0.5 * _FINER * apart:

@@ -215,6 +215,10 @@ KINDS: list[tuple[Callable[[float], float], float, float, str]] = [
     (relu, 5e-7, 1.0, KINK),  # within the step
     (relu, 5e-7, 0.5, SMOOTH),
     (np.floor, 2.0, 0.0, JUMP),
+    (np.floor, 2.0, np.nan, SMOOTH),
+    *((lambda x, height=height: 5 * x + height * np.sign(x), 0.0, 5.0, JUMP) for height in (1e-3, 1.0, 1e3)),
+    (lambda x: x + np.sign(x), 0.1, 2.0, SMOOTH),
+    (np.cbrt, 0.0, 0.0, SMOOTH),
     *((curve, 0.5, 123.0, SMOOTH) for curve in (np.exp, np.sin, lambda x: 1e4 * x * x)),
     (lambda x: RANDOM.random(), 0.0, 0.0, SMOOTH),
 ]
