@@ -9,8 +9,8 @@ import numpy as np
 
 from app.ops.creation import zeros_like
 from app.ops.elementwise import elementwise
-from app.ops.logic import logical_and, logical_or, where
-from app.ops.math import log
+from app.ops.logic import logical_and, logical_not, logical_or, where
+from app.ops.math import abs_, log
 from app.ops.public import public
 from app.ops.values import Applied, Array, Element, Gradient, Gradients, Results, Value
 
@@ -142,8 +142,9 @@ def pow_(x: Array, y: Array) -> Results:
 
 @pow_.gradient_of("x")
 def _(x: Value, y: Value, dout: Value) -> Gradients:
-    # y * x**(y-1), without 0 * inf at y == 0
-    return dout * where(y == 0, 0.0, y * x ** where(y == 0, 1.0, y - 1))
+    # y * x**(y-1), without 0 * inf or 0 * NaN at y == 0; for other x it is 0 there, too, but has a slope along y
+    vanishes = logical_and(y == 0, logical_not(abs_(x) >= float(np.finfo(x.dtype).tiny)))
+    return dout * where(vanishes, 0.0, y * x ** where(vanishes, 1.0, y - 1))
 
 
 @pow_.gradient_of("y")

@@ -339,6 +339,8 @@ EDGES = [
     (np.inf, 2.0, np.inf, np.inf),
     (np.inf, 1.0, 1.0, np.inf),
     (np.inf, 0.0, 0.0, np.inf),
+    (1e-310, 0.0, 0.0, np.log(1e-310)),
+    (np.nan, 0.0, 0.0, np.nan),
     (np.inf, -1.0, 0.0, 0.0),
 ]
 """As PyTorch has them, but for the last, where the limit is 0 and PyTorch's product is not a number."""
@@ -359,6 +361,11 @@ def test_powers_at_the_edges(engine: str):
     found += static.Executor(engine=engine).run(program, {"x": x, "y": y}, fetch)
     for number, slopes in enumerate(found):
         np.testing.assert_allclose(slopes, (along_x, along_y)[number % 2], rtol=1e-12, err_msg=str(number))
+
+
+def test_the_second_derivatives_of_a_power_are_right_at_the_exponent_0():
+    x, y = (to_tensor(v, "float64", stop_gradient=False) for v in ([2.0, 0.5, 1.0], [0.0, 0.0, 0.0]))
+    assert app.autograd.gradgradcheck(app.pow, [x, y])
 
 
 @pytest.mark.parametrize("name", ["multiply", "add", "divide", "matmul"])
