@@ -152,14 +152,6 @@ def test_what_cannot_be_fetched_is_an_error(engine: str):
             run(["hollow"], {"x": ones(1)}, engine=engine)
 
 
-@pytest.mark.parametrize("engine", COMPILED_IN_SOAK)
-def test_a_single_variable_may_be_fetched_without_a_list(engine: str):
-    y = static.data("x", [2]) * 2.0
-    for fetch in (y, y.name):
-        assert [value.tolist() for value in run(fetch, {"x": ones(2)}, engine=engine)] == [[2, 2]]
-    assert [op.type for op in y.block.ops] == ["fill_constant", "multiply"]
-
-
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
 def test_fetched_values_belong_to_the_caller(engine: str):
     y = static.nn.fc(static.data("x", [None, 2]), 3)

@@ -47,15 +47,15 @@ def test_grad_name_names_the_gradient_of_everything_on_the_way():
     np.testing.assert_allclose(dx, 3 * dh)
 
 
-def test_a_fetch_list_may_be_nested():
+def test_a_fetch_list_may_be_nested_or_a_single_variable():
     x = data()
     y, z = x * 2.0, x * 3.0
-    found = run([y, [z, "x"], (y,)])
-    for one, other in zip(found, [2 * X, 3 * X, X, 2 * X], strict=True):
-        np.testing.assert_array_equal(one, other)
+    for fetch, expected in ((y, [2 * X]), (y.name, [2 * X]), ([y, [z, "x"], (y,)], [2 * X, 3 * X, X, 2 * X])):
+        for one, other in zip(run(fetch), expected, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
-def test_a_pruned_run_is_refused():
+def test_a_pruned_run_is_an_error():
     loss = app.sum(data() * 2.0)
     with pytest.raises(ProgramError, match="use_prune=True is not supported: run a clone of the Program"):
         static.Executor().run(static.default_main_program(), {"x": X}, [loss], use_prune=True)
@@ -91,34 +91,28 @@ def test_a_learning_rate_may_be_a_variable(shape: list[int], kind: Any):
         kind(learning_rate=rate).minimize(app.sum(static.nn.fc(static.data("y", [1, 1]), 1)))
 
 
-@pytest.mark.parametrize("fed", [[3, 2], [3, 2, 1], [3, 1, 2]])
-def test_data_of_paddle_1_takes_any_rank(fed: list[int]):
-    x = fluid.layers.data("x", [2])
-    (found,) = static.Executor().run(feed={"x": X.reshape(fed)}, fetch_list=[x * 2.0])
-    np.testing.assert_array_equal(found, 2 * X)
-
-
 @pytest.mark.parametrize(
-    ("declared", "fed", "given"), [([1], [3], [3, 1]), ([0], [3, 0, 2], None), ([2, 3], [2, 6], [2, 2, 3])]
+    ("declared", "fed", "given"),
+    [
+        *(([2], shape, [3, 2]) for shape in ([3, 2], [3, 2, 1], [3, 1, 2])),
+        ([1], [3], [3, 1]),
+        ([2, 3], [2, 6], [2, 2, 3]),
+        *(([2], shape, None) for shape in ([6], [2, 3], [1, 6], [3, 1])),
+        ([0], [3, 0, 2], None),
+    ],
 )
-def test_data_of_paddle_1_keeps_the_rows_of_what_is_fed(declared: list[int], fed: list[int], given: list[int] | None):
+def test_data_of_paddle_1_take_any_rank_of_as_many_rows(declared: list[int], fed: list[int], given: list[int] | None):
     x = fluid.layers.data("x", declared)
-    run = partial(static.Executor().run, feed={"x": np.zeros(fed, "float32")}, fetch_list=[x])
+    array = np.resize(X, fed)
+    run = partial(static.Executor().run, feed={"x": array}, fetch_list=[x * 2.0])
     if given is None:
-        with pytest.raises(ShapeError, match="but was fed"):
+        with pytest.raises(ShapeError, match=rf"x takes shape \[-1, {declared[0]}\], but was fed"):
             run()
     else:
-        assert list(run()[0].shape) == given
+        np.testing.assert_array_equal(run()[0], 2 * array.reshape(given))
 
 
-@pytest.mark.parametrize("fed", [[6], [2, 3], [1, 6], [3, 1]])
-def test_data_of_paddle_1_takes_no_other_rows(fed: list[int]):
-    x = fluid.layers.data("x", [2])
-    with pytest.raises(ShapeError, match=r"x takes shape \[-1, 2\], but was fed"):
-        static.Executor().run(feed={"x": np.resize(X, fed)}, fetch_list=[x])
-
-
-def test_what_paddle_1_writes_to_is_written():
+def test_functions_of_paddle_1_write_to_their_outputs():
     x = data()
     count = fluid.layers.fill_constant([1], "float32", 1.0)
     fluid.layers.increment(count, 2.0)
