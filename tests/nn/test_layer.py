@@ -1,7 +1,8 @@
-"""Layers: how parameters and layers are found, named, saved, restored, switched, hooked and shown."""
+"""Layers and containers: parameters, names, state, modes, hooks and text."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -226,6 +227,73 @@ def test_repr_shows_the_layers_inside():
     )
 
 
+# Containers
+
+
+def layers(count: int) -> list[nn.Layer]:
+    return [nn.Linear(2, 2) for _ in range(count)]
+
+
+@pytest.mark.parametrize("kind", [nn.LayerList, lambda some: nn.Sequential(*some)])
+def test_layer_lists_and_sequences_behave_as_lists(kind: type[nn.LayerList]):
+    a, b, c, d = layers(4)
+    held = kind([a, b])
+    assert held.append(c) is held
+    held.insert(1, d)
+    assert (list(held), len(held), held[-1], held[1]) == ([a, d, b, c], 4, c, d)
+    assert [name for name, _ in held.named_children()] == ["0", "1", "2", "3"]
+    del held[0]
+    assert list(held) == [d, b, c]
+    held[0] = a
+    assert (list(held), list(held[1:]), type(held[1:])) == ([a, b, c], [b, c], type(held))
+    held.extend([d])
+    assert held["3"] is d
+    assert list(nn.Sequential(("stack", held)).state_dict())[:3] == ["stack.0.weight", "stack.0.bias", "stack.1.weight"]
+    with pytest.raises(IndexError, match="has 4 parts, there is none at 4"):
+        held[4]
+
+
+def test_a_sequence_takes_layers_pairs_lists_and_dictionaries_and_calls_them_in_order():
+    a, b = layers(2)
+    x = app.ones([4, 2])
+    for made, keys in (
+        (nn.Sequential(a, b), "01"),
+        (nn.Sequential([a, b]), "01"),
+        (nn.Sequential(("x", a), ("y", b)), "xy"),
+        (nn.Sequential(OrderedDict(x=a, y=b)), "xy"),
+        (nn.Sequential([("x", a), ("y", b)]), "xy"),
+        (nn.Sequential(a, ("y", b)), "0y"),
+    ):
+        assert list(made.named_children()) == [(keys[0], a), (keys[1], b)]
+        assert made[keys[0]] is getattr(made, keys[0]) is a
+        np.testing.assert_array_equal(made(x).numpy(), b(a(x)).numpy())
+    assert list(nn.Sequential(("one", a)).state_dict()) == ["one.weight", "one.bias"]
+    assert nn.Sequential()(x) is x
+
+
+def test_a_layer_dict_behaves_as_a_dictionary():
+    a, b, c = layers(3)
+    held = nn.LayerDict({"a": a, "b": b})
+    held["c"] = c
+    assert (list(held), list(held.values()), len(held), "c" in held) == (["a", "b", "c"], [a, b, c], 3, True)
+    assert held.pop("a") is a
+    del held["b"]
+    assert dict(held.items()) == {"c": c}
+    held.update([("d", a)])
+    assert list(held.keys()) == ["c", "d"]
+    assert list(held.state_dict()) == ["c.weight", "c.bias", "d.weight", "d.bias"]
+    held.clear()
+    assert not len(held)
+
+
+def test_a_parameter_list_behaves_as_a_list():
+    first, second = nn.create_parameter([2]), nn.create_parameter([3])
+    held = nn.ParameterList([first])
+    held.append(second)
+    assert (list(held), held[1], len(held)) == ([first, second], second, 2)
+    assert [name for name, _ in held.named_parameters()] == ["0", "1"]
+
+
 # Errors
 
 
@@ -240,6 +308,7 @@ class Early(nn.Layer):
         (Early, r"Early.__init__ must call super\(\).__init__\(\) before it sets 'inner'"),
         (lambda: Net().register_buffer("inner", to_tensor(0.0)), "the attribute 'inner' exists already"),
         (lambda: Net().register_buffer("x", 3), "buffer 'x' must be a Tensor, found int"),
+        (lambda: nn.LayerDict([nn.ReLU()]), "is not a pair of a name and a layer"),
         (lambda: nn.Linear(1, 1, weight_attr=3), "3 does not describe a parameter"),
         (lambda: nn.Linear(3, 2)(app.ones([2, 5])), r"operator matmul of \(float32\[2, 5\], float32\[3, 2\]\): the in"),
         *(

@@ -1,4 +1,4 @@
-"""MNIST as a data set: from files that are named, and from where the framework has it."""
+"""MNIST as a data set: from files that are named, and as it is published; and LeNet."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import app
 from app import io
 from app.data import load
 from app.errors import DataError
 from app.vision import datasets, transforms
+from app.vision.models import LeNet
 
 PICTURES = np.arange(3 * 28 * 28, dtype=np.int64).reshape(3, 28, 28).astype("uint8")
 LABELS = np.array([7, 0, 9], "uint8")
@@ -53,14 +55,27 @@ def test_mnist_without_files_is_the_published_set(monkeypatch: pytest.MonkeyPatc
     assert data[5][1].item() == labels[5]
 
 
-def test_wrong_arguments_are_errors(files: tuple[str, str], tmp_path: Path):
-    with pytest.raises(DataError, match="mode is 'train' or 'test', not 'valid'"):
-        datasets.MNIST(mode="valid")
-    with pytest.raises(DataError, match="backend is 'pil' or 'cv2', not 'x'"):
-        datasets.MNIST(backend="x")
-    with pytest.raises(DataError, match="image_path and label_path belong together"):
-        datasets.MNIST(files[0])
-    with pytest.raises(DataError, match="is not an IDX file of unsigned bytes in 3 dimension"):
-        datasets.MNIST(files[1], files[1])
-    with pytest.raises(DataError, match="cannot be read: No such file"):
-        datasets.MNIST(str(tmp_path / "none"), files[1])
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"mode": "valid"}, "mode is 'train' or 'test', not 'valid'"),
+        ({"backend": "x"}, "backend is 'pil' or 'cv2', not 'x'"),
+        ({"image_path": "a file"}, "image_path and label_path belong together"),
+        ({"image_path": __file__, "label_path": __file__}, "is not an IDX file of unsigned bytes in 3 dimension"),
+        ({"image_path": "none", "label_path": __file__}, "cannot be read: No such file"),
+    ],
+    ids=["mode", "backend", "one path", "no IDX file", "no file"],
+)
+def test_wrong_arguments_are_errors(arguments: dict[str, str], told: str):
+    with pytest.raises(DataError, match=told):
+        datasets.MNIST(**arguments)
+
+
+def test_lenet_has_the_shapes_of_paddle():
+    net = LeNet()
+    shapes = {name: p.shape for name, p in net.named_parameters()}
+    assert shapes["features.0.weight"] == [6, 1, 3, 3]
+    assert shapes["features.3.weight"] == [16, 6, 5, 5]
+    assert [shapes[f"fc.{i}.weight"] for i in range(3)] == [[400, 120], [120, 84], [84, 10]]
+    assert net(app.zeros([2, 1, 28, 28])).shape == [2, 10]
+    assert LeNet(num_classes=0)(app.zeros([2, 1, 28, 28])).shape == [2, 16, 5, 5]
