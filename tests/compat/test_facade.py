@@ -1,19 +1,28 @@
-"""Modules are made from rows of names; what computes belongs to the library."""
+"""Façades: modules are made from rows of names, missing names and misspelt keywords are errors, and lists are right."""
 
 from __future__ import annotations
 
+import difflib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from timeit import timeit
 from typing import Any
 
 import pytest
 
 import app
-from app.compat import torch
+from app.__main__ import main
+from app.compat import fluid, paddle, torch
+from app.compat.coverage import coverage, listing
 from app.compat.facade import make_modules
+from app.compat.importing import FACADES
 from app.compat.missing import MissingNameError
 from app.compat.torch import nn, optim
+from app.compat.torchvision import transforms
+from app.errors import AppError
 
+ROOT = Path(__file__).parents[2]
 ROWS = """
 shelf.books app.io Dataset Part=Subset
     get_worker_info
@@ -28,7 +37,7 @@ shelf.functions app.regularizer *
 def shelf() -> Iterator[Any]:
     make_modules(ROWS)
     yield sys.modules["app.compat.shelf"]
-    del app.compat.shelf  # type: ignore[attr-defined]
+    del app.compat.shelf
     for name in [name for name in sys.modules if name.startswith("app.compat.shelf")]:
         del sys.modules[name]
 
@@ -38,21 +47,16 @@ def test_a_module_has_the_names_of_its_rows(shelf: Any):
     assert shelf.books.Part is app.io.Subset
     assert "vector_norm" in shelf.__all__
     assert {"books", "copies", "functions"} <= set(shelf.__all__)
-
-
-def test_a_row_can_take_over_another_module(shelf: Any):
     assert shelf.copies.__all__ == shelf.books.__all__
-
-
-def test_all_of_a_module_is_what_it_lists_or_defines(shelf: Any):
-    assert shelf.functions.__all__ == ["L1Decay", "L2Decay", "make_modules"]
-
-
-def test_a_name_that_is_not_there_is_told(shelf: Any):
-    with pytest.raises(
-        MissingNameError, match=r"shelf.books has no 'Datasets' in this façade; closest: shelf.books.Da"
-    ):
+    assert shelf.functions.__all__ == ["L1Decay", "L2Decay", "make_modules"]  # what a module lists or defines
+    with pytest.raises(MissingNameError, match=r"shelf.books has no 'Datasets' .*; closest: shelf.books.Da"):
         shelf.books.Datasets  # noqa: B018
+
+
+@pytest.mark.parametrize("module", [torch, nn, nn.functional, nn.init, optim, torch.utils.data, torch.autograd])
+def test_every_name_that_is_listed_is_there(module: Any):
+    assert all(hasattr(module, name) for name in module.__all__)
+    assert len(set(module.__all__)) == len(module.__all__)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +77,7 @@ def test_a_name_that_is_not_there_is_told(shelf: Any):
         (torch.utils.data.RandomSampler, app.io.RandomSampler),
     ],
 )
-def test_what_computes_is_the_librarys(kind: type, below: type):
+def test_classes_that_compute_are_those_of_the_library(kind: type, below: type):
     assert issubclass(kind, below)
 
 
@@ -93,3 +97,126 @@ def test_a_padding_row_keeps_its_values_and_gets_no_gradient():
     rows.sum().backward()
     assert rows.tolist() == [[1.0, 1.0], [1.0, 1.0]]
     assert weight.grad.tolist() == [[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]]
+
+
+# Names that are missing
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "closest"),
+    [
+        (paddle, "tanhh", "closest: paddle.tanh"),
+        (paddle, "Linear", "closest: paddle.nn.Linear, paddle.base.dygraph.Linear"),
+        (paddle.nn, "linear", "closest: paddle.nn.functional.linear"),
+        (paddle.nn, "RELU", "closest: paddle.nn.ReLU"),
+        (paddle.nn, "xyzzy", "`python -m app run --coverage paddle` lists what is there"),
+        (fluid.metrics, "Recall", "closest: paddle.metric.Recall"),
+        (torch, "fft", ""),
+        (nn, "Liner", "closest: torch.nn.Linear"),
+        (torch.ones(1), "squeese", "closest: squeeze"),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_a_missing_name_is_an_error_that_says_what_is_closest(module: object, name: str, closest: str):
+    with pytest.raises(AttributeError, match=f"has no '{name}' in this façade") as caught:
+        getattr(module, name)
+    assert str(caught.value).split("in this façade; ")[1].startswith(closest)
+    assert isinstance(caught.value, (AppError, MissingNameError))
+
+
+def test_hasattr_works_and_is_fast():
+    """Optimisers and programs ask Tensors for attributes that these need not have."""
+    assert hasattr(paddle, "tanh")
+    assert not hasattr(paddle, "cuda")
+    assert getattr(paddle, "cuda", None) is None
+    x = torch.ones(1)
+    asked = timeit(lambda: hasattr(x, "squeese"), number=1000)
+    assert asked < 1000 * timeit(lambda: difflib.get_close_matches("squeese", dir(x)), number=3) / 30
+
+
+def test_a_missing_name_in_a_traced_function_is_an_error_with_its_line():
+    @paddle.jit.to_static
+    def function(x: object) -> object:
+        return paddle.xyzzy(x)
+
+    with pytest.raises(AttributeError, match=r"(?s)paddle has no 'xyzzy'.*test_facade.py:\d+: return paddle.xyzzy"):
+        function(paddle.ones([1]))
+
+
+# Arguments
+
+X, P, SGD = torch.ones(1, 2), paddle.ones([1, 2]), optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+MISSPELT: list[Callable[[], Any]] = [
+    lambda: torch.sum(X, mispelt=0),
+    lambda: X.mean(mispelt=0),
+    lambda: torch.cat([X], mispelt=0),
+    lambda: torch.zeros(2, mispelt=1),
+    lambda: torch.tensor([1.0], mispelt=True),
+    lambda: X.to(mispelt=1),
+    lambda: nn.Linear(1, 1, mispelt=1),
+    lambda: nn.Linear(1, 1).to(mispelt=1),
+    lambda: nn.Module(mispelt=1),
+    lambda: nn.CrossEntropyLoss(mispelt=1),
+    lambda: nn.functional.relu(X, mispelt=1),
+    lambda: nn.functional.mse_loss(X, X, mispelt=1),
+    lambda: nn.functional.embedding(torch.tensor([0]), X, max_norm=1.0),
+    lambda: torch.optim.Adam([X], mispelt=0.1),
+    lambda: torch.optim.lr_scheduler.StepLR(SGD, 1, mispelt=1),
+    lambda: torch.utils.data.DataLoader([1], mispelt=1),
+    lambda: torch.compile(len, mispelt=1),
+    lambda: transforms.Normalize((0.5,), (0.5,), mispelt=True),
+    lambda: paddle.sum(P, mispelt=0),
+    lambda: paddle.to_tensor([1.0], mispelt=False),
+    lambda: paddle.nn.Linear(3, 2, mispelt=False),
+    lambda: paddle.nn.functional.dropout(P, mispelt=0.5),
+    lambda: paddle.nn.functional.embedding(paddle.to_tensor([0]), P, max_norm=1.0),
+    lambda: paddle.optimizer.Adam(mispelt=0.1),
+    lambda: paddle.io.DataLoader([1], mispelt=1),
+    lambda: fluid.optimizer.SGD(0.1, mispelt=1),
+    lambda: fluid.layers.softmax(P, mispelt=1),
+    lambda: fluid.layers.reduce_sum(P, mispelt=0),
+    lambda: fluid.layers.cross_entropy(input=P, labels=P),
+    lambda: fluid.Executor(mispelt=1),
+    lambda: paddle.load("file", mispelt=1),
+    lambda: paddle.static.save(paddle.static.Program(), "file", mispelt=1),
+    lambda: paddle.static.save_inference_model("file", P, P, mispelt=1),
+    lambda: paddle.static.load_inference_model("file", mispelt=1),
+    lambda: paddle.static.CompiledProgram(paddle.static.Program()).with_data_parallel(mispelt=1),
+    lambda: paddle.jit.save(paddle.nn.ReLU(), "file", mispelt=1),
+    lambda: paddle.jit.load("file", mispelt=1),
+    lambda: paddle.metric.Accuracy(mispelt=1),
+    lambda: paddle.metric.Precision(mispelt=1),
+    lambda: torch.nn.parallel.DistributedDataParallel(nn.Linear(1, 1), mispelt=1),
+    lambda: torch.onnx.export(nn.Linear(1, 1), X, "file", mispelt=1),
+]
+
+
+@pytest.mark.parametrize("call", MISSPELT, ids=map(str, range(len(MISSPELT))))
+def test_a_misspelt_keyword_is_an_error(call: Callable[[], Any]):
+    with pytest.raises((TypeError, ValueError, AppError), match=r"mispelt|max_norm|'label'"):
+        call()
+
+
+# Lists of names
+
+
+@pytest.mark.parametrize("root", FACADES)
+def test_the_command_and_the_documentation_list_every_module_with_its_names(
+    root: str, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["run", "--coverage", root]) == 0
+    shown = capsys.readouterr().out
+    names = coverage(root)
+    assert next(iter(names)).partition(".")[0] == root
+    for module, offered in names.items():
+        assert f"\n{module} ({len(offered)})\n" in f"\n{shown}"
+        assert len(set(offered)) == len(offered)
+    text = (ROOT / "docs" / "coverage" / f"{root}.txt").read_text(encoding="utf-8")
+    assert text == listing(root) + "\n", f"run: python -m app run --coverage {root} > docs/coverage/{root}.txt"
+
+
+def test_the_list_has_names_that_programs_of_each_kind_use():
+    names = coverage("paddle")
+    assert {"to_tensor", "no_grad", "enable_static", "batch"} <= set(names["paddle"])
+    assert {"Linear", "Layer", "Sequential"} <= set(names["paddle.nn"])
+    assert {"fc", "py_func", "cross_entropy", "accuracy"} <= set(names["paddle.fluid.layers"])

@@ -1,14 +1,17 @@
-"""paddle.fluid: Paddle 1's names, parameters and shapes, on Tensors and in Programs alike."""
+"""paddle.fluid: Paddle 1's names, parameters and shapes on Tensors and in Programs, and its training."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import app
 from app.compat import fluid
 from app.errors import OperatorError
 from app.graph import Variable, defaults, names
@@ -74,19 +77,55 @@ def run(fetch: Any, **feed: np.ndarray) -> np.ndarray:
     return exe.run(feed=feed, fetch_list=[fetch])[0]
 
 
+def eager_and_in_program(call: Callable[..., Any], *given: np.ndarray) -> list[np.ndarray]:
+    """What a function gives for Tensors, and fetched from a Program."""
+    with fluid.dygraph.guard():
+        eager = call(*map(fluid.dygraph.to_variable, given))
+    assert isinstance(eager, Tensor)
+    out = call(*(fluid.data(f"x{i}", array.shape, array.dtype) for i, array in enumerate(given)))
+    assert isinstance(out, Variable)
+    assert tuple(out.shape) == tuple(eager.shape)
+    return [eager.numpy(), run(out, **{f"x{i}": array for i, array in enumerate(given)})]
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_a_layer_gives_the_same_at_once_and_in_a_program(name: str):
     call, array, expected = CALLS[name]
-    with fluid.dygraph.guard():
-        eager = call(fluid.dygraph.to_variable(array))
-    assert isinstance(eager, Tensor)
-    out = call(fluid.data("x", array.shape, array.dtype))
-    assert isinstance(out, Variable)
-    in_program = run(out, x=array)
-    for found in (eager.numpy(), in_program):
+    for found in eager_and_in_program(call, array):
         assert found.shape == np.shape(expected)
         np.testing.assert_allclose(found, expected, rtol=1e-5)
-    assert tuple(out.shape) == np.shape(expected)
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda y: layers.assign(np.array([7.0], "float32"), output=y), 7.0),
+        (lambda y: layers.fill_constant([1], "float32", 5.0, out=y), 5.0),
+        (lambda y: layers.sums([y, y, y], out=y), 6.0),
+    ],
+)
+def test_functions_write_into_their_output(call: Callable[[Any], Any], expected: float):
+    def function(x: Any) -> Any:
+        y = layers.scale(x, 1.0)
+        assert call(y) is y
+        return y
+
+    assert [found.tolist() for found in eager_and_in_program(function, np.array([2.0], "float32"))] == [[expected]] * 2
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda seed: layers.uniform_random([4], seed=seed),
+        lambda seed: layers.gaussian_random([4], seed=seed),
+        lambda seed: layers.dropout(layers.ones([64], "float32"), 0.5, seed=seed),
+    ],
+)
+def test_functions_draw_from_the_seed_given(draw: Callable[[int], Any]):
+    drawn = [eager_and_in_program(partial(draw, seed)) for seed in (3, 3, 4, 0, 0)]
+    for first, again, other, unseeded, anew in zip(*drawn, strict=True):
+        assert first.tolist() == again.tolist() != other.tolist()
+        assert unseeded.tolist() != anew.tolist()
 
 
 def test_losses_of_probabilities_and_of_scores():
@@ -113,12 +152,8 @@ def test_values_made_of_nothing_are_static_unless_the_program_chose_otherwise():
     with fluid.dygraph.guard():
         assert layers.zeros([2], "float32").tolist() == [0.0, 0.0]
         assert isinstance(layers.assign(np.ones(2, "float32")), Tensor)
-
-
-def test_uniform_numbers_are_between_minus_one_and_one_unless_it_is_said_otherwise():
-    with fluid.dygraph.guard():
         drawn = layers.uniform_random([100]).numpy()
-    assert -1 <= drawn.min() < 0 < drawn.max() <= 1
+        assert -1 <= drawn.min() < 0 < drawn.max() <= 1
 
 
 @pytest.mark.parametrize(
@@ -136,6 +171,17 @@ def test_an_initializer_makes_the_first_values(make: Callable[[], Any], low: flo
     fluid.Executor().run(fluid.default_startup_program())
     values = fluid.global_scope().value("w")
     assert low <= values.min() <= values.max() <= high
+
+
+@pytest.mark.parametrize("name", ["Uniform", "Normal", "Xavier", "MSRA", "TruncatedNormal"])
+def test_initialisers_draw_from_the_seed_given(name: str):
+    def numbers(seed: int) -> Any:
+        attribute = fluid.ParamAttr(initializer=getattr(fluid.initializer, name)(seed=seed))
+        return app.create_parameter([3, 2], "float32", attr=attribute).tolist()
+
+    assert numbers(3) == numbers(3)
+    assert numbers(3) != numbers(4)
+    assert numbers(0) != numbers(0)
 
 
 @pytest.mark.parametrize("name", [n for n in fluid.optimizer.__all__ if n.endswith("Optimizer")])
@@ -223,3 +269,67 @@ def test_layers_of_images_are_those_of_paddle_1():
             of_images.Pool2D(2, "sum")
         with pytest.raises(OperatorError, match="pool2d: data_format must be 'NCHW', found 'NHWC'"):
             of_images.Pool2D(global_pooling=True, data_format="NHWC")(x)
+
+
+# Training
+
+DECAYS: list[tuple[Callable[[], Any], list[float]]] = [
+    (lambda: layers.exponential_decay(0.8, 2, 0.25), [0.8, 0.4, 0.2, 0.1]),
+    (lambda: layers.exponential_decay(0.8, 2, 0.25, staircase=True), [0.8, 0.8, 0.2, 0.2]),
+    (lambda: layers.natural_exp_decay(0.8, 2, 0.5), [0.8 * math.exp(-0.25 * n) for n in range(4)]),
+    (lambda: layers.inverse_time_decay(0.8, 1, 1.0), [0.8, 0.4, 0.8 / 3, 0.2]),
+    (lambda: layers.polynomial_decay(0.8, 4, 0.0), [0.8, 0.6, 0.4, 0.2]),
+    (lambda: layers.piecewise_decay([1, 3], [0.3, 0.2, 0.1]), [0.3, 0.2, 0.2, 0.1]),
+    (lambda: layers.cosine_decay(0.8, 2, 4), [0.8, 0.8, 0.4 + 0.4 * math.sqrt(0.5), 0.4 + 0.4 * math.sqrt(0.5)]),
+    (lambda: layers.linear_lr_warmup(0.8, 2, 0.0, 0.4), [0.0, 0.2, 0.8, 0.8]),
+]
+
+
+@pytest.mark.parametrize(("decay", "rates"), DECAYS)
+def test_every_run_goes_on_in_a_decay(decay: Callable[[], Any], rates: list[float]):
+    x = fluid.data("x", [1], "float32")
+    y = layers.fc(x, 1, bias_attr=False, param_attr=fluid.ParamAttr("w"))
+    program = fluid.default_main_program()
+    test_program = program.clone(for_test=True)
+    fluid.optimizer.SGD(learning_rate=decay()).minimize(layers.mean(y))
+    executor = fluid.Executor(fluid.CPUPlace())
+    executor.run(fluid.default_startup_program())
+    weights, feed = [], {"x": np.ones(1, "float32")}
+    for _ in range(5):
+        weights.append(float(np.asarray(fluid.global_scope().values["w"]).item()))
+        executor.run(test_program, feed=feed, fetch_list=[y])  # a run without a step leaves the rate
+        executor.run(program, feed=feed)
+    np.testing.assert_allclose(-np.diff(weights), rates, atol=1e-6)
+
+
+def test_a_decay_goes_on_with_eager_steps_too():
+    with fluid.dygraph.guard():
+        w = fluid.dygraph.to_variable(np.ones(1, "float32"))
+        w.stop_gradient = False
+        optimizer = fluid.optimizer.SGD(layers.exponential_decay(0.5, 1, 0.5), parameter_list=[w])
+        for _ in range(2):
+            loss = layers.mean(w)
+            loss.backward()
+            optimizer.minimize(loss)
+            optimizer.clear_gradients()
+    np.testing.assert_allclose(w.numpy(), [0.25])
+
+
+def test_figures_over_batches():
+    accuracy, average = fluid.metrics.Accuracy(), fluid.average.WeightedAverage()
+    for value, size in ((0.5, 10), ([1.0], 30)):
+        accuracy.update(value=value, weight=size)
+        average.add(value, size)
+    assert accuracy.eval() == average.eval() == 0.875
+
+
+def test_a_last_axis_of_one_number_becomes_the_row():
+    ids = fluid.data("ids", [None, 1], "int64")
+    assert tuple(layers.embedding(ids, size=[5, 3]).shape) == (-1, 3)
+    assert tuple(fluid.embedding(ids, size=[5, 3]).shape) == (-1, 1, 3)
+
+
+def test_a_padded_row_is_masked_once():
+    ids = fluid.data("ids", [None, 2], "int64")
+    app.static.nn.embedding(ids, [4, 3], padding_idx=0)
+    assert [op.type for op in fluid.default_main_program().global_block().ops].count("not_equal") == 1

@@ -1,4 +1,4 @@
-"""`python -m app run script.py`: a script finds what Python itself would give it, and ends as it would end there."""
+"""`python -m app run script.py`: a script ends as under Python, and imports façades by the packages' names."""
 
 from __future__ import annotations
 
@@ -13,13 +13,27 @@ from typing import Any
 import forked
 import pytest
 
+import app.compat.importing  # noqa: F401 - which the last test is about
 from app.__main__ import main
 from app.compat.command import run_script
 from app.errors import FileError
 
 pytestmark = pytest.mark.slow
 
-Run = Callable[..., Any]
+Run = Callable[..., forked.Done]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs a text as a script in a process of its own; gives how it ended and what it printed."""
+
+    def run_text(text: str) -> forked.Done:
+        script = tmp_path / "script.py"
+        script.write_text(dedent(text))
+        return forked.run(["-m", "app", "run", script])
+
+    return run_text
+
 
 STAGE = """
     import sys
@@ -46,30 +60,14 @@ def test_a_script_finds_what_python_gives_it(way: str, tmp_path: Path):
     assert (folder, file, same, name) == (str(tmp_path), str(tmp_path / "script.py"), "True", words[-5])
 
 
-def test_an_exception_shows_the_frames_of_the_script_and_status_1(run: Run):
-    done = run(
-        """
-        def inner():
-            raise ValueError("of the script")
-
-        inner()
-        """
-    )
+def test_a_traceback_has_the_frames_of_the_script(run: Run):
+    done = run("def inner():\n    raise ValueError('of the script')\n\ninner()")
     assert done.returncode == 1
     lines = done.stderr.splitlines()
-    assert lines[0] == "Traceback (most recent call last):"
-    assert lines[-1] == "ValueError: of the script"
+    assert (lines[0], lines[-1]) == ("Traceback (most recent call last):", "ValueError: of the script")
     files = [line.split('"')[1] for line in lines if line.lstrip().startswith("File ")]
     assert [Path(file).name for file in files] == ["script.py", "script.py"]
-
-
-def test_a_mistake_that_the_framework_finds_is_an_exception_of_the_script(run: Run):
-    done = run(
-        """
-        import paddle
-        paddle.ones([2, 3]) @ paddle.ones([2, 3])
-        """
-    )
+    done = run("import paddle\npaddle.ones([2, 3]) @ paddle.ones([2, 3])")
     assert done.returncode == 1
     assert "script.py" in done.stderr
     assert "app/compat" not in done.stderr
@@ -114,7 +112,7 @@ def test_a_script_is_a_file(tmp_path: Path, name: str, kind: str):
         run_script(str(tmp_path / name), [])
 
 
-def test_what_is_no_script_is_one_line(tmp_path: Path):
+def test_a_file_that_is_no_script_is_an_error_of_one_line(tmp_path: Path):
     (tmp_path / "picture.png").write_bytes(b"\x89PNG\0\0")
     (tmp_path / "note.md").write_text("A note, no program.\n")
     for name, reason in {
@@ -126,6 +124,77 @@ def test_what_is_no_script_is_one_line(tmp_path: Path):
         assert (done.returncode, done.stderr) == (1, f"error: {name} cannot be run: {reason}\n")
 
 
-def test_without_a_script_it_says_what_it_needs(capsys: pytest.CaptureFixture[str]):
+def test_a_missing_argument_is_an_error(capsys: pytest.CaptureFixture[str]):
     assert main(["run"]) == 1
     assert "which script?" in capsys.readouterr().err
+
+
+# Imports
+
+
+def test_every_way_to_import_gives_the_same_modules(run: Run):
+    done = run(
+        """
+        import paddle
+        import paddle.nn as nn
+        import paddle.nn.functional as F
+        import paddle.fluid as fluid
+        from paddle.autograd import PyLayer
+        from paddle.autograd.py_layer import PyLayer as same
+        from paddle import fluid as fluid_too
+        from app.compat import fluid as ours, paddle as facade
+        from app.compat.paddle.nn import functional
+        import app
+
+        assert facade is paddle and ours is fluid is fluid_too is paddle.fluid
+        assert functional is F is nn.functional is paddle.nn.functional
+        assert PyLayer is same is app.autograd.PyLayer
+        import paddle.fluid.core as core
+        import paddle.base.core
+        from paddle.fluid.framework import Program
+        assert core is paddle.base.core and core.Scope and Program
+        print(paddle.__name__, paddle.__spec__.name, F.__spec__.name)
+        """
+    )
+    assert done.stderr == ""
+    assert done.stdout == "app.compat.paddle app.compat.paddle app.compat.paddle.nn.functional\n"
+
+
+LISTED = "`python -m app run --coverage paddle` lists what is there"
+
+
+MISSING = {
+    "import paddle.autogard": "paddle.autogard is not part of this façade; closest: paddle.autograd",
+    "import paddle.nn.xyz": f"paddle.nn.xyz is not part of this façade; {LISTED}",
+    "from paddle.nn import Liner": "paddle.nn has no 'Liner' in this façade; closest: paddle.nn.Linear",
+    "from paddle.static import nnn": "paddle.static has no 'nnn' in this façade; closest: paddle.static.nn",
+    "from paddle import PyLayer": "paddle has no 'PyLayer' in this façade; closest: paddle.autograd.PyLayer",
+}
+
+
+def test_a_missing_name_is_an_error_that_a_script_can_handle(run: Run):
+    attempts = [
+        f"try:\n    {statement}\nexcept ImportError as e:\n    print(isinstance(e, ModuleNotFoundError), e)\n"
+        for statement in MISSING
+    ]
+    done = run("".join(attempts))
+    assert done.stderr == ""
+    for line, (statement, message) in zip(done.stdout.splitlines(), MISSING.items(), strict=True):
+        assert line.startswith(f"{statement.startswith('import')} {message}")
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_an_installed_package_is_passed_over_with_a_note(run: Run, installed: bool, tmp_path: Path):
+    (tmp_path / "paddle").mkdir()
+    if installed:
+        (tmp_path / "paddle" / "__init__.py").write_text("print('the real one')")
+    done = run("import paddle\nimport paddle.nn\nprint(paddle.__name__)")
+    assert done.stdout == "app.compat.paddle\n"
+    note = "note: the installed paddle is passed over; paddle is app.compat.paddle here\n"
+    assert done.stderr == (note if installed else "")
+
+
+def test_a_facade_is_imported_only_by_a_script_that_asks_for_it(run: Run):
+    done = run("import sys; print(sorted(m for m in sys.modules if m.startswith('app.compat.paddle')))")
+    assert done.stdout == "[]\n"
+    assert not [finder for finder in sys.meta_path if "Facade" in type(finder).__name__]
