@@ -47,6 +47,7 @@ ERRORS: dict[type[OperatorError], list[tuple[Callable[[Any], Any], str]]] = {
         (lambda x: x.flatten(1, 0), "flatten of (float64[2, 3]): start_axis 1 comes after stop_axis 0"),
         (lambda x: x.transpose([0, 0]), "transpose of (float64[2, 3]): perm [0, 0] is not a permutation of 2 axes"),
         (lambda x: x.sum(axis=2), "sum of (float64[2, 3]): axis 2 does not exist in a value with 2 axes"),
+        (lambda x: x.softmax(axis=5), "softmax of (float64[2, 3]): axis 5 does not exist in a value with 2 axes"),
         (lambda x: x.max(axis=-3), "max of (float64[2, 3]): axis -3 does not exist in a value with 2 axes"),
         (lambda x: x.unsqueeze(4), "unsqueeze of (float64[2, 3]): axis 4 does not exist in a value with 3 axes"),
         *(
