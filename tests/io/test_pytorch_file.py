@@ -131,7 +131,7 @@ def tensor(offset: int, size: tuple[int, ...], stride: tuple[int, ...], count: i
 FOUR = np.arange(4, dtype="float32").tobytes()
 
 
-def test_a_tensor_is_a_part_of_its_storage():
+def test_a_tensor_takes_its_elements_from_its_storage():
     assert read(archive(tensor(1, (2,), (2,), 4), FOUR), "x").tolist() == [1.0, 3.0]
 
 
@@ -164,7 +164,7 @@ def test_archives_of_another_kind_are_refused(tmp_path: Path):
     for content, words in (
         (archive(tensor(0, (4,), (1,), 4), FOUR, compression=zipfile.ZIP_DEFLATED), "packed or encrypted"),
         (archive(b"").replace(b"data.pkl", b"data.bin"), "without data.pkl"),
-        (archive(b"").replace(b"byteorder", b"constants.pkl"[:9]).replace(b"data/0", b"data/0"), "damaged"),
+        (archive(b"").replace(b"byteorder", b"constants"), "damaged"),
         (archive(b"").replace(b"little", b"bigbig"), "damaged|byte order"),
     ):
         path = tmp_path / "bad.pth"

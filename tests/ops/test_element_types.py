@@ -1,4 +1,4 @@
-"""Element types: in which one values meet, what functions give, and how a type can be spelled."""
+"""Element types: the common type of values, the types of results, and spellings."""
 
 from __future__ import annotations
 
