@@ -1,10 +1,9 @@
-"""Eager training on two ranks: the same layer at both, and the gradients of the whole batch, under three names."""
+"""Eager training on two ranks: the same layer at both, and the gradients of the whole batch."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from launches import program, run
@@ -35,26 +34,23 @@ both = layer.parameters()[0].grad.numpy().tolist()
 optimizer.step()
 optimizer.clear_grad()
 
-told = []
-all_gather_object(told, {"before": before, "alone": alone, "both": both, "rows": mine.tolist(),
-                         "after": [p.numpy().tolist() for p in trained]})
-tensor = app.to_tensor([rank + 1.0, 5.0])
-all_reduce(tensor, ReduceOp.MAX)
-average = app.to_tensor([rank + 1.0])
+maximum, average, at_one, of_one = (app.to_tensor([rank + 1.0, 5.0 - rank]) for _ in range(4))
+all_reduce(maximum, ReduceOp.MAX)
 all_reduce(average, ReduceOp.AVG)
-at_one = app.to_tensor([rank + 1.0])
 reduce(at_one, 1)
-of_one = app.to_tensor([rank + 1.0])
 broadcast(of_one, 1)
 listed = []
 all_gather(listed, app.to_tensor([rank]))
 barrier()
-samples = list(app.io.DistributedBatchSampler(range(6), 2))
-numbers = [t.tolist() for t in (tensor, average, at_one, of_one, *listed)]
-places = [rank, ParallelEnv().local_rank, ranks]
-all_gather_object(told2 := [], {"numbers": numbers, "samples": samples, "rank": places})
+told = []
+all_gather_object(told, {
+    "before": before, "alone": alone, "both": both, "after": [p.numpy().tolist() for p in trained],
+    "numbers": [t.tolist() for t in (maximum, average, at_one, of_one, *listed)],
+    "samples": list(app.io.DistributedBatchSampler(range(6), 2)),
+    "rank": [rank, ParallelEnv().local_rank, ranks],
+})
 if rank == 0:
-    print(json.dumps([told, told2]))
+    print(json.dumps(told))
 """
 
 TORCH = """
@@ -78,31 +74,18 @@ dist.destroy_process_group()
 """
 
 
-@pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    folder: Path = tmp_path_factory.mktemp("ranks")
-    ended = run(2, program(folder, OURS), folder=folder)
+def test_eager_training_and_collective_operations_on_two_ranks(tmp_path: Path):
+    ended = run(2, program(tmp_path, OURS), folder=tmp_path)
     assert (ended.status, ended.err) == (0, "")
-    return json.loads(ended.out)
-
-
-def test_every_rank_starts_with_the_values_of_rank_0(told: Any):
-    assert told[0][0]["before"] == told[0][1]["before"]
-
-
-def test_gradients_are_the_average_over_ranks_and_steps_the_same(told: Any):
-    first, second = told[0]
+    first, second = json.loads(ended.out)
+    assert first["before"] == second["before"]  # the values of rank 0
     assert first["alone"] != second["alone"]  # within no_sync
     assert first["both"] == second["both"]  # the average of all that was added up
     assert first["after"] == second["after"]
-
-
-def test_collective_operations(told: Any):
-    first, second = told[1]
-    assert first["numbers"] == [[2.0, 5.0], [1.5], [1.0], [2.0], [0], [1]]
-    assert second["numbers"] == [[2.0, 5.0], [1.5], [3.0], [2.0], [0], [1]]
-    assert (first["rank"], second["rank"]) == ([0, 0, 2], [1, 1, 2])
+    assert first["numbers"] == [[2.0, 5.0], [1.5, 4.5], [1.0, 5.0], [2.0, 4.0], [0], [1]]
+    assert second["numbers"] == [[2.0, 5.0], [1.5, 4.5], [3.0, 9.0], [2.0, 4.0], [0], [1]]
     assert (first["samples"], second["samples"]) == ([[0, 2], [4]], [[1, 3], [5]])
+    assert (first["rank"], second["rank"]) == ([0, 0, 2], [1, 1, 2])
 
 
 def test_programs_of_pytorch_run_on_many_ranks(tmp_path: Path):
