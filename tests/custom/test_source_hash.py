@@ -18,7 +18,15 @@ from app.custom.shelf.relu import relu, relu_forward
 from app.custom.source_hash import is_same_source, source_hash
 from app.reading import ChangedSourceError
 
-HEAD = "import os\nimport enum, functools\nimport numpy as np\nimport app\nfrom numba import njit\n"
+HEAD = """
+import os
+import enum, functools
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+import numpy as np
+import app
+from numba import njit
+"""
 Write = Callable[..., Any]
 
 
@@ -111,6 +119,31 @@ EDITS: dict[str, tuple[str, ...]] = {
     ),
     "a default": ("def h(x, k={}): return x * k", "h(x)"),
     "a member of an enumeration": ("class E(enum.Enum):\n    A = {}", "x * E.A.value"),
+    "a private attribute of a class": ("class K:\n    _k = {}", "x * K._k"),
+    "a mangled attribute of a class": (
+        "class K:\n    __k = {}\n    @classmethod\n    def k(c): return c.__k",
+        "x * K.k()",
+    ),
+    "a private property": ("class K:\n    @property\n    def _k(self): return {}\nk = K()", "x * k._k"),
+    "a property of a metaclass": (
+        "class M(type):\n    @property\n    def k(cls): return {}\nclass K(metaclass=M): pass",
+        "x * K.k",
+    ),
+    "a field of a dataclass": ("@dataclass\nclass K:\n    n: int = {}\nk = K()", "x * k.n"),
+    "what makes a field": (
+        "@dataclass\nclass K:\n    t: list = field(default_factory=lambda: [{}])\nk = K()",
+        "x * k.t[0]",
+    ),
+    "the order of fields": (
+        "@dataclass\nclass K:\n    {}\nk = K(1, 2)",
+        "x * k.a",
+        "a: int\n    b: int",
+        "b: int\n    a: int",
+    ),
+    "an array that a call fills": ("T = np.zeros(2)\nnp.copyto(T, {})", "x * T[0]"),
+    "an array that is an output": ("T = np.zeros(2)\nnp.add(1, {}, out=T[:1])", "x * T[0]"),
+    "an attribute that a call sets": ("k = SimpleNamespace()\nsetattr(k, 'n', {})", "x * k.n"),
+    "a ufunc of a Python function": ("def g(x): return x * {}\nh = np.frompyfunc(g, 1, 1)", "h(x)"),
     "what a cache is of": ("@functools.lru_cache\ndef h(n): return n * {}", "h(x)"),
 }
 """What a function uses, with a place for what is edited, and the expression that uses it; from 2 to 3 by default."""
