@@ -12,6 +12,7 @@ import math
 import pickletools
 import struct
 import zipfile
+import zlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -113,6 +114,8 @@ class _Reader:
         part = self._bytes[start : start + info.file_size]
         if len(part) != info.file_size:
             raise ValueError(f"{name} ends early")
+        if zlib.crc32(part.data) != info.CRC:
+            raise ValueError(f"the checksum of {name} is another")
         return part
 
     def value(self) -> Any:
@@ -229,8 +232,21 @@ class _Reader:
 
     # What names stand for
 
-    def tensor(self, numbers: Any, offset: int, size: Any, stride: Any, wants_gradient: bool, *_: Any) -> Tensor:
+    def tensor(
+        self,
+        numbers: Any,
+        offset: int,
+        size: Any,
+        stride: Any,
+        wants_gradient: bool,
+        hooks: Any = None,
+        marks: Any = None,
+    ) -> Tensor:
         """A part of a storage, in the order that `stride` says."""
+        if marks:  # of a view with other numbers than those of the storage, such as `x.conj().imag`
+            self._refuse(
+                f"has a Tensor whose numbers are marked {', '.join(map(str, marks))}; .resolve_neg() writes them"
+            )
         if (
             not isinstance(numbers, np.ndarray)
             or len(size) != len(stride)

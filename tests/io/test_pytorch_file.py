@@ -113,7 +113,9 @@ def test_no_instruction_that_imports_or_calls_is_known():
     assert not calling & set(_STEPS)
 
 
-def tensor(offset: int, size: tuple[int, ...], stride: tuple[int, ...], count: int, kind: str = "Float") -> bytes:
+def tensor(
+    offset: int, size: tuple[int, ...], stride: tuple[int, ...], count: int, kind: str = "Float", more: bytes = b""
+) -> bytes:
     """A pickle of one Tensor, as PyTorch writes it; numbers fit into four bytes."""
 
     def number(value: int) -> bytes:
@@ -125,7 +127,7 @@ def tensor(offset: int, size: tuple[int, ...], stride: tuple[int, ...], count: i
     name = f"ctorch\n{kind}Storage\n".encode()
     place = b"(X\x07\x00\x00\x00storage" + name + b"X\x01\x00\x00\x000X\x03\x00\x00\x00cpu" + number(count) + b"tQ"
     rebuilt = b"ctorch._utils\n_rebuild_tensor_v2\n(" + place + number(offset) + numbers(size) + numbers(stride)
-    return b"\x80\x02" + rebuilt + b"\x89ccollections\nOrderedDict\n)RtR."
+    return b"\x80\x02" + rebuilt + b"\x89ccollections\nOrderedDict\n)R" + more + b"tR."
 
 
 FOUR = np.arange(4, dtype="float32").tobytes()
@@ -146,6 +148,7 @@ def test_a_tensor_takes_its_elements_from_its_storage():
         (tensor(0, (4,), (1,), 5), "has 4 numbers of float32, expected 5"),
         (tensor(0, (4,), (1,), 4, "BFloat16"), "has numbers of torch.BFloat16Storage"),
         (tensor(0, (16,), (1,), 16, "Bool"), "a boolean is neither 0 nor 1"),
+        (tensor(0, (4,), (1,), 4, more=b"}X\x03\x00\x00\x00neg\x88s"), r"whose numbers are marked neg; .*resolve_neg"),
         (b"\x80\x02))\x86.", "damaged"),
         (b"\x80\x02}))s.", "a key is a tuple"),
         (b"\x80\x02NNs.", "damaged"),
@@ -158,6 +161,13 @@ def test_numbers_out_of_bounds_and_damage_are_refused(pickled: bytes, words: str
     content = archive(pickled, FOUR) if pickled[2:] != b"))\x86." else archive(pickled)[:-30]
     with pytest.raises(FileError, match=words):
         read(content, "bad.pth")
+
+
+def test_a_flipped_bit_in_a_tensor_is_damage():
+    content = bytearray(archive(tensor(0, (4,), (1,), 4), FOUR))
+    content[content.index(FOUR) + 6] ^= 1
+    with pytest.raises(FileError, match=r"bad.pth is damaged, .* \(the checksum of data/0 is another\)"):
+        read(bytes(content), "bad.pth")
 
 
 def test_archives_of_another_kind_are_refused(tmp_path: Path):
