@@ -1,5 +1,5 @@
 """A fast gradient check of an operator before a network is trained with it. The result is cached under the hash of the
-operator's source.
+operator's source, if that alone decides what the operator computes.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ from app.checking.subject import Subject
 from app.checking.undisturbed import undisturbed
 from app.checking.verdict import FAILED
 from app.custom.pylayer import PyLayer
-from app.custom.source_hash import source_hash
+from app.custom.source_hash import hash_of_behaviour
 from app.errors import AppError
 from app.files import read_file, write_whole
-from app.nn import Layer
 from app.ops.definition import OpDef
 from app.ranks.same import framework
 
@@ -86,11 +85,14 @@ def as_written(operator: Callable[..., Any]) -> Any:
 
 
 def _kept_in(thing: Any, settings: Mapping[str, Any], width: int | None) -> Path | None:
-    """Return the cache file; None if the operator's source cannot be read or there is no cache."""
+    """Return the cache file; None if the operator's source cannot be read or does not decide alone, as with the
+    attributes of an object, or if there is no cache."""
     folder = cache_folder.folder()
     try:
-        source = source_hash(type(thing) if isinstance(thing, Layer) else thing)
+        source = hash_of_behaviour(thing)
     except AppError:
+        return None
+    if source is None:
         return None
     text = "\n".join([_framework(), np.__version__, source, repr(sorted(settings.items())), str(width)])
     return None if folder is None else folder / "gradients" / f"{hashlib.sha256(text.encode()).hexdigest()}.json"

@@ -52,6 +52,13 @@ def source_hash(thing: Any) -> str:
     return _Sources(thing).hash_of([thing])
 
 
+def hash_of_behaviour(thing: Any) -> str | None:
+    """The hash of a source that alone decides what a thing computes; None if values that may change decide it, too."""
+    sources = _Sources(thing)
+    found = sources.hash_of([thing])
+    return found if sources.is_fixed else None
+
+
 class _Sources(Walk):
     """The walk through sources, in which a function counts by its text."""
 
@@ -63,6 +70,8 @@ class _Sources(Walk):
         """The trees of modules, by the ids of their globals."""
         self._hashed: set[tuple[int, str]] = set()
         """The names whose statements were hashed, each with the id of its module's globals."""
+        self.is_fixed = True
+        """Whether every value was added by its content, or cannot change."""
         self._closes_over_objects = False
         """Whether a function was added that closes over a value of which only the type counts."""
 
@@ -94,10 +103,12 @@ class _Sources(Walk):
         except RecursionError:
             raise too_deep(nodes[0], function.__code__) from None
         self.add_names(_names(nodes), function.__globals__)
+        self.is_fixed &= not vars(function).keys() - {"__wrapped__", "derived_from"}
         changing = _changed_inside(tree)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             kept = self._add_kept(None if name in changing else content_of(cell))
             self._closes_over_objects |= not kept
+            self.is_fixed &= name not in changing
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self._add_kept(default)
 
@@ -127,10 +138,14 @@ class _Sources(Walk):
             elif not name.startswith("_") or (not name.startswith("__") and any(_binding(body, written))):
                 self.note("name", name)
                 changes = tree is not None and written in _changed_inside(tree)
+                self.is_fixed &= not changes
                 if changes or not self._add_kept(value):
                     self._add_statements(_binding(body, written), around)
+            else:
+                self.is_fixed &= name.startswith("__") or name == "_where"  # the line of a PyLayer, for messages
 
     def add_object(self, thing: Any) -> None:
+        self.is_fixed &= isinstance(thing, _CODE)
         self.add(type(thing))
         self.note("object", str(getattr(thing, "__qualname__", getattr(thing, "__name__", ""))))
         inner = getattr(thing, "__wrapped__", None)
@@ -146,6 +161,7 @@ class _Sources(Walk):
             return
         tree = self._tree_of(around)
         changes = tree is not None and name in _changed_inside(tree)
+        self.is_fixed &= not changes
         outside, self._closes_over_objects = self._closes_over_objects, False
         if changes or not self._add_kept(around[name]) or self._closes_over_objects:
             self._add_text(name, around)  # `helper = made_with(np.array([0.1]))`

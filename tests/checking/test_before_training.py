@@ -137,6 +137,55 @@ def test_the_answer_is_kept_under_the_hash_of_the_source(cache: Path, monkeypatc
         check_gradient(operator(swish_grad), "swish")
 
 
+class Doubled(app.autograd.PyLayer):
+    """Right for `factor=2` only."""
+
+    factor = 2.0
+
+    @staticmethod
+    def forward(ctx, x, factor):
+        return x * (Doubled.factor if factor is None else factor)
+
+    @staticmethod
+    def backward(ctx, dy):
+        return dy * 2.0
+
+
+class Scaled(app.nn.Layer):
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x):
+        return Doubled.apply(x, self.factor)
+
+    def method(self, x):
+        return self.forward(x)
+
+
+def closing_over(factor):
+    return lambda x: Doubled.apply(x, factor)
+
+
+FACTORS = {"x": 2.0}
+
+
+def looking_up(factor):
+    FACTORS["x"] = factor
+    return lambda x: Doubled.apply(x, FACTORS["x"])
+
+
+def of_the_class(factor):
+    Doubled.factor = factor
+    return lambda x: Doubled.apply(x, None)
+
+
+@pytest.mark.parametrize("made", [Scaled, lambda f: Scaled(f).method, closing_over, looking_up, of_the_class])
+def test_no_answer_is_kept_where_values_that_may_change_decide_too(made: Callable[[float], Any]):
+    assert check_gradient(made(2.0), "scaled") == before_training.AGREES
+    assert answer(made(3.0), "scaled").wrong
+
+
 def test_a_damaged_answer_is_found_again(cache: Path):
     check_gradient(operator(), "swish")
     (file,) = cache.iterdir()
