@@ -9,7 +9,7 @@ import pytest
 
 import app
 from app import static
-from app.errors import DtypeError, OperatorError, ProgramError, ShapeError
+from app.errors import DtypeError, OperatorError, ProgramError
 from app.graph import defaults, dynamic_mode, static_mode, static_unless_chosen
 
 
@@ -47,53 +47,42 @@ def test_an_operator_goes_to_the_program_of_its_inputs_whatever_the_default_is()
     assert not other.global_block().ops
 
 
-def test_the_mode_decides_only_where_there_is_no_value_to_go_by(monkeypatch: pytest.MonkeyPatch):
+def test_the_mode_decides_where_no_input_has_a_value_and_can_be_chosen_for_a_block(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(defaults, "_static", None)  # as in a program that never chose a mode
     assert app.in_dynamic_mode()
+    with static_unless_chosen():
+        assert not app.in_dynamic_mode()
     assert isinstance(app.ones([2]), app.Tensor)
     assert isinstance(static.data("x", [2]) + 1, static.Variable)
     app.enable_static()
     assert not app.in_dynamic_mode()
     assert isinstance(app.ones([2]), static.Variable)
     assert isinstance(app.to_tensor([1.0]) + 1, app.Tensor)
-    app.disable_static()
-    assert app.in_dynamic_mode()
-
-
-def test_a_mode_is_chosen_for_a_block(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(defaults, "_static", None)
-    with static_mode():
-        assert not app.in_dynamic_mode()
-        with dynamic_mode():
+    with dynamic_mode():
+        assert app.in_dynamic_mode()
+        with static_unless_chosen():
             assert app.in_dynamic_mode()
-            with static_unless_chosen():
-                assert app.in_dynamic_mode()
-        assert not app.in_dynamic_mode()
-    assert app.in_dynamic_mode()
-    with static_unless_chosen():
-        assert not app.in_dynamic_mode()
+    assert not app.in_dynamic_mode()
     app.disable_static()
     with static_unless_chosen():
         assert app.in_dynamic_mode()
+    with static_mode():
+        assert not app.in_dynamic_mode()
+    assert app.in_dynamic_mode()
 
 
 # --- Variables ---
 
 
-def test_a_variable_says_what_it_is():
+def test_a_variable_has_a_name_a_shape_and_a_type():
     variable = block().create_var("v", [None, 3], "float64", persistable=True)
     assert (variable.name, variable.shape, variable.dtype, variable.persistable) == ("v", (-1, 3), "float64", True)
     assert (variable.ndim, variable.grad_name, variable.stop_gradient) == (2, "v@GRAD", False)
     assert variable.program is static.default_main_program()
     assert repr(variable) == "var v : float64[-1, 3] persistable"
-    assert block().create_var(shape=[1]).name != block().create_var(shape=[1]).name
-
-
-def test_an_element_type_can_be_written_in_many_ways():
-    for dtype in ("float32", np.float32, np.dtype("float32"), float):
-        assert block().create_var(shape=[1], dtype=dtype).dtype == "float32"
+    assert block().create_var(shape=[1]).name != block().create_var(shape=[1], dtype=float).name
     with pytest.raises(DtypeError, match="'floaty' is not an element type; expected one of bool, uint8"):
-        block().create_var("v", [1], "floaty")
+        block().create_var("w", [1], "floaty")
 
 
 def test_creating_an_existing_variable_returns_it_unless_shape_type_or_kind_differ():
@@ -112,12 +101,6 @@ def test_creating_an_existing_variable_returns_it_unless_shape_type_or_kind_diff
         block().create_parameter("x", [-1, 3])
 
 
-def test_layers_that_name_the_same_weight_share_it():
-    x = static.data("x", [None, 3])
-    static.nn.fc(static.nn.fc(x, 3, weight_attr="w", bias_attr=False), 3, weight_attr="w", bias_attr=False)
-    assert [p.name for p in static.default_main_program().all_parameters()] == ["w"]
-
-
 def test_blocks_and_variables_are_looked_up():
     x, program = static.data("x", [2]), static.default_main_program()
     assert program.num_blocks == 1
@@ -132,7 +115,7 @@ def test_blocks_and_variables_are_looked_up():
         static.Program().global_block().var("z")
 
 
-def test_an_operator_says_its_variables_and_settings():
+def test_an_operator_has_names_of_variables_and_settings():
     app.matmul(static.data("x", [2, 3]), static.data("y", [2, 3]), transpose_y=True)
     (op,) = static.default_main_program().global_block().ops
     assert (op.type, op.input_arg_names, op.output_arg_names) == ("matmul", ["x", "y"], ["matmul.out_0"])
@@ -141,14 +124,6 @@ def test_an_operator_says_its_variables_and_settings():
 
 
 # --- Shapes, types and gradients are known while building ---
-
-
-def test_shapes_that_do_not_fit_are_an_error_while_building():
-    x, w = static.data("x", [None, 3]), static.data("w", [4, 2])
-    with pytest.raises(ShapeError, match=r"operator matmul of \(float32\[-1, 3\], float32\[4, 2\]\)"):
-        x @ w
-    with pytest.raises(ShapeError, match="cannot be broadcast together"):
-        x + w
 
 
 def test_results_need_a_gradient_where_an_input_does_and_the_operator_has_one():
@@ -184,8 +159,6 @@ def test_a_tensor_and_a_variable_cannot_be_mixed():
     x, t = static.data("x", [2]), app.ones([2])
     with pytest.raises(ProgramError, match="a Tensor cannot be an input of an operator in a Program"):
         x + t
-    with pytest.raises(OperatorError, match="operator add: a Tensor and a Variable were mixed"):
-        t + x
     with pytest.raises((ProgramError, OperatorError), match=r"mixed|cannot be an input"):
         app.concat([t, x])
 
@@ -216,7 +189,7 @@ def test_python_cannot_use_the_value_of_a_variable(use: Any, message: str):
         use(static.data("x", [1]))
 
 
-def test_python_tells_variables_apart_by_identity():
+def test_variables_are_hashed_and_compared_by_identity():
     x, y = static.data("x", [1]), static.data("y", [1])
     assert x in [x, y]
     assert {x: 1, y: 2}[y] == 2
@@ -261,7 +234,7 @@ def test_a_printed_program_shows_variables_with_flags_and_operators_by_role():
     )
 
 
-def test_a_printed_operator_names_where_it_was_registered_and_is_cut_where_long():
+def test_a_printed_operator_names_its_line_and_is_cut_where_long():
     static.py_func(lambda v: None, static.data("x", [3]), None)
     with static_mode():
         app.arange(0, 1000)

@@ -9,7 +9,7 @@ import pytest
 
 import app
 from app import static
-from app.errors import OperatorError, ProgramError
+from app.errors import ProgramError
 
 FEED = {"x": np.linspace(-1, 1, 6, dtype="float32").reshape(2, 3)}
 LABELLED = {**FEED, "label": np.array([[0], [1]])}
@@ -28,7 +28,7 @@ def trained() -> tuple[static.Executor, static.Variable, static.Variable]:
     return executor, x, out
 
 
-def test_a_network_is_used_where_it_was_not_trained(trained, tmp_path: Path):
+def test_a_saved_network_runs_in_another_scope(trained, tmp_path: Path):
     executor, x, out = trained
     test = static.default_main_program().clone(for_test=True)
     expected = executor.run(test, feed=LABELLED, fetch_list=[out])
@@ -63,7 +63,7 @@ def test_a_network_is_continued_in_another_process(engine: str, tmp_path: Path):
     np.testing.assert_allclose(found[1], (expected + 1.0) @ found[2] + found[3], rtol=1e-5)
 
 
-def test_what_is_needed_must_be_fed(trained, tmp_path: Path):
+def test_data_that_the_outputs_need_must_be_fed(trained, tmp_path: Path):
     executor, x, _ = trained
     block = static.default_main_program().global_block()
     loss = next(v for name, v in block.vars.items() if name.startswith("mean"))
@@ -71,14 +71,7 @@ def test_what_is_needed_must_be_fed(trained, tmp_path: Path):
         static.save_inference_model(str(tmp_path / "net"), x, loss, executor)
 
 
-def test_a_function_of_a_program_cannot_be_saved(tmp_path: Path):
-    x = static.data("x", [None, 3])
-    y = static.py_func(lambda a: a + 1, x, static.InputSpec([None, 3]))
-    with pytest.raises(OperatorError, match=r"py_func.<lambda> .* is made of a lambda, .* define it with `def`"):
-        static.save_inference_model(str(tmp_path / "net"), [x], [y])
-
-
-def test_every_value_that_is_kept_comes_back(trained, tmp_path: Path):
+def test_every_persistable_value_is_saved_and_loaded(trained, tmp_path: Path):
     path = str(tmp_path / "all")
     values = {name: value.copy() for name, value in static.global_scope().values.items()}
     static.save(static.default_main_program(), path)
@@ -90,7 +83,7 @@ def test_every_value_that_is_kept_comes_back(trained, tmp_path: Path):
             np.testing.assert_array_equal(found[name], value)
 
 
-def test_another_scope_can_be_the_one_that_is_saved(trained, tmp_path: Path):
+def test_the_values_of_another_scope_can_be_saved(trained, tmp_path: Path):
     executor, x, out = trained
     scope = static.Scope()
     scope.values = {name: value * 0 for name, value in static.global_scope().values.items()}
@@ -100,7 +93,7 @@ def test_another_scope_can_be_the_one_that_is_saved(trained, tmp_path: Path):
     np.testing.assert_array_equal(found, np.full((2, 2), 0.5))
 
 
-def test_values_of_another_network_are_refused(trained, tmp_path: Path):
+def test_values_of_another_network_are_an_error(trained, tmp_path: Path):
     path = str(tmp_path / "all")
     static.save(static.default_main_program(), path)
     other = static.Program()
