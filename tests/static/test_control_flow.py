@@ -43,21 +43,65 @@ def test_cond_runs_one_branch(x: Any):
     assert run(y, UP)[0].tolist() == [[2.0, 4.0, 6.0]]
     assert run(y, DOWN)[0].tolist() == [[-2.0, -3.0, -4.0]]
     assert seen == ["true", "false"]
-
-
-def test_cond_gives_the_structure_that_its_functions_give(x: Any):
-    found = cond(app.sum(x) > 0.0, lambda: {"a": (x, [x * 2.0]), "b": None}, lambda: {"a": (x * 3.0, [x]), "b": None})
-    assert found["b"] is None
-    a, (b,) = found["a"]
-    assert [v.tolist() for v in run([a, b], UP)] == [[UP], [[2.0, 4.0, 6.0]]]
-
-
-def test_cond_without_functions_gives_nothing(x: Any):
     assert cond(app.sum(x) > 0.0, None, lambda: None) is None
 
 
-def test_numbers_become_constants_in_a_branch(x: Any):
-    assert run(cond(app.sum(x) > 0.0, lambda: 1.5, lambda: -1.5), DOWN)[0] == -1.5
+def structured(x: Any) -> list[Any]:
+    found = cond(app.sum(x) > 0.0, lambda: {"a": (x, [x * 2.0]), "b": None}, lambda: {"a": (x * 3.0, [x]), "b": None})
+    assert found["b"] is None
+    a, (b,) = found["a"]
+    return [a, b]
+
+
+def nested(x: Any) -> list[Any]:
+    start = [{"a": x, "b": [x]}, 0]
+    nest, i = while_loop(lambda v, i: i < 2, lambda v, i: ({"a": v["a"] + v["b"][0], "b": v["b"]}, i + 1), start)
+    return [nest["a"], i]
+
+
+def cases(x: Any) -> list[Any]:
+    total = app.sum(x)
+    return [
+        case([(total > 10.0, lambda: x * 10.0), (total > 0.0, lambda: x)], lambda: -x),
+        case([(total > 10.0, lambda: x * 10.0), (total > 0.0, lambda: x * 3.0)]),
+    ]
+
+
+def switches(x: Any) -> list[Any]:
+    index = app.sum(x).astype("int64")
+    return [
+        switch_case(index, {1: lambda: x, 3: lambda: x * 3.0}, lambda: x * 0.0),
+        switch_case(index, [(1, lambda: x), (3, lambda: x * 5.0)]),
+        switch_case(index, [lambda: x, lambda: x * 2.0]),
+    ]
+
+
+def at_once(x: Any) -> list[Any]:
+    start = [app.full([], 0, "int64"), x * 1.0, x * 1.0]
+    return while_loop(lambda i, a, b: i < 3, lambda i, a, b: [i + 1, b, a + b], start)
+
+
+def until_false(x: Any) -> list[Any]:
+    return while_loop(lambda y, go: go, lambda y, go: [y + 1.0, False], [x, app.full([], True, "bool")])
+
+
+@pytest.mark.parametrize(
+    ("build", "expected"),
+    [
+        (structured, {2.0: [2, 4], -2.0: [-6, -2]}),
+        (lambda x: [cond(app.sum(x) > 0.0, lambda: 1.5, lambda: -1.5)], {1.0: [1.5], -1.0: [-1.5]}),
+        (cases, {20.0: [200, 200], 2.0: [2, 6], -2.0: [2, -6]}),
+        (switches, {1.0: [1, 1, 2], 3.0: [9, 15, 6], 7.0: [0, 35, 14]}),
+        (at_once, {1.0: [3, 3, 5]}),
+        (nested, {1.0: [3, 2]}),
+        (until_false, {1.0: [2, False]}),
+    ],
+    ids=["structure", "numbers", "case", "switch_case", "loop variables", "nested loop variables", "number in a loop"],
+)
+def test_values_of_choices_and_loops(x: Any, build: Any, expected: dict[float, list[float]]):
+    """The first element of each value, for rows that begin with a number."""
+    fetch = build(x)
+    assert {number: [v.flat[0] for v in run(fetch, [number, 0.0, 0.0])] for number in expected} == expected
 
 
 def test_parameters_of_a_branch_belong_to_the_global_block(x: Any):
@@ -66,13 +110,6 @@ def test_parameters_of_a_branch_belong_to_the_global_block(x: Any):
     assert [p.name for p in program.global_block().all_parameters()] == ["fc_0.w_0", "fc_0.b_0", "fc_1.w_0", "fc_1.b_0"]
     assert run(y, UP)[0].shape == (1, 2)
     assert program.global_block().ops[-1].inputs[1:] == ("x", "fc_0.w_0", "fc_0.b_0", "fc_1.w_0", "fc_1.b_0")
-
-
-@pytest.mark.parametrize("engine", ["reference", "compiled"])
-def test_all_loop_variables_change_at_once(x: Any, engine: str):
-    one = x * 1.0
-    i, a, b = while_loop(lambda i, a, b: i < 3, lambda i, a, b: [i + 1, b, a + b], [app.full([], 0, "int64"), one, one])
-    assert [v.tolist() for v in run([i, a, b], UP, engine=engine)] == [3, [[3.0, 6.0, 9.0]], [[5.0, 10.0, 15.0]]]
 
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
@@ -88,47 +125,13 @@ def test_a_variable_made_in_a_body_cannot_be_hidden_by_one_of_the_loop(x: Any):
         while_loop(lambda y: app.sum(y) < 100.0, lambda y: [y + static.data("x_0", [-1, 3])], [x])
 
 
-def test_loop_variables_may_be_nested(x: Any):
-    nest, i = while_loop(
-        lambda v, i: i < 2, lambda v, i: ({"a": v["a"] + v["b"][0], "b": v["b"]}, i + 1), [{"a": x, "b": [x]}, 0]
-    )
-    assert run([nest["a"], i], UP)[0].tolist() == [[3.0, 6.0, 9.0]]
-
-
-def test_a_number_that_a_body_returns_takes_the_type_of_its_variable(x: Any):
-    y, _ = while_loop(lambda y, go: go, lambda y, go: [y + 1.0, False], [x, app.full([], True, "bool")])
-    assert run(y, UP)[0].tolist() == [[2.0, 3.0, 4.0]]
-
-
 def test_a_declared_unknown_size_may_change(x: Any):
     (y,) = while_loop(lambda y: app.sum(y) < 20.0, lambda y: [app.concat([y, y], axis=0)], [x])
-    assert run(y, UP)[0].shape == (4, 3)
-    assert run(y, UP, engine="compiled")[0].shape == (4, 3)
+    for engine in ("reference", "compiled"):
+        assert run(y, UP, engine=engine)[0].shape == (4, 3)
 
 
-@pytest.mark.parametrize("engine", ["reference", "compiled"])
-def test_case_takes_the_first_condition_that_holds(x: Any, engine: str):
-    total = app.sum(x)
-    y = case([(total > 10.0, lambda: x * 10.0), (total > 0.0, lambda: x)], lambda: -x)
-    last = case([(total > 10.0, lambda: x * 10.0), (total > 0.0, lambda: x * 3.0)])
-    values = {rows: run([y, last], [rows, 0.0, 0.0], engine=engine) for rows in (20.0, 2.0, -2.0)}
-    assert {k: [v[0, 0] for v in pair] for k, pair in values.items()} == {
-        20.0: [200.0, 200.0],
-        2.0: [2.0, 6.0],
-        -2.0: [2.0, -6.0],
-    }
-
-
-def test_switch_case_takes_the_function_of_a_number(x: Any):
-    index = app.sum(x).astype("int64")
-    y = switch_case(index, {1: lambda: x, 3: lambda: x * 3.0}, lambda: x * 0.0)
-    last = switch_case(index, [(1, lambda: x), (3, lambda: x * 5.0)])
-    plain = switch_case(index, [lambda: x, lambda: x * 2.0])
-    found = {n: [v[0, 0] for v in run([y, last, plain], [n, 0.0, 0.0])] for n in (1.0, 3.0, 7.0)}
-    assert found == {1.0: [1.0, 1.0, 2.0], 3.0: [9.0, 15.0, 6.0], 7.0: [0.0, 35.0, 14.0]}
-
-
-def test_what_a_branch_writes_outside_is_written_where_it_runs(x: Any):
+def test_a_branch_writes_to_outer_variables_only_where_it_runs(x: Any):
     total = static.create_global_var([], 1.0, "float32", persistable=True)
     cond(app.sum(x) > 0.0, lambda: [added(total, x)][1:], list)
     run([total], UP)
@@ -142,7 +145,7 @@ def test_what_a_branch_writes_outside_is_written_where_it_runs(x: Any):
 
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
-def test_what_a_loop_writes_outside_is_carried_along(x: Any, engine: str):
+def test_a_loop_carries_outer_variables_that_it_writes_to(x: Any, engine: str):
     total = static.create_global_var([], 1.0, "float32", persistable=True)
     (y,) = while_loop(lambda y: total < 20.0, lambda y: [y + added(total, x)], [x])
     assert [v.tolist() for v in run([y, total], UP, engine=engine)] == [[[65.0, 66.0, 67.0]], 25.0]
@@ -151,7 +154,7 @@ def test_what_a_loop_writes_outside_is_carried_along(x: Any, engine: str):
 # Tensors
 
 
-def test_tensors_choose_and_loop_at_once():
+def test_choices_and_loops_of_tensors_run_at_once():
     t = app.to_tensor([1.0, 2.0], stop_gradient=False)
     y = cond(t.sum() > 0.0, lambda: t * t, lambda: t)
     i, z = while_loop(lambda i, z: i < 2, lambda i, z: [i + 1, z * y], [app.to_tensor(0), t])
@@ -248,14 +251,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("wrong", REFUSED)
-def test_refused(x: Any, wrong: str):
+def test_wrong_arguments_are_errors(x: Any, wrong: str):
     build, kind, words = REFUSED[wrong]
     with pytest.raises(kind, match=words):
         build(x)
     assert static.default_main_program().current_block().idx == 0
 
 
-def test_a_value_of_a_branch_is_not_known_outside(x: Any):
+def test_a_value_of_a_branch_cannot_be_read_outside(x: Any):
     leaked = []
     cond(app.sum(x) > 0.0, lambda: leaked.append(x * 2.0), lambda: None)
     with pytest.raises(ProgramError, match=r"cannot read multiply.out_0 here: .* inside block 1, .* return it"):
@@ -265,7 +268,7 @@ def test_a_value_of_a_branch_is_not_known_outside(x: Any):
 
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
-def test_a_condition_whose_size_only_the_run_tells_is_refused_there(x: Any, engine: str):
+def test_a_condition_of_several_values_is_an_error_at_run_time(x: Any, engine: str):
     y = cond(app.sum(x, axis=1) > 0.0, lambda: x, lambda: -x)
     assert run(y, DOWN)[0].tolist() == [UP]
     with pytest.raises(ShapeError, match=r"operator cond .*a single boolean, found shape \[2\]"):

@@ -107,20 +107,18 @@ def test_functions_of_numbers_call_functions_on_vectors_for_the_c_library_s(func
         assert not any(call in linked(function, types.float64) for call in C_LIBRARY)
 
 
-def test_functions_for_certain_types_and_whole_numbers_call_them_too():
+def test_functions_with_declared_types_and_of_whole_numbers_call_them_too():
     for_double = njit("float64(float64)")(lambda x: np.exp(x))
     assert "@llvm.exp" not in linked(for_double, types.float64)
     assert "@llvm.exp" not in linked(calls_by_module, types.int64)
 
 
-def test_other_functions_stay_as_they_were():
+def test_other_functions_those_of_arrays_and_what_numba_compiles_elsewhere_are_unchanged():
     assert "opsmith_sin" not in linked(calls_none, types.float32)
     of_array = linkable.linkable(around(np.tanh), (types.Array(types.float32, 1, "C"),))
     assert of_array is not None
+    assert not of_array.is_inlined
     assert "tanhf" in of_array.needs
-
-
-def test_what_else_numba_compiles_stays_as_it_was():
     made = njit(calls_by_module)
     made(np.float32(1))
     linked(calls_by_module, types.float32)
