@@ -165,6 +165,25 @@ def test_each_worker_has_one_job_at_a_time(monkeypatch: pytest.MonkeyPatch):
     assert sorted(done) == [1] * (THREADS * TIMES) + [2] * (THREADS * TIMES)
 
 
+def test_the_same_workers_do_one_job_after_another_and_jobs_inside_jobs():
+    seen: list[tuple[int, int]] = []
+
+    def job(number: int) -> None:
+        seen.append((number, threading.get_ident()))
+
+    def outer(number: int) -> None:
+        with threads.helping(job, 1):
+            job(0)
+
+    for _ in range(2):
+        with threads.helping(job, 3):
+            job(0)
+    assert len({thread for number, thread in seen if number}) == 3
+    with threads.helping(outer, 1):
+        outer(0)
+    assert sorted(number for number, _ in seen) == [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3]
+
+
 # --- One call inside another, on one thread ---
 
 

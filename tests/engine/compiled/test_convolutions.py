@@ -230,13 +230,6 @@ def verdict_of(build: Callable[[Any], Any], shape: tuple[int | None, ...] = (Non
     return next(step.verdict for step in native.lowered.steps if y.name in step.op.outputs)
 
 
-def test_pooling_counts_each_element_of_its_windows():
-    x = static.data("x", [None, 2, 8, 9], "float32")
-    y = app.nn.functional.max_pool2d(x, (2, 3), (2, 3))
-    (step,) = compile_program(static.default_main_program(), [y.name]).lowered.steps
-    assert step.operations(5) == 5 * 2 * (4 * 3) * (2 * 3)
-
-
 @pytest.mark.parametrize("changes", [False, True])
 def test_a_bias_that_changes_before_its_last_use_is_copied(changes: bool):
     x, bias = static.data("x", [None, 2, 8, 8], "float32"), static.create_parameter([2], "float32")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from both_engines import compiled
 from numba import njit
 
 import app
@@ -55,6 +56,13 @@ def test_more_rows_and_wider_networks_get_more_threads():
     assert {found[0], found[-1]} == {1, 8}
     assert (threads_worth(steps, 1, 2), threads_worth(steps, 256, 2)) == (1, 2)
     assert threads_worth(network(app.relu, 4096).steps, 4, 2) == 2
+
+
+@pytest.mark.slow
+def test_the_cost_of_pooling_is_that_of_all_elements_of_its_windows():
+    y = app.nn.functional.max_pool2d(static.data("x", [None, 2, 8, 9], "float32"), (2, 3), (2, 3))
+    (step,) = compiled(y).lowered.steps
+    assert step.operations(5) == 5 * 2 * (4 * 3) * (2 * 3)
 
 
 @pytest.mark.slow
