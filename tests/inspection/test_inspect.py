@@ -82,7 +82,8 @@ def headings(printed: str) -> list[str]:
     return re.findall(r"^== (.*)", printed, re.MULTILINE)
 
 
-def test_the_usual_stages_of_the_reference_network_are_printed(inspect: Inspect):
+def test_the_usual_stages_of_a_configured_network_are_printed(inspect: Inspect):
+    assert "float32[784, 7]" in inspect(*SEED, "model.hidden=[7]", "--stage", "main")
     printed = inspect(*SEED)
     assert headings(printed) == [
         "The startup Program, run once",
@@ -108,7 +109,7 @@ def test_all_stages_are_shown_with_the_program_after_each_pass(inspect: Inspect)
     assert shown[0] == "What each statement put into the startup and the main Program"
 
 
-def test_for_many_ranks_the_collectives_are_shown_of_any_rank_without_mpi(inspect: Inspect):
+def test_collectives_of_any_rank_are_shown_without_mpi(inspect: Inspect):
     mpi = (*MPI, "dist.shape=allreduce")
     (heading,) = headings(printed := inspect(*mpi, "--stage", "data_parallel"))
     assert heading == "The main Program after data_parallel"
@@ -145,10 +146,6 @@ def test_each_pass_has_a_line_with_operators_buffers_and_bytes_before_and_after(
     fused = "add+py_func.relu_forward, subtract+multiply"
     assert said["fusion"] == f"add, py_func.relu_forward, subtract, multiply → {fused}"
     assert said["dead_code"] == "nothing to do"
-
-
-def test_a_setting_changes_the_network_that_is_shown(inspect: Inspect):
-    assert "float32[784, 7]" in inspect(*SEED, "model.hidden=[7]", "--stage", "main")
 
 
 @pytest.mark.parametrize(
@@ -192,7 +189,7 @@ def test_a_saved_model_is_shown(inspect: Inspect, tmp_path: Path):
     assert "BLAS" in inspect("net")
 
 
-def test_a_saved_model_with_an_operator_of_the_users_is_shown_when_that_is_named(inspect: Inspect, tmp_path: Path):
+def test_a_saved_model_with_a_custom_operator_is_shown_if_the_operator_is_named(inspect: Inspect, tmp_path: Path):
     (tmp_path / "my_own.py").write_text(
         "import app\n@app.custom_op(elementwise=True)\ndef double(x):\n    return x + x\n"
     )
@@ -202,16 +199,18 @@ def test_a_saved_model_with_an_operator_of_the_users_is_shown_when_that_is_named
     assert "double(x)  // my_own.py:" in inspect("net", "--stage", "main", "--custom-op", "my_own.py:double")
 
 
-def test_a_program_that_is_not_compiled_says_why_at_the_stages_that_it_has_not(inspect: Inspect):
+def test_stages_of_compiling_say_why_a_program_is_not_compiled(inspect: Inspect):
     for stage in ("passes", "fusion", "memory", "source"):
         assert "operator by operator: it takes no data" in inspect("nets.py:empty", "--stage", stage)
 
 
-def test_a_picture_is_drawn_of_the_stage_that_is_asked_for(inspect: Inspect):
+def test_a_picture_of_the_chosen_stage_is_drawn(inspect: Inspect):
     printed = inspect(*SEED, "--stage", "fusion", "--svg", "a.svg")
     assert printed == "The main Program after fusion: the picture is in a.svg\n"
     fused = svg_reading.read(Path("a.svg").read_text(encoding="utf-8"))
-    assert "add+py_func.relu_forward" in [box.texts[0][3] for box in fused.boxes]
+    (joined,) = (box for box in fused.boxes if box.texts[0][3] == "add+py_func.relu_forward")
+    assert joined.kind == "custom"
+    assert "relu.py:" in joined.text
     inspect(*SEED, "--stage", "memory", "--svg", "b.svg")
     assert len(svg_reading.read(Path("b.svg").read_text(encoding="utf-8")).boxes) > len(fused.boxes)
 
@@ -240,7 +239,7 @@ def test_a_picture_is_drawn_of_the_stage_that_is_asked_for(inspect: Inspect):
         (["--config", "no.yaml"], 2, ".*no.yaml.*"),
     ],
 )
-def test_a_mistake_ends_in_one_line(words: list[str], status: int, message: str, inspect: Inspect):
+def test_wrong_arguments_end_in_one_line(words: list[str], status: int, message: str, inspect: Inspect):
     assert re.fullmatch(message, inspect(*words, status=status))
 
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-import app
 from app import static
-from app.nn.initializer import Constant
 
 
 def test_a_global_variable_is_set_once_and_is_no_parameter():
@@ -16,16 +12,6 @@ def test_a_global_variable_is_set_once_and_is_no_parameter():
     assert executor.run(fetch_list=[counter])[0].tolist() == [5]
     assert (counter.name, counter.dtype, counter.persistable) == ("counter", "int64", True)
     assert static.default_main_program().all_parameters() == []
-
-
-def test_a_parameter_is_trained_whatever_the_mode():
-    weight = static.create_parameter([2], name="w", default_initializer=Constant(1.0))
-    x = static.data("x", [None, 2])
-    app.optimizer.SGD(learning_rate=0.5).minimize(app.mean(x * weight))
-    executor = static.Executor()
-    executor.run(static.default_startup_program())
-    executor.run(feed={"x": np.ones([1, 2], "float32")})
-    assert static.global_scope().value("w").tolist() == [0.75, 0.75]
 
 
 def test_names_made_in_a_scope_begin_with_it():
