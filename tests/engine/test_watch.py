@@ -40,7 +40,7 @@ def fewer_where_many(x):
 fewer_where_many.backward(lambda x, dout: np.zeros_like(x))
 
 
-def test_an_error_is_told_with_the_operator_whose_result_had_another_shape():
+def test_an_error_names_the_operator_whose_result_had_another_shape():
     main = Program()
     with names.guard(), program_guard(main, Program()), static_mode():
         x = data("x", [None, 2])
@@ -78,7 +78,7 @@ def watched(backward):
     return weight, losses, watch_tensors(loss_of, np.ones((3, 2), "float32"), {id(weight): "weight"}, backward)
 
 
-def test_operators_on_tensors_are_seen_in_order_with_names_and_values():
+def test_operators_on_tensors_are_watched_in_order_with_names_and_values():
     _, (loss,), (first, second, third) = watched(backward=False)
     assert first.operator == "operator matmul"
     assert [name for name, _ in first.inputs] == ["weight"]  # the data wants no gradient
@@ -88,7 +88,7 @@ def test_operators_on_tensors_are_seen_in_order_with_names_and_values():
     assert third.outputs[0][1] == loss.numpy()
 
 
-def test_gradients_of_tensors_are_seen_on_their_way_back_and_stored_nowhere():
+def test_gradients_of_tensors_are_watched_and_not_stored():
     weight, _, runs = watched(backward=True)
     back = runs[3:]
     assert ["Twice" in run.operator for run in back] == [False, True, False]

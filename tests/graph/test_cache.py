@@ -109,7 +109,7 @@ def test_equal_contents_are_no_change_and_values_are_freed_with_their_program():
 
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
-def test_an_engine_runs_a_program_as_it_is_now(engine: str):
+def test_an_engine_runs_a_program_after_changes(engine: str):
     program = static.Program()
     with static.program_guard(program, static.Program()):
         x = static.data("x", [2])

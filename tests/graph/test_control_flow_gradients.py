@@ -107,7 +107,7 @@ def test_a_pylayer_keeps_its_context_at_each_iteration(engine: str):
 @pytest.mark.parametrize(
     "step", [lambda v, x: app.nn.functional.dropout(v, 0.25), lambda v, x: v + x * app.rand([64], "float64")]
 )
-def test_random_numbers_of_a_loop_are_kept_for_its_gradient(step: Callable[[Any, Any], Any], engine: str):
+def test_the_gradient_of_a_loop_uses_the_random_numbers_of_its_iterations(step: Callable[[Any, Any], Any], engine: str):
     x = static.data("x", [64], "float64")
     x.stop_gradient = False
     y = counted(3, lambda i, v: step(v, x), x)

@@ -61,7 +61,7 @@ def test_gradients_views_and_copies_use_the_value_from_before_the_overwrite(engi
             np.testing.assert_allclose(value, expected, rtol=1e-6)
 
 
-def test_the_gradient_of_an_overwritten_variable_is_that_of_what_it_is_now():
+def test_the_gradient_of_an_overwritten_variable_is_that_of_its_last_value():
     x = data()
     h = app.exp(x)
     y = h * h

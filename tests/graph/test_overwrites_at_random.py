@@ -149,7 +149,7 @@ def _in_static_mode(steps: list[Step], weights: np.ndarray, updated: bool, engin
     return [value, *(np.zeros(SIZE) if g is None else next(found) for g in made)]
 
 
-def test_gradients_after_overwrites_are_right_or_refused():
+def test_gradients_after_overwrites_are_right_or_an_error():
     for seed in range(80):
         check(seed)
 

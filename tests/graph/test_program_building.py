@@ -38,7 +38,7 @@ def test_statements_build_into_the_programs_of_the_innermost_guard():
     assert not outer_main.global_block().vars
 
 
-def test_an_operator_goes_to_the_program_of_its_inputs_whatever_the_default_is():
+def test_an_operator_is_appended_to_the_program_of_its_inputs():
     x = static.data("x", [2])
     other = static.Program()
     with static.program_guard(other):

@@ -82,7 +82,7 @@ ATTRIBUTES = (*OPERATOR, "attributes")
         ((*OPERATOR, "outputs"), [], "operator matmul has 1 outputs, found 0; was it written by another release"),
     ],
 )
-def test_data_of_no_program_is_refused(path: tuple[Any, ...], value: Any, message: str):
+def test_data_of_no_program_are_an_error(path: tuple[Any, ...], value: Any, message: str):
     data = through_json(built())
     inner = data
     for step in path[:-1]:

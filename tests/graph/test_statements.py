@@ -18,7 +18,7 @@ def added(statement: Any) -> tuple[list[str], list[str]]:
     return tuple([line[9:] for line in part.lines("")] for part in (statement.startup, statement.main))
 
 
-def test_the_four_lines_of_the_framework_document_each_add_what_they_need_and_no_more():
+def test_each_line_of_the_documented_network_adds_only_what_it_needs():
     with static.watch() as watched:
         data = static.data("X", shape=[None, 1], dtype="float32")
         hidden = static.nn.fc(data, size=10)
@@ -60,7 +60,7 @@ def test_the_four_lines_of_the_framework_document_each_add_what_they_need_and_no
     assert watched.startup is static.default_startup_program()
 
 
-def test_it_prints_the_statement_and_below_it_program_and_line():
+def test_printed_statements_are_followed_by_what_they_added():
     with static.watch() as watched:
         x = static.data("x", [3])
         app.mean(
@@ -84,7 +84,7 @@ def twice(x: Any) -> Any:
     return app.exp(x)
 
 
-def test_statements_of_functions_in_the_same_file_are_told_apart_and_a_loop_shows_each_round():
+def test_statements_of_functions_and_of_each_round_of_a_loop_are_listed():
     with static.watch() as watched:
         x = static.data("x", [3])
         for _ in range(2):
@@ -116,7 +116,7 @@ def test_a_source_that_cannot_be_found_or_read_leaves_the_line_number(monkeypatc
         assert {s.line for s in inside["watched"].statements} == {2}
 
 
-def test_what_a_branch_adds_is_shown_with_its_block():
+def test_operators_of_a_branch_are_listed_with_their_block():
     x = static.data("x", [None, 2])
     with static.watch() as watched:
         static.nn.cond(
@@ -130,7 +130,7 @@ def test_what_a_branch_adds_is_shown_with_its_block():
     assert not any("var x" in line for line in lines)
 
 
-def test_nobody_is_told_after_the_block_even_where_it_fails():
+def test_watching_ends_with_the_block_even_after_an_error():
     def build() -> None:
         with watched:
             static.data("x", [3])

@@ -73,7 +73,7 @@ def test_a_tensor_shows_the_ends_of_its_rows_and_columns():
     assert app.to_tensor(1.0)._repr_html_() is None
 
 
-def test_findings_say_what_failed_and_text_of_the_users_stays_text():
+def test_findings_list_failures_and_escape_text():
     page = shown(Findings(HOSTILE, [Verdict(FAILED, HOSTILE, "runs")]))
     assert HOSTILE not in page
     assert page.count("&lt;img src=x") == 2

@@ -157,7 +157,7 @@ def test_a_function_may_return_a_loss_a_program_or_several_outputs(name: str, sh
     assert all(f" = {call}" in printed for call in shown)
 
 
-def test_what_each_statement_of_a_function_added_is_shown(inspect: Inspect):
+def test_the_operators_that_each_statement_of_a_function_added_are_shown(inspect: Inspect):
     shown = inspect("nets.py:network", "--stage", "build").split("\n\n")[1:]
     assert [block.splitlines()[0] for block in shown] == [
         'nets.py:6  x = static.data("x", [None, 4])',
@@ -168,7 +168,7 @@ def test_what_each_statement_of_a_function_added_is_shown(inspect: Inspect):
     assert "    startup  fc_0.b_0 = fill_constant(shape=(3,), value=0.0)" in shown[1]
 
 
-def test_what_each_statement_that_a_configuration_runs_added_is_shown(inspect: Inspect):
+def test_the_statements_that_a_configuration_runs_are_shown(inspect: Inspect):
     shown = inspect(*SEED, "--stage", "build")
     lines = re.findall(r"^(\w+\.py):\d+  (.*)", shown, re.MULTILINE)
     assert lines[0] == ("program.py", 'image = data("image", [None, pixels_of(image_shape)], "uint8")')

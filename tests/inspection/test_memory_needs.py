@@ -44,7 +44,7 @@ def test_memory_grows_with_the_batch(memory: Callable):
     assert large[2] > 20 * small[2]
 
 
-def test_what_each_variable_needs_is_its_shape_times_its_type():
+def test_the_memory_of_a_variable_is_its_size_times_that_of_its_type():
     subject = of_configuration(SEED[1], [])
     built = needs(subject.main, subject.fetch, 256)
     assert built.apart["cast.out_0"] == 256 * 784 * 4

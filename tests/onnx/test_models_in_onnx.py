@@ -105,11 +105,6 @@ def test_the_file_has_names_a_producer_and_an_open_batch(tmp_path: Path):
     assert [i.shape for i in open_session(path).get_inputs()] == [[2, 3]]
 
 
-def test_open_sizes_of_several_inputs_are_independent(tmp_path: Path):
-    path = app.onnx.export(lambda a, b: (a.sum(0), b.sum(0)), tmp_path / "two", [static.InputSpec([None])] * 2)
-    assert_same(path, lambda a, b: (a.sum(0), b.sum(0)), np.ones(2, "float32"), np.ones(5, "float32"))
-
-
 def test_a_program_is_exported_with_the_values_of_a_scope_and_a_saved_model_by_its_path(tmp_path: Path):
     main, startup = static.Program(), static.Program()
     with static.program_guard(main, startup):
@@ -128,7 +123,9 @@ def test_a_program_is_exported_with_the_values_of_a_scope_and_a_saved_model_by_i
     np.testing.assert_allclose(fed(open_session(path), array)[0], expected, rtol=1e-5)
 
 
-def test_an_output_may_be_an_input_or_another_output_again(tmp_path: Path):
+def test_open_sizes_are_independent_and_an_output_may_be_an_input_or_another_output(tmp_path: Path):
+    path = app.onnx.export(lambda a, b: (a.sum(0), b.sum(0)), tmp_path / "two", [static.InputSpec([None])] * 2)
+    assert_same(path, lambda a, b: (a.sum(0), b.sum(0)), np.ones(2, "float32"), np.ones(5, "float32"))
     path = app.onnx.export(lambda x: (x, x + 1.0, x * 2.0), tmp_path / "some", [static.InputSpec([None, 2])])
     assert [o.name for o in open_session(path).get_outputs()] == ["output_0", "output_1", "output_2"]
     program, x = static.default_main_program(), static.data("x", [None, 2])
@@ -178,19 +175,15 @@ X = np.random.default_rng(0).standard_normal((5, 4)).astype("float32")
 def test_paddle_exports_a_layer(tmp_path: Path):
     net = paddle.nn.Sequential(paddle.nn.Linear(4, 3), paddle.nn.ReLU(), paddle.nn.Dropout(0.5))
     net.eval()
-    paddle.onnx.export(
-        net, str(tmp_path / "net"), [paddle.static.InputSpec([None, 4], "float32", "x")], opset_version=13
-    )
-    (found,) = fed(open_session(tmp_path / "net.onnx"), X)
-    np.testing.assert_allclose(found, net(paddle.to_tensor(X)).numpy(), rtol=1e-5)
+    spec = paddle.static.InputSpec([None, 4], "float32", "x")
+    paddle.onnx.export(net, str(tmp_path / "net"), [spec], opset_version=13)
+    assert_same(tmp_path / "net.onnx", net, X)
 
 
 def test_torch_exports_a_module(tmp_path: Path):
     net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU(), torch.nn.Dropout(0.5))
-    file = tmp_path / "net.onnx"
-    torch.onnx.export(
-        net, torch.ones(2, 4), file, input_names=["x"], output_names=["y"], dynamic_axes={"x": {0: "batch"}}
-    )
+    file, axes = tmp_path / "net.onnx", {"x": {0: "batch"}}
+    torch.onnx.export(net, torch.ones(2, 4), file, input_names=["x"], output_names=["y"], dynamic_axes=axes)
     assert net.training
     assert [output.name for output in onnx.load(file).graph.output] == ["y"]
     (found,) = fed(open_session(file), X)

@@ -50,7 +50,7 @@ def in_program(function: Callable[..., Any], *arrays: np.ndarray, shapes: Any = 
         lambda n, x: app.randint_like(x, 0, 2),
     ],
 )
-def test_what_would_count_an_open_size_as_a_number_is_refused(use: Callable[[Any, Any], Any]):
+def test_uses_of_an_open_size_as_a_number_are_errors(use: Callable[[Any, Any], Any]):
     x = static.data("x", [None, 3])
     with pytest.raises(
         ShapeError, match=r"the size of axis 0 of x \(printed as -1\) is known only when.*app\.shape\(x\)\[0\]"
@@ -129,7 +129,7 @@ def test_functions_of_the_library_are_right_for_open_sizes(call: str):
         (app.bernoulli, "is known only when"),
     ],
 )
-def test_what_needs_a_known_size_says_so(call: Callable[..., Any], told: str):
+def test_functions_that_need_a_known_size_are_errors_for_open_ones(call: Callable[..., Any], told: str):
     with pytest.raises(ShapeError, match=told):
         in_program(call, X)
 

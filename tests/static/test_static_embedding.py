@@ -13,7 +13,7 @@ TABLE = np.arange(12.0).reshape(6, 2).astype("float32")
 
 
 @pytest.mark.parametrize(("padding", "padded"), [(None, []), (0, [0]), (-1, [5])])
-def test_each_number_becomes_its_row(padding: int | None, padded: list[int]):
+def test_an_embedding_gives_the_row_of_each_number(padding: int | None, padded: list[int]):
     ids = static.data("ids", [-1, 2], "int64")
     attr = ParamAttr("table", initializer=Assign(TABLE))
     rows = static.nn.embedding(ids, (6, 2), padding_idx=padding, param_attr=attr)

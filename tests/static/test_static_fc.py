@@ -114,7 +114,7 @@ def test_data_is_fed_and_has_no_gradient():
     assert static.data("z", []).shape == ()
 
 
-def test_an_input_spec_has_the_shape_type_and_name_that_are_given_or_those_of_a_value():
+def test_an_input_spec_has_given_settings_or_those_of_a_value():
     x = static.data("x", [None, 3], "float64")
     spec, of_a_tensor = static.InputSpec([None, 3], "int32", "label"), static.InputSpec.from_tensor(app.ones([2]), "t")
     assert (spec.shape, spec.dtype, spec.name) == ((-1, 3), "int32", "label")

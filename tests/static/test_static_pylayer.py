@@ -39,7 +39,7 @@ def test_several_inputs_have_several_results_and_gradients():
     assert [value.tolist() for value in found] == [[3, 0], [2, -4], [1, 1], [5, 5]]
 
 
-def test_without_a_gradient_no_input_may_want_one():
+def test_inputs_may_not_want_gradients_of_a_function_without_one():
     y = static.nn.static_pylayer(lambda a: -a, [data(wants_gradient=False)])
     assert static.Executor().run(feed=FEED, fetch_list=[y])[0].tolist() == [-1, 2]
     with static.program_guard(static.Program()):

@@ -21,7 +21,7 @@ def test_a_value_is_shown_at_the_first_runs(first_n: int, times: int, capsys: py
     assert capsys.readouterr().out == SHOWN * times
 
 
-def test_what_is_shown_can_be_chosen(capsys: pytest.CaptureFixture[str]):
+def test_parts_of_the_output_can_be_left_out(capsys: pytest.CaptureFixture[str]):
     x = static.data("x", [None, 2])
     static.Print(x, summarize=-1, print_tensor_name=False, print_tensor_shape=False, print_tensor_type=False)
     static.Executor().run(feed=FEED)

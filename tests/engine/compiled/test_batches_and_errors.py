@@ -68,7 +68,7 @@ def close(mine: Any, expected: Any) -> None:
 # --- Many batches ---
 
 
-def test_many_batches_in_one_call_equal_the_same_one_by_one_and_the_reference_engine():
+def test_many_batches_in_one_call_equal_single_batches_and_the_reference_engine():
     made = network()
     many, after = train(made, batches(), made["fetch"])
     single, after_single = train(made, list(batches()), made["fetch"])

@@ -38,7 +38,7 @@ def opaque_grad(x: np.ndarray, dy: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(
     "operator", [app.tanh, lambda x: app.tanh(opaque(x * 3.0)) + x], ids=["compiled", "Python calls between"]
 )
-def test_repeated_calls_read_what_was_put_into_the_data(operator: Any):
+def test_repeated_calls_read_changed_data(operator: Any):
     program, fetch = built(operator)
     native = CompiledProgram(program, fetch, whole=False)
     assert not native.source.is_whole

@@ -139,7 +139,7 @@ def flipped(content: bytes) -> bytes:
 DAMAGES = (lambda content: b"", lambda content: b"no pickle", lambda content: content[:-60], flipped)
 
 
-def test_the_number_of_files_is_bounded_and_what_was_used_last_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_number_of_files_is_bounded_and_recently_used_files_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path))
     monkeypatch.setattr(cache, "LIMIT", 3)
     for number in range(6):
@@ -279,7 +279,7 @@ def test_a_new_folder_is_the_users_own_and_one_of_somebody_else_is_not_used(
     assert cache_folder.folder() is None
 
 
-def test_a_folder_that_others_may_write_is_closed_to_them_unless_they_have_been_there(kept: Path):
+def test_a_folder_that_others_may_write_is_made_private_or_not_used(kept: Path):
     kept.mkdir()
     kept.chmod(0o777)
     assert cache_folder.folder() == kept
@@ -432,7 +432,7 @@ def test_code_of_another_environment_is_not_used(kept: Path, monkeypatch: pytest
     assert network_of(5).code.key != before.key
 
 
-def test_an_edit_of_any_file_of_the_engine_is_noticed(tmp_path: Path):
+def test_an_edit_of_any_file_of_the_engine_changes_the_hash(tmp_path: Path):
     engine = Path(cache.__file__).parent
     package = shutil.copytree(engine, tmp_path / "compiled", ignore=shutil.ignore_patterns("__pycache__"))
     before = cache.hash_of_package(engine)

@@ -240,7 +240,7 @@ def test_a_bias_that_changes_before_its_last_use_is_copied(changes: bool):
     assert (native.lowered.root(shaped.name) == bias.name) is not changes
 
 
-def test_explain_says_why_a_layer_is_not_compiled():
+def test_explain_gives_the_reason_for_not_compiling_a_layer():
     pool = app.nn.functional
     assert verdict_of(lambda x: pool.max_pool2d(x, 2, 2)).startswith("compiled")
     assert "no compiled form" in verdict_of(lambda x: pool.avg_pool2d(x, 2, 2))

@@ -120,7 +120,7 @@ def test_training_reuses_memory_inside_a_loop_in_one_native_call():
     assert compiled(loss).runs_many
 
 
-def test_a_python_call_makes_the_control_flow_around_it_one_and_explain_names_it():
+def test_control_flow_with_a_python_call_inside_is_a_python_call_that_explain_names():
     x = data()
 
     def step(i: Any, v: Any) -> list[Any]:

@@ -48,7 +48,7 @@ def test_a_function_sees_values_in_order_and_may_keep_them():
     np.testing.assert_allclose(first[0][1], np.tanh(X), rtol=1e-6)
 
 
-def test_a_function_that_returns_its_input_or_a_part_of_it():
+def test_a_function_may_return_its_input_or_a_view_of_it():
     x = static.data("x", [None, 2])
     h = app.tanh(x)
     part = static.py_func(lambda a: a[:, :1], h, static.InputSpec([None, 1]))
@@ -65,7 +65,7 @@ def test_a_shape_other_than_the_declared_one_is_used_as_returned():
     assert agree([app.tanh(z)]).shape == (1, 2)
 
 
-def test_what_a_function_raises_names_the_operator():
+def test_an_error_of_a_custom_function_names_the_operator():
     def broken(a: Any) -> Any:
         if a[0, 0] < 0:
             raise ValueError("below zero")
@@ -83,7 +83,7 @@ def test_what_a_function_raises_names_the_operator():
     np.testing.assert_allclose(value, np.tanh((np.exp(-X) - 1) * 2), rtol=1e-5)
 
 
-def test_a_view_of_what_python_returned_is_used_in_a_piece_that_begins_before_it():
+def test_a_compiled_part_may_read_a_view_of_a_later_result_of_python():
     x = static.data("x", [None, 2])
     p = static.py_func(lambda a: a + 1, x, spec_of(x))
     begun = app.tanh(x * 2.0)
@@ -111,7 +111,7 @@ def test_parts_that_call_different_functions_are_different():
 # --- What `explain` prints ---
 
 
-def test_explain_says_of_each_operator_how_it_runs_and_why():
+def test_explain_describes_how_each_operator_runs_and_why():
     words = {"two": 2.0}
 
     @custom_op(elementwise=True)
@@ -144,7 +144,7 @@ def test_explain_says_of_each_operator_how_it_runs_and_why():
     assert "def part_0(" not in static.default_main_program().explain([y], source=False)
 
 
-def test_explain_says_why_the_reference_engine_runs_a_program():
+def test_explain_gives_the_reason_for_running_on_the_reference_engine():
     x = static.data("x", [2, None])
     y = app.tanh(app.sum(x, axis=1)) + app.sum(app.reshape(app.transpose(x), [-1]))
     assert static.default_startup_program().explain() == (

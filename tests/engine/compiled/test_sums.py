@@ -26,7 +26,7 @@ def fetched(x: np.ndarray, *outs: Callable[[Any], Any], engine: str = "compiled"
     return found
 
 
-def test_ones_beyond_what_single_precision_counts():
+def test_sums_of_more_ones_than_single_precision_counts_are_exact():
     x = np.ones((1, LONG), "float32")
 
     sums = (lambda x: app.sum(x, axis=1), lambda x: app.mean(x, axis=-1), app.sum)

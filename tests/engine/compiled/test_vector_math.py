@@ -113,7 +113,7 @@ def test_functions_with_declared_types_and_of_whole_numbers_call_them_too():
     assert "@llvm.exp" not in linked(calls_by_module, types.int64)
 
 
-def test_other_functions_those_of_arrays_and_what_numba_compiles_elsewhere_are_unchanged():
+def test_other_functions_and_code_that_numba_compiles_elsewhere_are_unchanged():
     assert "opsmith_sin" not in linked(calls_none, types.float32)
     of_array = linkable.linkable(around(np.tanh), (types.Array(types.float32, 1, "C"),))
     assert of_array is not None
