@@ -66,8 +66,7 @@ class Twice(app.autograd.PyLayer):
         return dy * 2
 
 
-def watched(backward):
-    """A loss of a weight, an array, and the operators that computed it."""
+def test_operators_on_tensors_and_their_gradients_are_watched_and_nothing_is_stored():
     weight = Parameter(np.array([[1.0], [2.0]], "float32"))
     losses = []
 
@@ -75,26 +74,18 @@ def watched(backward):
         losses.append(app.mean(Twice.apply(app.matmul(x, weight))))
         return losses[0]
 
-    return weight, losses, watch_tensors(loss_of, np.ones((3, 2), "float32"), {id(weight): "weight"}, backward)
-
-
-def test_operators_on_tensors_are_watched_in_order_with_names_and_values():
-    _, (loss,), (first, second, third) = watched(backward=False)
+    runs = watch_tensors(loss_of, np.ones((3, 2), "float32"), {id(weight): "weight"}, True)
+    first, second, third, *back = runs
     assert first.operator == "operator matmul"
     assert [name for name, _ in first.inputs] == ["weight"]  # the data wants no gradient
-    assert "Twice" in second.operator
     assert second.outputs[0][1].tolist() == [[6.0]] * 3
     assert second.inputs[0][1] is first.outputs[0][1]
-    assert third.outputs[0][1] == loss.numpy()
-
-
-def test_gradients_of_tensors_are_watched_and_not_stored():
-    weight, _, runs = watched(backward=True)
-    back = runs[3:]
-    assert ["Twice" in run.operator for run in back] == [False, True, False]
+    assert third.outputs[0][1] == losses[0].numpy()
+    assert ["Twice" in run.operator for run in runs] == [False, True, False] * 2
     assert back[0].operator == "the gradient of operator mean"
     assert np.allclose(back[1].inputs[0][1], 1 / 3)
     assert np.allclose(back[1].outputs[0][1], 2 / 3)
     (gradient,) = [array for _, array in back[2].outputs if array.shape == (2, 1)]
     assert np.allclose(gradient, 2)
     assert weight.grad is None
+    assert len(watch_tensors(loss_of, np.ones((3, 2), "float32"), {}, False)) == 3

@@ -270,17 +270,11 @@ def test_a_folder_that_cannot_be_written_is_noted_once(
     assert re.fullmatch(rf"note: compiled code cannot be kept, .*: {reason.format(kept=kept)}", line)
 
 
-def test_a_new_folder_is_the_users_own_and_one_of_somebody_else_is_not_used(
+def test_the_folder_is_private_and_is_not_used_if_others_may_have_written_to_it(
     kept: Path, monkeypatch: pytest.MonkeyPatch
 ):
     assert cache_folder.folder() == kept
     assert kept.stat().st_mode & 0o777 == 0o700
-    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    assert cache_folder.folder() is None
-
-
-def test_a_folder_that_others_may_write_is_made_private_or_not_used(kept: Path):
-    kept.mkdir()
     kept.chmod(0o777)
     assert cache_folder.folder() == kept
     assert kept.stat().st_mode & 0o777 == 0o755
@@ -291,6 +285,8 @@ def test_a_folder_that_others_may_write_is_made_private_or_not_used(kept: Path):
     assert cache_folder.folder() is None
     left.chmod(0o644)
     assert cache_folder.folder() == kept
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert cache_folder.folder() is None
 
 
 # --- Fingerprints ---
