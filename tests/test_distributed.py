@@ -20,14 +20,14 @@ from app.ranks.world import World
 ROOT = Path(__file__).parents[1]
 
 
-def test_this_process_is_the_only_one():
+def test_a_single_process_has_rank_0_of_1():
     distributed.init_parallel_env()
     assert (distributed.get_rank(), distributed.get_world_size()) == (0, 1)
     assert (distributed.ParallelEnv().rank, distributed.ParallelEnv().nranks) == (0, 1)
     assert not distributed.is_initialized()
 
 
-def test_spawn_calls_the_function_here():
+def test_spawn_calls_the_function_in_this_process():
     seen: list[int] = []
     distributed.spawn(seen.append, args=(3,))
     assert seen == [3]
@@ -35,7 +35,7 @@ def test_spawn_calls_the_function_here():
         distributed.spawn(seen.append, args=(3,), nprocs=2)
 
 
-def test_a_process_group_waits_as_long_as_it_is_told():
+def test_a_process_group_has_the_given_timeout():
     told: list[float] = []
 
     class Told(World):
@@ -63,7 +63,7 @@ def test_a_parallel_layer_is_the_layer_inside():
     assert inside.bias.grad.tolist() == [1.0, 1.0, 1.0]
 
 
-def test_alone_every_operation_does_nothing_and_imports_nothing_of_mpi():
+def test_collectives_of_one_process_do_nothing_and_do_not_import_mpi():
     x = app.to_tensor([1.0, 2.0])
     for operation in (distributed.all_reduce, distributed.broadcast, distributed.reduce):
         operation(x)

@@ -1,4 +1,4 @@
-"""Files that people hand in are read up to a limit, and nothing else than a file is waited for."""
+"""Files are read up to a limit, and only regular files are opened."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def make(path: Path, kind: str) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["a pipe", "a device", "a folder"])
-def test_nothing_but_a_file_is_opened(tmp_path: Path, kind: str):
+def test_only_regular_files_are_opened(tmp_path: Path, kind: str):
     path = make(tmp_path / "x", kind)
     for reader in (open_file, read_file, app.load):
         with pytest.raises(FileError, match=f"x is {kind}, expected a file"):
@@ -35,7 +35,7 @@ def test_nothing_but_a_file_is_opened(tmp_path: Path, kind: str):
 
 
 @pytest.mark.parametrize("kind", ["a pipe", "a device"])
-def test_no_reader_of_a_run_waits(tmp_path: Path, kind: str):
+def test_readers_of_a_run_open_only_regular_files(tmp_path: Path, kind: str):
     for name in ("weights-relu.safetensors", "metrics.jsonl", "model.json"):
         make(tmp_path / name, kind)
     for read in (read_weights, lambda folder: list(read_events(folder)), lambda folder: read_model(folder / "model")):
@@ -43,34 +43,28 @@ def test_no_reader_of_a_run_waits(tmp_path: Path, kind: str):
             read(tmp_path)
 
 
-def test_a_file_is_read_up_to_the_limit(tmp_path: Path):
+def test_a_file_is_read_up_to_a_limit(tmp_path: Path):
     (tmp_path / "x").write_bytes(b"12345")
     assert read_file(tmp_path / "x") == read_file(tmp_path / "x", 5) == b"12345"
     with pytest.raises(FileError, match="x is larger than 4 bytes, more than is read of such a file"):
         read_file(tmp_path / "x", 4)
-
-
-def test_a_file_larger_than_memory_is_refused_unread(tmp_path: Path):
     with (tmp_path / "x").open("wb") as file:
         file.truncate(1 << 42)  # sparse: it takes no room on the disk
     with pytest.raises(FileError, match="x is larger than"):
         app.load(tmp_path / "x")
-
-
-def test_a_file_whose_size_says_nothing_is_read_and_bounded():
-    assert read_file("/proc/self/status").startswith(b"Name:")
+    assert read_file("/proc/self/status").startswith(b"Name:")  # its size is said to be 0
     with pytest.raises(FileError, match="larger than 10 bytes"):
         read_file("/proc/self/status", 10)
 
 
-def test_a_missing_file_stays_an_error_of_the_system(tmp_path: Path):
+def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path):
     with pytest.raises(FileNotFoundError):
         read_file(tmp_path / "x")
     with pytest.raises(MissingFileError):
         app.load(tmp_path / "x")
 
 
-def test_a_file_and_the_folders_made_for_it_are_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_file_and_its_new_folders_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     synced: list[str] = []
     sync = os.fsync
 

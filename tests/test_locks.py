@@ -1,13 +1,15 @@
-"""A file is whole or not there, whoever dies while writing it; and what the dead leave behind is cleared away."""
+"""Files are whole even if a process is killed while writing, and its leftovers are removed later."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -43,7 +45,7 @@ def leftovers(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("moment", ["replace", "fsync"])
-def test_whoever_is_killed_while_writing_leaves_the_old_file_and_no_heap(tmp_path, monkeypatch, moment):
+def test_a_process_killed_while_writing_leaves_the_old_file(tmp_path, monkeypatch, moment):
     path = tmp_path / "file"
     write_whole(path, OLD)
     with monkeypatch.context() as patch:
@@ -58,7 +60,7 @@ def test_whoever_is_killed_while_writing_leaves_the_old_file_and_no_heap(tmp_pat
 
 
 @pytest.mark.slow
-def test_killed_at_random_moments_the_file_is_one_or_the_other(tmp_path):
+def test_a_process_killed_at_any_moment_leaves_a_whole_file(tmp_path):
     path = tmp_path / "file"
     write_whole(path, OLD)
     moments = random.Random(0)
@@ -79,7 +81,7 @@ def test_killed_at_random_moments_the_file_is_one_or_the_other(tmp_path):
     assert leftovers(tmp_path) == []
 
 
-def test_what_another_is_writing_now_is_left_alone(tmp_path, monkeypatch):
+def test_a_file_that_another_process_writes_is_kept(tmp_path, monkeypatch):
     path, go_on = tmp_path / "file", tmp_path / "go on"
     move = os.replace
 
@@ -103,15 +105,7 @@ def test_what_another_is_writing_now_is_left_alone(tmp_path, monkeypatch):
     assert leftovers(tmp_path) == ["go on"]
 
 
-def test_only_leftovers_of_the_same_file_are_cleared(tmp_path):
-    others = [".file.note", f".other.{'0' * 32}", f".file.{'0' * 31}", f"file.{'0' * 32}"]
-    for name in [*others, f".file.{'0' * 32}"]:
-        (tmp_path / name).touch()
-    write_whole(tmp_path / "file", NEW)
-    assert leftovers(tmp_path) == sorted(others)
-
-
-def test_a_claim_is_for_all_and_clears_for_the_first_alone(tmp_path):
+def test_only_the_first_holder_of_a_shared_lock_clears(tmp_path):
     cleared = []
     with (
         shared_lock(tmp_path, lambda: cleared.append("first")),
@@ -122,34 +116,29 @@ def test_a_claim_is_for_all_and_clears_for_the_first_alone(tmp_path):
         assert cleared == ["first", "third"]
 
 
-def test_where_there_are_no_locks_files_are_written_and_nothing_is_cleared(tmp_path, monkeypatch):
-    import fcntl
-
-    def refuse(*_: object) -> None:
-        raise OSError("no locks available")
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
-    leftover = tmp_path / f".file.{'0' * 32}"
-    leftover.touch()
+@pytest.mark.parametrize("locks", [True, False])
+def test_only_leftovers_of_the_same_file_are_cleared_and_none_without_locks(tmp_path, monkeypatch, locks):
+    others = [".file.note", f".other.{'0' * 32}", f".file.{'0' * 31}", f"file.{'0' * 32}"]
+    leftover = f".file.{'0' * 32}"
+    for name in [*others, leftover]:
+        (tmp_path / name).touch()
+    if not locks:
+        monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError("no locks available")))
     write_whole(tmp_path / "file", NEW)
     assert (tmp_path / "file").read_bytes() == NEW
-    assert leftover.exists()
+    assert leftovers(tmp_path) == sorted(others if locks else [*others, leftover])
 
 
 def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
     write_whole(tmp_path / "file", OLD)
-
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(FileError, match="file cannot be written: No space left on device"):
         write_whole(tmp_path / "file", NEW)
     assert (tmp_path / "file").read_bytes() == OLD
     assert leftovers(tmp_path) == []
 
 
-def test_an_open_file_is_held_by_one_until_it_is_closed_or_its_process_dies(tmp_path, monkeypatch):
+def test_a_lock_lasts_until_its_file_is_closed_or_its_process_dies(tmp_path, monkeypatch):
     monkeypatch.setattr("app.locks._PATIENCE", 0.1)
     path = tmp_path / "file"
     with path.open("w") as one, path.open("w") as other:

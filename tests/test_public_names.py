@@ -33,7 +33,7 @@ MODULES = [pytest.param(found, id=path) for path, found in modules_in("app", app
 
 
 @pytest.mark.parametrize("found", MODULES)
-def test_dir_of_a_public_module_is_what_it_offers_all_documented_and_ours(found: ModuleType):
+def test_dir_of_a_public_module_lists_its_documented_names(found: ModuleType):
     assert dir(found) == sorted([*found.__all__, *(["__version__"] if found is app else [])])
     assert len(set(found.__all__)) == len(found.__all__)
     for name in found.__all__:
@@ -74,14 +74,14 @@ def test_methods_are_those_that_are_declared():
 
 
 @pytest.mark.parametrize("name", ["silu", "argmax_", "concat_", "sgd", "quantile", "matmul_step"])
-def test_what_is_no_method_is_missing_in_the_words_of_python(name: str):
+def test_an_unknown_method_is_an_attribute_error(name: str):
     """A `__getattr__` on values could say more, but makes `np.asarray(tensor)` three times slower."""
     with pytest.raises(AttributeError, match=f"'Tensor' object has no attribute '{name}'"):
         getattr(to_tensor([1.0]), name)
 
 
 @pytest.mark.parametrize("name", sorted(OF_PACKAGE))
-def test_an_operator_that_was_public_says_what_to_write(name: str):
+def test_a_removed_operator_names_its_replacement(name: str):
     with pytest.raises(AttributeError) as caught:
         getattr(app, name)
     assert str(caught.value) == f"app no longer has {name!r}: {OF_PACKAGE[name]}"
@@ -91,7 +91,7 @@ def test_an_operator_that_was_public_says_what_to_write(name: str):
             assert callable(getattr(importlib.import_module(".".join(path)), last)), word
 
 
-def test_what_to_write_instead_of_an_operator_gives_the_same():
+def test_replacements_of_removed_operators_give_the_same():
     x, index = to_tensor([[1.0, 2.0], [3.0, 4.0]]), to_tensor([[1], [0]])
     ones = app.ones([2, 1])
     added = app.put_along_axis(x, index, ones, 1, reduce="add")
@@ -104,7 +104,7 @@ def test_what_to_write_instead_of_an_operator_gives_the_same():
     assert app.view_as(x, added.flatten()).tolist() == REGISTRY["reshape_like"](x, added.flatten()).tolist()
 
 
-def test_type_checkers_see_the_names_that_are_imported_when_they_are_used():
+def test_type_checkers_see_the_names_that_are_imported_late():
     tree = ast.parse(Path(app.__file__).read_text(encoding="utf-8"))
     (block,) = [node for node in tree.body if isinstance(node, ast.If)]
     seen = {
@@ -121,7 +121,7 @@ def test_type_checkers_see_the_names_that_are_imported_when_they_are_used():
     [(["-c", "import app"], 12), (["train.py", "--help"], 20)],
     ids=["import app", "train.py --help"],
 )
-def test_what_is_not_used_is_not_imported(words: list[str], loaded: int):
+def test_unused_modules_are_not_imported(words: list[str], loaded: int):
     command = [sys.executable, "-X", "importtime", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1])
     modules = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}

@@ -1,4 +1,4 @@
-"""Values in a file: what comes back is what was kept, and a file that is not right is told so."""
+"""Values in files are read as they were saved, and damaged files are errors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ VALUES: list[Any] = [
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda v: repr(v)[:30])
-def test_what_comes_back_is_what_was_kept(tmp_path: Path, value: Any):
+def test_loaded_values_are_those_saved(tmp_path: Path, value: Any):
     path = tmp_path / "deeper" / "value.pdparams"
     app.save(value, path)
     assert same(app.load(str(path)), value)
@@ -58,7 +58,7 @@ def test_arrays_in_the_other_byte_order_come_back_with_their_numbers(tmp_path: P
     assert found["w"].tolist() == found["t"].tolist() == numbers.tolist()
 
 
-def test_open_files_and_arrays_in_the_place_of_tensors():
+def test_open_files_are_read_and_arrays_replace_tensors():
     file = io.BytesIO()
     app.save({"w": to_tensor([1.0])}, file)
     file.seek(0)
@@ -67,7 +67,7 @@ def test_open_files_and_arrays_in_the_place_of_tensors():
         app.load(file, retrun_numpy=True)
 
 
-def test_a_network_and_its_optimiser_go_on_where_they_were(tmp_path: Path):
+def test_a_network_and_its_optimiser_resume(tmp_path: Path):
     def made() -> tuple[nn.Layer, optimizer.Optimizer]:
         with app.graph.names.guard():
             net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1D(4), nn.ReLU(), nn.Linear(4, 1))
@@ -94,7 +94,7 @@ def test_a_network_and_its_optimiser_go_on_where_they_were(tmp_path: Path):
     assert same(OrderedDict(other.state_dict()), OrderedDict(net.state_dict()))
 
 
-def test_parameters_come_back_as_parameters_with_their_names(tmp_path: Path):
+def test_parameters_are_loaded_with_their_names(tmp_path: Path):
     layer = nn.Linear(2, 1, weight_attr=nn.ParamAttr(name="mine", trainable=False))
     app.save(layer.state_dict(), tmp_path / "w")
     weight = app.load(tmp_path / "w")["weight"]
@@ -119,7 +119,7 @@ def test_files_of_arrays_alone_are_read(tmp_path: Path):
         (np.ma.array([1, 2], mask=[0, 1]), "a masked array cannot be saved, as a file has no mask: fill it first"),
     ],
 )
-def test_what_no_file_holds_is_told_and_the_old_file_stays(tmp_path: Path, value: Any, told: str):
+def test_a_value_that_cannot_be_saved_is_an_error_and_the_old_file_stays(tmp_path: Path, value: Any, told: str):
     app.save([1], tmp_path / "file")
     for name in ("file", "new"):
         with pytest.raises(AppError, match=told):
@@ -143,7 +143,7 @@ app.save({"w": to_tensor([1.0, 2.0])}, WHOLE)
         (pickle.dumps({"w": 1}, protocol=4), "it is a pickle, which is not opened here, as it could run any code"),
     ],
 )
-def test_a_file_that_was_cut_or_is_of_another_kind_is_told(tmp_path: Path, content: bytes, told: str):
+def test_a_truncated_file_or_one_of_another_kind_is_an_error(tmp_path: Path, content: bytes, told: str):
     (tmp_path / "file").write_bytes(content)
     with pytest.raises(FileError, match=told):
         app.load(tmp_path / "file")
@@ -151,7 +151,7 @@ def test_a_file_that_was_cut_or_is_of_another_kind_is_told(tmp_path: Path, conte
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
-def test_a_flipped_bit_is_told_or_changes_nothing(tmp_path: Path, place: float, bit: int):
+def test_a_flipped_bit_is_an_error_or_changes_nothing(tmp_path: Path, place: float, bit: int):
     value = {"w": to_tensor([1.0, 2.0]), "n": 3, "inf": float("inf")}
     app.save(value, tmp_path / "file")
     content = bytearray((tmp_path / "file").read_bytes())
@@ -161,7 +161,7 @@ def test_a_flipped_bit_is_told_or_changes_nothing(tmp_path: Path, place: float, 
         assert same(app.load(tmp_path / "file"), value)
 
 
-def test_a_file_that_is_not_there_is_told_with_its_neighbours(tmp_path: Path):
+def test_a_missing_file_is_an_error_that_lists_its_neighbours(tmp_path: Path):
     app.save(1, tmp_path / "epoch1.pdparams")
     with pytest.raises(FileNotFoundError, match=r"no file .*epoch2\.pdparams; its folder has epoch1\.pdparams"):
         app.load(tmp_path / "epoch2.pdparams")

@@ -70,11 +70,15 @@ with ends_at_once(patience=1):
 """
 TINY = ("train.epochs=1", "train.batch_size=50", "model.hidden=[5]", "data.source=sample", "baseline=null")
 TRAIN = (str(ROOT / "train.py"), "model.activation=ops.py:stuck", "output=run", "engine=reference", *TINY)
-
 SETTINGS = {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "STUCK_AT": "50"}
 
 Process = forked.Command | subprocess.Popen[str]
 Begin = Callable[..., Process]
+
+
+@pytest.fixture(autouse=True)
+def operator(tmp_path: Path) -> None:
+    (tmp_path / "ops.py").write_text(STUCK + OPERATOR)
 
 
 @pytest.fixture
@@ -122,7 +126,7 @@ def assert_end(statuses: dict[Process, int]) -> None:
         assert (process.returncode, err) == (status, LAST_WORDS)
 
 
-def test_without_it_ctrl_c_does_nothing_and_with_it_the_process_ends(begin: Begin):
+def test_ctrl_c_ends_native_code_only_inside_ends_at_once(begin: Begin):
     without = begin("-c", STUCK + "wait_for_ever()")
     within = begin("-c", STUCK + "from app.signals import ends_at_once\nwith ends_at_once(): wait_for_ever()")
     send(without, signal.SIGINT, signal.SIGINT)
@@ -131,8 +135,7 @@ def test_without_it_ctrl_c_does_nothing_and_with_it_the_process_ends(begin: Begi
     assert without.poll() is None
 
 
-def test_training_ends_at_the_second_signal_while_an_operator_is_in_native_code(begin: Begin, tmp_path: Path):
-    (tmp_path / "ops.py").write_text(STUCK + OPERATOR)
+def test_training_ends_at_the_second_signal_in_native_code(begin: Begin, tmp_path: Path):
     ends = {
         (signal.SIGINT, signal.SIGINT): 130,
         (signal.SIGTERM, signal.SIGTERM): 143,
@@ -148,8 +151,7 @@ def test_training_ends_at_the_second_signal_while_an_operator_is_in_native_code(
     assert not list(tmp_path.rglob("*.tmp"))
 
 
-def test_the_lines_of_a_terminal_are_cleared(begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (tmp_path / "ops.py").write_text(STUCK + OPERATOR)
+def test_progress_on_a_terminal_is_cleared(begin: Begin, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TERM", "xterm")
     ours, theirs = os.openpty()
     process = begin(*TRAIN, stderr=theirs)
@@ -160,7 +162,7 @@ def test_the_lines_of_a_terminal_are_cleared(begin: Begin, tmp_path: Path, monke
     os.close(ours)
 
 
-def test_a_loop_of_numbas_that_never_ends_in_a_compiled_program_ends_too(begin: Begin):
+def test_an_endless_compiled_loop_ends_at_the_second_signal(begin: Begin):
     process = begin("-c", ENDLESS)
     send(process, signal.SIGINT)
     assert process.poll() is None
@@ -168,8 +170,7 @@ def test_a_loop_of_numbas_that_never_ends_in_a_compiled_program_ends_too(begin: 
     assert_end({process: 130})
 
 
-def test_commands_end_at_the_first_ctrl_c(begin: Begin, tmp_path: Path):
-    (tmp_path / "ops.py").write_text(STUCK + OPERATOR)
+def test_commands_end_at_the_first_ctrl_c(begin: Begin):
     commands = ("check", "ops.py:stuck"), ("inspect", "model.activation=ops.py:stuck", *TINY)
     processes = [begin("-m", "app", *words, STUCK_AT="0") for words in commands]
     for process in processes:
@@ -178,7 +179,6 @@ def test_commands_end_at_the_first_ctrl_c(begin: Begin, tmp_path: Path):
 
 
 def test_ranks_end_together_at_the_second_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (tmp_path / "ops.py").write_text(STUCK + OPERATOR)
     for name, value in SETTINGS.items():
         monkeypatch.setenv(name, value)
     launch = launches.start(2, *TRAIN, "dist.shape=allreduce", folder=tmp_path)
@@ -193,7 +193,7 @@ def test_ranks_end_together_at_the_second_signal(tmp_path: Path, monkeypatch: py
     assert (ended.status, ended.messages) == (143, ["interrupted"])
 
 
-def test_a_script_that_is_run_keeps_its_own_way_to_end(begin: Begin, tmp_path: Path):
+def test_a_script_handles_signals_itself(begin: Begin, tmp_path: Path):
     (tmp_path / "script.py").write_text(
         "import time\nprint('stuck', flush=True)\ntry: time.sleep(60)\n"
         f"except KeyboardInterrupt: time.sleep({signals.GRACE + 0.5}); print('saved')\n"
@@ -212,7 +212,7 @@ def handled() -> Any:
     return signal.getsignal(signal.SIGINT)
 
 
-def test_what_python_ends_by_itself_is_not_ended_again(handled: Any):
+def test_a_signal_that_python_handles_sets_no_alarm(handled: Any):
     with pytest.raises(KeyboardInterrupt), signals.ends_at_once():
         signal.raise_signal(signal.SIGINT)
     assert signal.alarm(0) == 0
@@ -222,7 +222,7 @@ def test_what_python_ends_by_itself_is_not_ended_again(handled: Any):
     assert signal.alarm(0) == 0
 
 
-def test_a_block_inside_another_has_its_own_patience(handled: Any):
+def test_an_inner_block_has_its_own_patience(handled: Any):
     assert not signals.is_command()
     heard = []
     with signals.ends_at_once():
