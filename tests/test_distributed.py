@@ -71,5 +71,5 @@ def test_collectives_of_one_process_do_nothing_and_do_not_import_mpi():
     distributed.all_gather_object(told := [], "here")
     distributed.barrier()
     assert (x.tolist(), [t.tolist() for t in listed], told) == ([1.0, 2.0], [[1.0, 2.0]], ["here"])
-    check = "import sys, app.distributed as d; d.init_parallel_env(); sys.exit('mpi4py' in sys.modules)"
+    check = "import sys, app.distributed as d; d.init_parallel_env(); d.barrier(); sys.exit('mpi4py' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], cwd=ROOT, check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""The pages in docs/ keep their word: snippets and commands run, in the order of the page, and print what is shown."""
+"""Snippets and commands of the pages in docs/ run, in order, and print what is shown; links have targets."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def run(words: list[str], folder: Path) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 @pytest.mark.slow
-def test_what_a_page_says_is_so(page: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_page_shows_what_its_snippets_print(page: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PYTHONPATH", str(checkout))
     printed = ""
     for number, (language, text) in enumerate(BLOCK.findall(page.read_text(encoding="utf-8"))):
@@ -87,7 +87,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", LINKING, ids=[str(page.relative_to(ROOT)) for page in LINKING])
-def test_links_lead_somewhere(page: Path):
+def test_links_have_a_target(page: Path):
     text = page.read_text(encoding="utf-8")
     missing = []
     for target in map("".join, re.findall(r'\]\(([^)\s]+)\)|(?:href|src|srcset)="([^"]+)"', text)):
@@ -114,13 +114,12 @@ def test_the_index_lists_every_page_once():
 
 
 @pytest.mark.parametrize(("page", "following"), NEXT, ids=[page for page, _ in NEXT])
-def test_a_page_ends_with_the_next_one(page: str, following: str):
+def test_a_page_ends_with_a_link_to_the_next(page: str, following: str):
     last = (ROOT / "docs" / page).read_text(encoding="utf-8").rstrip().splitlines()[-1]
     assert re.fullmatch(rf"Next: \[[^]]+\]\({re.escape(following)}\)", last)
 
 
 def test_the_reference_lists_every_public_module():
-    listed = re.findall(
-        r"^\| `(app[\w.]*)` \|", (ROOT / "docs" / "reference.md").read_text(encoding="utf-8"), re.MULTILINE
-    )
+    page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(app[\w.]*)` \|", page, re.MULTILINE)
     assert sorted(listed) == sorted(path for path, _ in modules_in("app", app))

@@ -70,19 +70,19 @@ def test_make_lists_every_target_with_a_line():
     assert listed == phony[1].split()
 
 
-@pytest.mark.parametrize(
-    ("target", "command"),
-    [
-        ("train", "train.py seed=1"),
-        ("quick", "train.py --config configs/quick.yaml seed=1"),
-        ("compare", "-m app compare --config configs/compare.yaml seed=1"),
-        ("demo", "-m app demo seed=1"),
-        ("test", "-m pytest --numprocesses=auto --dist=loadgroup seed=1"),
-        ("data", "-m app data fetch"),
-    ],
-)
-def test_a_target_runs_its_command_in_the_virtual_environment(target: str, command: str):
-    assert make(ROOT, "-n", target, "ARGS=seed=1").splitlines()[-1] == f".venv/bin/python {command}"
+TARGETS = {
+    "train": "train.py seed=1",
+    "quick": "train.py --config configs/quick.yaml seed=1",
+    "compare": "-m app compare --config configs/compare.yaml seed=1",
+    "demo": "-m app demo seed=1",
+    "test": "-m pytest --numprocesses=auto --dist=loadgroup seed=1",
+    "data": "-m app data fetch",
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_target_runs_its_command_in_the_virtual_environment(target: str):
+    assert make(ROOT, "-n", target, "ARGS=seed=1").splitlines()[-1] == f".venv/bin/python {TARGETS[target]}"
 
 
 def test_train_mpi_starts_or_resumes_on_n_ranks_and_checks_its_arguments(checkout: Path):

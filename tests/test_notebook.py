@@ -42,7 +42,7 @@ def outputs(notebook: Any, beginning: str) -> list[Any]:
     return cell.outputs
 
 
-def test_it_shows_a_comparison_and_one_line_of_progress(executed: Any):
+def test_the_notebook_shows_a_comparison(executed: Any):
     progress, shown = outputs(executed, "settings = dict")
     assert progress.data["text/plain"].startswith("The run is in runs/compare-")
     assert progress.data["text/plain"].count("\n") == 0
@@ -50,7 +50,7 @@ def test_it_shows_a_comparison_and_one_line_of_progress(executed: Any):
     assert "Tested over seeds" in shown.data["text/plain"]
 
 
-def test_every_display_is_there(executed: Any):
+def test_every_cell_has_its_display(executed: Any):
     marks = {
         "@app.custom_op(elementwise=True)\ndef swish": "def swish_grad(x",
         "x = app.to_tensor": "Tensor 3 × 4",
@@ -67,13 +67,13 @@ def test_every_display_is_there(executed: Any):
     assert min(accuracies) > 0.7
 
 
-def test_nothing_complains(executed: Any):
+def test_there_are_no_warnings(executed: Any):
     found = [output for cell in executed.cells for output in cell.get("outputs", [])]
     assert [output.text for output in found if output.output_type == "stream" and output.name == "stderr"] == []
     assert "object at 0x" not in str(found)
 
 
-def test_what_the_file_keeps_is_small_and_of_these_cells(executed: Any):
+def test_the_file_has_small_outputs_of_the_same_cells(executed: Any):
     kept = read()
     assert NOTEBOOK.stat().st_size < 200_000
     for cell, again in zip(kept.cells, executed.cells, strict=True):

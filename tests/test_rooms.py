@@ -114,7 +114,7 @@ def floors() -> list[list[str]]:
     return [re.findall(r"`app/(\w+)/`", row) for row in rows]
 
 
-def test_rooms_do_not_import_each_other_by_any_way_round():
+def test_packages_are_not_imported_in_a_circle():
     try:
         TopologicalSorter(imports()).prepare()
     except CycleError as error:
@@ -123,7 +123,7 @@ def test_rooms_do_not_import_each_other_by_any_way_round():
         pytest.fail(f"a circle of rooms: {'; '.join(told)}")
 
 
-def test_imports_run_down_the_table_of_the_architecture():
+def test_imports_follow_the_order_of_the_table():
     floor = {room: number for number, row in enumerate(floors()) for room in row}
     up = [
         f"{file} imports {other}, which stands above it"
@@ -134,13 +134,13 @@ def test_imports_run_down_the_table_of_the_architecture():
     assert up == []
 
 
-def test_files_do_not_import_each_other_by_any_way_round():
+def test_files_are_not_imported_in_a_circle():
     around = circle_of_files(NAMED_FROM_BELOW)
     told = [f"{importer} imports {file}" for file, importer in pairwise(around)]
     assert told == []
 
 
 @pytest.mark.parametrize("file", NAMED_FROM_BELOW)
-def test_those_that_are_left_out_would_be_in_a_circle(file: str):
+def test_each_exception_is_needed(file: str):
     around = circle_of_files(NAMED_FROM_BELOW.keys() - {file})
     assert file in around

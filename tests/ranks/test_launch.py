@@ -48,11 +48,6 @@ def test_launchers_name_a_rank_by_environment_variables(
     assert launched() == found
 
 
-def test_a_process_without_a_launcher_does_not_import_mpi():
-    check = "from app.ranks.current import current; import sys; current(); sys.exit('mpi4py' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", check], cwd=ROOT, check=False).returncode == 0
-
-
 def test_without_mpi4py_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "mpi4py", None)
     with pytest.raises(DistError, match=r"python -m pip install mpi4py mpich, or in a checkout: .*'\.\[mpi\]'$"):
