@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any
 
-from app import working_folder
 from app.checking.layer import LayerAsOperator
 from app.custom import Function, PyLayer
-from app.custom.lookup import OF_FILES, make_operator, module_of_file, on_the_shelf, split_settings
+from app.custom.lookup import OF_FILES, make_operator, module_of_file, module_of_name, on_the_shelf, split_settings
 from app.custom.numba_functions import is_compiled
 from app.custom.operator import CustomOperator, home_of
 from app.custom.pylayer import sets_up_context
@@ -52,11 +50,11 @@ def find(word: str) -> list[Found]:
     home, name = word, ""
     if ":" in word.removesuffix(".py"):
         home, _, name = word.rpartition(":")
-    if not (home.endswith(".py") or name):
+    if not home.endswith(".py") and not (name and all(step.isidentifier() for step in home.split("."))):
         raise ConfigError(
             f"{word!r} names no operator: give file.py, file.py:name, module:name, custom.relu or a built-in one"
         )
-    module = module_of_file(home) if home.endswith(".py") else _imported(home)
+    module = module_of_file(home) if home.endswith(".py") else module_of_name(home)
     if name:
         if not hasattr(module, name):
             known = ", ".join(f.name for f in all_of(module)) or "none"
@@ -69,14 +67,6 @@ def find(word: str) -> list[Found]:
             "calls py_func; name one that looks different as file.py:name"
         )
     return operators
-
-
-def _imported(name: str) -> ModuleType:
-    working_folder.search()
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ConfigError(f"the module {name} cannot be imported: {error}") from error
 
 
 def all_of(module: ModuleType) -> list[Found]:

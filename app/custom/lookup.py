@@ -19,6 +19,7 @@ from types import CodeType, ModuleType
 from typing import Any
 from zlib import crc32
 
+from app import working_folder
 from app.custom import shelf
 from app.custom.operator import home_of
 from app.custom.pylayer import PyLayer
@@ -153,6 +154,19 @@ def module_of_file(path: str) -> ModuleType:
         ):
             return module
     return _run_file(file, file.stat().st_mtime_ns)
+
+
+def module_of_name(name: str) -> ModuleType:
+    """The module of a name, which may be in the working folder. Whatever importing it raises is an AppError."""
+    working_folder.search()
+    try:
+        return importlib.import_module(name)
+    except (AppError, KeyboardInterrupt):
+        raise
+    except ImportError as error:
+        raise ConfigError(f"the module {name} cannot be imported: {error}") from error
+    except BaseException as error:  # such as a SyntaxError, or SystemExit
+        raise OperatorError(f"the module {name} cannot be imported: {type(error).__name__}: {error}") from error
 
 
 class _Loader(SourceFileLoader):

@@ -14,9 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from app import working_folder
 from app.custom import shelf
-from app.custom.lookup import OF_FILES, SHIPPED, module_of_file
+from app.custom.lookup import OF_FILES, SHIPPED, module_of_file, module_of_name
 from app.custom.numba_functions import function_name
 from app.custom.operator import HOOKS, CustomOperator, home_of, written_as
 from app.custom.source_hash import is_same_source, source_hash
@@ -166,11 +165,7 @@ def _grant(given: Any) -> _Grant:
 def _module_of(home: str) -> ModuleType:
     if home.endswith(".py"):
         return module_of_file(home)
-    working_folder.search()
-    try:
-        return importlib.import_module(home)
-    except ImportError as error:
-        raise OperatorError(f"custom_ops: the module {home} cannot be imported: {error}") from error
+    return module_of_name(home)
 
 
 def _defined_in(module: ModuleType, name: str, where: str) -> Any:

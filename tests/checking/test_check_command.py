@@ -161,6 +161,7 @@ def test_shapes_settings_and_the_range(check: Check):
             "'swish' names no operator: give file.py, file.py:name, module:name, custom.relu or a",
         ),
         (["no_such_module:swish"], "the module no_such_module cannot be imported"),
+        *[([f"{name}:swish"], f"'{name}:swish' names no operator: give file.py") for name in ("", ".", "..", "a..b")],
         (["custom.rely"], r"did you mean 'custom\.relu'"),
         (
             ["some_ops.py:swish", "--only", "gradients"],
@@ -191,6 +192,15 @@ def test_a_file_that_cannot_be_run(check: Check):
     status, _, err = check("broken.py")
     assert status == 1
     assert "broken.py:1: running the file raised ZeroDivisionError" in err
+
+
+@pytest.mark.parametrize("text", ["1 / 0", "def broken(:", "raise SystemExit(0)"])
+def test_a_module_that_cannot_be_imported(check: Check, text: str):
+    Path("broken_module.py").write_text(f"{text}\n")
+    status, _, err = check("broken_module:swish")
+    assert status == 1
+    assert err.startswith("error: the module broken_module cannot be imported: ")
+    assert err.count("\n") == 1
 
 
 class Terminal(io.StringIO):
