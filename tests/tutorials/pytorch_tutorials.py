@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,7 +61,7 @@ TUTORIALS = (
         (0.1, 0.9),
     ),
     Tutorial(BASICS + "quickstart_tutorial.py", (), r"Avg loss: ([\d.]+)", (1.9, 2.3)),
-    Tutorial(BASICS + "tensorqs_tutorial.py", needs=()),
+    Tutorial(BASICS + "tensorqs_tutorial.py"),
     Tutorial(BASICS + "data_tutorial.py", needs=("pandas",)),
     Tutorial(BASICS + "transforms_tutorial.py"),
     Tutorial(BASICS + "buildmodel_tutorial.py"),
@@ -98,19 +99,18 @@ TUTORIALS = (
 def make_data(folder: Path) -> None:
     """Put the project's sample of MNIST where each tutorial looks for its data."""
     with np.load(ROOT / "data" / "mnist-sample.npz") as sample:
-        arrays = {name: sample[name] for name in sample.files}
-    parts = {
-        part: (arrays[f"{part}_images"].reshape(-1, 28, 28), arrays[f"{part}_labels"]) for part in ("train", "test")
-    }
-    for name in ("MNIST", "FashionMNIST"):
-        for raw in (folder / "data" / name / "raw", folder / "run" / "data" / name / "raw"):
-            raw.mkdir(parents=True)
-            for part, (images, labels) in parts.items():
-                begin = "train" if part == "train" else "t10k"
-                header = struct.pack(">BBBB3I", 0, 0, 8, 3, *images.shape)
-                (raw / f"{begin}-images-idx3-ubyte").write_bytes(header + images.tobytes())
-                header = struct.pack(">BBBBI", 0, 0, 8, 1, len(labels))
-                (raw / f"{begin}-labels-idx1-ubyte").write_bytes(header + labels.astype(np.uint8).tobytes())
+        parts = {
+            begin: (sample[f"{part}_images"].reshape(-1, 28, 28), sample[f"{part}_labels"].astype("uint8"))
+            for begin, part in (("train", "train"), ("t10k", "test"))
+        }
+    for data, name in product((folder / "data", folder / "run" / "data"), ("MNIST", "FashionMNIST")):
+        raw = data / name / "raw"
+        raw.mkdir(parents=True)
+        for begin, (images, labels) in parts.items():
+            header = struct.pack(">BBBB3I", 0, 0, 8, 3, *images.shape)
+            (raw / f"{begin}-images-idx3-ubyte").write_bytes(header + images.tobytes())
+            header = struct.pack(">BBBBI", 0, 0, 8, 1, len(labels))
+            (raw / f"{begin}-labels-idx1-ubyte").write_bytes(header + labels.tobytes())
     pickled = folder / "run" / "data" / "mnist" / "mnist.pkl.gz"
     pickled.parent.mkdir()
     flat = [
@@ -120,34 +120,32 @@ def make_data(folder: Path) -> None:
         pickle.dump((*flat, None), file, protocol=2)
 
 
-def run(
-    tutorial: Tutorial, checkouts: Path, folder: Path, python: str | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run a tutorial in a folder that `make_data` filled: here, or with the PyTorch of another Python."""
-    script = str(checkouts / tutorial.path)
-    if tutorial.refused:
-        script, arguments = str(IN_BLOCKS), (script, str(folder))
-    else:
-        arguments = tutorial.arguments
+def run_script(arguments: Sequence[str], folder: Path, python: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a script in a folder: here, or with another Python."""
     command = [sys.executable, "-m", "app", "run"] if python is None else [python, "-W", "ignore"]
+    path = str(ROOT) if python is None else ""
     return subprocess.run(
-        [*command, script, *arguments],
-        cwd=folder / "run",
-        env={
-            **os.environ,
-            "OPSMITH_DATA": "sample",
-            "MPLBACKEND": "agg",
-            "PYTHONPATH": str(ROOT) if python is None else "",
-        },
+        [*command, *arguments],
+        cwd=folder,
+        env={**os.environ, "OPSMITH_DATA": "sample", "MPLBACKEND": "agg", "PYTHONPATH": path},
         capture_output=True,
         text=True,
         check=False,
     )
 
 
-def figure_of(tutorial: Tutorial, printed: str) -> float | None:
+def run(
+    tutorial: Tutorial, checkouts: Path, folder: Path, python: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a tutorial in a folder that `make_data` filled: here, or with the PyTorch of another Python."""
+    script = str(checkouts / tutorial.path)
+    in_blocks = [str(IN_BLOCKS), script, str(folder)]
+    return run_script(in_blocks if tutorial.refused else [script, *tutorial.arguments], folder / "run", python)
+
+
+def figure_of(pattern: str, printed: str) -> float | None:
     """The figure that a tutorial printed last."""
-    found = re.findall(tutorial.figure, printed) if tutorial.figure else []
+    found = re.findall(pattern, printed) if pattern else []
     return float(found[-1]) if found else None
 
 
@@ -160,7 +158,7 @@ def main(checkouts: Path, python: str, names: Sequence[str]) -> None:
                 continue
             here = run(tutorial, checkouts, Path(there))
             real = run(tutorial, checkouts, Path(there), python) if python else None
-            figures = [figure_of(tutorial, done.stdout) for done in (here, real) if done is not None]
+            figures = [figure_of(tutorial.figure, done.stdout) for done in (here, real) if done is not None]
             refused = here.stdout.count("refused in")
             print(f"| {tutorial.name} | {here.returncode or 'runs'}, {refused} refused | {figures} |", flush=True)
             print(here.stderr[-500:], end="")
