@@ -94,7 +94,8 @@ def _kept_in(thing: Any, settings: Mapping[str, Any], width: int | None) -> Path
         return None
     if source is None:
         return None
-    text = "\n".join([_framework(), np.__version__, source, repr(sorted(settings.items())), str(width)])
+    declared = str(getattr(thing, "surrogate", False))  # which a call of `backward` outside of the source may say
+    text = "\n".join([_framework(), np.__version__, source, declared, repr(sorted(settings.items())), str(width)])
     return None if folder is None else folder / "gradients" / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
 
 
