@@ -50,32 +50,21 @@ def half_above_zero(x, dy):
 
 
 def answer(*given: Any) -> GradientCheck:
-    """What the check says of an operator, which is one that it can check."""
+    """The result for an operator that can be checked."""
     found = check_gradient(*given)
     assert found is not None
     return found
 
 
-def test_a_right_gradient_agrees():
-    assert check_gradient(operator(swish_grad), "swish") == before_training.AGREES
-    assert check_gradient(operator(), "swish") == before_training.AGREES  # which is derived
-
-
-def test_a_wrong_one_is_told_with_how_it_is_off_and_where():
+def test_a_gradient_agrees_or_is_wrong_or_a_surrogate():
+    assert answer(operator(swish_grad), "swish") == before_training.AGREES
+    assert answer(operator(), "swish") == before_training.AGREES  # which is derived
+    assert answer(operator(half_above_zero, surrogate=True), "swish").state == "surrogate"
     found = answer(operator(half_above_zero), "swish")
     assert found.wrong
-    assert found.words.startswith(
-        "gradient is wrong: it is half of what it should be where x > 0 (wrong in 14 of 24 elements; worst at "
-    )
-
-
-def test_a_surrogate_is_not_judged():
-    found = answer(operator(half_above_zero, surrogate=True), "swish")
-    assert found.state == "surrogate"
-
-
-def test_a_built_in_operator_is_not_checked():
-    assert check_gradient(find_operator("relu"), "relu") is None
+    words = "gradient is wrong: it is half of what it should be where x > 0 (wrong in 14 of 24 elements; worst at "
+    assert found.words.startswith(words)
+    assert check_gradient(find_operator("relu"), "relu") is None  # a built-in operator
 
 
 TIMED = """
@@ -120,7 +109,9 @@ def test_an_operator_that_fits_one_width_alone_is_checked_with_it():
         (lambda x: 1 / 0, "division by zero"),
     ],
 )
-def test_what_cannot_be_checked_says_why(function: Callable[..., Any], why: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_gradient_that_cannot_be_checked_is_unknown_with_the_reason(
+    function: Callable[..., Any], why: str, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(before_training, "SECONDS", 0.05)
     made = app.custom_op(function, name="odd", infer=lambda x: x)
     made.backward(lambda dy: dy)
@@ -129,7 +120,7 @@ def test_what_cannot_be_checked_says_why(function: Callable[..., Any], why: str,
     assert why in found.words
 
 
-def test_the_answer_is_kept_under_the_hash_of_the_source(cache: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_result_is_kept_under_the_hash_of_the_source(cache: Path, monkeypatch: pytest.MonkeyPatch):
     found = check_gradient(operator(half_above_zero), "swish")
     monkeypatch.setattr(before_training, "_checked", lambda *given: pytest.fail("it is known already"))
     assert check_gradient(operator(half_above_zero), "swish") == found
@@ -187,14 +178,14 @@ def test_no_answer_is_kept_where_values_that_may_change_decide_too(made: Callabl
     assert answer(made(3.0), "scaled").wrong
 
 
-def test_a_damaged_answer_is_found_again(cache: Path):
+def test_a_damaged_result_is_computed_again(cache: Path):
     check_gradient(operator(), "swish")
     (file,) = cache.iterdir()
     file.write_bytes(b"{")
     assert check_gradient(operator(), "swish") == before_training.AGREES
 
 
-def test_nothing_is_disturbed(capfd: pytest.CaptureFixture[str]):
+def test_the_check_changes_no_state_and_prints_nothing(capfd: pytest.CaptureFixture[str]):
     calls = []
 
     def noisy(x):
@@ -213,7 +204,7 @@ def test_nothing_is_disturbed(capfd: pytest.CaptureFixture[str]):
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_function_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch):
+def test_a_function_that_does_not_end_is_stopped(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(before_training, "_PATIENCE", 0.2)
     made = app.custom_op(lambda x: time.sleep(100), name="endless", infer=lambda x: x)
     made.backward(lambda dy: dy)

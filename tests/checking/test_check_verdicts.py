@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from app import custom_op
 from app.checking.checks import CHECKS, examine
 from app.checking.examples import inputs_for
 from app.checking.finding import find, found
+from app.checking.subject import Result
 from app.engine.compiled.read_only import why_refused
 from app.errors import ConfigError, OperatorError
 
@@ -306,6 +308,63 @@ def test_an_operator_that_draws_numbers_fails_one_check():
         assert "the same inputs give another result the second time" in verdict.words
 
 
+# --- Broadcasting ---
+
+
+def product(grad_of_g: Callable[..., Any]) -> Any:
+    """x * g, with a correct gradient of x and this one of g."""
+
+    @custom_op(infer=lambda x, g: np.broadcast_shapes(tuple(x.shape), tuple(g.shape)))
+    def scaled(x, g):
+        return x * g
+
+    scaled.backward(lambda x, g, dy: (summed(dy * g, x), grad_of_g(dy * x, g)))
+    return scaled
+
+
+def summed(gradient: np.ndarray, one: np.ndarray) -> np.ndarray:
+    gradient = gradient.sum(axis=tuple(range(gradient.ndim - one.ndim)))
+    return gradient.sum(axis=tuple(a for a, s in enumerate(one.shape) if s == 1), keepdims=True)
+
+
+def refuses(x, g):
+    if x.shape != g.shape:
+        raise ValueError("two shapes")
+    return x * g
+
+
+RIGHT = "ok inputs are broadcast, and gradients summed back to their shapes"
+NOT_SUMMED = product(lambda gradient, one: np.resize(gradient, one.shape))
+
+
+@pytest.mark.parametrize(
+    ("operator", "expected"),
+    [
+        (app.multiply, RIGHT),
+        (app.lerp, RIGHT),
+        (product(summed), RIGHT),
+        (NOT_SUMMED, "FAILED [4, 6] with [6]: the gradient of g is not summed over the broadcast axes"),
+        (product(lambda gradient, one: gradient), "FAILED [4, 6] with [6]: the gradient fails: "),
+        (custom_op(lambda x, g: x * 2), "FAILED [4, 1] with [1, 6]: it gives shape [4, 1], expected [4, 6]"),
+        (custom_op(lambda x, g: x * g * g.size), "FAILED [4, 6] with [6]: it gives other numbers than for expanded"),
+        (custom_op(refuses), f"note inputs are not broadcast: [4, 6] with [6]: operator refuses ({HERE.name}:"),
+        (custom_op(lambda x, g: np.cumsum(x, axis=1) * g), ""),  # not elementwise
+        (app.tanh, ""),
+    ],
+)
+def test_the_check_of_broadcasting_says(operator: Any, expected: str):
+    inputs = [parameter for parameter in found(operator, "it").parameters if parameter.name != "name"]
+    told = words(operator, "broadcasting", shapes=[((4, 6), "float64")] * len(inputs))
+    assert told.startswith(expected)
+    assert len(told.splitlines()) == bool(expected)
+
+
+def test_a_gradient_in_one_of_two_results_is_a_difference():
+    one, none = Result([np.ones(2)], [np.ones(2)]), Result([np.ones(2)], [None])
+    assert one.differs_from(none) == one.far_from(none, 0.1) == none.differs_from(one) == "gradient"
+    assert none.differs_from(none) == ""
+
+
 # --- How a gradient is off ---
 
 
@@ -468,3 +527,48 @@ def test_a_function_without_source_fails_once_and_names_the_prompt():
     with pytest.raises(OperatorError, match=reason) as error:
         operator(x).backward()
     assert error.value.__cause__ is None  # one traceback, of the reason
+
+
+# --- Layers ---
+
+
+class Wrong(app.autograd.PyLayer):
+    """A product whose gradient of `scale` is twice what it should be."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, scale: Any) -> Any:
+        ctx.save_for_backward(x, scale)
+        return x * scale
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        x, scale = ctx.saved_tensor()
+        return dy * scale, (dy * x).sum(axis=[0]) * 2
+
+
+class Scaled(app.nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = app.nn.Linear(6, 6)
+        self.scale = self.create_parameter([6])
+
+    def forward(self, x: Any, shift: float = 0.0) -> Any:
+        return Wrong.apply(app.relu(self.inner(x)), self.scale) + shift
+
+
+@pytest.mark.parametrize("layer", [Scaled, Scaled()])
+def test_parameters_are_inputs_whose_gradients_are_checked(layer: Any):
+    subject = inputs_for(found(layer, "mine"))
+    inputs = "x float64[4, 6], scale float64[6], inner_weight float64[6, 6], inner_bias float64[6]"
+    assert ", ".join(map(str, subject.inputs)) == inputs
+    verdicts = list(examine(subject, ["gradient"]))
+    assert [v.words.partition(" is wrong")[0] for v in verdicts if v.failed] == ["that of scale"]
+
+
+def test_a_layer_keeps_its_parameters():
+    layer = Scaled()
+    before = dict(layer.named_parameters())
+    list(examine(inputs_for(found(layer, "mine")), ["shapes", "engines"]))
+    after = dict(layer.named_parameters())
+    assert list(after) == list(before)
+    assert all(after[path] is before[path] is getattr(layer, path, before[path]) for path in before)
