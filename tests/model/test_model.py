@@ -1,4 +1,4 @@
-"""Model: what fitting changes and says, what it measures and predicts, and what it keeps."""
+"""Model: fitting and its output, evaluation, prediction, callbacks, and files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def model(rate: Any = 0.1, metrics: Any = None, kind: Any = optimizer.SGD) -> Mo
     return made
 
 
-def test_fitting_learns_and_says_how_it_goes(capsys: pytest.CaptureFixture[str]):
+def test_fitting_learns_and_prints_its_progress(capsys: pytest.CaptureFixture[str]):
     made = model(0.5, metric.Accuracy())
     made.fit(Sides(100), Sides(30, 1), batch_size=10, epochs=2, log_freq=4)
     out = capsys.readouterr().out
@@ -45,17 +45,14 @@ def test_fitting_learns_and_says_how_it_goes(capsys: pytest.CaptureFixture[str])
     assert re.fullmatch(rf"The loss is that of .*\n({passes}){{2}}", out), out
     assert made.evaluate(Sides(200, 2), batch_size=50, verbose=0)["acc"] > 0.9
     assert capsys.readouterr().out == ""
+    made.fit(Sides(40), batch_size=10, verbose=1, log_freq=2, shuffle=False)
+    bars = capsys.readouterr().out.split("\n")[-2].split("\r")  # one line
+    assert len(bars) == 3
+    assert "step 2/4 [==============>...............] - loss: " in bars[1]
+    assert "step 4/4 [==============================] - loss: " in bars[2]
 
 
-def test_a_bar_moves_in_one_line(capsys: pytest.CaptureFixture[str]):
-    model().fit(Sides(40), batch_size=10, verbose=1, log_freq=2, shuffle=False)
-    out = capsys.readouterr().out.split("\n")[-2].split("\r")
-    assert len(out) == 3
-    assert "step 2/4 [==============>...............] - loss: " in out[1]
-    assert "step 4/4 [==============================] - loss: " in out[2]
-
-
-def test_one_batch():
+def test_one_batch_is_evaluated_trained_and_predicted():
     made, x, y = model(metrics=metric.Accuracy(topk=(1, 2))), np.zeros((4, 3), "float32"), np.array([0, 1, 0, 1])
     (loss,), (shares,) = made.eval_batch([x], [y])
     assert (loss.shape, shares) == ((), [0.5, 1.0])
@@ -72,13 +69,12 @@ def test_one_batch():
     one, double = two.train_batch([x], [y], update=False)
     assert double == 2 * one
     assert two.network[2].bias.grad.tolist() == [12.0, 12.0]
-    plain = model()
-    assert [type(v) for v in plain.train_batch([x], [y])] == [np.ndarray]
+    assert [type(v) for v in model().train_batch([x], [y])] == [np.ndarray]
 
 
 def test_gradients_of_several_batches_can_make_one_step():
     whole, parts = model(), model()
-    data = io.Subset(Sides(40), range(40))
+    data = Sides(40)
     whole.fit(data, batch_size=40, verbose=0, shuffle=False)
     parts._loss = lambda *given: nn.functional.cross_entropy(*given) / 4.0
     parts.fit(data, batch_size=10, verbose=0, shuffle=False, accumulate_grad_batches=4)
@@ -108,33 +104,35 @@ def test_a_loader_and_a_stream_can_be_fitted(capsys: pytest.CaptureFixture[str])
     assert "step 2/2" in capsys.readouterr().out
 
 
-def test_callbacks_are_told_every_moment():
-    told: list[str] = []
+def test_callbacks_are_called_at_every_moment():
+    calls: list[str] = []
 
-    class Telling(callbacks.Callback):
+    class Recording(callbacks.Callback):
         def __getattribute__(self, name: str) -> Any:
             if name.startswith("on_"):
-                return lambda *given: told.append(name[3:])
+                return lambda *given: calls.append(name[3:])
             return super().__getattribute__(name)
 
     made = model()
-    made.fit(Sides(4), Sides(2), batch_size=2, verbose=0, callbacks=Telling())
+    made.fit(Sides(4), Sides(2), batch_size=2, verbose=0, callbacks=Recording())
     batch = ["train_batch_begin", "train_batch_end"]
     evaluation = ["eval_begin", "eval_batch_begin", "eval_batch_end", "eval_end"]
-    assert told == ["train_begin", "epoch_begin", *batch * 2, "epoch_end", *evaluation, "train_end"]
-    told.clear()
-    made.predict(Sides(1), verbose=0, callbacks=[Telling()])
-    assert told == ["predict_begin", "predict_batch_begin", "predict_batch_end", "predict_end"]
+    assert calls == ["train_begin", "epoch_begin", *batch * 2, "epoch_end", *evaluation, "train_end"]
+    calls.clear()
+    made.predict(Sides(1), verbose=0, callbacks=[Recording()])
+    assert calls == ["predict_begin", "predict_batch_begin", "predict_batch_end", "predict_end"]
 
 
-@pytest.mark.parametrize(("given", "steps"), [(None, 6), (callbacks.LRScheduler(False, True), 2)])
+@pytest.mark.parametrize(
+    ("given", "steps"), [(None, 6), (callbacks.LRScheduler(False, True), 2)], ids=["batch", "epoch"]
+)
 def test_the_rate_follows_its_schedule_by_batch_or_by_epoch(given: Any, steps: int):
     schedule = optimizer.lr.StepDecay(0.1, 100)
     model(schedule).fit(Sides(6), batch_size=2, epochs=2, verbose=0, callbacks=given)
     assert schedule.last_epoch == steps
 
 
-def test_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_checkpoints_are_saved_at_epochs_and_at_the_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     model(kind=optimizer.Adam).fit(
         Sides(4), batch_size=2, epochs=3, verbose=0, save_dir=str(tmp_path / "kept"), save_freq=2
     )
@@ -143,7 +141,7 @@ def test_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert capsys.readouterr().out.splitlines()[-1] == f"save checkpoint at {tmp_path / 'kept' / 'final'}"
 
 
-def test_what_was_kept_is_taken_over(tmp_path: Path):
+def test_saved_parameters_are_loaded(tmp_path: Path):
     made = model(kind=optimizer.Adam)
     made.fit(Sides(8), batch_size=2, verbose=0)
     made.save(str(tmp_path / "m"))
@@ -159,7 +157,7 @@ def test_what_was_kept_is_taken_over(tmp_path: Path):
     np.testing.assert_array_equal(other.network[0].weight.numpy(), made.network[0].weight.numpy())
 
 
-def test_a_network_for_use_is_kept_without_its_code(tmp_path: Path):
+def test_a_network_for_inference_is_saved_without_its_code(tmp_path: Path):
     net = nn.Sequential(nn.Linear(3, 2), nn.Dropout(0.5))
     Model(net, inputs=InputSpec([None, 3])).save(str(tmp_path / "net"), training=False)
     program, feed, _ = app.static.load_inference_model(str(tmp_path / "net"))
@@ -167,7 +165,7 @@ def test_a_network_for_use_is_kept_without_its_code(tmp_path: Path):
     assert len(feed) == 1
 
 
-def test_the_number_of_inputs_is_that_of_the_network_or_as_said():
+def test_the_number_of_inputs_is_that_of_the_network_or_of_the_specs():
     class Two(nn.Layer):
         def forward(self, x: Any, y: Any, scale: float = 1.0) -> Any:
             return x + y
@@ -181,7 +179,7 @@ def test_the_number_of_inputs_is_that_of_the_network_or_as_said():
     assert Model(nn.ReLU(), inputs=[InputSpec([None, 3]), InputSpec([None])])._input_count == 2
 
 
-def test_summary(capsys: pytest.CaptureFixture[str]):
+def test_the_summary_counts_parameters(capsys: pytest.CaptureFixture[str]):
     with app.graph.names.guard():
         net = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2, weight_attr=nn.ParamAttr(trainable=False)))
     assert Model(net, inputs=InputSpec([None, 3])).summary() == {"total_params": 50, "trainable_params": 34}
@@ -197,7 +195,7 @@ def test_summary(capsys: pytest.CaptureFixture[str]):
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda: Model(lambda x: x), "Model takes a Layer, not function"),
         (lambda: model(metrics=["acc"]), "metrics are app.metric.Metric objects, not 'acc'"),
@@ -210,6 +208,6 @@ def test_summary(capsys: pytest.CaptureFixture[str]):
         (lambda: callbacks.LRScheduler(True, True), "by_step or by_epoch, not both"),
     ],
 )
-def test_mistakes_are_told(call: Any, told: str):
-    with pytest.raises(AppError, match=told):
+def test_wrong_arguments_are_errors(call: Any, message: str):
+    with pytest.raises(AppError, match=message):
         call()
