@@ -204,20 +204,12 @@ def keeps_notes(x):
     return 2 * x
 
 
-def drawn(x):
-    return x + np.random.normal(size=x.shape)
-
-
 def plain_helper(x):
     return x * 2
 
 
 def calls_helper(x):
     return plain_helper(x)
-
-
-def evaluated(x):
-    return x * eval("2")
 
 
 def with_a_file(x):
@@ -280,8 +272,16 @@ TOO_LARGE = place('raise ValueError("too large")')
         ("inlined", in_numba(with_a_file), f"…cannot compile with_a_file: The 'with …{quoted('def with_a_file(x):')}"),
         ("inlined", in_numba(caught), f"…into variable (error) {quoted('except KeyError as error:')}"),
         ("inlined", in_numba(calls_helper), f"…; put @njit above plain_helper ({HERE.name}:"),
-        ("inlined", custom_op(drawn), "…found for signature: >>> normal(size=UniTuple(int64 x 2))"),
-        ("inlined", custom_op(evaluated), f"…its function is plain Python, {HERE.name}…; Numba cannot compile it: "),
+        (
+            "inlined",
+            custom_op(lambda x: x + np.random.normal(size=x.shape)),
+            "…found for signature: >>> normal(size=UniTuple(int64 x 2))",
+        ),
+        (
+            "inlined",
+            custom_op(lambda x: x * eval("2")),
+            f"…its function is plain Python, {HERE.name}…; Numba cannot compile it: ",
+        ),
     ],
 )
 def test_a_check_says(check: str, operator: Any, expected: str):
@@ -468,18 +468,6 @@ OUTPUTS = 'custom_op(outputs=["low", "high"])'
 ASSERTS = f"raised AssertionError: `raise AssertionError` ({place('raise AssertionError')})"
 
 
-def pair(x):
-    return x, x * 2
-
-
-def nothing(x):
-    x * 2
-
-
-def a_text(x):
-    return "text"
-
-
 @pytest.mark.parametrize(
     ("operator", "expected", "advice"),
     [
@@ -487,12 +475,12 @@ def a_text(x):
         (elementwise(undefined), f"…{UNDEFINED}", False),
         (custom_op(njit(undefined)), f"…{UNDEFINED}", False),
         (NoSuchName, f"…{UNDEFINED} ({place('return no_such_name * x  # noqa: F821')})", False),
-        (custom_op(pair), f"…{OUTPUTS}", False),
-        (elementwise(pair), f"…{OUTPUTS}", False),
-        (custom_op(nothing), f"…{RETURNED}", False),
-        (elementwise(nothing), f"…{RETURNED}", False),
-        (custom_op(a_text), f"…{RETURNED}", False),
-        (elementwise(a_text), f"…{RETURNED}", False),
+        (custom_op(lambda x: (x, x * 2)), f"…{OUTPUTS}", False),
+        (elementwise(lambda x: (x, x * 2)), f"…{OUTPUTS}", False),
+        (custom_op(lambda x: None), f"…{RETURNED}", False),
+        (elementwise(lambda x: None), f"…{RETURNED}", False),
+        (custom_op(lambda x: "text"), f"…{RETURNED}", False),
+        (elementwise(lambda x: "text"), f"…{RETURNED}", False),
         (custom_op(njit(with_a_file)), "…Numba cannot compile its function with_a_file: The 'with ", False),
         (CallsNumba, f"…Numba cannot compile it: Untyped global …{quoted('return plain_helper(x)')}", False),
         (custom_op(asserts), f"no inputs were found …{ASSERTS}", True),
@@ -532,18 +520,7 @@ def test_a_function_without_source_fails_once_and_names_the_prompt():
 # --- Layers ---
 
 
-class Wrong(app.autograd.PyLayer):
-    """A product whose gradient of `scale` is twice what it should be."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Any, scale: Any) -> Any:
-        ctx.save_for_backward(x, scale)
-        return x * scale
-
-    @staticmethod
-    def backward(ctx: Any, dy: Any) -> Any:
-        x, scale = ctx.saved_tensor()
-        return dy * scale, (dy * x).sum(axis=[0]) * 2
+WRONG_FOR_SCALE = with_backward(lambda x, scale: x * scale, lambda x, scale, dy: (dy * scale, 2 * (dy * x).sum(0)))
 
 
 class Scaled(app.nn.Layer):
@@ -553,7 +530,7 @@ class Scaled(app.nn.Layer):
         self.scale = self.create_parameter([6])
 
     def forward(self, x: Any, shift: float = 0.0) -> Any:
-        return Wrong.apply(app.relu(self.inner(x)), self.scale) + shift
+        return WRONG_FOR_SCALE(app.relu(self.inner(x)), self.scale) + shift
 
 
 @pytest.mark.parametrize("layer", [Scaled, Scaled()])
