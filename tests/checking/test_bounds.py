@@ -123,7 +123,7 @@ def from_behind(x):
         (twice, False, "both passes index inside their arrays"),
     ],
 )
-def test_the_check_of_bounds(function, failed, words):
+def test_the_verdict_of_the_check_of_bounds(function, failed, words):
     operator = with_backward(function, lambda dy: dy * 2)
     (verdict,) = examine(inputs_for(found(operator, "operator")), ["bounds"])
     assert (verdict.check, verdict.failed) == ("bounds", failed)

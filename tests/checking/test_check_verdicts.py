@@ -284,7 +284,7 @@ TOO_LARGE = place('raise ValueError("too large")')
         ),
     ],
 )
-def test_a_check_says(check: str, operator: Any, expected: str):
+def test_the_verdict_of_one_check(check: str, operator: Any, expected: str):
     assert is_like(words(operator, check), expected)
 
 
@@ -352,7 +352,7 @@ NOT_SUMMED = product(lambda gradient, one: np.resize(gradient, one.shape))
         (app.tanh, ""),
     ],
 )
-def test_the_check_of_broadcasting_says(operator: Any, expected: str):
+def test_the_verdict_of_the_check_of_broadcasting(operator: Any, expected: str):
     inputs = [parameter for parameter in found(operator, "it").parameters if parameter.name != "name"]
     told = words(operator, "broadcasting", shapes=[((4, 6), "float64")] * len(inputs))
     assert told.startswith(expected)
@@ -403,7 +403,7 @@ def test_a_wrong_gradient_is_explained(forward: Any, backward: Any, expected: st
         (lambda x: np.maximum(x, 0), lambda x, dy: dy * np.where(x == 0, 5.0, x > 0)),  # at the kink alone
     ],
 )
-def test_an_error_that_no_rule_fits_is_not_explained(forward: Any, backward: Any):
+def test_an_error_without_a_known_cause_is_not_explained(forward: Any, backward: Any):
     told = words(with_backward(forward, backward), "gradient")
     assert told.startswith("FAILED")
     assert "missing" not in told

@@ -89,7 +89,7 @@ def eager_and_in_program(call: Callable[..., Any], *given: np.ndarray) -> list[n
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_layer_gives_the_same_at_once_and_in_a_program(name: str):
+def test_a_layer_gives_the_same_for_tensors_and_in_a_program(name: str):
     call, array, expected = CALLS[name]
     for found in eager_and_in_program(call, array):
         assert found.shape == np.shape(expected)
@@ -141,12 +141,12 @@ def test_losses_of_probabilities_and_of_scores():
 
 
 @pytest.mark.parametrize("shape", [[3], [-1, 3], [None, 3]])
-def test_layers_data_puts_the_batch_before_shapes_that_are_known(shape: list):
+def test_layers_data_adds_a_batch_axis_to_known_shapes(shape: list):
     assert layers.data(name="x", shape=shape, dtype="float32").shape == (-1, 3)
     assert layers.data(name="y", shape=[4, 3], append_batch_size=False).shape == (4, 3)
 
 
-def test_values_made_of_nothing_are_static_unless_the_program_chose_otherwise():
+def test_created_values_are_variables_outside_of_dygraph():
     made = [layers.fill_constant([2], "float32", 3.0), layers.ones([1], "int64"), layers.uniform_random([2, 2])]
     assert all(isinstance(value, Variable) for value in made)
     with fluid.dygraph.guard():
@@ -216,7 +216,7 @@ def test_a_layer_is_trained_in_the_dynamic_mode_and_saved(tmp_path: Path):
     assert remembered.keys() == optimizer.state_dict().keys()
 
 
-def test_values_and_networks_are_kept_in_folders(tmp_path: Path):
+def test_values_and_networks_are_saved_in_folders(tmp_path: Path):
     out = layers.fc(fluid.data("x", [None, 3]), 2, act="softmax")
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(fluid.default_startup_program())
@@ -247,7 +247,7 @@ def test_a_fetched_value_of_one_element_is_a_number():
         float(run(x, x=A[:, :2]))
 
 
-def test_networks_of_images_are_composed_as_in_paddle_1():
+def test_networks_of_images_have_the_shapes_of_paddle_1():
     image = layers.data("image", [1, 12, 12])
     pooled = fluid.nets.simple_img_conv_pool(image, 4, 5, pool_size=2, pool_stride=2, act="relu")
     normal = layers.batch_norm(layers.conv2d(pooled, 3, 3, padding=1, bias_attr=False), act="tanh")
@@ -258,7 +258,7 @@ def test_networks_of_images_are_composed_as_in_paddle_1():
     assert first.shape == (1,)
 
 
-def test_layers_of_images_are_those_of_paddle_1():
+def test_layers_of_images_have_the_settings_of_paddle_1():
     of_images = fluid.dygraph.nn
     with fluid.dygraph.guard():
         x = fluid.dygraph.to_variable(np.ones((2, 3, 8, 8), "float32"))
@@ -286,7 +286,7 @@ DECAYS: list[tuple[Callable[[], Any], list[float]]] = [
 
 
 @pytest.mark.parametrize(("decay", "rates"), DECAYS)
-def test_every_run_goes_on_in_a_decay(decay: Callable[[], Any], rates: list[float]):
+def test_the_rate_decays_with_every_run(decay: Callable[[], Any], rates: list[float]):
     x = fluid.data("x", [1], "float32")
     y = layers.fc(x, 1, bias_attr=False, param_attr=fluid.ParamAttr("w"))
     program = fluid.default_main_program()
@@ -302,7 +302,7 @@ def test_every_run_goes_on_in_a_decay(decay: Callable[[], Any], rates: list[floa
     np.testing.assert_allclose(-np.diff(weights), rates, atol=1e-6)
 
 
-def test_a_decay_goes_on_with_eager_steps_too():
+def test_the_rate_decays_with_eager_steps():
     with fluid.dygraph.guard():
         w = fluid.dygraph.to_variable(np.ones(1, "float32"))
         w.stop_gradient = False
@@ -315,7 +315,7 @@ def test_a_decay_goes_on_with_eager_steps_too():
     np.testing.assert_allclose(w.numpy(), [0.25])
 
 
-def test_figures_over_batches():
+def test_metrics_average_over_batches():
     accuracy, average = fluid.metrics.Accuracy(), fluid.average.WeightedAverage()
     for value, size in ((0.5, 10), ([1.0], 30)):
         accuracy.update(value=value, weight=size)
@@ -323,7 +323,7 @@ def test_figures_over_batches():
     assert accuracy.eval() == average.eval() == 0.875
 
 
-def test_a_last_axis_of_one_number_becomes_the_row():
+def test_embedding_removes_a_last_axis_of_one():
     ids = fluid.data("ids", [None, 1], "int64")
     assert tuple(layers.embedding(ids, size=[5, 3]).shape) == (-1, 3)
     assert tuple(fluid.embedding(ids, size=[5, 3]).shape) == (-1, 1, 3)

@@ -92,7 +92,9 @@ def test_missing_files_are_errors_that_name_them(tmp_path: Path, monkeypatch: py
         (transforms.Grayscale(3), (20, 30), 236400, 926.8836),
     ],
 )
-def test_images_and_tensors_keep_their_form(transform: Any, shape: tuple[int, int], of_image: Any, of_tensor: Any):
+def test_a_transform_gives_the_sums_of_torchvision_for_images_and_tensors(
+    transform: Any, shape: tuple[int, int], of_image: Any, of_tensor: Any
+):
     image = Image.fromarray(PICTURE)
     for given, found in ((image, transform(image)), (F.to_tensor(image), transform(F.to_tensor(image)))):
         assert type(found) is (Image.Image if given is image else torch.Tensor)

@@ -53,7 +53,7 @@ def fits(printed: str, text: str) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=[script.stem for script in SCRIPTS])
-def test_a_tutorial_prints_what_it_says(script: Path):
+def test_a_tutorial_prints_what_its_last_comment_says(script: Path):
     done = forked.run(["-m", "app", "run", script], env={**os.environ, "OPSMITH_DATA": "sample"})
     assert (done.returncode, done.stderr) == (0, "")
     text = promised(script)

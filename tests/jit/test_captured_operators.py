@@ -160,7 +160,7 @@ def test_a_traced_operator_gives_the_values_and_gradients_of_the_eager_one(opera
         np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-def test_a_traced_operator_knows_which_inputs_need_gradients():
+def test_needs_input_grad_is_right_in_a_traced_operator():
     needed = []
 
     class Needing(Function):

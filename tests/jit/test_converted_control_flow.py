@@ -355,7 +355,7 @@ def test_attributes_methods_super_and_private_names_of_layers_are_converted():
     assert isinstance(static.count, app.Tensor)
 
 
-def test_functions_of_python_take_tensors():
+def test_functions_of_python_take_traced_tensors():
     def function(x):
         whole = int(x.mean() * 10)
         assert isinstance(x, app.Tensor)

@@ -38,7 +38,7 @@ def test_there_are_facts_of_each_area():
 
 
 @pytest.mark.slow
-def test_a_difference_is_found(tmp_path: Path):
+def test_the_runner_of_facts_reports_a_difference(tmp_path: Path):
     wrong = tmp_path / "wrong.txt"
     wrong.write_text(">>> import torch\n>>> torch.ones(2)\ntensor([1., 2.])\n>>> torch.ones(1) + 1\ntensor([2.])\n")
     status, text = told(wrong)
