@@ -23,6 +23,8 @@ RECORDED = 2000
 """The number of programs whose answers are kept."""
 
 Shape = tuple[int, ...]
+Offered = list[tuple[str, Shape]]
+"""Expressions, each with the shape of its value."""
 
 
 def _forms(text: str) -> list[str]:
@@ -82,49 +84,48 @@ class Writer:
         self.lines.append(f"{name} = {expression}")
         self.shapes[name] = shape
 
-    def new(self, expression: str, shape: Shape) -> None:
-        self.let(f"v{len(self.shapes)}", expression, shape)
-
     def choose(self) -> str:
         """A value, more often a late one."""
         return self.random.choice([self.last, *self.shapes])
 
     def step(self) -> None:
-        kinds: list[Callable[[str, Shape], None]] = [self.unary, self.unary, self.binary, self.reduce, self.along]
-        kinds += [self.reshape, self.cut, self.join, self.multiply, self.repeat, self.lose]
+        """Add one of the expressions that a kind of statement offers for a value; it may offer none."""
+        kinds = [self.unary, self.unary, self.binary, self.reduce, self.along, self.reshape, self.cut, self.join]
+        kinds += [self.multiply, self.repeat, self.lose]
         name = self.choose()
-        self.random.choice(kinds)(name, self.shapes[name])
+        offered = self.random.choice(kinds)(name, self.shapes[name])
+        if offered:
+            self.let(f"v{len(self.shapes)}", *self.random.choice(offered))
 
-    def unary(self, name: str, shape: Shape) -> None:
-        self.new(self.random.choice(UNARY).format(name), shape)
+    def unary(self, name: str, shape: Shape) -> Offered:
+        return [(form.format(name), shape) for form in UNARY]
 
-    def binary(self, name: str, shape: Shape) -> None:
+    def binary(self, name: str, shape: Shape) -> Offered:
         fitting = [n for n, other in self.shapes.items() if _broadcast(shape, other) is not None]
         other = self.random.choice(fitting)
         together = _broadcast(shape, self.shapes[other])
         assert together is not None
-        self.new(self.random.choice(BINARY).format(name, other), together)
+        return [(form.format(name, other), together) for form in BINARY]
 
-    def reduce(self, name: str, shape: Shape) -> None:
+    def reduce(self, name: str, shape: Shape) -> Offered:
         axis = self.axis(shape)
         if axis is None or shape[axis] < 2:
-            return
+            return []
         keep = self.random.random() < 0.4
         words = f"axis={axis},keepdim={keep}"
         left = tuple(1 if i == axis % len(shape) else n for i, n in enumerate(shape) if keep or i != axis % len(shape))
-        self.new(self.random.choice(REDUCED).format(name, f",{words}", words), left)
+        return [(form.format(name, f",{words}", words), left) for form in REDUCED]
 
-    def along(self, name: str, shape: Shape) -> None:
+    def along(self, name: str, shape: Shape) -> Offered:
         axis = self.axis(shape)
-        if axis is not None:
-            self.new(self.random.choice(ALONG).format(name, axis), shape)
+        return [] if axis is None else [(form.format(name, axis), shape) for form in ALONG]
 
     def axis(self, shape: Shape) -> int | None:
         return self.random.randrange(-len(shape), len(shape)) if shape else None
 
-    def reshape(self, name: str, shape: Shape) -> None:
+    def reshape(self, name: str, shape: Shape) -> Offered:
         total = math.prod(shape)
-        choices: list[tuple[str, Shape]] = [
+        offered = [
             (f"{name}.flatten()" if shape else f"paddle.reshape({name}, [1])", (total,)),
             (f"paddle.reshape({name}, [-1, 1])", (total, 1)),
             (f"paddle.unsqueeze({name}, axis=0)", (1, *shape)),
@@ -132,22 +133,22 @@ class Writer:
             (f"paddle.squeeze({name})", tuple(n for n in shape if n != 1)),
         ]
         if total % 2 == 0:
-            choices.append((f"{name}.reshape([2, -1])", (2, total // 2)))
+            offered.append((f"{name}.reshape([2, -1])", (2, total // 2)))
         if len(shape) > 1:
             order = list(range(len(shape)))
             self.random.shuffle(order)
-            choices.append((f"paddle.transpose({name}, perm={order})", tuple(shape[i] for i in order)))
+            offered.append((f"paddle.transpose({name}, perm={order})", tuple(shape[i] for i in order)))
         if len(shape) == 2:
-            choices.append((f"{name}.t()", shape[::-1]))
-        self.new(*self.random.choice(choices))
+            offered.append((f"{name}.t()", shape[::-1]))
+        return offered
 
-    def cut(self, name: str, shape: Shape) -> None:
+    def cut(self, name: str, shape: Shape) -> Offered:
         if not shape or shape[0] < 2:
-            return
+            return []
         n, rest = shape[0], shape[1:]
         first = self.random.randrange(n)
         rows = [self.random.randrange(n) for _ in range(self.random.randint(1, 3))]
-        choices: list[tuple[str, Shape]] = [
+        return [
             (f"{name}[{first}]", rest),
             (f"{name}[{first}:]", (n - first, *rest)),
             (f"{name}[::2]", ((n + 1) // 2, *rest)),
@@ -159,50 +160,46 @@ class Writer:
             (f"paddle.topk({name}, 1, axis=0)[0]", (1, *rest)),
             (f"{name}.max(axis=0, keepdim=True)", (1, *rest)),
         ]
-        self.new(*self.random.choice(choices))
 
-    def join(self, name: str, shape: Shape) -> None:
-        same = [n for n, other in self.shapes.items() if other == shape]
-        other = self.random.choice(same)
-        choices: list[tuple[str, Shape]] = [(f"paddle.stack([{name}, {other}], axis=0)", (2, *shape))]
+    def join(self, name: str, shape: Shape) -> Offered:
+        other = self.random.choice([n for n, other in self.shapes.items() if other == shape])
+        offered = [(f"paddle.stack([{name}, {other}], axis=0)", (2, *shape))]
         if shape:
-            choices.append((f"paddle.concat([{name}, {other}], axis=0)", (2 * shape[0], *shape[1:])))
-            choices.append((f"paddle.concat([{name}, {other}, {name}], axis=-1)", (*shape[:-1], 3 * shape[-1])))
-        self.new(*self.random.choice(choices))
+            offered.append((f"paddle.concat([{name}, {other}], axis=0)", (2 * shape[0], *shape[1:])))
+            offered.append((f"paddle.concat([{name}, {other}, {name}], axis=-1)", (*shape[:-1], 3 * shape[-1])))
+        return offered
 
-    def multiply(self, name: str, shape: Shape) -> None:
+    def multiply(self, name: str, shape: Shape) -> Offered:
         if len(shape) != 2 or math.prod(shape) > 200:
-            return
+            return []
         other = self.random.choice([n for n, s in self.shapes.items() if len(s) == 2 and s[1] == shape[1]])
-        rows = self.shapes[other][0]
-        forms = [f"paddle.matmul({name}, {other}, transpose_y=True)", f"{name} @ {other}.t()"]
-        forms += [
+        forms = [
+            f"paddle.matmul({name}, {other}, transpose_y=True)",
+            f"{name} @ {other}.t()",
             f"paddle.mm({name}, paddle.transpose({other}, [1, 0]))",
             f"paddle.einsum('ij,kj->ik', {name}, {other})",
         ]
-        self.new(self.random.choice(forms), (shape[0], rows))
+        return [(form, (shape[0], self.shapes[other][0])) for form in forms]
 
-    def repeat(self, name: str, shape: Shape) -> None:
+    def repeat(self, name: str, shape: Shape) -> Offered:
         if not shape or math.prod(shape) > 100:
-            return
-        choices: list[tuple[str, Shape]] = [
+            return []
+        offered = [
             (f"paddle.tile({name}, [2])", (*shape[:-1], 2 * shape[-1])),
             (f"paddle.expand({name}, {[2, *shape]})", (2, *shape)),
             (f"paddle.broadcast_to({name}, {[3, *shape]})", (3, *shape)),
         ]
-        if len(shape) > 1:
-            choices.append((f"paddle.flip({name}, axis=[0, 1])", shape))
-        self.new(*self.random.choice(choices))
+        return [*offered, *[(f"paddle.flip({name}, axis=[0, 1])", shape)] * (len(shape) > 1)]
 
-    def lose(self, name: str, shape: Shape) -> None:
+    def lose(self, name: str, shape: Shape) -> Offered:
         """A loss: the classes are written out, as the shape is known."""
         if len(shape) != 2 or shape[1] < 2 or self.random.random() < 0.5:
-            return
+            return []
         labels = [self.random.randrange(shape[1]) for _ in range(shape[0])]
         reduction = self.random.choice(["mean", "sum", "none"])
         left: Shape = () if reduction != "none" else shape
         same = self.random.choice([n for n, s in self.shapes.items() if s == shape])
-        choices: list[tuple[str, Shape]] = [
+        return [
             (f"F.mse_loss({name}, {same}, reduction='{reduction}')", left),
             (f"F.smooth_l1_loss({name}, {same}, reduction='{reduction}')", left),
             (f"F.l1_loss({name}, {same}, reduction='{reduction}')", left),
@@ -213,7 +210,6 @@ class Writer:
             (f"F.one_hot(paddle.to_tensor({labels}), {shape[1]}).astype('float64') * {name}", shape),
             (f"F.softmax_with_cross_entropy({name}, paddle.to_tensor({[[label] for label in labels]}))", (shape[0], 1)),
         ]
-        self.new(*self.random.choice(choices))
 
 
 def _broadcast(one: Shape, other: Shape) -> Shape | None:
