@@ -82,18 +82,11 @@ def test_a_loaded_layer_gives_the_same_without_the_code(net: Net, back: Any, x: 
     assert not np.allclose(back(x)["out"].numpy(), back(x)["out"].numpy())  # dropout draws
 
 
-def test_a_loaded_layer_has_the_same_state(net: Net, back: Any):
-    assert {p.name: p.trainable for p in back.parameters()} == {p.name: p.trainable for p in net.parameters()}
-    assert back.state_dict().keys() == net.state_dict().keys()
-    for path, value in back.state_dict().items():
-        np.testing.assert_array_equal(value.numpy(), net.state_dict()[path].numpy())
-    assert Net().set_state_dict(back.state_dict()) == ([], [])
-
-
-def test_a_loaded_layer_trains_as_the_layer_does(net: Net, x: Any, tmp_path: Path):
+def test_a_loaded_layer_has_the_state_of_the_layer_and_trains_as_it_does(net: Net, x: Any, tmp_path: Path):
     net.drop.p = 0.0
     jit.save(net, str(tmp_path / "net"), SPEC)
     back = jit.load(str(tmp_path / "net")).train()
+    assert {p.name: p.trainable for p in back.parameters()} == {p.name: p.trainable for p in net.parameters()}
     losses: list[list[float]] = []
     for layer in (net, back):
         optimizer, losses = app.optimizer.SGD(0.05, parameters=layer.parameters()), [*losses, []]
@@ -105,8 +98,10 @@ def test_a_loaded_layer_trains_as_the_layer_does(net: Net, x: Any, tmp_path: Pat
             losses[-1].append(loss.item())
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4)
     assert losses[1][-1] < losses[1][0]
+    assert back.state_dict().keys() == net.state_dict().keys()
     for path, value in back.state_dict().items():
         same(value, net.state_dict()[path])
+    assert Net().set_state_dict(back.state_dict()) == ([], [])
 
 
 def test_a_loaded_layer_is_saved_again_and_used_in_a_traced_function(back: Any, x: Any, tmp_path: Path):
@@ -121,6 +116,7 @@ def test_a_traced_layer_is_saved_without_input_specs(x: Any, tmp_path: Path):
     expected = layer(x)
     jit.save(layer, str(tmp_path / "net"))
     same(jit.load(str(tmp_path / "net"))(x), expected)
+    assert read_model(str(tmp_path / "net")).training is None  # it computes the same in training
 
 
 def shifted(x: Any, y: Any) -> Any:
@@ -214,11 +210,6 @@ def test_what_cannot_be_saved_is_an_error(net: Net, tmp_path: Path):
     ):
         with pytest.raises(ProgramError, match=message):
             jit.save(what, str(tmp_path / "net"), spec)
-
-
-def test_a_layer_that_computes_the_same_in_training_has_one_program_in_its_file(tmp_path: Path):
-    jit.save(nn.Linear(4, 2), str(tmp_path / "linear"), SPEC)
-    assert read_model(str(tmp_path / "linear")).training is None
 
 
 # Hooks
