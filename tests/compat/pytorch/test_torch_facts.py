@@ -1,4 +1,4 @@
-"""The façade prints what was recorded from PyTorch itself; where PyTorch is there, it is asked again."""
+"""The façade prints what was recorded from PyTorch itself, which is run again where it is installed."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def told(*facts: Path) -> tuple[int, str]:
 
 @pytest.mark.slow
 def test_the_facade_prints_what_pytorch_printed():
+    assert len(FACTS) >= 12
     assert told(*FACTS) == (0, "")
 
 
@@ -28,13 +29,6 @@ def test_pytorch_still_prints_what_was_recorded():
     pytest.importorskip("torch", reason="PyTorch is not installed")
     words = [sys.executable, "-W", "ignore", str(RUNNER), *map(str, FACTS)]
     assert subprocess.run(words, capture_output=True, text=True, check=False).stdout == ""
-
-
-def test_there_are_facts_of_each_area():
-    assert {facts.stem for facts in FACTS} == {
-        "autograd", "data", "edges", "function", "images", "matrices", "modules", "optimizers",
-        "printing", "schedules", "sharing", "tensors",
-    }  # fmt: skip
 
 
 @pytest.mark.slow
