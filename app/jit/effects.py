@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from operator import is_
 from typing import Any
 
-from app.errors import ProgramError
+from app.errors import ProgramError, ShapeError
 from app.graph.variable import Variable
 from app.jit.convert.state import Undefined, copied
 from app.jit.tracer import MISSING, Tracer, holds_variables
 from app.jit.variable import TracedVariable
+from app.nn.tree import OF_LAYERS
 from app.ops.creation import assign
 from app.ops.definition import apply
+from app.ops.spec import UNKNOWN
 from app.static.structure import Structure
 from app.tensor import Tensor
 
@@ -39,8 +42,8 @@ class Outputs:
 class Effects:
     """The conditions under which a trace can be used again, and its side effects. Made while its tracer is active."""
 
-    def __init__(self, tracer: Tracer, arguments: Sequence[Variable], given: Sequence[str]):
-        """`arguments` are the traced arguments, `given` their initial names."""
+    def __init__(self, tracer: Tracer, arguments: Sequence[Variable], given: Sequence[str], instance: Any = None):
+        """`arguments` are the traced arguments, `given` their initial names; the function is a method of `instance`."""
         self.went_back = tracer.went_back
         """Whether the function has run a backward pass itself; its results then have no gradient."""
         self._layers = [(layer, layer.training) for layer in tracer.layers.values()]
@@ -59,13 +62,26 @@ class Effects:
                 self._left.append((tensor, getattr(now, "name", None)))
         data = [v for v in tracer.program.global_block().vars.values() if v.is_data]
         self._of_arguments = [getattr(getattr(v, "grad", None), "name", None) for v in data]
+        self._held = list(_held(tracer, instance))
+        """What the attributes of layers had when they were read: the attributes, a name and the leaves."""
+        taken: set[int] = set()
         for layer, name, before in tracer.attributes.values():
             now = layer.__dict__.get(name, MISSING)
             if not holds_variables(now):
                 continue
-            alike = isinstance(before, Tensor) and isinstance(now, Variable) and tuple(before.shape) == now.shape
-            if alike and before.dtype == now.dtype:  # a buffer, which changes in place
-                apply(assign, [now], {}, into=[tracer.value(before)])
+            olds, news = Structure.of(before), Structure.of(now)
+            pairs = [*zip(olds.leaves, news.leaves, strict=False)] if olds.shape == news.shape else []
+            if any(id(old) in tracer.captured and _agree(old, new) is None for old, new in pairs):
+                raise ShapeError(
+                    f"{type(layer).__name__}.{name} is read, and set to a value of an open size; "
+                    "it can only change in place if its size is fixed by the InputSpecs"
+                )
+            ids = [id(old) for old, _ in pairs]
+            alone = len({*ids}) == len(ids) and taken.isdisjoint(ids)
+            if pairs and alone and all(_agree(old, new) for old, new in pairs):  # buffers, which change in place
+                taken.update(ids)
+                for old, new in pairs:
+                    apply(assign, [new], {}, into=[tracer.value(old)])
             else:
                 self._attributes.append((layer, name, Outputs(now)))
         if tracer.startup.global_block().ops:
@@ -86,9 +102,16 @@ class Effects:
         return [*changed, *(name for _, name in self._left), *self._of_arguments, *of_attributes]
 
     def hold(self) -> bool:
-        """Return whether the modes of layers and the presence of gradients are unchanged."""
+        """Return whether the modes and Tensors of layers and the presence of gradients are unchanged."""
         for layer, training in self._layers:
             if layer.training is not training:
+                return False
+        for attributes, name, leaves in self._held:
+            now = attributes.get(name)
+            if len(leaves) == 1 and leaves[0] is now:
+                continue
+            found = Structure.of(now).leaves
+            if len(found) != len(leaves) or not all(map(is_, found, leaves)):
                 return False
         for tensor, there in self._read:
             if (tensor.grad is not None) is not there:
@@ -113,3 +136,26 @@ class Effects:
             for tensor, name in zip(tensors, self._of_arguments, strict=True):
                 if name is not None:
                     tensor.grad = made[name] if tensor.grad is None else tensor.grad + made[name]
+
+
+def _held(tracer: Tracer, instance: Any) -> Iterator[tuple[dict[str, Any], str, list[Any]]]:
+    """The attributes whose Tensors or layers the trace uses, and those that it sets and that were None."""
+    before = {(id(layer), name): value for layer, name, value in tracer.attributes.values()}
+    used = {*tracer.captured, *tracer.numbers, *tracer.layers}
+    owners = [inner for layer in tracer.layers.values() for inner in layer.sublayers(include_self=True)]
+    for owner in {id(owner): owner for owner in [*owners, instance] if hasattr(owner, "__dict__")}.values():
+        for name in (*vars(owner), *(name for key, name in before if key == id(owner) and name not in vars(owner))):
+            value = before.get((id(owner), name), vars(owner).get(name))
+            value = None if value is MISSING else value
+            leaves = [] if name in OF_LAYERS else Structure.of(value).leaves
+            if any(id(leaf) in used for leaf in leaves) or (value is None and (id(owner), name) in before):
+                yield vars(owner), name, leaves
+
+
+def _agree(old: Any, new: Any) -> bool | None:
+    """Whether a Tensor can change in place to a value; None if that depends on an open size."""
+    if not (isinstance(old, Tensor) and isinstance(new, Variable) and old.dtype == new.dtype):
+        return False
+    if tuple(old.shape) == new.shape:
+        return True
+    return None if len(old.shape) == len(new.shape) and UNKNOWN in new.shape else False

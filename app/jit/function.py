@@ -163,7 +163,7 @@ class StaticFunction:
             result = converted(self.eager)(*args, **kwargs)
             for refusal in tracer.refusals:
                 raise refusal
-            effects = Effects(tracer, variables, given)
+            effects = Effects(tracer, variables, given, self._instance)
             about = _name(self._function), place_of(self._function), self._backend
             captured = list(tracer.captured.values())
             arguments = [block.var(name) for name in given]

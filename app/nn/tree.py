@@ -13,6 +13,8 @@ from app.tensor import Parameter, Tensor
 from app.tensor.modes import modes
 
 KINDS = ("_parameters", "_sub_layers", "_buffers")
+OF_LAYERS = frozenset({*KINDS, "_forward_pre_hooks", "_forward_post_hooks"})
+"""Attributes of layers that the framework keeps."""
 
 
 class Tree:

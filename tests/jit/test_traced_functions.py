@@ -219,6 +219,90 @@ def test_a_shallow_copy_has_its_own_traces_of_a_method(made, call):
     assert [float(call(second)), float(call(first))] == [3.0, 2.0]
 
 
+class Counting(app.nn.Layer):
+    """A layer with a state that begins as None."""
+
+    def __init__(self):
+        super().__init__()
+        self.state = None
+
+    def forward(self, x):
+        self.state = x if self.state is None else self.state + x
+        return self.state * 1
+
+
+class Fibonacci(app.nn.Layer):
+    """A layer with a state of two values, which are one Tensor at first."""
+
+    def __init__(self):
+        super().__init__()
+        self.state = (tensor(1),) * 2
+
+    def forward(self, x):
+        a, b = self.state
+        self.state = (b * 1, a + b + x)
+        return self.state[1] * 1
+
+
+class Remembering(app.nn.Layer):
+    """A layer with two states: its last inputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.last = self.before_last = tensor(1)
+
+    def forward(self, x):
+        total = x + self.last + self.before_last * 2
+        self.before_last = self.last * 1
+        self.last = x * 1
+        return total
+
+
+class Growing(app.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.seen = [tensor(1)]
+
+    def forward(self, x):
+        self.seen = [app.concat([self.seen[0], x])]
+        return self.seen[0].sum()
+
+
+@pytest.mark.parametrize("kind", [Counting, Fibonacci, Remembering, Growing])
+def test_a_state_that_is_replaced_is_that_of_each_call(kind):
+    eager, traced = kind(), static(kind())
+    for _ in range(2):
+        for number in (1.0, 3.0, 4.0, 2.0):
+            assert float(traced(tensor(1, value=number))) == float(eager(tensor(1, value=number)))
+        for layer in (eager, traced):  # is begun anew
+            vars(layer).update(
+                {name: value for name, value in vars(kind()).items() if name in ("state", "last", "seen")}
+            )
+    assert len(traced.forward.traces) <= (8 if kind is Growing else 4)
+
+
+class Held:
+    def __init__(self):
+        self.factor = tensor(1)
+
+    @to_static(backend="reference")
+    def times(self, x):
+        return x * self.factor
+
+
+def test_a_layer_a_parameter_or_a_tensor_that_was_replaced_is_traced_again():
+    net, held = static(app.nn.Sequential(app.nn.Linear(1, 1), app.nn.Linear(1, 1))), Held()
+    f = static(lambda x: net(x))
+    for _ in range(2):
+        for run in (net, f):
+            assert float(run(tensor(1, 1))) == pytest.approx(float(net[1](net[0](tensor(1, 1)))))
+        net[1] = app.nn.Linear(1, 1)
+        net[0].weight = app.nn.Linear(1, 1).weight
+    assert float(held.times(tensor(1))) == 1.0
+    held.factor = tensor(1, value=5.0)
+    assert float(held.times(tensor(1))) == 5.0
+
+
 def test_a_layer_can_be_copied():
     layer = to_static(app.nn.Linear(2, 2), backend="reference")
     layer(tensor(1, 2))

@@ -25,7 +25,7 @@ from app.jit.convert.state import State, Undefined, tracer
 from app.jit.tracer import CONTAINERS, Again
 from app.jit.variable import refusal
 from app.nn.layer import Layer
-from app.nn.tree import KINDS
+from app.nn.tree import OF_LAYERS
 from app.reading import LIBRARIES, user_place
 from app.tensor.modes import modes
 
@@ -203,8 +203,6 @@ _READERS: dict[Any, Callable[[Any], Any]] = {
     _ITERATORS: lambda it: (length_hint(it),),
     type: lambda kind: dict(vars(kind)) if _is_users(kind.__module__) else None,
 }
-_OF_LAYERS = frozenset({*KINDS, "_forward_pre_hooks", "_forward_post_hooks"})
-"""Attributes of layers that the framework keeps."""
 
 
 @functools.lru_cache(maxsize=1024)
@@ -214,7 +212,7 @@ def _reader(kind: Any) -> Callable[[Any], Any] | None:
         if issubclass(kind, base):
             return read
     if issubclass(kind, Layer):
-        return lambda layer: {name: value for name, value in vars(layer).items() if name not in _OF_LAYERS}
+        return lambda layer: {name: value for name, value in vars(layer).items() if name not in OF_LAYERS}
     if not (issubclass(kind, SimpleNamespace) or _is_users(kind.__module__)):
         return None
     slots = [name for base in kind.__mro__ for name in vars(base).get("__slots__", ())]
