@@ -98,12 +98,19 @@ def random_split(dataset: Dataset, lengths: Sequence[float], generator: Any = No
 
 
 def _counts(total: int, lengths: Sequence[float]) -> list[int]:
+    if any(length < 0 for length in lengths):
+        raise DataError(f"random_split: a part cannot be negative, found {list(lengths)}")
     if any(isinstance(length, float) for length in lengths) and math.isclose(sum(lengths), 1.0):
         counts = [int(total * share) for share in lengths]
         for rest in range(total - sum(counts)):
             counts[rest % len(counts)] += 1
         return counts
     counts = [int(length) for length in lengths]
+    if counts != list(lengths):
+        raise DataError(
+            f"random_split: parts are whole numbers that add up to {total}, or fractions that add up to 1; found "
+            f"{list(lengths)}"
+        )
     if sum(counts) != total:
         raise DataError(f"random_split: parts of {counts} are {sum(counts)} examples, the data set has {total}")
     return counts
