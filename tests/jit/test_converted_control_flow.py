@@ -409,6 +409,26 @@ def test_a_value_of_two_types_has_the_wider_one(function: Any, first: Any, narro
     assert (found.dtype, found.tolist()) == (dtype, function(*given).tolist())
 
 
+def chosen_number(x):
+    return x * (0.1 if x.sum() > 0 else 1e-300)
+
+
+def added_numbers(x):
+    total = 0.0
+    while x.max() < 100:
+        x, total = x * 2, total + 0.1
+    return x * total
+
+
+@pytest.mark.parametrize("function", [chosen_number, added_numbers])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_numbers_keep_their_digits_with_tensors_of_float64(function, sign):
+    x = app.to_tensor([1.0, 3.0 * sign], dtype="float64")
+    found, expected = (run(x).numpy() for run in (to_static(function, backend="reference"), function))
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_a_number_too_large_for_the_tensor_of_the_other_branch_is_an_error():
     with pytest.raises(ProgramError, match=r"the number 1e\+300 is too large for float32"):
         to_static(chosen)(app.to_tensor(True), app.ones([1]), 1e300)

@@ -67,12 +67,15 @@ def as_condition(value: Any, where: str) -> Any:
 
 
 def dtype_of(value: Any) -> str:
-    """Return the element type of a value or a number."""
+    """Return the element type of a value or a number. A number keeps its digits where a function computes in float64."""
     if is_value(value):
         return name_of(value._array.dtype) if isinstance(value, Tensor) else value.dtype
     if isinstance(value, (bool, np.bool_)):
         return "bool"
-    return "int64" if isinstance(value, (int, np.integer)) else get_default_dtype()
+    if isinstance(value, (int, np.integer)):
+        return "int64"
+    variables = tracer().program.global_block().vars.values()
+    return "float64" if any(v.dtype == "float64" for v in variables) else get_default_dtype()
 
 
 def common_dtype(a: Any, b: Any) -> str:
