@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar, NoReturn, TypeVar
@@ -11,7 +12,8 @@ from app.errors import ProgramError, ShapeError
 from app.graph.variable import Parameter, Variable
 from app.ops.creation import assign
 from app.ops.definition import OpDef
-from app.ops.spec import OpenSize
+from app.ops.spec import UNKNOWN, OpenSize
+from app.reading import LIBRARIES
 from app.tensor import Parameter as EagerParameter
 from app.tensor import Tensor
 from app.tensor.inplace import ChangesInPlace
@@ -104,6 +106,19 @@ class TracedVariable(ChangesInPlace, Variable):
         if self.block.vars.get(self.name) is self:
             self.block.vars[self.name] = new
         return new
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The sizes. The user's code cannot compare an open one either, even where it is not converted."""
+        if self._tracer is None or UNKNOWN not in self._sizes:
+            return self._shape
+        of_library = sys._getframe(1).f_code.co_filename.startswith(LIBRARIES)
+        shape: tuple[Any, ...] = self._shape if of_library else self.asked_shape
+        return shape
+
+    @shape.setter
+    def shape(self, shape: Sequence[Any]) -> None:
+        Variable.shape.fset(self, shape)  # type: ignore[attr-defined]
 
     @property
     def asked_shape(self) -> Any:

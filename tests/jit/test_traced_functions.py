@@ -69,6 +69,19 @@ def test_a_batch_of_another_size_is_traced_again_only_if_the_size_is_used():
     assert f.main_program.global_block().var("x").shape == (-1, 3)
 
 
+is_single = lambda x: x.shape[0] == 1  # noqa: E731 - a lambda, whose source is not converted
+
+
+def test_code_that_is_not_converted_cannot_compare_an_open_size():
+    f = static(lambda_decides)
+    for rows in (1, 3, 1):
+        assert float(f(tensor(rows, 3)).max()) == (2.0 if rows == 1 else 3.0)
+
+
+def lambda_decides(x):
+    return x * 2 if is_single(x) else x * 3
+
+
 def test_other_ranks_types_and_widths_are_traced_again_without_a_warning(recwarn):
     f = static()
     for x in (tensor(4), tensor(4, 3).astype("float64"), tensor(4, 3, grad=True), *(tensor(4, n) for n in range(3, 9))):

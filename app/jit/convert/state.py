@@ -67,7 +67,7 @@ def as_condition(value: Any, where: str) -> Any:
 
 
 def dtype_of(value: Any) -> str:
-    """Return the element type of a value or a number. A number keeps its digits where a function computes in float64."""
+    """Return the element type of a value or a number, which keeps its digits where a function computes in float64."""
     if is_value(value):
         return name_of(value._array.dtype) if isinstance(value, Tensor) else value.dtype
     if isinstance(value, (bool, np.bool_)):
