@@ -63,6 +63,8 @@ class ConcreteProgram:
         block = self.program.global_block()
         active = active_names(block, [name for name in self.inputs if not block.var(name).stop_gradient])
         self._differentiable = not self.effects.went_back and any(name in active for name in self.fetch)
+        self.sizes_declared = False
+        """Whether InputSpecs say which sizes are open; otherwise it is one, the batch size."""
         self._scope = Scope()
         self._runner = Runner(self.program, self.fetch, backend)
         self._recorded: dict[tuple[bool, ...], tuple[TracedOperator, Runner]] = {}
@@ -90,7 +92,12 @@ class ConcreteProgram:
             shape = tensor._array.shape
             if shape == variable.shape:
                 continue
-            if shape[1:] != variable.shape[1:] or variable.shape[0] != UNKNOWN or batch not in (-1, shape[0]):
+            wanted = variable.spec.shape
+            if any(want not in (UNKNOWN, size) for want, size in zip(wanted, shape, strict=True)):
+                return False
+            if self.sizes_declared:
+                continue
+            if batch not in (-1, shape[0]):
                 return False
             batch = shape[0]
         if not self.effects.hold():

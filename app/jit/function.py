@@ -117,6 +117,7 @@ class StaticFunction:
         tensors = arguments.tensors
         if self._input_spec is not None:
             concrete = self._traced(arguments, check_specs(self._input_spec, tensors, self.label))
+            concrete.sizes_declared = True
         else:
             concrete = self._traced_open(arguments)
         self._shapes[arguments.key] = [t._array.shape for t in tensors]

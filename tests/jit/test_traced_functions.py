@@ -176,6 +176,9 @@ def test_arguments_must_fit_the_input_specs():
     for wrong in (tensor(2, 4), tensor(2, 3).astype("float64")):
         with pytest.raises(ShapeError, match="InputSpec"):
             f(wrong)
+    g = static(input_spec=[InputSpec([None, None], "float32")])
+    assert [g(tensor(*sizes)).shape for sizes in ((2, 3), (4, 5), (2, 3))] == [[2, 3], [4, 5], [2, 3]]
+    assert len(g.traces) == 1
     with pytest.raises(ProgramError, match="has 1 InputSpecs, but was called with 2 values"):
         to_static(lambda x, y: x + y, input_spec=[InputSpec([2, 3])])(tensor(2, 3), tensor(2, 3))
 
