@@ -94,7 +94,8 @@ class Walk:
             self.note("function", self.name_of(function))
             return
         self._add_options(given)
-        self.add(_implementations(function))
+        if given is function:
+            self.add(_implementations(function))
         self._add_code(function.__code__, function.__globals__)
         for cell in function.__closure__ or ():
             self.add(content_of(cell))

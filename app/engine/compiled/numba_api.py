@@ -35,6 +35,7 @@ try:
     from numba.core.registry import cpu_target
     from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]
     from numba.core.typing import signature
+    from numba.core.typing.templates import builtin_registry
     from numba.core.utils import INPLACE_BINOPS_TO_OPERATORS
     from numba.np.numpy_support import from_dtype
 except ImportError as error:
@@ -69,9 +70,9 @@ def compile_again(dispatcher: Any) -> None:
 
 def overloads_of(function: Any) -> list[Any]:
     """Return the functions that `numba.extending.overload` declared for a plain function."""
-    cpu_target.typing_context.refresh()
-    kind = cpu_target.typing_context._lookup_global(function)
-    return [made for each in getattr(kind, "templates", ()) if (made := getattr(each, "_overload_func", None))]
+    kinds = [kind for value, kind in builtin_registry.globals if value is function]
+    templates = [each for kind in kinds for each in getattr(kind, "templates", ())]
+    return [made for each in templates if (made := getattr(each, "_overload_func", None))]
 
 
 def add_symbols_of_numba() -> None:
