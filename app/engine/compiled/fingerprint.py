@@ -211,8 +211,9 @@ def _is_of_library(thing: Any) -> bool:
     """
     name = thing.__name__ if isinstance(thing, types.ModuleType) else getattr(thing, "__module__", None) or ""
     top = name.partition(".")[0]
-    code, module = getattr(thing, "__code__", None), sys.modules.get(name)
-    file = code.co_filename if code else getattr(module, "__file__", None) or _BUILT_IN
+    file = getattr(sys.modules.get(name), "__file__", None) or _BUILT_IN
+    if isinstance(thing, types.FunctionType):
+        file = thing.__code__.co_filename
     return top in ("numpy", "numba") or (top in sys.stdlib_module_names and file.startswith(_OF_PYTHON))
 
 
