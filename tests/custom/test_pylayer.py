@@ -93,6 +93,29 @@ def test_a_subclass_is_an_operator_of_its_own():
     assert x.grad.item() == pytest.approx(100 * (1 - np.tanh(0.5) ** 2))
 
 
+def test_functions_that_are_replaced_after_a_call_count_for_the_next_one():
+    class Times(PyLayer):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, dy):
+            return dy * 2
+
+    class Inherited(Times):
+        pass
+
+    for factor in (2.0, 3.0):
+        Times.forward = staticmethod(lambda ctx, x, factor=factor: x * factor)
+        Times.backward = staticmethod(lambda ctx, dy, factor=factor: dy * factor)
+        for kind in (Times, Inherited):
+            x = data(1.0)
+            y = kind.apply(x)
+            y.backward()
+            assert (y.item(), x.grad.item()) == (factor, factor)
+
+
 # --- Results and their gradients ---
 
 

@@ -36,7 +36,7 @@ class PyLayer:
     surrogate: ClassVar[bool] = False
     """Whether backward differs from the derivative on purpose, as in a straight-through estimator."""
     _operator: ClassVar[LayerOperator]
-    """The operator of a class, which is made at its first call."""
+    """The operator of a class (see `operator_of_layer`)."""
     _made_by: ClassVar[Origin | None] = None
     """The origin of a class that was made from functions; None for a class that the user wrote."""
 
@@ -62,7 +62,7 @@ class PyLayer:
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward, and record it for the backward pass."""
-        operator: LayerOperator = cls.__dict__.get("_operator") or operator_of_layer(cls)
+        operator = operator_of_layer(cls)
         args, kwargs = all_as_applied(args, kwargs)
         arguments = operator.arguments(args, kwargs) if kwargs or operator.setup_context is not None else args
         inputs = values_among(arguments)
@@ -86,8 +86,9 @@ def sets_up_context(layer: type[PyLayer]) -> bool:
 
 
 def operator_of_layer(layer: type[PyLayer]) -> LayerOperator:
-    """The operator of a class, made at the first call."""
-    if "_operator" not in layer.__dict__:
+    """The operator of a class, made at the first call, and again after one of its functions was replaced."""
+    known: LayerOperator | None = layer.__dict__.get("_operator")
+    if known is None or known.function != layer.forward or known.backward_function != layer.backward:
         operator = LayerOperator(
             layer.__name__,
             layer.forward,
@@ -100,9 +101,8 @@ def operator_of_layer(layer: type[PyLayer]) -> LayerOperator:
         )
         operator.surrogate = layer.surrogate
         operator.origin = layer._made_by or Origin("pylayer", {"layer": layer})
-        layer._operator = operator
-    found: LayerOperator = layer.__dict__["_operator"]
-    return found
+        layer._operator = known = operator
+    return known
 
 
 class _Differentiated(Function):
