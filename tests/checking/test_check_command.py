@@ -65,7 +65,7 @@ Check = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Check:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])  # to which the command adds the working folder
     Path("some_ops.py").write_text(OPERATORS)
     Path("none.py").write_text("x = 1\n")
 

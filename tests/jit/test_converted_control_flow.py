@@ -46,6 +46,16 @@ def objects_inside_objects(x):
             kept = kept * 2
     return x * order[0] * outer.inner.count * float(kept[0])
 
+def rows_of_a_list(x):
+    s, n = x * 0, 0
+    while n < 2:
+        n += 1
+    for k in [1.0, 2.0, 3.0]:
+        s = s + x * k * n
+        if s.sum() > 14:
+            break
+    return s
+
 def break_that_a_tensor_decides_later(x):
     for k in range(4):
         if k > 0 and (x * k).sum() > 9:
