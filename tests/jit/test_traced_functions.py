@@ -380,7 +380,7 @@ def random_numbers(x):
 
 
 def python_numbers(x):
-    return x * float(x.sum()) + int(x.max()) + float(app.to_tensor(3, "uint8"))
+    return x * float(x.sum()) + int(x.max()) + float(app.to_tensor(3, "uint8")) * 100
 
 
 def second_derivative(x):
