@@ -264,6 +264,13 @@ class TracedVariable(ChangesInPlace, Variable):
                     f"{variable.name} cannot be changed in place inside a function that was given to cond or "
                     "while_loop; return the new value from it"
                 )
+        for variable, _ in changes:
+            if not (modes().on or variable.stop_gradient or variable.persistable):
+                raise ProgramError(
+                    f"{variable.name} requires a gradient and is changed in place inside no_grad: its gradient would "
+                    "be that of the old value, which a traced function cannot keep; write x = x + (new - x).detach() "
+                    "to keep that gradient, or x = new to have none"
+                )
         for variable, value in changes:
             if variable.persistable:
                 self._tracer.replace(self._tracer.captured_as(variable), value)

@@ -183,6 +183,12 @@ step of a range must be a whole number other than 0 .*, found 0
         x = x + 1
     return x
 
+(?s)requires a gradient and is changed in place inside no_grad.*\.add_\(1\.0\)
+    y = x * leaf
+    with app.no_grad():
+        y.add_(1.0)
+    return y
+
 `a or b` at HERE has the value of a or of b in Python.* Write `a if a else b`
     return x * (x.sum() or 2.0)  # here
 
