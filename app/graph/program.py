@@ -457,8 +457,8 @@ class Program(Displayed):
                     f"Program.set_state_dict: {name} has shape {list(known[name].shape)}, "
                     f"the state dict has {list(value.shape)}; nothing was changed"
                 )
-        scope = global_scope() if scope is None else scope
-        scope.values.update({name: value.astype(known[name].dtype) for name, value in found.items()})
+        values = {name: known[name].fitting(value) for name, value in found.items()}
+        (global_scope() if scope is None else scope).values.update(values)
 
     def _persistable(self) -> list[Variable]:
         return [v for v in self.list_vars() if v.persistable]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from app.errors import ProgramError
+from app.errors import DtypeError, ProgramError
 from app.ops.creation import assign
 from app.ops.definition import REGISTRY, OpDef
 from app.ops.dtype import DTypeLike, canonical
@@ -124,6 +124,12 @@ class Variable(ValueMethods):
             f"variable {self.name} has no value while the Program is built, so Python cannot {wish}; "
             f"fetch it with an Executor{advice}"
         )
+
+    def fitting(self, value: np.ndarray) -> np.ndarray:
+        """A stored value in the element type of this variable; an error if it is of another kind."""
+        if not np.can_cast(value.dtype, self.dtype, "same_kind"):
+            raise DtypeError(f"{self.name} is {self.dtype}, and its stored value is {value.dtype}; nothing was changed")
+        return value.astype(self.dtype)
 
     def detach(self) -> Variable:
         """The same value, without a gradient flowing through it."""

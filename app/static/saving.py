@@ -98,4 +98,4 @@ def read_values(path: Path, variables: Iterable[Variable]) -> None:
         found = values[variable.name].shape
         if found != variable.shape:
             raise ProgramError(f"{variable.name} has shape {list(variable.shape)}, in {path} it has {list(found)}")
-    global_scope().values.update({variable.name: values[variable.name] for variable in listed})
+    global_scope().values.update({variable.name: variable.fitting(values[variable.name]) for variable in listed})

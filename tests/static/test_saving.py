@@ -9,7 +9,7 @@ import pytest
 
 import app
 from app import static
-from app.errors import ProgramError
+from app.errors import DtypeError, ProgramError
 
 FEED = {"x": np.linspace(-1, 1, 6, dtype="float32").reshape(2, 3)}
 LABELLED = {**FEED, "label": np.array([[0], [1]])}
@@ -105,3 +105,18 @@ def test_values_of_another_network_are_an_error(trained, tmp_path: Path):
         static.nn.fc(static.data("x", [None, 7]), 4, name="else")
     with pytest.raises(ProgramError, match=r"has no value for else\.w_0"):
         static.load(other, path, var_list=[v for v in other.all_parameters() if v.name.startswith("else")])
+
+
+def test_stored_values_take_the_type_of_their_variables(tmp_path: Path):
+    path = str(tmp_path / "all")
+    program = static.default_main_program()
+    count = static.create_global_var([1], 0, "int64", persistable=True, name="count")
+    rate = static.create_global_var([1], 0.0, "float32", persistable=True, name="rate")
+    app.save({"rate": np.array([0.5], "float64"), "count": np.array([2], "int32")}, path + ".pdparams")
+    static.load(program, path)
+    assert [v.tolist() for v in static.Executor(engine="reference").run(fetch_list=[count, rate])] == [[2], [0.5]]
+    assert [static.global_scope().values[v].dtype.name for v in ("count", "rate")] == ["int64", "float32"]
+    for restore in (lambda: static.load(program, path), lambda: program.set_state_dict({"count": np.array([2.5])})):
+        app.save({"rate": np.array([0.5]), "count": np.array([2.5])}, path + ".pdparams")
+        with pytest.raises(DtypeError, match="count is int64, and its stored value is float"):
+            restore()
