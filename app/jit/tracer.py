@@ -103,6 +103,15 @@ class Findings:
         return self._inside.setdefault((where, self._met[where]), Findings())
 
 
+class Changes(dict[int, tuple[TracedVariable, TracedVariable]]):
+    """The Tensors that a branch or a loop's body changes in place, by identity, each with a copy from its end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.memory: list[Memory] = []
+        """All memory that it changes, also of what may be such a Tensor."""
+
+
 class Tracer:
     """Records the operators that a function applies, and the Tensors and layers that it uses."""
 
@@ -125,8 +134,10 @@ class Tracer:
         self.went_back = False
         """Whether the function ran a backward pass itself."""
         self._rates: dict[Any, Variable] = {}
-        self._changes: dict[int, tuple[TracedVariable, dict[str, Any], Memory, int]] | None = None
+        self._changes: dict[int, tuple[TracedVariable, dict[str, Any]]] | None = None
         """Traced Tensors that a branch or a loop's body has changed in place, each with what it was before."""
+        self._touched: dict[int, tuple[Memory, int]] | None = None
+        """Memory that it has changed, each with its version before."""
         self._looks_in = 0
         """The block of that branch or body."""
         self._undo: list[Callable[[], None]] | None = None
@@ -251,31 +262,39 @@ class Tracer:
 
     def note_change(self, variable: TracedVariable) -> None:
         """A traced Tensor is about to be changed in place."""
+        self.note_memory(variable.memory)
         if self._changes is not None and id(variable) not in self._changes:
-            memory = variable.memory
-            self._changes[id(variable)] = variable, dict(variable.__dict__), memory, memory.version
+            self._changes[id(variable)] = variable, dict(variable.__dict__)
+
+    def note_memory(self, memory: Memory) -> None:
+        """Memory is about to be changed."""
+        if self._touched is not None:
+            self._touched.setdefault(id(memory), (memory, memory.version))
 
     def may_change(self, variable: TracedVariable) -> bool:
         """Return whether code after the current block sees an in-place change."""
         return self.program.current_block().idx in (variable.home, self._looks_in)
 
     @contextmanager
-    def changes(self) -> Iterator[dict[int, tuple[TracedVariable, TracedVariable]]]:
+    def changes(self) -> Iterator[Changes]:
         """Restore traced Tensors that are changed in place inside the block. The dictionary then holds, by identity,
         those that existed before the block, each with a copy of its value at the end of the block.
         """
-        outside = self._changes, self._looks_in
-        self._changes, self._looks_in = {}, self.program.current_block().idx
-        mark, found = self._looks_in, dict[int, tuple[TracedVariable, TracedVariable]]()
+        outside = self._changes, self._touched, self._looks_in
+        self._changes, self._touched, self._looks_in = {}, {}, self.program.current_block().idx
+        mark, found = self._looks_in, Changes()
         try:
             yield found
         finally:
-            here, (self._changes, self._looks_in) = self._changes, outside
-            found.update((key, (v, v.frozen())) for key, (v, *_) in here.items() if v.home < mark)
-            for variable, known, memory, version in reversed(here.values()):
-                memory.version = version
+            here, touched = self._changes, self._touched
+            self._changes, self._touched, self._looks_in = outside
+            found.update((key, (v, v.frozen())) for key, (v, _) in here.items() if v.home < mark)
+            for variable, known in reversed(here.values()):
                 variable.__dict__.clear()
                 variable.__dict__.update(known)
+            for memory, version in touched.values():
+                memory.version = version
+                found.memory.append(memory)
 
     # Changes of Python objects, which are undone when an attempt is repeated
 

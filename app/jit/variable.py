@@ -49,12 +49,23 @@ def refusal(error: E) -> E:
 class Memory:
     """The memory that an eager Tensor and its views would share. It counts in-place changes."""
 
-    __slots__ = ("owner", "version")
+    __slots__ = ("linked", "owner", "version")
 
     def __init__(self, owner: Any = None):
         self.owner = owner
         """The argument or captured variable that owns the memory; None for a computed value."""
         self.version = 0
+        self.linked: list[Memory] = []
+        """Memory that is the same if a branch is taken, or in the first iteration of a loop."""
+
+    def others(self) -> list[Memory]:
+        """All memory that may be the same."""
+        found, waiting = {id(self): self}, [self]
+        while waiting:
+            new = [memory for memory in waiting.pop().linked if id(memory) not in found]
+            found.update((id(memory), memory) for memory in new)
+            waiting += new
+        return list(found.values())[1:]
 
 
 class TracedSize(OpenSize):
@@ -200,8 +211,15 @@ class TracedVariable(ChangesInPlace, Variable):
 
     def changed(self) -> None:
         """Note that the memory now holds this value; views from before are stale."""
-        self.memory.version += 1
+        self._touch()
         self._version = self.memory.version
+
+    def _touch(self) -> None:
+        """Note a change of the memory, and of what may be the same memory."""
+        for memory in (self.memory, *self.memory.others()):
+            if self._tracer is not None:
+                self._tracer.note_memory(memory)
+            memory.version += 1
 
     def check_current(self) -> None:
         """Refuse to read a stale view: an eager Tensor would show the change."""
@@ -253,7 +271,8 @@ class TracedVariable(ChangesInPlace, Variable):
             whole, made_of = changes[-1][0]._base
             changes.append((whole, made_of(changes[-1][1])))
         owner = self.memory.owner
-        if owner is not None and owner is not changes[-1][0]:
+        owned = owner is not None and owner is not changes[-1][0]
+        if owned or any(memory.owner is not None for memory in self.memory.others() if memory.owner is not owner):
             raise ProgramError(
                 f"{self.name} shares memory with an argument of the traced function, or with a Tensor from outside, "
                 "and cannot be changed in place; change a copy (x = x.clone())"
@@ -276,7 +295,7 @@ class TracedVariable(ChangesInPlace, Variable):
                 self._tracer.replace(self._tracer.captured_as(variable), value)
             else:
                 variable.stand_for(value)
-        self.memory.version += 1
+        self._touch()
         for variable, _ in changes:
             variable._version = self.memory.version
         return self
@@ -306,11 +325,14 @@ class TracedVariable(ChangesInPlace, Variable):
         self._take(self._tracer.like(value, self).detach())
 
 
-def settle(changes: Sequence[tuple[TracedVariable, Any]]) -> None:
-    """Assign the results of a branch or a loop to traced values; earlier views become stale."""
+def settle(tracer: Any, memory: Sequence[Memory], changes: Sequence[tuple[TracedVariable, Any]]) -> None:
+    """Assign the results of a branch or a loop to traced values; views of the changed memory become stale."""
+    for each in memory:
+        tracer.note_memory(each)
+        each.version += 1
     for tensor, new in changes:
         tensor.stand_for(new)
-        tensor.memory.version += 1
+        tensor._touch()
     for tensor, _ in changes:
         tensor._version = tensor.memory.version
 

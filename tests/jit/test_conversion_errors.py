@@ -189,6 +189,44 @@ step of a range must be a whole number other than 0 .*, found 0
         y.add_(1.0)
     return y
 
+take it again after the change
+    y = x * 1
+    kept = y
+    if x.sum() > 0:
+        y = y * 2
+    y += 1
+    return kept
+
+take it again after the change
+    y = z = x * 1
+    if x.sum() > 0:
+        y = x * 2
+        z = y
+    y += 1
+    return z
+
+take it again after the change
+    y = x * 1
+    kept = y
+    if x.sum() > 0:
+        if x.max() > 1:
+            y = y * 2
+        y += 1
+    return kept
+
+take it again after the change
+    y, kept = x * 1, [x * 2]
+    kept.append(y)
+    while y.sum() < 100:
+        y += 1
+        y = y * 2
+    return kept[1]
+
+shares memory with an argument .* change a copy
+    y = x if x.sum() > 0 else x * 2
+    y += 1
+    return y
+
 `a or b` at HERE has the value of a or of b in Python.* Write `a if a else b`
     return x * (x.sum() or 2.0)  # here
 

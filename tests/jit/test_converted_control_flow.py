@@ -243,6 +243,17 @@ def changes_in_a_loop(x):
         k += 1
     return y * kept + k
 
+def changes_of_a_value_that_a_branch_of_a_branch_sets(x):
+    y = x * 1
+    if x.sum() > 0:
+        if x.max() > 1:
+            y = y * 3
+        y += x
+    else:
+        y = y - 1
+    y *= 2
+    return y
+
 def changes_in_a_loop_under_a_branch(x):
     y = x * 1
     for k in range(3):

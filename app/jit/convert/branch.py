@@ -16,7 +16,7 @@ from app.graph.program import Block
 from app.jit.convert.build import expression, name, statements
 from app.jit.convert.leaving import VALUE, is_flag
 from app.jit.convert.logic import cannot_wait
-from app.jit.convert.names import Changes
+from app.jit.convert.names import Changes as ChangedNames
 from app.jit.convert.state import (
     NOTHING,
     NUMBERS,
@@ -28,6 +28,7 @@ from app.jit.convert.state import (
     copied,
     frozen,
     is_value,
+    link,
     put_back,
     same,
     stand_in,
@@ -35,7 +36,7 @@ from app.jit.convert.state import (
     words_of,
 )
 from app.jit.convert.watch import watched
-from app.jit.tracer import Kind
+from app.jit.tracer import Changes, Kind
 from app.jit.variable import TracedVariable, dialect_of, settle
 from app.ops.spec import UNKNOWN
 from app.reading import place_of
@@ -73,7 +74,7 @@ def rewrite_choice(rewriter: Any, node: ast.IfExp) -> ast.expr:
     return expression("_jit.choose(test, lambda: a, lambda: b)", node, **parts)
 
 
-def state_of(rewriter: Any, changes: Changes, at: ast.AST, line: str) -> tuple[list[ast.stmt], ast.expr]:
+def state_of(rewriter: Any, changes: ChangedNames, at: ast.AST, line: str) -> tuple[list[ast.stmt], ast.expr]:
     """Return the source of a State: a function that sets the names, and the expression."""
     names, containers = changes
     if not (names or containers):
@@ -128,8 +129,10 @@ class _Branch:
     """The values of the State at the end of the branch, with a copy of each traced Tensor."""
     known: list[Any]
     """The same values, not copied."""
-    tensors: dict[int, tuple[TracedVariable, TracedVariable]]
-    """The Tensors that it changes in place, by identity, each with a copy from the end of the branch."""
+    tensors: Changes
+    """The Tensors that it changes in place."""
+    raw: Any
+    """The result, not copied."""
 
 
 class _Choice:
@@ -153,17 +156,22 @@ class _Choice:
         made = iter(append_cond(self.test, true, false))
         value, *after = [merge.filled(made) for merge in merges]
         self.state.write([put_back(old, new) for old, new in zip(self.before, after, strict=False)])
-        settle(list(zip(changed.values(), after[len(merged) :], strict=True)))
+        memory = [memory for b in branches for memory in b.tensors.memory]
+        settle(tracer(), memory, list(zip(changed.values(), after[len(merged) :], strict=True)))
+        for new, *olds in zip((value, *after), *((b.raw, *b.known) for b in branches), strict=False):
+            for old in olds:
+                link(new, old)
         return value
 
     def _traced(self, function: Callable[[], Any]) -> _Branch:
         self.state.write([copied(value) for value in self.before])
         with tracer().program.sub_block() as block, tracer().changes() as tensors:
             with watched(self.state, self.where):
-                result = frozen(function())
+                raw = function()
+                result = frozen(raw)
             known = [copied(value) for value in self.state.read()]
             values = [frozen(value) for value in known]
-        return _Branch(block, result, values, known, tensors)
+        return _Branch(block, result, values, known, tensors, raw)
 
     def _gives(self, side: int, branch: _Branch, merges: Sequence[Merge]) -> Traced:
         """Return the block with its results, cast to the common types of both branches."""

@@ -25,6 +25,7 @@ from app.jit.convert.state import (
     common_dtype,
     copied,
     is_value,
+    link,
     one_element,
     put_back,
     same,
@@ -34,7 +35,7 @@ from app.jit.convert.state import (
 )
 from app.jit.convert.watch import watched
 from app.jit.tracer import Again, Findings, Kind
-from app.jit.variable import dialect_of, settle
+from app.jit.variable import Memory, dialect_of, settle
 from app.ops.creation import shape_of
 from app.ops.dtype import is_float
 from app.ops.spec import UNKNOWN
@@ -243,6 +244,10 @@ class _Loop:
         self.local: set[int] = set()
         """Variables that have a value only inside an iteration."""
         self.found = Findings()
+        self.memory: list[Memory] = []
+        """The memory that the body changes."""
+        self.ends: list[Any] = self.before
+        """The variables at the end of an iteration."""
 
     def make(self, found: Findings | None = None) -> None:
         """Append the operator, and assign its results to the variables."""
@@ -260,7 +265,11 @@ class _Loop:
                 for place, (name, old, new) in enumerate(ends)
             ]
         )
-        settle([(tensor, new) for (tensor, _), new in zip(self.found.tensors, self._last(made), strict=True)])
+        lasts = zip(self.found.tensors, self._last(made), strict=True)
+        settle(tracer(), self.memory, [(tensor, new) for (tensor, _), new in lasts])
+        for (_, new), *olds in zip(self.state.current(), self.before, self.ends, strict=True):
+            for old in olds:
+                link(new, old)
 
     def _known(self, found: Findings) -> Findings:
         """Return the findings of earlier traces, without those that no longer apply to this loop."""
@@ -324,7 +333,10 @@ class _Loop:
 
     def _enter(self, values: Sequence[Any]) -> None:
         """Assign the carried values before the condition or the body."""
-        self.state.write(self._filled(values))
+        filled = self._filled(values)
+        for new, old in zip(filled, self.before, strict=True):
+            link(new, old)
+        self.state.write(filled)
         for (tensor, _), value in zip(self.found.tensors, self._last(values), strict=True):
             tensor.stand_for(value)
 
@@ -348,6 +360,7 @@ class _Loop:
             grown = kinds != self.found.kinds
             made = [] if grown else self._carried(news)
             made += self._changed()
+        self.memory, self.ends = changed.memory, news
         known = {id(tensor) for tensor, _ in self.found.tensors}
         more = [
             (t, Kind(t.spec.dtype, t.spec.shape, t.stands_for)) for key, (t, _) in changed.items() if key not in known

@@ -124,6 +124,7 @@ class Undefined:
             raise AttributeError(name)
         return self.refuse()
 
+    __setitem__ = __delitem__ = __contains__ = refuse
     __call__ = __getitem__ = __iter__ = __len__ = __bool__ = __float__ = __int__ = __index__ = __array__ = refuse
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = refuse
     __matmul__ = __rmatmul__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = __mod__ = __floordiv__ = refuse
@@ -217,6 +218,17 @@ def put_back(old: Any, new: Any) -> Any:
         restore(old, new)
         return old
     return new
+
+
+def link(new: Any, old: Any) -> None:
+    """Note that the values of a nest may be those of another, in the same memory: control flow has chosen."""
+    pairs = Structure.of(new).leaves, Structure.of(old).leaves
+    for a, b in zip(*pairs, strict=False) if len(pairs[0]) == len(pairs[1]) else ():
+        if isinstance(a, TracedVariable) and is_value(b):
+            known = tracer().value(b).memory if isinstance(b, Tensor) else b.memory
+            if known is not a.memory:
+                a.memory.linked.append(known)
+                known.linked.append(a.memory)
 
 
 def same(a: Any, b: Any) -> bool:
