@@ -85,6 +85,10 @@ def test_an_operator_that_raises_in_training_is_named_with_its_line_and_the_iter
     assert re.match(rf"{raised}This happened (in|between) iteration ", run.err)
     repeated = "Replaying the steps raised no error, so an operator keeps state between calls."
     assert (repeated in run.err) == (operator == "raises_once")
+    finished = len(run.column(f"my_ops.py:{operator}", "epoch", "test_loss"))
+    assert f"The run was stopped early. Finished epochs, out of 30: my_ops.py:{operator} {finished}." in run.out
+    assert run.column(f"my_ops.py:{operator}", "iteration", "iteration")[:3] == [0, 3, 6]
+    assert (run.folder / f"weights-my_ops.py-{operator}.safetensors").exists()
 
 
 def test_a_backward_pass_over_tensors_that_raises_is_named(misbehave):
