@@ -2,7 +2,6 @@
 
 import ast
 import contextlib
-import io
 import operator
 import os
 from pathlib import Path
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ruamel.yaml import YAML
 
 from app.errors import ConfigError
 from app.run import yaml_text
@@ -88,7 +86,7 @@ def test_an_operator_may_be_named_in_three_ways(file, form):
 
 
 @pytest.mark.parametrize("form", ["", "' '", "a.b", "my_ops.py", "my_ops.py:", "custom.", "x.txt:f", "3", "[relu]"])
-def test_anything_else_names_no_operator(file, form):
+def test_other_forms_name_no_operator(file, form):
     assert "expected an operator: a built-in one ('relu')" in error(file, "", f"model.activation={form}")
 
 
@@ -106,14 +104,9 @@ def test_none_means_null_where_text_is_impossible(file):
     assert load(file, "", "output=none").output == "none"
 
 
-def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "mine.yaml").write_text("train:\n  epochs: 7\n")
-    assert load_config("~/mine.yaml").train.epochs == 7
-
-
 # --- Errors ---
 
+REMOVED = "is not supported any more; "
 COUNT = "expected a whole number of at least 1"
 MISTYPED = "engine: found 'EAGR' (text), expected one of 'compiled', 'eager', 'reference'; did you mean 'eager'?"
 INTERVAL = "expected two numbers in a list, the lower first, such as [-1, 1]"
@@ -128,7 +121,6 @@ OF_ALL = "Known keys here: seed, data, model, train, engine, sparse, baseline, c
         ("train: {batch_size: 0}", 1, 21, f"train.batch_size: found 0, {COUNT}"),
         ("train: {batch_size: true}", 1, 21, f"train.batch_size: found true, {COUNT}"),
         ("train: {epochs: }", 1, 16, f"train.epochs: found nothing (null), {COUNT}"),
-        ("train:\n  epochs: 0", 2, 11, f"train.epochs: found 0, {COUNT}"),
         ("seed: -1", 1, 7, "seed: found -1, expected a whole number of at least 0"),
         ("model: {hidden: [9, 0]}", 1, 21, f"model.hidden[1]: found 0, {COUNT}"),
         ("data:\n  pixel_range: [1, -1]", 2, 16, f"data.pixel_range: found [1, -1], {INTERVAL}"),
@@ -158,7 +150,6 @@ SINGLE = "in single precision"
     [
         ("train.epochs=x", f"train.epochs: found 'x' (text), {COUNT}"),
         ("train.epochs.x=3", f"train.epochs: found {{'x': 3}}, {COUNT}"),
-        ("train=3", "train: found 3, expected a section of `key: value` lines"),
         ("model.hiden=[1]", f"model.hiden: unknown key; did you mean 'hidden'? {OF_MODEL}"),
         ("train.epochs", SYNTAX),
         ("=3", SYNTAX),
@@ -178,6 +169,10 @@ SINGLE = "in single precision"
         ("data.pixel_range=[-1e308, 1e308]", f"data.pixel_range: found [-1e+308, 1e+308], {INTERVAL}; in float32, "),
         ("dist.timeout=1e300", "dist.timeout: found 1e+300, expected a number of seconds, greater than 0 and at most "),
         ("dist.timeout=0", "dist.timeout: found 0, expected a number of seconds"),
+        ("dist.shape=rows", f"dist.shape=rows {REMOVED}write allreduce, which gives the results of one process"),
+        ("dist.pieces=12", f"dist.pieces=12 {REMOVED}remove it: results are the same on any number of ranks"),
+        ("dist.latency=0.1", f"dist.latency=0.1 {REMOVED}remove it: slower networks are not simulated"),
+        ("dist.bandwidth=1000", f"dist.bandwidth=1000 {REMOVED}remove it: slower networks are not simulated"),
     ],
     ids=lambda text: ascii(text[:30]),
 )
@@ -200,12 +195,9 @@ def test_the_largest_and_smallest_numbers_of_a_type_are_taken(file, override):
     assert taken == pytest.approx(np.float64(ast.literal_eval(number)), rel=1e-6)
 
 
-def test_a_missing_file_is_an_error_that_lists_the_shipped_ones():
+def test_what_is_no_file_is_an_error(tmp_path):
     with pytest.raises(ConfigError, match=r"^nope\.yaml: no such file\. There are: .*best\.yaml, .*seed\.yaml$"):
         load_config("nope.yaml")
-
-
-def test_a_folder_a_pipe_or_a_device_is_not_a_configuration(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path, kind in ((tmp_path, "a folder"), (tmp_path / "pipe", "a pipe"), ("/dev/zero", "a device")):
         with pytest.raises(ConfigError, match=f"is {kind}, expected a file"):
@@ -254,6 +246,8 @@ def test_paths_in_a_yaml_start_from_its_folder(tmp_path, monkeypatch):
     assert (config.data.source, config.data.folder, config.output) == ("images", "/kept", str(tmp_path / "out"))
     assert config.model.activation == "my_ops.py:swish"  # as it would be typed here, which is what tables show
     assert load_config("configs/a.yaml", ["data.source=there"]).data.source == "there"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert load_config("~/project/configs/a.yaml") == config
     kept = with_absolute_paths(config)
     assert (kept.data.source, kept.output) == (str(tmp_path / "project" / "images"), config.output)
     assert with_absolute_paths(Config()) == Config()
@@ -269,22 +263,14 @@ def names():
     return st.sampled_from([part for name in KEYS for part in name.split(".")])
 
 
-def yaml_of(data):
-    """Any data as the library writes it, with its own tags for what YAML does not know."""
-    text = io.StringIO()
-    YAML(typ="safe", pure=True).dump(data, text)
-    return text.getvalue()
-
-
-LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.binary(max_size=9)
 DATA = st.recursive(
-    LEAVES | st.dates(),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names() | st.text(max_size=5), inner, max_size=5),
 )
 
 
 @settings(max_examples=40, deadline=None)  # on a busy machine
-@given(DATA.map(yaml_of))
+@given(DATA.map(yaml_text.write))
 def test_any_data_is_a_config_or_an_error(file, text):
     with contextlib.suppress(ConfigError):
         assert isinstance(load(file, text), Config)
@@ -296,23 +282,8 @@ WITHOUT_EFFECT = "dist:\n  shape: allreduce\n  pieces: null\n  latency: 0\n  ban
 WITH_EFFECT = "dist:\n  shape: rows\n  pieces: 12\n  latency: 0.0\n  bandwidth: null\n"
 
 
-@pytest.mark.parametrize(
-    ("setting", "value", "instead"),
-    [
-        ("shape", "rows", "write allreduce, which gives the results of one process"),
-        ("pieces", "12", "remove it: results are the same on any number of ranks"),
-        ("latency", "0.1", "remove it: slower networks are not simulated"),
-        ("bandwidth", "1000", "remove it: slower networks are not simulated"),
-    ],
-)
-def test_removed_settings_with_an_effect_are_refused(file, setting, value, instead):
-    message = f"dist.{setting}={value} is not supported any more; {instead}"
-    assert error(file, f"dist:\n  {setting}: {value}\n").startswith(f"line 2, column 3: {message}")
-    override = f"dist.{setting}={value}"
-    assert error(file, "dist: {shape: allreduce}", override).startswith(f"the command line, {override}: {message}")
-
-
-def test_removed_settings_are_dropped_without_an_effect_and_noted_in_a_run_of_an_earlier_release(file):
+def test_removed_settings_are_refused_or_dropped_without_an_effect_or_noted_in_an_earlier_run(file):
+    assert error(file, "dist:\n  pieces: 12").startswith(f"line 2, column 3: dist.pieces=12 {REMOVED}")
     assert load(file, WITHOUT_EFFECT) == load(file, "dist:\n  shape: allreduce\n  timeout: 60\n")
     said = []
     file.write_text(WITH_EFFECT)
@@ -325,12 +296,8 @@ def test_removed_settings_are_dropped_without_an_effect_and_noted_in_a_run_of_an
     file.write_text(WITHOUT_EFFECT)
     load_kept_config(file, (), said.append)
     assert len(said) == 1
-
-
-def test_a_run_of_an_earlier_release_resumes():
-    before = msgspec.to_builtins(Config())
+    before = msgspec.to_builtins(config)
     before["dist"] |= {"shape": "rows", "pieces": None, "latency": 0.0, "bandwidth": None}
-    check_config(before, Config())
-    before["seed"] = 7
-    with pytest.raises(ConfigError, match="seed was 7 and is 0"):
-        check_config(before, Config())
+    check_config(before, config)
+    with pytest.raises(ConfigError, match="seed was 7 and is 3"):
+        check_config({**before, "seed": 7}, config)
