@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import os
-import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,31 +20,19 @@ PROGRAMS = {
     "tensor/test_threads_at_random.py": 1000,
 }
 """Files with a function `check` of a seed, and for how many seeds it is called: fewer where programs are compiled."""
-COUNTING = (
-    "engine/compiled/test_engines_agree.py",
-    "onnx/test_operators_in_onnx.py",
-    "ops/test_inference.py",
-)
+COUNTING = ("engine/compiled/test_engines_agree.py", "onnx/test_operators_in_onnx.py", "ops/test_inference.py")
 """Files that generate as many examples as they are told to."""
 _held: dict[str, int] = {}
 
 
 @pytest.mark.parametrize("file", COUNTING)
-def test_other_examples_hold_each_time(file: str):
+def test_other_examples_hold_each_time(file, python):
     """A hundred compiled networks, a thousand run as plain Python, and a hundred calls of each operator."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", str(TESTS / file)],
-        env={**os.environ, "OPSMITH_EXAMPLES": "100"},
-        cwd=TESTS.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
+    python("-m", "pytest", str(TESTS / file), OPSMITH_EXAMPLES="100")
 
 
 @pytest.mark.parametrize("file", PROGRAMS)
-def test_programs_made_at_random_hold(file: str, figure: Callable[[str, int], None], monkeypatch: pytest.MonkeyPatch):
+def test_random_programs_hold(file, figure, monkeypatch):
     monkeypatch.syspath_prepend(str((TESTS / file).parent))
     check = importlib.import_module(Path(file).stem).check
     try:

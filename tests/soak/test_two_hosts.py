@@ -50,19 +50,8 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sequence[str]]:
             ip("-n", name, "link", "set", "lo", "up")
         while not all("state UP" in ip("-n", name, "link", "show", "eth0") for name in NAMES):
             time.sleep(0.05)  # the kernel takes up to a second to say so
-        yield [
-            "ip",
-            "netns",
-            "exec",
-            NAMES[0],
-            mpiexec(),
-            "-launcher",
-            "ssh",
-            "-launcher-exec",
-            str(ssh),
-            "-hosts",
-            ",".join(ADDRESSES),
-        ]
+        launcher = ["-launcher", "ssh", "-launcher-exec", str(ssh), "-hosts", ",".join(ADDRESSES)]
+        yield ["ip", "netns", "exec", NAMES[0], mpiexec(), *launcher]
     finally:
         for name in NAMES:
             subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
