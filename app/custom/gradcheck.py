@@ -195,13 +195,14 @@ class Checked:
             raise GradientError("gradcheck needs an input with stop_gradient=False; there is nothing to check")
 
     def _outputs(self) -> list[Tensor]:
+        """The results that are floats. One without a gradient beside others, such as a mask, is meant to have none."""
         result = self._func(*self._inputs)
         floats = [r for r in as_list(result) if isinstance(r, Tensor) and is_float(r._array.dtype)]
         if not floats:
             raise GradientError(
                 f"gradcheck needs a function that returns Tensors of floats, found {type(result).__name__}"
             )
-        return floats
+        return [r for r in floats if not r.stop_gradient] or floats
 
     def compare(self, atol: float, rtol: float, nondet_tol: float) -> None:
         """Compare the gradients with finite differences and with those of a second backward pass."""

@@ -51,6 +51,7 @@ RIGHT = [
     (gradcheck, lambda x, xs, none: x * xs[1], [data(0.5), [1.0, 2.0], None]),
     (gradcheck, wrong(lambda x, w, dy: (dy * w, w * 99), times), [data(2.0), data(3.0, stop_gradient=True)]),
     (gradcheck, lambda x, index: app.gather(x, index), [data(2.0, 3.0), app.to_tensor([1, 1, 0])]),
+    (gradcheck, lambda x: (x * x, (x * 3).detach()), data(2.0)),
     (gradcheck, lambda x, s: x * s, [data(2.0), data(3.0, dtype="float32", stop_gradient=True)]),
     (gradgradcheck, app.tanh, data(0.3, -1.2)),
     (gradgradcheck, layer(saving, slope).apply, data(0.3, -1.2)),
