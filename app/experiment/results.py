@@ -17,7 +17,7 @@ from app.errors import AppError, ConfigError, MissingFileError, OperatorError, S
 from app.nn import Layer
 from app.run.comparison import Difference
 from app.run.config import Config
-from app.run.events import Epoch
+from app.run.events import Epoch, finite
 from app.run.network import Activation, Network, every_operator, find_all, pixels_of
 from app.run.resume import check_sources, sources_of
 from app.run.run import Result
@@ -190,7 +190,8 @@ class RunResult(Displayed):
         data = {key: value for key, value in self._data.items() if key != "event"}
         folder = None if self.folder is None else str(self.folder)
         metrics = {name: part.metrics for name, part in self._of.items()}
-        return {**data, "metrics": metrics, "config": msgspec.to_builtins(self.config), "folder": folder}
+        whole = {**data, "metrics": metrics, "config": msgspec.to_builtins(self.config), "folder": folder}
+        return {key: finite(value) for key, value in whole.items()}
 
     def report(self, path: str | os.PathLike[str] = "report.html") -> Path:
         """Write the report, a self-contained page, to a file; return the file."""

@@ -149,10 +149,15 @@ def line(event: Event) -> str:
 
 def json_line(data: dict[str, Any]) -> str:
     """Format data as JSON; NaN and infinity become null."""
-    return json.dumps({key: _finite(value) for key, value in data.items()}, allow_nan=False)
+    return json.dumps(finite(data), allow_nan=False)
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Return data for JSON with None in place of NaN and infinity, also inside lists and dictionaries."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -273,6 +273,12 @@ def test_predict_returns_the_digits_of_the_reported_accuracy(run):
             run.predict(np.zeros(shape, np.uint8))
 
 
+def test_figures_of_a_network_that_diverged_are_json():
+    run = app.train("relu", None, **{**QUICK, "learning_rate": 1e30, "on_nonfinite": "ignore"})
+    data = json.loads(json.dumps(run.to_dict(), allow_nan=False))
+    assert data["metrics"]["relu"]["test_loss"] is None
+
+
 def test_figures_are_rows_and_plain_data(results, comparison):
     for result in results:
         assert json.loads(json.dumps(result.to_dict()))["metrics"].keys() == set(result.operators)
