@@ -110,27 +110,6 @@ def test_timing_can_be_interrupted():
         list(operator_costs([find_activation("relu")], "reference", 10, check=stop))
 
 
-# --- In a run ---
-
-
-def costs_of(run):
-    return [m for m in run.metrics if m["event"] == "cost"]
-
-
-def test_a_run_ends_with_the_costs_of_its_operators(train):
-    run = train("costs=true", "train.epochs=1")
-    costs = costs_of(run)
-    assert [m["operator"] for m in costs[:2]] == ["custom.relu", "relu"]
-    assert {m["size"] for m in costs} == set(SIZES)
-    assert [list(m) for m in costs] == [["event", "operator", "size", "forward", "backward"]] * len(costs)
-    assert run.metrics[-len(costs) :] == costs
-
-
-@pytest.mark.parametrize("words", [["costs=false"], ["costs=true", "model.hidden=[]"]])
-def test_a_run_without_costs_or_without_hidden_layers_measures_nothing(train, words):
-    assert costs_of(train(*words, "train.epochs=1")) == []
-
-
 def test_an_operator_that_fails_when_it_is_timed_does_not_make_the_run_a_failure(train, monkeypatch):
     def fail(*given):
         raise ValueError("not on so many numbers")
