@@ -52,6 +52,13 @@ def drag(page: Page, chart: str, start: float, end: float) -> None:
     page.mouse.up()
 
 
+def values_at(page: Page, chart: str, share: float) -> list[str]:
+    """The values that are shown while the mouse is at a share of the width of a chart."""
+    box, left, middle = corners(page, chart)
+    page.mouse.move(left + box["width"] * share, middle)
+    return page.inner_text(f"#chart-{chart} .values").split("\n")
+
+
 def marks(page: Page, chart: str) -> list[str]:
     return page.locator(f"#chart-{chart} .xs text").all_text_contents()
 
@@ -95,14 +102,11 @@ def test_pictures_are_in_the_page_with_a_description_and_a_size(visitor: Visitor
 
 def test_hovering_shows_the_nearest_values(visitor: Visitor, address: str):
     page = visitor.open(address)
-    box, left, middle = corners(page, "loss")
-    page.mouse.move(left + box["width"] * 0.97, middle)
-    shown = page.locator("#chart-loss .values")
-    assert shown.inner_text().split("\n") == [
+    assert values_at(page, "loss", 0.97) == [
         "epoch 3", "custom.relu, training 1.77", "relu, training 1.75", "custom.relu, test 1.7", "relu, test 1.68",
     ]  # fmt: skip
-    page.mouse.move(left - 30, middle)
-    assert not shown.is_visible()
+    values_at(page, "loss", -0.1)
+    assert not page.is_visible("#chart-loss .values")
 
 
 def test_dragging_zooms_and_a_double_click_or_a_button_shows_all_again(visitor: Visitor, address: str):
@@ -129,11 +133,9 @@ def test_dragging_zooms_and_a_double_click_or_a_button_shows_all_again(visitor: 
 
 def test_logarithmic_charts_zoom_too(visitor: Visitor, address: str):
     page = visitor.open(address)
-    _, left, middle = corners(page, "cost-forward")
     drag(page, "cost-forward", 0.01, 0.3)
     assert marks(page, "cost-forward") == ["1k", "2k"]
-    page.mouse.move(left + 5, middle)
-    assert page.locator("#chart-cost-forward .values").inner_text().split("\n")[1] == "custom.relu 1 µs"
+    assert values_at(page, "cost-forward", 0.01)[1] == "custom.relu 1 µs"
 
 
 def test_a_click_on_a_name_shows_only_its_curves(visitor: Visitor, eight: str):
@@ -144,9 +146,7 @@ def test_a_click_on_a_name_shows_only_its_curves(visitor: Visitor, eight: str):
     name.click()
     assert {e.get_attribute("data-line") for e in page.locator(lit).all()} == {"2"}
     assert name.get_attribute("aria-pressed") == "true"
-    box, left, middle = corners(page, "loss")
-    page.mouse.move(left + box["width"] * 0.97, middle)
-    assert all("sigmoid" in line for line in page.inner_text("#chart-loss .values").split("\n")[1:])
+    assert all("sigmoid" in line for line in values_at(page, "loss", 0.97)[1:])
     name.press("Enter")
     assert page.locator("#chart-loss .off").count() == 0
 
@@ -269,9 +269,7 @@ def test_controls_have_names_and_headings_skip_no_level(visitor: Visitor, addres
 def test_a_hostile_name_is_text_and_no_other_script_runs(visitor: Visitor, tmp_path: Path):
     page = visitor.open(reported(made_run(tmp_path / "run", (HOSTILE, "relu"))))
     assert page.inner_text("h1") == f"{HOSTILE} against relu"
-    box, left, middle = corners(page, "loss")
-    page.mouse.move(left + box["width"] * 0.97, middle)
-    assert f"{HOSTILE}, test" in page.inner_text("#chart-loss .values")
+    assert any(line.startswith(f"{HOSTILE}, test") for line in values_at(page, "loss", 0.97))
     assert (page.evaluate("window.taken"), len(visitor.requested), visitor.problems) == (None, 1, [])
     page.evaluate("""() => {
       const script = document.createElement("script");
