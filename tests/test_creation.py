@@ -133,7 +133,7 @@ def test_values_like_another():
 
 
 @pytest.mark.parametrize("name", [n for n in app.__all__ if n in vars(app.creation)])
-def test_no_operator_hides_the_function_that_makes_values_in_both_modes(name: str):
+def test_public_names_are_the_functions_for_both_modes(name: str):
     assert getattr(app, name) is getattr(app.creation, name)
 
 

@@ -22,7 +22,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("link", LINKS)
-def test_the_tests_that_the_page_names_are_there(link):
+def test_linked_tests_exist(link):
     assert (PAGE.parent / link).resolve().exists()
 
 

@@ -63,7 +63,7 @@ def test_a_contender_trains_lenet(monkeypatch, capsys, folder: Path):
     assert all(0 <= line["accuracy"] <= 1 and line["seconds"] > 0 for line in found)
 
 
-def test_what_is_missing_is_not_tried_in_every_round(monkeypatch, folder: Path):
+def test_a_missing_contender_is_tried_once(monkeypatch, folder: Path):
     tried = []
 
     def run(name, folder, work):
@@ -84,7 +84,7 @@ def test_a_contender_that_fails_or_takes_too_long_says_so(monkeypatch, folder: P
     assert process.run("numpy_plain", folder, WORK).problem == "failed: given up after 0 s"
 
 
-def test_nothing_chooses_threads_or_kernels_for_a_contender(monkeypatch):
+def test_contenders_choose_their_own_threads_and_kernels(monkeypatch):
     chosen = ["OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "MKL_NUM_THREADS"]
     for name in chosen:
         monkeypatch.setenv(name, "1")

@@ -1,4 +1,4 @@
-"""The readers of data sets: IDX files, folders of them, gzip, packages, and the cache."""
+"""The readers of data sets (IDX files, folders of them, gzip, packages, and the cache) and of pictures."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from pathlib import Path
 
 import numpy as np
 from fuzz_target import BETWEEN, Target, in_a_file
+from PIL import Image
 
 from app.data import idx
 from app.data.files import FILES, File, read
 from app.data.idx import unpack
 from app.data.mnist import read_folder
 from app.data.sources import NpmPackage
+from app.vision.digits import prepare
+from app.vision.reading import FORMATS, read_picture
 
 
 def idx_bytes(*shape: int) -> bytes:
@@ -83,3 +86,20 @@ DATA = {
     ),
     "cache": Target(_read_cache, (b"content", b"contend")),
 }
+
+
+def _picture(form: str, mode: str) -> bytes:
+    pixels = np.arange(9 * 7 * 4, dtype=np.uint8).reshape(9, 7, 4)
+    made = io.BytesIO()
+    Image.fromarray(pixels).convert(mode).save(made, form)
+    return made.getvalue()
+
+
+PICTURES = {
+    "picture": Target(
+        in_a_file(lambda path: prepare(read_picture(path))),
+        tuple(_picture(form, "RGB" if form in ("PPM", "JPEG") else "RGBA") for form in FORMATS),
+    ),
+}
+for seed in PICTURES["picture"].seeds:
+    PICTURES["picture"](seed)  # Pillow imports what it needs for each format when it meets it

@@ -7,9 +7,8 @@ it is let.
 
 from __future__ import annotations
 
-from fuzz_data import DATA
+from fuzz_data import DATA, PICTURES
 from fuzz_files import FILES
-from fuzz_pictures import PICTURES
 from fuzz_runs import RUNS
 
 TARGETS = DATA | PICTURES | FILES | RUNS

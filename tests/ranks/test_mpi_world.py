@@ -53,7 +53,7 @@ else:
 """.strip().splitlines()
 
 
-def test_what_ranks_learn_of_each_other(tmp_path: Path):
+def test_collectives_over_mpi(tmp_path: Path):
     ended = run(2, program(tmp_path, main(LINES)), folder=tmp_path)
     assert (ended.status, ended.err) == (0, "")
     facts = json.loads(ended.out)

@@ -82,7 +82,7 @@ def test_networks_that_disagree_are_compared_by_the_sign_test(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("p", "words"), [(0.0, "p < 0.0001"), (1e-300, "p < 0.0001"), (0.034, "p = 0.034")])
-def test_no_p_is_zero(p: float, words: str):
+def test_a_tiny_p_is_not_shown_as_zero(p: float, words: str):
     assert p_value(p) == words
 
 

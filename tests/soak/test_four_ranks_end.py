@@ -19,7 +19,7 @@ def test_all_four_end_when_a_rank(name: str, tmp_path: Path):
     seconds.append(ended.seconds)
 
 
-def test_the_longest_is_kept(figure: Callable[[str, float], None]):
+def test_the_longest_time_is_recorded(figure: Callable[[str, float], None]):
     figure("rank failures", len(seconds))
     figure("rank failures seconds", round(max(seconds), 1))
 

@@ -30,7 +30,7 @@ def lowest_versions() -> list[str]:
 
 
 @pytest.mark.parametrize("version", pythons())
-def test_it_installs_and_trains(version, tmp_path, figure):
+def test_the_newest_versions_install_and_train(version, tmp_path, figure):
     installed_and_trained(version, tmp_path / "with spaces, zażółć gęślą", [])
     _done.append(version)
     figure("pythons", ", ".join(_done))

@@ -119,9 +119,10 @@ def test_each_picture_gets_a_line_with_the_digit_and_the_next_best(run_folder: P
     assert (status, err) == (0, "")
     first, second = out.splitlines()
     assert first == second
-    found = re.fullmatch(rf"{picture}  2  ([01]\.\d{{4}})  \(then \d (0\.\d{{4}}), \d (0\.\d{{4}})\)", first)
+    found = re.fullmatch(r"(\S+)  2  ([01]\.\d{4})  \(then \d (0\.\d{4}), \d (0\.\d{4})\)", first)
     assert found is not None
-    assert 1 >= float(found[1]) >= float(found[2]) >= float(found[3])
+    assert found[1] == str(picture)
+    assert 1 >= float(found[2]) >= float(found[3]) >= float(found[4])
     for asked, named in ((1, 1), (20, 10)):
         _, out, _ = predicted(capsys, run_folder, picture, "--top", asked)
         assert len(re.findall(r"[01]\.\d{4}", out)) == named
