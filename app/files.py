@@ -14,10 +14,11 @@ from app.errors import FileError
 from app.locks import shared_lock
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes, replace: bool = True) -> None:
     """Write a file and the folders that it lies in; an existing file is replaced once the new one is on the disk.
 
-    Leftovers of processes that were killed while writing the same file are removed.
+    Without `replace`, an existing file is a FileExistsError. Leftovers of processes that were killed while writing the
+    same file are removed.
     """
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")  # a name of its own for each writer
     try:
@@ -29,13 +30,24 @@ def write_whole(path: Path, content: bytes) -> None:
                     file.write(content)
                     file.flush()
                     os.fsync(file.fileno())
-                os.replace(temporary, path)
+                os.replace(temporary, path) if replace else _put(temporary, path)
             finally:
                 temporary.unlink(missing_ok=True)
         for folder in (path.parent, *(folder.parent for folder in made)):
             sync_folder(folder)
     except OSError as error:
+        if isinstance(error, FileExistsError) and not replace:
+            raise
         raise FileError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _put(temporary: Path, path: Path) -> None:
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:  # the file system has no hard links
+        os.replace(temporary, path)
 
 
 def _clear(path: Path) -> None:

@@ -65,7 +65,8 @@ class RunFolder:
                     raise FileExistsError
                 text = dump_config(with_absolute_paths(config)).encode()
                 _check_empty(path, text)
-                write_whole(path / CONFIG, text)
+                if not (path / CONFIG).exists():
+                    write_whole(path / CONFIG, text, replace=False)  # another run may begin there at the same moment
                 return cls(path, (path / METRICS).open("x", encoding="utf-8"))
             except FileExistsError:
                 raise AppError(

@@ -4,6 +4,8 @@ import errno
 import json
 import os
 import stat
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from safetensors import safe_open
 
 from app.errors import AppError
 from app.graph import Program
-from app.run.config import Config
+from app.run.config import Config, dump_config, load_config
 from app.run.folder import RunFolder
 from app.static.model_file import SavedModel
 
@@ -35,6 +37,26 @@ def test_runs_that_begin_in_one_second_have_separate_folders(monkeypatch):
         with new(None) as folder:
             paths.append(str(folder.path))
     assert paths == ["runs/name-now", "runs/name-now-2", "runs/name-now-3"]
+
+
+def test_of_two_runs_that_begin_at_once_in_one_folder_one_is_refused(monkeypatch):
+    def slow(config):
+        time.sleep(0.05)
+        return dump_config(config)
+
+    monkeypatch.setattr("app.run.folder.dump_config", slow)
+
+    def begin(seed):
+        try:
+            with new(seed=seed):
+                return seed
+        except AppError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = sorted(pool.map(begin, (1, 2)), key=str)
+    assert "run already holds a run" in second
+    assert load_config("run/config.yaml").seed == first
 
 
 def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
