@@ -17,49 +17,46 @@ from app.run.events import Epoch
 from app.run.live import CLEAR, LiveLines, Progress, fitted
 from app.run.summary import introduction, outcome, summary
 
-TRAINED = ["custom.relu", "relu"]
+CHATTY = """
+import app
+print('hello')
+def chatty(x):
+    print('and again')
+    return app.relu(x)
+def stops(x):
+    raise KeyboardInterrupt
+"""
 
 
-def test_json_is_the_metrics_and_a_summary(train):
-    run = train("--json")
-    assert (run.status, run.err) == (0, "")
-    *events, end = [json.loads(line, parse_constant=pytest.fail) for line in run.out.splitlines()]
-    assert events == run.metrics
-    assert (end["event"], end["finished"], end["folder"]) == ("summary", True, "run")
-    assert [one["operator"] for one in end["operators"]] == TRAINED
-    last = [run.column(operator, "epoch", "test_accuracy")[-1] for operator in TRAINED]
-    assert [one["test_accuracy"] for one in end["operators"]] == last
-    assert [one["epochs"] for one in end["operators"]] == [2, 2]
-    assert end["operators"][0]["ratio"] > 0
+def lines_of(run):
+    return [json.loads(line, parse_constant=pytest.fail) for line in run.out.splitlines()]
 
 
-def test_json_of_runs_that_fail_is_complete_lines(train, tmp_path):
-    (tmp_path / "my_ops.py").write_text("def stops(x):\n    raise KeyboardInterrupt\n")
-    run = train("--json", "model.activation=my_ops.py:stops", "engine=eager")
-    assert (run.status, run.out) == (130, "")  # it never began
-    lost = train("--json", "train.learning_rate=1e30", folder="b").out.splitlines()
-    assert [json.loads(line, parse_constant=pytest.fail)["event"] for line in lost][-1] == "summary"
-
-
-def test_output_of_an_operator_is_not_among_the_json(train, tmp_path):
-    code = "import app\nprint('hello')\ndef chatty(x):\n    print('and again')\n    return app.relu(x)\n"
-    (tmp_path / "my_ops.py").write_text(code)
+def test_json_is_the_metrics_and_a_summary_and_holds_no_output_of_operators(train, tmp_path):
+    (tmp_path / "my_ops.py").write_text(CHATTY)
     run = train("--json", "model.activation=my_ops.py:chatty", "engine=eager")
     assert run.status == 0
-    assert all(json.loads(line)["event"] for line in run.out.splitlines())
     assert run.err.startswith("hello\nand again\n")
+    *events, end = lines_of(run)
+    assert events == run.metrics
+    assert (end["event"], end["finished"], end["folder"]) == ("summary", True, "run")
+    names = ["my_ops.py:chatty", "relu"]
+    last = [run.column(operator, "epoch", "test_accuracy")[-1] for operator in names]
+    figures = [(one["operator"], one["test_accuracy"], one["epochs"]) for one in end["operators"]]
+    assert figures == [(names[0], last[0], 2), (names[1], last[1], 2)]
+    assert end["operators"][0]["ratio"] > 0
+    run = train("--json", "model.activation=my_ops.py:stops", "engine=eager", folder="stopped")
+    assert (run.status, run.out) == (130, "")  # it never began
+    assert lines_of(train("--json", "train.learning_rate=1e30", folder="lost"))[-1]["event"] == "summary"
 
 
-def test_quiet_prints_the_end_or_an_error_alone(train):
+def test_quiet_prints_the_end_or_an_error_alone(train, capsys):
     run = train("--quiet")
     summary = (run.folder / "summary.txt").read_text()
     assert (run.status, run.out, run.err) == (0, f"{summary}\nThe run is in run/\n", "")
     run = train("--quiet", "model.activation=nothing")
     assert (run.status, run.out) == (2, "")
     assert run.err.startswith("error: there is no operator 'nothing'")
-
-
-def test_quiet_and_json_exclude_each_other(capsys, train):
     with pytest.raises(SystemExit):
         train("--quiet", "--json")
     assert "not allowed with argument" in capsys.readouterr().err
@@ -74,16 +71,16 @@ class Line:
     def __init__(self, epoch=0):
         self.now = 1000.0
         self._progress = Progress(4, 50, lambda: self.now)
-        self._progress.begin(self._place(epoch, 0, 0.0))
+        self._progress.begin(self._position(epoch, 0, 0.0))
 
-    def _place(self, epoch, done, seconds):
+    def _position(self, epoch, done, seconds):
         return Position(SimpleNamespace(operator="relu"), 0, epoch, 100, done, seconds)
 
-    def after(self, wait, *place):
-        """Go on with training, to this epoch, this iteration and so many seconds."""
+    def after(self, wait, *position, columns=99):
+        """The line after training to this epoch, this iteration and so many seconds."""
         self.now += wait
-        self._progress.piece(self._place(*place), np.array([0.5, 0.25]), np.array([0.75, 0.875]))
-        return self
+        self._progress.piece(self._position(*position), np.array([0.5, 0.25]), np.array([0.75, 0.875]))
+        return self.text(columns)
 
     def text(self, columns=99):
         return self._progress.line("relu", columns)
@@ -93,21 +90,13 @@ def test_the_live_line_has_the_progress_the_figures_and_the_time_left():
     line = Line()
     assert line.text() == "relu  waiting"
     shown = "relu  epoch 1/4    5%  loss 0.3750  accuracy 0.8125  250k images/s  9:30 left"
-    assert line.after(30, 0, 20, 0.004).text(len(shown)) == shown
-    assert line.after(3600, 2, 100, 2.0).text().endswith("accuracy 0.8125  2.5k images/s  20:10 left")
-    assert line.after(0, 3, 100, 2.0).text().endswith("2.5k images/s  done")
-    assert Line(epoch=2).after(7200, 2, 100, 1.0).text().endswith("2:00:00 left")  # of a resumed run
-
-
-def test_a_narrow_live_line_leaves_out_the_least_important_parts():
-    line = Line().after(0, 0, 50, 1.0)
-    lines = [line.text(columns) for columns in range(90)]
-    assert all(len(line) <= columns for columns, line in enumerate(lines))
-    assert len(set(lines)) > 8
-    assert lines[71] == "relu  epoch 1/4  loss 0.3750  accuracy 0.8125  2.5k images/s  0:00 left"
-    assert lines[70] == "relu  epoch 1/4  loss 0.3750  accuracy 0.8125  0:00 left"
-    assert lines[40] == "relu  1/4  loss 0.3750  0:00 left"
-    assert lines[3] == "re…"
+    assert line.after(30, 0, 20, 0.004, columns=len(shown)) == shown
+    assert line.after(3600, 2, 100, 2.0).endswith("accuracy 0.8125  2.5k images/s  20:10 left")
+    assert line.after(0, 3, 100, 2.0).endswith("2.5k images/s  done")
+    assert Line(epoch=2).after(7200, 2, 100, 1.0).endswith("2:00:00 left")  # of a resumed run
+    narrow = [line.text(columns) for columns in range(90)]
+    assert all(len(text) <= columns for columns, text in enumerate(narrow))
+    assert (narrow[40], narrow[3]) == ("relu  1/4  loss 0.3750  done", "re…")  # the least important parts are left out
 
 
 @pytest.mark.parametrize(
@@ -190,14 +179,6 @@ def test_the_summary_is_a_table_with_the_ratio_of_paired_epochs(lines):
     assert lines(contestant("a", 3), contestant("b", 2), epochs=1)[1].endswith("  1.50 (one epoch)")
 
 
-def test_the_ratio_is_the_median_of_paired_epochs_not_that_of_medians():
-    def ratio(one, other):
-        return outcome(Config(), [one, other])["operators"][0]["ratio"]
-
-    assert ratio(contestant("a", 1, 20, 30), contestant("b", 1, 10, 10)) == pytest.approx(2.0)
-    assert ratio(contestant("a", 1, 2), contestant("b", 1)) == pytest.approx(1.0)  # the second epoch has no pair
-
-
 def test_the_summary_of_a_run_that_stopped_counts_finished_epochs(lines):
     stopped = "The run was stopped early. Finished epochs, out of 3: "
     assert lines(contestant("a", 1, 2), contestant("b", 1))[-1] == f"{stopped}a 2, b 1."
@@ -207,9 +188,6 @@ def test_the_summary_of_a_run_that_stopped_counts_finished_epochs(lines):
     ]
     half = lines(contestant("a", 1), contestant("b"))
     assert [line.split()[0] for line in half] == ["operator", "a", "The"]
-
-
-def test_the_summary_names_an_operator_whose_loss_is_nan(lines):
     told = "a diverged: the loss is NaN or infinite (chance level is 2.303). Try a smaller train.learning_rate."
     assert lines(contestant("a", 1, loss=float("nan")), contestant("b", 1), epochs=1)[-1] == told
 
@@ -240,3 +218,5 @@ def test_the_outcome_is_the_summary_as_data():
     found = outcome(Config(train=TrainConfig(epochs=2)), entered[:2])
     assert found == {"event": "summary", "finished": False, "operators": [{"operator": "a", **figures}, second]}
     assert outcome(Config(), entered)["operators"][2] == {"operator": "c", "epochs": 0}
+    paired = [contestant("a", 1, 20, 30), contestant("b", 1, 10, 10)]
+    assert outcome(Config(), paired)["operators"][0]["ratio"] == pytest.approx(2.0)  # not that of the medians
