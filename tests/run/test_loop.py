@@ -1,5 +1,7 @@
 """The loop: who is trained when, where the pieces end, and what is reported and recorded."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -50,35 +52,37 @@ class Remembers(Callback):
 
     def __init__(self, every=None):
         self.every = every
-        self.told = []
+        self.calls = []
 
-    def begin(self, place):
-        self.told.append(("begin", place.contestant.operator, place.epoch))
+    def begin(self, position):
+        self.calls.append(("begin", position.contestant.operator, position.epoch))
 
-    def report(self, place, loss, accuracy):
-        self.told.append(("report", place.done))
+    def report(self, position, loss, accuracy):
+        self.calls.append(("report", position.done))
 
-    def piece(self, place, losses, accuracies):
-        self.told.append(("piece", place.done, len(losses)))
+    def piece(self, position, losses, accuracies):
+        self.calls.append(("piece", position.done, len(losses)))
 
-    def epoch(self, place, result):
-        self.told.append(("epoch", result.test_accuracy))
+    def epoch(self, position, result):
+        self.calls.append(("epoch", result.test_accuracy))
 
     def end(self):
-        self.told.append(("end",))
+        self.calls.append(("end",))
+
+    def pieces(self):
+        return [(call[1], call[2]) for call in self.calls if call[0] == "piece"]
 
 
 class Loop:
-    """A loop over operators "a" and "b" and images whose labels say which they are; what it did is kept."""
+    """A loop over operators and images whose labels are their numbers; what it did is kept."""
 
     def __init__(self, train, test, *callbacks, names="a", start=Start(), clock=None, **settings):  # noqa: B008
         self.log, self.events = [], []
         images = [np.zeros((train, 1), np.uint8), np.arange(train), np.zeros((test, 1), np.uint8), np.arange(test)]
         self.contestants = [Contestant(name, Pretended(name, self.log, clock or Clock())) for name in names]
         config, data = Config(train=TrainConfig(**settings)), Dataset(*images, (1, 1), "", True)
-        self._loop = TrainingLoop(
-            config, data, self.contestants, [Metrics(self.events.append), Callback(), *callbacks], start
-        )
+        callbacks = [Metrics(self.events.append), Callback(), *callbacks]
+        self._loop = TrainingLoop(config, data, self.contestants, callbacks, start)
 
     def run(self):
         self._loop.run()
@@ -89,14 +93,10 @@ class Loop:
         return [batch for entry in self.log if entry[:2] == (name, "train") for batch in entry[2]]
 
 
-def test_operators_take_turns():
-    loop = Loop(4, 2, names="ab", epochs=2, batch_size=4).run()
-    turn = [(name, did) for name in "ab" for did in ("train", "end of epoch", "measure")]
-    assert [entry[:2] for entry in loop.log] == turn + turn
-
-
-def test_every_image_is_seen_once_an_epoch_in_an_order_that_all_share_and_that_changes():
+def test_operators_take_turns_and_share_the_order_of_images_which_changes():
     loop = Loop(10, 2, names="ab", epochs=2, batch_size=4).run()
+    turn = [(name, did) for name in "ab" for did in ("train", "end of epoch", "measure")]
+    assert [key for key, _ in itertools.groupby(entry[:2] for entry in loop.log)] == turn + turn
     seen = loop.trained("a")
     assert seen == loop.trained("b")
     assert [len(batch) for batch in seen] == [4, 4, 2, 4, 4, 2]
@@ -132,34 +132,29 @@ def test_seconds_are_those_of_training_alone_and_slow_iterations_are_pieces(monk
     clock, callback = Clock(), Remembers()
     monkeypatch.setattr("app.run.loop.time", clock)
     loop = Loop(6, 2, callback, clock=clock, epochs=1, batch_size=1, log_every=100).run()
-    assert loop.events[-1].seconds == 12.0
     assert loop.contestants[0].epochs == [Epoch("a", 0, 12.0, 0.5, 1.0)]
-    assert [size for kind, _, size in pieces(callback)] == [1] * 6
-
-
-def pieces(callback):
-    return [told for told in callback.told if told[0] == "piece"]
+    assert [size for _, size in callback.pieces()] == [1] * 6
 
 
 def test_callbacks_are_called_in_order():
     callback = Remembers()
     Loop(4, 2, callback, names="ab", epochs=1, batch_size=2, log_every=2).run()
     of_each = [("report", 1), ("piece", 1, 1), ("piece", 2, 1), ("epoch", 0.5)]
-    assert callback.told == [("begin", "a", 0), *of_each, ("begin", "b", 0), *of_each, ("end",)]
+    assert callback.calls == [("begin", "a", 0), *of_each, ("begin", "b", 0), *of_each, ("end",)]
 
 
 @pytest.mark.parametrize("every", [1, 2, 3, 7])
 def test_pieces_end_where_a_callback_asks(every):
     callback = Remembers(every)
     Loop(14, 2, callback, epochs=2, batch_size=2, log_every=5).run()
-    assert {place for _, place, _ in pieces(callback)} >= {*range(every, 8, every), 7}
-    assert sum(size for _, _, size in pieces(callback)) == 14
+    assert {done for done, _ in callback.pieces()} >= {*range(every, 8, every), 7}
+    assert sum(size for _, size in callback.pieces()) == 14
 
 
 def test_an_exception_of_a_callback_ends_the_run_and_all_callbacks():
     class Stops(Callback):
-        def epoch(self, place, result):
-            if place.epoch == 1:
+        def epoch(self, position, result):
+            if position.epoch == 1:
                 raise KeyboardInterrupt
 
     last = Remembers()
@@ -167,7 +162,7 @@ def test_an_exception_of_a_callback_ends_the_run_and_all_callbacks():
     with pytest.raises(KeyboardInterrupt):
         loop.run()
     assert [len(contestant.epochs) for contestant in loop.contestants] == [2, 1]
-    assert last.told[-1] == ("end",)
+    assert last.calls[-1] == ("end",)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +177,7 @@ def test_an_exception_of_a_callback_ends_the_run_and_all_callbacks():
 def test_a_run_continues_from_its_start(start, rest):
     callback, settings = Remembers(), {"epochs": 2, "batch_size": 2}
     loop = Loop(8, 2, callback, names="ab", start=start, **settings).run()
-    assert [told[1:3] for told in callback.told if told[0] == "begin"] == rest
+    assert [call[1:] for call in callback.calls if call[0] == "begin"] == rest
     assert len(loop.trained("a") + loop.trained("b")) == 4 * len(rest) - start.done
     whole, seen = Loop(8, 2, **settings).run().trained(), loop.trained("b")
     assert seen == whole[len(whole) - len(seen) :]
