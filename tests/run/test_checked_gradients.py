@@ -2,6 +2,8 @@
 
 import io
 import re
+import sys
+from unittest.mock import Mock
 
 import pytest
 
@@ -37,7 +39,8 @@ WRONG = "my_ops.py:swish: gradient is wrong: it is half of what it should be (wr
 def wrong(train, tmp_path):
     """Runs of an operator whose gradient is wrong."""
     (tmp_path / "my_ops.py").write_text(OPERATORS)
-    return lambda *words: train("check=true", "model.activation=my_ops.py:swish", "--custom-op", "my_ops.py", *words)
+    own = ("check=true", "model.activation=my_ops.py:swish", "--custom-op", "my_ops.py")
+    return lambda *words, folder="run": train(*own, *words, folder=folder)
 
 
 def checked(run):
@@ -75,16 +78,12 @@ def test_a_run_with_a_wrong_gradient_trains_with_anyway_warn_or_no_check(wrong, 
     assert [m["state"] for m in checked(run)] == states
 
 
-def test_the_check_changes_no_bit_of_training(train):
+def test_the_check_changes_no_bit_of_training_and_a_resumed_run_is_not_checked_again(train, wrong):
     runs = train("check=true"), train("check=false", folder="b")
     kept = [(run.folder / "weights-custom.relu.safetensors").read_bytes() for run in runs]
     assert kept[0] == kept[1]
-
-
-def test_a_resumed_run_is_not_checked_again(wrong):
-    run = wrong("--anyway")
-    words = ["--custom-op", "my_ops.py", "train.epochs=3", "check=true"]
-    assert train_py(["--resume", str(run.folder), *words]) == 0
+    run = wrong("--anyway", folder="c")
+    assert train_py(["--resume", str(run.folder), "--custom-op", "my_ops.py", "train.epochs=3", "check=true"]) == 0
     assert len(checked(run)) == 1
 
 
@@ -97,26 +96,17 @@ def test_compare_checks_as_well(wrong, images, capsys):
     assert capsys.readouterr().out.startswith(WRONG)
 
 
-def refuse():
-    raise GradcheckError("wrong")
-
-
-@pytest.mark.parametrize(
-    ("stream", "print_it", "expected"),
-    [
-        ("stdout", lambda: Console().alarm("wrong\x1b"), f"{RED}wrong\\x1b{PLAIN}\n"),
-        ("stderr", lambda: run_command(refuse), f"{RED}error: wrong{PLAIN}\n"),
-    ],
-    ids=["warning", "error"],
-)
-def test_a_wrong_gradient_is_red_on_a_terminal(monkeypatch, stream, print_it, expected):
-    terminal = io.StringIO()
-    terminal.isatty = lambda: True
+def test_a_wrong_gradient_is_red_on_a_terminal(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setattr(f"sys.{stream}", terminal)
-    print_it()
-    assert terminal.getvalue() == expected
+    for stream in ("stdout", "stderr"):
+        terminal = io.StringIO()
+        terminal.isatty = lambda: True
+        monkeypatch.setattr(f"sys.{stream}", terminal)
+    Console().alarm("wrong\x1b")
+    run_command(Mock(side_effect=GradcheckError("wrong")))
+    assert sys.stdout.getvalue() == f"{RED}wrong\\x1b{PLAIN}\n"
+    assert sys.stderr.getvalue() == f"{RED}error: wrong{PLAIN}\n"
 
 
 def test_rank_0_checks_and_all_ranks_refuse():

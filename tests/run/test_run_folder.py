@@ -7,6 +7,7 @@ import stat
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -30,13 +31,14 @@ def new(output="run", **settings):
     return RunFolder.new(Config(output=output, **settings), "name")
 
 
-def test_runs_that_begin_in_one_second_have_separate_folders(monkeypatch):
+def test_folders_of_one_second_are_separate_and_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
     monkeypatch.setattr("app.run.folder._now", lambda: "now")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     paths = []
-    for _ in range(3):
-        with new(None) as folder:
+    for output in (None, None, None, "~/run"):
+        with new(output) as folder:
             paths.append(str(folder.path))
-    assert paths == ["runs/name-now", "runs/name-now-2", "runs/name-now-3"]
+    assert paths == ["runs/name-now", "runs/name-now-2", "runs/name-now-3", f"{tmp_path}/home/run"]
 
 
 def test_of_two_runs_that_begin_at_once_in_one_folder_one_is_refused(monkeypatch):
@@ -59,21 +61,12 @@ def test_of_two_runs_that_begin_at_once_in_one_folder_one_is_refused(monkeypatch
     assert load_config("run/config.yaml").seed == first
 
 
-def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    with new("~/run") as folder:
-        assert folder.path == tmp_path / "home" / "run"
-
-
 def test_metrics_are_written_at_once_as_strict_json():
     with new() as folder:
-        folder.record({"event": "x", "loss": float("nan"), "accuracy": 0.1})
-        folder.record({"event": "x", "loss": float("-inf"), "accuracy": 1.0})
+        for loss in ("nan", "-inf", "1"):
+            folder.record({"event": "x", "loss": float(loss)})
         lines = Path("run/metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line, parse_constant=pytest.fail) for line in lines] == [
-        {"event": "x", "loss": None, "accuracy": 0.1},
-        {"event": "x", "loss": None, "accuracy": 1.0},
-    ]
+    assert [json.loads(line, parse_constant=pytest.fail)["loss"] for line in lines] == [None, None, 1.0]
 
 
 def test_every_file_has_the_permissions_of_the_umask():
@@ -118,7 +111,7 @@ def test_operators_whose_files_would_have_one_name_have_two():
     assert names == ["weights-a-b.py-f-2.safetensors", "weights-a-b.py-f.safetensors"]
 
 
-@pytest.mark.parametrize("name", ["config.yaml", "summary.txt", "model.json", "report.html", "curves.png", "notes"])
+@pytest.mark.parametrize("name", ["config.yaml", "curves.png", "notes"])
 def test_a_run_does_not_begin_in_a_folder_with_other_files(name):
     Path(name).write_text("mine\n")
     with pytest.raises(AppError) as error:
@@ -128,12 +121,8 @@ def test_a_run_does_not_begin_in_a_folder_with_other_files(name):
         "Choose a new or empty folder, such as output=run"
     )
     assert {file.name: file.read_text() for file in Path().iterdir()} == {name: "mine\n"}
-
-
-def test_a_run_does_not_begin_in_the_root():
     with pytest.raises(AppError, match=r"^/ is not empty and is not the folder of a run: it has .* and [0-9]+ more"):
         new("/")
-    assert not Path("/config.yaml").exists()
 
 
 def test_a_run_that_was_killed_before_its_metrics_began_may_begin_again():
@@ -155,17 +144,14 @@ def test_a_full_disk_under_the_metrics_is_an_error_that_names_the_file():
 
 
 def test_a_failed_write_leaves_the_old_file(monkeypatch):
-    def refuse(handle):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     with new() as folder:
-        folder.save_weights("relu", {"a": np.zeros(1, np.float32)})
+        folder.save_weights("relu", ONE)
         folder.save_summary("text")
     before = {file: file.read_bytes() for file in Path("run").iterdir()}
-    monkeypatch.setattr(os, "fsync", refuse)
+    monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))
     with RunFolder.again(Path("run")) as folder:
         with pytest.raises(AppError, match=r"^run/summary.txt cannot be written: No space left on device$"):
             folder.save_summary("another")
         with pytest.raises(AppError, match=r"^run/weights-relu.safetensors cannot be written: No space left on"):
-            folder.save_weights("relu", ONE)
+            folder.save_weights("relu", {"a": np.zeros(1, np.float32)})
     assert {file: file.read_bytes() for file in Path("run").iterdir()} == before

@@ -17,7 +17,7 @@ from interrupted_runs import stopped_at
 from app.__main__ import main
 from app.errors import AppError
 from app.experiment.train_command import main as train_py
-from app.run.config import Config, dump_config, operators_typed
+from app.run.config import Config, dump_config
 from app.run.trust import Trust
 
 pytestmark = pytest.mark.slow
@@ -87,12 +87,14 @@ def test_a_file_is_run_if_the_user_names_it(train, yaml, marker, words, is_enoug
     assert marker.exists() == is_enough
 
 
-def test_a_file_of_the_same_name_elsewhere_is_run_instead(train, yaml, marker):
+def test_a_file_of_the_same_name_elsewhere_is_run_instead_and_named_to_resume(train, yaml, marker):
     Path("mine").mkdir()
     Path("mine/ops.py").write_text(THEIRS)
-    assert train("--config", yaml, "train.epochs=1", "--custom-op", "mine/ops.py").status == 0
+    with stopped_at(3):
+        run = train("--config", yaml, "train.epochs=1", "--custom-op", "mine/ops.py")
     assert Path("mine/ops.py.was_run").exists()
     assert not marker.exists()
+    assert "Resume with: python train.py --resume run --custom-op mine/ops.py\n" in run.out
 
 
 def test_a_run_folder_runs_no_file(train, marker, capsys):
@@ -139,17 +141,6 @@ def test_an_operator_of_a_layer_trains_and_resumes_if_it_is_named(train, marker,
     assert "the source of theirs/ops.py:theirs, or of a function that it calls, has changed" in capsys.readouterr().err
 
 
-def test_the_resume_command_names_the_file(train, marker):
-    with stopped_at(3):
-        run = train("model.activation=theirs/ops.py:theirs")
-    assert "Resume with: python train.py --resume run --custom-op theirs/ops.py\n" in run.out
-
-
-def test_operators_typed_are_those_of_the_command_line_alone():
-    words = ["seed=1", "model.activation=a.py:f", "baseline=null", "model={activation: tanh}", f"model.layers={LAYERS}"]
-    assert operators_typed(words) == ["a.py:f", "tanh", "FILE:theirs"]
-
-
 # --- Asking on a terminal ---
 
 
@@ -158,33 +149,37 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(("answer", "agreed"), [("y\n", True), (" YES \n", True), ("\n", False), ("", False)])
-def test_on_a_terminal_the_user_is_asked(marker, monkeypatch, answer, agreed):
-    screen = Terminal()
-    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+@pytest.mark.parametrize(
+    ("kind", "answer", "ranks", "agreed"),
+    [
+        (Terminal, "y\n", 1, True),
+        (Terminal, " YES \n", 1, True),
+        (Terminal, "\n", 1, False),
+        (Terminal, "", 1, False),
+        (Terminal, "y\n", 2, None),
+        (io.StringIO, "y\n", 1, None),
+    ],
+    ids=["y", "yes", "empty line", "end of input", "ranks", "a pipe"],
+)
+def test_the_user_is_asked_on_a_terminal_alone(marker, monkeypatch, kind, answer, ranks, agreed):
+    screen, name = Terminal(), "theirs/ops.py:theirs"
+    monkeypatch.setattr(sys, "stdin", kind(answer))
     monkeypatch.setattr(sys, "stderr", screen)
-    trust, name = Trust(by="a.yaml"), "theirs/ops.py:theirs"
+    if ranks > 1:
+        monkeypatch.setenv("PMI_RANK", "0")
+        monkeypatch.setenv("PMI_SIZE", str(ranks))
     if agreed:
-        assert trust.homes(["relu", name]) == {name: "theirs/ops.py"}
+        assert Trust(by="a.yaml").homes(["relu", name]) == {name: "theirs/ops.py"}
     else:
-        with pytest.raises(AppError, match=r"a\.yaml names theirs/ops.py:theirs"):
-            trust.homes([name])
+        with pytest.raises(AppError, match=r"a\.yaml names theirs/ops.py:theirs.*--custom-op theirs/ops\.py"):
+            Trust(by="a.yaml").homes([name])
     digest = hashlib.sha256(Path("theirs/ops.py").read_bytes()).hexdigest()
-    assert screen.getvalue() == (
+    question = (
         "a.yaml names theirs/ops.py:theirs. That is Python code, which can do anything once it is run:\n"
         f"  {Path('theirs/ops.py').resolve()}\n  SHA-256 {digest}\nRun it? [y/N] "
     )
+    assert screen.getvalue() == ("" if agreed is None else question)
     assert not marker.exists()
-
-
-@pytest.mark.parametrize(("stdin", "environment"), [(io.StringIO, {}), (Terminal, {"PMI_RANK": "0", "PMI_SIZE": "2"})])
-def test_ranks_and_pipes_are_not_asked(marker, monkeypatch, stdin, environment):
-    monkeypatch.setattr(sys, "stdin", stdin("y\n"))
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(AppError, match=r"--custom-op theirs/ops\.py"):
-        Trust().homes(["theirs/ops.py:theirs"])
 
 
 # --- Modules in the working folder ---
@@ -212,24 +207,18 @@ def test_a_module_that_the_user_names_is_found_in_the_working_folder(marker, tmp
 CLEAR = "\x1b[2J"
 
 
-def test_escape_codes_in_names_are_printed_as_escapes(train, tmp_path):
+def test_escape_codes_in_names_are_printed_as_escapes(train, tmp_path, capsys):
     (tmp_path / f"{CLEAR}ops.py").write_text(THEIRS)
-    run = train("train.epochs=1", r'model.activation="\x1b[2Jops.py:theirs"')
-    assert run.status == 0
-    assert CLEAR not in run.out + run.err
-    assert "\\x1b[2Jops.py:theirs  epoch 1/1" in run.out
-    run = train(r'model.activation="\x1b[2Jno.py:theirs"', folder="b")
-    assert run.status == 2
-    assert CLEAR not in run.err
-    assert "\\x1b[2Jno.py" in run.err
-
-
-@pytest.mark.parametrize("words", [["report", CLEAR], ["predict", "x", CLEAR], ["data", CLEAR], ["check", CLEAR]])
-def test_escape_codes_of_the_command_line_are_not_printed(words, capsys):
-    with suppress(SystemExit):
-        assert main(words) > 0
-    printed = capsys.readouterr()
-    assert CLEAR not in printed.out + printed.err
+    for name, status, shown in (("ops", 0, "\\x1b[2Jops.py:theirs  epoch 1/1"), ("no", 2, "\\x1b[2Jno.py")):
+        run = train("train.epochs=1", rf'model.activation="\x1b[2J{name}.py:theirs"', folder=name)
+        assert run.status == status
+        assert CLEAR not in run.out + run.err
+        assert shown in run.out + run.err
+    for words in (["report", CLEAR], ["predict", "x", CLEAR], ["data", CLEAR], ["check", CLEAR]):
+        with suppress(SystemExit):
+            assert main(words) > 0
+        printed = capsys.readouterr()
+        assert CLEAR not in printed.out + printed.err
 
 
 def test_the_report_of_a_strangers_run_holds_no_script_of_theirs(tmp_path):
