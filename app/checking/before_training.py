@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from app import cache_folder
-from app.checking.checks.gradient import gradient
+from app.checking.checks.gradient import gradient_of_size
 from app.checking.examples import inputs_for
 from app.checking.finding import Found, found
 from app.checking.subject import Subject
@@ -137,7 +137,7 @@ def _by_differences(thing: Any, name: str, settings: dict[str, Any], width: int 
         small = _small_enough(subject)
         if small is None:
             return _unknown("a call takes too long; `opsmith check` takes the time")
-        wrong = [verdict.words for verdict in gradient(small) if verdict.state == FAILED]
+        wrong = [verdict.words for verdict in gradient_of_size(small) if verdict.state == FAILED]
     except Exception as error:
         return _unknown(str(error) if isinstance(error, AppError) else f"{type(error).__name__}: {error}")
     return GradientCheck("wrong", _how_wrong(wrong[0], small)) if wrong else AGREES

@@ -55,7 +55,7 @@ def inputs_for(
         guesses = [[[*kinds, *fixed] for kinds in islice(some(free), _TRIES)] for some in (_floats, _with_integers)]
     ranges = [within] if within else _RANGES
     subject = _first_that_runs(found, guesses, given, like or found.like, ranges)
-    return subject if subject.like else replace(subject, like=_declared(subject))
+    return replace(subject, is_fixed=bool(shapes), like=subject.like or _declared(subject))
 
 
 def _check_range(low: float, high: float) -> None:

@@ -89,6 +89,8 @@ class Subject:
     """The operator that should compute the same, as the user names it."""
     other: Callable[..., Any] | None = None
     """That operator itself, if it was given and not named."""
+    is_fixed: bool = False
+    """Whether the user gave the shapes; otherwise others may be tried, too."""
     narrowed: str = ""
     """Why inputs are not drawn from the usual range; '' if they are."""
 

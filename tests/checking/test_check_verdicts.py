@@ -237,6 +237,11 @@ def in_numba(function: Any) -> Any:
 SURROGATE = "ok declared a surrogate: it differs from finite differences in …elements, as meant"
 FIXED = with_backward(leaky, lambda x, dy: dy if x > 0 else dy * 0.1, elementwise=True)
 EXACT = with_backward(lambda x: x * x, lambda x, dy: 2 * x * dy, surrogate=True)
+MEAN_OF_SIX = with_backward(
+    lambda x: x.mean(axis=1, keepdims=True),
+    lambda x, dy: np.broadcast_to(dy / 6, x.shape),
+)
+FOUR_ROWS = with_backward(lambda x: x / len(x), lambda x, dy: dy / 4)
 NARROW = with_backward(lambda x: x * 0.5, lambda x, dy: dy * 0.5)
 WIDE = with_backward(lambda x: x * np.float64(0.5), lambda x, dy: dy * np.asarray(0.5) * np.ones(1))
 LOGARITHM = with_backward(lambda x: np.log(x), lambda x, dy: dy / x)
@@ -253,6 +258,8 @@ TOO_LARGE = place('raise ValueError("too large")')
         ("gradient", elementwise(lambda x: np.floor(x) * 1.0), "ok …jumps at -2, -1, 0, 1, 2"),
         ("gradient", FIXED, "ok "),
         ("settings", FIXED, "FAILED with slope=0.4, that of x is wrong in"),
+        ("gradient", MEAN_OF_SIX, "FAILED with x float64[2, 17], that of x is wrong"),
+        ("gradient", FOUR_ROWS, "FAILED with x float64[1, 6], that of x is wrong"),
         ("gradient", with_backward(lambda x: x > 0, lambda x, dy: dy), "FAILED it has no gradient, …results are bool"),
         ("gradient", with_backward(sign, lambda x, dy: dy * 1.0), "FAILED that of x is wrong"),
         ("gradient", with_backward(sign, lambda x, dy: dy * (np.abs(x) < 1), surrogate=True), SURROGATE),

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from app.checking.checks.bounds import index_outside
 from app.checking.checks.off import how_it_is_off
 from app.checking.subject import Arrays, Subject
-from app.checking.verdict import Verdict, failed, note, ok
+from app.checking.verdict import OK, Verdict, failed, note, ok
 from app.custom.gradcheck import JUMP, KINK, Checked, Comparison, are_far, gradgradcheck, worst_of
 from app.errors import GradcheckError, GradientError, OperatorError
 from app.ops.dtype import is_float
@@ -21,7 +22,36 @@ SPECIAL = (0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 6.0)
 
 
 def gradient(subject: Subject) -> Iterator[Verdict]:
-    """Gradients in float64 against central differences."""
+    """Gradients in float64 against central differences, for inputs of several sizes."""
+    found = list(gradient_of_size(subject))
+    if found[-1].state != OK or subject.is_surrogate:
+        yield from found
+        return
+    for other in _other_sizes(subject):
+        arrays = other.arrays()
+        for wrong in _wrong(other, _against_differences(other, arrays), arrays):
+            yield failed(f"with {', '.join(map(str, other.inputs))}, {wrong.words}")
+            return
+    yield from found
+
+
+def _other_sizes(subject: Subject) -> Iterator[Subject]:
+    """The operator with one row, with five, and with more columns if it takes them."""
+    shapes = [one.shape for one in subject.inputs]
+    others = [subject.with_batch(1), subject.with_batch(5)] if shapes[0] else []
+    if not subject.is_fixed and len(shapes[0]) > 1 and len({*shapes}) == 1 and not subject.found.shapes:
+        others.append(subject.with_shapes([(2, *shape[1:-1], 17) for shape in shapes]))
+    for other in others:
+        try:
+            runs = index_outside(other) is None and _is_finite(other, other.arrays())
+        except Exception:  # it does not take this size
+            continue
+        if runs:
+            yield other
+
+
+def gradient_of_size(subject: Subject) -> Iterator[Verdict]:
+    """Gradients in float64 against central differences, for inputs of one size."""
     if not subject.wanted:
         yield note("it takes only integers, which have no gradient")
         return
