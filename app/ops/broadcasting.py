@@ -90,6 +90,7 @@ def _expanded(sizes: Shape, shape: Shape) -> Shape:
 @operator(
     _infer_expand,
     lowering=Elementwise(_same, settings=False),
+    views=True,
     gradient=lambda x_like, dout: sum_like(dout, x_like),
     onnx=lambda onnx, x, shape: onnx.Expand(x, [1 if size == UNKNOWN else size for size in shape]),
 )
@@ -109,6 +110,7 @@ def _infer_expand_as(x: Spec, y: Spec) -> Spec:
 @operator(
     _infer_expand_as,
     lowering=Elementwise(_same, takes=(0,), settings=False),
+    views=True,
     onnx=lambda onnx, x, y: onnx.Expand(x, onnx.Shape(y)),
 )
 def expand_as(x: Array, y: Array) -> Results:
@@ -135,7 +137,9 @@ def tile(x: Value, repeat_times: int | Sequence[int], name: str | None = None) -
         raise ShapeError(f"tile: only the first size of a value may be unknown, found shape {list(x.shape)}")
     apart = reshape(x, [part for size in sizes for part in (1, size)])
     repeated = expand(apart, [part for n, size in zip(times, sizes, strict=True) for part in (n, size)])
-    return reshape(repeated, [UNKNOWN if size == UNKNOWN else n * size for n, size in zip(times, sizes, strict=True)])
+    tiled = reshape(repeated, [UNKNOWN if s == UNKNOWN else n * s for n, s in zip(times, sizes, strict=True)])
+    arrays = [value._array for value in (x, tiled) if hasattr(value, "_array")]
+    return REGISTRY["assign"](tiled) if len(arrays) == 2 and np.may_share_memory(*arrays) else tiled
 
 
 @public()

@@ -170,7 +170,7 @@ class RunsOperators(ValueMethods):
                         tensor._node, tensor._slot, tensor.stop_gradient = node, slot, False
         if definition.views:
             for slot, tensor in enumerate(tensors):
-                note_view(tensor, inputs[0], definition, attributes, slot)
+                note_view(tensor, inputs, definition, attributes, slot)
         return tensors
 
 

@@ -40,9 +40,11 @@ class Step(NamedTuple):
     definition: OpDef
     attributes: Attributes
     slot: int
+    others: Sequence[Operand] = ()
+    """The inputs after the first, of which only the shape is read."""
 
     def __call__(self, value: Operand) -> Applied:
-        result = apply(self.definition, [value], self.attributes)
+        result = apply(self.definition, [value, *self.others], self.attributes)
         return result[self.slot] if isinstance(result, (tuple, list)) else result
 
 
@@ -64,13 +66,15 @@ class View:
         return value
 
 
-def note_view(view: Tensor, source: Tensor, definition: OpDef, attributes: Attributes, slot: int) -> None:
+def note_view(view: Tensor, inputs: Sequence[Any], definition: OpDef, attributes: Attributes, slot: int) -> None:
     """Record that a result of an operator is a view, if it shares the memory of its first input."""
+    source: Tensor = inputs[0]
     if view._array.base is None or owner_of(view._array) is not owner_of(source._array):
         return
     above: View | None = source._view
     base, steps, made_by = (source, (), "") if above is None else (above.base, above.steps, above.made_by)
-    view._view = View(base, (*steps, Step(definition, attributes, slot)), made_by)
+    others = [getattr(x, "_array", x) for x in inputs[1:]]
+    view._view = View(base, (*steps, Step(definition, attributes, slot, others)), made_by)
     if made_by:
         return
     with _lock:
@@ -184,7 +188,7 @@ def check_changeable(tensor: Tensor, incoming: Operand = None) -> None:
     """
     if not modes().on:
         return
-    view: View | None = tensor._view
+    view: View | None = tensor._view if tensor._array.flags.writeable else None  # otherwise `write` copies it
     base = tensor if view is None else view.base
     if view is not None and view.made_by and _require_gradients(base, tensor, incoming):
         raise InPlaceError(
