@@ -1,13 +1,14 @@
 """Networks that a configuration lists layer by layer: every engine trains them, and errors name the layer."""
 
-import msgspec
+import re
+
 import numpy as np
 import pytest
 
 from app.data import Batches, Dataset
 from app.engine import Executor, Scope
 from app.errors import ConfigError
-from app.run.config import Config, dump_config, load_config, load_kept_config
+from app.run.config import ModelConfig, dump_config, load_config, load_kept_config
 from app.run.layers import layer_names, width_of
 from app.run.learners import make_learner
 from app.run.network import find_activation, model_for_use
@@ -53,10 +54,7 @@ def trained(config):
     return [*found, *one.measure(TESTS), one.scores(TESTS), *one.weights().values()]
 
 
-@pytest.mark.parametrize(
-    "engine",
-    ["eager", pytest.param("compiled", marks=pytest.mark.soak)],  # compiles for half a minute
-)
+@pytest.mark.parametrize("engine", ["eager", pytest.param("compiled", marks=pytest.mark.soak)])  # compiles for long
 def test_engines_train_layers_of_all_kinds_alike(engine, config_of):
     without_chance = LAYERS.replace("share: 0.25", "share: 0")  # each engine draws in its own order
     expected, found = (trained(config_of(without_chance, f"engine={e}")) for e in ("reference", engine))
@@ -67,12 +65,9 @@ def test_engines_train_layers_of_all_kinds_alike(engine, config_of):
 def test_weights_are_named_by_their_layers_and_first_ones_are_the_same_for_every_operator(config_of):
     config = config_of(LAYERS, "engine=eager")
     found, others = learner(config).weights(), learner(config, "tanh").weights()
-    shapes = {path: value.shape for path, value in found.items()}
-    assert [shapes[f"layers.{i}.weight"] for i in (0, 1, 3, 4, 5)] == [
-        *((3, 1, 3, 2), (4, 3, 2, 2)),
-        *((4 * 1 * 3, 7), (7, 5), (5, 10)),
-    ]
-    assert shapes["layers.2._variance"] == (4,)
+    shapes = [(3, 1, 3, 2), (4, 3, 2, 2), (4 * 1 * 3, 7), (7, 5), (5, 10)]
+    assert [found[f"layers.{i}.weight"].shape for i in (0, 1, 3, 4, 5)] == shapes
+    assert found["layers.2._variance"].shape == (4,)
     assert all((others[path] == value).all() for path, value in found.items())
 
 
@@ -88,16 +83,13 @@ def test_the_model_that_is_kept_answers_as_the_learner_does(config_of):
     np.testing.assert_allclose(found, one.scores(TESTS), rtol=1e-5, atol=1e-6)
 
 
-def test_layers_are_dumped_and_read_back(config_of, tmp_path):
+def test_layers_are_dumped_and_read_back_and_hidden_is_their_short_form(config_of, tmp_path):
     config = config_of(LAYERS)
     (tmp_path / "kept.yaml").write_text(dump_config(config), encoding="utf-8")
     assert load_kept_config(tmp_path / "kept.yaml") == config
     assert layer_names(config.model.all_layers) == ["conv3", "max_pool2", "conv4", "avg_pool2x1", "7", "5"]
     assert width_of(config.model.all_layers) == 3
-
-
-def test_hidden_is_the_short_form_of_dense_layers():
-    short = msgspec.structs.replace(Config().model, hidden=(30, 20), dropout=0.5)
+    short = ModelConfig(hidden=(30, 20), dropout=0.5)
     assert layer_names(short.all_layers) == ["30", "20"]
     assert [layer.kind for layer in short.all_layers] == ["dense", "dropout", "dense", "dropout"]
 
@@ -119,7 +111,6 @@ TWO = "a whole number of at least 1, or two in a list: [height, width]"
         ("{type: max_pool, size: 2, stride: x}", f".stride: found 'x' (text), expected {TWO} or null"),
         ("{type: conv, channels: 6, kernel: 5, padding: full}", ".padding: found 'full' (text), expected 'same', 'va"),
         ("{type: dropout, share: 1}", ".share: found 1, expected a number of at least 0 and less than 1, in single "),
-        ("{type: dropout, share: 0.999999999999}", ".share: found 0.999999999999, expected a number of at least 0 "),
         (
             "{type: dense, units: 8, activation: my_ops:swish}",
             ".activation: found 'my_ops:swish' (text), expected true (model.activation and the",
@@ -127,14 +118,12 @@ TWO = "a whole number of at least 1, or two in a list: [height, width]"
     ],
 )
 def test_an_error_in_a_layer_has_its_place(layer, message, config_of):
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError, match=rf"a\.yaml: line 4, column .*model\.layers\[1\]{re.escape(message)}"):
         config_of(f"- {{type: dense, units: 5}}\n- {layer}")
-    assert f"model.layers[1]{message}" in str(caught.value)
-    assert "a.yaml: line 4, column" in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("layers", "told"),
+    ("layers", "message"),
     [
         ("- {type: conv, channels: 6, kernel: 12}", "model.layers[0], conv: a window over 12 elements does not fit"),
         (
@@ -148,10 +137,9 @@ def test_an_error_in_a_layer_has_its_place(layer, message, config_of):
         ("- {type: dense, units: 6, activation: nonsense}", "nonsense"),
     ],
 )
-def test_layers_that_do_not_fit_together_are_errors(layers, told, config_of):
-    with pytest.raises(ConfigError) as caught:
+def test_layers_that_do_not_fit_together_are_errors(layers, message, config_of):
+    with pytest.raises(ConfigError, match=re.escape(message)):
         learner(config_of(layers, "engine=eager"))
-    assert told in str(caught.value)
 
 
 def test_layers_for_images_need_rows_and_columns(config_of):
