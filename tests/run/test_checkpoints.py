@@ -189,6 +189,7 @@ def test_the_one_before_a_damaged_checkpoint_is_used_and_the_damage_named(tmp_pa
     first, second, third = written(tmp_path, 3)
     os.truncate(third, third.stat().st_size // 2)
     notes = []
+    assert newest(tmp_path / "checkpoints", notes.append) is None  # where there are none
     assert newest(tmp_path, notes.append).start == Start(2)
     (note,) = notes
     assert note.startswith(f"note: a checkpoint cannot be used, so the one before it is: load: {third} was not")
@@ -197,12 +198,6 @@ def test_the_one_before_a_damaged_checkpoint_is_used_and_the_damage_named(tmp_pa
     first.write_bytes(first.read_bytes()[:-100] + bytes(100))
     with pytest.raises(FileError, match=r"no checkpoint in .* is usable; remove that folder to"):
         newest(tmp_path, notes.append)
-
-
-def test_a_run_without_checkpoints_has_no_newest(tmp_path):
-    assert newest(tmp_path, pytest.fail) is None
-    (tmp_path / "checkpoints").mkdir()
-    assert newest(tmp_path, pytest.fail) is None
 
 
 @pytest.mark.parametrize(
@@ -221,12 +216,6 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one_whole(tmp_path,
         written(tmp_path, 1)
     assert names(tmp_path) == [first.name]
     assert first.read_bytes() == before
-
-
-def test_a_file_in_place_of_the_folder_is_an_error(tmp_path):
-    (tmp_path / "checkpoints").touch()
-    with pytest.raises(FileError, match=r"checkpoints/000001.safetensors cannot be written: "):
-        written(tmp_path, 1)
 
 
 # --- Random numbers of NumPy and Python ---
@@ -255,6 +244,7 @@ def test_random_numbers_of_numpy_and_python_continue():
         {"python": np.zeros(3, np.uint32)},
         {"python": np.full(625, 2**32 - 1, np.uint32)},
     ],
+    ids=["few words", "a far place", "few numbers", "few words of Python", "large words of Python"],
 )
 def test_wrong_states_of_random_generators_are_errors(wrong):
     with pytest.raises(FileError, match="cannot restore the state of the random generators"):

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from app.run.callbacks import Contestant, Position
-from app.run.config import Config, ModelConfig, TrainConfig
+from app.run.config import Config, TrainConfig
 from app.run.console import Console
 from app.run.events import Epoch
 from app.run.live import CLEAR, LiveLines, Progress, fitted
-from app.run.summary import introduction, outcome, summary
+from app.run.summary import outcome, summary
 
 CHATTY = """
 import app
@@ -160,9 +160,7 @@ def contestant(operator, *seconds, accuracy=0.9, loss=0.3):
 
 @pytest.fixture
 def lines(tiny):
-    return lambda *entered, epochs=3, width=None: summary(
-        Config(train=TrainConfig(epochs=epochs)), tiny[1], entered, width
-    ).splitlines()
+    return lambda *entered, epochs=3: summary(Config(train=TrainConfig(epochs=epochs)), tiny[1], entered).splitlines()
 
 
 def test_the_summary_is_a_table_with_the_ratio_of_paired_epochs(lines):
@@ -190,25 +188,6 @@ def test_the_summary_of_a_run_that_stopped_counts_finished_epochs(lines):
     assert [line.split()[0] for line in half] == ["operator", "a", "The"]
     told = "a diverged: the loss is NaN or infinite (chance level is 2.303). Try a smaller train.learning_rate."
     assert lines(contestant("a", 1, loss=float("nan")), contestant("b", 1), epochs=1)[-1] == told
-
-
-def test_a_table_that_is_too_wide_has_a_line_for_each_cell(lines):
-    entered = [contestant("custom.relu", 1, 2, 3), contestant("relu", 1, 2, 3)]
-    wide = lines(*entered)
-    assert lines(*entered, width=len(wide[0])) == wide
-    cells = ["  test accuracy  0.9000", "  seconds per epoch (median)  2.000"]
-    first, second = ("  ratio  1.00 (0.92 to 1.09)", "  ratio  1.00")
-    assert lines(*entered, width=40) == ["custom.relu", *cells, first, "relu", *cells, second]
-
-
-def test_the_introduction_names_the_data_the_network_and_how_operators_run(tiny):
-    config = Config(seed=4, engine="eager", model=ModelConfig(hidden=(7, 6)), train=TrainConfig(batch_size=60))
-    assert introduction(config, tiny[1], [contestant("a"), contestant("b")]).splitlines() == [
-        f"Data: 60 training and 20 test images, {tiny[1].origin} (not verified)",
-        "Network 12-7-6-10 with a against b; engine eager, seed 4",
-    ]
-    text = introduction(Config(), tiny[1], [contestant("custom.relu"), contestant("relu")])
-    assert "custom.relu  how custom.relu runs" in text.splitlines()
 
 
 def test_the_outcome_is_the_summary_as_data():

@@ -20,16 +20,6 @@ WORDS = (
     *("train.epochs=3", "train.batch_size=8", "train.log_every=3", "model.hidden=[5]", "engine=reference"),
     *("costs=false", "report=false", "output=run"),
 )
-NOISY = """
-import sys
-import app
-
-def noisy(x):
-    print("said to no one in particular")
-    sys.stderr.write("half a line, ")
-    print("and its end", file=sys.stderr)
-    return app.relu(x)
-"""
 
 
 class Terminal:
@@ -133,15 +123,6 @@ def test_a_narrow_terminal_wraps_no_live_line_and_breaks_others_between_words(te
         assert first == ["custom.relu", *table[:2]]
         assert re.match(r"  ratio  0+\.00 \(", ratio)
         assert masked(lines[-6:]) == ["relu", *table, "", "The run is in run/"]
-
-
-def test_output_of_an_operator_stands_above_the_live_lines_in_lines_of_its_own(terminal, tmp_path):
-    (tmp_path / "my_ops.py").write_text(NOISY)
-    lines = terminal("model.activation=my_ops.py:noisy", "engine=eager", "train.epochs=1", rows=200).end()
-    said = [line for line in lines if "said" in line or "half" in line]
-    assert set(said) == {"said to no one in particular", "half a line, and its end"}
-    assert lines[-1] == "The run is in run/"
-    assert not any("images/s" in line for line in lines)
 
 
 def test_ctrl_c_leaves_a_clean_screen(terminal):

@@ -146,11 +146,14 @@ def lines(*outcomes):
 
 
 def test_the_table_of_results():
-    assert results_table(compare([outcome("relu", RIGHT, STEADY), outcome("my_ops.py:swish", WRONG, SLOW)])) == [
+    found = compare([outcome("relu", RIGHT, STEADY), outcome("my_ops.py:swish", WRONG, SLOW)])
+    wide = [
         "operator           test accuracy  seconds per epoch        ratio to relu",
         "relu             0.9800 ± 0.0000              1.000                 1.00",
         "my_ops.py:swish  0.9190 ± 0.0010              2.000  2.03 (1.93 to 2.14)",
     ]
+    assert results_table(found) == results_table(found, columns=len(wide[0])) == wide
+    assert results_table(found, columns=len(wide[0]) - 1)[:2] == ["relu", "  test accuracy  0.9800 ± 0.0000"]
     one_seed = results_table(compare([outcome("a", [range(10)], [[1.0]]), outcome("b", [range(10)], [[1.5]])]))
     assert one_seed[2] == "b                0.9900              1.500        1.50"  # no spread, no interval
 

@@ -95,22 +95,22 @@ def test_edited_metrics_are_an_error_until_the_hashes_are_removed(kept, capsys):
     assert told.startswith(f"note: {kept}: it has no SHA256SUMS, as the run has not ended or is of an earlier release")
 
 
-@pytest.mark.parametrize("text", ["", "x", "0" * 64 + "  ../../etc/passwd\n", "0" * 64 + "  config.yaml\n"])
-def test_damaged_hashes_are_an_error(kept, text):
-    (kept / "SHA256SUMS").write_text(text)
-    with pytest.raises(FileError, match="SHA256SUMS"):
-        check_sums(kept)
-
-
-def test_a_missing_file_is_named(kept, capsys):
+def test_damaged_hashes_and_missing_files_are_named(kept, capsys):
+    sums = kept / "SHA256SUMS"
+    whole = sums.read_text()
+    for text in ("", "x", "0" * 64 + "  ../../etc/passwd\n", "0" * 64 + "  config.yaml\n"):
+        sums.write_text(text)
+        with pytest.raises(FileError, match="SHA256SUMS"):
+            check_sums(kept)
+    sums.write_text(whole)
     (kept / "weights-relu.safetensors").unlink()
     with pytest.raises(FileError, match=r"weights-relu.safetensors is missing, but the run wrote it"):
         check_sums(kept)
     for name in ("model.json", "model.safetensors"):
         moved = (kept / name).rename(kept / "moved")
         assert main(["predict", "run", "zero.png"]) == 1
-        told = f"error: run has no {name}: a network for use is that file and the one beside it\n"
-        assert capsys.readouterr().err == told
+        message = f"error: run has no {name}: a network for use is that file and the one beside it\n"
+        assert capsys.readouterr().err == message
         moved.rename(kept / name)
 
 
