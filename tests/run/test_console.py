@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from app.run.callbacks import Contestant, Position
-from app.run.config import Config, TrainConfig
+from app.run.config import Config, DataConfig, DistConfig, ModelConfig, TrainConfig
 from app.run.console import Console
 from app.run.events import Epoch
+from app.run.layers import Dense
 from app.run.live import CLEAR, LiveLines, Progress, fitted
-from app.run.summary import outcome, summary
+from app.run.summary import outcome, summary, without_effect
 
 CHATTY = """
 import app
@@ -188,6 +189,24 @@ def test_the_summary_of_a_run_that_stopped_counts_finished_epochs(lines):
     assert [line.split()[0] for line in half] == ["operator", "a", "The"]
     told = "a diverged: the loss is NaN or infinite (chance level is 2.303). Try a smaller train.learning_rate."
     assert lines(contestant("a", 1, loss=float("nan")), contestant("b", 1), epochs=1)[-1] == told
+
+
+def test_settings_without_an_effect_are_noted():
+    assert without_effect(Config(), 60_000) == []
+    data, dist = DataConfig(source="sample", folder="there"), DistConfig(timeout=5)
+    train, model = TrainConfig(momentum=0.5, batch_size=512), ModelConfig(hidden=(), dropout=0.1)
+    assert without_effect(Config(data=data, model=model, train=train, dist=dist), 500) == [
+        "train.momentum has no effect with train.optimizer=sgd.",
+        "train.batch_size=512 exceeds the number of images, so it is 500.",
+        "model.dropout has no effect without hidden layers.",
+        "data.folder has no effect with data.source=sample.",
+        "the settings in dist have no effect with dist.shape=none.",
+    ]
+    listed = ModelConfig(layers=(Dense(units=5),), hidden=(9,), dropout=0.1)
+    assert without_effect(Config(model=listed), 60_000) == [
+        "model.hidden has no effect with model.layers.",
+        "model.dropout has no effect with model.layers.",
+    ]
 
 
 def test_the_outcome_is_the_summary_as_data():

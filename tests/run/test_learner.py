@@ -34,6 +34,22 @@ def test_engines_agree_to_rounding(learner, batches, tiny, engine, optimizer, sc
     assert [len(column) for column in measured] == [3, 3]
 
 
+@pytest.mark.parametrize("settings", [{"clip_norm": 0.01}, {"dropout": 0.5}, {"optimizer": "rmsprop"}], ids=str)
+def test_a_setting_changes_training_and_engines_agree_about_it(learner, batches, settings):
+    expected, found, without = (
+        epochs(learner(engine, "tanh", **more), batches)
+        for engine, more in (("reference", settings), ("eager", settings), ("reference", {}))
+    )
+    assert_equal(found, expected, rtol=2e-5, atol=2e-6)
+    assert not np.allclose(expected[0], without[0], rtol=1e-4)
+
+
+@pytest.mark.parametrize("engine", ["reference", "eager"])
+def test_a_network_with_dropout_is_measured_without_it(learner, batches, engine):
+    dropping, whole = (learner(engine, "tanh", dropout=share) for share in (0.9, 0.0))
+    assert_equal(dropping.measure(batches), whole.measure(batches), rtol=1e-6)
+
+
 def test_equal_operators_with_the_same_seed_give_the_same_numbers_bit_for_bit(learner, batches, engine):
     first, same, again, other = (
         epochs(learner(engine, name, seed=seed, weight_decay=0.01), batches)

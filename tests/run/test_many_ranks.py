@@ -88,12 +88,17 @@ def test_a_rank_with_another_copy_of_the_framework_is_named(tiny, tmp_path, monk
     assert not (tmp_path / "run").exists()
 
 
-def test_ranks_need_a_shape_and_the_eager_engine_has_no_parameter_server(tiny, capsys):
+def test_settings_that_ranks_cannot_have_are_errors(tiny, capsys):
     with using(Pretended({}, {})):
         assert main(tiny) == 2
     assert "mpiexec started 2 ranks, but dist.shape is none, by which each would do the w" in capsys.readouterr().err
-    assert main([*tiny, "engine=eager", "dist.shape=pserver"]) == 2
-    assert "engine=eager adds up gradients at every rank, and has no dist.shape=pserver" in capsys.readouterr().err
+    for words, message in (
+        (["engine=eager", "dist.shape=pserver"], "engine=eager adds up gradients at every rank, and has no dist.shape"),
+        (["train.clip_norm=1", "dist.shape=allreduce"], "train.clip_norm is for one process"),
+        (["model.dropout=0.1", "dist.shape=allreduce"], "model.dropout is for one process"),
+    ):
+        assert main([*tiny, *words]) == 2
+        assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
