@@ -1,21 +1,30 @@
-"""`python -m app compare` as a user types it."""
+"""`python -m app compare` as a user types it, and trainings side by side, whose figures are the same."""
 
 import json
 import re
 import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from runs_of_train import Run, without_waits
 
 from app.__main__ import main
+from app.errors import OperatorError
+from app.experiment.api import compare as api_compare
 from app.experiment.train_command import main as train
+from app.run import run as run_module
 from app.run import yaml_text
-from app.run.console import Console
+from app.run.config import load_compare_config
+from app.run.console import Console, Quiet
 from app.run.folder import check_sums
+from app.run.workers import Processes, run_all
 
 pytestmark = pytest.mark.slow
 
+ROOT = Path(__file__).parents[2]
 QUICK = (
     *("engine=reference", "model.hidden=[12]", "costs=false", "report=false", "output=run", "data.validation=0"),
     *("train.epochs=1", "train.batch_size=8", "train.learning_rate=0.1"),
@@ -161,3 +170,117 @@ def test_an_interrupted_comparison_keeps_the_finished_seeds(compare, monkeypatch
     assert "The run was stopped early, after 2 of 4 seeds." in done.out
     assert data(done)["seeds"] == [0, 1]
     assert not [m for m in done.metrics if m["event"] == "cost"]
+
+
+# --- Trainings side by side ---
+
+
+def figures(folder):
+    """All of a comparison that is not a time."""
+    found = json.loads((folder / "comparison.json").read_text())
+    for result in found["results"].values():
+        del result["seconds_per_epoch"]
+    found["differences"] = [{key: d[key] for key in ("operator", "identical")} for d in found["differences"]]
+    del found["verdicts"]
+    kept = [m for m in Run(0, "", "", folder).metrics if m["event"] in ("iteration", "epoch", "tested", "activations")]
+    found["events"] = sorted(json.dumps({k: v for k, v in m.items() if k != "seconds"}) for m in kept)
+    found["weights"] = {file.name: file.read_bytes() for file in sorted(folder.glob("weights-*"))}
+    return found
+
+
+@pytest.fixture(scope="module")
+def words(images):
+    """A comparison of two operators with two seeds."""
+    return [f"data.source={images}", *QUICK, "operators=[custom.tap, tanh]", "seeds=2", "data.validation=10"]
+
+
+def compared(words, folder, executor):
+    config = load_compare_config(ROOT / "configs" / "quick.yaml", [*words, f"output={folder}"])
+    api_compare(config, "test", Quiet(), executor=executor)
+    return figures(folder)
+
+
+@pytest.fixture(scope="module")
+def expected(words, tmp_path_factory):
+    """The figures of one worker, in this process."""
+    with ThreadPoolExecutor(1) as executor:
+        return compared(words, tmp_path_factory.mktemp("one") / "run", executor)
+
+
+def test_processes_give_the_same_figures(words, expected, tmp_path):
+    with Processes(2) as executor:
+        assert compared(words, tmp_path / "run", executor) == expected
+    assert expected["seeds"] == [0, 1]
+    assert len(expected["weights"]) == 2
+    assert len(expected["results"]["tanh"]["test_accuracies"]) == 2
+    # times are measured one at a time, in this process
+    for name, result in json.loads((tmp_path / "run" / "comparison.json").read_text())["results"].items():
+        seconds = Run(0, "", "", tmp_path / "run").column(name, "epoch", "seconds")
+        assert len(seconds) == 2
+        assert result["seconds_per_epoch"] == pytest.approx(sum(seconds) / 2)
+
+
+def test_ranks_of_mpi_give_the_same_figures(words, expected, tmp_path):
+    mpiexec = Path(sys.executable).with_name("mpiexec")
+    command = [mpiexec, "-n", "2", sys.executable, "-m", "app", "compare", "--workers", "mpi"]
+    words = ["--config", "configs/quick.yaml", *words, f"output={tmp_path / 'run'}"]
+    subprocess.run([*command, *words], cwd=ROOT, check=True, capture_output=True, timeout=100)
+    assert figures(tmp_path / "run") == expected
+
+
+@pytest.mark.soak
+def test_a_cluster_of_dask_gives_the_same_figures(words, expected, tmp_path):
+    distributed = pytest.importorskip("distributed", reason="Dask is a development dependency")
+    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client:
+        assert compared(words, tmp_path / "run", client.get_executor()) == expected
+
+
+# --- Workers that are lost ---
+
+
+def run_jobs(executor, work, jobs):
+    """The results, and the jobs that were lost, each with whether it is tried again."""
+    done, lost = [], []
+
+    def lose(job, error, again):
+        lost.append((job, again))
+
+    run_all(executor, work, jobs, lambda job, result: done.append(result), lose, lambda: None)
+    return sorted(done), sorted(lost)
+
+
+def test_a_worker_that_dies_costs_its_own_training(tmp_path):
+    always = "__import__('os')._exit(3)"
+    marker = str(tmp_path / "died")
+    once = f"'once' if __import__('os').path.exists({marker!r}) else (open({marker!r}, 'w').close(), {always})"
+    with Processes(2) as executor:
+        done, lost = run_jobs(executor, eval, ["'a'", once, "'b'", always, "'c'"])
+    assert done == ["a", "b", "c", "once"]
+    assert lost == sorted([(always, False), (always, True), (once, True)])
+
+
+def test_an_error_of_the_framework_ends_all_trainings():
+    def failing(job):
+        raise OperatorError("no") if job == "ours" else RuntimeError("lost")
+
+    with ThreadPoolExecutor(1) as executor, pytest.raises(OperatorError, match="no"):
+        run_jobs(executor, failing, ["ours", "other"])
+
+
+def test_a_seed_that_was_lost_twice_counts_for_no_operator(words, tmp_path, monkeypatch, capsys):
+    real = run_module.train_one
+
+    def sometimes(job):
+        if (job.operator, job.config.seed) == ("tanh", 0):
+            raise RuntimeError("the machine is gone")
+        return real(job)
+
+    monkeypatch.setattr(run_module, "train_one", sometimes)
+    with ThreadPoolExecutor(1) as executor:
+        found = compared(words, tmp_path / "run", executor)
+    assert found["seeds"] == [1]
+    told = "note: the training of tanh with seed 0 failed (RuntimeError: the machine is gone); "
+    err = capsys.readouterr().err
+    assert f"{told}trying again\n" in err
+    assert f"{told}this was the second time, so seed 0 is left out for all operators\n" in err

@@ -58,7 +58,6 @@ def misbehave(train, tmp_path, engine):
             f"({at('gradient_that_writes =')}); {ADVICE}",
         ),
         ("few_columns", "made shape [BATCH, 4] of shape [BATCH, 5]; between two layers an operator keeps the shape"),
-        ("few_rows", " shape [3, 5]"),
         ("LayerThatRaises", f"LayerThatRaises ({at('class LayerThatRaises')}"),
         ("LayerThatRaises", "ZeroDivisionError: integer division or modulo by zero"),
     ],

@@ -54,17 +54,6 @@ def yaml(marker, request):
     return "theirs/run.yaml"
 
 
-@pytest.mark.parametrize("command", ["train", "compare", "inspect"])
-def test_a_configuration_runs_no_file(yaml, marker, capsys, command):
-    words = ["--config", yaml]
-    assert (train_py(words) if command == "train" else main([command, *words])) == 1
-    told = f"error: {yaml} names theirs/ops.py:theirs: {TOLD}--custom-op theirs/ops.py, or in Python name the operator"
-    printed = capsys.readouterr()
-    assert (printed.out, printed.err) == ("", f"{told} in the call\n")
-    assert not marker.exists()
-    assert not Path("runs").exists()
-
-
 @pytest.mark.parametrize(
     ("words", "is_enough"),
     [
@@ -74,6 +63,7 @@ def test_a_configuration_runs_no_file(yaml, marker, capsys, command):
         (["model.activation=theirs/ops.py:theirs"], True),
         (["baseline=theirs/ops.py:other"], True),  # another operator in the same file
         (["model={activation: 'theirs/ops.py:theirs'}"], True),
+        ([], False),
         (["--custom-op", "ops2.py"], False),
         (["--custom-op", "theirs/ops.py:other"], False),
         (["--custom-op", "theirs"], False),
@@ -83,8 +73,11 @@ def test_a_configuration_runs_no_file(yaml, marker, capsys, command):
 def test_a_file_is_run_if_the_user_names_it(train, yaml, marker, words, is_enough):
     run = train("--config", yaml, "train.epochs=1", *words)
     assert run.status == (0 if is_enough else 1)
-    assert (TOLD in run.err) == (not is_enough)
-    assert marker.exists() == is_enough
+    assert marker.exists() == run.folder.exists() == is_enough
+    message = (
+        f"error: {yaml} names theirs/ops.py:theirs: {TOLD}--custom-op theirs/ops.py, or in Python name the operator"
+    )
+    assert (run.err == f"{message} in the call\n") == (run.out == "") == (not is_enough)
 
 
 def test_a_file_of_the_same_name_elsewhere_is_run_instead_and_named_to_resume(train, yaml, marker):
