@@ -1,10 +1,10 @@
 """`train.py` when a signal ends it, and when its output goes away: pipes, terminals, full disks.
 
-Second signals, and full disks behind standard output, are in tests/test_signals.py and tests/test_commands.py.
+First signals are in test_resume.py, second ones in tests/test_signals.py, full disks behind standard output in
+tests/test_commands.py.
 """
 
 import os
-import re
 import shutil
 import signal
 import socket
@@ -35,32 +35,6 @@ def wait_for(stream, text):
 
 
 # --- Signals ---
-
-
-@pytest.mark.parametrize(
-    ("number", "status", "told"),
-    [
-        (signal.SIGINT, 130, "\nStopping. Press Ctrl-C again to stop immediately.\ninterrupted\n"),
-        (signal.SIGTERM, 143, "Stopping. A second signal stops immediately.\nterminated\n"),  # as shells report it
-    ],
-)
-def test_a_signal_ends_a_run_with_its_results_so_far(start, tmp_path, number, status, told):
-    process = start(*ENDLESS)
-    read = wait_for(process.stdout, "relu         epoch 1/1000000  test accuracy")
-    process.send_signal(number)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (status, told)
-    assert "Resume with: python train.py --resume run\n" in out
-    assert sorted(file.name for file in (tmp_path / "run").iterdir()) == [
-        *("SHA256SUMS", "checkpoints", "config.yaml", "metrics.jsonl", "model.json", "model.safetensors"),
-        *("summary.txt", "weights-custom.relu.safetensors", "weights-relu.safetensors"),
-    ]
-    assert list((tmp_path / "run" / "checkpoints").iterdir())
-    summary = (tmp_path / "run" / "summary.txt").read_text()
-    stopped = r"^The run was stopped early\. Finished epochs, out of 1000000: custom\.relu \d+, relu \d+\.$"
-    assert re.search(stopped, summary, re.M)
-    assert re.search(r"^custom\.relu +\d\.\d{4} ", summary, re.M)
-    assert summary in read + out
 
 
 @pytest.mark.parametrize("signals", [0, 2])

@@ -1,6 +1,7 @@
 """A resumed run ends as an uninterrupted one, and a run that can be resumed says how."""
 
 import os
+import re
 import shutil
 import signal
 import sys
@@ -26,7 +27,15 @@ pytestmark = pytest.mark.slow
 def test_a_run_that_a_signal_stops_resumes_to_the_same_results(interrupted, resume, whole, piece, by, ended):
     run = interrupted(piece, by=by)
     assert (run.status, run.err) == ended
-    assert "\nResume with: python train.py --resume run\n" in run.out
+    summary = (run.folder / "summary.txt").read_text()
+    assert re.search(
+        r"^The run was stopped early\. Finished epochs, out of 3: custom\.relu \d, relu \d\.$", summary, re.M
+    )
+    assert f"{summary}Resume with: python train.py --resume run\n" in run.out
+    assert {file.name for file in run.folder.iterdir()} == {
+        *("SHA256SUMS", "checkpoints", "config.yaml", "metrics.jsonl", "model.json", "model.safetensors"),
+        *("summary.txt", "weights-custom.relu.safetensors", "weights-relu.safetensors"),
+    }
     status, out, err = resume()
     assert (status, err) == (0, "")
     assert "Resuming " in out
