@@ -1,6 +1,7 @@
 """What operators cost alone: through every engine, in turns, for as many sizes as there is time."""
 
 import time
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -69,14 +70,11 @@ def test_each_pass_runs_as_often_as_it_is_timed_and_the_backward_pass_has_the_va
 
 
 def test_the_compiled_engine_is_timed_and_not_the_reference_engine(monkeypatch):
-    def run_operator(op, values):
-        raise AssertionError(f"{op.type} was run by the reference engine")
-
-    monkeypatch.setattr("app.run.costs.run_operator", run_operator)
+    monkeypatch.setattr("app.run.costs.run_operator", Mock(side_effect=AssertionError))
     timed_operator(find_activation("relu"), "compiled", 4)(*np.ones((2, 3, 4), np.float32))()
 
 
-def test_operators_take_turns_until_one_is_too_slow_or_the_user_interrupts():
+def test_operators_take_turns():
     order = []
 
     def noting(name):
@@ -86,29 +84,29 @@ def test_operators_take_turns_until_one_is_too_slow_or_the_user_interrupts():
 
         return Activation(name, operator)
 
+    list(operator_costs([noting("a"), noting("b")], "eager", 2, sizes=(4,), seconds=0))
+    assert order == ["a", "b"] * LEAST
+
+
+def test_a_slow_operator_is_left_out_for_large_arrays():
     def slow(x):
         time.sleep(1e-5 * x.size)
         return x * 1.0
 
-    def stop():
-        raise KeyboardInterrupt
-
-    list(operator_costs([noting("a"), noting("b")], "eager", 2, sizes=(4,), seconds=0))
-    assert order == ["a", "b"] * LEAST
     start = time.perf_counter()
     costs = list(operator_costs([Activation("slow", slow), find_activation("relu")], "eager", 10, seconds=0.02))
     assert time.perf_counter() - start < 2
     assert [cost.size for cost in costs if cost.operator == "slow"] == [1000]
     assert [cost.size for cost in costs if cost.operator == "relu"] == list(SIZES)
+
+
+def test_timing_can_be_interrupted():
     with pytest.raises(KeyboardInterrupt):
-        list(operator_costs([find_activation("relu")], "reference", 10, check=stop))
+        list(operator_costs([find_activation("relu")], "reference", 10, check=Mock(side_effect=KeyboardInterrupt)))
 
 
 def test_an_operator_that_fails_when_it_is_timed_does_not_make_the_run_a_failure(train, monkeypatch):
-    def fail(*given):
-        raise ValueError("not on so many numbers")
-
-    monkeypatch.setattr("app.run.costs.operator_costs", fail)
+    monkeypatch.setattr("app.run.costs.operator_costs", Mock(side_effect=ValueError("not on so many numbers")))
     run = train("costs=true", "train.epochs=1")
     assert run.status == 0
     assert "note: the operators could not be timed alone: not on so many numbers" in run.out

@@ -51,8 +51,7 @@ class Remembers(Callback):
     """A callback that remembers its calls."""
 
     def __init__(self, every=None):
-        self.every = every
-        self.calls = []
+        self.every, self.calls, self.pieces = every, [], []
 
     def begin(self, position):
         self.calls.append(("begin", position.contestant.operator, position.epoch))
@@ -62,15 +61,13 @@ class Remembers(Callback):
 
     def piece(self, position, losses, accuracies):
         self.calls.append(("piece", position.done, len(losses)))
+        self.pieces.append((position.done, len(losses)))
 
     def epoch(self, position, result):
         self.calls.append(("epoch", result.test_accuracy))
 
     def end(self):
         self.calls.append(("end",))
-
-    def pieces(self):
-        return [(call[1], call[2]) for call in self.calls if call[0] == "piece"]
 
 
 class Loop:
@@ -133,7 +130,7 @@ def test_seconds_are_those_of_training_alone_and_slow_iterations_are_pieces(monk
     monkeypatch.setattr("app.run.loop.time", clock)
     loop = Loop(6, 2, callback, clock=clock, epochs=1, batch_size=1, log_every=100).run()
     assert loop.contestants[0].epochs == [Epoch("a", 0, 12.0, 0.5, 1.0)]
-    assert [size for _, size in callback.pieces()] == [1] * 6
+    assert [size for _, size in callback.pieces] == [1] * 6
 
 
 def test_callbacks_are_called_in_order():
@@ -147,8 +144,8 @@ def test_callbacks_are_called_in_order():
 def test_pieces_end_where_a_callback_asks(every):
     callback = Remembers(every)
     Loop(14, 2, callback, epochs=2, batch_size=2, log_every=5).run()
-    assert {done for done, _ in callback.pieces()} >= {*range(every, 8, every), 7}
-    assert sum(size for _, size in callback.pieces()) == 14
+    assert {done for done, _ in callback.pieces} >= {*range(every, 8, every), 7}
+    assert sum(size for _, size in callback.pieces) == 14
 
 
 def test_an_exception_of_a_callback_ends_the_run_and_all_callbacks():

@@ -1,6 +1,6 @@
 """What a run keeps of its operators: the inputs that the network gave them, their curves and their sources."""
 
-from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -67,10 +67,7 @@ def test_a_run_keeps_profiles_and_the_report_shows_them(train):
 
 
 def test_an_operator_that_raises_has_an_empty_profile(tiny):
-    def raises(batches):
-        raise ValueError("no")
-
-    broken = Contestant("relu", SimpleNamespace(operator_inputs=raises), activation=find_activation("relu"))
+    broken = Contestant("relu", Mock(**{"operator_inputs.side_effect": ValueError}), activation=find_activation("relu"))
     assert profiles.profile(broken, tiny[1]) == profiles.Profile("relu")
 
 
