@@ -19,8 +19,6 @@ from app.custom import elementwise
 from app.engine.compiled import native_code, objects
 from app.errors import OperatorError
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* is called for each element:RuntimeWarning")
-
 PLACE = r"\(test_elementwise_op\.py:\d+\)"
 KNOWN: dict[str, Any] = {}
 

@@ -62,6 +62,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # --- Built-in and shipped ---
 
 
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 def test_every_built_in_name_is_an_operator_of_one_value_with_a_gradient():
     x = app.to_tensor([[0.5, 0.25], [0.125, 0.75]], stop_gradient=False)
     for name in built_in_names():

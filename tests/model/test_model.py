@@ -141,6 +141,7 @@ def test_checkpoints_are_saved_at_epochs_and_at_the_end(tmp_path: Path, capsys: 
     assert capsys.readouterr().out.splitlines()[-1] == f"save checkpoint at {tmp_path / 'kept' / 'final'}"
 
 
+@pytest.mark.filterwarnings("ignore:.*missing, and stay as they are:UserWarning")
 def test_saved_parameters_are_loaded(tmp_path: Path):
     made = model(kind=optimizer.Adam)
     made.fit(Sides(8), batch_size=2, verbose=0)
