@@ -40,7 +40,9 @@ def index_items(index: Index) -> tuple[list[Part], Items]:
     for item in index if isinstance(index, tuple) else (index,):
         if isinstance(item, (list, range, bool)) or (hasattr(item, "dtype") and not isinstance(item, np.integer)):
             items.append(("array", len(arrays)))
-            arrays.append(item if hasattr(item, "dtype") else np.asarray(item, None if item else np.int64))
+            if not hasattr(item, "dtype"):
+                item = np.asarray(item, None if item or item is False else np.int64)
+            arrays.append(item)
         elif isinstance(item, slice):
             items.append(("slice", item.start, item.stop, item.step))
         elif item is Ellipsis:

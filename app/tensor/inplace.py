@@ -175,7 +175,7 @@ def _(value_like: Value, dout: Value, steps: Sequence[Step], index: Index) -> Gr
 # Changes
 
 
-def _assigning(name: str) -> Callable[[Any, Operand], Any]:
+def assigning(name: str) -> Callable[[Any, Operand], Any]:
     """The method of an assignment such as `x += y`."""
     definition = REGISTRY[name]
     return lambda self, other: self.become(definition(self, other))
@@ -304,8 +304,8 @@ class ChangesInPlace:
         """Fill with zeros."""
         return self.copy_(0)
 
-    __iadd__, __isub__ = _assigning("add"), _assigning("subtract")
-    __imul__, __itruediv__ = _assigning("multiply"), _assigning("divide")
+    __iadd__, __isub__ = assigning("add"), assigning("subtract")
+    __imul__, __itruediv__ = assigning("multiply"), assigning("divide")
 
 
 def in_place_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -103,7 +103,7 @@ def test_shapes_and_types_do_not_change_in_place():
 
 
 @pytest.mark.parametrize(
-    "index", [0, (1, 2), slice(None), (..., slice(0, 2)), [1, 0], X > 2, ([0, 1], [1, 2]), np.int64(1)]
+    "index", [0, (1, 2), slice(None), (..., slice(0, 2)), [1, 0], X > 2, ([0, 1], [1, 2]), np.int64(1), True, False]
 )
 def test_assignment_to_an_index_agrees_with_numpy(index: Any):
     x, expected = to_tensor(X), X.copy()

@@ -201,6 +201,7 @@ def test_an_index_gives_what_numpy_gives(data: st.DataObject):
 ARRAYS: list[Any] = [
     *[X > 2, X[:, 0] > 0, [True, False], ([0, 1], [1, 2]), (slice(None), [2, 0]), (np.array([[1], [0]]), 1)],
     *[(0, [1, 1]), (..., X[0] > 0), (None, [1, 0]), ([0, 1], slice(None, None, -1)), (X[:, 0] > 0, [1])],
+    *[True, False],
     *[1, [1, 0, 1], np.array([[1], [0]]), np.int64(1), (np.int64(1), 2), (slice(np.int64(0), 1), np.int32(-1))],
 ]
 

@@ -27,6 +27,7 @@ from app.ops.gone import INSTEAD, without
 from app.ops.methods import ValueMethods
 from app.tensor import Tensor as FrameworkTensor
 from app.tensor import backward
+from app.tensor.inplace import assigning
 from app.tensor.modes import modes
 from app.tensor.tape import with_own_version
 
@@ -101,6 +102,19 @@ class TensorMethods(_Base):  # type: ignore[misc]
     def is_floating_point(self) -> bool:
         return bool(self.dtype.is_floating_point)
 
+    # Changes in place, of which the framework's Tensors have the first four
+
+    __ifloordiv__, __imod__, __ipow__ = assigning("floor_divide"), assigning("remainder"), assigning("pow")
+    __iand__, __ior__, __ixor__ = assigning("bitwise_and"), assigning("bitwise_or"), assigning("bitwise_xor")
+
+    # Parts
+
+    def __getitem__(self, index: Any) -> Any:
+        return super().__getitem__(_index(index))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        super().__setitem__(_index(index), value)
+
     # Gradients
 
     @property
@@ -169,6 +183,19 @@ class TensorMethods(_Base):  # type: ignore[misc]
 
     def cpu(self) -> Any:
         return self
+
+
+def _index(index: Any) -> Any:
+    """The index with a number in place of an integer Tensor without axes, whose part is a view."""
+    if isinstance(index, tuple):
+        return tuple(map(_index, index))
+    if getattr(index, "dtype", None) == "uint8":
+        raise OperatorError(
+            "an index of torch.uint8 is a mask in old programs; use index.bool() for a mask, or index.long() for places"
+        )
+    if isinstance(index, FrameworkTensor) and not index._array.ndim and index._array.dtype.kind == "i":
+        return int(index._array) if modes().tracer is None else index
+    return index
 
 
 class Tensor(TensorMethods, FrameworkTensor, metaclass=_Constructor):  # type: ignore[misc]

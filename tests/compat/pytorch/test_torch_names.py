@@ -47,6 +47,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: torch.tensor(["a"]), "torch.tensor takes numbers, found list of <U1"),
     (lambda: torch.from_numpy([1, 2]), "from_numpy takes a NumPy array, found list; use torch.tensor"),
     (lambda: torch.zeros(2, 2, 2).t(), r"t\(\) takes a matrix or a vector, found a Tensor with 3 axes"),
+    (lambda: torch.ones(2)[torch.ones(2, dtype=torch.uint8)], r"use index.bool\(\) for a mask, or index.long\(\)"),
     (lambda: torch.trace(torch.ones(1, 2, 2)), r"trace needs a matrix, found shape \[1, 2, 2\]"),
     (lambda: torch.std(W, correction=5), "correction is 0 or 1, found 5"),
     (lambda: WHOLE.narrow(0, 1, 2), "narrow: 2 elements from 1 on are not in an axis of size 2"),
