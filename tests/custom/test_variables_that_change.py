@@ -255,6 +255,50 @@ def test_the_next_call_has_the_new_value_of_anything_that_a_function_reads(
     assert run() == [after, after]
 
 
+COMPILED_ONCE = """
+import app
+from numba import njit, stencil, vectorize
+
+FACTOR = 2.0
+
+@vectorize
+def scaled(x):
+    return x * FACTOR
+
+@stencil
+def neighbour(x):
+    return x[0] * FACTOR
+
+@app.custom_op(elementwise=True)
+def by_vectorize(x):
+    return scaled(x)
+
+@app.custom_op
+@njit
+def by_a_stencil(x):
+    return neighbour(x)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "kind"), [("by_vectorize", "DUFunc"), ("by_a_stencil", "StencilFunc")])
+def test_what_numba_cannot_compile_again_is_an_error_after_a_change(name: str, kind: str):
+    module = module_of_text(COMPILED_ONCE)
+    operator, x = getattr(module, name), np.array([3.0])
+    y = operator(static.data("x", [None], "float64"))
+    program, executor = static.default_main_program(), static.Executor(engine="compiled")
+    for run in (lambda: operator(app.to_tensor(x)), lambda: executor.run(program, {"x": x}, [y])[0]):
+        for factor in (2.0, 5.0, 2.0):
+            module.FACTOR = factor
+            if factor == 2.0:
+                assert run().tolist() == [6.0]
+            else:
+                with pytest.raises(
+                    AppError, match=rf"other values of the variables that it reads, .* compile a {kind} again"
+                ):
+                    run()
+
+
 @pytest.mark.slow
 def test_the_next_run_has_the_new_code_of_a_function_that_ipython_reloads():
     def function(x):

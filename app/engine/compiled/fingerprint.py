@@ -24,6 +24,8 @@ import numpy as np
 _BUILT_IN = "<frozen "
 _OF_PYTHON = (os.path.dirname(os.__file__) + os.sep, _BUILT_IN)
 """What the file names of Python's own modules begin with."""
+_OF_NUMBA = ("targetoptions", "options", "signature", "identity")
+"""What was given to `vectorize`, `guvectorize` or `stencil`."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice)
 
 
@@ -123,9 +125,18 @@ class Walk:
         if isinstance(thing, CFuncPtr):  # its code is called by address
             address = ctypes.cast(thing, ctypes.c_void_p).value
             self.note("address", repr((address, thing.restype, thing.argtypes)))
-        inner = getattr(thing, "__wrapped__", None) or getattr(thing, "_defn", None)  # of Numba's intrinsics
-        if isinstance(inner, types.FunctionType):
-            self.add(inner)
+        if is_of_numba(thing):
+            self.add([getattr(thing, name, None) for name in _OF_NUMBA])
+            if getattr(thing, "_frozen", False):  # it is compiled for the signatures that were given only
+                self.add(thing.types)
+        kernel = getattr(thing, "kernel_ir", None)  # of a stencil
+        for inner in (
+            getattr(thing, "__wrapped__", None),
+            getattr(thing, "_defn", None),
+            kernel and kernel.func_id.func,
+        ):
+            if isinstance(inner, types.FunctionType):
+                self.add(inner)
 
     def add_names(self, names: Iterable[str], around: dict[str, Any]) -> None:
         """Add the values of a function's global names, and the attributes that it uses of modules and classes."""
@@ -194,6 +205,11 @@ class Walk:
         self.note("parts", self.name_of(type(thing)))
         for part in parts:
             self.add(part)
+
+
+def is_of_numba(thing: Any) -> bool:
+    """Whether an object was made by Numba, such as by `vectorize`."""
+    return type(thing).__module__.startswith("numba.")
 
 
 def content_of(cell: types.CellType) -> Any:

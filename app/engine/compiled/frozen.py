@@ -11,8 +11,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from app.engine.compiled.fingerprint import Walk, content_of
+from app.engine.compiled.fingerprint import Walk, content_of, is_of_numba
 from app.engine.compiled.numba_api import Dispatcher, compile_again
+from app.errors import OperatorError
 
 _ABSENT = object()
 """The value of a global variable that does not exist."""
@@ -53,6 +54,15 @@ class Frozen:
                 _set.count += 1
             self._compiled_with.append((dispatcher, values))
         self._set = _set.count
+        for once in found.compiled_once:
+            inside = _Variables([once])
+            values = inside.digest.hexdigest()
+            if inside.variables and _compiled_with.setdefault(once, values) != values:
+                raise OperatorError(
+                    f"{getattr(once, '__name__', 'a stencil')} was compiled with other values of the variables that it "
+                    f"reads, and Numba cannot compile a {type(once).__name__} again: define it again, or make these "
+                    "values its arguments"
+                )
 
     def have_changed(self) -> bool:
         """Whether what was compiled since is out of date.
@@ -79,6 +89,8 @@ class _Variables(Walk):
         """What gets the value of each, the value, and its content if that may change."""
         self.dispatchers: list[Any] = []
         """The Numba functions, each after those that it calls."""
+        self.compiled_once: list[Any] = []
+        """What `numba.vectorize` and others made."""
         self.hash_of(functions)
 
     @property
@@ -109,6 +121,11 @@ class _Variables(Walk):
         for cell in function.__closure__ or ():
             self._add_variable(partial(content_of, cell))
         super().add_function(function, given)
+
+    def add_object(self, thing: Any) -> None:
+        super().add_object(thing)
+        if is_of_numba(thing):
+            self.compiled_once.append(thing)
 
     def _add_variable(self, get: Callable[[], Any]) -> None:
         value = get()

@@ -26,7 +26,7 @@ import forked
 import numpy as np
 import pytest
 from both_engines import compiled
-from numba import njit, types, vectorize
+from numba import njit, stencil, types, vectorize
 from numba.extending import overload
 
 import app
@@ -306,6 +306,18 @@ def defaults(number: int) -> Any:
     return function
 
 
+def half(x: Any) -> Any:
+    return x / 2
+
+
+def of_two(x: Any) -> Any:
+    return x[0] + x[1]
+
+
+def of_three(x: Any) -> Any:
+    return x[0] + x[1] + x[2]
+
+
 def with_two(x: Any, y: Any) -> Any:
     return y
 
@@ -369,6 +381,9 @@ AROUND += [AROUND, {"a": AROUND}]
         (made(1).__get__(1), made(2).__get__(1)),
         (types.float32, types.float64),
         (vectorize(made(1)), vectorize(made(2))),
+        (vectorize(["int64(float64)"])(half), vectorize(["float64(float64)"])(half)),
+        (stencil(of_two), stencil(of_three)),
+        (stencil(of_two), stencil(of_two, cval=1.0)),
         ("ab", b"ab"),
         (["a", "bc"], ["ab", "c"]),
         (COLOUR.RED, PAINT.RED),
