@@ -15,7 +15,7 @@ from app.compat.torch._dtype import get_default_dtype, named
 from app.compat.torch._random import default_generator
 from app.compat.torch._size import sizes
 from app.compat.torch._table import METHODS
-from app.compat.torch._tensor import KINDS, Tensor, in_torch
+from app.compat.torch._tensor import KINDS, Tensor, TensorMethods, in_torch
 from app.errors import DtypeError
 from app.ops.dtype import canonical
 from app.tensor import Tensor as FrameworkTensor
@@ -67,14 +67,11 @@ CREATORS.update({kind: _of_kind(name) for name, kind in KINDS.items()})
 # From data
 
 
-def _number_type(array: np.ndarray, data: Any) -> Any:
-    """The type of an array or Tensor; for Python floats, the default one."""
-    if hasattr(data, "dtype") or array.dtype.kind != "f":
-        return array.dtype
-    first = data
-    while isinstance(first, (list, tuple)) and first:
-        first = first[0]
-    return first.dtype if hasattr(first, "dtype") else get_default_dtype()
+def _number_type(kinds: set[Any]) -> Any:
+    """The common type of what an array or a list contains: Python floats have the default type, integers int64."""
+    known = {float: get_default_dtype(), int: "int64", bool: "bool"}
+    found = [np.dtype(known.get(kind, kind)) for kind in kinds or {float}]
+    return np.result_type(*([kind for kind in found if kind.kind == "f"] or found))
 
 
 @creator
@@ -82,30 +79,54 @@ def tensor(data: Any, *, dtype: Any = None) -> Any:
     """A Tensor with a copy of the data."""
     if modes().tracer is not None:
         return app.to_tensor(data, dtype)
-    array = np.array(_plain(data))
+    kinds: set[Any] = set()
+    array = np.array(_plain(data, kinds))
     if array.dtype.kind not in "biuf":
         raise DtypeError(f"torch.tensor takes numbers, found {type(data).__name__} of {array.dtype}")
-    return array.astype(canonical(dtype or _number_type(array, data)), copy=False)
+    wanted = np.dtype(canonical(dtype or _number_type(kinds)))
+    if wanted.kind in "iu" and not hasattr(data, "dtype"):
+        _check_range(array, wanted)
+    return array.astype(wanted, copy=False)
 
 
-def _plain(data: Any) -> Any:
-    if isinstance(data, FrameworkTensor):
-        return data._array
-    if isinstance(data, (list, tuple)):
-        return [_plain(item) for item in data]
-    return data
+def _plain(data: Any, kinds: set[Any], inside: bool = False) -> Any:
+    """Data without Tensors, as NumPy takes them; adds the types of their numbers to a set."""
+    if isinstance(data, (list, tuple, range)):
+        return [_plain(item, kinds, True) for item in data]
+    kinds.add(data.dtype if hasattr(data, "dtype") else type(data))
+    if not isinstance(data, FrameworkTensor):
+        return data
+    if inside and data._array.size != 1:
+        raise DtypeError(f"torch.tensor: a list has a Tensor of shape {list(data.shape)} in it; use torch.stack or cat")
+    return data.item() if inside else data._array
+
+
+def _check_range(array: np.ndarray, wanted: np.dtype[Any]) -> None:
+    """Refuse numbers that an integer type cannot hold; a negative one is counted from the end of an unsigned type."""
+    most = np.iinfo(wanted).max
+    least = np.iinfo(wanted).min or -most
+    below = array < float(most + 1) if array.dtype.kind == "f" else array <= most  # the largest int64 is no float
+    wrong = ~((array >= least) & below)
+    if wrong.any():
+        raise DtypeError(f"torch.tensor: {array[wrong][0]} cannot be stored in {wanted}; give a wider dtype")
 
 
 @creator
-def as_tensor(data: Any, dtype: Any = None) -> Any:
-    """A Tensor of the data, sharing its memory where the type allows it."""
+def _shared(data: Any, dtype: Any = None) -> Any:
     array = data._array if isinstance(data, FrameworkTensor) else data
     if not isinstance(array, np.ndarray):
         return tensor(data, dtype=dtype)
     return array if dtype is None else array.astype(canonical(dtype), copy=False)
 
 
-CREATORS["asarray"] = as_tensor
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
+    """A Tensor of the data, sharing its memory where the type allows it; a Tensor itself where it has that type."""
+    if isinstance(data, TensorMethods):
+        return data.to(dtype=dtype, device=device)
+    return _shared(data, dtype, device=device)
+
+
+CREATORS["as_tensor"] = CREATORS["asarray"] = as_tensor
 
 
 def from_numpy(array: Any) -> Any:
