@@ -71,6 +71,21 @@ def test_nan_stays_nan(function: Callable[[Any], Any]):
     assert np.isnan(function(to_tensor(np.full([2, 4], np.nan))).numpy()).all()
 
 
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (F.relu6, [0, 0, 0, 1, 1, 0]),
+        (F.hardtanh, [0, 0, 1, 0, 0, 0]),
+        (lambda x: F.hardsigmoid(x, slope=0.25), [0, 0.25, 0.25, 0.25, 0, 0]),
+        (F.hardswish, [0, 1 / 6, 1 / 2, 5 / 6, 1, 1]),
+    ],
+)
+def test_the_gradient_is_0_where_a_clipped_line_has_a_corner(function: Callable[[Any], Any], expected: list[float]):
+    x = to_tensor([-3.0, -1.0, 0.0, 1.0, 3.0, 6.0], stop_gradient=False)
+    function(x).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), expected, rtol=1e-6, atol=1e-7)
+
+
 def test_softmax_gives_no_probability_of_zero_and_takes_a_type():
     share = F.softmax(to_tensor([[200.0, 0.0]], stop_gradient=False))
     loss = F.cross_entropy(share, to_tensor([1]), use_softmax=False)

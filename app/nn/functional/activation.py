@@ -8,6 +8,7 @@ from typing import Any
 from app.errors import ShapeError
 from app.ops import activation
 from app.ops import softmax as softmaxes
+from app.ops.dtype import is_float
 from app.ops.joining import split
 from app.ops.logic import where
 from app.ops.math import erf, tanh
@@ -88,22 +89,24 @@ def gelu(x: Any, approximate: Any = False, name: str | None = None) -> Any:
 
 def relu6(x: Any, name: str | None = None) -> Any:
     """ReLU6, elementwise: min(max(x, 0), 6)."""
-    return clip(x, 0.0, 6.0)
+    return hardtanh(x, 0.0, 6.0)
 
 
 def hardtanh(x: Any, min: float = -1.0, max: float = 1.0, name: str | None = None) -> Any:
-    """Hardtanh: clip to the range from `min` to `max`, elementwise."""
-    return clip(x, float(min), float(max))
+    """Hardtanh: clip to the range from `min` to `max`, elementwise. Unlike that of clip, its gradient is 0 at both."""
+    if not is_float(x.dtype):
+        return clip(x, float(min), float(max))
+    return where(x >= float(max), float(max), where(x <= float(min), float(min), x))
 
 
 def hardsigmoid(x: Any, slope: float = 0.1666667, offset: float = 0.5, name: str | None = None) -> Any:
     """Hardsigmoid, elementwise: slope * x + offset, clipped to the range from 0 to 1."""
-    return clip(x * slope + offset, 0.0, 1.0)
+    return hardtanh(x * slope + offset, 0.0, 1.0)
 
 
 def hardswish(x: Any, name: str | None = None) -> Any:
     """Hardswish, elementwise: x * min(max(x + 3, 0), 6) / 6."""
-    return x * clip(x + 3.0, 0.0, 6.0) / 6.0
+    return x * hardtanh(x + 3.0, 0.0, 6.0) / 6.0
 
 
 def hardshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
