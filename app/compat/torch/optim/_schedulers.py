@@ -59,23 +59,30 @@ class _Schedule(LRScheduler):
 
     absolute = False
     floor = 0.0
+    resumes_after = 0
+    """For a schedule that is made with `last_epoch`: how many epochs later the rates of the groups are."""
 
     def __init__(self, optimizer: Any, make: Callable[[float], lr.LRScheduler], last_epoch: int = -1):
         self._make = make
         self._follow([group.get("initial_lr", group["lr"]) for group in optimizer.param_groups])
+        if last_epoch != -1:
+            self._go_to(last_epoch + self.resumes_after)
         super().__init__(optimizer, last_epoch)
 
     def _follow(self, rates: Sequence[float]) -> None:
         self._schedules: list[Any] = [self._make(rate) for rate in rates]
         self._scheduled = list(rates)
 
+    def _go_to(self, epoch: int) -> None:
+        for schedule in self._schedules:
+            if schedule.last_epoch != epoch:
+                schedule.step(epoch)
+        self._scheduled = [schedule() for schedule in self._schedules]
+
     def get_lr(self) -> list[float]:
         """The rates of `last_epoch`."""
         before = self._scheduled
-        for schedule in self._schedules:
-            if schedule.last_epoch != self.last_epoch:
-                schedule.step(self.last_epoch)
-        self._scheduled = [schedule() for schedule in self._schedules]
+        self._go_to(self.last_epoch)
         now = [group["lr"] for group in self.optimizer.param_groups]
         return list(map(self._changed, now, before, self._scheduled))
 
@@ -91,9 +98,7 @@ class _Schedule(LRScheduler):
         """Restore what `state_dict` of a schedule of the same class returned."""
         super().load_state_dict(state_dict)
         self._follow(self.base_lrs)
-        for schedule in self._schedules:
-            schedule.step(self.last_epoch)
-        self._scheduled = [schedule() for schedule in self._schedules]
+        self._go_to(self.last_epoch)
 
 
 class LambdaLR(_Schedule):
@@ -127,12 +132,16 @@ class MultiStepLR(_Schedule):
 class ExponentialLR(_Schedule):
     """Multiply the rate by `gamma` every epoch."""
 
+    resumes_after = 1
+
     def __init__(self, optimizer: Any, gamma: float, last_epoch: int = -1):
         super().__init__(optimizer, lambda rate: lr.ExponentialDecay(rate, gamma), last_epoch)
 
 
 class CosineAnnealingLR(_Schedule):
     """Cosine annealing: from the initial rate to `eta_min` along half a cosine, over `T_max` epochs."""
+
+    resumes_after = 1
 
     def __init__(self, optimizer: Any, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
         self.floor = eta_min
