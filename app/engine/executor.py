@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -74,6 +74,8 @@ class Executor:
 
         Lists in `fetch_list` are flattened.
 
+        A value that is fed for a persistable variable is stored in the scope first, as in Paddle.
+
         An object with a `program` and an `engine`, such as a CompiledProgram, runs with that engine. `feed_var_name`,
         `fetch_var_name`, `return_numpy` and `use_program_cache` have no effect; they exist for Paddle's programs.
         """
@@ -109,7 +111,8 @@ class Executor:
         scope = scope or global_scope()
         feeds = [_fetch_name(program, item) for item in _listed(feed_list)]
         fetch = [_fetch_name(program, item) for item in _listed(fetch_list)]
-        if not hasattr(dataset, "arrays") or any(rate.advances for rate in program.schedulers.values()):
+        advances = any(rate.advances for rate in program.schedulers.values())
+        if not hasattr(dataset, "arrays") or advances or _persistable(program, feeds):
             return stacked([self._run_batch(program, feeds, batch, fetch, scope) for batch in dataset], len(fetch))
         for batch in dataset:  # checking one is enough: all batches come from the same arrays
             _checked_batch(program, feeds, batch)
@@ -130,10 +133,16 @@ def _run_once(
     engine: Engine, program: Program, fed: dict[str, np.ndarray], fetch: Sequence[str], scope: Scope
 ) -> list[RunValue]:
     _refresh(program, scope)
+    for name in _persistable(program, fed):
+        scope.values[name] = np.array(fed.pop(name))
     fetched = engine.run(program, fed, fetch, scope)
     for rate in program.schedulers.values():
         rate.advance()
     return fetched
+
+
+def _persistable(program: Program, names: Iterable[str]) -> list[str]:
+    return [name for name in names if program.global_block().var(name).persistable]
 
 
 def _refresh(program: Program, scope: Scope) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import app
 from app import static
+from app.data import Batches
 from app.errors import DtypeError, OperatorError, ProgramError, ShapeError
 
 COMPILED_IN_SOAK = ("reference", pytest.param("compiled", marks=pytest.mark.soak))
@@ -132,6 +133,24 @@ def test_wrong_feeds_are_errors(fed: Any, error: type[Exception], told: str):
         run([], {"x": ones(2, 3), **fed})
 
 
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_what_is_fed_for_a_persistable_variable_is_its_value_from_then_on(engine: str):
+    x = static.data("x", [None])
+    total = static.create_global_var([2], 1.0, "float32", persistable=True, name="total")
+    before = total * 1.0
+    app.assign(total + app.sum(x), output=total)
+    run(program=static.default_startup_program())
+    fed = ones(2) * 5
+    for feed, expected in (({"total": fed}, [5, 8]), ({}, [8, 11]), ({"total": [0, 0]}, [0, 3])):
+        values = run([before, total], {"x": ones(3), **feed}, engine=engine)
+        assert [value.tolist() for value in values] == [[number] * 2 for number in expected]
+        assert static.global_scope().value("total").tolist() == values[1].tolist()
+    assert fed.tolist() == [5, 5]
+    dataset = Batches(ones(4), ones(4), None, 2)
+    columns = static.Executor(engine=engine).train_from_dataset(x.program, dataset, ["x", total], [total])
+    assert columns[0].tolist() == [[3, 3], [3, 3]]
+
+
 # --- What is fetched ---
 
 
@@ -165,6 +184,14 @@ def test_fetched_values_belong_to_the_caller(engine: str):
     for value, again, expected in zip(first, run(fetch, feed, engine=engine), kept, strict=True):
         np.testing.assert_array_equal(value, expected + 1)
         np.testing.assert_array_equal(again, expected)
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_fetched_data_are_what_was_fed_whatever_the_scope_has_by_that_name(engine: str):
+    x = static.data("x", [None, 2])
+    static.global_scope().values["x"] = ones(3, 2) * 9  # of another Program
+    found = run([x, app.tanh(x)], {"x": ones(3, 2)}, engine=engine)
+    np.testing.assert_allclose(found, [ones(3, 2), np.tanh(ones(3, 2))], rtol=1e-6)
 
 
 # --- Whole data sets ---

@@ -150,7 +150,7 @@ class CompiledProgram:
         self._train(feed, np.arange(n), 0, 1, n, scope, results, workspace)
         if kept:
             return [np.array(results[name][0]) for name in self.fetch]
-        values = {**feed, **scope.values, **workspace.views()}
+        values = {**scope.values, **feed, **workspace.views()}
         return [np.array(values[name]) for name in self.fetch]
 
     def _piecewise(self, feed: dict[str, np.ndarray], scope: Scope, workspace: Workspace) -> PiecewiseRun:
