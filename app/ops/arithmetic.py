@@ -89,10 +89,18 @@ def floor_divide(x: Array, y: Array) -> Results:
     return x // y
 
 
+def _rest_in_onnx(onnx: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    """What a division that rounds towards 0 leaves, and whether that differs from the remainder."""
+    rest = onnx.Mod(x, y, fmod=1)  # it has the sign of x
+    return rest, onnx.And(onnx.Not(onnx.Equal(rest, 0)), onnx.Xor(onnx.Less(rest, 0), onnx.Less(y, 0)))
+
+
 @floor_divide.in_onnx
 def _(onnx: Any, x: Any, y: Any) -> Any:
-    exact = (x - _remainder_in_onnx(onnx, x, y)) / y
-    return onnx.Round(exact) if x.floating else exact
+    rest, turned = _rest_in_onnx(onnx, x, y)
+    whole = onnx.Round((x - rest) / y) if x.floating else x / y
+    quotient = whole - onnx.Cast(turned, to=x.dtype)
+    return onnx.Where(onnx.Equal(y, 0), x / y, quotient) if x.floating else quotient
 
 
 @public("mod", "floor_mod", method=True, in_place=True)
@@ -113,11 +121,10 @@ def _(x: Value, y: Value, dout: Value) -> Gradients:
 
 
 @remainder.in_onnx
-def _remainder_in_onnx(onnx: Any, x: Any, y: Any) -> Any:
+def _(onnx: Any, x: Any, y: Any) -> Any:
     if not x.floating:
         return onnx.Mod(x, y)
-    rest = onnx.Mod(x, y, fmod=1)  # it has the sign of x
-    turned = onnx.And(onnx.Not(onnx.Equal(rest, 0)), onnx.Xor(onnx.Less(rest, 0), onnx.Less(y, 0)))
+    rest, turned = _rest_in_onnx(onnx, x, y)
     return onnx.Where(turned, rest + y, rest)
 
 

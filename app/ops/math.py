@@ -128,10 +128,14 @@ def _(x: Value, y: Value, dout: Value) -> Gradients:
 
 @atan2.in_onnx
 def _(onnx: Any, x: Any, y: Any) -> Any:
-    angle, below = onnx.Atan(x / y), onnx.Less(x, 0)
-    left = onnx.Where(below, angle - math.pi, angle + math.pi)
-    upright = onnx.Sign(x) * (math.pi / 2)
-    return onnx.Where(onnx.Less(0, y), angle, onnx.Where(onnx.Less(y, 0), left, upright))
+    def is_negative(z: Any) -> Any:
+        return onnx.Or(onnx.Less(z, 0), onnx.Less(onnx.Reciprocal(z), 0))  # the second for -0.0
+
+    are_infinite, are_zero = onnx.And(onnx.IsInf(x), onnx.IsInf(y)), onnx.And(onnx.Equal(x, 0), onnx.Equal(y, 0))
+    ratio = onnx.Where(are_infinite, 1.0, onnx.Where(are_zero, 0.0, onnx.Abs(x / y)))
+    angle = onnx.Atan(ratio)
+    angle = onnx.Where(is_negative(y), math.pi - angle, angle)
+    return onnx.Where(is_negative(x), -angle, angle)
 
 
 @public(method=True, in_place=True)

@@ -295,7 +295,7 @@ def std(x: Value, axis: Axis = None, unbiased: bool = True, keepdim: bool = Fals
 
 
 @public(method=True)
-@operator(infer_reduction, prepare=floats, onnx=reduces("ReduceLogSumExp"))
+@operator(infer_reduction, prepare=floats)
 def logsumexp(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
     """log(sum(exp(x))) along the given axes, computed without overflow."""
     axis = axis if x.ndim else reduced_axes(axis, 0)
@@ -303,6 +303,16 @@ def logsumexp(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
     top = np.where(np.isfinite(top), top, x.dtype.type(0))
     total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
     return total if keepdim else np.squeeze(total, reduced_axes(axis, x.ndim))
+
+
+@logsumexp.in_onnx
+def _(onnx: Any, x: Any, axis: Axis, keepdim: bool) -> Any:
+    # not by ReduceLogSumExp, of which ONNX Runtime is wrong about values that begin with -inf
+    axes = reduced_axes(axis, x.rank)
+    top = reduced_in_onnx(onnx, "ReduceMax", x, axes, True)
+    top = onnx.Where(onnx.IsInf(top), 0, top)
+    total = onnx.Log(reduced_in_onnx(onnx, "ReduceSum", onnx.Exp(x - top), axes, True)) + top
+    return total if keepdim or not axes else onnx.Squeeze(total, list(axes))
 
 
 @logsumexp.gradient

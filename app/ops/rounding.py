@@ -94,5 +94,7 @@ def clip(x: Array, *, min: float | None = None, max: float | None = None) -> Res
 
 @clip.in_onnx
 def _(onnx: Any, x: Any, min: float | None, max: float | None) -> Any:
+    if x.floating:  # without a bound, Clip changes infinity to the largest number
+        min, max = -np.inf if min is None else min, np.inf if max is None else max
     low, high = (None if bound is None else np.asarray(bound).astype(x.dtype) for bound in (min, max))
     return onnx.Clip(x, low, high)

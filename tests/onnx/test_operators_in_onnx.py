@@ -143,3 +143,31 @@ def test_slices_end_where_those_of_numpy_do(size: int, free: bool):
         assert_exported_alike(
             "take_items", Call([np.arange(size, dtype="float32")], {"items": (("slice", *cut),)}), free
         )
+
+
+SPECIAL = np.array([0.0, -0.0, 1.5, -1.5, 3.0, -200.0, 1e30, np.inf, -np.inf, np.nan], "float32")
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("name", "attributes"),
+    [
+        *((name, {}) for name in ("atan2", "floor_divide", "remainder")),
+        *(("clip", bounds) for bounds in ({"min": 0.5}, {"max": 0.5}, {"min": -1.0, "max": 2.0})),
+        ("logsumexp", {"axis": 0}),
+    ],
+)
+def test_infinite_numbers_nan_and_both_zeros_give_the_same_results(name: str, attributes: dict[str, Any]):
+    pairs = [x.ravel() for x in np.meshgrid(SPECIAL, SPECIAL)]
+    inputs = [np.stack(pairs)] if name == "logsumexp" else pairs if len(REGISTRY[name].inputs) == 2 else [SPECIAL]
+    assert_exported_alike(name, Call(inputs, attributes), False)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("name", ["floor_divide", "remainder"])
+def test_quotients_of_the_largest_integers_do_not_overflow(name: str, dtype: str):
+    ends = np.iinfo(dtype)
+    x, y = np.meshgrid([ends.min, ends.min + 1, ends.max - 1, ends.max, 7], [ends.max, ends.min or 5, 2, 3])
+    assert_exported_alike(name, Call([x.astype(dtype), y.astype(dtype)], {}), False)
+    if ends.min:
+        assert_exported_alike(name, Call([x.astype(dtype), (-2 - abs(y % 9)).astype(dtype)], {}), False)
