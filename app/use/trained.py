@@ -66,7 +66,7 @@ def open_run(folder: Path, image: ImageShape, custom_ops: Sequence[str] = ()) ->
     if not kept:
         raise MissingFileError(f"{folder} has no {WEIGHTS}: the run saved no network")
     checked = check_sums(folder)
-    accuracies = accuracies_of(folder)
+    accuracies = accuracies_of(folder, config)
     operators = sorted(kept, key=[config.model.activation, config.baseline, *kept].index)
     activations = find_all(operators, config.model, Trust(custom_ops, by=str(folder)))
     for a in activations:
@@ -77,11 +77,12 @@ def open_run(folder: Path, image: ImageShape, custom_ops: Sequence[str] = ()) ->
     return TrainedRun(folder, config, networks, checked)
 
 
-def accuracies_of(folder: Path) -> dict[str, float]:
-    """Return the final test accuracy of each network of a run."""
+def accuracies_of(folder: Path, config: Config) -> dict[str, float]:
+    """Return the final test accuracy of each network that a run keeps: of a comparison, those of the first seed."""
+    kept = (None, config.seed)
     found = list(events.read(folder))
-    accuracies = {event.operator: event.test_accuracy for event in found if isinstance(event, events.Epoch)}
-    return accuracies | {event.operator: event.accuracy for event in found if isinstance(event, events.Tested)}
+    accuracies = {e.operator: e.test_accuracy for e in found if isinstance(e, events.Epoch) and e.seed in kept}
+    return accuracies | {e.operator: e.accuracy for e in found if isinstance(e, events.Tested) and e.seed in kept}
 
 
 def _network(config: Config, activation: Activation, image: ImageShape, weights: Weights) -> Network:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save, save_file
 
+from app.__main__ import main
 from app.data.sample import load_sample
 from app.errors import AppError
 from app.experiment.train_command import main as train
@@ -44,6 +45,17 @@ def test_an_opened_run_has_the_accuracy_that_was_measured(folder: Path):
         assert (answer.probabilities.argmax(1) == sample.test_labels).mean() == pytest.approx(network.accuracy)
         np.testing.assert_allclose(answer.probabilities.sum(1), 1, atol=1e-5)
         assert [layer.shape for layer in answer.hidden] == [(2000, 8), (2000, 6)]
+
+
+def test_a_network_of_a_comparison_has_the_accuracy_of_its_own_seed(tmp_path: Path):
+    for number, validation in enumerate((0, 500)):
+        folder = tmp_path / str(number)
+        words = [*SHORT, f"data.validation={validation}", "seed=3", f"output={folder}"]
+        assert main(["compare", "--with", "relu,tanh", "--seeds", "2", *words]) == 0
+        sample = load_sample()
+        for network in open_run(folder, 784).networks:
+            right = network(sample.test_images).probabilities.argmax(1) == sample.test_labels
+            assert right.mean() == pytest.approx(network.accuracy)
 
 
 def test_pictures_of_another_size_are_an_error(folder: Path):

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from app.errors import AppError
 from app.printing import say
-from app.run.folder import UNCHECKED, WEIGHTS
+from app.run.config import load_kept_config
+from app.run.folder import CONFIG, UNCHECKED, WEIGHTS
 from app.run.options import add_custom_op
 from app.use.demo.reading import FEW, SHIPPED, Reader, advice
 from app.use.demo.server import Server
@@ -99,7 +100,7 @@ def _best_first(custom_ops: Sequence[str]) -> list[tuple[float, Path]]:
     found = []
     for folder in sorted(kept, key=kept.__getitem__, reverse=True)[:LOOKED_AT]:
         try:
-            accuracies = accuracies_of(folder)
+            accuracies = accuracies_of(folder, load_kept_config(folder / CONFIG))
         except AppError:
             continue
         if accuracies and (custom_ops or not any(":" in operator for operator in accuracies)):
