@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.errors import ProgramError, ShapeError
+from app.ops.dtype import fitting
 
 
 class ScopeVariable:
@@ -25,7 +26,7 @@ class ScopeVariable:
     def set(self, value: npt.ArrayLike, place: object = None) -> None:
         """Replace the value by another of the same shape; the element type is kept."""
         old = self._scope.values.get(self.name)
-        new = np.array(value, dtype=None if old is None else old.dtype)
+        new = np.array(value) if old is None else fitting(f"variable {self.name}", value, old.dtype.name)
         if old is not None and new.shape != old.shape:
             raise ShapeError(f"variable {self.name} has shape {list(old.shape)}, not {list(new.shape)}")
         self._scope.values[self.name] = new

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from app.errors import DtypeError, ProgramError
+from app.errors import ProgramError
 from app.ops.creation import assign
 from app.ops.definition import REGISTRY, OpDef
-from app.ops.dtype import DTypeLike, canonical
+from app.ops.dtype import DTypeLike, canonical, fitting
 from app.ops.methods import ValueMethods
 from app.ops.size import AnySize
 from app.ops.spec import UNKNOWN, OpenSize, Spec, plain_sizes
@@ -127,9 +127,7 @@ class Variable(ValueMethods):
 
     def fitting(self, value: np.ndarray) -> np.ndarray:
         """A stored value in the element type of this variable; an error if it is of another kind."""
-        if not np.can_cast(value.dtype, self.dtype, "same_kind"):
-            raise DtypeError(f"{self.name} is {self.dtype}, and its stored value is {value.dtype}; nothing was changed")
-        return value.astype(self.dtype)
+        return fitting(self.name, value, self.dtype)
 
     def detach(self) -> Variable:
         """The same value, without a gradient flowing through it."""

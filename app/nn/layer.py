@@ -16,7 +16,7 @@ from app.graph import names
 from app.nn.hooks import HookRemoveHelper, inputs_after, output_after
 from app.nn.parameter import create_parameter, new_name
 from app.nn.tree import Tree
-from app.ops.dtype import canonical, is_float
+from app.ops.dtype import canonical, fitting, is_float
 from app.tensor.modes import modes
 
 L = TypeVar("L", bound="Layer")
@@ -118,26 +118,26 @@ class Layer(Tree):
     ) -> tuple[list[str], list[str]]:
         """Load parameters and buffers by path, or by their own names. Returns the missing and the unexpected keys.
 
-        Missing ones keep their values, with a warning. If a shape does not fit, nothing is changed.
+        Missing ones keep their values, with a warning. If a shape or an element type does not fit, nothing is changed.
         """
         own = self.state_dict()
         found = {path: state_dict.get(path if use_structured_name else value.name) for path, value in own.items()}
         missing = [path for path, value in found.items() if value is None]
         known = set(own) if use_structured_name else {value.name for value in own.values()}
         unexpected = [path for path in state_dict if path not in known]
+        arrays: dict[str, np.ndarray] = {}
         for path in [path for path in own if path not in missing]:
-            shape = list(np.asarray(found[path]).shape)
+            shape, label = list(np.asarray(found[path]).shape), f"{type(self).__name__}.set_state_dict: {path}"
             if shape != list(own[path].shape):
                 raise ShapeError(
-                    f"{type(self).__name__}.set_state_dict: {path} has shape {list(own[path].shape)}, "
-                    f"the state dict has {shape}; nothing was changed"
+                    f"{label} has shape {list(own[path].shape)}, the state dict has {shape}; nothing was changed"
                 )
+            arrays[path] = fitting(label, found[path], own[path].dtype)
         for what, paths in (("missing, and stay as they are", missing), ("not in this layer", unexpected)):
             if paths:
                 warnings.warn(f"{type(self).__name__}.set_state_dict: {', '.join(paths)}: {what}", stacklevel=2)
-        for path, value in own.items():
-            if path not in missing:
-                value.set_value(np.asarray(found[path]))
+        for path, array in arrays.items():
+            own[path].set_value(array)
         return missing, unexpected
 
     set_dict = load_dict = set_state_dict

@@ -67,6 +67,22 @@ def set_default_dtype(dtype: DTypeLike) -> None:
     _default_float = name
 
 
+def fitting(what: str, value: Any, dtype: str) -> np.ndarray:
+    """A copy of a value in the element type of what it is for; an error where that changes more than last digits."""
+    array = np.asarray(value)
+    of_a_kind = array.dtype.kind in ("biuf" if is_float(dtype) else "biu")
+    if of_a_kind:
+        with np.errstate(over="ignore"):
+            cast = array.astype(dtype)
+        if np.all(np.isfinite(cast) == np.isfinite(array) if is_float(dtype) else cast == array):
+            return cast
+    reason = f", with numbers that {dtype} cannot hold" if of_a_kind else ""
+    raise DtypeError(
+        f"{what} is {dtype}, and was given {array.dtype}{reason}; nothing was changed. "
+        f"If that is meant, give np.asarray(value).astype({dtype!r})"
+    )
+
+
 @lru_cache(maxsize=256)
 def common(*names: str) -> str:
     """The promoted type of several types: floats take precedence over integers and keep their own width."""

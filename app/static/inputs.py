@@ -9,7 +9,7 @@ import numpy as np
 
 from app.errors import ProgramError
 from app.graph import Program, Variable, default_main_program
-from app.ops.dtype import canonical
+from app.ops.dtype import canonical, fitting
 from app.ops.spec import UNKNOWN, plain_sizes
 
 
@@ -60,7 +60,7 @@ class DataFeeder:
         return {v.name: self._column(v, [row[i] for row in rows]) for i, v in enumerate(self._variables)}
 
     def _column(self, variable: Variable, items: Sequence[Any]) -> np.ndarray:
-        arrays = [np.asarray(item, variable.dtype) for item in items]
+        arrays = [np.asarray(fitting(variable.name, item, variable.dtype)) for item in items]
         if UNKNOWN not in variable.shape[1:]:
             arrays = [array.reshape(variable.shape[1:]) for array in arrays]
         return np.stack(arrays)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from app.errors import DtypeError, InPlaceError, ShapeError
 from app.ops.broadcasting import sum_to
 from app.ops.definition import REGISTRY, OpDef, apply
+from app.ops.dtype import fitting
 from app.ops.indexing import Index, index_items, take_items
 from app.ops.public import PUBLIC
 from app.ops.shaping import cast
@@ -226,7 +227,8 @@ def set_value(tensor: Tensor, value: Operand) -> None:
     array = np.asarray(getattr(value, "_array", value))
     if array.shape != tensor._array.shape:
         raise ShapeError(f"set_value on a Tensor of shape {list(tensor._array.shape)} got shape {list(array.shape)}")
-    write(tensor, array)
+    own = tensor._array.dtype
+    write(tensor, array if array.dtype is own else fitting("set_value: the Tensor", array, own.name))
 
 
 def become(tensor: Tensor, result: Any) -> Any:

@@ -10,7 +10,7 @@ import pytest
 
 import app
 from app import static
-from app.errors import ProgramError, ShapeError
+from app.errors import DtypeError, ProgramError, ShapeError
 
 FEED = {"x": np.ones((1, 2), "float32")}
 
@@ -56,6 +56,9 @@ def test_a_parameter_keeps_its_type_and_shape():
     np.testing.assert_array_equal(output(), [[4, 4, 4]])
     with pytest.raises(ShapeError, match=r"variable fc_0\.w_0 has shape \[2, 3\], not \[3, 2\]"):
         weight.set(np.ones((3, 2)))
+    static.global_scope().values["count"] = np.array([1])
+    with pytest.raises(DtypeError, match="variable count is int64, and was given float64; nothing was changed"):
+        static.global_scope().find_var("count").set([2.5])
 
 
 def test_scopes_keep_values_apart():

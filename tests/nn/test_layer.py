@@ -10,7 +10,7 @@ import pytest
 
 import app
 from app import nn, static, to_tensor
-from app.errors import AppError, ShapeError
+from app.errors import AppError, OperatorError
 from app.graph import names
 from app.graph.defaults import static_mode
 from app.tensor import Parameter
@@ -158,12 +158,34 @@ def test_missing_and_unknown_entries_of_a_state_warn_and_the_others_are_taken():
     assert net.weight.tolist() == [[1.0], [1.0]]
 
 
-def test_a_state_of_another_shape_changes_nothing():
+@pytest.mark.parametrize(
+    ("name", "wrong", "told"),
+    [
+        ("bias", np.zeros(2), r"bias has shape \[1\], the state dict has \[2\]"),
+        ("bias", [1j], "bias is float32, and was given complex128; nothing was changed"),
+        ("bias", ["a"], "bias is float32, and was given <U1; nothing was changed"),
+        ("bias", [1e300], "bias is float32, and was given float64, with numbers that float32 cannot hold; nothing"),
+        ("steps", [1.5], r"steps is int8, and was given float64; .* give np.asarray\(value\).astype\('int8'\)"),
+        ("steps", [300], "steps is int8, and was given int64, with numbers that int8 cannot hold; nothing was changed"),
+    ],
+)
+def test_a_state_that_does_not_fit_changes_nothing(name: str, wrong: Any, told: str):
     net = nn.Linear(2, 1)
+    net.register_buffer("steps", to_tensor([7], "int8"))
     before = {path: p.tolist() for path, p in net.state_dict().items()}
-    with pytest.raises(ShapeError, match=r"bias has shape \[1\], the state dict has \[2\]"):
-        net.set_state_dict({"weight": np.zeros((2, 1)), "bias": np.zeros(2)})
+    with pytest.raises(OperatorError, match=told):
+        net.set_state_dict({"weight": np.zeros((2, 1)), "bias": [0.0], "steps": [3], name: wrong})
     assert {path: p.tolist() for path, p in net.state_dict().items()} == before
+    net.set_state_dict({"weight": np.zeros((2, 1)), "bias": [np.inf], "steps": [3]})
+    assert (net.bias.tolist(), net.steps.tolist()) == ([np.inf], [3])
+
+
+def test_the_values_of_a_layer_can_be_exchanged():
+    net = nn.Sequential(nn.Linear(1, 1), nn.Linear(1, 1))
+    state = net.state_dict()
+    first, second = net[0].weight.tolist(), net[1].weight.tolist()
+    net.set_state_dict({**state, "0.weight": state["1.weight"], "1.weight": state["0.weight"]})
+    assert (net[0].weight.tolist(), net[1].weight.tolist()) == (second, first)
 
 
 # Calls, and changes of every layer

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from app import static
-from app.errors import ProgramError
+from app.errors import DtypeError, ProgramError
 
 
 def test_rows_become_a_column_for_each_variable_in_its_shape_and_type():
@@ -25,6 +27,13 @@ def test_rows_become_a_column_for_each_variable_in_its_shape_and_type():
         np.testing.assert_array_equal(value, wanted)
     with static.program_guard(static.Program()):
         assert static.DataFeeder(["open"], program=image.program).feed([([1, 2, 3],)])["open"].shape == (1, 3)
+
+
+@pytest.mark.parametrize(("item", "found"), [(1.5, "float64"), (np.array([300]), "int64, with numbers that uint8")])
+def test_an_item_that_its_variable_cannot_hold_is_an_error(item: Any, found: str):
+    feeder = static.DataFeeder([static.data("y", [None, 1], "uint8")])
+    with pytest.raises(DtypeError, match=f"y is uint8, and was given {found}"):
+        feeder.feed([(3,), (item,)])
 
 
 def test_an_example_of_another_width_is_an_error():

@@ -118,5 +118,5 @@ def test_stored_values_take_the_type_of_their_variables(tmp_path: Path):
     assert [static.global_scope().values[v].dtype.name for v in ("count", "rate")] == ["int64", "float32"]
     for restore in (lambda: static.load(program, path), lambda: program.set_state_dict({"count": np.array([2.5])})):
         app.save({"rate": np.array([0.5]), "count": np.array([2.5])}, path + ".pdparams")
-        with pytest.raises(DtypeError, match="count is int64, and its stored value is float"):
+        with pytest.raises(DtypeError, match="count is int64, and was given float"):
             restore()

@@ -95,6 +95,8 @@ def test_shapes_and_types_do_not_change_in_place():
     assert (x.tolist(), x.dtype) == ([3.5, 4.5], "float32")
     with pytest.raises(ShapeError, match=r"of shape \[2\] got shape \[3\]"):
         x.set_value([1, 2, 3])
+    with pytest.raises(DtypeError, match="set_value: the Tensor is int64, and was given float64; nothing was changed"):
+        to_tensor([1, 2]).set_value([1.5, 2.0])
     with pytest.raises(ShapeError, match=r"of shape \[2\] cannot be changed in place to shape \[2, 2\]"):
         x += np.ones((2, 2))
     with pytest.raises(DtypeError, match="a Tensor of int64 cannot be changed in place to float32"):

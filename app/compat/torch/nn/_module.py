@@ -12,7 +12,7 @@ from app.compat.torch.nn.parameter import Parameter
 from app.errors import AppError
 from app.nn import Layer
 from app.nn.hooks import BackwardHook, BothHandles
-from app.ops.dtype import canonical
+from app.ops.dtype import canonical, fitting
 
 
 class StateDictError(AppError, RuntimeError):
@@ -182,9 +182,10 @@ class Module(Layer):
             problems += [f"{word} key(s) in state_dict: {', '.join(map(repr, k))}" for word, k in named.items() if k]
         if problems:
             raise StateDictError(f"Error(s) in loading state_dict for {type(self).__name__}: " + "; ".join(problems))
-        for path, tensor in own.items():
-            if path in state_dict:
-                tensor.set_value(state_dict[path])
+        label = f"{type(self).__name__}.load_state_dict: "
+        arrays = {k: fitting(label + k, state_dict[k], canonical(own[k].dtype)) for k in own if k in state_dict}
+        for path, array in arrays.items():
+            own[path].set_value(array)
         return keys
 
     # Printing
