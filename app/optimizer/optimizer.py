@@ -16,7 +16,7 @@ from app.nn.parameter import initialise
 from app.ops.arithmetic import multiply
 from app.ops.creation import fill_constant
 from app.ops.definition import apply
-from app.ops.dtype import canonical
+from app.ops.dtype import canonical, fitting
 from app.ops.shaping import reshape
 from app.optimizer.groups import Group, Rule, as_regularizer, groups_of
 from app.optimizer.lr import LRScheduler
@@ -195,28 +195,46 @@ class Optimizer:
         return state
 
     def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Load the state that `state_dict` returned."""
-        schedule = state_dict.get(SCHEDULER)
-        if schedule is not None and isinstance(self._learning_rate, LRScheduler):
-            self._learning_rate.set_state_dict(schedule)
-        known = {name: p for p in self._parameter_list or [] for name in self._names_of_states(p)}
+        """Load the state that `state_dict` returned. Parameters that had none then begin anew.
+
+        If something does not fit, nothing is changed.
+        """
+        kind, parameters = type(self).__name__, self._parameter_list or []
+        known = {name for p in parameters for name in self._names_of_states(p)}
         unknown = [name for name in state_dict if name not in known and name != SCHEDULER]
         if unknown:
             raise AppError(
-                f"{type(self).__name__}.set_state_dict: {', '.join(unknown)} belong to none of its parameters, "
-                f"whose names are {', '.join(p.name for p in self._parameter_list or []) or 'none'}"
+                f"{kind}.set_state_dict: {', '.join(unknown)} belong to none of its parameters, "
+                f"whose names are {', '.join(p.name for p in parameters) or 'none'}"
             )
-        for name, parameter in known.items():
-            if name in state_dict:
-                self._states_of(parameter, self.default)
-                self._set_state(parameter, name, state_dict[name])
+        loaded = [(p, self._found_states(p, state_dict)) for p in parameters]
+        schedule = state_dict.get(SCHEDULER)
+        if schedule is not None and isinstance(self._learning_rate, LRScheduler):
+            self._learning_rate.set_state_dict(schedule)
+        for parameter, values in loaded:
+            if values or id(parameter) in self._memory:
+                first = [first_state(parameter, *state) for state in self.rule.states.values()]
+                for remembered, value in zip(self._states_of(parameter, self.default), values or first, strict=True):
+                    remembered.set_value(value)
 
-    def _set_state(self, parameter: Any, name: str, value: Any) -> None:
-        place = self._names_of_states(parameter).index(name)
-        remembered, array = self._memory[id(parameter)][place], np.asarray(value)
-        if array.size != np.asarray(remembered).size:
-            raise ShapeError(f"{name} has shape {list(remembered.shape)}, the state dict has {list(array.shape)}")
-        remembered.set_value(array.reshape(tuple(remembered.shape)))
+    def _found_states(self, parameter: Any, state_dict: Mapping[str, Any]) -> list[np.ndarray]:
+        """The states of a parameter in a state dict, in order; none if it has none of them."""
+        names, label = self._names_of_states(parameter), f"{type(self).__name__}.set_state_dict: "
+        missing = [name for name in names if name not in state_dict]
+        if missing == names:
+            return []
+        if missing:
+            raise AppError(f"{label}{', '.join(missing)} missing, of {', '.join(names)}; nothing was changed")
+        arrays = []
+        for name, (shaped, _) in zip(names, self.rule.states.values(), strict=True):
+            shape, array = tuple(parameter.shape) if shaped else (), np.asarray(state_dict[name])
+            if array.shape != shape and (shape or array.size != 1):
+                raise ShapeError(
+                    f"{label}{name} has shape {list(shape)}, the state dict has {list(array.shape)}; "
+                    "nothing was changed"
+                )
+            arrays.append(fitting(label + name, array, remembered_as(parameter)).reshape(shape))
+        return arrays
 
     # In a Program
 

@@ -151,8 +151,50 @@ def test_the_state_has_names_and_the_schedule():
     np.testing.assert_allclose(stepper.states_of(parameter)["moment1"].numpy(), [0.1] * 3)
     with pytest.raises(AppError, match="v_moment1_0 belong to none of its parameters, whose names are w"):
         stepper.set_state_dict({"v_moment1_0": np.zeros(3)})
-    with pytest.raises(AppError, match=r"w_moment1_0 has shape \[3\], the state dict has \[2\]"):
-        stepper.set_state_dict({"w_moment1_0": np.zeros(2)})
+
+
+def test_a_state_is_loaded_as_a_whole_or_not_at_all():
+    first, second = nn.create_parameter([2, 3], name="first"), nn.create_parameter([1], name="second")
+    stepper = Adam(optimizer.lr.StepDecay(0.1, 1), parameters=[first, second])
+    step(stepper, first)
+    names, before = list(stepper.state_dict()), stepper.states_of(first)["moment1"].numpy()
+    zeros = {f"{name}_{moment}_0": np.zeros(p.shape) for name, p in (("first", first), ("second", second))
+             for moment in ("moment1", "moment2")}  # fmt: skip
+    powers = {
+        f"{name}_{power}_0": [0.5] for name in ("first", "second") for power in ("beta1_pow_acc", "beta2_pow_acc")
+    }
+    good = {**zeros, **powers, "LR_Scheduler": {"last_epoch": 5, "last_lr": 0.5}}
+    for wrong, told in (
+        ({"second_moment1_0": np.zeros(2)}, r"second_moment1_0 has shape \[1\], the state dict has \[2\]; nothing"),
+        ({"first_moment1_0": np.zeros((3, 2))}, r"first_moment1_0 has shape \[2, 3\], the state dict has \[3, 2\]"),
+        ({"second_moment2_0": [1j]}, "second_moment2_0 is float32, and was given complex128; nothing was changed"),
+        ({"second_moment3_0": [0.0]}, "second_moment3_0 belong to none of its parameters"),
+        ({"LR_Scheduler": {"last_epoch": 5}}, "StepDecay.set_state_dict: last_lr missing"),
+    ):
+        with pytest.raises(AppError, match=told):
+            stepper.set_state_dict({**good, **wrong})
+    with pytest.raises(AppError, match="second_moment1_0 missing, of second_moment1_0, second_moment2_0, second_beta1"):
+        stepper.set_state_dict({name: value for name, value in good.items() if name != "second_moment1_0"})
+    assert stepper.get_lr() == 0.1
+    assert list(stepper.state_dict()) == names
+    np.testing.assert_array_equal(stepper.states_of(first)["moment1"].numpy(), before)
+    stepper.set_state_dict(good)
+    assert stepper.get_lr() == 0.5
+    assert stepper.states_of(second)["beta1_pow_acc"].item() == 0.5
+
+
+@pytest.mark.parametrize("make", [Momentum, Adam, lambda *given, **named: optimizer.Adagrad(
+    *given, **named, initial_accumulator_value=0.1)])  # fmt: skip
+def test_parameters_without_a_stored_state_begin_anew(make: Any):
+    weight, fresh = (nn.create_parameter([3], "float64", Assign(START)) for _ in range(2))
+    stepper = make(0.1, parameters=[weight])
+    before = stepper.state_dict()
+    step(stepper, weight)
+    stepper.set_state_dict(before)
+    weight.set_value(START)
+    for chosen, parameter in ((stepper, weight), (make(0.1, parameters=[fresh]), fresh)):
+        step(chosen, parameter)
+    np.testing.assert_array_equal(weight.numpy(), fresh.numpy())
 
 
 def test_backward_and_minimize_on_tensors():

@@ -75,6 +75,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: optim.SGD([W], lr=0.1, nesterov=True), "Nesterov momentum requires a momentum"),
     (lambda: optim.SGD(GROUP, lr=0.1, momentum=0.9, dampening=0.5), "Nesterov momentum requires .* zero dampening"),
     (lambda: optim.SGD([W], lr=0.1).load_state_dict(optim.SGD([W, leaf(1)], lr=0.1).state_dict()), "other groups of"),
+    (lambda: optim.SGD([W]).load_state_dict({**optim.SGD([W]).state_dict(), "state": {1: {}}}), "state of parameter 1,"),
     (lambda: optim.Adagrad([W], lr_decay=0.1), "lr_decay is 0 in this façade, found 0.1"),
     (lambda: optim.Adam([W], rate=0.1), r"Adam\(\): .* keyword argument 'rate'; it takes \(params, lr, "),
     (lambda: data.DataLoader([0, 1], shuffle=True, sampler=[0, 1]), "decides in which order .* leave shuffle out"),

@@ -137,9 +137,15 @@ class Optimizer(below.Optimizer):
         groups = state_dict["param_groups"]
         if [len(g["params"]) for g in groups] != [len(g["params"]) for g in self.param_groups]:
             raise OptimizerError(f"{type(self).__name__}: loaded state dict has other groups of parameters")
+        parameters = self._parameter_list
+        unknown = [index for index in state_dict["state"] if not 0 <= int(index) < len(parameters)]
+        if unknown:
+            raise OptimizerError(
+                f"{type(self).__name__}: the loaded state dict has state of parameter {unknown[0]}, "
+                f"but there are {len(parameters)}; nothing was changed"
+            )
         for own, group in zip(self.param_groups, groups, strict=True):
             own.update({k: v for k, v in group.items() if k != "params"})
-        parameters = self._parameter_list
         loaded = {parameters[int(index)]: known for index, known in state_dict["state"].items()}
         for parameter in [p for p in self.state if p not in loaded]:
             del self.state[parameter]
