@@ -110,10 +110,7 @@ def test_a_run_that_loses_a_rank_resumes_on_another_number(number, tmp_path, tin
     os.kill(process_of(1, process), number)
     ended = wait(process)
     assert ended.seconds < 10
-    if number == signal.SIGKILL:
-        (processes,) = re.findall(r"processes ([\d ]+);", ended.out)
-        assert f"PID {processes.split()[1]} RUNNING AT" in ended.out + ended.err
-    else:  # asked politely, all stop at the same iteration, and keep what they have
+    if number == signal.SIGTERM:  # all stop at the same iteration, and keep what they have
         assert ended.messages[-1] == "terminated"
         assert "Resume with: mpiexec -n 2 python train.py --resume run" in ended.out
     done = len(losses(tmp_path / "run"))

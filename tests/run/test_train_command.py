@@ -98,7 +98,7 @@ def test_metrics_are_the_documented_ones_and_the_resolved_configuration_repeats_
 
 @pytest.mark.parametrize(
     "words",
-    [["seed=1", "--no-baseline", "train.epochs=1", "train.batch_size=99999999999"], ["baseline=custom.relu"]],
+    [["report=true", "--no-baseline", "train.epochs=1", "train.batch_size=99999999999"], ["baseline=custom.relu"]],
     ids=["no baseline", "baseline"],
 )
 def test_a_run_without_a_baseline_trains_one_network(train, words):
