@@ -94,6 +94,7 @@ def test_metrics_are_the_documented_ones_and_the_resolved_configuration_repeats_
     again = train("--config", str(first.folder / "config.yaml"), "costs=false", folder="again")
     figures = [[run.column(name, "epoch", "test_loss") for name in operators] for run in (first, again)]
     assert figures[0] == figures[1]
+    assert again.column("relu", "cost", "size") == []
 
 
 @pytest.mark.parametrize(
@@ -116,6 +117,7 @@ def test_a_network_without_hidden_layers_compares_nothing_and_says_so(train):
     assert "Network 12-10 with" in run.out
     assert "Note: the activation is not used, because the network has no hidden layers." in run.out
     assert {m["event"] for m in run.metrics} == {"start", "iteration", "epoch"}
+    assert "could not be timed" not in run.out
 
 
 # --- Errors ---
