@@ -56,6 +56,12 @@ class Optimizer(below.Optimizer):
                 raise OptimizerError(f"{type(self).__name__} optimises Tensors, found {type(parameter).__name__}")
             if not parameter.is_leaf:
                 raise OptimizerError(f"{type(self).__name__} optimises leaf Tensors; an operator made one of these")
+        every = [id(parameter) for parameter in (*self._parameter_list, *params)]
+        if len(set(every)) < len(every):
+            raise OptimizerError(
+                f"{type(self).__name__}: some parameters appear in more than one parameter group, or twice in one, and "
+                "would be changed twice by each step; list each once"
+            )
         self.param_groups.append({**self.defaults, **param_group, "params": params})
 
     # Steps
@@ -181,6 +187,17 @@ class _GroupRate:
         return float(self._settings["lr"])
 
 
+_RANGES: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    **dict.fromkeys(
+        ["lr", "momentum", "weight_decay", "eps", "alpha", "lr_decay", "initial_accumulator_value"],
+        ("0 or more", lambda x: not x < 0),
+    ),
+    "betas": ("from 0 to below 1", lambda x: 0 <= x < 1),
+    "rho": ("from 0 to 1", lambda x: 0 <= x <= 1),
+}
+"""What PyTorch accepts for settings."""
+
+
 class _Listed(Optimizer):
     """An optimiser whose settings are listed with their defaults."""
 
@@ -197,6 +214,14 @@ class _Listed(Optimizer):
     def __init__(self, *args: Any, **kwargs: Any):
         settings = bound(type(self).__name__, self._accepted, args, kwargs)
         super().__init__(settings.pop("params"), settings)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters with settings that may differ from those of the optimiser."""
+        for name, value in {**self.defaults, **param_group}.items():
+            wanted, fits = _RANGES.get(name, ("", None))
+            if fits is not None and not all(map(fits, value if isinstance(value, (tuple, list)) else [value])):
+                raise OptimizerError(f"{type(self).__name__}: {name} must be {wanted}, found {value}")
+        super().add_param_group(param_group)
 
 
 _NESTEROV = "Nesterov momentum requires a momentum and zero dampening"
