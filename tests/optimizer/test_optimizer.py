@@ -10,7 +10,7 @@ import pytest
 
 import app
 from app import nn, optimizer, regularizer, static, to_tensor
-from app.errors import AppError
+from app.errors import AppError, ShapeError
 from app.graph.defaults import static_mode
 from app.nn.initializer import Assign, Constant
 from app.optimizer import SGD, Adam, Momentum
@@ -43,6 +43,15 @@ def test_a_step_changes_numbers_and_nothing_else():
     assert app.is_grad_enabled()
     np.testing.assert_allclose(weight.numpy(), before - 0.1, rtol=1e-6)
     assert weight.grad.tolist() == [[1.0], [1.0]]
+
+
+@pytest.mark.parametrize("shape", [[1], [], [1, 3], [2]])
+def test_a_gradient_that_was_assigned_has_the_shape_of_the_parameter(shape: list[int]):
+    w = leaf()
+    w.grad = app.ones(shape, "float64")
+    with pytest.raises(ShapeError, match=r"SGD.step: a parameter of shape \[3\] has a .grad of shape \["):
+        SGD(0.1, parameters=[w]).step()
+    assert w.tolist() == START.tolist()
 
 
 def test_parameters_without_gradient_or_not_trainable_stay():
