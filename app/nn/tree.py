@@ -31,6 +31,11 @@ class Tree:
             raise AppError(f"{type(self).__name__}.__init__ must call super().__init__() before it sets {name!r}")
         stays_buffer = name in held["_buffers"] and isinstance(value, (Tensor, Variable, type(None)))
         kind: str | None = "_buffers" if stays_buffer else self._kind_of(value)
+        if name in held["_parameters"] and kind is None and isinstance(value, (Tensor, Variable)):
+            raise AppError(
+                f"{type(self).__name__}: {name!r} is a parameter, and a {type(value).__name__} would not be trained or "
+                f"saved; assign a Parameter or None, or change its numbers with {name}.set_value(...)"
+            )
         for other in KINDS:
             if other != kind:
                 held[other].pop(name, None)

@@ -342,3 +342,15 @@ class Early(nn.Layer):
 def test_wrong_arguments_are_errors(call: Any, told: str):
     with pytest.raises(AppError, match=told):
         call()
+
+
+def test_a_value_that_is_no_parameter_does_not_take_the_place_of_one():
+    layer = nn.Linear(2, 2)
+    with pytest.raises(AppError, match="Linear: 'weight' is a parameter, and a Tensor would not be trained or saved"):
+        layer.weight = layer.weight * 0.5
+    assert [name for name, _ in layer.named_parameters()] == ["weight", "bias"]
+    layer.bias = None
+    layer.bias = app.zeros([2])
+    del layer.weight
+    layer.weight = app.ones([2, 2])
+    assert layer(app.ones([1, 2])).tolist() == [[2.0, 2.0]]
