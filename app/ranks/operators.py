@@ -21,7 +21,7 @@ def _collective(name: str, exchange: Callable[[np.ndarray], None], changes: bool
         return in_messages(arrays, bucket, exchange)
 
     def kernel(*x: Any, bucket: int = BUCKET) -> tuple[np.ndarray, ...]:
-        arrays = [np.array(array) for array in x]
+        arrays = [np.array(array, order="C") for array in x]
         calls(arrays, bucket)()
         return tuple(arrays) if changes else ()
 

@@ -12,6 +12,7 @@ import app
 from app.data import Batches
 from app.engine import Executor, Scope
 from app.graph import Program, names, static_mode
+from app.ops.definition import OpDef
 from app.ranks.current import using
 from app.ranks.data_parallel import data_parallel
 from app.ranks.operators import average, receive_gradients, receive_parameters, send_gradients
@@ -145,3 +146,29 @@ def test_collectives_of_arrays_return_new_arrays():
         for operator, expected in ((average, 1), (receive_parameters, 1), (receive_gradients, 1)):
             (result,) = operator([given])
             assert (result.tolist(), given.tolist()) == ([expected] * 3, [1] * 3)
+
+
+class AtRest(World):
+    """Two ranks, of which the other one has zeros."""
+
+    size = 2
+
+    def allreduce(self, buffer: np.ndarray, how: Reduction = "sum") -> None:
+        buffer /= 2
+
+    def reduce(self, buffer: np.ndarray, root: int = 0) -> None:
+        pass
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("bucket", [1, 1 << 16])
+@pytest.mark.parametrize("collective", [average, receive_gradients])
+def test_values_that_are_transposed_are_averaged_as_any_others(collective: OpDef, bucket: int, engine: str):
+    main = Program()
+    with names.guard(), app.static.program_guard(main, Program()), static_mode():
+        value = app.transpose(in_python(app.static.data("x", [2, 3])), [1, 0])
+    main.global_block().append_op(collective, [value], {"bucket": bucket}, [value])
+    given = np.arange(6, dtype="float32").reshape(2, 3)
+    with using(AtRest()):
+        (found,) = Executor(engine=engine).run(main, {"x": given}, [value.name], scope=Scope())
+    np.testing.assert_allclose(found, np.tanh(given).T / 2, rtol=1e-6)
