@@ -20,6 +20,8 @@ def write_whole(path: Path, content: bytes, replace: bool = True) -> None:
     Without `replace`, an existing file is a FileExistsError. Leftovers of processes that were killed while writing the
     same file are removed.
     """
+    if not path.name:
+        raise FileError(f"{path} is a folder, expected the name of a file")
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")  # a name of its own for each writer
     try:
         made = [folder for folder in path.parents if not folder.exists()]

@@ -15,6 +15,7 @@ from app.checking.finding import Found, equivalent, find
 from app.checking.findings import Findings, painted, refusal
 from app.checking.subject import Subject
 from app.checking.verdict import Verdict
+from app.custom.lookup import UNREADABLE
 from app.errors import AppError, ConfigError
 from app.ops.dtype import NAMES
 from app.printing import escaped, say, wrapped
@@ -128,7 +129,7 @@ def _setting(text: str) -> tuple[str, Any]:
         raise ConfigError(f"--set {text}: expected NAME=VALUE, as in --set slope=0.2")
     try:
         return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
+    except UNREADABLE:
         return name, value
 
 

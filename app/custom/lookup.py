@@ -31,6 +31,9 @@ from app.ops.spec import Spec
 SHIPPED = tuple(sorted(module.name for module in pkgutil.iter_modules(shelf.__path__)))
 """The custom operators on the shelf."""
 
+UNREADABLE = (SyntaxError, TypeError, ValueError, RecursionError, MemoryError)
+"""What `ast.literal_eval` raises for text that is no literal."""
+
 OF_FILES = "_operators_of_"
 """The prefix of the names of modules that are files of the user's."""
 
@@ -74,8 +77,11 @@ def split_settings(words: str) -> tuple[str, dict[str, Any]]:
         call = ast.parse(f"f({rest}", mode="eval").body
         if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Name):
             raise ValueError("settings are given by name")
-        return name, {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        names = [str(k.arg) for k in call.keywords if k.arg is not None]
+        if len(set(names)) < len(call.keywords):
+            raise ValueError("settings are given by name, and each once")
+        return name, {n: ast.literal_eval(k.value) for n, k in zip(names, call.keywords, strict=True)}
+    except UNREADABLE as error:
         raise ConfigError(f"{words!r} cannot be read; write settings as in leaky_relu(negative_slope=0.1)") from error
 
 

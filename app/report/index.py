@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,7 +55,7 @@ def write_index(folder: Path, runs: Sequence[Path]) -> Path:
 
 def _rows(record: Record) -> list[Element]:
     config, run = record.config, record.folder
-    link = f"{quote(run.name)}/{PAGE}" if (run / PAGE).is_file() else None
+    link = f"{quote(os.fsencode(run.name))}/{PAGE}" if (run / PAGE).is_file() else None
     begun = record.start.at if record.start is not None else ""
     network = "-".join(layer_names(config.model.all_layers)) or "no hidden layers"
     seeds = f", {count(record.seeds, 'seed')}" if record.seeds > 1 else ""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from app.errors import AppError
 from app.files import refuse_foreign
 from app.onnx.export import SUFFIX, write_model
 from app.onnx.library import DOMAIN
 from app.printing import say
+from app.run.folder import MODEL
 from app.use.models import add_trust_arguments, read_named_model
 
 FORMATS = ("onnx",)
@@ -27,6 +29,8 @@ def run(options: argparse.Namespace) -> int:
     network, name = read_named_model(options)
     file = Path(options.output or Path(name).with_suffix(""))
     if file.suffix != SUFFIX:
+        if not file.name:
+            raise AppError(f"--output {file} is a folder; name a file in it, such as {file / MODEL}{SUFFIX}")
         file = file.with_name(file.name + SUFFIX)
     if str(file) != options.output:
         # a model starts with the name of the program that wrote it

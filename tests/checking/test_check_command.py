@@ -176,7 +176,14 @@ def test_verdicts_are_printed_as_json(check: Check):
         (["some_ops.py:swish", "--range=2,1"], "the first number must be below the second"),
         (["some_ops.py:swish", "--range=0,inf"], "the range 0,inf: expected finite numbers"),
         (["some_ops.py:swish", "--like", "nonsense"], "there is no operator 'nonsense'"),
-        (["some_ops.py:swish", "--like", "relu(1)"], "'relu\\(1\\)' cannot be read; write settings as in"),
+        *[
+            (["some_ops.py:swish", "--like", f"relu({settings})"], r"'relu\(.*\)' cannot be read; write settings as in")
+            for settings in ("1", "a=1,a=2", "**{}", "a={[]:1}")
+        ],
+        *[
+            (["some_ops.py:swish", "--set", f"slope={value}"], "swish has no parameter 'slope' to set; it takes x")
+            for value in ("{[]:1}", "-" * 3000 + "1")
+        ],
     ],
 )
 def test_wrong_usage_is_an_error_of_one_line_and_status_2(check: Check, words: list[str], message: str):

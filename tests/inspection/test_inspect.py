@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -215,6 +216,13 @@ def test_a_picture_of_the_chosen_stage_is_drawn(inspect: Inspect):
     assert len(svg_reading.read(Path("b.svg").read_text(encoding="utf-8")).boxes) > len(fused.boxes)
 
 
+def test_a_file_whose_name_is_no_text_can_be_drawn(inspect: Inspect):
+    odd = os.fsdecode(b"\xff\x01.py")
+    Path(odd).write_text(NETWORK)
+    inspect(f"{odd}:network", "--svg", "a.svg")
+    assert svg_reading.read(Path("a.svg").read_text(encoding="utf-8")).boxes
+
+
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
@@ -227,6 +235,7 @@ def test_a_picture_of_the_chosen_stage_is_drawn(inspect: Inspect):
         ([*MPI, "--ranks", "0"], 2, "--ranks must be at least 1, found 0"),
         ([*SEED, "--ranks", "2"], 2, ".*is for one process; add dist.shape=.*"),
         (["--batch", "0"], 2, "--batch must be at least 1, found 0"),
+        (["nets.py:network", "--svg", "/"], 1, "/ is a folder, expected the name of a file"),
         (["nowhere"], 2, "nowhere: there is no saved model nowhere.json; expected one, a run's folder, or .*"),
         (["nowhere.py:net"], 2, "nowhere.py:net: there is no file .*nowhere.py"),
         (["nowhere:net"], 2, "nowhere:net: there is no saved model .* a function .*: file.py:function"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -34,6 +35,12 @@ def test_every_operator_of_every_run_has_a_row(runs: Path, capsys: pytest.Captur
     assert "1 of 3 epochs" in rows[4]
     assert page.count('class="spark"') == 4
     assert HOSTILE not in page
+
+
+def test_a_run_whose_name_is_no_text_is_linked(runs: Path):
+    (runs / "first run").rename(runs / os.fsdecode(b"\xff run"))
+    assert main(["report", str(runs)]) == 0
+    assert 'href="%FF%20run/report.html"' in (runs / "index.html").read_text(encoding="utf-8")
 
 
 def test_a_page_of_someone_else_is_not_replaced(runs: Path, capsys: pytest.CaptureFixture[str]):

@@ -117,7 +117,7 @@ def test_a_browser_is_opened_if_there_is_a_display(shown: list[Path], monkeypatc
     assert re.match(r"http://127\.0\.0\.1:\d+/", opened[0])
 
 
-@pytest.mark.parametrize("port", ["65536", "-1", "1.5", "٣"])
+@pytest.mark.parametrize("port", ["65536", "000000065536", "-1", "1.5", "٣"])
 def test_an_invalid_port_is_a_usage_error(port: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as ended:
         main(["demo", "--port", port])

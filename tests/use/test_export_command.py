@@ -63,6 +63,10 @@ def test_a_missing_run_an_unwritable_output_and_a_missing_format_are_errors(
     assert main(["export", str(best), "--to", "onnx", "--output", str(inside_a_file)]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"error: {inside_a_file} cannot be written: ")
+    for folder in (".", "/"):
+        assert main(["export", str(best), "--to", "onnx", "--output", folder]) == 1
+        message = f"error: --output {folder} is a folder; name a file in it, such as {Path(folder, 'model.onnx')}\n"
+        assert capsys.readouterr().err == message
     with pytest.raises(SystemExit, match="2"):
         main(["export", str(best)])
 

@@ -19,6 +19,7 @@ from app.errors import AppError
 from app.graph.program import Program
 from app.inspection.picture.boxes import CUSTOM, DATA, GIVEN, KEPT, OPERATOR, PARAMETER, Box, Column, Row, columns_of
 from app.inspection.picture.wording import USUAL
+from app.printing import escaped
 
 PAGE, INK, PALE, LINE, AWAY, PLACE, CUSTOM_LINE = (
     "#ffffff", "#1d2430", "#5b6472", "#8a8f98", "#1f5fa8", "#8a5a00", "#c98a00",
@@ -84,7 +85,7 @@ class _Graph:
         shown = {box.kind for box in _everywhere(columns)}
         self.graph = _graphviz().AGraph(
             directed=True, strict=False, compound=True, nodesep=0.25, ranksep=0.3, bgcolor=PAGE, fontname=FONT,
-            labelloc="t", labeljust="l", label=_legend(title, shown), tooltip=title,
+            labelloc="t", labeljust="l", label=_legend(title, shown), tooltip=_plain(title),
         )  # fmt: skip
         self.graph.node_attr.update(
             shape="box", fontname=FONT, fontsize=ROOM, color=LINE, height=0.2, margin="0.12,0.06"
@@ -176,12 +177,12 @@ def _line(row: Row) -> str:
 
 
 def _colored(text: str, color: str) -> str:
-    return f'<FONT COLOR="{color}">{escape(text).replace(" ", "&#160;")}</FONT>'
+    return f'<FONT COLOR="{color}">{escape(escaped(text)).replace(" ", "&#160;")}</FONT>'
 
 
 def _plain(text: str) -> str:
     """Text for an attribute, in which Graphviz reads entities and escapes."""
-    return escape(text).replace("\\", "\\\\")
+    return escape(escaped(text)).replace("\\", "\\\\")
 
 
 def _legend(title: str, shown: set[str]) -> str:

@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _port(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text[:6]) < 65_536):
+    if not (text.isascii() and text.isdecimal() and int(text) < 65_536):
         raise argparse.ArgumentTypeError(f"expected a whole number from 0 to 65535, found {text!r}")
     return int(text)
 
