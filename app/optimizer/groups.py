@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -59,10 +59,28 @@ def groups_of(parameters: Iterable[Any] | None, default: Group) -> list[Group] |
     if not isinstance(parameters, Iterable) or hasattr(parameters, "dtype"):
         raise AppError("parameters= takes a list of parameters, such as network.parameters(), not a single one")
     listed = list(parameters)
-    if not any(isinstance(item, Mapping) for item in listed):
-        default.params = listed
-        return [default]
-    return [_group(item, default) for item in listed]
+    if any(isinstance(item, Mapping) for item in listed):
+        groups = [_group(item, default) for item in listed]
+    else:
+        default.params, groups = listed, [default]
+    check_listed_once([p for group in groups for p in group.params])
+    return groups
+
+
+def check_listed_once(parameters: Sequence[Any]) -> None:
+    """Raise an error if a parameter occurs twice, as each step would change it twice."""
+    seen: set[int] = set()
+    for parameter in parameters:
+        if id(parameter) in seen:
+            raise RepeatedError(
+                f"the parameter {parameter.name} of shape {list(parameter.shape)} appears in more than one place, in "
+                "the parameters of an optimizer or in a group, and each step would change it as often; give it once"
+            )
+        seen.add(id(parameter))
+
+
+class RepeatedError(AppError, ValueError):
+    """A parameter that is given to an optimiser more than once."""
 
 
 def _group(given: Any, default: Group) -> Group:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -190,9 +191,20 @@ class Optimizer:
     def _names_of_states(self, parameter: Any) -> list[str]:
         return [f"{parameter.name}_{state}_0" for state in self.rule.states]
 
+    def _check_names(self) -> None:
+        """Raise an error if two parameters of the optimiser have the same name."""
+        names = Counter(p.name for p in self._parameter_list or [] if self.rule.states)
+        repeated = [name for name, count in names.items() if count > 1]
+        if repeated:
+            raise AppError(
+                f"{type(self).__name__}: two parameters are named {repeated[0]}, and a state dict could have the state "
+                "of only one; give each a name of its own, as in parameter.name = 'other'"
+            )
+
     def state_dict(self) -> dict[str, Any]:
         """The state of every parameter that was updated, and of the schedule."""
         state: dict[str, Any] = {}
+        self._check_names()
         for parameter in self._parameter_list or []:
             if id(parameter) in self._memory:
                 state.update(zip(self._names_of_states(parameter), self._memory[id(parameter)], strict=True))
@@ -205,6 +217,7 @@ class Optimizer:
 
         If something does not fit, nothing is changed.
         """
+        self._check_names()
         kind, parameters = type(self).__name__, self._parameter_list or []
         known = {name for p in parameters for name in self._names_of_states(p)}
         unknown = [name for name in state_dict if name not in known and name != SCHEDULER]
@@ -219,11 +232,11 @@ class Optimizer:
             self._learning_rate.set_state_dict(schedule)
         for parameter, values in loaded:
             if values or id(parameter) in self._memory:
-                first = [first_state(parameter, *state) for state in self.rule.states.values()]
-                for remembered, value in zip(self._states_of(parameter, self.default), values or first, strict=True):
+                new = values or [first_state(parameter, *state) for state in self.rule.states.values()]
+                for remembered, value in zip(self._states_of(parameter, self.default), new, strict=True):
                     remembered.set_value(value)
 
-    def _found_states(self, parameter: Any, state_dict: Mapping[str, Any]) -> list[np.ndarray]:
+    def _found_states(self, parameter: Any, state_dict: Mapping[str, Any]) -> list[Any]:
         """The states of a parameter in a state dict, in order; none if it has none of them."""
         names, label = self._names_of_states(parameter), f"{type(self).__name__}.set_state_dict: "
         missing = [name for name in names if name not in state_dict]

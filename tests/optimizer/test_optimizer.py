@@ -284,11 +284,19 @@ def test_two_optimizers_in_one_program_keep_their_own_rates():
 # Errors
 
 
+def same_names() -> list[Any]:
+    return [nn.create_parameter([1], attr="w") for _ in range(2)]
+
+
 @pytest.mark.parametrize(
     ("call", "told"),
     [
         (lambda p: SGD(0.1, p), "takes a list of parameters, such as network.parameters"),
         (lambda p: SGD(0.1, [{"param": [p]}]), "a dictionary with the key 'params'"),
+        (lambda p: SGD(0.1, [p, p]), r"generated_tensor_\d+ of shape \[3\] appears in more than one place"),
+        (lambda p: SGD(0.1, [{"params": [p]}, {"params": p}]), "appears in more than one place, .*; give it once"),
+        (lambda p: Adam(0.1, parameters=same_names()).state_dict(), "two parameters are named w, and a state dict"),
+        (lambda p: Adam(0.1, parameters=same_names()).set_state_dict({}), "give each a name of its own"),
         (lambda p: SGD(0.1, [{"params": [p], "mu": 1}]), "has no setting mu; it can have params, learning"),
         (lambda p: step(SGD(0.1, [p], weight_decay="much"), p), "weight_decay is a number, L1Decay or L2"),
         (lambda p: Momentum(0.1, parameters=[p], rescale_grad=0.5), "rescale_grad is 1.0.*multiply the loss"),

@@ -15,7 +15,7 @@ from app.compat.table import bound, signature
 from app.errors import AppError
 from app.optimizer import kinds
 from app.optimizer import optimizer as below
-from app.optimizer.groups import Group, Rule
+from app.optimizer.groups import Group, Rule, check_listed_once
 from app.tensor.inplace import write
 from app.tensor.memory import keep_freed_memory
 from app.tensor.modes import modes
@@ -56,12 +56,7 @@ class Optimizer(below.Optimizer):
                 raise OptimizerError(f"{type(self).__name__} optimises Tensors, found {type(parameter).__name__}")
             if not parameter.is_leaf:
                 raise OptimizerError(f"{type(self).__name__} optimises leaf Tensors; an operator made one of these")
-        every = [id(parameter) for parameter in (*self._parameter_list, *params)]
-        if len(set(every)) < len(every):
-            raise OptimizerError(
-                f"{type(self).__name__}: some parameters appear in more than one parameter group, or twice in one, and "
-                "would be changed twice by each step; list each once"
-            )
+        check_listed_once([*self._parameter_list, *params])
         self.param_groups.append({**self.defaults, **param_group, "params": params})
 
     # Steps
