@@ -9,7 +9,7 @@ import shutil
 import sys
 from typing import Any
 
-from app.checking.checks import CHECKS, examine
+from app.checking.checks import CHECKS, check_names, examine
 from app.checking.examples import inputs_for
 from app.checking.finding import Found, equivalent, find
 from app.checking.findings import Findings, painted, refusal
@@ -117,9 +117,10 @@ def _wrapped(text: str, indent: int) -> str:
 
 def _checks(text: str | None) -> list[str]:
     names = [part.strip() for part in text.split(",")] if text else []
-    for name in names:
-        if name not in CHECKS:
-            raise ConfigError(f"--only: there is no check {name!r}; there are {', '.join(CHECKS)}")
+    try:
+        check_names(names)
+    except ConfigError as error:
+        raise ConfigError(f"--only: {error}") from error
     return names
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.checking.checks import examine
+from app.checking.checks import check_names, examine
 from app.checking.examples import inputs_for
 from app.checking.finding import Found, find, found
 from app.checking.verdict import FAILED, NOTE, OK, Verdict
@@ -106,6 +106,8 @@ def check(
         **settings: Settings of the operator.
     """
     try:
+        only = [only] if isinstance(only, str) else only
+        check_names(only)
         one = one_of(operator)
     except AppError as error:
         return Findings(str(operator), [refusal(error)])

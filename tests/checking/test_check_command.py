@@ -115,6 +115,14 @@ def test_a_mistake_that_makes_several_checks_fail_is_printed_once(check: Check):
     assert printed.count(mistake) == 1
 
 
+def test_a_misspelt_check_is_a_failure(check: Check):
+    for only in (["gradients"], "gradient,like", ["gradient", "rows and columns"]):
+        found = app.check("some_ops.py:wrong", only=only)
+        assert not found.ok
+        assert "there is no check" in str(found)
+    assert [verdict.check for verdict in app.check("some_ops.py:wrong", only="gradient")] == ["gradient"]
+
+
 def test_all_operators_in_a_file_are_checked_and_a_wrong_one_decides(check: Check):
     status, out, _ = check("some_ops.py", "--only", "gradient")
     assert status == 1

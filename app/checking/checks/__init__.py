@@ -18,6 +18,7 @@ from app.checking.checks.shapes import broadcasting, empty, shapes, types
 from app.checking.subject import Subject
 from app.checking.verdict import Verdict, failed, note
 from app.custom.calling import summary_of
+from app.errors import ConfigError
 
 
 def narrowed(subject: Subject) -> Iterator[Verdict]:
@@ -48,6 +49,13 @@ CHECKS: dict[str, Callable[[Subject], Iterable[Verdict]]] = {
     "inlined": inlined,
 }
 """The checks by name."""
+
+
+def check_names(only: Collection[str]) -> None:
+    """Refuse names of no check: with such a name alone, nothing would be checked, and nothing would fail."""
+    for name in only:
+        if name not in CHECKS:
+            raise ConfigError(f"there is no check {name!r}; there are {', '.join(CHECKS)}")
 
 
 _COMPARE_RESULTS = {"gradient", "proportional", "settings", "second"}
