@@ -10,7 +10,7 @@ from app.errors import ConfigError
 from app.files import write_whole
 from app.inspection.picture import draw
 from app.inspection.stages import ALL, NAMES, Stages
-from app.inspection.subject import Subject, of_configuration, of_function, of_model
+from app.inspection.subject import RANKS, Subject, of_configuration, of_function, of_model
 from app.printing import say
 from app.run.options import DEFAULT
 from app.static.model_file import paths_of
@@ -47,8 +47,9 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"--batch must be at least 1, found {options.batch}")
     if options.ranks is not None and options.ranks < 1:
         raise ConfigError(f"--ranks must be at least 1, found {options.ranks}")
-    if options.ranks is not None and not 0 <= options.rank < options.ranks:
-        raise ConfigError(f"--rank must be one of the {options.ranks} of --ranks, from 0 on, found {options.rank}")
+    ranks = RANKS if options.ranks is None else options.ranks
+    if not 0 <= options.rank < ranks:
+        raise ConfigError(f"--rank must be one of the {ranks} of --ranks, from 0 on, found {options.rank}")
     stages = Stages(_subject(options), options.batch)
     if options.svg:
         _draw(stages, options.stage, Path(options.svg))
@@ -67,6 +68,8 @@ def _subject(options: argparse.Namespace) -> Subject:
     if options.config or settings or len(others) > 1:
         more = ["--config", *settings] if options.config else settings or others[1:]
         raise ConfigError(f"one network at a time: {others[0]} cannot be combined with {', '.join(more)}")
+    if options.ranks is not None or options.rank:
+        raise ConfigError(f"--ranks and --rank are for a configuration; {others[0]} is for one process")
     return _of_word(others[0], options)
 
 

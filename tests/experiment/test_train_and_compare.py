@@ -360,6 +360,9 @@ def test_inspect_shows_an_operator_a_program_and_a_network():
     assert "tanh" in str(app.inspect(program, "main"))
     assert "object at 0x" not in f"{program!r} {program.global_block()!r}"
     assert "float32[-1, 7]" in str(app.inspect(stage="main", activation=scaled, hidden=[7]))
+    for batch in (0, -5, 2.5):
+        with pytest.raises(AppError, match=f"batch must be a whole number of at least 1, found {batch}"):
+            app.inspect(program, "memory", batch=batch)
 
 
 @pytest.mark.parametrize("name", ["train", "compare", "check", "inspect"])
