@@ -212,26 +212,13 @@ def test_every_setting_has_a_description_of_what_it_expects(name):
 # --- Names and paths, and there and back ---
 
 
-WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1).filter(str.strip)
-
-
-@st.composite
-def configs(draw):
-    low = draw(st.floats(-1e3, 1e3, allow_nan=False))
-    data = DataConfig(
-        source=draw(WORDS),
-        sources=tuple(draw(st.lists(WORDS, min_size=1, max_size=3))),
-        folder=draw(WORDS | st.none()),
-        pixel_range=(low, low + draw(st.floats(1, 9))),
-    )
-    train = msgspec.structs.replace(Config().train, learning_rate=draw(st.floats(1e-44, 3e38)))
-    seed = draw(st.integers(0, 2**63 - 1))
-    return Config(seed=seed, data=data, train=train, output=draw(WORDS | st.none()), baseline=None)
-
-
-@settings(max_examples=30, deadline=None)  # on a busy machine
-@given(configs())
-def test_a_configuration_that_is_dumped_reads_back_equal(file, config):
+@pytest.mark.parametrize(
+    "word", ["null", "~", "1e-3", "yes", " a: b # c ", "\u2028\t\x7f", "größer 数字", "'\""], ids=ascii
+)
+def test_a_configuration_that_is_dumped_reads_back_equal(file, word):
+    data = DataConfig(source=word, sources=(word, "sample"), folder=word, pixel_range=(-1 / 3, 1e-9))
+    train = msgspec.structs.replace(Config().train, learning_rate=1e-44, momentum=0.1 + 0.2)
+    config = Config(seed=2**63 - 1, data=data, train=train, output=word, baseline=None)
     file.write_text(dump_config(config), encoding="utf-8")
     assert load_kept_config(file) == config
 
