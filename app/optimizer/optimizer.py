@@ -152,8 +152,8 @@ class Optimizer:
             for parameter, gradient in pairs:
                 if tuple(gradient.shape) != tuple(parameter.shape):  # it could be broadcast
                     raise ShapeError(
-                        f"{type(self).__name__}.step: a parameter of shape {list(parameter.shape)} has a .grad of shape "
-                        f"{list(gradient.shape)}; assign a gradient of the parameter's shape"
+                        f"{type(self).__name__}.step: a parameter of shape {list(parameter.shape)} has a .grad of "
+                        f"shape {list(gradient.shape)}; assign a gradient of the parameter's shape"
                     )
             for parameter, gradient in pairs if group.grad_clip is None else group.grad_clip(pairs):
                 source, factor = self._rate(group, parameter)
