@@ -13,7 +13,7 @@ from app.ops.reduction import check_not_empty, sum_
 from app.ops.spec import Spec, normal_axis
 from app.ops.values import Array, Attributes, Gradients, Results, Value
 
-LOWEST = 64
+LOWEST = 64.0
 """Differences from the maximum are clipped at -LOWEST, as in Paddle, so that no probability is 0."""
 
 
@@ -49,7 +49,7 @@ def _filling(log: bool) -> Filling:
                 for j in range(first, last):
                     below = x[i, j] - top
                     if below < -LOWEST:
-                        below = below * 0 - LOWEST
+                        below = -LOWEST
                     out[i, j] = np.exp(below)
                     part += out[i, j]
                 after = total + part  # its rounding error is added at the end

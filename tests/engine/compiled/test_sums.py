@@ -77,3 +77,15 @@ def test_a_softmax_gives_no_probability_of_zero():
     found = fetched(x, app.nn.functional.softmax)[0]
     np.testing.assert_allclose(found, app.nn.functional.softmax(app.to_tensor(x)).numpy(), rtol=1e-5)
     assert found.min() > 0
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_softmax_of_masked_and_of_huge_numbers_is_that_of_the_reference_engine(dtype: str):
+    inf, huge = np.inf, np.finfo(dtype).max
+    rows = [[-inf, 1, 2], [1, 2, -inf], [-huge, 0, huge], [inf, 1, 2], [-inf, -inf, -inf], [1, np.nan, 2]]
+    both = app.nn.functional.softmax, app.nn.functional.log_softmax
+    x = np.array(rows, dtype)
+    for mine, expected in zip(fetched(x, *both), fetched(x, *both, engine="reference"), strict=True):
+        np.testing.assert_allclose(mine, expected, rtol=1e-6)
+        assert not np.isnan(mine[:3]).any()
