@@ -177,6 +177,7 @@ class Progress:
 
 def _short(number: float) -> str:
     """Format 1234567 as 1.23M."""
+    number = float(f"{number:.3g}")
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= size:
             return f"{number / size:.3g}{letter}"

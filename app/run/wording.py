@@ -39,8 +39,9 @@ def seconds(value: float | None) -> str:
     """Format a time with three significant digits in a suitable unit."""
     if value is None:
         return _NOTHING
-    size, unit = next(((s, u) for s, u in _SECONDS if value >= s), _SECONDS[-1])
-    return f"{value / size:.3g} {unit}" if value < 1000 else f"{value:,.0f} s"
+    rounded = float(f"{value:.3g}")  # 0.9996 s is 1 s, and not 1e+03 ms
+    size, unit = next(((s, u) for s, u in _SECONDS if rounded >= s), _SECONDS[-1])
+    return f"{rounded / size:.3g} {unit}" if rounded < 1000 else f"{value:,.0f} s"
 
 
 def count(value: int, one: str, more: str = "") -> str:

@@ -239,7 +239,15 @@ def test_an_axis_has_few_even_marks_inside_it(low: float, high: float, unit: str
 def test_numbers_and_times_are_short():
     numbers = {1.5e29: "1.5e+29", 0.25: "0.25", 123456.0: "123,456", 3e-9: "3e-09"}
     assert {value: Axis("", 0, 1).written(value) for value in numbers} == numbers
-    times = {0.0771: "77.1 ms", 2.5e-7: "250 ns", 1.0: "1 s", 4000.0: "4,000 s", None: "no number"}
+    times = {
+        0.0771: "77.1 ms",
+        2.5e-7: "250 ns",
+        1.0: "1 s",
+        0.9996: "1 s",
+        999.6: "1,000 s",
+        4000.0: "4,000 s",
+        None: "no number",
+    }
     assert {value: seconds(value) for value in times} == times
 
 

@@ -92,6 +92,7 @@ def test_the_live_line_has_the_progress_the_figures_and_the_time_left():
     assert line.text() == "relu  waiting"
     shown = "relu  epoch 1/4    5%  loss 0.3750  accuracy 0.8125  250k images/s  9:30 left"
     assert line.after(30, 0, 20, 0.004, columns=len(shown)) == shown
+    assert "  1M images/s  " in line.after(0, 0, 20, 0.00100001)
     assert line.after(3600, 2, 100, 2.0).endswith("accuracy 0.8125  2.5k images/s  20:10 left")
     assert line.after(0, 3, 100, 2.0).endswith("2.5k images/s  done")
     assert Line(epoch=2).after(7200, 2, 100, 1.0).endswith("2:00:00 left")  # of a resumed run
