@@ -67,7 +67,7 @@ def of_configuration(
     config = load_config(path, overrides)
     if config.dist.shape == "none" and (ranks is not None or rank):
         raise ConfigError(
-            f"--ranks={RANKS if ranks is None else ranks}: {path} is for one process; add dist.shape=allreduce or pserver"
+            f"--ranks={RANKS if ranks is None else ranks}: {path} is for one process; add dist.shape=allreduce"
         )
     place = Rank(rank, RANKS if ranks is None else ranks) if config.dist.shape != "none" else None
     trust = Trust(custom_ops, operators_typed(overrides), path)

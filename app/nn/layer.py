@@ -15,7 +15,7 @@ from app.errors import ShapeError
 from app.graph import names
 from app.nn.hooks import HookRemoveHelper, inputs_after, output_after
 from app.nn.parameter import create_parameter, new_name
-from app.nn.tree import Tree
+from app.nn.tree import KINDS, Tree
 from app.ops.dtype import canonical, fitting, is_float
 from app.tensor.modes import modes
 
@@ -75,6 +75,8 @@ class Layer(Tree):
         """A shallow copy. Its `forward` is its own if `to_static` was applied to this layer."""
         copied = object.__new__(type(self))
         for name, value in vars(self).items():
+            if name in KINDS:
+                value = value.copy()  # else a part that is set in one layer would be listed in both, and used in one
             copied.__dict__[name] = value.of(copied) if getattr(value, "_instance", None) is self else value
         return copied
 

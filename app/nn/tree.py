@@ -17,6 +17,10 @@ OF_LAYERS = frozenset({*KINDS, "_forward_pre_hooks", "_forward_post_hooks"})
 """Attributes of layers that the framework keeps."""
 
 
+class NotParameterError(AppError, TypeError):
+    """A value that is assigned to a parameter of a layer, and is none."""
+
+
 class Tree:
     """The base of Layer: registers parameters, buffers and sublayers that are set as attributes."""
 
@@ -29,13 +33,15 @@ class Tree:
             held.setdefault(known, OrderedDict())
         if "_full_name" not in held and self._kind_of(value) is not None:
             raise AppError(f"{type(self).__name__}.__init__ must call super().__init__() before it sets {name!r}")
-        stays_buffer = name in held["_buffers"] and isinstance(value, (Tensor, Variable, type(None)))
-        kind: str | None = "_buffers" if stays_buffer else self._kind_of(value)
-        if name in held["_parameters"] and kind is None and isinstance(value, (Tensor, Variable)):
-            raise AppError(
-                f"{type(self).__name__}: {name!r} is a parameter, and a {type(value).__name__} would not be trained or "
-                f"saved; assign a Parameter or None, or change its numbers with {name}.set_value(...)"
+        kind = self._kind_of(value)
+        if kind is None and value is not None and name in held["_parameters"]:
+            raise NotParameterError(
+                f"{type(self).__name__}.{name} is a parameter, so it cannot be a {type(value).__name__}, which would "
+                f"not be trained or saved: change its numbers by {name}.set_value(...), assign a Parameter, or "
+                f"delete it first (del layer.{name})"
             )
+        if kind is None and name in held["_buffers"] and isinstance(value, (Tensor, Variable, type(None))):
+            kind = "_buffers"
         for other in KINDS:
             if other != kind:
                 held[other].pop(name, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import OrderedDict
 from typing import Any
 
@@ -88,6 +89,29 @@ def test_attributes_can_be_replaced_deleted_and_added_under_any_name():
     assert net.add_sublayer("0", layer) is layer
     assert net.add_parameter("w", weight) is weight
     assert paths(net) == ["w", "first.weight", "first.bias", "0.weight"]
+
+
+def test_a_parameter_that_replaces_a_buffer_is_trained_and_a_tensor_that_replaces_a_parameter_is_an_error():
+    net = Net()
+    net.calls = nn.create_parameter([1])
+    assert "calls" in paths(net)
+    assert [path for path, _ in net.named_buffers()] == ["passing"]
+    for value in (net.first.weight * 0.5, np.zeros((3, 4)), 0.0):
+        with pytest.raises(TypeError, match=r"Linear.weight is a parameter, so .* change its numbers by weight.set_v"):
+            net.first.weight = value
+    del net.first.weight
+    net.first.weight = to_tensor(np.zeros((3, 4), "float32"))
+    assert "first.weight" not in paths(net)
+
+
+def test_parts_that_are_set_in_a_shallow_copy_are_not_listed_in_the_original():
+    net = Net()
+    copied = copy.copy(net)
+    copied.scale = nn.create_parameter([1])
+    copied.first = nn.Linear(3, 1)
+    assert [list(p.shape) for p in net.parameters()] == [[2], [3, 4], [4], [4, 2], [2]]
+    assert copied.parameters()[0] is copied.scale
+    assert copied.inner is net.inner
 
 
 def test_names_are_those_of_the_layer_and_the_part_in_both_modes():
