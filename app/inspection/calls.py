@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any
 
 import msgspec
@@ -57,7 +56,7 @@ def inspect(
     """
     if stage is not None and stage not in (*NAMES, ALL):
         raise ConfigError(f"there is no stage {stage!r}; there are {', '.join(NAMES)} and {ALL}")
-    if batch is not None and (not isinstance(batch, Integral) or batch < 1):
+    if batch is not None and (not hasattr(batch, "__index__") or batch < 1):
         raise ConfigError(f"batch must be a whole number of at least 1, found {batch!r}")
     if what is not None and settings:
         raise ConfigError(f"{', '.join(settings)}: settings of a configuration's network cannot be used with {what}")
