@@ -370,9 +370,7 @@ def test_wrong_arguments_are_errors(call: Any, told: str):
 
 def test_a_value_that_is_no_parameter_does_not_take_the_place_of_one():
     layer = nn.Linear(2, 2)
-    with pytest.raises(
-        AppError, match="Linear.weight is a parameter, so it cannot be a Tensor, which would not be trained"
-    ):
+    with pytest.raises(AppError, match=r"Linear\.weight is a parameter, so it cannot be a Tensor"):
         layer.weight = layer.weight * 0.5
     assert [name for name, _ in layer.named_parameters()] == ["weight", "bias"]
     layer.bias = None
