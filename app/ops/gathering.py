@@ -198,6 +198,8 @@ def put_along_axis(
 @public(method=True)
 def masked_select(x: Value, mask: Value, name: str | None = None) -> Applied:
     """Elements where a mask is true, in row-major order."""
+    if mask.dtype != "bool":
+        raise DtypeError(f"masked_select: the mask must contain booleans, found {mask.dtype}; write mask != 0")
     if tuple(x.shape) != tuple(mask.shape):
         x, mask = broadcast_tensors([x, mask])
     return take_items([x, mask], items=ROWS)

@@ -90,6 +90,7 @@ ERRORS: dict[type[OperatorError], list[tuple[Callable[[Any], Any], str]]] = {
         (lambda x: app.diag(x[None]), "diag needs a vector or a matrix"),
     ],
     DtypeError: [
+        (lambda x: app.masked_select(x, x.astype("int64")), "the mask must contain booleans, found int64"),
         (lambda x: -(x > 0), "negative of (bool[2, 3]): expected numbers, found booleans"),
         (lambda x: (x > 0) - (x > 0), "subtract of (bool[2, 3], bool[2, 3]): expected numbers, found booleans"),
         (lambda x: (x > 0) ** (x > 0), "pow of (bool[2, 3], bool[2, 3]): expected numbers, found booleans"),
