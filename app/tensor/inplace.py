@@ -212,6 +212,11 @@ def _require_gradients(*values: Operand) -> bool:
 def write(tensor: Tensor, numbers: npt.ArrayLike, index: Index = ...) -> None:
     """Write numbers to the memory of a Tensor, or to a part of it."""
     if not tensor._array.flags.writeable:  # a broadcast scalar, or memory of another owner
+        if tensor.as_in_pytorch and tensor._view is not None:
+            raise InPlaceError(
+                "a Tensor that was expanded cannot be changed in place, because several of its elements are one in "
+                "memory; change its clone()"
+            )
         tensor._array, tensor._view = tensor._array.copy(), None
     if numbers is not tensor._array:  # otherwise the operator has written them already
         tensor._array[index] = numbers

@@ -35,6 +35,8 @@ def creator(function: Callable[..., Any]) -> Callable[..., Any]:
         for ignored in ("layout", "memory_format", "pin_memory"):
             settings.pop(ignored, None)
         out = settings.pop("out", None)
+        if settings.get("dtype") is not None:
+            settings["dtype"] = named(settings["dtype"])
         with (generator or default_generator).drawing():
             made = function(*args, **settings)
         result = in_torch(made)
@@ -123,7 +125,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     """A Tensor of the data, sharing its memory where the type allows it; a Tensor itself where it has that type."""
     if isinstance(data, TensorMethods):
         return data.to(dtype=dtype, device=device)
-    return _shared(data, dtype, device=device)
+    return _shared(data, dtype=dtype, device=device)
 
 
 CREATORS["as_tensor"] = CREATORS["asarray"] = as_tensor

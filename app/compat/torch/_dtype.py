@@ -55,8 +55,8 @@ NAMED = {**DTYPES, **{alias: DTYPES[name] for alias, name in ALIASES.items()}}
 
 
 def named(spelling: Any) -> dtype:
-    """The element type that a name, a NumPy type or a Python type stands for."""
-    return DTYPES[types.canonical(spelling)]
+    """The element type that a name, a NumPy type or a Python type stands for; `float` is 64 bits wide in PyTorch."""
+    return DTYPES["float64" if spelling is float else types.canonical(spelling)]
 
 
 def get_default_dtype() -> dtype:

@@ -11,6 +11,7 @@ import app
 from app.compat.torch._table import FUNCTIONS, METHODS, register, rows
 from app.errors import OperatorError
 from app.ops.dtype import canonical, is_float
+from app.ops.elementwise import result_type
 
 rows(
     """
@@ -69,12 +70,13 @@ rows(
 
 
 def _with_floats(function: Any) -> Any:
-    """The function of integers and a bound that is a float, as one of floats; it would round the bound."""
+    """The function of values in the type that they have in common with bounds that are floats; it would round those."""
 
     @wraps(function)
     def clamp(input: Any, *args: Any, **settings: Any) -> Any:
-        if any(isinstance(bound, float) for bound in (*args, *settings.values())) and not is_float(input.dtype):
-            input = app.cast(input, dtype="float32")
+        common = result_type([input, *(bound for bound in (*args, *settings.values()) if bound is not None)])
+        if is_float(common) and common != input.dtype:
+            input = app.cast(input, dtype=common)
         return function(input, *args, **settings)
 
     return clamp
@@ -124,8 +126,12 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
         raise OperatorError(f'div: rounding_mode is None, "floor" or "trunc", found {rounding_mode!r}')
     if rounding_mode == "floor":
         return app.floor_divide(input, other)
-    quotient = app.divide(input, other)
-    return quotient if rounding_mode is None else app.cast(app.trunc(quotient), dtype=input.dtype)
+    if rounding_mode is None:
+        return app.divide(input, other)
+    if is_float(result_type([input, other])):
+        return app.trunc(app.divide(input, other))
+    down = app.floor_divide(input, other)
+    return down + app.cast((down < 0).logical_and(app.remainder(input, other) != 0), down.dtype)
 
 
 @register(in_place=True)
@@ -137,7 +143,8 @@ def round(input: Any, *, decimals: int = 0) -> Any:
 @register(in_place=True)
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """`input + value * tensor1 * tensor2`."""
-    return input + app.multiply(tensor1, tensor2) * value
+    product = app.multiply(tensor1, tensor2)
+    return input + product * factor(value, product)
 
 
 @register(in_place=True)
@@ -150,6 +157,11 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     """`value` where the mask is true, `input` elsewhere."""
     return app.where(mask, as_element(value, input), input)
+
+
+def factor(number: Any, of: Any) -> Any:
+    """A number that multiplies a Tensor; PyTorch cuts off the fraction of one that multiplies integers."""
+    return number if is_float(of.dtype) else int(number)
 
 
 def as_element(value: Any, like: Any) -> Any:

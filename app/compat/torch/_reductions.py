@@ -9,6 +9,7 @@ from app.compat.torch._grad_fn import called
 from app.compat.torch._printing import returned_text
 from app.compat.torch._size import along
 from app.compat.torch._table import register, rows
+from app.ops.dtype import is_float
 
 
 class Chosen(NamedTuple):
@@ -25,13 +26,10 @@ CHOSEN = {name: type(name, (Chosen,), {"__repr__": returned_text}) for name in (
 rows(
     """
     all = all(input, dim:axis, keepdim)
-    amax = amax(input, dim:axis, keepdim)
-    amin = amin(input, dim:axis, keepdim)
     any = any(input, dim:axis, keepdim)
     argmax = argmax(input, dim:axis, keepdim)
     argmin = argmin(input, dim:axis, keepdim)
     argsort = argsort(input, dim:axis, descending)
-    count_nonzero = count_nonzero(input, dim:axis)
     diff = diff(input, n, dim:axis, prepend, append)
     logsumexp = logsumexp(input, dim:axis, keepdim)
     """
@@ -48,9 +46,27 @@ def _axis(dim: Any) -> Any:
 
 
 @register()
+def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
+    """The maximum over axes; equal ones share the gradient."""
+    return app.amax(input, axis=_axis(dim), keepdim=keepdim)
+
+
+@register()
+def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
+    """The minimum over axes; equal ones share the gradient."""
+    return app.amin(input, axis=_axis(dim), keepdim=keepdim)
+
+
+@register()
+def count_nonzero(input: Any, dim: Any = None) -> Any:
+    """The number of elements over axes that are not 0."""
+    return app.count_nonzero(input, axis=_axis(dim))
+
+
+@register()
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The sum over axes."""
-    return app.sum(_typed(input, dtype), axis=_axis(dim), keepdim=keepdim)
+    return _typed(app.sum(_typed(input, dtype), axis=_axis(dim), keepdim=keepdim), dtype)
 
 
 @register()
@@ -62,13 +78,14 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 @register()
 def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The product over axes."""
-    return app.prod(_typed(input, dtype), axis=dim, keepdim=keepdim)
+    wide = "int64" if dtype is None and not is_float(input.dtype) else dtype  # as for a sum
+    return app.prod(_typed(input, wide), axis=dim, keepdim=keepdim)
 
 
 @register(in_place=True)
 def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """The cumulative sum along an axis."""
-    return app.cumsum(_typed(input, dtype), axis=dim)
+    return _typed(app.cumsum(_typed(input, dtype), axis=dim), dtype)
 
 
 def _extreme(name: str, of_two: Any, input: Any, dim: Any, keepdim: bool) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 import app
 from app.compat.torch._grad_fn import called
-from app.compat.torch._pointwise import as_element
+from app.compat.torch._pointwise import as_element, factor
 from app.compat.torch._size import Size, along, sizes
 from app.compat.torch._table import FUNCTIONS, METHODS, register, rows
 from app.errors import ShapeError
@@ -22,11 +22,9 @@ rows(
     argwhere = nonzero(input)
     broadcast_to = broadcast_to(input, size:shape)
     diag = diag(input, diagonal:offset)
-    diagonal = diagonal(input, offset, dim1:axis1, dim2:axis2)
     flatten = flatten(input, start_dim:start_axis, end_dim:stop_axis)
     masked_select = masked_select(input, mask)
     moveaxis movedim = moveaxis(input, source, destination)
-    nonzero = nonzero(input, *, as_tuple)
     ravel = flatten(input)
     repeat_interleave = repeat_interleave(input, repeats, dim:axis)
     roll = roll(input, shifts, dims:axis)
@@ -77,10 +75,36 @@ def reshape(input: Any, *shape: Any) -> Any:
 
 def _to_empty(input: Any, target: tuple[int, ...]) -> Any:
     shape = np.empty(input.shape, bool).reshape(target).shape
-    return app.zeros_like(input).expand(shape) if shape == tuple(input.shape) else type(input)(np.empty(shape))
+    return app.view_as(input, app.zeros(list(shape)))
 
 
-METHODS["view"] = METHODS["reshape"]
+@register(function=False)
+def view(self: Any, *shape: Any) -> Any:
+    """The same elements, in the same memory, in another shape."""
+    result = reshape(self, *shape)
+    if hasattr(self, "_array") and self._array.size and not np.may_share_memory(self._array, result._array):
+        raise ShapeError(
+            f"view: a Tensor whose elements are not in row-major order in memory, of shape {list(self.shape)}, has no "
+            f"view of shape {list(result.shape)}; use reshape, which copies it"
+        )
+    return result
+
+
+@register()
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """The diagonal along two axes, as the last one of the result; that of a matrix in row-major order is a view."""
+    if input.ndim != 2 or (dim1 % 2, dim2 % 2) != (0, 1) or -1 in input.shape or not input.is_contiguous():
+        return app.diagonal(input, offset, dim1, dim2)
+    rows, columns = input.shape
+    first = offset if offset >= 0 else -offset * columns
+    length = min(rows + min(offset, 0), columns - max(offset, 0))
+    return input.reshape(-1)[first : first + max(length, 0) * (columns + 1) : columns + 1]
+
+
+@register()
+def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+    """The indices of the elements that are not 0: one row for each or, with `as_tuple`, one Tensor for each axis."""
+    return app.nonzero(input if input.ndim or not as_tuple else input.reshape(1), as_tuple=as_tuple)
 
 
 @register()
@@ -221,4 +245,4 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, value: Any = None
 @_from_start
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Any:
     """A copy with slices of `source` added at the indices `index` of an axis."""
-    return app.index_add(input, index, dim, source if alpha == 1 else source * alpha)
+    return app.index_add(input, index, dim, source if alpha == 1 else source * factor(alpha, source))

@@ -154,7 +154,7 @@ class TensorMethods(_Base):  # type: ignore[misc]
         if dtype is None:
             return f"torch.{KINDS[self.dtype]}"
         by_kind = {kind: name for name, kind in KINDS.items()}
-        return app.cast(self, dtype=by_kind.get(str(dtype).removeprefix("torch."), dtype))
+        return self.to(dtype=by_kind.get(str(dtype).removeprefix("torch."), dtype))
 
     def to(
         self,

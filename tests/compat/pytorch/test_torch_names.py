@@ -192,7 +192,7 @@ def test_element_types_are_names_of_the_framework():
     assert repr(torch.float64) == str(torch.float64) == f"{torch.float64}" == "torch.float64"
     assert np.zeros(1, torch.int8).dtype == np.int8
     assert pickle.loads(pickle.dumps(torch.float32)) is torch.float32
-    assert torch.zeros(1, dtype=float).dtype is torch.float32
+    assert torch.zeros(1, dtype=float).dtype is torch.float64
     assert torch.int64.itemsize == 8
     assert not torch.uint8.is_signed
 
