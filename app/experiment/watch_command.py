@@ -22,6 +22,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import app
 from app.errors import AppError, ConfigError
 from app.printing import PLAIN, RED, escaped, in_colour
 from app.run.options import CONFIGS, add_overrides
@@ -40,6 +41,7 @@ _IMPORTED_ONCE = (
     "app.run.training",
 )
 """The modules to import before forking."""
+_PACKAGE = os.path.join(os.path.dirname(app.__file__), "")
 _PAUSE = 0.05
 """Seconds between two polls of the files."""
 
@@ -215,10 +217,11 @@ def _examine(file: str, name: str, config: Config, dataset: Dataset, answers: Co
 
 
 def _imported(folder: Path) -> list[Path]:
-    """Return the imported files in or below a folder, except those of a virtual environment there."""
+    """Return the imported files in or below a folder, except those of this package or a virtual environment there."""
     known = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-    files = [Path(file) for file in known if file is not None]
-    return [file for file in files if file.is_relative_to(folder) and not {"site-packages", "app"} & {*file.parts}]
+    files = [Path(file) for file in known if file is not None and not file.startswith(_PACKAGE)]
+    inside = [file for file in files if file.is_relative_to(folder)]
+    return [file for file in inside if "site-packages" not in file.relative_to(folder).parts]
 
 
 def _look(reference: str, one: Any, config: Config, dataset: Dataset) -> Look:

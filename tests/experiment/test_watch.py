@@ -30,8 +30,15 @@ ROOT = Path(app.__file__).parents[1]
 
 
 @pytest.fixture
+def tmp_path(tmp_path):
+    """A folder below one that has the name of this package."""
+    return tmp_path / "app"
+
+
+@pytest.fixture
 def watching(tmp_path):
     """The command on `my_ops.py`, as a function that gives its next line."""
+    tmp_path.mkdir()
     (tmp_path / "my_ops.py").write_text(OPERATOR)
     (tmp_path / "slope.py").write_text("SLOPE = 0.1\n")
     words = ["my_ops.py", "engine=reference", "data.source=sample", "model.hidden=[4]", "train.epochs=1"]
