@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from app import static
 from app.checking.examples import inputs_for
@@ -56,7 +57,7 @@ def inspect(
     """
     if stage is not None and stage not in (*NAMES, ALL):
         raise ConfigError(f"there is no stage {stage!r}; there are {', '.join(NAMES)} and {ALL}")
-    if batch is not None and (not hasattr(batch, "__index__") or batch < 1):
+    if batch is not None and (not isinstance(batch, (int, np.integer)) or batch < 1):
         raise ConfigError(f"batch must be a whole number of at least 1, found {batch!r}")
     if what is not None and settings:
         raise ConfigError(f"{', '.join(settings)}: settings of a configuration's network cannot be used with {what}")
