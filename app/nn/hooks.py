@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from app.custom.pylayer import Function
@@ -68,6 +70,19 @@ def _called(hook: Callable[..., Any], *given: Any) -> Any:
 
 # Backward
 
+_this_call: ContextVar[dict[BackwardHook, _CallOfLayer]] = ContextVar("this_call")
+"""What the hooks of one call of a layer share before and after `forward`; other threads and calls have their own."""
+
+
+@contextmanager
+def one_call() -> Iterator[None]:
+    """The block in which a layer is called with its hooks."""
+    outside = _this_call.set({})
+    try:
+        yield
+    finally:
+        _this_call.reset(outside)
+
 
 class BackwardHook:
     """Calls `hook(layer, input_gradients, output_gradients)` when a backward pass has computed both.
@@ -77,12 +92,10 @@ class BackwardHook:
 
     def __init__(self, hook: Callable[..., Any]):
         self._hook = hook
-        self._calls: list[_CallOfLayer] = []
 
     def before(self, layer: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Pass the inputs through an identity whose backward receives their gradients."""
-        call = _CallOfLayer(self._hook, layer)
-        self._calls.append(call)
+        call = _this_call.get()[self] = _CallOfLayer(self._hook, layer)
         places = [place for place, value in enumerate(inputs) if isinstance(value, Tensor)]
         call.inputs = len(places)
         call.ends = all(inputs[place].stop_gradient for place in places)
@@ -93,8 +106,8 @@ class BackwardHook:
 
     def after(self, layer: Any, inputs: tuple[Any, ...], output: Any) -> Any:
         """Pass the outputs through an identity whose backward receives their gradients."""
-        call, listed = self._calls.pop(), output if isinstance(output, (tuple, list)) else (output,)
-        if not all(isinstance(value, Tensor) for value in listed):
+        call, listed = _this_call.get().get(self), output if isinstance(output, (tuple, list)) else (output,)
+        if call is None or not all(isinstance(value, Tensor) for value in listed):
             return None
         marked = _Entering.apply(call, *listed)
         return marked if isinstance(output, Tensor) else type(output)(as_list(marked))

@@ -13,7 +13,7 @@ import numpy as np
 from app.device import set_device
 from app.errors import ShapeError
 from app.graph import names
-from app.nn.hooks import HookRemoveHelper, inputs_after, output_after
+from app.nn.hooks import HookRemoveHelper, inputs_after, one_call, output_after
 from app.nn.parameter import create_parameter, new_name
 from app.nn.tree import KINDS, Tree
 from app.ops.dtype import canonical, fitting, is_float
@@ -50,9 +50,10 @@ class Layer(Tree):
             return forward(*inputs, **kwargs)
         if tracer is not None:
             before, after = tracer.hooks_of(self)
-        inputs = inputs_after(before, self, inputs)
-        output = forward(*inputs, **kwargs)
-        return output_after(after, self, inputs, output)
+        with one_call():
+            inputs = inputs_after(before, self, inputs)
+            output = forward(*inputs, **kwargs)
+            return output_after(after, self, inputs, output)
 
     def register_forward_pre_hook(self, hook: Callable[..., Any]) -> HookRemoveHelper:
         """Call `hook(layer, inputs)` before `forward`. A return value other than None replaces the inputs."""

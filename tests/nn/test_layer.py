@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections import OrderedDict
 from typing import Any
 
@@ -14,6 +15,7 @@ from app import nn, static, to_tensor
 from app.errors import AppError, OperatorError
 from app.graph import names
 from app.graph.defaults import static_mode
+from app.nn.hooks import BackwardHook
 from app.tensor import Parameter
 
 
@@ -264,6 +266,46 @@ def test_hooks_see_and_replace_inputs_and_outputs_until_they_are_removed():
     watching.remove()
     assert layer(to_tensor(3.0)).item() == 3.0
     assert seen == [7.0, 3.0]
+
+
+class Overlapping(nn.Layer):
+    """Twice the input. Calls with 1 and 2 begin before either ends, the first one first; one with 3 fails inside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.both, self.first_ended, self.seen = threading.Barrier(2, timeout=30), threading.Event(), []
+        hook = BackwardHook(lambda layer, of_inputs, of_outputs: self.seen.append((of_inputs, of_outputs)))
+        self.register_forward_pre_hook(hook.before)
+        self.register_forward_post_hook(hook.after)
+
+    def forward(self, x: app.Tensor) -> app.Tensor:
+        number = int(x)
+        if number == 4:
+            raise ValueError("no more")
+        if number == 3:
+            with pytest.raises(ValueError, match="no more"):
+                self(x + 1)
+        else:
+            self.both.wait()
+            assert number == 1 or self.first_ended.wait(30)
+        return x * 2.0
+
+
+def test_backward_hooks_get_the_gradients_of_one_call_of_a_layer_in_threads_and_after_errors_inside():
+    layer = Overlapping()
+
+    def run(number: float) -> None:
+        y = layer(to_tensor(number, stop_gradient=False))
+        if number == 1:
+            layer.first_ended.set()
+        (y * number).backward()
+
+    second = threading.Thread(target=run, args=(2.0,))
+    second.start()
+    run(1.0)
+    second.join(30)
+    run(3.0)
+    assert sorted((a.item(), b.item()) for (a,), (b,) in layer.seen) == [(2.0, 1.0), (4.0, 2.0), (6.0, 3.0)]
 
 
 def test_repr_shows_the_layers_inside():
