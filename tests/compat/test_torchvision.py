@@ -142,6 +142,11 @@ def test_a_grid_of_images_is_written_and_read(tmp_path: Path):
 
 T, IMAGE = torch.ones(1, 4, 4), Image.fromarray(PICTURE)
 ERRORS = [
+    (lambda: transforms.ToTensor()(T), "takes an image or an array, found a Tensor, which is ready"),
+    (lambda: transforms.Normalize(0.5, 0.5)(T.int()), "takes a Tensor of floats, found torch.int32"),
+    (lambda: F.hflip(IMAGE.convert("P")), r'take img.convert\("RGB"\) first'),
+    (lambda: F.convert_image_dtype(T > 0, torch.uint8), "booleans have no range, found torch.bool"),
+    (lambda: F.convert_image_dtype(T, torch.int32), "torch.float32 has too few digits for torch.int32"),
     (
         lambda: models.resnet18(weights=models.ResNet18_Weights.DEFAULT),
         r"torchvision.models.resnet18 is not part .* fetches no weights",
@@ -159,6 +164,28 @@ ERRORS = [
     (lambda: F.rotate(T, 30, center=(1, 1)), "pictures are rotated about their middle; leave center out"),
     (lambda: F.to_pil_image(np.zeros((2, 2))), r"cannot make an image of float64 of shape \[2, 2\]"),
 ]
+
+
+def test_two_colours_are_0_and_1():
+    image = Image.fromarray(PICTURE[:2, :2, 0]).convert("1")
+    assert transforms.ToTensor()(image).unique().tolist() == [0.0, 1.0]
+    assert transforms.PILToTensor()(image).dtype == torch.bool
+
+
+def test_integers_are_scaled_to_the_range_of_other_integers():
+    bytes_ = torch.tensor([0, 1, 255], dtype=torch.uint8)
+    assert F.convert_image_dtype(bytes_, torch.int16).tolist() == [0, 128, 32640]
+    assert v2.ToDtype(torch.int64, scale=True)(bytes_).tolist() == [0, 2**55, 255 * 2**55]
+    assert v2.ToDtype(torch.uint8, scale=True)(torch.tensor([0, 2**55, 2**62])).tolist() == [0, 1, 128]
+
+
+def test_a_part_outside_of_an_image_is_black():
+    picture = transforms.ToTensor()(Image.fromarray(PICTURE))
+    part = F.crop(picture, -1, 28, 3, 4)
+    assert part.shape == (3, 3, 4)
+    assert part[:, 1:, :2].equal(picture[:, :2, 28:])
+    assert part[:, 0].count_nonzero().item() == part[:, :, 2:].count_nonzero().item() == 0
+    assert F.crop(Image.fromarray(PICTURE), 19, -2, 4, 4).size == (4, 4)
 
 
 @pytest.mark.parametrize(("call", "message"), ERRORS, ids=[message for _, message in ERRORS])

@@ -33,7 +33,9 @@ class ToTensor:
     def __call__(self, pic: Any) -> Any:
         tensor = PILToTensor()(pic)
         array = tensor._array
-        return from_numpy(array.astype(np.float32) / np.float32(255)) if array.dtype == np.uint8 else tensor
+        if array.dtype == np.uint8:
+            return from_numpy(array.astype(np.float32) / np.float32(255))
+        return from_numpy(array.astype(np.float32)) if array.dtype == bool and hasattr(pic, "getbands") else tensor
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -43,11 +45,13 @@ class PILToTensor(ToTensor):
     """An image as a Tensor of the same numbers, its channels in front."""
 
     def __call__(self, pic: Any) -> Any:
+        if isinstance(pic, Tensor):
+            raise TypeError(f"{type(self).__name__} takes an image or an array, found a Tensor, which is ready")
         pixels = np.asarray(pic)
         if pixels.ndim not in (2, 3):
             raise DataError(f"{type(self).__name__} takes an image with 2 or 3 axes, found {pixels.ndim}")
         channels = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
-        return from_numpy(np.array(channels, np.uint8 if channels.dtype == bool else None, order="C"))
+        return from_numpy(np.array(channels, order="C"))
 
 
 class ToImage(PILToTensor):
@@ -75,6 +79,11 @@ class ToPILImage(ToTensor):
         return image_of(array.transpose(1, 2, 0) if array.ndim == 3 else array, self.mode)
 
 
+def _bits(dtype: Any) -> int:
+    """The bits of the largest integer of a type; 0 for other types."""
+    return int(np.iinfo(dtype).max).bit_length() if np.dtype(dtype).kind in "iu" else 0
+
+
 class ToDtype:
     """A Tensor of another element type; with `scale`, from the range of the one type to that of the other."""
 
@@ -82,10 +91,23 @@ class ToDtype:
         self.dtype, self.scale = named(dtype), scale
 
     def __call__(self, img: Any) -> Any:
-        if not self.scale or is_float(img.dtype) == is_float(self.dtype):
+        if not self.scale or img.dtype == self.dtype or (is_float(img.dtype) and is_float(self.dtype)):
             return img.to(self.dtype)
-        if is_float(self.dtype):
+        before, after = _bits(img.dtype), _bits(self.dtype)
+        if not (before or is_float(img.dtype)) or not (after or is_float(self.dtype)):
+            raise DataError(f"{type(self).__name__}: booleans have no range, found {img.dtype} to {self.dtype}")
+        if not after:
             return img.to(self.dtype) / float(np.iinfo(img.dtype).max)
+        if before:
+            return (
+                img.to(self.dtype) * 2 ** (after - before)
+                if before < after
+                else (img // 2 ** (before - after)).to(self.dtype)
+            )
+        if after >= np.finfo(img.dtype).nmant + 8:
+            raise DataError(
+                f"{type(self).__name__}: {img.dtype} has too few digits for {self.dtype}; take a smaller type"
+            )
         return (img * (np.iinfo(self.dtype).max + 1 - 1e-3)).to(self.dtype)
 
     def __repr__(self) -> str:
@@ -111,6 +133,10 @@ class Normalize:
     def __call__(self, tensor: Any) -> Any:
         if not isinstance(tensor, Tensor):
             raise TypeError(f"Normalize takes a Tensor, found {type(tensor).__name__}; put ToTensor() before it")
+        if not is_float(tensor.dtype):
+            raise TypeError(
+                f"Normalize takes a Tensor of floats, found {tensor.dtype}; scale it to the range 0 to 1 first"
+            )
         mean, std = (np.asarray(value, np.float32).reshape(-1, 1, 1) for value in (self.mean, self.std))
         if not std.all():
             raise DataError(f"Normalize: the standard deviation of a channel is 0, found std={self.std}")
@@ -158,6 +184,8 @@ def _in_its_form(img: Any, function: Callable[[Any], Any]) -> Any:
     if not isinstance(img, Tensor):
         if isinstance(img, np.ndarray) or not hasattr(img, "getbands"):
             raise TypeError(f"a Tensor or one of Pillow's images is expected, found {type(img).__name__}")
+        if img.mode == "P":
+            raise TypeError('the pixels of an image with a palette are places in it; take img.convert("RGB") first')
         return image_of(np.asarray(function(np.asarray(img))))
     if img.ndim not in (2, 3):
         raise DataError(f"a Tensor of one image has 2 or 3 axes, found shape {list(img.shape)}; transform each alone")
@@ -260,7 +288,15 @@ class Grayscale(_OfPixels):
 
 
 def _at(top: int, left: int, height: int, width: int) -> Callable[[Any], Any]:
-    return lambda pixels: pixels[top : top + height, left : left + width]
+    """Cuts a part out of an image; what is outside of the image is 0."""
+
+    def part(pixels: Any) -> Any:
+        rows, columns = np.arange(top, top + height), np.arange(left, left + width)
+        inside = ((rows >= 0) & (rows < len(pixels)))[:, None] & (columns >= 0) & (columns < pixels.shape[1])
+        found = pixels[rows.clip(0, len(pixels) - 1)[:, None], columns.clip(0, pixels.shape[1] - 1)]
+        return np.where(inside if pixels.ndim == 2 else inside[..., None], found, np.zeros((), pixels.dtype))
+
+    return part
 
 
 FUNCTIONAL: dict[str, Callable[..., Any]] = {
