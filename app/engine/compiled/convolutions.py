@@ -20,7 +20,7 @@ from app.engine.compiled.vectors import FLOAT, INT, POINTER, Code, Operand, Valu
 
 FLOAT_BYTES = 4
 MOST_ROOM = 4 << 20
-"""The most scratch memory, which lies on a thread's stack; larger tiles use matrix products."""
+"""The most scratch memory; larger tiles use matrix products."""
 
 Pair = tuple[int, int]
 

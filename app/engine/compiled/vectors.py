@@ -21,6 +21,8 @@ POINTER = BYTE.as_pointer()
 _INT32 = ir.IntType(32)
 LINE = 64
 """The bytes of a cache line, and how many bytes are compared at once."""
+MOST_ON_STACK = 1 << 16
+"""The size of a room, in bytes, above which it lies on the heap: the stack of a thread may hold 2 MiB, or less."""
 
 
 @lru_cache(maxsize=1)
@@ -109,6 +111,7 @@ class Code:
         self.module = ir.Module(name)
         self.function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), list(parameters.values())), name)
         self.builder = ir.IRBuilder(self.function.append_basic_block())
+        self._on_heap: list[Value] = []
         self.parameters = {}
         for argument, (word, kind) in zip(self.function.args, parameters.items(), strict=True):
             argument.name = word
@@ -119,6 +122,8 @@ class Code:
     def text(self) -> str:
         """The function in LLVM's language."""
         if not self.builder.block.is_terminated:
+            for room in self._on_heap:
+                self._call("free", ir.VoidType(), room)
             self.builder.ret_void()
         return str(self.module)
 
@@ -232,6 +237,10 @@ class Code:
     def room(self, size: int) -> Value:
         """Memory of the function's own, of so many bytes."""
         with self.builder.goto_entry_block():
+            if size > MOST_ON_STACK:
+                self._on_heap.append(self._call("malloc", POINTER, self.value(size + LINE)))
+                address = self.builder.ptrtoint(self._on_heap[-1].ir, INT)
+                return self.at(self._on_heap[-1], Value(self, self.builder.neg(address)) & (LINE - 1))
             place = self.builder.alloca(ir.ArrayType(BYTE, size))
             place.align = LINE
             return Value(self, self.builder.bitcast(place, POINTER))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from both_engines import agree_with_any_threads
+from both_engines import agree_with_any_threads, compiled
 from machine_calls import function, with_some_lanes
 
 import app
@@ -18,6 +19,7 @@ from app.engine import Executor, Scope
 from app.engine.compiled import convolutions, vector_functions
 from app.engine.compiled.convolutions import Weight, Windows
 from app.engine.compiled.engine import compile_program
+from app.engine.compiled.vectors import LINE, MOST_ON_STACK
 from app.graph import names
 from app.ops import REGISTRY
 from app.ops.windows import Padding, Pair
@@ -85,8 +87,12 @@ class Layout(NamedTuple):
         is images."""
         lanes, turned = self.lanes, [self.by_lanes and each == "i" for each in images]
         code = convolutions.CODE[kind](kind, windows, weight, lanes, tuple(turned))
-        on_the_stack = sum(map(int, re.findall(r"alloca \[(\d+) x i8\]", code.text())))
-        assert 0 <= on_the_stack <= convolutions.room_of(kind, windows, weight, lanes)
+        text = code.text()
+        on_the_stack = [int(size) for size in re.findall(r"alloca \[(\d+) x i8\]", text)]
+        on_the_heap = [int(size) - LINE for size in re.findall(r'"malloc"\(i64 (\d+)\)', text)]
+        assert max(on_the_stack, default=0) <= MOST_ON_STACK
+        assert text.count('call void @"free"') == len(on_the_heap)
+        assert 0 <= sum(on_the_stack + on_the_heap) <= convolutions.room_of(kind, windows, weight, lanes)
         run = function(code, vector_functions.machine())
         arrays = [held(each, lanes, turn) for each, turn in zip(inputs, turned, strict=False)]
         result, n = held(np.full_like(like, 7), lanes, turned[-1]), len(inputs[0])
@@ -238,6 +244,25 @@ def test_a_bias_that_changes_before_its_last_use_is_copied(changes: bool):
         app.assign(bias * 2.0, bias)
     native = compile_program(static.default_main_program(), [(x + shaped).name])
     assert (native.lowered.root(shaped.name) == bias.name) is not changes
+
+
+def test_large_images_fit_a_thread_with_a_small_stack():
+    """Threads have 2 MiB where the stack of a process is unlimited, as under Slurm."""
+    x = static.data("x", [None, 3, 96, 96])
+    weight = static.create_parameter([2, 3, 3, 3], "float32")
+    fetch, feed = [app.nn.functional.conv2d(x, weight, padding=1)], {"x": np.ones((17, 3, 96, 96), "float32")}
+    scope = static.Scope()
+    scope.values[weight.name] = np.ones((2, 3, 3, 3), "float32")
+    executor, found = Executor(engine="compiled"), []
+    before = threading.stack_size(1 << 20)
+    try:
+        thread = threading.Thread(target=lambda: found.append(executor.run(x.program, feed, fetch, scope=scope)[0]))
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    assert "images at once" in compiled(*fetch).lowered.steps[-1].verdict
+    assert found[0][:, :, 1:-1, 1:-1].min() == found[0].max() == 27
 
 
 def test_explain_gives_the_reason_for_not_compiling_a_layer():
