@@ -4,6 +4,7 @@ from __future__ import annotations
 import __future__
 
 import ast
+import contextlib
 import copy
 import functools
 import inspect
@@ -119,6 +120,42 @@ def definitions_of(function: FunctionType) -> list[Definition]:
     return _source_of(code, function.__globals__).definitions_at(code)
 
 
+def source_text(thing: Any) -> str:
+    """The lines that define a function or a class; '' where they cannot be read, or are not what Python runs."""
+    thing = inspect.unwrap(thing)
+    if isinstance(thing, FunctionType):
+        return _text_at([thing], lambda source: source.definitions_at(thing.__code__))
+    if not isinstance(thing, type):
+        return ""
+    own = [getattr(value, "__func__", value) for value in vars(thing).values()]
+    methods = [f for f in own if isinstance(f, FunctionType) and f.__module__ == thing.__module__]
+    if not methods:  # there is no code to compare the source with
+        with contextlib.suppress(OSError, TypeError):
+            return inspect.getsource(thing)
+
+    def around(source: _Source) -> list[ast.ClassDef]:
+        classes = [c for c in ast.walk(source.tree) if isinstance(c, ast.ClassDef) and c.name == thing.__name__]
+        held = [node for f in methods for node in source.definitions_at(f.__code__)]
+        return [c for c in classes if any(node in c.body for node in held)]
+
+    return _text_at(methods, around)
+
+
+def _text_at(functions: Sequence[FunctionType], find: Callable[[_Source], Sequence[Definition | ast.ClassDef]]) -> str:
+    """The lines of what is found in the source of functions; '' if that of one of them has changed."""
+    found = ""
+    for function in functions:
+        try:
+            source = _source_of(function.__code__, function.__globals__)
+        except NoSourceError:  # such as an `__init__` that a dataclass was given
+            continue
+        except UnreadableSourceError:
+            return ""
+        for node in find(source):
+            found = "\n".join(source.text.split("\n")[_first_line(node) - 1 : node.end_lineno]) + "\n"
+    return found
+
+
 def module_of(function: FunctionType) -> ast.Module:
     """The whole source that a function was compiled from: its file, or a notebook cell."""
     return _source_of(function.__code__, function.__globals__).tree
@@ -194,8 +231,9 @@ def too_deep(node: ast.AST, code: CodeType) -> UnreadableSourceError:
 
 
 class _Source(NamedTuple):
-    """A source as a tree, with the codes that Python makes of it, and its definitions by name, outer ones first."""
+    """A source, its tree, the codes that Python makes of it, and its definitions by name, outer ones first."""
 
+    text: str
     tree: ast.Module
     codes: tuple[CodeType, ...]
     definitions: Mapping[str, list[Definition]]
@@ -243,7 +281,7 @@ def _parsed(text: str, future: int) -> _Source:
     for node in ast.walk(tree):
         if isinstance(node, _DEFINITIONS):
             definitions.setdefault("<lambda>" if isinstance(node, ast.Lambda) else node.name, []).append(node)
-    return _Source(tree, tuple(codes_in(compile(text, "", "exec", flags, dont_inherit=True))), definitions)
+    return _Source(text, tree, tuple(codes_in(compile(text, "", "exec", flags, dont_inherit=True))), definitions)
 
 
 def codes_in(code: CodeType) -> Iterator[CodeType]:
@@ -266,7 +304,7 @@ def _was_rewritten(code: CodeType) -> bool:
     return max(found.st_mtime, found.st_ctime) < _STARTED
 
 
-def _first_line(node: Definition) -> int:
+def _first_line(node: Definition | ast.ClassDef) -> int:
     decorators = [] if isinstance(node, ast.Lambda) else node.decorator_list
     return min(each.lineno for each in (node, *decorators))
 

@@ -32,6 +32,7 @@ from app.reading import (
     definition_of,
     parameters_of,
     signature_of,
+    source_text,
 )
 
 traced = functools.partial(to_static, backend="reference")  # which compiles nothing
@@ -111,6 +112,24 @@ def test_an_edited_file_is_an_error_unless_the_function_was_converted_before(wri
     edit(module, "* 2", "* 77")
     with pytest.raises(ChangedSourceError, match=r"other_ops.py has changed since f was imported .* restart"):
         traced(module.f)(x)
+
+
+def test_the_lines_of_a_function_or_a_class_are_those_that_run_also_after_an_edit(written: Callable[..., Any]):
+    parts = ["f, g = lambda x: x, lambda x: 2\n"]
+    parts.append("class C:\n    slope = 3\n\n    @staticmethod\n    def forward(x):\n        return x\n")
+    parts.append("@dataclasses.dataclass\nclass D:\n    size: int = 3\n")
+    parts.append("@functools.cache\ndef h(x):\n    def inner():\n        return 1\n    return inner\n")
+    module = written("import dataclasses, functools\n" + "\n".join(parts))
+    sys.modules[module.__name__] = module
+    things = (module.f, module.C, module.D, module.h)
+    assert list(map(source_text, things)) == parts
+    assert [source_text(thing) for thing in (len, 3, np.tanh)] == ["", "", ""]
+    edit(module, "import", "\n\nimport")
+    assert list(map(source_text, (module.C, module.h))) == [parts[1], parts[3]]  # it was read before
+    module = written("import dataclasses, functools\n" + "\n".join(parts), "other_ops")
+    edit(module, "import", "\n\nimport")
+    assert [source_text(thing) for thing in (module.f, module.C, module.h)] == ["", "", ""]
+    del sys.modules["read_ops"]
 
 
 def test_functions_of_an_edited_file_are_not_read(written: Callable[..., Any]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,6 +24,7 @@ from app.ops.methods import ValueMethods
 from app.ops.shaping import flatten, reshape
 from app.ops.spec import UNKNOWN
 from app.ops.windows import Padding, Pair, counts_of
+from app.reading import source_text
 from app.run.config import Config, ModelConfig
 from app.run.layers import (
     OF_IMAGES,
@@ -75,10 +75,7 @@ class Activation:
         """The source of the user's function or class; '' where it cannot be read."""
         thing = getattr(self.operator, "__self__", self.operator)  # a PyLayer is used through its apply
         texts = [written_as(thing), getattr(thing, "backward_function", None)]
-        try:
-            return "\n".join(dict.fromkeys(inspect.getsource(text) for text in texts if text is not None))
-        except (OSError, TypeError):
-            return ""
+        return "\n".join(filter(None, dict.fromkeys(source_text(text) for text in texts if text is not None)))
 
     def for_one_layer(self) -> Activation:
         """Return the operator for one hidden layer: a new instance of a Layer class, with its own parameters."""

@@ -4,7 +4,6 @@ the report needs neither the operator's file nor the data.
 
 from __future__ import annotations
 
-import inspect
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from app.errors import FileError
 from app.files import read_file, write_whole
 from app.nn import Layer
 from app.ops.definition import OpDef
+from app.reading import source_text
 from app.run.callbacks import Contestant
 from app.run.events import Index
 from app.run.folder import PROFILES
@@ -168,7 +168,10 @@ def _sources(thing: Any, activation: Activation) -> dict[str, str]:
                 parts["backward"] = python_function(operator.backward_function)
             elif derived := getattr(operator, "gradient_source", ""):
                 parts["derived backward"] = derived
-    found = {what: part if isinstance(part, str) else _source(part) for what, part in parts.items()}
+    found = {
+        what: part if isinstance(part, str) else textwrap.dedent(source_text(part))[:_LONGEST]
+        for what, part in parts.items()
+    }
     return {what: text for what, text in found.items() if text}
 
 
@@ -181,13 +184,6 @@ def _applied(thing: Any, activation: Activation) -> Sequence[CustomOperator]:
     except Exception:  # a user's function may raise anything
         return []
     return applied if len(applied) == 1 else []
-
-
-def _source(part: Any) -> str:
-    try:
-        return textwrap.dedent(inspect.getsource(part))[:_LONGEST]
-    except (OSError, TypeError):
-        return ""
 
 
 def keep(profiles: Sequence[Profile], folder: Path) -> None:

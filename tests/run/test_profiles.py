@@ -1,5 +1,6 @@
 """What a run keeps of its operators: the inputs that the network gave them, their curves and their sources."""
 
+import importlib
 from unittest.mock import Mock
 
 import numpy as np
@@ -53,6 +54,14 @@ def test_sources_are_those_of_both_functions():
     assert "def relu_backward(y" in found["backward"]
     assert list(sources_of(find_activation("custom.swish"))) == ["forward", "derived backward"]
     assert sources_of(find_activation("relu")) == {}
+
+
+def test_the_text_of_a_file_that_was_edited_since_its_import_is_no_source(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "edited_ops.py").write_text("import app\n\n@app.custom_op\ndef twice(x):\n    return 2 * x\n")
+    operator = importlib.import_module("edited_ops").twice
+    (tmp_path / "edited_ops.py").write_text("import app\n\n@app.custom_op\ndef twice(x):\n    return x + x * x\n")
+    assert (Activation("twice", operator).source, sources_of(Activation("twice", operator))) == ("", {})
 
 
 def test_a_run_keeps_profiles_and_the_report_shows_them(train):
