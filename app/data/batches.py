@@ -41,6 +41,11 @@ class Batches:
             raise DataError(f"batches of {len(self.images):,} images but {len(self.labels):,} labels")
         # Checked once here, because native code that gathers does not check.
         if self.order is not None and self.order.size:
+            if self.order.dtype.kind not in "iu":
+                raise DataError(
+                    f"an order of rows must be integers, found {self.order.dtype}; np.flatnonzero(mask) gives those of "
+                    "a mask"
+                )
             first, last = self.order.min(), self.order.max()
             if first < 0 or last >= len(self.images):
                 raise DataError(f"an order of rows {first} to {last} for {len(self.images):,} images")

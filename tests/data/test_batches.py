@@ -43,6 +43,7 @@ def test_an_index_counts_from_either_end():
         (3, None, 1, "4 images but 3 labels"),
         (4, [0, 4], 1, "rows 0 to 4 for 4 images"),
         (4, [-1, 2], 1, "rows -1 to 2 for 4 images"),
+        (4, [True, False, True, False], 1, r"must be integers, found bool; np.flatnonzero\(mask\)"),
     ],
 )
 def test_wrong_arguments_are_errors(labels, order, batch_size, message):

@@ -48,6 +48,16 @@ def are_sparse(arrays: Sequence[Any]) -> bool:
     return bool(rows) and all(np.count_nonzero(some) < MOST_SET * some.size for some in rows)
 
 
+def _can_be_gathered(dataset: Any) -> bool:
+    """Return whether native code, which does not check, may read the rows that a dataset names from its arrays."""
+    if not hasattr(dataset, "arrays"):
+        return False
+    counts, order = [len(array) for array in dataset.arrays], dataset.order
+    if order is None:
+        return len(set(counts)) == 1
+    return not order.size or (order.min() >= 0 and order.max() < min(counts))
+
+
 def _compile(program: Program, fetch: Sequence[str], sparse: bool) -> CompiledProgram | str:
     block = program.global_block()
     if config.DISABLE_JIT:  # type: ignore[attr-defined]  # Numba sets it when it is loaded
@@ -84,7 +94,7 @@ class CompiledEngine:
         """Run a Program on each batch of a dataset; return each fetched variable's value at every batch."""
         sparse = self._sparse and are_sparse(getattr(dataset, "arrays", ()))
         native = compile_program(program, fetch, sparse)
-        if isinstance(native, str) or not (native.runs_many and hasattr(dataset, "arrays")):
+        if isinstance(native, str) or not (native.runs_many and _can_be_gathered(dataset)):
             rows = [self.run(program, dict(zip(feeds, batch, strict=True)), fetch, scope) for batch in dataset]
             return stacked(rows, len(fetch))
         data = dict(zip(feeds, dataset.arrays, strict=True))

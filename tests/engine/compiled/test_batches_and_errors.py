@@ -81,6 +81,22 @@ def test_many_batches_in_one_call_equal_single_batches_and_the_reference_engine(
     close(train(made, lying, made["fetch"])[0], train(made, lying, made["fetch"], "reference")[0])
 
 
+@pytest.mark.parametrize("order", [[3, -1, 0], [0, 1, 20]])
+def test_rows_that_the_data_do_not_have_are_never_read(order: list[int]):
+    changed = Batches(IMAGES, LABELS, np.array([0, 1, 2]), 2)
+    changed.order[:] = order  # after the check of Batches
+    made, results = network(), []
+    for engine in ("reference", "compiled"):
+        try:
+            results.append(train(made, changed, made["fetch"], engine)[0])
+        except IndexError as error:
+            results.append(str(error))
+    if order[1] < 0:  # counts from the end, as in NumPy
+        close(results[1], results[0])
+    else:
+        assert results == ["index 20 is out of bounds for axis 0 with size 20"] * 2
+
+
 def test_the_last_batch_and_batches_of_another_size_do_not_compile_again(monkeypatch: pytest.MonkeyPatch):
     made = network()
     train(made, batches(), made["fetch"])
