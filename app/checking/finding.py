@@ -54,7 +54,7 @@ def find(word: str) -> list[Found]:
         raise ConfigError(
             f"{word!r} names no operator: give file.py, file.py:name, module:name, custom.relu or a built-in one"
         )
-    module = module_of_file(home) if home.endswith(".py") else module_of_name(home)
+    module = module_of_file(home, as_it_is_now=True) if home.endswith(".py") else module_of_name(home)
     if name:
         if not hasattr(module, name):
             known = ", ".join(f.name for f in all_of(module)) or "none"

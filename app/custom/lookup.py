@@ -145,8 +145,11 @@ def _from_file(path: str, name: str) -> Callable[[Any], Any]:
     return function
 
 
-def module_of_file(path: str) -> ModuleType:
-    """The module of a file; the file is run if it was not imported."""
+def module_of_file(path: str, as_it_is_now: bool = False) -> ModuleType:
+    """The module of a file; the file is run if it was not imported, or may have been edited since.
+
+    A module that is running, or is part of a package, cannot be run once more by itself.
+    """
     file = without_tilde(path).resolve()
     if not file.is_file():
         raise ConfigError(f"there is no file {file}")
@@ -157,9 +160,15 @@ def module_of_file(path: str) -> ModuleType:
             and Path(known).name == file.name
             and Path(known).resolve() == file
             and OF_FILES not in module.__name__
+            and not (as_it_is_now and _can_run_again(module))
         ):
             return module
     return _run_file(file, file.stat().st_mtime_ns)
+
+
+def _can_run_again(module: ModuleType) -> bool:
+    running = module.__name__ == "__main__" or getattr(module.__spec__, "_initializing", False)
+    return not running and not module.__package__
 
 
 def module_of_name(name: str) -> ModuleType:

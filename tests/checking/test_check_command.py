@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import re
@@ -121,6 +122,18 @@ def test_a_misspelt_check_is_a_failure(check: Check):
         assert not found.ok
         assert "there is no check" in str(found)
     assert [verdict.check for verdict in app.check("some_ops.py:wrong", only="gradient")] == ["gradient"]
+
+
+def test_a_file_is_checked_as_it_is_now_also_if_it_was_imported_before(check: Check, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(Path.cwd())
+    text = "import app\n\n@app.custom_op\ndef scaled(x):\n    return 2 * x\n\n"
+    text += "@scaled.backward\ndef scaled_grad(x, dy):\n    return SLOPE * dy\n"
+    Path("edited_ops.py").write_text(f"{text}SLOPE = 3.0\n")
+    module = importlib.import_module("edited_ops")
+    assert not app.check("edited_ops.py:scaled", only="gradient").ok
+    Path("edited_ops.py").write_text(f"{text}SLOPE = 2.0\n")
+    assert app.check("edited_ops.py:scaled", only="gradient").ok
+    assert not app.check(module.scaled, only="gradient").ok
 
 
 def test_all_operators_in_a_file_are_checked_and_a_wrong_one_decides(check: Check):
