@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -11,7 +12,6 @@ import linecache
 import pkgutil
 import sys
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from traceback import walk_tb
@@ -129,7 +129,7 @@ def _from_file(path: str, name: str) -> Callable[[Any], Any]:
     file = without_tilde(path).resolve()
     if not file.is_file():
         raise ConfigError(f"{path}:{name}: there is no file {file}")
-    module = _run_file(file, file.stat().st_mtime_ns)
+    module = _run_file(file)
     operator = getattr(module, name, None)
     if operator is None:
         found = [k for k, v in vars(module).items() if k != "_" and callable(v) and home_of(v) == module.__name__]
@@ -163,7 +163,7 @@ def module_of_file(path: str, as_it_is_now: bool = False) -> ModuleType:
             and not (as_it_is_now and _can_run_again(module))
         ):
             return module
-    return _run_file(file, file.stat().st_mtime_ns)
+    return _run_file(file)
 
 
 def _can_run_again(module: ModuleType) -> bool:
@@ -220,13 +220,30 @@ def _place_in(file: Path, error: BaseException) -> str:
     return f"{file}:{lines[-1]}" if lines else str(file)
 
 
-@lru_cache
-def _run_file(file: Path, changed: int) -> ModuleType:
+_ran: dict[Path, tuple[bytes, ModuleType]] = {}
+"""The files that were run: the hash of the text, as modification times may be equal or put back, and the module."""
+
+
+def _run_file(file: Path) -> ModuleType:
     """The module of a file, which is run again only if it changed, because its operators may be compiled."""
+    if file.suffix != ".py":
+        raise ConfigError(f"{file} is not a Python file; its name must end in .py")
+    try:
+        text = hashlib.sha256(read_file(file)).digest()
+    except OSError as error:
+        raise OperatorError(f"{file} cannot be read: {error.strerror or error}") from error
+    known = _ran.get(file)
+    if known is None or known[0] != text:
+        _ran.pop(file, None)  # running it may raise
+        known = _ran[file] = text, _module_of_text(file)
+    return known[1]
+
+
+def _module_of_text(file: Path) -> ModuleType:
     name = f"{OF_FILES}{file.stem}_{crc32(bytes(file)):08x}"
     spec = importlib.util.spec_from_file_location(name, file, loader=_Loader(name, str(file)))
-    if file.suffix != ".py" or spec is None or spec.loader is None:
-        raise ConfigError(f"{file} is not a Python file; its name must end in .py")
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[module.__name__] = module
     if str(file.parent) not in sys.path:
