@@ -193,15 +193,17 @@ class RunResult(Displayed):
         whole = {**data, "metrics": metrics, "config": msgspec.to_builtins(self.config), "folder": folder}
         return {key: finite(value) for key, value in whole.items()}
 
-    def report(self, path: str | os.PathLike[str] = "report.html") -> Path:
-        """Write the report, a self-contained page, to a file; return the file."""
-        from app.files import without_tilde, write_whole
-        from app.report.page import page
+    def report(self, path: str | os.PathLike[str] | None = None) -> Path:
+        """Write the report, a self-contained page, to a file, by default `report.html`; return the file."""
+        from app.files import refuse_foreign, without_tilde, write_whole
+        from app.report.page import MARK, page
         from app.report.record import read
 
         if self.folder is None or not self.folder.is_dir():
             raise MissingFileError(f"the report is made from the run's folder, but {self.folder} no longer exists")
-        file = without_tilde(path)
+        file = without_tilde("report.html" if path is None else path)
+        if path is None:
+            refuse_foreign(file, MARK, 1 << 20, f"write report({str(file)!r}) to replace it, or name another")
         try:
             write_whole(file, page(read(self.folder)).encode())
         except OSError as error:

@@ -14,7 +14,7 @@ import pytest
 import app
 from app.custom.lookup import on_the_shelf
 from app.data.sample import load_sample
-from app.errors import AppError, ConfigError, GradcheckError, MissingFileError, OperatorError, ShapeError
+from app.errors import AppError, ConfigError, FileError, GradcheckError, MissingFileError, OperatorError, ShapeError
 from app.experiment import calls
 
 pytestmark = pytest.mark.slow
@@ -306,6 +306,14 @@ def test_a_notebook_shows_the_ranking_curves_and_verdicts(run, comparison):
     ranked = sorted(comparison, key=lambda name: -comparison[name].metrics["validation_accuracy"])
     assert re.findall("<code>(.*?)</code></th>", compared) == ranked
     assert "With 2 seeds: tanh does not differ significantly from relu" in compared
+
+
+def test_a_page_of_someone_else_is_replaced_only_if_it_is_named(run):
+    Path("report.html").write_text("mine")
+    with pytest.raises(FileError, match=r"report.html exists and was not written by this program; write report\("):
+        run.report()
+    assert Path("report.html").read_text() == "mine"
+    assert run.report("report.html") == run.report() == Path("report.html")
 
 
 def test_the_report_is_written_to_a_file(run, tmp_path):
