@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections import OrderedDict
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -268,15 +268,18 @@ def test_hooks_see_and_replace_inputs_and_outputs_until_they_are_removed():
     assert seen == [7.0, 3.0]
 
 
+def hook_backward(layer: nn.Layer, function: Any) -> None:
+    hook = BackwardHook(function)
+    layer.register_forward_pre_hook(hook.before)
+    layer.register_forward_post_hook(hook.after)
+
+
 class Overlapping(nn.Layer):
     """Twice the input. Calls with 1 and 2 begin before either ends, the first one first; one with 3 fails inside."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.both, self.first_ended, self.seen = threading.Barrier(2, timeout=30), threading.Event(), []
-        hook = BackwardHook(lambda layer, of_inputs, of_outputs: self.seen.append((of_inputs, of_outputs)))
-        self.register_forward_pre_hook(hook.before)
-        self.register_forward_post_hook(hook.after)
+        self.both, self.first_ended = threading.Barrier(2, timeout=30), threading.Event()
 
     def forward(self, x: app.Tensor) -> app.Tensor:
         number = int(x)
@@ -292,7 +295,8 @@ class Overlapping(nn.Layer):
 
 
 def test_backward_hooks_get_the_gradients_of_one_call_of_a_layer_in_threads_and_after_errors_inside():
-    layer = Overlapping()
+    layer, seen = Overlapping(), []
+    hook_backward(layer, lambda layer, of_inputs, of_outputs: seen.append((of_inputs, of_outputs)))
 
     def run(number: float) -> None:
         y = layer(to_tensor(number, stop_gradient=False))
@@ -305,7 +309,63 @@ def test_backward_hooks_get_the_gradients_of_one_call_of_a_layer_in_threads_and_
     run(1.0)
     second.join(30)
     run(3.0)
-    assert sorted((a.item(), b.item()) for (a,), (b,) in layer.seen) == [(2.0, 1.0), (4.0, 2.0), (6.0, 3.0)]
+    assert sorted((a.item(), b.item()) for (a,), (b,) in seen) == [(2.0, 1.0), (4.0, 2.0), (6.0, 3.0)]
+
+
+class Returning(nn.Layer):
+    """Three times the first input, as a function of it returns it."""
+
+    def __init__(self, form: Any) -> None:
+        super().__init__()
+        self.form = form
+
+    def forward(self, x: app.Tensor, *more: Any) -> Any:
+        return self.form(x * 3.0)
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+@pytest.mark.parametrize("form", [lambda y: (y, None), lambda y: [y, 2], lambda y: Pair(y, "text")])
+def test_backward_hooks_of_layers_see_none_for_what_is_no_tensor(form: Any):
+    layer, seen = Returning(form), []
+
+    def hook(layer: nn.Layer, *gradients: Any) -> Any:
+        seen.extend([[None if g is None else g.item() for g in some] for some in gradients])
+        return gradients[0][0] * 2.0, None
+
+    hook_backward(layer, hook)
+    x = to_tensor(1.0, stop_gradient=False)
+    result = layer(x, "more")
+    assert (type(result), result[1]) == (type(form(x)), form(x)[1])
+    result[0].backward()
+    assert (seen, x.grad.item()) == ([[3.0, None], [1.0, None]], 6.0)
+
+
+@pytest.mark.parametrize(
+    ("form", "function", "told"),
+    [
+        (lambda y: {"y": y}, lambda *seen: None, "gradients reach its inputs that did not pass through its output"),
+        (lambda y: {"y": y}["y"], lambda *seen: seen[1] * 2, "hook of Returning returned 2 gradients, expected 1, or"),
+    ],
+)
+def test_backward_hooks_that_get_or_give_wrong_gradients_are_errors(form: Any, function: Any, told: str):
+    layer = Returning(form)
+    hook_backward(layer, function)
+    y = layer(to_tensor(1.0, stop_gradient=False))
+    with pytest.raises(OperatorError, match=told):
+        (y["y"] if isinstance(y, dict) else y).backward()
+
+
+def test_backward_hooks_in_traced_functions_and_programs_are_errors():
+    layer = Returning(lambda y: y)
+    hook_backward(layer, lambda *seen: None)
+    with pytest.raises(OperatorError, match="Returning has a full backward hook, which sees gradients of eager calls"):
+        app.jit.to_static(lambda x: layer(x) + 1.0)(X)
+    with pytest.raises(OperatorError, match=r"or register the hook on a Tensor \(x.register_hook\)"):
+        layer(static.data("x", [1]))
 
 
 def test_repr_shows_the_layers_inside():
