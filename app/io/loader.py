@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from app.errors import DataError
@@ -83,20 +83,24 @@ class DataLoader:
         return dict(zip(names, fields, strict=True))
 
     def _batches(self) -> Iterator[Any]:
+        # `map` goes on after an error in a batch; a generator would end there, as if the data set were over
         if isinstance(self.dataset, IterableDataset):
-            return self._of_stream()
+            return map(self.collate_fn, iter(self.dataset) if self.batch_size is None else self._of_stream())
         if self.batch_sampler is None:
-            return (self.collate_fn(self.dataset[number]) for number in range(len(self.dataset)))
-        return (self.collate_fn([self.dataset[number] for number in numbers]) for numbers in self.batch_sampler)
+            return map(self._single, range(len(self.dataset)))
+        return map(self._batch, self.batch_sampler)
+
+    def _single(self, number: int) -> Any:
+        return self.collate_fn(self.dataset[number])
+
+    def _batch(self, numbers: Iterable[int]) -> Any:
+        return self.collate_fn([self.dataset[number] for number in numbers])
 
     def _of_stream(self) -> Iterator[Any]:
         examples = iter(self.dataset)
-        if self.batch_size is None:
-            yield from map(self.collate_fn, examples)
-            return
         while batch := list(itertools.islice(examples, self.batch_size)):
             if len(batch) == self.batch_size or not self.drop_last:
-                yield self.collate_fn(batch)
+                yield batch
 
 
 def get_worker_info() -> None:

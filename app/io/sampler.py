@@ -25,19 +25,23 @@ class Sampler:
 class SequenceSampler(Sampler):
     """All examples in order."""
 
+    data_source: Sized
+
     def __init__(self, data_source: Sized):
         super().__init__(data_source)
-        self._count = len(data_source)
+        len(data_source)  # raises an error if it has no length
 
     def __iter__(self) -> Iterator[int]:
-        return iter(range(self._count))
+        return iter(range(len(self.data_source)))
 
     def __len__(self) -> int:
-        return self._count
+        return len(self.data_source)
 
 
 class RandomSampler(Sampler):
     """Random order, a new one each time; with `replacement`, independent draws."""
+
+    data_source: Sized
 
     def __init__(
         self, data_source: Sized, replacement: bool = False, num_samples: int | None = None, generator: Any = None
@@ -45,19 +49,23 @@ class RandomSampler(Sampler):
         super().__init__(data_source)
         if num_samples is not None and num_samples < 1:
             raise DataError(f"RandomSampler: num_samples must be at least 1, found {num_samples}")
-        self.replacement, self.generator = replacement, generator
-        self._count = len(data_source)
-        self.num_samples = self._count if num_samples is None else num_samples
-        if not replacement and self.num_samples > self._count:
-            raise DataError(f"RandomSampler: {self.num_samples} of {self._count} examples need replacement=True")
+        self.replacement, self.generator, self._chosen = replacement, generator, num_samples
+        if not replacement and self.num_samples > len(data_source):
+            raise DataError(f"RandomSampler: {num_samples} of {len(data_source)} examples need replacement=True")
+
+    @property
+    def num_samples(self) -> int:
+        """The number of indices; by default that of the examples that there are now."""
+        return len(self.data_source) if self._chosen is None else self._chosen
 
     def __iter__(self) -> Iterator[int]:
         if hasattr(self.generator, "__next__"):
             return iter([int(next(self.generator)) for _ in range(self.num_samples)])
         draw = generator_of(self.generator)
+        count = len(self.data_source)
         if self.replacement:
-            return iter(draw.integers(0, self._count, self.num_samples).tolist())
-        return iter(draw.permutation(self._count)[: self.num_samples].tolist())
+            return iter(draw.integers(0, count, self.num_samples).tolist())
+        return iter(draw.permutation(count)[: self.num_samples].tolist())
 
     def __len__(self) -> int:
         return self.num_samples

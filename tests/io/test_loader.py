@@ -155,6 +155,35 @@ def test_an_error_of_a_data_set_is_raised_unchanged(num_workers: int):
     assert [next(batches)[1].tolist() for _ in range(2)] == [[0, 1], [4, 9]]
     with pytest.raises(KeyError, match="no picture 5"):
         next(batches)
+    assert [y.tolist() for _, y in batches] == [[36, 49], [64, 81]]
+
+
+def test_batches_after_one_that_cannot_be_made_are_given():
+    def collate(examples: list[int]) -> np.ndarray:
+        if 2 in examples:
+            raise ValueError("no batch with 2")
+        return np.array(examples)
+
+    for loader in (
+        io.DataLoader(range(6), batch_size=2, collate_fn=collate),
+        io.DataLoader(Stream(6), batch_size=2, collate_fn=collate),
+        io.DataLoader([[n, n + 1] for n in (0, 2, 4)], batch_size=None, collate_fn=collate),
+    ):
+        batches = iter(loader)
+        assert next(batches).tolist() == [0, 1]
+        with pytest.raises(ValueError, match="no batch with 2"):
+            next(batches)
+        assert [batch.tolist() for batch in batches] == [[4, 5]]
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_each_pass_goes_through_the_examples_that_there_are_then(shuffle: bool):
+    examples = [0, 1, 2]
+    loader = io.DataLoader(examples, batch_size=2, shuffle=shuffle)
+    for _ in range(2):
+        assert sorted(n for batch in loader for n in batch.tolist()) == examples
+        assert len(loader) == -(-len(examples) // 2)
+        examples += [3, 4]
 
 
 def test_an_iteration_over_a_loader_can_be_stopped():
