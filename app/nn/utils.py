@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.errors import AppError
+from app.nn.clip import in_single, like
 from app.ops.arithmetic import add_n
 from app.ops.gone import refuse_missing
 from app.ops.joining import stack
@@ -46,14 +47,14 @@ def clip_grad_norm_(
         total = (listed[0].result_class if listed else Tensor)(np.zeros((), "float32"))
         return total
     p = float(norm_type)
-    sizes = [norm(parameter.grad, p) for parameter in found]
+    sizes = [norm(in_single(parameter.grad), p) for parameter in found]
     total = max_(stack(sizes)) if math.isinf(p) else add_n([size**p for size in sizes]) ** (1.0 / p)
     if error_if_nonfinite and not math.isfinite(float(total)):
         raise GradientsError(f"clip_grad_norm_: the norm of the gradients is {float(total)}")
     share = clip(float(max_norm) / (total + 1e-6), max=1.0)
     for parameter in found:
-        parameter.grad = parameter.grad * share
-    return total
+        parameter.grad = parameter.grad * like(share, parameter.grad)
+    return like(total, found[0].grad)
 
 
 @no_grad()

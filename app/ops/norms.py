@@ -34,7 +34,10 @@ def p_norm(x: Array, *, p: float = 2.0, axis: Axis = None, keepdim: bool = False
         return (np.max if p > 0 else np.min)(sizes, axis=axis, keepdims=keepdim)
     if p == 0:
         return np.sum(sizes != 0, axis=axis, keepdims=keepdim, dtype=x.dtype)
-    return np.sum(sizes**p, axis=axis, keepdims=keepdim, dtype=x.dtype) ** x.dtype.type(1.0 / p)
+    if x.dtype == np.float16:  # the powers would overflow
+        sizes = sizes.astype(np.float32)
+    total = np.sum(sizes**p, axis=axis, keepdims=keepdim, dtype=sizes.dtype) ** sizes.dtype.type(1.0 / p)
+    return total.astype(x.dtype, copy=False)
 
 
 @p_norm.gradient

@@ -46,6 +46,43 @@ def test_only_gradients_above_the_largest_norm_change():
     assert weight.grad.item() == pytest.approx(1e-3 / 1.001, rel=1e-6)
 
 
+def test_norms_of_half_precision_do_not_overflow():
+    numbers = np.array([300.0, 400.0], "float16")
+    assert app.linalg.norm(to_tensor(numbers)).item() == 500.0
+    for p, size in ((2.0, 500.0), (1.0, 700.0), (3.0, (2.7e7 + 6.4e7) ** (1 / 3))):
+        made = [app.zeros([2], "float16"), app.zeros([1])]
+        made[0].grad, made[1].grad = to_tensor(numbers), app.zeros([1])
+        assert nn.utils.clip_grad_norm_(made, 1.0, p).item() == pytest.approx(size, rel=1e-3)
+        assert [p.grad.dtype for p in made] == ["float16", "float32"]
+        np.testing.assert_allclose(made[0].grad.numpy(), numbers.astype("float64") / size, rtol=2e-3)
+    for clip in (nn.ClipGradByNorm(1.0), nn.ClipGradByGlobalNorm(1.0)):
+        parameter = nn.create_parameter([2], "float16", Constant(0.0))
+        (parameter * to_tensor(numbers)).sum().backward()
+        optimizer.SGD(1.0, [parameter], grad_clip=clip).step()
+        np.testing.assert_allclose(parameter.numpy(), [-0.6, -0.8], rtol=2e-3)
+        main, startup, scope = static.Program(), static.Program(), static.Scope()
+        with static_mode(), static.program_guard(main, startup):
+            variable = nn.create_parameter([2], "float16", Constant(0.0))
+            optimizer.SGD(1.0, grad_clip=clip).minimize((variable * numbers).sum())
+        for program in (startup, main):
+            static.Executor(engine="compiled").run(program, scope=scope)
+        np.testing.assert_array_equal(scope.values[variable.name], parameter.numpy())
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: nn.ClipGradByNorm(-1.0), "ClipGradByNorm: clip_norm must be above 0, found -1.0"),
+        (lambda: nn.ClipGradByGlobalNorm(0.0), "ClipGradByGlobalNorm: clip_norm must be above 0, found 0.0"),
+        (lambda: nn.ClipGradByValue(1.0, 2.0), "min cannot be above max, found 2.0 and 1.0"),
+        (lambda: nn.ClipGradByValue(-1.0), "min cannot be above max, found 1.0 and -1.0"),
+    ],
+)
+def test_bounds_that_no_gradient_has_are_errors(make: Any, told: str):
+    with pytest.raises(AppError, match=told):
+        make()
+
+
 def test_norms_that_are_not_finite_are_an_error_on_demand():
     (made, _) = parameters()
     made.grad = to_tensor([np.inf, 0.0])
