@@ -31,8 +31,6 @@ def _make(definition: OpDef, **attributes: Any) -> Any:
     if in_dynamic_mode():
         return Tensor(np.asarray(apply(definition, [], attributes)))
     program = default_main_program()
-    if definition.random and attributes.get("seed") is None:
-        attributes["seed"] = program.next_seed()
     return program.current_block().append_op(definition, [], attributes)[0]
 
 

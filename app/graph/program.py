@@ -233,6 +233,8 @@ class Block:
     ) -> list[Variable]:
         """Append an operator; its outputs are `into`, or new variables of the inferred shapes and types."""
         attributes = dict(definition.attributes if attributes is None else attributes)
+        if definition.random and attributes.get("seed") is None:
+            attributes["seed"] = self.program.next_seed()
         check_readable(self, definition, inputs)
         specs = definition.infer_outputs([None if v is None else v.spec for v in inputs], attributes)
         wanted = definition.differentiable and any(v is not None and not v.stop_gradient for v in inputs)

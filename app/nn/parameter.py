@@ -102,7 +102,5 @@ def _in_program(definition: OpDef, attributes: dict[str, Any], name: str, traina
 def initialise(startup: Any, definition: OpDef, attributes: dict[str, Any], name: str) -> None:
     """Append to a startup Program the operator that gives a persistable variable its first value."""
     block = startup.global_block()
-    if definition.random and attributes.get("seed") is None:
-        attributes["seed"] = startup.next_seed()
     variable = block.create_var(name, attributes["shape"], attributes["dtype"], persistable=True)
     block.append_op(definition, [], attributes, [variable])

@@ -78,6 +78,18 @@ def test_a_startup_program_draws_new_values_unless_it_has_a_random_seed(seed: in
     assert len(np.unique(values[0])) == 12
 
 
+@pytest.mark.parametrize("seed", [None, 7])
+def test_dropout_drops_other_elements_in_every_run_unless_its_program_has_a_random_seed(seed: int | None):
+    program = static.Program()
+    program.random_seed = seed
+    with static.program_guard(program, static.Program()):
+        x = static.data("x", [100])
+        first, second = (app.nn.functional.dropout(x) for _ in range(2))
+    executors = [static.Executor(engine=name) for name in ("reference", "compiled", "compiled")]
+    runs = [each.run(program, {"x": np.ones(100, "float32")}, [first, second]) for each in executors]
+    assert len({mask.tobytes() for run in runs for mask in run}) == (6 if seed is None else 2)
+
+
 def test_a_schedule_sets_the_learning_rate_of_a_program_and_of_its_clone():
     schedule = app.optimizer.lr.StepDecay(0.5, step_size=1, gamma=0.5)
     app.optimizer.SGD(schedule).minimize(app.mean(static.nn.fc(static.data("x", [None, 3]), 1)))
