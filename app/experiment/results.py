@@ -94,6 +94,11 @@ class TrainedOperator:
             )
         with no_grad():
             scores = self.network(Tensor(np.ascontiguousarray(pixels.reshape(-1, size)))).numpy()
+        if unknown := int(np.isnan(scores).any(axis=1).sum()):
+            raise OperatorError(
+                f"the scores of {self.operator}'s network are NaN for {unknown} of {len(scores)} images, as after a "
+                "training that diverged, so it predicts nothing; its `network` gives the scores"
+            )
         digits = scores.argmax(axis=1)
         return int(digits[0]) if pixels.shape in ((size,), self.image) else digits
 

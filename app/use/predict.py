@@ -7,7 +7,8 @@ import sys
 
 import numpy as np
 
-from app.errors import DataError
+from app.data.dataset import CLASSES
+from app.errors import AppError, DataError
 from app.printing import say
 from app.use.models import add_trust_arguments, load_network
 from app.vision.digits import prepare
@@ -36,19 +37,26 @@ def run(options: argparse.Namespace) -> int:
     failed = False
     for image in options.images:
         try:
-            digit = prepare(read_picture(image))
+            scores = np.asarray(network(prepare(read_picture(image))[None]))
+            if scores.size != CLASSES:
+                raise AppError(
+                    f"{options.model} gives numbers of shape {list(scores.shape)} for a picture; a network that reads "
+                    f"digits gives {CLASSES}"
+                )
+            if not np.isfinite(scores.max()):
+                raise DataError("the network's scores are NaN or infinite, as after a training that diverged")
         except DataError as error:
             message = str(error) if str(error).startswith(image) else f"{image}: {error}"
             say(f"error: {message}", sys.stderr)
             failed = True
             continue
-        say(line(image, probabilities(network(digit[None])[0]), options.top))
+        say(line(image, probabilities(scores), options.top))
     return int(failed)
 
 
 def line(image: str, shares: np.ndarray, top: int) -> str:
     """Format the result for a picture: the most probable digit, its probability, and the runners-up."""
-    order = np.argsort(shares)[::-1][:top]
+    order = np.argsort(-shares, kind="stable")[:top]
     first, *others = [f"{digit}  {shares[digit]:.4f}" for digit in order]
     return f"{image}  {first}" + (f"  (then {', '.join(o.replace('  ', ' ') for o in others)})" if others else "")
 

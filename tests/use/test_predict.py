@@ -178,6 +178,21 @@ def test_inputs_of_other_shapes_and_of_floats_are_fed(shape: list[int | None], t
     np.testing.assert_array_equal(network(picture_of_255), np.ones((1, 10)))
 
 
+def test_a_network_that_gives_no_scores_of_ten_digits_is_an_error(tmp_path: Path, picture: Path, capsys: Any):
+    x = static.data("x", [None, 784])
+    for name, output, message in (
+        ("one", app.mean(x, axis=1, keepdim=True), r"one gives numbers of shape \[1, 1\] for a .* digits gives 10\n"),
+        ("nan", app.log(x[:, :10] - 1.0), r"two.png: the network's scores are NaN or infinite, .* diverged\n"),
+        ("inf", app.exp(x[:, :10] + 1000.0), r"two.png: the network's scores are NaN or infinite, .* diverged\n"),
+    ):
+        static.save_inference_model(str(tmp_path / name), x, output)
+        status, out, err = predicted(capsys, tmp_path / name, picture)
+        assert (status, out) == (1, "")
+        assert re.fullmatch(f"error: .*{message}", err), err
+    static.save_inference_model(str(tmp_path / "equal"), x, x[:, :10] * 0.0)
+    assert "  0  0.1000  (then 1 0.1000, 2 0.1000)" in predicted(capsys, tmp_path / "equal", picture)[1]
+
+
 def test_networks_with_other_inputs_are_errors(tmp_path: Path, picture: Path, capsys: Any):
     x, y, z = static.data("x", [None, 12]), static.data("y", [None, 12]), static.data("z", [None, None, 100])
     for name, inputs, output, message in (
