@@ -134,9 +134,12 @@ def _figures(values: np.ndarray) -> str:
     if values.dtype.kind != "f":
         return f"from {values.min()} to {values.max()}"
     finite = values[np.isfinite(values)]
-    text = f"mean {finite.mean():.4g}, from {finite.min():.4g} to {finite.max():.4g}" if finite.size else ""
     odd = values.size - finite.size
-    return text + (f"; {odd} of {values.size} NaN or infinite" if odd else "")
+    parts = [f"{odd} of {values.size} NaN or infinite"] if odd else []
+    if finite.size:
+        mean = (finite / np.float64(finite.size)).sum()  # the sum itself may overflow
+        parts.insert(0, f"mean {mean:.4g}, from {finite.min():.4g} to {finite.max():.4g}")
+    return "; ".join(parts)
 
 
 @_shown.register

@@ -69,7 +69,10 @@ def test_a_tensor_shows_the_ends_of_its_rows_and_columns():
     cells = re.findall(r"<td>(.*?)</td>", page)
     assert cells[:9] == ["0", "1", "2", "3", "…", "46", "47", "48", "49"][:9]
     assert "mean 999.5, from 0 to 1999" in page
-    assert "1 of 2 NaN or infinite" in shown(app.to_tensor([1.0, np.nan]))
+    assert ">mean 1, from 1 to 1; 1 of 2 NaN or infinite<" in shown(app.to_tensor([1.0, np.nan]))
+    assert ">1 of 1 NaN or infinite<" in shown(app.to_tensor([np.inf]))
+    for large in (np.full(4, 1e308), np.full(4, 1e38, np.float32)):
+        assert f"mean {large[0]:.4g}, from" in shown(app.to_tensor(large))
     assert app.to_tensor(1.0)._repr_html_() is None
 
 
