@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -13,7 +14,7 @@ from app.engine.reference import Dataset, stacked
 from app.errors import AppError, DtypeError, ProgramError, ShapeError
 from app.graph.defaults import default_main_program
 from app.graph.interpret import RunValue
-from app.graph.program import Program
+from app.graph.program import STEP, Program
 from app.graph.scope import Scope, global_scope
 from app.graph.variable import Variable
 from app.ops.spec import UNKNOWN, plain_sizes
@@ -136,9 +137,19 @@ def _run_once(
     for name in _persistable(program, fed):
         scope.values[name] = np.array(fed.pop(name))
     fetched = engine.run(program, fed, fetch, scope)
-    for rate in program.schedulers.values():
-        rate.advance()
+    with _scheduling:
+        for name, rate in program.schedulers.items():
+            counted = scope.values.get(name + STEP) if rate.advances else None
+            if counted is None:
+                rate.advance()
+            else:
+                scope.values[name + STEP] = counted + 1
+                rate.go_to(int(counted) + 1)
     return fetched
+
+
+_scheduling = threading.Lock()
+"""Held while schedules, which threads may share, are set to the step of a scope."""
 
 
 def _persistable(program: Program, names: Iterable[str]) -> list[str]:
@@ -147,8 +158,11 @@ def _persistable(program: Program, names: Iterable[str]) -> list[str]:
 
 def _refresh(program: Program, scope: Scope) -> None:
     """Set learning rates to the values of their schedules."""
-    for name, rate in program.schedulers.items():
-        scope.values[name] = np.asarray(rate.get_lr(), program.global_block().var(name).dtype)
+    with _scheduling:
+        for name, rate in program.schedulers.items():
+            if rate.advances and name + STEP in scope.values:
+                rate.go_to(int(scope.values[name + STEP]))
+            scope.values[name] = np.asarray(rate.get_lr(), program.global_block().var(name).dtype)
 
 
 def _fetch_name(program: Program, item: Variable | str) -> str:

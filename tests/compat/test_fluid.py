@@ -302,6 +302,28 @@ def test_the_rate_decays_with_every_run(decay: Callable[[], Any], rates: list[fl
     np.testing.assert_allclose(-np.diff(weights), rates, atol=1e-6)
 
 
+def test_each_scope_counts_its_own_runs_of_a_decay_which_are_saved_and_loaded(tmp_path: Path):
+    executor, program, feed = fluid.Executor(), fluid.default_main_program(), {"x": np.ones(1, "float32")}
+    x, decay = fluid.data("x", [1], "float32"), layers.exponential_decay(1.0, 1, 0.5)
+    for _ in range(2):  # of two optimizers, each is a step of its own parameters
+        fluid.optimizer.SGD(decay).minimize(layers.mean(layers.fc(x, 1)))
+    names = list(program.schedulers)
+
+    def rates(count: int) -> list[list[float]]:
+        found = [executor.run(program, feed, names) for _ in range(count)]
+        return [[float(rate) for rate in some] for some in found]
+
+    for _ in range(2):
+        executor.run(fluid.default_startup_program())
+        assert rates(3) == [[1.0, 1.0], [0.5, 0.5], [0.25, 0.25]]
+    fluid.io.save_persistables(executor, str(tmp_path))
+    assert rates(2) == [[0.125] * 2, [0.0625] * 2]
+    with fluid.scope_guard(fluid.Scope()):
+        fluid.io.load_persistables(executor, str(tmp_path))
+        assert rates(2) == [[0.125] * 2, [0.0625] * 2]
+    assert rates(1) == [[0.03125] * 2]
+
+
 def test_the_rate_decays_with_eager_steps():
     with fluid.dygraph.guard():
         w = fluid.dygraph.to_variable(np.ones(1, "float32"))
