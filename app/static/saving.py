@@ -11,6 +11,7 @@ from app.engine import Scope, global_scope
 from app.errors import ProgramError
 from app.graph import Program, Variable, default_main_program
 from app.graph.passes.dead_code import dead_code
+from app.graph.program import STEP
 from app.listed import as_list
 from app.static.model_file import SavedModel, read_model, write_model
 
@@ -89,9 +90,12 @@ def write_values(path: Path, variables: Iterable[Variable]) -> None:
 
 
 def read_values(path: Path, variables: Iterable[Variable]) -> None:
-    """Read the values of variables into the global scope; each must be there, in its shape."""
-    listed = list(variables)
+    """Read the values of variables into the global scope; each must be there, in its shape.
+
+    Files of earlier releases have no count of the runs of a schedule, which then stays as it is.
+    """
     values = saving.load(path, return_numpy=True)
+    listed = [v for v in variables if v.name in values or not v.name.endswith(STEP)]
     for variable in listed:
         if variable.name not in values:
             raise ProgramError(f"{path} has no value for {variable.name}; it has {', '.join(values) or 'none'}")
