@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import dis
+from collections.abc import Iterator, Mapping, Sequence
 from operator import is_
+from types import CellType, CodeType, ModuleType
 from typing import Any
 
 from app.errors import ProgramError, ShapeError
@@ -15,6 +17,7 @@ from app.nn.tree import OF_LAYERS
 from app.ops.creation import assign
 from app.ops.definition import apply
 from app.ops.spec import UNKNOWN
+from app.reading import LIBRARIES, codes_in
 from app.static.structure import Structure
 from app.tensor import Tensor
 
@@ -49,6 +52,8 @@ class Effects:
         self._layers = [(layer, layer.training) for layer in tracer.layers.values()]
         self._read = list(tracer.gradients_read.values())
         self._numbers = list(tracer.numbers.values())
+        self._functions = list(tracer.functions.items())
+        self._names, self._cells = _names_read(tracer.functions)
         self._left: list[tuple[Tensor, str | None]] = []
         """Tensors whose `.grad` the function sets or clears."""
         self._attributes: list[tuple[Any, str, Outputs]] = []
@@ -106,6 +111,15 @@ class Effects:
         for layer, training in self._layers:
             if layer.training is not training:
                 return False
+        for function, code in self._functions:
+            if function.__code__ is not code:
+                return False
+        for around, name, value in self._names:
+            if (now := around.get(name, MISSING)) is not value and not (_is_plain(now) and _is_plain(value)):
+                return False
+        for cell, value in self._cells:
+            if (now := _content(cell)) is not value and not (_is_plain(now) and _is_plain(value)):
+                return False
         for attributes, name, leaves in self._held:
             now = attributes.get(name)
             if len(leaves) == 1 and leaves[0] is now:
@@ -150,6 +164,50 @@ def _held(tracer: Tracer, instance: Any) -> Iterator[tuple[dict[str, Any], str, 
             leaves = [] if name in OF_LAYERS else Structure.of(value).leaves
             if any(id(leaf) in used for leaf in leaves) or (value is None and (id(owner), name) in before):
                 yield vars(owner), name, leaves
+
+
+Names = list[tuple[dict[str, Any], str, Any]]
+
+
+def _names_read(functions: Mapping[Any, CodeType]) -> tuple[Names, list[tuple[CellType, Any]]]:
+    """The global names and the variables of outer functions that functions read and do not assign, with their values;
+    of a user's module, the names in it.
+    """
+    names: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
+    assigned, cells = set(), []
+    for function, code in functions.items():
+        around = function.__globals__
+        steps = [step for inner in codes_in(code) for step in dis.get_instructions(inner)]
+        assigned |= {(id(around), s.argval) for s in steps if s.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")}
+        for step, after in zip(steps, [*steps[1:], steps[0]], strict=True):
+            if step.opname != "LOAD_GLOBAL":
+                continue
+            read = [(around, step.argval)]
+            module = around.get(step.argval)
+            if isinstance(module, ModuleType) and after.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+                file = getattr(module, "__file__", None) or LIBRARIES[0]
+                read += [] if file.startswith(LIBRARIES) else [(vars(module), after.argval)]
+            for home, name in read:
+                names[id(home), name] = home, name, home.get(name, MISSING)
+        kept = {s.argval for s in steps if s.opname in ("STORE_DEREF", "DELETE_DEREF")}
+        outer = zip(code.co_freevars, function.__closure__ or (), strict=True)
+        cells += [(cell, _content(cell)) for name, cell in outer if name not in kept]
+    return (
+        [read for key, read in names.items() if key not in assigned],
+        [(cell, value) for cell, value in cells if not holds_variables(value)],
+    )
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it was not assigned yet
+        return MISSING
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is one of Python's numbers and the like, which are constants of a trace."""
+    return value is None or isinstance(value, (bool, int, float, complex, str, bytes))
 
 
 def _agree(old: Any, new: Any) -> bool | None:

@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -121,6 +122,8 @@ class Tracer:
         self.program = TracedProgram(self)
         self.startup = Program()
         self.captured: dict[int, Captured] = {}
+        self.functions: dict[Any, CodeType] = {}
+        """The user's functions that were called, each with its code, which reloading may replace."""
         self.layers: dict[int, Any] = {}
         """The called layers; the trace depends on their `training`."""
         self.gradients: dict[int, tuple[Tensor, Any]] = {}

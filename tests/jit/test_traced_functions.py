@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from custom.made_functions import module_of_text
 
 import app
 from app.compat import torch
@@ -317,6 +318,61 @@ def test_a_layer_a_parameter_or_a_tensor_that_was_replaced_is_traced_again():
     assert float(held.times(tensor(1))) == 1.0
     held.factor = tensor(1, value=5.0)
     assert float(held.times(tensor(1))) == 5.0
+
+
+READING = """
+import app
+
+weight, net, table, number = app.to_tensor([2.0]), app.nn.ReLU(), {"a": app.to_tensor([1.0])}, 1.0
+
+def scaled(x):
+    return x * weight
+
+class Doubled(app.autograd.PyLayer):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+def step(x):
+    return Doubled.apply(net(scaled(x))) * table["a"] * number
+
+def outer(k):
+    def inner(x):
+        return x * k + scaled(x)
+
+    def change(other):
+        nonlocal k
+        k = other
+
+    return inner, change
+"""
+"""A module whose names are given other values, as by a cell of a notebook that is run again."""
+
+
+def test_a_name_that_stands_for_something_else_is_traced_again():
+    module = module_of_text(READING)
+    other = SimpleNamespace(apply=lambda x: x * 3)
+    step, x = static(module.step), app.to_tensor([-1.0, 1.0])
+    (inner, change) = module.outer(app.to_tensor([1.0]))
+    inner = static(inner)
+    assert (step(x).tolist(), inner(x).tolist()) == ([0, 4], [-3, 3])
+    for name, value, result in (
+        ("weight", app.to_tensor([5.0]), [0, 10]),
+        ("net", app.nn.LeakyReLU(1.0), [-10, 10]),
+        ("scaled", lambda x: x * 7, [-14, 14]),
+        ("Doubled", other, [-21, 21]),
+        ("table", {"a": app.to_tensor([2.0])}, [-42, 42]),
+    ):
+        setattr(module, name, value)
+        assert step(x).tolist() == module.step(x).tolist() == result
+    module.number = 5.0  # a constant of the trace
+    assert (step(x).tolist(), len(step.traces)) == ([-42, 42], 6)
+    change(app.to_tensor([2.0]))
+    assert inner(x).tolist() == [-9, 9]
+    module.scaled.__code__ = (lambda x: x * 9).__code__  # as %autoreload does
+    assert inner(x).tolist() == [-11, 11]
+    before = len(inner.traces)
+    assert (inner(x).tolist(), len(inner.traces)) == ([-11, 11], before)
 
 
 def test_a_layer_can_be_copied():

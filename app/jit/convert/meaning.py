@@ -51,6 +51,8 @@ def converted(function: Any) -> Callable[..., Any]:
         return functools.partial(converted(function.func), *function.args, **function.keywords)
     if not isinstance(function, FunctionType):
         return _callable_object(function)
+    if not function.__code__.co_filename.startswith(LIBRARIES) and modes().tracer is not None:
+        modes().tracer.functions[function] = function.__code__
     if function in _left or function.__module__ in _left:
         return unwatched(function)
     if not function.__code__.co_filename.startswith(LIBRARIES):
