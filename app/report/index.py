@@ -25,7 +25,10 @@ from app.run.wording import count, has_diverged, seconds, share
 INDEX = "index.html"
 _COLUMNS = ("run", "begun", "network", "training", "operator", "accuracy", "time per epoch", "accuracy by epoch")
 _NUMBERS = ("accuracy", "time per epoch")
-_NOTE = "Accuracies are those after the last epoch, averaged over the seeds. Click a column heading to sort."
+_NOTE = (
+    "Accuracies are those on the test images after the last epoch, or on validation images where a run has not ended, "
+    "averaged over the seeds. Click a column heading to sort."
+)
 
 
 def runs_in(folder: Path) -> list[Path]:
@@ -63,7 +66,7 @@ def _rows(record: Record) -> list[Element]:
     training = f"{train.optimizer} {train.learning_rate:g}, batch {train.batch_size}{seeds}; {config.engine}"
     rows = []
     for number, operator in enumerate(record.operators):
-        accuracy = [epoch.test_accuracy for epoch in record.last(operator)]
+        accuracy = record.test_accuracies(operator) or [epoch.test_accuracy for epoch in record.last(operator)]
         times = [epoch.seconds for epoch in record.epochs_of(operator)]
         mean, median = statistics.fmean(accuracy) if accuracy else None, statistics.median(times) if times else None
         cells = [

@@ -37,6 +37,14 @@ def test_every_operator_of_every_run_has_a_row(runs: Path, capsys: pytest.Captur
     assert HOSTILE not in page
 
 
+def test_the_accuracy_is_that_on_the_test_images_where_epochs_were_tested_on_others(runs: Path):
+    tested = [{"event": "tested", "operator": "relu", "accuracy": 0.125, "loss": 1.0, "seed": seed} for seed in (0, 1)]
+    made_run(runs / "second", seeds=(0, 1), others=tested)
+    assert main(["report", str(runs)]) == 0
+    page = (runs / "index.html").read_text(encoding="utf-8")
+    assert page.count('data-value="0.125">12.50 %') == 1
+
+
 def test_a_run_whose_name_is_no_text_is_linked(runs: Path):
     (runs / "first run").rename(runs / os.fsdecode(b"\xff run"))
     assert main(["report", str(runs)]) == 0
