@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -95,8 +95,17 @@ def _in_program(definition: OpDef, attributes: dict[str, Any], name: str, traina
     startup = default_startup_program()
     shape, dtype = attributes["shape"], attributes["dtype"]
     parameter = default_main_program().global_block().create_parameter(name, shape, dtype, trainable)
-    initialise(startup, definition, attributes, name)
+    block = startup.global_block()
+    shared = block.has_var(name)
+    block.create_var(name, shape, dtype, persistable=True)  # an error if it has another shape or type
+    first = next((op for op in block.ops if name in op.outputs), None) if shared else None
+    if first is None or _unseeded(first.definition, first.attributes) == _unseeded(definition, attributes):
+        initialise(startup, definition, attributes, name)  # else the first initializer counts, as in Paddle
     return parameter
+
+
+def _unseeded(definition: OpDef, attributes: Mapping[str, Any]) -> tuple[OpDef, dict[str, Any]]:
+    return definition, {**attributes, "seed": None}
 
 
 def initialise(startup: Any, definition: OpDef, attributes: dict[str, Any], name: str) -> None:

@@ -11,7 +11,7 @@ import app
 from app import nn, static
 from app.compat import paddle, torch
 from app.compat.paddle import fluid
-from app.errors import DtypeError, OperatorError, ShapeError
+from app.errors import DtypeError, OperatorError, ProgramError, ShapeError
 from app.graph.defaults import static_mode
 from app.nn import initializer as init
 
@@ -180,3 +180,14 @@ def test_wrong_arguments_are_errors():
         init.Uniform()(static.data("x", [2, 3]))
     with pytest.raises(OperatorError, match=r"almost no numbers with mean 100\.0 and .* between -1\.0 and 1\.0"):
         init.TruncatedNormal(100.0, 0.1, -1.0, 1.0)(app.ones([3]))
+
+
+def test_the_first_initializer_of_a_shared_parameter_counts():
+    main, startup, scope = static.Program(), static.Program(), static.Scope()
+    with static_mode(), static.program_guard(main, startup):
+        for attr in (nn.ParamAttr("shared", init.Constant(3.0)), "shared", nn.ParamAttr("shared")):
+            nn.create_parameter([2], attr=attr)
+        with pytest.raises(ProgramError, match="variable shared exists already as"):
+            nn.create_parameter([3], attr="shared")
+    static.Executor().run(startup, scope=scope)
+    assert scope.values["shared"].tolist() == [3.0, 3.0]

@@ -80,6 +80,7 @@ def test_verbose_prints_every_rate(capsys: pytest.CaptureFixture[str]):
     ("make", "told"),
     [
         (lambda: lr.MultiStepDecay(0.1, [3, 2]), "milestones must rise"),
+        (lambda: lr.PiecewiseDecay([3, 1], [0.1, 0.2, 0.3]), r"boundaries must rise, found \[3, 1\]"),
         (lambda: lr.PiecewiseDecay([1], [0.1]), "1 boundaries need 2 values, found 1"),
         (lambda: lr.LinearWarmup(0.1, 2, 0.5, 0.1), "end_lr must be above start_lr"),
     ],

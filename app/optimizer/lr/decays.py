@@ -64,6 +64,8 @@ class PiecewiseDecay(LRScheduler):
         if len(values) != len(boundaries) + 1:
             raise AppError(f"PiecewiseDecay: {len(boundaries)} boundaries need {len(boundaries) + 1} values, "
                            f"found {len(values)}")  # fmt: skip
+        if list(boundaries) != sorted(set(boundaries)):
+            raise AppError(f"PiecewiseDecay: boundaries must rise, found {list(boundaries)}")
         self.boundaries, self.values = list(boundaries), [float(value) for value in values]
         super().__init__(self.values[0], last_epoch, verbose)
 
