@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -142,16 +142,22 @@ class Optimizer:
 
     # Eagerly
 
-    @no_grad()
     def step(self) -> None:
         """Update every parameter that has a gradient."""
+        self._update()
+
+    @no_grad()
+    def _update(self, only: Container[int] | None = None) -> None:
+        """Update the parameters that have a gradient or, of them, only those with these ids."""
         if self.groups is None:
             raise AppError(f"{type(self).__name__} was made without parameters=; it has nothing to update")
         tracer = modes().tracer
+        if tracer is None:
+            self._check_gradients()
         rates: dict[tuple[int, float, str], Any] = {}
         for group in self.groups:
             moving = [p for p in group.params if self.moves_frozen or not p.stop_gradient]
-            pairs = [(p, p.grad) for p in moving if p.grad is not None]
+            pairs = [(p, p.grad) for p in moving if p.grad is not None and (only is None or id(p) in only)]
             if tracer is not None:
                 pairs = [(p, tracer.gradient_of(p)) for p, _ in pairs]
             for parameter, gradient in pairs:
@@ -174,6 +180,16 @@ class Optimizer:
                     rates[key] = rate
                 self._step_one(group, parameter, gradient, rate, self._states_of(parameter, group))
         self.advance()
+
+    def _check_gradients(self) -> None:
+        """Raise an error, before anything is changed, if a gradient that a program has set does not fit."""
+        for parameter in self._parameter_list or []:
+            gradient = parameter.grad
+            if gradient is not None and gradient._array.shape != parameter._array.shape:
+                raise ShapeError(
+                    f"{type(self).__name__}: the .grad of {parameter.name} has shape {list(gradient.shape)}, and the "
+                    f"parameter {list(parameter.shape)}; set .grad to a Tensor of that shape, or to None"
+                )
 
     def _states_of(self, parameter: Tensor, group: Group) -> list[Tensor]:
         if id(parameter) not in self._memory:
@@ -269,10 +285,14 @@ class Optimizer:
         parameters: Sequence[Any] | None = None,
         no_grad_set: Any = None,
     ) -> tuple[list[Any], list[tuple[Any, Any]]]:
-        """Minimise a loss: append the updates to its Program or, for a Tensor whose backward() has run, make a step."""
+        """Minimise a loss: append the updates to its Program or, for a Tensor whose backward() has run, make a step.
+
+        Only `parameters` are changed, by default those of the optimiser, and none of `no_grad_set`.
+        """
         if isinstance(loss, Tensor):
-            self.step()
-            return [], [(p, p.grad) for p in self._parameter_list or []]
+            chosen = self._chosen(parameters, no_grad_set)
+            self._update({id(p) for p in chosen})
+            return [], [(p, p.grad) for p in chosen]
         pairs = self.backward(loss, startup_program, parameters, no_grad_set)
         return self.apply_gradients(pairs, startup_program), pairs
 
@@ -287,8 +307,17 @@ class Optimizer:
         """Append, or run, the backward pass of a loss. Returns each parameter with its gradient."""
         if isinstance(loss, Tensor):
             loss.backward()
-            return [(p, p.grad) for p in self._parameter_list or [] if p.grad is not None]
+            return [(p, p.grad) for p in self._chosen(parameters, no_grad_set) if p.grad is not None]
         return append_backward(loss, parameters or self._parameter_list, no_grad_set)
+
+    def _chosen(self, parameters: Sequence[Any] | None, no_grad_set: Any) -> list[Any]:
+        """The parameters of this optimiser among those given, without those of `no_grad_set`, Tensors or names."""
+        own, wanted = self._parameter_list or [], [id(p) for p in parameters or ()]
+        without = {p if isinstance(p, str) else p.name for p in no_grad_set or ()}
+        strange = [] if self.groups is None else [p for p in parameters or () if not any(p is o for o in own)]
+        if strange:
+            raise AppError(f"{type(self).__name__}: {strange[0].name} is none of the parameters that it was made with")
+        return [p for p in own if (not wanted or id(p) in wanted) and not (without and p.name in without)]
 
     def apply_gradients(
         self, params_grads: Sequence[tuple[Any, Any]], startup_program: Program | None = None
@@ -296,6 +325,8 @@ class Optimizer:
         """Append the updates of parameters to the Program of their gradients. Returns the operators."""
         if not params_grads:
             raise AppError("there is no trainable parameter that the loss depends on")
+        if isinstance(params_grads[0][0], Tensor):
+            raise AppError("apply_gradients changes a Program; gradients of Tensors are in their .grad, call step()")
         startup = startup_program or default_startup_program()
         program: Program = params_grads[0][0].program
         before = len(program.global_block().ops)

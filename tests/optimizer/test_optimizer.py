@@ -215,6 +215,31 @@ def test_backward_and_minimize_on_tensors():
     np.testing.assert_allclose(parameter.numpy(), START - 0.2)
 
 
+def test_minimize_on_tensors_changes_only_the_chosen_parameters():
+    a, b = (nn.create_parameter([1], name=name) for name in "ab")
+    stepper = SGD(0.5, [a, b])
+    for chosen in ({"parameters": [a]}, {"no_grad_set": {b}}, {"no_grad_set": ["b"]}):
+        for parameter in (a, b):
+            parameter.set_value([0.0])
+        loss = a + b
+        assert [p.name for p, _ in stepper.backward(loss, **chosen)] == ["a"]
+        assert [p.name for p, _ in stepper.minimize(loss, **chosen)[1]] == ["a"]
+        assert (a.tolist(), b.tolist()) == ([-0.5], [0.0])
+        stepper.clear_grad()
+    with pytest.raises(AppError, match="other is none of the parameters that it was made with"):
+        stepper.minimize(a + b, parameters=[nn.create_parameter([1], name="other")])
+    with pytest.raises(AppError, match=r"apply_gradients changes a Program; .* call step\(\)"):
+        stepper.apply_gradients(stepper.backward(a + b))
+
+
+def test_a_gradient_of_another_shape_than_its_parameter_changes_nothing():
+    first, second = leaf(), leaf()
+    first.grad, second.grad = app.ones([3], "float64"), app.ones([1], "float64")
+    with pytest.raises(ShapeError, match=r"the .grad of .* has shape \[1\], and the parameter \[3\]; set .grad to"):
+        SGD(0.5, [{"params": [first]}, {"params": [second]}]).step()
+    assert first.tolist() == START.tolist()
+
+
 # In a Program
 
 
