@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from app.device import set_device
-from app.errors import ShapeError
+from app.errors import AppError, ShapeError
 from app.graph import names
 from app.nn.hooks import HookRemoveHelper, inputs_after, one_call, output_after
 from app.nn.parameter import create_parameter, new_name
@@ -108,13 +108,21 @@ class Layer(Tree):
         """All parameters and persistent buffers by path."""
         state = OrderedDict() if destination is None else destination
         prefix = structured_name_prefix.rstrip(".")
-        state.update(self.named_parameters(prefix, include_sublayers))
+        for key, parameter in self.named_parameters(prefix, include_sublayers):
+            self._put(state, key, parameter)
         for path, layer in self.named_sublayers(prefix, include_self=True) if include_sublayers else [(prefix, self)]:
             passing = layer.__dict__.get("_non_persistable_buffer_names_set", ())
             for name, buffer in layer._held("_buffers").items():
                 if buffer is not None and name not in passing:
-                    state[f"{path}.{name}" if path else name] = buffer
+                    self._put(state, f"{path}.{name}" if path else name, buffer)
         return state
+
+    def _put(self, state: dict[str, Any], path: str, value: Any) -> None:
+        if state.setdefault(path, value) is not value:
+            raise AppError(
+                f"{type(self).__name__}.state_dict: two values have the path {path!r}; names of layers with dots can "
+                "lead to this, as of 'a.b' and of 'b' inside 'a': rename one"
+            )
 
     def set_state_dict(
         self, state_dict: Mapping[str, Any], use_structured_name: bool = True

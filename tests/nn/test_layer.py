@@ -445,6 +445,10 @@ def test_a_parameter_list_behaves_as_a_list():
 # Errors
 
 
+def same_path() -> nn.Layer:
+    return nn.Sequential(("a.b", nn.Linear(1, 1)), ("a", nn.Sequential(("b", nn.Linear(1, 1)))))
+
+
 class Early(nn.Layer):
     def __init__(self) -> None:
         self.inner = nn.Linear(1, 1)
@@ -456,6 +460,7 @@ class Early(nn.Layer):
         (Early, r"Early.__init__ must call super\(\).__init__\(\) before it sets 'inner'"),
         (lambda: Net().register_buffer("inner", to_tensor(0.0)), "the attribute 'inner' exists already"),
         (lambda: Net().register_buffer("x", 3), "buffer 'x' must be a Tensor, found int"),
+        (lambda: same_path().state_dict(), "state_dict: two values have the path 'a.b.weight'; .* rename one"),
         (lambda: nn.LayerDict([nn.ReLU()]), "is not a pair of a name and a layer"),
         (lambda: nn.Linear(1, 1, weight_attr=3), "3 does not describe a parameter"),
         (lambda: nn.Linear(3, 2)(app.ones([2, 5])), r"operator matmul of \(float32\[2, 5\], float32\[3, 2\]\): the in"),
