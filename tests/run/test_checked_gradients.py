@@ -51,7 +51,7 @@ def test_operators_whose_gradients_agree_including_those_of_layers_are_one_line(
     layers = "model.layers=[{type: dense, units: 5, activation: custom.tanh}, {type: dense, units: 5}]"
     run = train("check=true", "model.activation=custom.relu", layers)
     words = "gradient agrees with finite differences"
-    assert f"custom.relu, custom.tanh: {words}" in run.out.splitlines()[:4]
+    assert f"custom.relu, custom.tanh: {words}" in run.out.splitlines()  # after progress, on a busy machine
     assert checked(run) == [
         {"event": "checked", "operator": name, "state": "agrees", "words": words}
         for name in ("custom.relu", "custom.tanh")
