@@ -49,7 +49,11 @@ class Effects:
         """`arguments` are the traced arguments, `given` their initial names; the function is a method of `instance`."""
         self.went_back = tracer.went_back
         """Whether the function has run a backward pass itself; its results then have no gradient."""
-        self._layers = [(layer, layer.training) for layer in tracer.layers.values()]
+        self._layers = [
+            (layer, layer.training, set(layer._forward_pre_hooks), set(layer._forward_post_hooks))
+            for layer in tracer.layers.values()
+        ]
+        """The called layers, each with its mode and the numbers of its hooks, which are not used twice."""
         self._read = list(tracer.gradients_read.values())
         self._numbers = list(tracer.numbers.values())
         self._functions = list(tracer.functions.items())
@@ -107,9 +111,11 @@ class Effects:
         return [*changed, *(name for _, name in self._left), *self._of_arguments, *of_attributes]
 
     def hold(self) -> bool:
-        """Return whether the modes and Tensors of layers and the presence of gradients are unchanged."""
-        for layer, training in self._layers:
+        """Return whether the modes, hooks and Tensors of layers and the presence of gradients are unchanged."""
+        for layer, training, before, after in self._layers:
             if layer.training is not training:
+                return False
+            if layer._forward_pre_hooks.keys() != before or layer._forward_post_hooks.keys() != after:
                 return False
         for function, code in self._functions:
             if function.__code__ is not code:

@@ -125,7 +125,7 @@ class Tracer:
         self.functions: dict[Any, CodeType] = {}
         """The user's functions that were called, each with its code, which reloading may replace."""
         self.layers: dict[int, Any] = {}
-        """The called layers; the trace depends on their `training`."""
+        """The called layers; the trace depends on their `training` and their hooks."""
         self.gradients: dict[int, tuple[Tensor, Any]] = {}
         """The Tensors whose `.grad` the function changes, each with what it was before."""
         self.gradients_read: dict[int, tuple[Tensor, bool]] = {}

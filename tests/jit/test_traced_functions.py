@@ -320,6 +320,21 @@ def test_a_layer_a_parameter_or_a_tensor_that_was_replaced_is_traced_again():
     assert float(held.times(tensor(1))) == 5.0
 
 
+def test_hooks_that_were_added_to_a_layer_or_removed_are_traced_again():
+    layer = app.nn.Identity()
+    traced = to_static(lambda x: layer(x) + 0.0)
+    x = app.to_tensor([2.0])
+    assert traced(x).tolist() == [2.0]
+    for factor in (10.0, 3.0):
+        before = layer.register_forward_pre_hook(lambda layer, inputs, factor=factor: inputs[0] * factor)
+        after = layer.register_forward_post_hook(lambda layer, inputs, output, factor=factor: output * factor)
+        assert [traced(x).tolist() for _ in range(2)] == [[2.0 * factor**2]] * 2
+        before.remove()
+        assert traced(x).tolist() == [2.0 * factor]
+        after.remove()
+    assert traced(x).tolist() == [2.0]
+
+
 READING = """
 import app
 
