@@ -160,12 +160,6 @@ class Optimizer:
             pairs = [(p, p.grad) for p in moving if p.grad is not None and (only is None or id(p) in only)]
             if tracer is not None:
                 pairs = [(p, tracer.gradient_of(p)) for p, _ in pairs]
-            for parameter, gradient in pairs:
-                if tuple(gradient.shape) != tuple(parameter.shape):  # it could be broadcast
-                    raise ShapeError(
-                        f"{type(self).__name__}.step: a parameter of shape {list(parameter.shape)} has a .grad of "
-                        f"shape {list(gradient.shape)}; assign a gradient of the parameter's shape"
-                    )
             for parameter, gradient in pairs if group.grad_clip is None else group.grad_clip(pairs):
                 source, factor = self._rate(group, parameter)
                 key = id(source), factor, parameter.dtype

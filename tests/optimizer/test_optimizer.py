@@ -45,15 +45,6 @@ def test_a_step_changes_numbers_and_nothing_else():
     assert weight.grad.tolist() == [[1.0], [1.0]]
 
 
-@pytest.mark.parametrize("shape", [[1], [], [1, 3], [2]])
-def test_a_gradient_that_was_assigned_has_the_shape_of_the_parameter(shape: list[int]):
-    w = leaf()
-    w.grad = app.ones(shape, "float64")
-    with pytest.raises(ShapeError, match=r"SGD.step: a parameter of shape \[3\] has a .grad of shape \["):
-        SGD(0.1, parameters=[w]).step()
-    assert w.tolist() == START.tolist()
-
-
 def test_parameters_without_gradient_or_not_trainable_stay():
     used, unused, frozen = (nn.create_parameter([1], attr=Constant(1.0)) for _ in range(3))
     (used * frozen).backward()

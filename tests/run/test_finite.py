@@ -1,6 +1,7 @@
 """Numbers that are not finite: which steps are bad, and what `train.on_nonfinite` makes of them."""
 
 import shutil
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -27,9 +28,13 @@ class Heard(Steps):
 def enter(learner, batches, tmp_path):
     """Makes a contestant at the begin of its first epoch, whose operator is imported anew."""
 
+    numbers = count()
+
     def enter(operator, engine="reference", **settings):
-        shutil.copy(Path(__file__).with_name("misbehaving_operators.py"), tmp_path / "ops.py")
-        one = learner(engine, f"{tmp_path}/ops.py:{operator}", **settings)
+        file = tmp_path / str(next(numbers)) / "ops.py"
+        file.parent.mkdir()
+        shutil.copy(Path(__file__).with_name("misbehaving_operators.py"), file)
+        one = learner(engine, f"{file}:{operator}", **settings)
         one.warm_up(batches[:1])
         return Position(Contestant(operator, one), 0, 0, len(batches))
 
