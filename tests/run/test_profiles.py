@@ -58,9 +58,9 @@ def test_sources_are_those_of_both_functions():
 
 def test_the_text_of_a_file_that_was_edited_since_its_import_is_no_source(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "edited_ops.py").write_text("import app\n\n@app.custom_op\ndef twice(x):\n    return 2 * x\n")
-    operator = importlib.import_module("edited_ops").twice
-    (tmp_path / "edited_ops.py").write_text("import app\n\n@app.custom_op\ndef twice(x):\n    return x + x * x\n")
+    (tmp_path / "changing_ops.py").write_text("import app\n\n@app.custom_op\ndef twice(x):\n    return 2 * x\n")
+    operator = importlib.import_module("changing_ops").twice
+    (tmp_path / "changing_ops.py").write_text("import app\n\n@app.custom_op\ndef twice(x):\n    return x + x * x\n")
     assert (Activation("twice", operator).source, sources_of(Activation("twice", operator))) == ("", {})
 
 

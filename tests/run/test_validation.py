@@ -42,6 +42,7 @@ def test_some_images_must_remain_on_both_sides(sample, count):
         sample.hold_back(count, 0)
 
 
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
 def test_a_network_that_diverged_has_null_in_json(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     words = ("data.validation=500", "train.on_nonfinite=ignore", "train.learning_rate=1e30", "--json")
