@@ -148,8 +148,8 @@ def _run_once(
     return fetched
 
 
-_scheduling = threading.Lock()
-"""Held while schedules, which threads may share, are set to the step of a scope."""
+_scheduling = threading.RLock()
+"""Held while schedules, which threads may share, are set to the step of a scope; a signal handler may run then."""
 
 
 def _persistable(program: Program, names: Iterable[str]) -> list[str]:
