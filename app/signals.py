@@ -43,8 +43,9 @@ def ends_at_once(
 ) -> Iterator[None]:
     """Inside the block, one signal more than `patience` ends the process, whatever it is doing.
 
-    The first that is too many leaves Python `GRACE` seconds, the next leaves it none. A block replaces the one around
-    it. Signals that are ignored stay ignored. In a thread, where Python handles no signals, nothing changes.
+    The first that is too many leaves Python `GRACE` seconds, the next leaves it none, except for SIGHUP, which closing
+    a terminal may cause several times. A block replaces the one around it. Signals that are ignored stay ignored. In a
+    thread, where Python handles no signals, nothing changes.
     """
     if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
         yield
@@ -120,7 +121,7 @@ def _handlers() -> str:
     """The handlers as LLVM's code.
 
     def finish(number):                   def heard(number):
-        write(2, last_words)                  if ending: finish(number)
+        write(2, last_words)                  if ending and number != SIGHUP: finish(number)
         _exit(128 + ending)                   python(number)
                                               if patience: patience -= 1; return
                                               ending = number
@@ -149,7 +150,9 @@ def _handlers() -> str:
 
     heard = ir.Function(module, handler, "opsmith_heard")
     builder = ir.IRBuilder(heard.append_basic_block())
-    with builder.if_then(builder.icmp_signed("!=", builder.load(variable("ending")), number(0))):
+    ending = builder.icmp_signed("!=", builder.load(variable("ending")), number(0))
+    again = builder.icmp_signed("!=", heard.args[0], number(int(signal.SIGHUP)))
+    with builder.if_then(builder.and_(ending, again)):
         builder.call(finish, heard.args)
     builder.call(function(_PYTHON, nothing, number), heard.args)
     left = builder.load(variable("patience"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
@@ -234,6 +235,19 @@ def test_an_inner_block_has_its_own_patience(handled: Any):
         assert signal.alarm(0) == 0
         signal.signal(signal.SIGINT, handled)
     assert heard == [signal.SIGINT] * 2
+
+
+def test_hangups_that_arrive_together_leave_python_its_time():
+    """The shell and the kernel send them, and so does a write that fails, before Python handles the first."""
+    heard = []
+    raised = getattr(ctypes.CDLL(None), "raise")
+    before = signal.signal(signal.SIGHUP, lambda number, frame: heard.append(number))
+    try:
+        with signals.ends_at_once([signal.SIGHUP], patience=1):
+            list(map(raised, [signal.SIGHUP] * 4))
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert (heard, signal.alarm(0)) == ([signal.SIGHUP], 0)
 
 
 def test_an_ignored_signal_stays_ignored():
