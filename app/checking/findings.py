@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from operator import index
 from typing import Any
 
 from app.checking.checks import check_names, examine
@@ -112,15 +113,30 @@ def check(
     except AppError as error:
         return Findings(str(operator), [refusal(error)])
     findings = Findings(one.label)
-    sizes = [(tuple(shape), "float64") for shape in shapes]
     try:
+        sizes = [(_sizes(shape), "float64") for shape in shapes]
         name = like if isinstance(like, str) else name_of(like)
-        subject = inputs_for(one, sizes, settings, name, within)
+        subject = inputs_for(one, sizes, settings, name, None if within is None else _range(within))
         subject = subject if isinstance(like, str) else replace(subject, other=like)
         findings.extend(examine(subject, only))
     except AppError as error:
         findings.append(refusal(error))
     return findings
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    try:
+        return tuple(map(index, shape))
+    except TypeError as error:
+        raise ConfigError(f"a shape is {shape!r}: expected one for each input, such as shapes=[(4, 6)]") from error
+
+
+def _range(within: Any) -> tuple[float, float]:
+    try:
+        low, high = within
+        return float(low), float(high)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"within is {within!r}: expected two numbers, such as within=(0, 1)") from error
 
 
 def one_of(operator: str | Callable[..., Any]) -> Found:

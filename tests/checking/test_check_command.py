@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -122,6 +123,28 @@ def test_a_misspelt_check_is_a_failure(check: Check):
         assert not found.ok
         assert "there is no check" in str(found)
     assert [verdict.check for verdict in app.check("some_ops.py:wrong", only="gradient")] == ["gradient"]
+
+
+def test_a_named_check_that_does_not_apply_says_so(check: Check):
+    status, out, _ = check("some_ops.py:Twice", "--only", "settings,like")
+    assert (status, out.splitlines()[1:]) == (
+        0,
+        [
+            "  note    settings       it does not apply to this operator",
+            "  note    like           there is no operator to compare with: name one with `like`",
+            "  0 passed, 2 notes",
+        ],
+    )
+
+
+def test_shapes_are_one_for_each_input_and_a_range_has_two_ends(check: Check):
+    assert app.check("some_ops.py:swish", shapes=[(3, 5)], within=(0, 1), only="rows").ok
+    wrong: Any = (4, 6)
+    shapes = str(app.check("some_ops.py:swish", shapes=wrong))
+    assert "a shape is 4: expected one for each input, such as shapes=[(4, 6)]" in shapes
+    for within in (1, (0, 1, 2), ("low", "high")):
+        found = str(app.check("some_ops.py:swish", within=cast(Any, within)))
+        assert f"within is {within!r}: expected two numbers, such as within=(0, 1)" in found
 
 
 def test_a_file_is_checked_as_it_is_now_also_if_it_was_imported_before(check: Check, monkeypatch: pytest.MonkeyPatch):

@@ -61,6 +61,11 @@ def check_names(only: Collection[str]) -> None:
 _COMPARE_RESULTS = {"gradient", "proportional", "settings", "second"}
 _COMPARE_RUNS = {"like", "types", "broadcasting", "rows", "layout", "nan and inf", "engines"}
 """The checks that compare the results of several runs, and those that also compare gradients."""
+_NOTHING = {
+    "range": "inputs are drawn from the usual range",
+    "like": "there is no operator to compare with: name one with `like`",
+}
+"""What a check says that was asked for and does not apply."""
 
 
 def examine(subject: Subject, only: Collection[str] = ()) -> Iterator[Verdict]:
@@ -78,6 +83,8 @@ def examine(subject: Subject, only: Collection[str] = ()) -> Iterator[Verdict]:
                 return
             continue
         found = list(_verdicts(name, check, subject))
+        if not found and name in only:
+            found = [replace(note(_NOTHING.get(name, "it does not apply to this operator")), check=name)]
         yield from (verdict for verdict in found if not only or name in only or verdict.failed)
         if check is bounds and any(verdict.failed for verdict in found):
             return
