@@ -88,6 +88,12 @@ class StaticFunction:
         except (TypeError, ValueError):
             return []
 
+    @functools.cached_property
+    def _bound(self) -> list[Any]:
+        """The parameters that Python binds arguments to; none for a wrapper, which gets arguments as they are given."""
+        shows_others = hasattr(self._function, "__wrapped__") or hasattr(self._function, "__signature__")
+        return [] if shows_others else self._parameters
+
     @property
     def eager(self) -> Callable[..., Any]:
         """The original function."""
@@ -107,7 +113,7 @@ class StaticFunction:
             return converted(self.eager)(*args, **kwargs)
         if not enabled["to_static"]:
             return self.eager(*args, **kwargs)
-        arguments = Arguments(*(in_order(self._parameters, args, kwargs) if kwargs else (args, kwargs)))
+        arguments = Arguments(*(in_order(self._bound, args, kwargs) if kwargs else (args, kwargs)))
         fitting = (c for c in self._traces.get(arguments.key, ()) if c.fits(arguments.tensors))
         concrete = next(fitting, None) or self._trace(arguments)
         self._latest = concrete, arguments.fill

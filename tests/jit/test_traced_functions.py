@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -28,6 +29,10 @@ def tensor(*shape, grad=False, value=1.0):
 
 def double(x):
     return x * 2
+
+
+def times(x, factor):
+    return x * factor
 
 
 def static(function=double, **settings):
@@ -160,6 +165,15 @@ def test_a_container_that_was_changed_is_traced_again(held):
         assert float(f(held)) == float(total_of(held))
         add(tensor(1, value=number) if isinstance(next(iter(held)), app.Tensor) else number)
     assert float(f(held)) == float(total_of(held))
+
+
+def test_a_wrapper_gets_its_keyword_arguments_by_keyword():
+    @functools.wraps(times)
+    def scaled(*args, **kwargs):
+        return times(*args, **{name: 3 * value for name, value in kwargs.items()})
+
+    for function in (scaled, static(scaled)):
+        assert [float(function(tensor(1), factor=tensor(1))), float(function(tensor(1), tensor(1)))] == [3.0, 1.0]
 
 
 def test_the_default_type_and_the_class_of_a_tensor_are_part_of_the_signature():
