@@ -314,7 +314,9 @@ def _is_symbolic(data: object) -> bool:
 
 
 def _holds_tensors(data: object) -> bool:
-    kinds = set(map(type, data)) if isinstance(data, (list, tuple)) else ()  # lists of numbers may be long
+    if not isinstance(data, (list, tuple)):
+        return False
+    kinds = {*map(type, data)}  # lists of numbers may be long
     if any(issubclass(kind, Tensor) for kind in kinds):
         return True
     return any(issubclass(kind, (list, tuple)) for kind in kinds) and any(map(_holds_tensors, data))

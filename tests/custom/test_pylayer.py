@@ -12,6 +12,7 @@ from layers import CusTanh, data, layer, run, variable
 import app
 from app import static
 from app.autograd import Function, PyLayer
+from app.custom.pylayer.pylayer import operator_of_layer
 from app.errors import OperatorError
 
 # --- Arguments ---
@@ -114,6 +115,27 @@ def test_functions_that_are_replaced_after_a_call_count_for_the_next_one():
             y = kind.apply(x)
             y.backward()
             assert (y.item(), x.grad.item()) == (factor, factor)
+
+
+def test_attributes_that_are_replaced_after_a_call_count_for_the_next_one():
+    class Times(Function):
+        @staticmethod
+        def forward(x, factor):
+            return x * factor
+
+        @staticmethod
+        def backward(ctx, dy):
+            return dy * ctx.factor, None
+
+    for added in (0.0, 1.0):
+        Times.setup_context = staticmethod(
+            lambda ctx, inputs, output, added=added: setattr(ctx, "factor", inputs[1] + added)
+        )
+        x = data(1.0)
+        Times.apply(x, 2.0).backward()
+        assert x.grad.item() == 2.0 + added
+    Times.surrogate = True
+    assert operator_of_layer(Times).surrogate
 
 
 # --- Results and their gradients ---

@@ -28,6 +28,8 @@ class LayerOperator(CustomOperator):
     """A PyLayer class as an operator on Tensors. Its gradient is the backward of the class."""
 
     backward_function: Callable[..., Any]
+    made_of: tuple[Any, ...]
+    """The attributes of the class that it was made of."""
 
     def __init__(
         self,

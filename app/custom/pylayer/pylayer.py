@@ -86,9 +86,10 @@ def sets_up_context(layer: type[PyLayer]) -> bool:
 
 
 def operator_of_layer(layer: type[PyLayer]) -> LayerOperator:
-    """The operator of a class, made at the first call, and again after one of its functions was replaced."""
+    """The operator of a class, made at the first call, and again after one of its attributes was replaced."""
     known: LayerOperator | None = layer.__dict__.get("_operator")
-    if known is None or known.function != layer.forward or known.backward_function != layer.backward:
+    made_of = layer.forward, layer.backward, layer.setup_context, layer.surrogate, layer.onnx, layer.like, layer.lenient
+    if known is None or known.made_of != made_of:
         operator = LayerOperator(
             layer.__name__,
             layer.forward,
@@ -99,6 +100,7 @@ def operator_of_layer(layer: type[PyLayer]) -> LayerOperator:
             like=layer.like,
             where=layer._where,
         )
+        operator.made_of = made_of
         operator.surrogate = layer.surrogate
         operator.origin = layer._made_by or Origin("pylayer", {"layer": layer})
         layer._operator = known = operator
