@@ -72,18 +72,18 @@ def _current(function: Any, order: tuple[str, ...]) -> Callable[[], OnNumbers | 
     """Gives the function for single numbers, which is made again after a variable that the function reads changed: its
     source is read with the values of names, such as `pick` after `pick = np.maximum`.
     """
-    frozen: Any = None
-    made: OnNumbers | None = None
+    known: tuple[Any, OnNumbers | None] | None = None
 
     def current() -> OnNumbers | None:
-        nonlocal frozen, made
-        if frozen is None or frozen.have_changed():
+        nonlocal known
+        if known is None or known[0].have_changed():
             from app.engine.compiled.frozen import Frozen  # imported late: it needs Numba
 
             frozen, made = Frozen(function), on_numbers(function)
             if made and order:
                 made = replace(made, function=by_position(made.function, order))
-        return made
+            known = frozen, made  # both at once, as other threads may ask
+        return known[1]
 
     return current
 
