@@ -29,12 +29,11 @@ def over_arrays(function: Any, names: Sequence[str], results: int) -> Callable[.
     `names` are the parameters that get the arrays, `results` is how many numbers the function returns. Settings that
     are numbers are arguments of the compiled function; others are compiled into it.
     """
-    made: OrderedDict[Any, Kernel] = OrderedDict()
-    frozen: Any = None
+    known: tuple[Any, OrderedDict[Any, Kernel]] | None = None
 
     @wraps(function)
     def call(*arrays: np.ndarray, **settings: Any) -> Any:
-        nonlocal frozen
+        nonlocal known
         dtype = arrays[0].dtype
         if interpreted.on:
             interpreted.calls += 1
@@ -42,11 +41,11 @@ def over_arrays(function: Any, names: Sequence[str], results: int) -> Callable[.
         varying = {name: value for name, value in settings.items() if _varies(value)}
         fixed = {name: value for name, value in settings.items() if name not in varying}
         key = (dtype, *((name, type(value)) for name, value in varying.items()), key_of(fixed))
-        if frozen is None or frozen.have_changed():
+        if known is None or known[0].have_changed():
             from app.engine.compiled.frozen import Frozen  # imported late: it needs Numba
 
-            frozen = Frozen(function)
-            made.clear()
+            known = Frozen(function), OrderedDict()  # a new one, as a thread may be making a kernel for the former
+        made = known[1]
         kernel = made.get(key)
         if kernel is None:
             kernel = made[key] = _kernel(function, names, results, dtype, varying, fixed)

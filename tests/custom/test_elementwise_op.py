@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -328,6 +329,27 @@ def test_settings_that_are_not_numbers_are_part_of_the_kernel_and_few_such_kerne
         assert weighted(app.to_tensor(X), weights=weights).tolist() == result
     assert len(set(compiled)) == 3
     assert len(native_code._loaded) == 1
+
+
+FACTOR = 2.0
+
+
+def test_a_kernel_that_is_made_while_a_variable_changes_is_not_used_afterwards(monkeypatch):
+    call, make = elementwise.over_arrays(lambda x: x * FACTOR, ["x"], 1), elementwise._kernel
+    seen: list[float] = []
+
+    def changed_meanwhile(*given: Any) -> Any:
+        kernel = make(*given)
+        monkeypatch.setattr(elementwise, "_kernel", make)
+        monkeypatch.setitem(globals(), "FACTOR", 3.0)
+        thread = Thread(target=lambda: seen.append(call(np.ones(1))[0].item()))
+        thread.start()
+        thread.join()
+        return kernel
+
+    monkeypatch.setattr(elementwise, "_kernel", changed_meanwhile)
+    call(np.ones(1))
+    assert [*seen, call(np.ones(1))[0].item()] == [3.0, 3.0]
 
 
 @pytest.mark.slow
