@@ -67,7 +67,7 @@ class StaticFunction:
         """The function as a method. Each object has its own traces."""
         if instance is None:
             return self
-        key = f"_static_{self._function.__name__}"
+        key = f"_static_{self._function.__qualname__}"  # a method may call that of a base class
         bound = instance.__dict__.get(key)
         if bound is None or bound._function is not self._function or bound._instance is not instance:
             bound = instance.__dict__[key] = self.of(instance)

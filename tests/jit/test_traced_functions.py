@@ -232,6 +232,17 @@ def test_each_object_has_its_own_traces_of_a_method():
     assert [float(Scaled(by).times(tensor(1))) for by in (2, 3)] == [2.0, 3.0]
 
 
+class ScaledMore(Scaled):
+    @to_static(backend="reference")
+    def times(self, x):
+        return super().times(x) + 1
+
+
+def test_a_method_that_calls_that_of_a_base_class_is_traced_once():
+    scaled = ScaledMore(2)
+    assert [(float(scaled.times(tensor(1))), len(scaled.times.traces)) for _ in range(2)] == [(3.0, 1), (3.0, 1)]
+
+
 class ScaledLayer(app.nn.Layer):
     def __init__(self, by):
         super().__init__()
