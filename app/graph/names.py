@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _of_process: Counter[str] = Counter()
 _counters = ContextVar("counters", default=_of_process)
 """The number of names generated from each key; all threads share it, except inside `guard`."""

@@ -28,7 +28,7 @@ class Streams:
     def __init__(self, seed: int, count: int = 0):
         self.place = (seed, count)
         """The seed, and how many streams were used so far."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def next(self) -> tuple[int, int]:
         """The name of the next stream."""

@@ -12,7 +12,7 @@ import pytest
 
 import app
 from app import static
-from app.engine.compiled import blas, threads
+from app.engine.compiled import blas, native_code, threads
 from app.engine.compiled.engine import compile_program
 from app.ops.spec import spec_of
 
@@ -204,6 +204,26 @@ def test_an_operator_may_run_the_program_that_it_is_part_of():
     for x in FEEDS[:3]:
         expected = in_numpy(np.tanh(x) ** 2)
         np.testing.assert_allclose(executor.run(program, {"x": x}, [y])[0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_signal_handler_may_run_the_program_that_is_being_compiled(monkeypatch):
+    made, y = built(lambda x: x * 1.03125)
+    executor, make = static.Executor(engine="compiled"), native_code.NativeCode._make
+
+    def interrupted(code: native_code.NativeCode) -> None:
+        monkeypatch.setattr(native_code.NativeCode, "_make", make)
+        signal.raise_signal(signal.SIGALRM)
+        make(code)
+
+    seen: list[np.ndarray] = []
+    before = signal.signal(signal.SIGALRM, lambda *_: seen.append(executor.run(made, {"x": FEEDS[1]}, [y])[0]))
+    monkeypatch.setattr(native_code.NativeCode, "_make", interrupted)
+    try:
+        seen.append(executor.run(made, {"x": FEEDS[2]}, [y])[0])
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    for found, x in zip(seen, FEEDS[1:3], strict=True):
+        np.testing.assert_allclose(found, in_numpy(x * np.float32(1.03125)), rtol=1e-4, atol=1e-5)
 
 
 def test_a_signal_handler_may_run_the_program_that_is_running():

@@ -52,7 +52,7 @@ class NativeCode:
         self._entries: dict[str, Entry] = {}
         self._alive: list[Any] = []
         """What the code refers to by address, and what holds it."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self.came_from_disk = False
 
     def __getitem__(self, name: str) -> Entry:
@@ -87,10 +87,12 @@ class NativeCode:
             ctypes.c_void_p.from_address(engine.get_global_value_address(name)).value = id(environment)
             self._alive.append(environment)
         self._alive.append(engine)
+        entries = {}
         for name, function in self._functions.items():
             if function.is_called_by_python:
                 address = engine.get_function_address(self._symbol(name))
-                self._entries[name] = Entry(address, function.parameters, self._alive)
+                entries[name] = Entry(address, function.parameters, self._alive)
+        self._entries = entries  # all at once, as a signal handler may run the same code
 
 
 class Entry:
