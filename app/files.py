@@ -49,6 +49,7 @@ def _put(temporary: Path, path: Path) -> None:
     except FileExistsError:
         raise
     except OSError:  # the file system has no hard links
+        path.open("xb").close()
         os.replace(temporary, path)
 
 

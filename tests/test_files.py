@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -76,6 +78,16 @@ def test_a_file_and_its_new_folders_are_synced(tmp_path: Path, monkeypatch: pyte
     write_whole(tmp_path / "a" / "b" / "file", b"x")
     assert synced[0].startswith(f"{tmp_path}/a/b/.file.")
     assert set(synced[1:]) == {f"{tmp_path}/a/b", f"{tmp_path}/a", str(tmp_path)}
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_file_is_replaced_only_if_that_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool):
+    if not links:
+        monkeypatch.setattr(os, "link", Mock(side_effect=PermissionError(errno.EPERM, "Operation not permitted")))
+    write_whole(tmp_path / "file", b"x", replace=False)
+    with pytest.raises(FileExistsError):
+        write_whole(tmp_path / "file", b"y", replace=False)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"x")]
 
 
 def test_equal_values_are_equal_bytes(tmp_path: Path):
