@@ -95,7 +95,10 @@ def _plain(data: Any, kinds: set[Any], inside: bool = False) -> Any:
     """Data without Tensors, as NumPy takes them; adds the types of their numbers to a set."""
     if isinstance(data, (list, tuple, range)):
         return [_plain(item, kinds, True) for item in data]
-    kinds.add(data.dtype if hasattr(data, "dtype") else type(data))
+    kind = data.dtype if hasattr(data, "dtype") else type(data)
+    if isinstance(kind, type) and kind not in (float, int, bool):  # an enumeration, an array.array, a deque
+        kind = {"f": float, "i": int, "u": int, "b": bool}.get(np.asarray(data).dtype.kind, kind)
+    kinds.add(kind)
     if not isinstance(data, FrameworkTensor):
         return data
     if inside and data._array.size != 1:

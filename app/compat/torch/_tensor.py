@@ -189,7 +189,7 @@ def _index(index: Any) -> Any:
     """The index with a number in place of an integer Tensor without axes, whose part is a view."""
     if isinstance(index, tuple):
         return tuple(map(_index, index))
-    if getattr(index, "dtype", None) == "uint8":
+    if isinstance(index, (FrameworkTensor, np.ndarray)) and index.dtype == "uint8":
         raise OperatorError(
             "an index of torch.uint8 is a mask in old programs; use index.bool() for a mask, or index.long() for places"
         )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 import pickle
+from array import array
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -195,6 +198,25 @@ def test_element_types_are_names_of_the_framework():
     assert torch.zeros(1, dtype=float).dtype is torch.float64
     assert torch.int64.itemsize == 8
     assert not torch.uint8.is_signed
+
+
+def test_a_tensor_is_made_of_numbers_and_sequences_of_any_class():
+    places = enum.IntEnum("places", "FIRST SECOND")
+    for whole in ([places.FIRST, 2], deque([1, 2]), array("i", [1, 2])):
+        assert torch.tensor(whole).tolist() == [1, 2]
+        assert torch.tensor(whole).dtype is torch.int64
+    assert torch.tensor(places.SECOND).item() == 2
+    assert torch.tensor(array("d", [1, 2])).dtype is torch.float32
+
+
+def test_a_number_of_uint8_is_a_place_and_no_mask():
+    x = torch.arange(6).reshape(2, 3)
+    assert x[np.uint8(1)].tolist() == [3, 4, 5]
+    assert x[:, np.uint8(1)].tolist() == [1, 4]
+    x[np.uint8(0)] = 7
+    assert x.tolist() == [[7, 7, 7], [3, 4, 5]]
+    with pytest.raises(AppError, match=r"use index.bool\(\) for a mask"):
+        x[np.array([0, 1], np.uint8)]
 
 
 def test_programs_may_begin_with_settings_and_questions_about_devices():
