@@ -24,6 +24,7 @@ from app.compat.torch._size import Size, sizes
 from app.compat.torch._table import METHODS
 from app.errors import OperatorError
 from app.ops.gone import INSTEAD, without
+from app.ops.lowering import Constant, Elementwise
 from app.ops.methods import ValueMethods
 from app.tensor import Tensor as FrameworkTensor
 from app.tensor import backward
@@ -205,6 +206,19 @@ class Tensor(TensorMethods, FrameworkTensor, metaclass=_Constructor):  # type: i
     as_in_pytorch = True
     grad_stops = True
     dialect = TensorMethods
+
+    def apply_operator(self, definition: Any, inputs: Any, attributes: Any, into: Any = None) -> Any:
+        """Run the operator. As in PyTorch, results are in row-major order, except for views and elementwise results."""
+        results = super().apply_operator(definition, inputs, attributes, into)
+        if definition.custom or isinstance(definition.lowering, (Elementwise, Constant)):
+            return results
+        for result in results if isinstance(results, tuple) else (results,):
+            array = getattr(result, "_array", None)
+            if array is None or array.flags.c_contiguous:
+                continue
+            if not (definition.views and np.may_share_memory(array, getattr(inputs[0], "_array", inputs[0]))):
+                result._array = np.ascontiguousarray(array)
+        return results
 
     def stride(self, dim: int | None = None) -> Any:
         """The number of elements from one place to the next along each axis."""

@@ -242,6 +242,17 @@ def test_sizes_may_be_zero():
     assert torch.ones(2, 0).sum().item() == 0.0
 
 
+@pytest.mark.parametrize("recorded", [True, False])
+def test_results_that_are_no_views_are_in_row_major_order(recorded: bool):
+    x, places = leaf(4, 6) * 1, torch.tensor([5, 3, 1, 0])
+    with torch.set_grad_enabled(recorded):
+        for made in (x[:, places], x[:, x[0] > 0], torch.cat([x.t(), x.t()]), torch.stack([x.t(), x.t()], 1),
+                     x.t().softmax(0), x.t().reshape(2, 3, 4).transpose(1, 2).mean(0), x.nonzero()):  # fmt: skip
+            seen = made.view(-1)
+            seen.detach().fill_(7)
+            assert (made == 7).all()
+
+
 @pytest.mark.parametrize("indexing", ["ij", "xy"])
 def test_meshgrid_takes_the_order_of_axes(indexing: Any):
     x, y = torch.arange(2), torch.arange(3)
