@@ -71,7 +71,18 @@ class DataLoader:
         return iter(self)
 
     def __iter__(self) -> Iterator[Any]:
-        return map(self._finished, self._batches())
+        make, items = self._batches()
+
+        def batch(item: Any) -> Any:
+            try:
+                return self._finished(make(item))
+            except StopIteration as error:
+                raise DataError(
+                    "DataLoader: the data set or collate_fn raised StopIteration, as next(...) does at the end of an "
+                    "iterator, for a batch that should be there; give next a default, or use an IterableDataset"
+                ) from error
+
+        return map(batch, items)  # a generator would end after an error in a batch, as if the data set were over
 
     def _finished(self, batch: Any) -> Any:
         if self.return_list:
@@ -82,13 +93,13 @@ class DataLoader:
             raise DataError(f"DataLoader: {len(fields)} fields, but {len(names)} variables to feed: {', '.join(names)}")
         return dict(zip(names, fields, strict=True))
 
-    def _batches(self) -> Iterator[Any]:
-        # `map` goes on after an error in a batch; a generator would end there, as if the data set were over
+    def _batches(self) -> tuple[Callable[[Any], Any], Iterable[Any]]:
+        """A function that makes a batch, and what it makes one of each."""
         if isinstance(self.dataset, IterableDataset):
-            return map(self.collate_fn, iter(self.dataset) if self.batch_size is None else self._of_stream())
+            return self.collate_fn, iter(self.dataset) if self.batch_size is None else self._of_stream()
         if self.batch_sampler is None:
-            return map(self._single, range(len(self.dataset)))
-        return map(self._batch, self.batch_sampler)
+            return self._single, range(len(self.dataset))
+        return self._batch, self.batch_sampler
 
     def _single(self, number: int) -> Any:
         return self.collate_fn(self.dataset[number])

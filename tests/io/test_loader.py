@@ -176,6 +176,23 @@ def test_batches_after_one_that_cannot_be_made_are_given():
         assert [batch.tolist() for batch in batches] == [[4, 5]]
 
 
+def test_stop_iteration_in_a_batch_is_an_error_and_not_the_end():
+    class Reads(io.Dataset):
+        lines = iter(range(7))
+
+        def __len__(self) -> int:
+            return 10
+
+        def __getitem__(self, index: int) -> int:
+            return next(self.lines)
+
+    for settings in ({"batch_size": None}, {"batch_size": 4}):
+        with pytest.raises(DataError, match=r"raised StopIteration, .* give next a default, or use an IterableDataset"):
+            list(io.DataLoader(Reads(), **settings))
+    with pytest.raises(DataError, match="the data set or collate_fn raised StopIteration"):
+        list(io.DataLoader(Squares(), collate_fn=lambda batch: next(iter(()))))
+
+
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_each_pass_goes_through_the_examples_that_there_are_then(shuffle: bool):
     examples = [0, 1, 2]
