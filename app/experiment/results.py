@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from app.nn import Layer
 from app.run.comparison import Difference
 from app.run.config import Config
 from app.run.events import Epoch, finite
+from app.run.folder import NO_SOURCES
 from app.run.network import Activation, Network, every_operator, find_all, pixels_of
 from app.run.resume import check_sources, sources_of
 from app.run.run import Result
@@ -28,6 +29,9 @@ from app.tensor import Tensor, no_grad
 
 class TrainedOperator:
     """The result of one operator: its metrics and its trained network."""
+
+    _sources: Mapping[str, str | None] = NO_SOURCES
+    """The hashes of the operators' sources; empty in pickles of earlier releases."""
 
     def __init__(self, activation: Activation, result: Result):
         self.operator = activation.name

@@ -346,6 +346,12 @@ def test_a_pickled_result_refuses_an_operator_that_has_changed(images):
         pickle.loads(kept).predict(images)
 
 
+def test_a_result_that_an_earlier_release_pickled_predicts(run, images):
+    again = pickle.loads(pickle.dumps(run))
+    del again["tanh"]._sources  # it had none
+    np.testing.assert_array_equal(again["tanh"].predict(images), run["tanh"].predict(images))
+
+
 # --- app.check and app.inspect, and the examples of all ---
 
 
