@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from app.custom.lookup import split_settings
 from app.custom.references import Trusted, parted
 from app.errors import AppError
 from app.files import read_file, without_tilde
@@ -26,7 +27,8 @@ class Trust(Trusted):
 
     def __init__(self, custom_ops: Sequence[str] = (), operators: Sequence[str] = (), by: str = "the configuration"):
         super().__init__(custom_ops)
-        self._typed = {_path(operator) for operator in operators if ":" in operator}
+        named = [split_settings(operator)[0] for operator in operators]
+        self._typed = {_path(name) for name in named if ":" in name}
         self._by = by
 
     def covers(self, reference: str) -> bool:

@@ -80,6 +80,13 @@ def test_a_file_is_run_if_the_user_names_it(train, yaml, marker, words, is_enoug
     assert (run.err == f"{message} in the call\n") == (run.out == "") == (not is_enough)
 
 
+def test_a_name_that_is_typed_with_settings_names_the_file(train, marker):
+    Path("mine.py").write_text("def scaled(x, by=1.0):\n    return x * by\n")
+    run = train("train.epochs=1", "model.activation=mine.py:scaled(by=0.5)")
+    assert (run.status, run.err) == (0, "")
+    assert Trust(operators=["mine.py:scaled(by='a:b')"]).covers("mine.py:scaled")
+
+
 def test_a_file_of_the_same_name_elsewhere_is_run_instead_and_named_to_resume(train, yaml, marker):
     Path("mine").mkdir()
     Path("mine/ops.py").write_text(THEIRS)
