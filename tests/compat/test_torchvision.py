@@ -142,7 +142,7 @@ def test_a_grid_of_images_is_written_and_read(tmp_path: Path):
 
 T, IMAGE = torch.ones(1, 4, 4), Image.fromarray(PICTURE)
 ERRORS = [
-    (lambda: transforms.ToTensor()(T), "takes an image or an array, found a Tensor, which is ready"),
+    (lambda: transforms.ToTensor()(T), "^ToTensor takes an image or an array, found a Tensor, which is ready"),
     (lambda: transforms.Normalize(0.5, 0.5)(T.int()), "takes a Tensor of floats, found torch.int32"),
     (lambda: F.hflip(IMAGE.convert("P")), r'take img.convert\("RGB"\) first'),
     (lambda: F.convert_image_dtype(T > 0, torch.uint8), "booleans have no range, found torch.bool"),

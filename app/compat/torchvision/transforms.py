@@ -31,11 +31,18 @@ class ToTensor:
     """An image of bytes as a Tensor of numbers from 0 to 1, its channels in front."""
 
     def __call__(self, pic: Any) -> Any:
-        tensor = PILToTensor()(pic)
-        array = tensor._array
+        array = self._with_channels_in_front(pic)
         if array.dtype == np.uint8:
             return from_numpy(array.astype(np.float32) / np.float32(255))
-        return from_numpy(array.astype(np.float32)) if array.dtype == bool and hasattr(pic, "getbands") else tensor
+        return from_numpy(array.astype(np.float32) if array.dtype == bool and hasattr(pic, "getbands") else array)
+
+    def _with_channels_in_front(self, pic: Any) -> np.ndarray:
+        if isinstance(pic, Tensor):
+            raise TypeError(f"{type(self).__name__} takes an image or an array, found a Tensor, which is ready")
+        pixels = np.asarray(pic)
+        if pixels.ndim not in (2, 3):
+            raise DataError(f"{type(self).__name__} takes an image with 2 or 3 axes, found {pixels.ndim}")
+        return np.array(pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1), order="C")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -45,13 +52,7 @@ class PILToTensor(ToTensor):
     """An image as a Tensor of the same numbers, its channels in front."""
 
     def __call__(self, pic: Any) -> Any:
-        if isinstance(pic, Tensor):
-            raise TypeError(f"{type(self).__name__} takes an image or an array, found a Tensor, which is ready")
-        pixels = np.asarray(pic)
-        if pixels.ndim not in (2, 3):
-            raise DataError(f"{type(self).__name__} takes an image with 2 or 3 axes, found {pixels.ndim}")
-        channels = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
-        return from_numpy(np.array(channels, order="C"))
+        return from_numpy(self._with_channels_in_front(pic))
 
 
 class ToImage(PILToTensor):
