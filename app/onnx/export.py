@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from itertools import count
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,9 @@ def _traced(model: Layer | Callable[..., Any], input_spec: Sequence[Any] | None)
     for spec in specs or ():
         if not isinstance(spec, InputSpec):
             raise ExportError(f"input_spec must be a list of InputSpecs or example Tensors, found {spec!r}")
+    named = [spec.name for spec in input_spec or () if isinstance(spec, InputSpec) and spec.name is not None]
+    if twice := [one for place, one in enumerate(named) if one in named[:place]]:
+        raise ExportError(f"two inputs of {name} are called {twice[0]!r}; give each InputSpec a name of its own")
     with in_mode(model if isinstance(model, Layer) else None, training=False):
         traced = static.concrete_program_for(specs)
     outputs = [output for output in traced.outputs.names if output is not None]
@@ -110,14 +114,21 @@ def _traced(model: Layer | Callable[..., Any], input_spec: Sequence[Any] | None)
 
 
 def _name_inputs(network: SavedModel, wishes: Sequence[str | None]) -> None:
-    """Rename inputs as their InputSpecs say."""
+    """Rename inputs as their InputSpecs say. Another variable of that name gets a new one."""
     block = network.program.global_block()
+
+    def rename(old: str, new: str) -> None:
+        block.rename_var(old, new)
+        for names in (network.inputs, network.outputs):
+            names[:] = [new if name == old else name for name in names]
+        if old in network.values:
+            network.values[new] = network.values.pop(old)
+
     for place, wish in enumerate(wishes):
-        old = network.inputs[place]
-        if wish is not None and not block.has_var(wish):
-            block.rename_var(old, wish)
-            network.inputs[place] = wish
-            network.outputs = [wish if name == old else name for name in network.outputs]
+        if wish is not None and wish not in (network.inputs[place], *wishes[:place]):  # a Tensor may stand there twice
+            if block.has_var(wish):
+                rename(wish, next(name for n in count(2) if not block.has_var(name := f"{wish}_{n}")))
+            rename(network.inputs[place], wish)
 
 
 def _names(given: Any) -> list[str]:

@@ -105,6 +105,23 @@ def test_the_file_has_names_a_producer_and_an_open_batch(tmp_path: Path):
     assert [i.shape for i in open_session(path).get_inputs()] == [[2, 3]]
 
 
+@pytest.mark.parametrize("names", [("b", "a"), (None, "a"), ("sub.out_0", "b"), ("w", "a")])
+def test_inputs_get_the_names_of_their_specs_whatever_else_has_them(names: tuple[str | None, str], tmp_path: Path):
+    weights = app.to_tensor([1.0, 2.0])
+    weights.name = "w"
+
+    def difference(a: Any, b: Any) -> Any:
+        return (a - 2.0 * b) * weights, a
+
+    path = app.onnx.export(difference, tmp_path / "named", [static.InputSpec([2], name=name) for name in names])
+    session = open_session(path)
+    found = [taken.name for taken in session.get_inputs()]
+    assert [name for name, wish in zip(found, names, strict=True) if wish not in (None, name)] == []
+    one, other = np.float32([1, 2]), np.float32([5, 7])
+    scaled, first = session.run(None, dict(zip(found, (one, other), strict=True)))
+    assert (scaled.tolist(), first.tolist()) == ([-9.0, -24.0], [1.0, 2.0])
+
+
 def test_a_program_is_exported_with_the_values_of_a_scope_and_a_saved_model_by_its_path(tmp_path: Path):
     main, startup = static.Program(), static.Program()
     with static.program_guard(main, startup):
