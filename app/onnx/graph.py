@@ -118,6 +118,12 @@ class GraphNodes(Nodes):
         definition = operator.definition
         rule = definition.onnx
         if isinstance(rule, str):
+            if operator.attributes:
+                said = ", ".join(f"{name}={value!r}" for name, value in operator.attributes.items())
+                raise ExportError(
+                    f"its onnx={rule!r} leaves out its settings, {said}: give a function of them, such as onnx="
+                    f"lambda onnx, x, {', '.join(operator.attributes)}: onnx.{rule}(x, ...)"
+                )
             return self.append(rule, inputs, len(outputs), {})
         assert rule is not None
         named = {

@@ -28,6 +28,7 @@ SPEC = {"input_spec": [InputSpec([None, 2])]}
         (static.Program(), {}, "feed= and fetch="),
         (7, {}, "a int cannot be exported; give a Layer, a function, a Program or a path"),
         (lambda x: 3, SPEC, "computes nothing from its arguments"),
+        (app.add, {"input_spec": [InputSpec([2], name="x")] * 2}, "two inputs of add are called 'x'; give each"),
     ],
 )
 def test_wrong_arguments_are_errors(model: Any, given: Any, message: str, tmp_path: Path):
@@ -79,6 +80,11 @@ def shifted(x: Any, by: Any = None) -> Any:
     return np.asarray(x).cumsum() + np.float32(0 if by is None else sum(map(sum, by)))
 
 
+@app.custom_op(onnx="LeakyRelu")
+def leaky(x: Any, alpha: float = 0.2) -> Any:
+    return np.where(x > 0, x, alpha * x)
+
+
 NO_SGD, NO_ADAGRAD = (f"operator {name}: it has no counterpart in ONNX" for name in ("sgd", "adagrad"))
 
 
@@ -89,6 +95,7 @@ NO_SGD, NO_ADAGRAD = (f"operator {name}: it has no counterpart in ONNX" for name
         (step_inside, [NO_SGD]),
         (misspelt, ["operator misspelt (test_onnx_errors.py:", ": ONNX has no operator 'Rellu'"]),
         (by_wrong_rule, ["its ONNX rule asks for 'y'; it can have onnx, attributes, x, out_shape"]),
+        (leaky, ["its onnx='LeakyRelu' leaves out its settings, alpha=0.2: give a function of them, such as onnx="]),
         (
             lambda x: shifted(x, by=((1, 2), (3,))),
             ["its setting by=((1, 2), (3,)) has a type that ONNX attributes cannot have"],
