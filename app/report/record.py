@@ -80,9 +80,9 @@ class Record:
         return any(self.finished(operator) < self.config.train.epochs for operator in self.operators)
 
     def last(self, operator: str) -> list[events.Epoch]:
-        """The last epoch of an operator with each seed."""
-        found = {epoch.seed: epoch for epoch in sorted(self.epochs_of(operator), key=lambda epoch: epoch.epoch)}
-        return list(found.values())
+        """The last epoch of an operator with each seed, except seeds that did not come as far as others."""
+        finished = self.finished(operator)
+        return list({epoch.seed: epoch for epoch in self.epochs_of(operator) if epoch.epoch + 1 == finished}.values())
 
 
 def read(folder: Path) -> Record:

@@ -26,6 +26,7 @@ from app.run.wording import (
     share,
     spread,
     unfinished,
+    unfinished_seeds,
 )
 
 
@@ -55,6 +56,10 @@ def _failures(record: Record) -> Iterator[str]:
         yield NOTHING_FINISHED
     elif record.unfinished:
         yield unfinished(finished, epochs)
+    elif record.comparison is None:  # a comparison says so itself
+        done, wanted = min(len(record.last(one)) for one in record.operators), getattr(record.config, "seeds", 1)
+        if done < wanted:
+            yield unfinished_seeds(done, wanted)
     losses = {operator: [epoch.test_loss for epoch in record.last(operator)] for operator in record.operators}
     yield from diverged(losses)
     if guessed := [operator for operator in record.operators if is_at_chance(record, operator)]:
@@ -94,7 +99,9 @@ def _accuracy(record: Record) -> Iterator[str]:
     images = f"{record.tested_on} digits"
     if record.start is not None:
         images = f"{record.start.data.validation or record.start.data.test:,} {images}"
-    over = f" (mean ± standard deviation over {record.seeds} seeds)" if record.seeds > 1 else ""
+    counts = sorted({len(_accuracies(record, operator)) for operator in reached})
+    seeds = " to ".join(map(str, counts))
+    over = f" (mean ± standard deviation over {seeds} seeds)" if counts[-1] > 1 else ""
     if len(set(reached.values())) == 1:
         both = " both" if len(reached) == 2 else ""
         classify = "classifies" if len(reached) == 1 else "classify"

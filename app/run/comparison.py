@@ -178,10 +178,10 @@ def _speed(first: Sequence[Trained], other: Sequence[Trained], level: float = LE
 def time_ratio(pairs: Sequence[tuple[Sequence[Epoch], Sequence[Epoch]]], level: float = LEVEL) -> Estimate:
     """The ratio of the times of the same epochs of two operators, which were trained in turns; a pair for each seed.
 
-    Epochs that only one of them finished do not count.
+    Epochs that only one of them finished do not count, nor do seeds that did not come as far as others.
     """
     logs = [[math.log(a.seconds / b.seconds) for a, b in zip(*epochs, strict=False)] for epochs in pairs]
-    found = over_groups(logs, PLACE, level)
+    found = over_groups([of_it for of_it in logs if len(of_it) == max(map(len, logs))], PLACE, level)
     return Estimate(math.exp(found.mean), math.exp(found.low), _exp(found.high), found.p)
 
 

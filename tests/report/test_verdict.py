@@ -135,6 +135,24 @@ def test_one_seed_has_no_interval(tmp_path: Path):
     assert 'class="reach"' not in page
 
 
+@pytest.mark.parametrize("operators", [("custom.relu",), ("custom.relu", "relu")])
+def test_of_a_killed_comparison_only_seeds_count_that_came_as_far_as_others(tmp_path: Path, operators: tuple[str, ...]):
+    begun = [
+        {"event": "epoch", "operator": one, "epoch": 0, "seconds": 9.0, "test_accuracy": 0.4, "test_loss": 2, "seed": 2}
+        for one in operators
+    ]
+    folder = made_run(tmp_path / "run", seeds=(0, 1), others=begun)
+    with (folder / "config.yaml").open("a") as file:
+        file.write("operators: [custom.relu, relu]\nseeds: 4\n")
+    seeds, accuracy, speed, *_ = sentences(read(folder))
+    assert seeds == "The run was stopped early, after 2 of 4 seeds."
+    assert accuracy == (
+        "Accuracy on the 200 test digits: custom.relu 70.50 % ± 0.71, relu 72.50 % ± 0.71 (mean ± standard deviation "
+        "over 2 seeds)."
+    )
+    assert "a ratio of 0.83 (0.70 to 1.00); the difference is significant." in speed
+
+
 def changed(folder: Path, **parts: object) -> Path:
     """A comparison some parts of which were edited."""
     kept = json.loads((compared(folder) / "comparison.json").read_text(encoding="utf-8"))
