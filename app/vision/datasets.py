@@ -25,8 +25,8 @@ def __dir__() -> list[str]:
 
 
 @lru_cache(maxsize=1)
-def _published() -> Pictures:
-    return load()
+def _published(source: str | None) -> Pictures:
+    return load(source)
 
 
 class MNIST(Dataset):
@@ -59,13 +59,13 @@ class MNIST(Dataset):
 
     def _own(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the images and labels if no paths are given."""
-        return _part(_published(), self.mode)
+        return _part(_published(os.environ.get("OPSMITH_DATA")), self.mode)
 
     def __getitem__(self, index: int) -> tuple[Any, np.ndarray]:
         picture: Any = self.images[index].astype("float32" if self.backend == "cv2" else "uint8")
         if self.transform is not None:
             picture = self.transform(picture)
-        return picture, self.labels[index : index + 1] if index >= 0 else self.labels[[index]]
+        return picture, self.labels[[index]]
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -120,4 +120,4 @@ def _part(pictures: Pictures, mode: str) -> tuple[np.ndarray, np.ndarray]:
         if mode == "train"
         else (pictures.test_images, pictures.test_labels)
     )
-    return images.reshape(-1, *pictures.image_shape), labels
+    return images.reshape(-1, *pictures.image_shape).copy(), labels.copy()  # the program may change them

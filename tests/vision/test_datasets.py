@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 import struct
 from pathlib import Path
 
@@ -47,12 +48,37 @@ def test_mnist_with_transforms_gives_batches_for_a_network(files: tuple[str, str
 @pytest.mark.parametrize("mode", ["train", "test"])
 def test_mnist_without_files_is_the_published_set(monkeypatch: pytest.MonkeyPatch, mode: str):
     sample = load("sample")
-    monkeypatch.setattr(datasets, "_published", lambda: sample)
+    monkeypatch.setattr(datasets, "_published", lambda source: sample)
     data = datasets.MNIST(mode=mode)
     images, labels = getattr(sample, f"{mode}_images"), getattr(sample, f"{mode}_labels")
     assert len(data) == len(labels)
     np.testing.assert_array_equal(data[5][0].ravel(), images[5])
     assert data[5][1].item() == labels[5]
+
+
+def test_what_a_program_changes_in_a_data_set_is_its_own(monkeypatch: pytest.MonkeyPatch, files: tuple[str, str]):
+    monkeypatch.setenv("OPSMITH_DATA", "sample")
+    digits = datasets.MNIST(mode="test")
+    label, total = digits[5][1].item(), int(digits.images[5].sum())
+    digits.images[5] = 0
+    digits.labels[5] = (label + 1) % 10
+    for again in (datasets.MNIST(mode="test"), datasets.MNIST(*files)):
+        first = again[0][1]
+        first += 1
+        assert again[0][1].item() == first.item() - 1
+    again = datasets.MNIST(mode="test")
+    assert (again[5][1].item(), int(again.images[5].sum())) == (label, total)
+
+
+def test_the_published_set_is_that_of_the_current_folder(monkeypatch: pytest.MonkeyPatch, files: tuple[str, str]):
+    monkeypatch.setenv("OPSMITH_DATA", "sample")
+    assert len(datasets.MNIST(mode="test")) == 2000
+    folder = Path(files[0]).parent
+    for part in ("train", "t10k"):
+        shutil.copy(files[0], folder / f"{part}-images-idx3-ubyte.gz")
+        shutil.copy(files[1], folder / f"{part}-labels-idx1-ubyte")
+    monkeypatch.setenv("OPSMITH_DATA", str(folder))
+    assert len(datasets.MNIST(mode="test")) == 3
 
 
 @pytest.mark.parametrize(
