@@ -63,8 +63,9 @@ class Accuracy(Metric):
             places = label.argmax(axis=-1, keepdim=True)
         else:
             places = label.unsqueeze(-1)
-        found = largest(pred, min(self.maxk, pred.shape[-1])).indices
-        return (found == places.astype("int64")).astype("float32")
+        scores, found = largest(pred, min(self.maxk, pred.shape[-1]))
+        hits = (found == places.astype("int64")) & (scores == scores)  # NaN is no hit, as in `accuracy`
+        return hits.astype("float32")
 
     def update(self, correct: Any, *args: Any) -> Any:
         """Add what `compute` returned. Returns the fractions of this batch."""

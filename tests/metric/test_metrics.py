@@ -38,6 +38,15 @@ def test_accuracy_among_the_best():
     assert metric.accuracy(to_tensor(SCORES), to_tensor(LABELS[:, None]), k=2).item() == 1.0
 
 
+@pytest.mark.parametrize("k", [1, 2])
+def test_nan_is_no_hit(k: int):
+    scores, labels = np.array([[np.nan] * 3, [np.nan, 2, 1], [0, np.nan, 1]]), np.array([0, 1, 1])
+    accuracy = metric.Accuracy(topk=(k,))
+    accuracy.update(accuracy.compute(to_tensor(scores), to_tensor(labels)))
+    expected = metric.accuracy(to_tensor(scores), to_tensor(labels[:, None]), k=k).item()
+    assert accuracy.accumulate() == pytest.approx(expected) == pytest.approx((k - 1) / 3)
+
+
 def test_precision_and_recall():
     for made, expected in ((metric.Precision(), 2 / 3), (metric.Recall(), 2 / 3)):
         assert made.accumulate() == 0.0
