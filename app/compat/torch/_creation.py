@@ -91,14 +91,19 @@ def tensor(data: Any, *, dtype: Any = None) -> Any:
     return array.astype(wanted, copy=False)
 
 
+_NUMBERS = frozenset({float, int, bool})
+_KINDS = {"f": float, "i": int, "u": int, "b": bool}
+
+
 def _plain(data: Any, kinds: set[Any], inside: bool = False) -> Any:
     """Data without Tensors, as NumPy takes them; adds the types of their numbers to a set."""
+    if type(data) in _NUMBERS:
+        kinds.add(type(data))
+        return data
     if isinstance(data, (list, tuple, range)):
         return [_plain(item, kinds, True) for item in data]
-    kind = data.dtype if hasattr(data, "dtype") else type(data)
-    if isinstance(kind, type) and kind not in (float, int, bool):  # an enumeration, an array.array, a deque
-        kind = {"f": float, "i": int, "u": int, "b": bool}.get(np.asarray(data).dtype.kind, kind)
-    kinds.add(kind)
+    # without a type of its own: an enumeration, an array.array, a deque
+    kinds.add(data.dtype if hasattr(data, "dtype") else _KINDS.get(np.asarray(data).dtype.kind, object))
     if not isinstance(data, FrameworkTensor):
         return data
     if inside and data._array.size != 1:
