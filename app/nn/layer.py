@@ -105,8 +105,8 @@ class Layer(Tree):
         structured_name_prefix: str = "",
         use_hook: bool = True,
     ) -> dict[str, Any]:
-        """All parameters and persistent buffers by path."""
-        state = OrderedDict() if destination is None else destination
+        """All parameters and persistent buffers by path; they are put into `destination`, if it is given."""
+        state: dict[str, Any] = OrderedDict()
         prefix = structured_name_prefix.rstrip(".")
         for key, parameter in self.named_parameters(prefix, include_sublayers):
             self._put(state, key, parameter)
@@ -115,7 +115,10 @@ class Layer(Tree):
             for name, buffer in layer._held("_buffers").items():
                 if buffer is not None and name not in passing:
                     self._put(state, f"{path}.{name}" if path else name, buffer)
-        return state
+        if destination is None:
+            return state
+        destination.update(state)
+        return destination
 
     def _put(self, state: dict[str, Any], path: str, value: Any) -> None:
         if state.setdefault(path, value) is not value:

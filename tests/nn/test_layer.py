@@ -449,6 +449,13 @@ def same_path() -> nn.Layer:
     return nn.Sequential(("a.b", nn.Linear(1, 1)), ("a", nn.Sequential(("b", nn.Linear(1, 1)))))
 
 
+def test_a_state_dict_is_put_into_one_that_has_the_paths_of_another_layer():
+    first, second = nn.Linear(1, 1), nn.Linear(1, 1)
+    kept = first.state_dict()
+    assert second.state_dict(destination=kept) is kept
+    assert kept["weight"] is second.weight
+
+
 class Early(nn.Layer):
     def __init__(self) -> None:
         self.inner = nn.Linear(1, 1)

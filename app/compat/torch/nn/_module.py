@@ -165,7 +165,9 @@ class Module(Layer):
         """Every parameter and buffer that is to be saved, by its path, module after module."""
         own: dict[str, Any] = OrderedDict()
         for path, module in self.named_modules(prefix=prefix.rstrip(".")):
-            Layer.state_dict(module, own, include_sublayers=False, structured_name_prefix=path)
+            part = Layer.state_dict(module, include_sublayers=False, structured_name_prefix=path)
+            for key, value in part.items():
+                self._put(own, key, value)
         return OrderedDict((path, value if keep_vars else value.detach()) for path, value in own.items())
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Keys:
