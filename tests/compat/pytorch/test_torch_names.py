@@ -351,6 +351,20 @@ def test_a_schedule_goes_on_from_its_state():
     assert optimizers[1].param_groups[0]["lr"] == pytest.approx(0.01)
 
 
+def test_a_state_of_another_shape_is_refused_before_anything_changes():
+    weight = leaf(2)
+    optimizer = optim.Adam([weight], lr=0.1)
+    weight.sum().backward()
+    optimizer.step()
+    kept = optimizer.state_dict()
+    wrong = {"state": {0: {**kept["state"][0], "exp_avg": torch.ones(2, 1)}}}
+    with pytest.raises(ValueError, match=r"exp_avg of a parameter of shape \[2\] has shape \[2, 1\] .* nothing was"):
+        optimizer.load_state_dict({**wrong, "param_groups": [{**kept["param_groups"][0], "lr": 9.0}]})
+    assert optimizer.param_groups[0]["lr"] == 0.1
+    optimizer.step()  # with the state that it had
+    optimizer.load_state_dict(kept)
+
+
 def test_no_pickled_code_is_written_or_read(tmp_path: Path):
     path = tmp_path / "model.pt"
     with pytest.raises(AppError, match=r"a whole Sequential is code .* save model.state_dict\(\)"):

@@ -145,14 +145,18 @@ class Optimizer(below.Optimizer):
                 f"{type(self).__name__}: the loaded state dict has state of parameter {unknown[0]}, "
                 f"but there are {len(parameters)}; nothing was changed"
             )
+        loaded = {parameters[int(index)]: known for index, known in state_dict["state"].items()}
+        self._check_loaded(loaded)
         for own, group in zip(self.param_groups, groups, strict=True):
             own.update({k: v for k, v in group.items() if k != "params"})
-        loaded = {parameters[int(index)]: known for index, known in state_dict["state"].items()}
         for parameter in [p for p in self.state if p not in loaded]:
             del self.state[parameter]
         for parameter, known in loaded.items():
             own = self.state[parameter]
             self.state[parameter] = {key: _loaded(own.get(key), value) for key, value in known.items()}
+
+    def _check_loaded(self, loaded: Mapping[Any, Mapping[str, Any]]) -> None:
+        """Refuse states that do not fit their parameters; those of a user's optimiser may have any shape."""
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
@@ -217,6 +221,18 @@ class _Listed(Optimizer):
             if fits is not None and not all(map(fits, value if isinstance(value, (tuple, list)) else [value])):
                 raise OptimizerError(f"{type(self).__name__}: {name} must be {wanted}, found {value}")
         super().add_param_group(param_group)
+
+    def _check_loaded(self, loaded: Mapping[Any, Mapping[str, Any]]) -> None:
+        rules = [group.rule.states.items() for group in self.groups]
+        shaped = {self.names.get(name, name) for states in rules for name, (is_shaped, _) in states if is_shaped}
+        for parameter, known in loaded.items():
+            for key in shaped.intersection(known):
+                shape = list(getattr(known[key], "shape", ()))
+                if shape != list(parameter.shape):
+                    raise OptimizerError(
+                        f"{type(self).__name__}: {key} of a parameter of shape {list(parameter.shape)} has shape "
+                        f"{shape} in the loaded state dict; nothing was changed"
+                    )
 
 
 _NESTEROV = "Nesterov momentum requires a momentum and zero dampening"
