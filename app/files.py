@@ -22,6 +22,9 @@ def write_whole(path: Path, content: bytes, replace: bool = True) -> None:
     """
     if not path.name:
         raise FileError(f"{path} is a folder, expected the name of a file")
+    kind = _kind_of(path)
+    if kind and kind != "a folder":  # replacing /dev/null would break the system
+        raise FileError(f"{path} is {kind}, which is not replaced; name a file")
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")  # a name of its own for each writer
     try:
         made = [folder for folder in path.parents if not folder.exists()]
@@ -41,6 +44,14 @@ def write_whole(path: Path, content: bytes, replace: bool = True) -> None:
         if isinstance(error, FileExistsError) and not replace:
             raise
         raise FileError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _kind_of(path: Path) -> str:
+    """What is at a path if it is not a regular file, in words; '' if there is nothing."""
+    try:
+        return _kind(path.stat().st_mode)
+    except OSError:
+        return ""
 
 
 def _put(temporary: Path, path: Path) -> None:

@@ -90,6 +90,19 @@ def test_a_file_is_replaced_only_if_that_is_meant(tmp_path: Path, monkeypatch: p
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"x")]
 
 
+@pytest.mark.parametrize("target", ["pipe", "/dev/full"])
+def test_only_regular_files_are_replaced(tmp_path: Path, target: str):
+    os.mkfifo(tmp_path / "pipe")
+    link = tmp_path / "link"
+    link.symlink_to(target)  # root may replace a device
+    kind = "a pipe" if target == "pipe" else "a device"
+    for write in (lambda path: write_whole(path, b"x"), lambda path: app.save({}, path)):
+        with pytest.raises(FileError, match=f"link is {kind}, which is not replaced; name a file"):
+            write(link)
+    assert link.is_symlink()
+    assert sorted(os.listdir(tmp_path)) == ["link", "pipe"]
+
+
 def test_equal_values_are_equal_bytes(tmp_path: Path):
     values = {"a": np.arange(6.0).reshape(2, 3), "b": [1, "é"], "c": np.ones(1, np.uint8)}
     written = set()
