@@ -55,7 +55,8 @@ class TrainedOperator:
 
     @property
     def accuracies(self) -> list[float]:
-        """The final accuracy of each seed, on the test images if they were used."""
+        """The final accuracy of each seed: on the test images, or on the validation images if the run was interrupted
+        before it used those."""
         return self.tested or [epochs[-1].test_accuracy for epochs in self.epochs if epochs]
 
     @property
@@ -64,15 +65,17 @@ class TrainedOperator:
         if not any(self.epochs):
             return {"epochs": []}
         last = [epochs[-1] for epochs in self.epochs if epochs]
-        figures: dict[str, Any] = {"test_accuracy": statistics.fmean(self.accuracies)}
-        if self.tested:
+        validated = bool(self.config.data.validation)
+        accuracies = self.tested if validated else self.accuracies  # an interrupted run may not be tested yet
+        figures: dict[str, Any] = {"test_accuracy": statistics.fmean(accuracies) if accuracies else None}
+        if validated:
             figures["validation_accuracy"] = statistics.fmean(epoch.test_accuracy for epoch in last)
         losses = [epoch.test_loss for epoch in last if epoch.test_loss is not None]
-        figures["validation_loss" if self.tested else "test_loss"] = (
+        figures["validation_loss" if validated else "test_loss"] = (
             statistics.fmean(losses) if len(losses) == len(last) else None
         )
         figures["seconds_per_epoch"] = statistics.median(e.seconds for epochs in self.epochs for e in epochs)
-        figures["test_accuracies"] = self.accuracies
+        figures["test_accuracies"] = accuracies
         figures["epochs"] = [_plain(epoch) for epochs in self.epochs for epoch in epochs]
         return figures
 
@@ -138,7 +141,8 @@ class TrainedOperator:
     def __repr__(self) -> str:
         if not any(self.epochs):
             return f"<{self.operator}: no epoch was finished>"
-        return f"<{self.operator}: test accuracy {statistics.fmean(self.accuracies):.4f}>"
+        images = "validation" if self.config.data.validation and not self.tested else "test"
+        return f"<{self.operator}: {images} accuracy {statistics.fmean(self.accuracies):.4f}>"
 
 
 def _plain(epoch: Epoch) -> dict[str, Any]:
@@ -192,7 +196,7 @@ class RunResult(Displayed):
     def table(self) -> list[dict[str, Any]]:
         """A row per operator, the most accurate first, for pandas.DataFrame."""
         rows = [_row(part) for part in self._of.values()]
-        return sorted(rows, key=lambda row: -row.get("test_accuracy", -1.0))
+        return sorted(rows, key=lambda row: -(row.get("test_accuracy") or row.get("validation_accuracy") or 0.0))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all metrics as data that can be written as JSON."""
@@ -227,7 +231,7 @@ class RunResult(Displayed):
 
 def _row(part: TrainedOperator) -> dict[str, Any]:
     figures = {key: value for key, value in part.metrics.items() if not isinstance(value, list)}
-    spread = interval(part.accuracies)
+    spread = interval(part.metrics.get("test_accuracies", []))
     ends = {} if spread is None else {"low": spread.low, "high": spread.high}
     return {"operator": part.operator, **figures, **ends}
 

@@ -138,17 +138,21 @@ def _ratio(one: Contestant, other: Contestant) -> Estimate:
 def outcome(config: Config, entered: Sequence[Contestant]) -> dict[str, Any]:
     """Return the summary of one seed as data."""
     finished = all(len(contestant.epochs) == config.train.epochs for contestant in entered)
-    return {"event": "summary", "finished": finished, "operators": [_figures(c, entered[-1]) for c in entered]}
+    validated = bool(config.data.validation)
+    operators = [_figures(c, entered[-1], validated) for c in entered]
+    return {"event": "summary", "finished": finished, "operators": operators}
 
 
-def _figures(contestant: Contestant, baseline: Contestant) -> dict[str, Any]:
+def _figures(contestant: Contestant, baseline: Contestant, validated: bool) -> dict[str, Any]:
     figures: dict[str, Any] = {"operator": contestant.operator, "epochs": len(contestant.epochs)}
     if contestant.epochs:
         last = contestant.epochs[-1]
-        accuracy, loss = last.test_accuracy, None if last.diverged else last.test_loss
-        if (tested := contestant.tested) is not None:
+        accuracy: float | None = last.test_accuracy
+        loss = None if last.diverged else last.test_loss
+        if validated:
             figures |= {"validation_accuracy": accuracy, "validation_loss": loss}
-            accuracy, loss = tested.accuracy, tested.loss
+            tested = contestant.tested  # at the end of the run
+            accuracy, loss = (None, None) if tested is None else (tested.accuracy, tested.loss)
         figures |= {"test_accuracy": accuracy, "test_loss": loss}
         figures["seconds"] = _median_seconds(contestant)
     if contestant.epochs and baseline.epochs and baseline is not contestant:

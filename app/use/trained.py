@@ -78,11 +78,15 @@ def open_run(folder: Path, image: ImageShape, custom_ops: Sequence[str] = ()) ->
 
 
 def accuracies_of(folder: Path, config: Config) -> dict[str, float]:
-    """Return the final test accuracy of each network that a run keeps: of a comparison, those of the first seed."""
+    """Return the final test accuracy of each network that a run keeps: of a comparison, those of the first seed.
+
+    A run with validation images has none before its end.
+    """
     kept = (None, config.seed)
     found = list(events.read(folder))
-    accuracies = {e.operator: e.test_accuracy for e in found if isinstance(e, events.Epoch) and e.seed in kept}
-    return accuracies | {e.operator: e.accuracy for e in found if isinstance(e, events.Tested) and e.seed in kept}
+    if config.data.validation:
+        return {e.operator: e.accuracy for e in found if isinstance(e, events.Tested) and e.seed in kept}
+    return {e.operator: e.test_accuracy for e in found if isinstance(e, events.Epoch) and e.seed in kept}
 
 
 def _network(config: Config, activation: Activation, image: ImageShape, weights: Weights) -> Network:

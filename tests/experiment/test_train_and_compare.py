@@ -179,6 +179,19 @@ def test_in_an_interpreter_an_interruption_returns_the_partial_result(monkeypatc
     assert "The run was stopped early" in str(run)
 
 
+def test_an_interrupted_run_has_no_accuracy_on_test_images_that_it_did_not_use(monkeypatch):
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    settings = {**QUICK, "engine": "eager", "epochs": 50, "validation": 500, "output": "stopped"}
+    run = app.train(stopping_at(120), None, **settings)
+    last = run.epochs["stopping"][0][-1].test_accuracy
+    (row,), (summary,) = run.table, run.to_dict()["operators"]
+    for figures in (run.metrics, row, summary):
+        assert (figures["test_accuracy"], figures["validation_accuracy"]) == (None, last)
+    assert (run.metrics["test_accuracies"], run["stopping"].accuracies) == ([], [last])
+    assert "test_loss" not in run.metrics
+    assert repr(run["stopping"]) == f"<stopping: validation accuracy {last:.4f}>"
+
+
 def test_a_call_runs_the_files_that_it_names_and_not_those_of_a_configuration(tmp_path):
     (tmp_path / "ops.py").write_text("open(__file__ + '.was_run', 'a').close()\ndef double(x):\n    return x * 2.0\n")
     for model in ("{activation: 'ops.py:double'}", "{layers: [{type: dense, units: 4, activation: 'ops.py:double'}]}"):

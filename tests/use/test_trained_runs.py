@@ -58,6 +58,15 @@ def test_a_network_of_a_comparison_has_the_accuracy_of_its_own_seed(tmp_path: Pa
             assert right.mean() == pytest.approx(network.accuracy)
 
 
+def test_a_run_that_was_interrupted_before_its_test_has_no_test_accuracy(tmp_path: Path):
+    folder = tmp_path / "run"
+    assert train([*SHORT, "model.activation=tanh", "baseline=null", "data.validation=500", f"output={folder}"]) == 0
+    metrics = folder / "metrics.jsonl"
+    metrics.write_text("".join(line for line in metrics.open() if '"event": "tested"' not in line))
+    (folder / "SHA256SUMS").unlink()
+    assert [network.accuracy for network in open_run(folder, 784).networks] == [None]
+
+
 def test_pictures_of_another_size_are_an_error(folder: Path):
     message = r"tanh.safetensors: layers.0.weight is float32\[784, 8\], and for .* float32\[12, 8\]"
     with pytest.raises(AppError, match=message):
