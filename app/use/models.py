@@ -58,13 +58,22 @@ def _of_onnx(path: Path) -> ScoreFunction:
         raise AppError(f"{path} cannot be opened by ONNX Runtime: {str(error).splitlines()[0]}") from error
     (taken,) = _one(session.get_inputs(), "input", str(path))
     shape = [size if isinstance(size, int) else -1 for size in taken.shape]
-    dtype = {"tensor(uint8)": "uint8", "tensor(double)": "float64"}.get(taken.type, "float32")
+    written = taken.type.removeprefix("tensor(").removesuffix(")")
+    dtype = {"float": "float32", "double": "float64"}.get(written, written)
     _one(session.get_outputs(), "output", str(path))
 
     def network(pictures: np.ndarray) -> np.ndarray:
-        return np.asarray(session.run(None, {taken.name: _as_taken(pictures, shape, dtype, str(path))})[0])
+        fed = _as_taken(pictures, shape, dtype, str(path))
+        try:
+            return np.asarray(session.run(None, {taken.name: fed})[0])
+        except Exception as error:
+            raise AppError(f"{path} cannot be run by ONNX Runtime: {str(error).splitlines()[0]}") from error
 
     return network
+
+
+_PIXELS = ("uint8", "int16", "int32", "int64", "float16", "float32", "float64")
+"""The types of inputs that hold all bytes."""
 
 
 def _one(listed: Sequence[Any], what: str, file: str) -> Sequence[Any]:
@@ -74,12 +83,16 @@ def _one(listed: Sequence[Any], what: str, file: str) -> Sequence[Any]:
 
 
 def _as_taken(pictures: np.ndarray, shape: Sequence[int], dtype: str, name: str) -> np.ndarray:
-    """Convert pictures to the shape and type of a network's input: bytes, or floats from 0 to 1."""
+    """Convert pictures to the shape and type of a network's input: whole numbers to 255, or floats from 0 to 1."""
+    if dtype not in _PIXELS:
+        raise AppError(f"{name} takes inputs of {dtype}; pictures have bytes, which can be {', '.join(_PIXELS)}")
     sizes, pixels = list(shape[1:]), SIZE * SIZE
     known = int(np.prod([size for size in sizes if size != -1]))
     fits = known > 0 and pixels % known == 0 if sizes.count(-1) == 1 else known == pixels and -1 not in sizes
     if not fits:
         raise AppError(f"{name} takes inputs of shape {list(shape)}; pictures of digits have {SIZE} x {SIZE} pixels")
+    if shape[0] not in (-1, len(pictures)):
+        raise AppError(f"{name} takes inputs of shape {list(shape)}; `predict` gives it one picture at a time")
     taken = pictures.astype(dtype, copy=False)
     if dtype.startswith("float"):
         taken = taken / np.asarray(255, dtype)

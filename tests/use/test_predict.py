@@ -196,15 +196,29 @@ def test_a_network_that_gives_no_scores_of_ten_digits_is_an_error(tmp_path: Path
 
 def test_networks_with_other_inputs_are_errors(tmp_path: Path, picture: Path, capsys: Any):
     x, y, z = static.data("x", [None, 12]), static.data("y", [None, 12]), static.data("z", [None, None, 100])
+    many, short = static.data("many", [5, 784]), static.data("short", [None, 784], "int8")
     for name, inputs, output, message in (
         ("open", z, z * 2.0, "takes inputs of shape [-1, -1, 100]; pictures of digits have 28 x 28 pixels"),
         ("small", x, x * 2.0, "takes inputs of shape [-1, 12]; pictures of digits have 28 x 28 pixels"),
         ("two", [x, y], x * y, "has 2 inputs; a network that reads digits has 1"),
+        ("many", many, many * 2.0, "takes inputs of shape [5, 784]; `predict` gives it one picture at a time"),
+        ("short", short, short * 2.0, "takes inputs of int8; pictures have bytes, which can be uint8, int16,"),
     ):
         static.save_inference_model(str(tmp_path / name), inputs, output)
-        status, _, err = predicted(capsys, tmp_path / name, picture)
-        assert status == 1
-        assert err.startswith(f"error: {tmp_path}/{name}.json {message}")
+        export(tmp_path / name, tmp_path / name)
+        for file in (f"{name}.json", f"{name}.onnx"):
+            status, _, err = predicted(capsys, tmp_path / file, picture)
+            assert status == 1
+            assert err.startswith(f"error: {tmp_path}/{file} {message}")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int64"])
+def test_exported_networks_may_take_other_types(dtype: str, tmp_path: Path, picture: Path):
+    x = static.data("x", [None, 784], dtype)
+    static.save_inference_model(str(tmp_path / "net"), x, x[:, :10].astype("float32"))
+    file = export(tmp_path / "net", tmp_path / "net")
+    ink = np.full((1, 28, 28), 255, np.uint8)
+    assert load_network(options(file))(ink).tolist() == [[255.0 if dtype == "int64" else 1.0] * 10]
 
 
 @pytest.mark.parametrize(
