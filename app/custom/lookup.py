@@ -45,7 +45,8 @@ def built_in_names() -> list[str]:
 
 def _keeps_shape(op: OpDef) -> bool:
     """Whether an operator can stand between layers: one input, one output of the same shape, and a gradient."""
-    if len(op.inputs) != 1 or not op.differentiable or inspect.Parameter.empty in op.attributes.values():
+    is_complete = all(value is not inspect.Parameter.empty for value in op.attributes.values())
+    if len(op.inputs) != 1 or not op.differentiable or not is_complete:
         return False
     example = Spec((2, 3), "float32")
     try:

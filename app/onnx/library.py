@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from app.errors import ExportError
 from app.graph.program import Operator
@@ -56,17 +59,23 @@ class Library:
 
 def written(operator: Operator) -> dict[str, Any]:
     """The settings of an operator as attributes; one that ONNX cannot write is left out if it is the default."""
-    said = {}
+    said, defaults = {}, operator.definition.attributes
     for name, value in operator.attributes.items():
         if _writable(value):
             said[name] = value
-        elif value != operator.definition.attributes.get(name):
-            raise ExportError(f"its setting {name}={value!r} has a type that ONNX attributes cannot have")
+        elif key_of_settings({name: value}) != key_of_settings({name: defaults.get(name)}):
+            raise ExportError(
+                f"its setting {name}={value!r} cannot be written: ONNX attributes hold text, whole numbers in 64 bits, "
+                "other numbers in single precision, and lists of one of these"
+            )
     return said
 
 
 def _writable(value: Any) -> bool:
+    """Whether an attribute can hold a setting: text, and numbers in 64 bits if whole and in 32 if not."""
     if isinstance(value, (list, tuple)):
         kinds = {type(item) for item in value}
-        return len(kinds) == 1 and kinds <= {int, float, str}
-    return isinstance(value, (bool, int, float, str))
+        return len(kinds) == 1 and kinds <= {int, float, str} and all(map(_writable, value))
+    if isinstance(value, float):
+        return not math.isfinite(value) or abs(value) <= float(np.finfo(np.float32).max)
+    return isinstance(value, str) or (isinstance(value, int) and -(2**63) <= value < 2**63)

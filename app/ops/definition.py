@@ -125,7 +125,7 @@ class OpDef(Displayed):
         """Set the attributes and their defaults; `inspect.Parameter.empty` marks a required attribute."""
         self.attributes = dict(attributes)
         self._attribute_names = tuple(attributes)
-        self._complete = inspect.Parameter.empty not in self.attributes.values()
+        self._complete = all(value is not inspect.Parameter.empty for value in self.attributes.values())
         self._arity = len(self.inputs) if self.variadic is None else -1
         """The number of positional arguments of a call that gives exactly the inputs; -1 for a variadic operator."""
 

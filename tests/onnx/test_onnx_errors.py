@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx.reference import ReferenceEvaluator
 
 import app
 from app import nn, static
@@ -85,6 +86,14 @@ def leaky(x: Any, alpha: float = 0.2) -> Any:
     return np.where(x > 0, x, alpha * x)
 
 
+TABLE = np.array([1.0, 2.0], "float32")
+
+
+@app.custom_op
+def by_table(x: Any, table: Any = TABLE, most: float = 1e40, least: int = 0) -> Any:
+    return np.sort(x)[::-1] * table
+
+
 NO_SGD, NO_ADAGRAD = (f"operator {name}: it has no counterpart in ONNX" for name in ("sgd", "adagrad"))
 
 
@@ -98,8 +107,14 @@ NO_SGD, NO_ADAGRAD = (f"operator {name}: it has no counterpart in ONNX" for name
         (leaky, ["its onnx='LeakyRelu' leaves out its settings, alpha=0.2: give a function of them, such as onnx="]),
         (
             lambda x: shifted(x, by=((1, 2), (3,))),
-            ["its setting by=((1, 2), (3,)) has a type that ONNX attributes cannot have"],
+            ["its setting by=((1, 2), (3,)) cannot be written: ONNX attributes hold text, whole numbers in 64 bits,"],
         ),
+        (
+            lambda x: by_table(x, table=np.ones(2, "float32")),
+            ["its setting table=array([1., 1.], dtype=float32) cannot"],
+        ),
+        (lambda x: by_table(x, most=1e39), ["its setting most=1e+39 cannot be written"]),
+        (lambda x: by_table(x, least=-(2**63) - 1), ["its setting least=-9223372036854775809 cannot be written"]),
     ],
 )
 def test_operators_that_cannot_be_exported_are_all_named(operator: Any, messages: list[str], tmp_path: Path):
@@ -109,3 +124,9 @@ def test_operators_that_cannot_be_exported_are_all_named(operator: Any, messages
     assert [message for message in messages if message not in str(caught.value)] == []
     assert len(str(caught.value).splitlines()) == (3 if operator is training_steps else 2)
     assert not list(tmp_path.iterdir())
+
+
+def test_settings_that_cannot_be_written_are_left_out_if_they_are_the_defaults(tmp_path: Path):
+    file = app.onnx.export(lambda x: by_table(x, table=TABLE.copy()), tmp_path / "m", [InputSpec([2])])
+    evaluator = ReferenceEvaluator(str(file), new_ops=app.onnx.reference_operators(by_table))
+    assert evaluator.run(None, {"x": np.float32([3, 4])})[0].tolist() == [4.0, 6.0]
