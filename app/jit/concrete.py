@@ -16,6 +16,7 @@ from app.jit.effects import Effects, Outputs
 from app.jit.gradient import GradientProgram, TracedOperator
 from app.jit.running import Runner
 from app.jit.tracer import Captured
+from app.ops.creation import assign
 from app.ops.spec import UNKNOWN
 from app.tensor import Tensor
 from app.tensor.inplace import write
@@ -69,6 +70,15 @@ class ConcreteProgram:
         self._runner = Runner(self.program, self.fetch, backend)
         self._recorded: dict[tuple[bool, ...], tuple[TracedOperator, Runner]] = {}
 
+    def exported(self, for_test: bool) -> Program:
+        """A copy of the Program for a file, which keeps the states of layers in their variables."""
+        program = self.program.clone(for_test)
+        block = program.global_block()
+        news = [block.append_op(assign, [block.var(new)], {}) for _, new in self.effects.states]
+        for (old, _), new in zip(self.effects.states, news, strict=True):
+            block.append_op(assign, new, {}, [block.var(old)])
+        return program
+
     @property
     def label(self) -> str:
         """The name of the function in messages."""
@@ -87,6 +97,17 @@ class ConcreteProgram:
 
     def fits(self, tensors: Sequence[Any]) -> bool:
         """Return whether it was traced for these shapes, and no captured Tensor has changed its kind."""
+        if not self.takes(tensors) or not self.effects.hold():
+            return False
+        for captured, shape, dtype, stops in self._guards:
+            holder = captured.holder
+            array = holder._array
+            if holder.stop_gradient is not stops or array.shape != shape or array.dtype != dtype:
+                return False
+        return True
+
+    def takes(self, tensors: Sequence[Any]) -> bool:
+        """Return whether it was traced for these shapes."""
         batch = -1
         for variable, tensor in zip(self.arguments, tensors, strict=True):
             shape = tensor._array.shape
@@ -100,13 +121,6 @@ class ConcreteProgram:
             if batch not in (-1, shape[0]):
                 return False
             batch = shape[0]
-        if not self.effects.hold():
-            return False
-        for captured, shape, dtype, stops in self._guards:
-            holder = captured.holder
-            array = holder._array
-            if holder.stop_gradient is not stops or array.shape != shape or array.dtype != dtype:
-                return False
         return True
 
     # Running

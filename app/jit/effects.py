@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import dis
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from operator import is_
 from types import CellType, CodeType, ModuleType
 from typing import Any
+from weakref import WeakValueDictionary
 
 from app.errors import ProgramError, ShapeError
 from app.graph.variable import Variable
 from app.jit.convert.state import Undefined, copied
-from app.jit.tracer import MISSING, Tracer, holds_variables
+from app.jit.tracer import MISSING, Captured, Tracer, holds_variables
 from app.jit.variable import TracedVariable
 from app.nn.tree import OF_LAYERS
-from app.ops.creation import assign
-from app.ops.definition import apply
 from app.ops.spec import UNKNOWN
 from app.reading import LIBRARIES, codes_in
 from app.static.structure import Structure
 from app.tensor import Tensor
+
+_states: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
+"""Tensors that traced functions have set as attributes of layers, by their ids. A trace that reads one of them, or a
+buffer, reads the attribute, whatever it is then; of others it is not known where else the function has them from."""
 
 
 class Outputs:
@@ -45,7 +49,9 @@ class Outputs:
 class Effects:
     """The conditions under which a trace can be used again, and its side effects. Made while its tracer is active."""
 
-    def __init__(self, tracer: Tracer, arguments: Sequence[Variable], given: Sequence[str], instance: Any = None):
+    def __init__(
+        self, tracer: Tracer, arguments: Sequence[Variable], given: Sequence[str], result: Any, instance: Any = None
+    ):
         """`arguments` are the traced arguments, `given` their initial names; the function is a method of `instance`."""
         self.went_back = tracer.went_back
         """Whether the function has run a backward pass itself; its results then have no gradient."""
@@ -71,28 +77,31 @@ class Effects:
                 self._left.append((tensor, getattr(now, "name", None)))
         data = [v for v in tracer.program.global_block().vars.values() if v.is_data]
         self._of_arguments = [getattr(getattr(v, "grad", None), "name", None) for v in data]
-        self._held = list(_held(tracer, instance))
-        """What the attributes of layers had when they were read: the attributes, a name and the leaves."""
-        taken: set[int] = set()
+        self.states: list[tuple[str, str]] = []
+        """The captured variables of Tensors that are read from attributes and replaced, each with its new value."""
+        fixed = Structure.of(result).leaves
+        fixed += [*(value for _, _, value in self._names), *(value for _, value in self._cells)]
         for layer, name, before in tracer.attributes.values():
             now = layer.__dict__.get(name, MISSING)
             if not holds_variables(now):
+                fixed += _leaves(now)
                 continue
             olds, news = Structure.of(before), Structure.of(now)
+            fixed += news.leaves
             pairs = [*zip(olds.leaves, news.leaves, strict=False)] if olds.shape == news.shape else []
-            if any(id(old) in tracer.captured and _agree(old, new) is None for old, new in pairs):
+            read = [(tracer.captured[id(old)].variable, new) for old, new in pairs if id(old) in tracer.captured]
+            if any(_agree(old, new) is None for old, new in pairs if id(old) in tracer.captured):
                 raise ShapeError(
                     f"{type(layer).__name__}.{name} is read, and set to a value of an open size; "
-                    "it can only change in place if its size is fixed by the InputSpecs"
+                    "it can only be used again if its size is fixed by the InputSpecs"
                 )
-            ids = [id(old) for old, _ in pairs]
-            alone = len({*ids}) == len(ids) and taken.isdisjoint(ids)
-            if pairs and alone and all(_agree(old, new) for old, new in pairs):  # buffers, which change in place
-                taken.update(ids)
-                for old, new in pairs:
-                    apply(assign, [new], {}, into=[tracer.value(old)])
-            else:
-                self._attributes.append((layer, name, Outputs(now)))
+            if read and len(read) == len(pairs) and all(new is variable for variable, new in read):
+                continue  # it was changed in place, as by `self.state += x`
+            self._attributes.append((layer, name, Outputs(now)))
+            if all(_agree(old, new) for old, new in pairs):
+                self.states += [(variable.name, new.name) for variable, new in read]
+        self._held = list(_held(tracer, instance, fixed))
+        """The attributes of layers whose values are used."""
         if tracer.startup.global_block().ops:
             raise ProgramError(
                 "the traced function creates a parameter, which would be a new one at every call; "
@@ -126,13 +135,8 @@ class Effects:
         for cell, value in self._cells:
             if (now := _content(cell)) is not value and not (_is_plain(now) and _is_plain(value)):
                 return False
-        for attributes, name, leaves in self._held:
-            now = attributes.get(name)
-            if len(leaves) == 1 and leaves[0] is now:
-                continue
-            found = Structure.of(now).leaves
-            if len(found) != len(leaves) or not all(map(is_, found, leaves)):
-                return False
+        if not all(held.holds() for held in self._held):
+            return False
         for tensor, there in self._read:
             if (tensor.grad is not None) is not there:
                 return False
@@ -146,8 +150,13 @@ class Effects:
         """Apply the side effects: changed arguments, attributes and gradients."""
         for place, variable in self._changed:
             made[variable] = tensors[place].become(made[variable])
+        stopping = {new for _, new in self.states}  # as a Tensor from outside, a state has no gradient
         for layer, attribute, outputs in self._attributes:
-            setattr(layer, attribute, outputs.filled(made))
+            values = {**made, **{name: made[name].detach() for name in outputs.names if name in stopping}}
+            setattr(layer, attribute, outputs.filled(values))
+            for leaf in Structure.of(vars(layer).get(attribute)).leaves:
+                if isinstance(leaf, Tensor) and not any(leaf is tensor for tensor in tensors):
+                    _states[id(leaf)] = leaf
         for tensor, name in self._left:
             tensor.grad = None if name is None else made[name]
             if tensor.grad is not None:
@@ -158,18 +167,76 @@ class Effects:
                     tensor.grad = made[name] if tensor.grad is None else tensor.grad + made[name]
 
 
-def _held(tracer: Tracer, instance: Any) -> Iterator[tuple[dict[str, Any], str, list[Any]]]:
-    """The attributes whose Tensors or layers the trace uses, and those that it sets and that were None."""
+class _Held:
+    """An attribute whose Tensors or layers a trace uses, or that was None."""
+
+    def __init__(self, attributes: dict[str, Any], name: str, value: Any, followed: Mapping[int, Captured]):
+        self._attributes, self._name, self._known = attributes, name, Structure.of(value)
+        self._alone = self._known.leaves[0] if self._known.shape == "x" else MISSING
+        self._followed = [followed.get(id(leaf)) for leaf in self._known.leaves]
+        """What stands for the Tensors of this attribute, whichever these are."""
+
+    def holds(self) -> bool:
+        """Whether the trace can be used with what the attribute is now."""
+        now = self._attributes.get(self._name)
+        if now is self._alone:
+            return True
+        found = Structure.of(now)
+        if len(found.leaves) != len(self._known.leaves):
+            return False
+        if all(map(is_, found.leaves, self._known.leaves)):
+            return True
+        for new, old, captured in zip(found.leaves, self._known.leaves, self._followed, strict=True):
+            if new is not old and (captured is None or type(new) is not type(old)):
+                return False
+        if found.shape != self._known.shape:
+            return False
+        for new, captured in zip(found.leaves, self._followed, strict=True):
+            if captured is not None:
+                captured.tensor = new
+        self._known, self._alone = found, now if found.shape == "x" else MISSING
+        return True
+
+
+def _held(tracer: Tracer, instance: Any, fixed: Sequence[Any]) -> Iterator[_Held]:
+    """The attributes whose Tensors or layers the trace uses, and those that it sets and that were None. Tensors among
+    the `fixed` values are used as they were.
+    """
     before = {(id(layer), name): value for layer, name, value in tracer.attributes.values()}
     used = {*tracer.captured, *tracer.numbers, *tracer.layers}
     owners = [inner for layer in tracer.layers.values() for inner in layer.sublayers(include_self=True)]
+    found: list[tuple[dict[str, Any], str, Any, list[Any]]] = []
     for owner in {id(owner): owner for owner in [*owners, instance] if hasattr(owner, "__dict__")}.values():
         for name in (*vars(owner), *(name for key, name in before if key == id(owner) and name not in vars(owner))):
             value = before.get((id(owner), name), vars(owner).get(name))
             value = None if value is MISSING else value
-            leaves = [] if name in OF_LAYERS else Structure.of(value).leaves
-            if any(id(leaf) in used for leaf in leaves) or (value is None and (id(owner), name) in before):
-                yield vars(owner), name, leaves
+            leaves = [] if name in OF_LAYERS else _leaves(value)
+            if not used.isdisjoint(map(id, leaves)) or (value is None and (id(owner), name) in before):
+                found.append((vars(owner), name, value, leaves))
+    times = Counter(id(leaf) for *_, leaves in found for leaf in leaves)
+    times.update(map(id, fixed))
+    times.update([*tracer.numbers, *tracer.gradients, *tracer.gradients_read])
+    alone = {id(value) for attributes, name, value, _ in found if name in attributes.get("_buffers", ())}
+    alone.update(_states.keys())
+    followed = {key: c for key, c in tracer.captured.items() if times[key] == 1 and key in alone and not c.of_gradient}
+    for attributes, name, value, _ in found:
+        yield _Held(attributes, name, value, followed)
+
+
+def _leaves(value: Any) -> list[Any]:
+    """The values in a nest, in any order. It may be long, or contain itself, as it may be anything of the user's."""
+    found: list[Any] = []
+    waiting, seen = [value], set()
+    while waiting:
+        nest = waiting.pop()
+        if not isinstance(nest, (dict, list, tuple)):
+            found.append(nest)
+        elif id(nest) not in seen:
+            seen.add(id(nest))
+            items = list(nest.values()) if isinstance(nest, dict) else nest
+            nested = any(issubclass(kind, (dict, list, tuple)) for kind in {*map(type, items)})
+            (waiting if nested else found).extend(items)
+    return found
 
 
 Names = list[tuple[dict[str, Any], str, Any]]

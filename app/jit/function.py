@@ -135,7 +135,10 @@ class StaticFunction:
     def _traced_open(self, arguments: Arguments) -> ConcreteProgram:
         """Trace with an open batch size or, if the function needs the size, for this size only."""
         exact = [t._array.shape for t in arguments.tensors]
-        shapes = open_shapes(arguments.tensors, self._shapes.get(arguments.key, ()))
+        earlier = self._shapes.get(arguments.key, ())
+        if any(concrete.takes(arguments.tensors) for concrete in self._traces.get(arguments.key, ())):
+            earlier = ()  # it is not for its size that it is traced again
+        shapes = open_shapes(arguments.tensors, earlier)
         if shapes != exact and has_source(self._function):
             try:
                 return self._traced(arguments, shapes)
@@ -170,7 +173,7 @@ class StaticFunction:
             result = converted(self.eager)(*args, **kwargs)
             for refusal in tracer.refusals:
                 raise refusal
-            effects = Effects(tracer, variables, given, self._instance)
+            effects = Effects(tracer, variables, given, result, self._instance)
             about = _name(self._function), place_of(self._function), self._backend
             captured = list(tracer.captured.values())
             arguments = [block.var(name) for name in given]

@@ -326,6 +326,89 @@ def test_a_state_that_is_replaced_is_that_of_each_call(kind):
     assert len(traced.forward.traces) <= (8 if kind is Growing else 4)
 
 
+class FromStart(app.nn.Layer):
+    """A layer whose state begins as another of its Tensors."""
+
+    def __init__(self):
+        super().__init__()
+        self.state = self.start = tensor(1)
+
+    def forward(self, x):
+        self.state = self.state + x
+        return self.state - self.start
+
+
+class Exchanging(app.nn.Layer):
+    """A layer with two states, one of which becomes the other."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = tensor(1), tensor(1, value=2.0)
+
+    def forward(self, x):
+        self.one, self.two = self.two, self.one + x
+        return self.one * 1
+
+
+class Features(app.nn.Layer):
+    """A layer with a state that it never reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("features", None)
+
+    def forward(self, x):
+        self.features = x * 2
+        return self.features + 1
+
+
+class Averaging(app.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", tensor(1))
+
+    def forward(self, x):
+        if self.training:
+            self.mean = self.mean * 0.5 + x.mean() * 0.5
+        return x - self.mean
+
+
+@pytest.mark.parametrize("backend", ["reference", "compiled"])
+@pytest.mark.parametrize(
+    ("kind", "traces"), [(Counting, 4), (FromStart, 3), (Exchanging, 9), (Features, 3), (Averaging, 2), (Fibonacci, 3)]
+)
+def test_a_state_that_is_replaced_leaves_the_former_one_and_the_input_as_they_are(kind, traces, backend):
+    eager, traced = kind(), to_static(kind(), backend=backend)
+    seen: list[list[Any]] = [[], []]
+    many = 2 if kind in (Features, Averaging) else 1  # rows of a larger batch
+    for training, rows in ((True, 1), (True, many), (False, 1), (True, 1), (True, many), (False, many), (True, 1)):
+        for layer, kept in zip((eager, traced), seen, strict=True):
+            layer.training = training
+            x = tensor(rows, value=3.0 + len(kept))
+            before = [value for value in vars(layer).values() if isinstance(value, app.Tensor)]
+            kept += [x, layer(x), *before, *(value for value in vars(layer).values() if isinstance(value, app.Tensor))]
+    assert [value.tolist() for value in seen[0]] == [value.tolist() for value in seen[1]]
+    assert len(traced.forward.traces) <= traces
+
+
+def test_a_loaded_layer_keeps_its_states(tmp_path):
+    eager, traced = Averaging(), static(Averaging())
+    for layer in (eager, traced):
+        layer(tensor(1, value=3.0))
+    app.jit.save(traced, str(tmp_path / "layer"), input_spec=[InputSpec([None])])
+    loaded = app.jit.load(str(tmp_path / "layer"))
+    loaded.train()
+    for rows in (2, 3, 1):
+        assert loaded(tensor(rows)).tolist() == eager(tensor(rows)).tolist()
+
+
+def test_a_layer_may_have_an_attribute_that_contains_itself():
+    layer = ScaledLayer(2)
+    layer.table = {"numbers": [1.0]}
+    layer.table["all"] = layer.table
+    assert float(static(layer)(tensor(1))) == 2.0
+
+
 class Held:
     def __init__(self):
         self.factor = tensor(1)
