@@ -84,7 +84,10 @@ class Effects:
         for layer, name, before in tracer.attributes.values():
             now = layer.__dict__.get(name, MISSING)
             if not holds_variables(now):
-                fixed += _leaves(now)
+                leaves = _leaves(now)
+                if any(isinstance(leaf, Tensor) for leaf in leaves):  # one from outside, which is assigned at each call
+                    self._attributes.append((layer, name, Outputs(now)))
+                fixed += leaves
                 continue
             olds, news = Structure.of(before), Structure.of(now)
             fixed += news.leaves
@@ -203,7 +206,7 @@ def _held(tracer: Tracer, instance: Any, fixed: Sequence[Any]) -> Iterator[_Held
     the `fixed` values are used as they were.
     """
     before = {(id(layer), name): value for layer, name, value in tracer.attributes.values()}
-    used = {*tracer.captured, *tracer.numbers, *tracer.layers}
+    used = {*tracer.captured, *tracer.numbers, *tracer.layers, *(id(x) for x in fixed if isinstance(x, Tensor))}
     owners = [inner for layer in tracer.layers.values() for inner in layer.sublayers(include_self=True)]
     found: list[tuple[dict[str, Any], str, Any, list[Any]]] = []
     for owner in {id(owner): owner for owner in [*owners, instance] if hasattr(owner, "__dict__")}.values():

@@ -402,6 +402,28 @@ def test_a_loaded_layer_keeps_its_states(tmp_path):
         assert loaded(tensor(rows)).tolist() == eager(tensor(rows)).tolist()
 
 
+class Passing(app.nn.Layer):
+    """A layer that hands on a Tensor without computing with it."""
+
+    def __init__(self):
+        super().__init__()
+        self.one = self.two = tensor(1)
+
+    def forward(self, x):
+        self.two = self.one
+        return x * 1, self.one
+
+
+def test_a_tensor_that_is_handed_on_is_that_of_each_call():
+    layer = static(Passing())
+    for number in (1.0, 2.0):
+        layer.one = tensor(1, value=number)
+        for _ in range(2):
+            layer.two = tensor(1)
+            assert layer(tensor(1))[1] is layer.two is layer.one
+    assert len(layer.forward.traces) == 2
+
+
 def test_a_layer_may_have_an_attribute_that_contains_itself():
     layer = ScaledLayer(2)
     layer.table = {"numbers": [1.0]}
