@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from inspect import Parameter
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from app.errors import ProgramError, ShapeError
 from app.ops.dtype import get_default_dtype, name_of
-from app.ops.settings import key_of
+from app.ops.settings import attributes_of, key_of
 from app.ops.spec import UNKNOWN
 from app.static.inputs import InputSpec
 from app.tensor import Tensor, to_tensor
@@ -61,18 +60,37 @@ class Arguments:
         if isinstance(value, dict):
             parts = {k: self._part(v) for k, v in value.items()}
             made = tuple((key_of(k), key) for k, (key, _) in parts.items())
-            return (type(value), made), lambda values: {k: fill(values) for k, (_, fill) in parts.items()}
+            factory = value.default_factory if isinstance(value, defaultdict) else None
+            kind = type(value), factory, key_of(attributes_of(value))
+            return (*kind, made), lambda values: _like(value, {k: fill(values) for k, (_, fill) in parts.items()})
         if isinstance(value, _PLAIN):
             return key_of(value), lambda values: value
         return _Same(value), lambda values: value
 
     def _sequence(self, value: Any) -> tuple[Any, Callable[[Sequence[Any]], Any]]:
         parts = [self._part(v) for v in value]
-        make: Any = value._make if hasattr(value, "_make") else type(value)
-        if isinstance(value, deque):
-            make = partial(make, maxlen=value.maxlen)
-        key = type(value), getattr(value, "maxlen", None), *[key for key, _ in parts]
-        return key, lambda values: make([fill(values) for _, fill in parts])
+        key = type(value), getattr(value, "maxlen", None), key_of(attributes_of(value)), *[key for key, _ in parts]
+        return key, lambda values: _like(value, [fill(values) for _, fill in parts])
+
+
+def _like(value: Any, items: Any) -> Any:
+    """A container of the same class, with the same attributes, of other items."""
+    kind: Any = type(value)
+    if hasattr(kind, "_make"):
+        return kind._make(items)
+    made = tuple.__new__(kind, items) if isinstance(value, tuple) else kind.__new__(kind)
+    if attributes := attributes_of(value):
+        vars(made).update(attributes)
+    if isinstance(value, dict):
+        if isinstance(value, defaultdict):
+            made.default_factory = value.default_factory
+        for key, item in items.items():
+            made[key] = item
+    elif isinstance(value, list):
+        list.extend(made, items)
+    elif isinstance(value, deque):
+        deque.__init__(made, items, value.maxlen)
+    return made
 
 
 def in_order(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,9 +17,26 @@ if TYPE_CHECKING:
 def key_of(value: Setting) -> Hashable:
     """A key that is equal for two settings only if operators behave equally with both.
 
-    It distinguishes 1 from True and 0.0 from -0.0, and includes every element of an array and every field of a
-    hashable dataclass. Another object that is not plain data is its own key.
+    It distinguishes 1 from True and 0.0 from -0.0, and includes every element of an array, every field of a hashable
+    dataclass, and the attributes of plain data of a user's class. Another object that is not plain data is its own key.
     """
+    held = attributes_of(value)
+    return (_content(value), key_of(held)) if held else _content(value)
+
+
+_PLAIN = (int, float, complex, str, bytes, bytearray, tuple, list, dict, set, frozenset, np.ndarray)
+
+
+def attributes_of(value: Setting) -> dict[str, Any]:
+    """The attributes of plain data of a user's class, without those that are items of a dict."""
+    held = getattr(value, "__dict__", None)
+    if not held or not isinstance(value, _PLAIN) or isinstance(value, Enum):
+        return {}
+    items = value if isinstance(value, dict) else {}
+    return {name: other for name, other in held.items() if dict.get(items, name) is not other}
+
+
+def _content(value: Setting) -> Hashable:
     if isinstance(value, np.ndarray):
         numbers = tuple(map(key_of, value.ravel().tolist())) if value.dtype.hasobject else value.tobytes()
         return np.ndarray, value.dtype.str, value.shape, numbers
@@ -26,7 +45,8 @@ def key_of(value: Setting) -> Hashable:
     if isinstance(value, (tuple, list)):
         return type(value), tuple(map(key_of, value))
     if isinstance(value, dict):
-        return dict, tuple((key_of(k), key_of(v)) for k, v in value.items())
+        items = tuple((key_of(k), key_of(v)) for k, v in value.items())
+        return type(value), value.default_factory if isinstance(value, defaultdict) else None, items
     if isinstance(value, (set, frozenset)):
         return type(value), frozenset(map(key_of, value))
     if isinstance(value, bytearray):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -165,6 +165,39 @@ def test_a_container_that_was_changed_is_traced_again(held):
         assert float(f(held)) == float(total_of(held))
         add(tensor(1, value=number) if isinstance(next(iter(held)), app.Tensor) else number)
     assert float(f(held)) == float(total_of(held))
+
+
+class Level(int):
+    """A number with an attribute."""
+
+    def __new__(cls, factor):
+        made = super().__new__(cls, 1)
+        made.factor = factor
+        return made
+
+
+class Named(dict):
+    """A dict whose items are attributes, too."""
+
+    __getattr__ = dict.__getitem__
+
+
+class Listed(list):
+    def __init__(self, factor):
+        super().__init__([tensor(1)])
+        self.factor = factor
+
+
+@pytest.mark.parametrize("kind", [Level, lambda factor: Named(factor=factor, x=tensor(1)), Listed])
+def test_plain_data_of_a_class_of_its_own_keeps_its_class_and_its_attributes(kind):
+    f = static(lambda x, held: x * held.factor)
+    assert [float(f(tensor(1), kind(factor))) for factor in (2.0, 3.0, 3.0)] == [2.0, 3.0, 3.0]
+    assert len(f.traces) == 2
+
+
+def test_a_dict_with_defaults_gives_them():
+    f = static(lambda x, held: x * held["factor"])
+    assert [float(f(tensor(1), defaultdict(lambda n=n: n))) for n in (2.0, 3.0)] == [2.0, 3.0]
 
 
 def test_a_wrapper_gets_its_keyword_arguments_by_keyword():

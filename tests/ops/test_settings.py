@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -25,6 +26,13 @@ class Scale:
     label: str = field(default="", compare=False)
 
 
+class Level(int):
+    def __new__(cls, value: int, factor: float):
+        made = super().__new__(cls, value)
+        made.factor = factor
+        return made
+
+
 @pytest.mark.parametrize(
     ("some", "others"),
     [
@@ -44,6 +52,10 @@ class Scale:
         (Scale(0.0), Scale(-0.0)),
         (Scale(1.0, "a"), Scale(1.0, "b")),
         (Decimal("0.0"), Decimal("-0.0")),
+        (OrderedDict(a=1), {"a": 1}),
+        (defaultdict(int), defaultdict(float)),
+        (Level(1, 2.0), Level(1, 3.0)),
+        (Level(1, 0.0), 1),
     ],
 )
 def test_settings_that_differ_have_different_keys(some: Any, others: Any):
