@@ -42,6 +42,7 @@ class ConcreteProgram:
         self.program = program
         self.arguments = list(arguments)
         """The variables that are fed, in order."""
+        self._shapes = [variable.spec.shape for variable in self.arguments]
         self.captured = list(captured)
         """The captured Tensors, each with its persistable variable."""
         self.outputs = Outputs(result)
@@ -109,11 +110,10 @@ class ConcreteProgram:
     def takes(self, tensors: Sequence[Any]) -> bool:
         """Return whether it was traced for these shapes."""
         batch = -1
-        for variable, tensor in zip(self.arguments, tensors, strict=True):
+        for wanted, tensor in zip(self._shapes, tensors, strict=True):
             shape = tensor._array.shape
-            if shape == variable.shape:
+            if shape == wanted:
                 continue
-            wanted = variable.spec.shape
             if any(want not in (UNKNOWN, size) for want, size in zip(wanted, shape, strict=True)):
                 return False
             if self.sizes_declared:
