@@ -182,6 +182,20 @@ def assigning(name: str) -> Callable[[Any, Operand], Any]:
     return lambda self, other: self.become(definition(self, other))
 
 
+def making_new(name: str, symbol: str) -> Callable[[Any, Operand], Any]:
+    """The method of an assignment such as `x += y` that makes a new Tensor, unless `x` is a parameter to be updated."""
+
+    def method(self: Any, other: Operand) -> Any:
+        if not modes().on and self._node is None and not self.stop_gradient:
+            raise InPlaceError(
+                f"`x {symbol}= y` makes a new Tensor, as in Paddle, and leaves x, a leaf with stop_gradient=False, as "
+                f"it is; write x.{name}_(y) to change x itself, or x = x {symbol} y for a new Tensor"
+            )
+        return NotImplemented
+
+    return method
+
+
 def check_changeable(tensor: Tensor, incoming: Operand = None) -> None:
     """Raise an error if a leaf that requires a gradient would be changed while operators are recorded.
 
@@ -310,9 +324,6 @@ class ChangesInPlace:
     def zero_(self) -> Any:
         """Fill with zeros."""
         return self.copy_(0)
-
-    __iadd__, __isub__ = assigning("add"), assigning("subtract")
-    __imul__, __itruediv__ = assigning("multiply"), assigning("divide")
 
 
 def in_place_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

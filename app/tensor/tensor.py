@@ -22,7 +22,7 @@ from app.ops.values import Applied
 from app.tensor import inplace
 from app.tensor.backward import Start, run_backward
 from app.tensor.dispatch import RunsOperators, as_applied
-from app.tensor.inplace import ChangesInPlace, View, write
+from app.tensor.inplace import ChangesInPlace, View, making_new, write
 from app.tensor.modes import modes
 from app.tensor.tape import Hook, HookHandle, Hooks, Node, add_hook, note_change, retain_gradient, version_of
 
@@ -71,6 +71,9 @@ class Tensor(RunsOperators, ChangesInPlace, Displayed):
         self._hooks: Hooks | None = None
         self._view: View | None = None
         self._views: list[weakref.ref[Tensor]] | None = None
+
+    __iadd__, __isub__ = making_new("add", "+"), making_new("subtract", "-")
+    __imul__, __itruediv__ = making_new("multiply", "*"), making_new("divide", "/")
 
     # Properties
 

@@ -28,7 +28,7 @@ def test_the_example_of_the_documentation_prints_what_pytorch_prints():
         loss.backward()
         for parameter in parameters:
             with app.no_grad():
-                parameter -= parameter.grad * 5e-6
+                parameter.subtract_(parameter.grad * 5e-6)
             parameter.grad = None
     assert losses[99] == pytest.approx(209.9583, rel=1e-5)
     assert losses[199] == pytest.approx(144.6602, rel=1e-5)

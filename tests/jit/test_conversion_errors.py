@@ -144,7 +144,7 @@ app.maximum instead of max(.|\n)*HERE: y = max
 take it again after the change
     y = x * 1
     first = y.reshape([2, 3]).transpose([1, 0])
-    y += 1
+    y.add_(1)
     return first
 
 take it again after the change
@@ -194,7 +194,7 @@ take it again after the change
     kept = y
     if x.sum() > 0:
         y = y * 2
-    y += 1
+    y.add_(1)
     return kept
 
 take it again after the change
@@ -202,7 +202,7 @@ take it again after the change
     if x.sum() > 0:
         y = x * 2
         z = y
-    y += 1
+    y.add_(1)
     return z
 
 take it again after the change
@@ -211,20 +211,20 @@ take it again after the change
     if x.sum() > 0:
         if x.max() > 1:
             y = y * 2
-        y += 1
+        y.add_(1)
     return kept
 
 take it again after the change
     y, kept = x * 1, [x * 2]
     kept.append(y)
     while y.sum() < 100:
-        y += 1
+        y.add_(1)
         y = y * 2
     return kept[1]
 
 shares memory with an argument .* change a copy
     y = x if x.sum() > 0 else x * 2
-    y += 1
+    y.add_(1)
     return y
 
 `a or b` at HERE has the value of a or of b in Python.* Write `a if a else b`

@@ -238,7 +238,7 @@ def changes_in_a_loop(x):
     y, k, kept = x * 1, x.sum() * 0, x * 0
     alike = y
     while k < 3:
-        alike += x
+        alike.add_(x)
         kept[0] = kept[0] + y[1]
         k += 1
     return y * kept + k
@@ -248,10 +248,10 @@ def changes_of_a_value_that_a_branch_of_a_branch_sets(x):
     if x.sum() > 0:
         if x.max() > 1:
             y = y * 3
-        y += x
+        y.add_(x)
     else:
         y = y - 1
-    y *= 2
+    y.multiply_(2)
     return y
 
 def changes_in_a_loop_under_a_branch(x):
@@ -260,7 +260,7 @@ def changes_in_a_loop_under_a_branch(x):
         if (x * k).sum() > 2:
             set_first(y, k)
             break
-        y *= 2
+        y.multiply_(2)
     return y
 
 def changes_of_a_view(x):
@@ -270,7 +270,7 @@ def changes_of_a_view(x):
     y[0] += 2.0
     y[0][0] = x.sum()
     flat = y.flatten()
-    flat *= 2
+    flat.multiply_(2)
     return y
 
 def changes_of_items_of_containers(x):

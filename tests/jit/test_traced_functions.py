@@ -777,7 +777,7 @@ def test_a_changed_argument_is_changed_for_the_caller():
     def function(x, y):
         x[0] = w[1] * 5
         if y.sum() > 0:
-            y += x
+            y.add_(x)
         return x
 
     for run in (function, static(function)):
@@ -797,7 +797,7 @@ def test_a_change_of_memory_that_two_values_share_is_an_error(shared):
 
     @to_static(backend="reference")
     def function(x, y):
-        x += 1.0
+        x.add_(1.0)
         return x + y.sum() + captured.sum()
 
     total = 7.0 + captured.numpy().sum()
@@ -824,7 +824,7 @@ def test_a_captured_tensor_is_changed_through_a_view():
 
     def function(x):
         row = w[0]
-        row += x
+        row.add_(x)
         w[1][0] = 9.0
         return w.sum()
 

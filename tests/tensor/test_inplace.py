@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ def test_views_see_a_change_and_versions_count_it():
     assert x.inplace_version == 0
     x[:] = -1
     assert all((v.numpy() == -1).all() for v in views)
-    views[2] += 1
+    views[2].add_(1)
     assert x.tolist() == [[0.0] * 3, [-1.0] * 3]
     x.set_value(X * 0)
     assert all((v.numpy() == 0).all() for v in views)
@@ -73,10 +72,10 @@ def test_a_tiled_value_does_not_see_a_later_change(shape: list[int], times: list
         (lambda x: x.zero_(), [0.0, 0.0]),
         (lambda x: x.copy_(to_tensor([1.0, 9.0])), [1.0, 9.0]),
         (lambda x: x.unsqueeze_(0), [[0.5, 2.0]]),
-        (lambda x: operator.iadd(x, [1.0, 3.0]), [1.5, 5.0]),
-        (lambda x: operator.isub(x, np.array([1.0, 3.0])), [-0.5, -1.0]),
-        (lambda x: operator.imul(x, 2), [1.0, 4.0]),
-        (lambda x: operator.itruediv(x, 4.0), [0.125, 0.5]),
+        (lambda x: x.add_([1.0, 3.0]), [1.5, 5.0]),
+        (lambda x: x.subtract_(np.array([1.0, 3.0])), [-0.5, -1.0]),
+        (lambda x: x.multiply_(2), [1.0, 4.0]),
+        (lambda x: x.divide_(4.0), [0.125, 0.5]),
     ],
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -98,9 +97,9 @@ def test_shapes_and_types_do_not_change_in_place():
     with pytest.raises(DtypeError, match="set_value: the Tensor is int64, and was given float64; nothing was changed"):
         to_tensor([1, 2]).set_value([1.5, 2.0])
     with pytest.raises(ShapeError, match=r"of shape \[2\] cannot be changed in place to shape \[2, 2\]"):
-        x += np.ones((2, 2))
+        x.add_(np.ones((2, 2)))
     with pytest.raises(DtypeError, match="a Tensor of int64 cannot be changed in place to float32"):
-        n += 0.5
+        n.add_(0.5)
     assert (x.tolist(), n.tolist()) == ([3.5, 4.5], [1, 2])
 
 
@@ -161,7 +160,7 @@ def test_gradients_flow_through_changes_of_a_value_and_of_its_views():
     x = leaf(1.0, 2.0, 3.0, 4.0)
     y = x * 1.0
     square, last = y.reshape([2, 2]), y[3]
-    square[0] *= 10.0
+    square[0].multiply_(10.0)
     last.multiply_(x[0])
     (y * y).sum().backward()
     assert y.tolist() == [10.0, 20.0, 3.0, 4.0]
@@ -186,7 +185,7 @@ def test_gradients_flow_into_and_around_a_part_that_is_replaced(index: Any):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_constant_changed_in_place_has_a_gradient_and_keeps_its_type(dtype: str):
     x, total = leaf(2.0), to_tensor([1.0], dtype)
-    total += x * x
+    total.add_(x * x)
     total.backward()
     assert (total.dtype, x.grad.tolist(), x.grad.dtype) == (dtype, [4.0], "float64")
 
@@ -203,7 +202,7 @@ def test_a_leaf_and_its_views_are_not_changed_while_gradients_are_recorded(error
     with app.no_grad():
         view.fill_(1.0)
         x[1] = 5.0
-        x -= 0.5
+        x.subtract_(0.5)
     assert (x.tolist(), x.is_leaf, x.stop_gradient) == ([0.5, 4.5], True, False)
 
 
@@ -212,11 +211,38 @@ def test_values_that_no_gradient_reads_can_change():
     y = x * 3.0
     kept, read = y + 1.0, y * y
     of_shapes = y.reshape([1, 1]).sum() + y.astype("float32").mean()
-    y += 1.0
+    y.add_(1.0)
     (kept + of_shapes).backward()
     assert x.grad.tolist() == [9.0]
     with pytest.raises(InPlaceError, match="tensor_version:1 != wrapper_version_snapshot:0"):
         read.backward()
+
+
+@pytest.mark.parametrize("change", ["+= 2.0", "-= 2.0", "*= 2.0", "/= 2.0", "**= 2.0", "+= x"])
+def test_an_assignment_with_an_operator_makes_a_new_tensor_as_in_paddle(change: str):
+    x = leaf(1.0, 3.0)
+    names = {"x": x, "y": x}
+    exec(f"y {change}", names)
+    y = names["y"]
+    assert (y is x, x.tolist(), y.stop_gradient) == (False, [1.0, 3.0], False)
+    assert y.tolist() == eval(f"x {change.replace('=', '')}", names).tolist()
+    count = to_tensor([1, 2])
+    count += 0.5
+    assert (count.tolist(), count.dtype) == ([1.5, 2.5], "float32")
+
+
+@pytest.mark.parametrize(
+    ("symbol", "method"), [("+", "add_"), ("-", "subtract_"), ("*", "multiply_"), ("/", "divide_")]
+)
+def test_an_update_of_a_leaf_that_would_not_change_it_is_an_error(symbol: str, method: str):
+    w, same = leaf(1.0, 3.0), to_tensor([1.0])
+    with app.no_grad():
+        with pytest.raises(
+            InPlaceError, match=rf"makes a new Tensor, as in Paddle.*write x\.{method}\(y\) to change x"
+        ):
+            exec(f"w {symbol}= 0.5", {"w": w})
+        same += 1.0
+    assert (w.tolist(), same.tolist()) == ([1.0, 3.0], [2.0])
 
 
 def test_detach_shares_numbers_and_clone_lets_gradients_through():

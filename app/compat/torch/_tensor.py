@@ -103,8 +103,10 @@ class TensorMethods(_Base):  # type: ignore[misc]
     def is_floating_point(self) -> bool:
         return bool(self.dtype.is_floating_point)
 
-    # Changes in place, of which the framework's Tensors have the first four
+    # Assignments such as `x += y`, which change x in place; with the framework's Tensors they make a new one
 
+    __iadd__, __isub__ = assigning("add"), assigning("subtract")
+    __imul__, __itruediv__ = assigning("multiply"), assigning("divide")
     __ifloordiv__, __imod__, __ipow__ = assigning("floor_divide"), assigning("remainder"), assigning("pow")
     __iand__, __ior__, __ixor__ = assigning("bitwise_and"), assigning("bitwise_or"), assigning("bitwise_xor")
 
