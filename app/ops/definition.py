@@ -298,6 +298,8 @@ class OpDef(Displayed):
             if name not in attributes:
                 raise OperatorError(f"{self.label} has no parameter {name!r}; it takes {self._usage()}")
             attributes[name] = canonical(value) if name == "dtype" and value is not None else as_immutable(value)
+        if attributes.get("axis", 0) == () and "keepdim" in attributes and not self.custom:
+            attributes["axis"] = None  # a reduction over no axes is one over all, as in Paddle and PyTorch
         missing = [name for name, value in attributes.items() if value is inspect.Parameter.empty]
         if missing:
             raise OperatorError(f"{self.label} needs {', '.join(missing)}; it takes {self._usage()}")

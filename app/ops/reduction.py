@@ -280,10 +280,11 @@ def _number_of(x: Value, axis: Axis) -> Applied:
 @public(method=True)
 def var(x: Value, axis: Axis = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None) -> Applied:
     """Variance along the given axes; with `unbiased`, divided by n - 1 instead of n."""
+    axis = None if isinstance(axis, (list, tuple)) and not axis else axis
     squares = square(x - mean(x, axis=axis, keepdim=True))
-    if not unbiased:
-        return mean(squares, axis=axis, keepdim=keepdim)
     number = _number_of(x, axis)
+    if not unbiased or (isinstance(number, float) and number == 0):
+        return mean(squares, axis=axis, keepdim=keepdim)
     left = number - 1.0 if hasattr(number, "dtype") else number - 1.0 or math.nan
     return sum_(squares / left, axis=axis, keepdim=keepdim)
 

@@ -89,7 +89,8 @@ def reducing(
     shape = list(draw(shapes))
     axes = st.none() | an_axis(len(shape))
     if several:
-        axes |= st.sets(st.sampled_from(range(len(shape)))).map(sorted).map(tuple) if shape else st.just(())
+        some = st.sets(st.sampled_from(range(len(shape))), min_size=1) if shape else st.just(())
+        axes |= some.map(sorted).map(tuple)
     axis = draw(axes)
     reduced = np.arange(len(shape))[list(axis) if isinstance(axis, tuple) else axis] if shape else []
     for i in [] if empty else np.ravel(reduced).astype(int):

@@ -23,6 +23,8 @@ HOLES = np.array([[1.0, np.nan, 3.0], [np.nan, -np.inf, np.inf]])
 PLACES = np.array([1, 0, 1])
 ALONG = np.array([[2, 0], [1, 1]])
 POINTS = np.array([[1, 2], [0, 0]])
+OVER_ALL = ["sum", "mean", "max", "min", "prod", "any", "all", "amax", "amin"]
+OVER_ALL += ["logsumexp", "norm", "std", "var", "count_nonzero"]
 
 Case = tuple[Callable[..., Any], Callable[..., Any], Sequence[np.ndarray]]
 
@@ -235,6 +237,25 @@ def test_numbers_agree_with_numpy_in_both_modes_and_gradients_with_finite_differ
 
 
 # What numbers alone do not say
+
+
+@pytest.mark.parametrize("axis", [[], ()])
+@pytest.mark.parametrize("name", OVER_ALL)
+def test_a_reduction_over_an_empty_list_of_axes_is_one_over_all(name: str, axis: Any):
+    reduce = getattr(app, name)
+    x = app.to_tensor(X, stop_gradient=False)
+    kept = reduce(x, axis=axis, keepdim=True)
+    assert (reduce(x, axis=axis).shape, kept.shape) == ([], [1, 1])
+    np.testing.assert_array_equal(kept.numpy(), [[reduce(x).numpy()]])
+    np.testing.assert_array_equal(app.jit.to_static(lambda x: reduce(x, axis=axis))(x).numpy(), reduce(x).numpy())
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_the_variance_of_no_numbers_is_not_a_number():
+    nothing = app.zeros([0, 2])
+    for unbiased in (True, False):
+        assert np.isnan(app.var(nothing, unbiased=unbiased).numpy())
+        assert np.isnan(app.std(nothing, axis=0, unbiased=unbiased).numpy()).all()
 
 
 def test_topk_has_names_and_keeps_the_first_of_equal_values():
