@@ -97,7 +97,7 @@ def _flat(values: Any) -> Any:
 
 
 class _Binary(Metric):
-    """Counts of true positives, false positives and false negatives; a probability of 0.5 or more is positive."""
+    """Counts of true positives, false positives and false negatives; a probability above 0.5 is positive."""
 
     def __init__(self, name: str):
         self._name = name
@@ -109,12 +109,16 @@ class _Binary(Metric):
 
     def update(self, preds: Any, labels: Any) -> None:
         """Add probabilities and labels 0 or 1."""
-        said, so = np.floor(_flat(preds) + 0.5).astype(int) == 1, _flat(labels).astype(int) == 1
+        said, so = self.nearest(_flat(preds)).astype(int) == 1, _flat(labels).astype(int) == 1
         if said.shape != so.shape:
             raise ShapeError(f"{type(self).__name__}: {said.size} probabilities, but {so.size} labels")
         self.tp += int(np.sum(said & so))
         self.fp += int(np.sum(said & ~so))
         self.fn += int(np.sum(~said & so))
+
+    def nearest(self, preds: Any) -> Any:
+        """The class that each probability is nearest to."""
+        return np.rint(preds)
 
     def name(self) -> str:
         """The name."""
@@ -122,7 +126,10 @@ class _Binary(Metric):
 
 
 class Precision(_Binary):
-    """The fraction of predicted positives that are positive."""
+    """The fraction of predicted positives that are positive. A probability of 0.5 predicts one, as in Paddle."""
+
+    def nearest(self, preds: Any) -> Any:
+        return np.floor(preds + 0.5)
 
     def __init__(self, name: str = "precision"):
         super().__init__(name)
@@ -133,7 +140,7 @@ class Precision(_Binary):
 
 
 class Recall(_Binary):
-    """The fraction of positives that were predicted."""
+    """The fraction of positives that were predicted. A probability of 0.5 does not predict one, as in Paddle."""
 
     def __init__(self, name: str = "recall"):
         super().__init__(name)

@@ -48,7 +48,7 @@ def test_nan_is_no_hit(k: int):
 
 
 def test_precision_and_recall():
-    for made, expected in ((metric.Precision(), 2 / 3), (metric.Recall(), 2 / 3)):
+    for made, expected in ((metric.Precision(), 2 / 3), (metric.Recall(), 1 / 3)):
         assert made.accumulate() == 0.0
         for part in (slice(0, 2), slice(2, 5)):
             made.update(YES[part], SO[part])
@@ -56,6 +56,12 @@ def test_precision_and_recall():
     assert (metric.Precision().name(), metric.Recall("r").name()) == ("precision", "r")
     with pytest.raises(ShapeError, match="Recall: 2 probabilities, but 1 labels"):
         metric.Recall().update(YES[:2], SO[:1])
+
+
+def test_a_probability_of_a_half_is_positive_for_precision_and_negative_for_recall_as_in_paddle():
+    for made, expected in ((metric.Precision(), (1, 1, 0)), (metric.Recall(), (0, 0, 1))):
+        made.update(np.array([0.5, 0.5, 0.1]), np.array([1, 0, 0]))
+        assert (made.tp, made.fp, made.fn) == expected
 
 
 def test_a_metric_of_ones_own_needs_its_methods():
