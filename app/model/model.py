@@ -106,9 +106,14 @@ class Model:
         accumulate_grad_batches: int = 1,
         num_iters: int | None = None,
     ) -> None:
-        """Train for `epochs` epochs, and evaluate every `eval_freq` epochs."""
+        """Train for `epochs` epochs or, if it is given, for `num_iters` batches; evaluate every `eval_freq` epochs."""
         sizes = list(batch_size) if isinstance(batch_size, (list, tuple)) else [batch_size, batch_size]
         loader = _loader(train_data, sizes[0], shuffle, drop_last, num_workers)
+        if num_iters is not None:
+            if eval_data is not None:
+                raise AppError("Model.fit: num_iters does not go with eval_data; call evaluate() after fit()")
+            count = _steps(loader, None)
+            epochs = num_iters // count + 1 if count else epochs
         params = {"epochs": epochs, "steps": _steps(loader, num_iters), "save_dir": save_dir, "batch_size": sizes[0]}
         called = self._callbacks(callbacks, params, log_freq, verbose, save_freq, save_dir)
         logs: dict[str, Any] = {}
@@ -119,8 +124,10 @@ class Model:
             called.call("on_epoch_begin", epoch, logs)
             logs = self._pass(loader, called, "train", num_iters)
             called.call("on_epoch_end", epoch, logs)
+            if num_iters is not None and (num_iters := num_iters - logs.get("step", 0) - 1) <= 0:
+                break
             if eval_data is not None and epoch % eval_freq == 0:
-                logs = self._evaluate(_loader(eval_data, sizes[1], False, False, num_workers), called, num_iters)
+                logs = self._evaluate(_loader(eval_data, sizes[1], False, False, num_workers), called, None)
             if self.stop_training:
                 break
         called.call("on_train_end", logs)

@@ -104,6 +104,25 @@ def test_a_loader_and_a_stream_can_be_fitted(capsys: pytest.CaptureFixture[str])
     assert "step 2/2" in capsys.readouterr().out
 
 
+def test_num_iters_is_the_number_of_batches_of_all_epochs_as_in_paddle():
+    for size, batches, expected in (
+        (9, 5, [0, 1, 2, 0, 1]),
+        (9, 6, [0, 1, 2, 0, 1, 2]),
+        (9, 2, [0, 1]),
+        (3, 2, [0, 0]),
+    ):
+        steps: list[int] = []
+
+        class Counting(callbacks.Callback):
+            def on_train_batch_end(self, step: int, logs: Any = None, steps: list[int] = steps) -> None:
+                steps.append(step)
+
+        model().fit(Sides(size), batch_size=3, num_iters=batches, verbose=0, callbacks=Counting())
+        assert steps == expected
+    with pytest.raises(AppError, match=r"num_iters does not go with eval_data; call evaluate\(\) after fit"):
+        model().fit(Sides(9), Sides(9), num_iters=2)
+
+
 def test_callbacks_are_called_at_every_moment():
     calls: list[str] = []
 
