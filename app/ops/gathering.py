@@ -17,7 +17,7 @@ from app.ops.elementwise import to_common_type
 from app.ops.indexing import ROWS, Items, along, index_items, on_axis, put_items, take_items
 from app.ops.logic import where
 from app.ops.lowering import Filling
-from app.ops.public import public
+from app.ops.public import PUBLIC, public
 from app.ops.shaping import cast, reshape
 from app.ops.spec import UNKNOWN, Spec, normal_axis
 from app.ops.values import Applied, Array, Gradients, Operand, Results, Value
@@ -46,7 +46,6 @@ def _fill_gathered(x: Array, index: Array, out: Array, axis: int | None) -> bool
     return True
 
 
-@public(method=True)
 @operator(
     _infer_gather,
     checked=True,
@@ -68,6 +67,16 @@ def gather(x: Array, index: Array, *, axis: int | None = 0) -> Array:
 def _(x_like: Value, index: Value, dout: Value, axis: int | None) -> Gradients:
     items = on_axis(normal_axis(axis or 0, len(x_like.shape)))
     return put_items([x_like, dout, index], items=items, accumulate=True, onto_zeros=True)
+
+
+@public(name="gather", method=True)
+def gather_slices(x: Value, index: Value, axis: int | None = 0, name: str | None = None) -> Applied:
+    """Gather slices along an axis by an array of indices. A column of indices, as of `nonzero`, counts as a list."""
+    is_column = list(getattr(index, "shape", ())[1:]) == [1]
+    return gather(x, reshape(index, [-1]) if is_column else index, axis=axis)
+
+
+gather.public = PUBLIC["gather"]
 
 
 def _fill_from_start(index: Array, out: Array) -> bool:

@@ -148,6 +148,8 @@ CASES: dict[str, Case] = {
     "index_sample": (lambda x: app.index_sample(x, ALONG), lambda x: np.take_along_axis(x, ALONG, 1), [X]),
     "gather_nd": (lambda x: app.gather_nd(x, POINTS), lambda x: x[[1, 0], [2, 0]], [DEEP]),
     "gather_nd of rows": (lambda x: app.gather_nd(x, POINTS[:, :1]), lambda x: x[[1, 0]], [DEEP]),
+    "gather": (lambda x: app.gather(x, PLACES, 1), lambda x: x[:, PLACES], [X]),
+    "gather by a column": (lambda x: app.gather(x, PLACES[:, None]), lambda x: x[PLACES], [X]),
     "index_select": (lambda x: app.index_select(x, PLACES, 1), lambda x: x[:, PLACES], [X]),
     "index_add": (lambda x, y: app.index_add(x, PLACES, 1, y), lambda x, y: added(x, (slice(None), PLACES), y), [X, Y]),
     "masked_select": (lambda x: app.masked_select(x, x > 0.5), lambda x: x[x > 0.5], [X]),
@@ -256,6 +258,14 @@ def test_the_variance_of_no_numbers_is_not_a_number():
     for unbiased in (True, False):
         assert np.isnan(app.var(nothing, unbiased=unbiased).numpy())
         assert np.isnan(app.std(nothing, axis=0, unbiased=unbiased).numpy()).all()
+
+
+def test_a_column_of_indices_gathers_as_a_list_of_them():
+    x = app.to_tensor(X, stop_gradient=False)
+    for index in (to_tensor([[1], [0], [1]]), app.nonzero(to_tensor([1, 1])), to_tensor(np.zeros([0, 1], np.int64))):
+        for gather in (app.gather, app.Tensor.gather, app.jit.to_static(app.gather)):
+            np.testing.assert_array_equal(gather(x, index).numpy(), X[index.numpy()[:, 0]])
+    assert app.gather(x, to_tensor([[1, 0]]), axis=1).shape == [2, 1, 2]
 
 
 def test_topk_has_names_and_keeps_the_first_of_equal_values():
