@@ -48,6 +48,16 @@ def test_batch_norm_uses_batch_statistics_in_training_and_running_ones_in_evalua
     np.testing.assert_allclose(norm._mean.numpy(), mean, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("always_of_the_batch", [True, False])
+def test_use_global_stats_chooses_the_statistics_in_training_and_in_evaluation(always_of_the_batch: bool):
+    for training in (True, False):
+        norm = nn.BatchNorm1D(3, use_global_stats=not always_of_the_batch)
+        norm.training = training
+        expected = normalized(X, (0,)) if always_of_the_batch else X / np.sqrt(1 + 1e-5)
+        np.testing.assert_allclose(norm(to_tensor(X)).numpy(), expected, rtol=1e-4, atol=1e-5)
+        assert norm._mean.numpy().any() == always_of_the_batch
+
+
 def test_running_statistics_are_state_without_gradients():
     layer = nn.BatchNorm1D(3)
     assert list(layer.state_dict()) == ["weight", "bias", "_mean", "_variance"]

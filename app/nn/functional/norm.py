@@ -45,7 +45,7 @@ def batch_norm(
             raise ShapeError(f"batch_norm: {given} has shape {list(values.shape)}, expected [{x.shape[channel]}]")
     shape = [-1 if axis == channel else 1 for axis in range(rank)]
     center, spread = running_mean, running_var
-    if training and not use_global_stats:
+    if training if use_global_stats is None else not use_global_stats:
         axes = [axis for axis in range(rank) if axis != channel]
         batch_mean = mean(x, axis=axes)
         batch_var = mean(square(x - reshape(batch_mean, shape)), axis=axes)
