@@ -98,6 +98,15 @@ def test_pad_agrees_with_numpy(pad: list[int], expected: Any):
 
 
 @pytest.mark.parametrize(
+    ("data_format", "around"), [("NCHW", [(0, 0), (0, 1), (1, 2)]), ("NHWC", [(0, 1), (1, 2), (0, 0)])]
+)
+def test_pad_leaves_the_channels_of_images(data_format: str, around: Any):
+    x = np.arange(24.0).reshape(1, 2, 3, 4)
+    padded = F.pad(to_tensor(x), [1, 2, 0, 1], data_format=data_format)
+    np.testing.assert_array_equal(padded.numpy(), np.pad(x, [(0, 0), *around]))
+
+
+@pytest.mark.parametrize(
     ("kind", "call", "told"),
     [
         (OperatorError, lambda x: F.dropout(x, 1.5), r"p is a probability, not 1\.5"),

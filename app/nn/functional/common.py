@@ -112,7 +112,10 @@ def pad(
     pad_from_left_axis: bool = True,
     name: str | None = None,
 ) -> Any:
-    """Pad with a constant. `pad` has a pair of widths for every axis, or for the last axes, beginning with the last."""
+    """Pad with a constant. `pad` has a pair of widths for every axis, or for the last axes, beginning with the last.
+
+    With a `data_format` that ends with C, such as "NHWC", widths for all axes of an image leave the channels out.
+    """
     if mode != "constant":
         raise OperatorError(f"pad: mode must be 'constant', found {mode!r}")
     widths = [int(n) for n in np.ravel(pad)]
@@ -121,5 +124,7 @@ def pad(
         raise ShapeError(f"pad: expected two widths for each of at most {rank} axes, found {len(widths)} widths")
     pairs = list(zip(widths[::2], widths[1::2], strict=True))
     whole = len(pairs) == rank and pad_from_left_axis
-    around = pairs if whole else [(0, 0)] * (rank - len(pairs)) + pairs[::-1]
+    channels_last = (data_format or "").endswith("C") and len(pairs) == rank - 2
+    last = [(0, 0)] if channels_last else []
+    around = pairs if whole else [(0, 0)] * (rank - len(pairs) - len(last)) + pairs[::-1] + last
     return bordered(x, widths=around, value=value)
