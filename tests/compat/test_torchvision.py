@@ -128,6 +128,12 @@ def test_transforms_of_pixels():
 # Grids, files and networks
 
 
+def test_doubles_are_normalised_with_all_digits():
+    done = transforms.Normalize(0.1307, 0.3081)(torch.ones(1, 2, 2, dtype=torch.float64))
+    assert done.dtype == torch.float64
+    assert done[0, 0, 0].item() == (1 - 0.1307) / 0.3081
+
+
 def test_a_grid_of_images_is_written_and_read(tmp_path: Path):
     images = torch.arange(24.0).reshape(2, 1, 3, 4)
     assert utils.make_grid(images).shape == (3, 7, 14)
@@ -155,6 +161,10 @@ ERRORS = [
     (lambda: datasets.EMNIST("anywhere", "small"), "split is one of balanced, .* found 'small'"),
     (lambda: transforms.Lambda(3), "Lambda takes a function"),
     (lambda: transforms.Normalize((0.5,), (0.5,))(IMAGE), r"put ToTensor\(\) before it"),
+    (
+        lambda: transforms.Normalize([0.5] * 3, [0.5] * 3)(torch.zeros(1, 4, 4)),
+        r"are for 3 channels, but the picture of shape \[1, 4, 4\] has 1",
+    ),
     (lambda: transforms.Normalize((0.5,), (0.0,))(T), "the standard deviation of a channel is 0"),
     (lambda: transforms.Resize(2, transforms.InterpolationMode.NEAREST)(T), "put Resize before ToTensor"),
     (lambda: transforms.PILToTensor()(np.ones(3)), "an image with 2 or 3 axes, found 1"),

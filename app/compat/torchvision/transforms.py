@@ -138,9 +138,16 @@ class Normalize:
             raise TypeError(
                 f"Normalize takes a Tensor of floats, found {tensor.dtype}; scale it to the range 0 to 1 first"
             )
-        mean, std = (np.asarray(value, np.float32).reshape(-1, 1, 1) for value in (self.mean, self.std))
+        kind = tensor.numpy().dtype
+        mean, std = (np.asarray(value, kind).reshape(-1, 1, 1) for value in (self.mean, self.std))
         if not std.all():
             raise DataError(f"Normalize: the standard deviation of a channel is 0, found std={self.std}")
+        channels = tensor.shape[-3] if tensor.ndim > 2 else 1
+        if max(len(mean), len(std)) not in (1, channels):
+            raise DataError(
+                f"Normalize: mean={self.mean} and std={self.std} are for {max(len(mean), len(std))} channels, but the "
+                f"picture of shape {list(tensor.shape)} has {channels}"
+            )
         normal = (tensor - mean) / std
         return tensor.copy_(normal) if self.inplace else normal
 
