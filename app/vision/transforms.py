@@ -221,8 +221,18 @@ class Pad(BaseTransform):
         left, top, right, bottom = self.widths
         around = [(top, bottom), (left, right), *[(0, 0)] * (array.ndim - 2)]
         if self.mode == "constant":
+            if not _holds(array.dtype, self.fill):
+                raise DataError(f"Pad: a picture of {array.dtype} cannot hold fill={self.fill!r}")
             return np.pad(array, around, constant_values=self.fill)
         return np.pad(array, around, mode=self.mode)  # type: ignore[call-overload]
+
+
+def _holds(dtype: np.dtype[Any], number: float) -> bool:
+    """Whether pixels of a type can have a value, of which integers would cut off a part."""
+    if dtype.kind not in "iub":
+        return True
+    least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return bool(least <= number <= most and number == int(number))
 
 
 class CenterCrop(BaseTransform):
