@@ -192,9 +192,20 @@ def with_settings(config: C, settings: Mapping[str, Any], where: str) -> C:
     }
     data: dict[str, Any] = {}
     for key, value in settings.items():
+        _refuse_unwritable(value, f"{where}: {key}")
         change = {home[key]: {key: value}} if key in home and not hasattr(config, key) else {key: value}
         data = _laid_over(data, change)
     return _changed(config, Document(where, data))
+
+
+def _refuse_unwritable(value: Any, where: str) -> None:
+    """Refuse numbers and text that YAML files cannot have, and the files of a run cannot hold."""
+    if isinstance(value, str) and yaml_text.UNUSABLE.search(value):
+        raise ConfigError(f"{where}: {value!r}: text with {yaml_text.NAMELESS}")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ConfigError(f"{where}: {value} is not a number of at most 64 bits")
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ():
+        _refuse_unwritable(item, where)
 
 
 def _overridden(config: C, overrides: Sequence[str]) -> C:

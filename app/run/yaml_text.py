@@ -38,6 +38,9 @@ MAX_BYTES = 1_000_000
 MAX_LINE = 10_000
 MAX_DEPTH = 16
 MAX_VALUES = 10_000  # a parsed value takes hundreds of times the memory of its text
+UNUSABLE = re.compile("[\0\ud800-\udfff]")
+NAMELESS = "a null character or half a surrogate pair cannot name anything"
+"""Why text with `UNUSABLE` is refused."""
 
 _TAG = "tag:yaml.org,2002:"
 
@@ -224,8 +227,8 @@ def _scalar(event: ScalarEvent) -> Any:
             return _integer(text) if kind == "int" else _finite(text)
         except ValueError:
             raise _mistake(event, f"{text[:40]} is not a finite number of at most 64 bits") from None
-    if re.search("[\0\ud800-\udfff]", text):
-        raise _mistake(event, "text with a null character or half a surrogate pair cannot name anything")
+    if UNUSABLE.search(text):
+        raise _mistake(event, f"text with {NAMELESS}")
     return text
 
 

@@ -192,6 +192,21 @@ def test_an_interrupted_run_has_no_accuracy_on_test_images_that_it_did_not_use(m
     assert repr(run["stopping"]) == f"<stopping: validation accuracy {last:.4f}>"
 
 
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ({"seed": 2**63}, "seed: 9223372036854775808 is not a number of at most 64 bits"),
+        ({"layers": [{"type": "dense", "units": -(2**70)}]}, r"layers: -\d+ is not a number of at most 64 bits"),
+        ({"output": "a\0b"}, r"output: 'a\\x00b': text with a null character"),
+        ({"data": {"folder": "\udcff"}}, r"data: '\\udcff': text with .* half a surrogate pair cannot name anything"),
+    ],
+)
+def test_settings_that_no_file_of_a_run_can_hold_are_errors(setting, told):
+    with pytest.raises(ConfigError, match=f"^app.train: {told}"):
+        app.train("tanh", None, **{**QUICK, **setting})
+    assert not list(Path().iterdir())
+
+
 def test_a_call_runs_the_files_that_it_names_and_not_those_of_a_configuration(tmp_path):
     (tmp_path / "ops.py").write_text("open(__file__ + '.was_run', 'a').close()\ndef double(x):\n    return x * 2.0\n")
     for model in ("{activation: 'ops.py:double'}", "{layers: [{type: dense, units: 4, activation: 'ops.py:double'}]}"):
