@@ -168,8 +168,8 @@ use .astype
     y.add_(x)
     return y
 
-bounds of a range must be whole numbers.* write x.astype\('int64'\)
-    for _ in range(x.sum()):
+bounds of a range must be whole numbers.* write x.astype\('int64'\)\n  at HERE: for
+    for _ in range(x.sum()):  # here
         x = x + 1
     return x
 

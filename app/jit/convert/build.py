@@ -13,7 +13,7 @@ def statements(text: str, at: ast.AST, **parts: Any) -> list[ast.stmt]:
     template = ast.parse(text)
     for node in ast.walk(template):  # before it is filled, so that nodes of the user's source keep their lines
         if hasattr(node, "lineno"):
-            ast.copy_location(node, at)
+            _place(node, at)
     return list(_Filler(parts).visit(template).body)
 
 
@@ -30,8 +30,14 @@ def name(text: str, at: ast.AST, store: bool = False) -> Any:
     node.ctx = ast.Store() if store else ast.Load()
     for inner in ast.walk(node):
         if hasattr(inner, "lineno"):
-            ast.copy_location(inner, at)
+            _place(inner, at)
     return node
+
+
+def _place(node: Any, at: Any) -> None:
+    """Give a node the first line of another. (Python calls a method on the last line of a longer expression.)"""
+    ast.copy_location(node, at)
+    node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
 
 
 class _Filler(ast.NodeTransformer):
