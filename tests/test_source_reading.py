@@ -355,5 +355,5 @@ def test_a_cell_of_a_notebook_is_named_by_its_number(monkeypatch: pytest.MonkeyP
     assert "root (Cell In[3], line 2)" in cell["root"].label
     with pytest.raises(OperatorError, match=r"no attribute 'nothing' \(Cell In\[3\], line 4\)"):
         cell["root"](app.ones([2]))
-    with pytest.raises(AppError, match=r"(?s)Cell In\[3\], line 7: return .*sign \(Cell In\[3\], line 6\)"):
+    with pytest.raises(AppError, match=r"Cell In\[3\], line 7: return values of the same kind"):
         traced(cell["sign"])(app.ones([2]))
