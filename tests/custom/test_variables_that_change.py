@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -174,6 +175,42 @@ def test_a_helper_that_was_compiled_before_its_operator_is_compiled_again(module
     assert module.helper(1.0) == 2.0
     change(module, 7.0)
     assert eagerly(module.through_a_helper)() == [7.0, 7.0]
+
+
+DECLARED = """
+import app
+from numba import njit
+
+FACTOR = 2.0
+
+@njit("float64(float64)")
+def declared(x):
+    return x * FACTOR
+
+@njit
+def helper(x):
+    return x * FACTOR
+
+@app.custom_op(elementwise=True)
+def by_a_declared_helper(x):
+    return declared(x)
+
+@app.custom_op
+@njit
+def by_a_helper(x):
+    return helper(x)
+"""
+
+
+@pytest.mark.parametrize("name", ["by_a_declared_helper", "by_a_helper"])
+@pytest.mark.parametrize("after", [2.0, 3.0])
+@pytest.mark.filterwarnings("ignore:.*is called for each element:RuntimeWarning")
+def test_a_value_that_numba_cannot_compile_is_an_error_until_it_changes(name: str, after: float):
+    module = module_of_text(DECLARED)
+    for factor in (2.0, "two", after):
+        module.FACTOR = factor
+        with pytest.raises(AppError) if factor == "two" else nullcontext():
+            assert getattr(module, name)(app.to_tensor([1.0], "float64")).tolist() == [factor]
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -48,7 +48,8 @@ class Frozen:
             inside = _Variables([dispatcher])
             values = inside.digest.hexdigest()
             if _compiled_with.get(dispatcher) != values:
-                if dispatcher.overloads and inside.may_differ:
+                _compiled_with.pop(dispatcher, None)  # compiling may fail
+                if inside.may_differ:
                     compile_again(dispatcher)
                 _compiled_with[dispatcher] = values
                 _set.count += 1

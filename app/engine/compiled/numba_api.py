@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import llvmlite.binding as llvm
 import numba
@@ -53,12 +54,18 @@ for _owner, _names in _USED.items():
             raise _missing(f"{_owner.__name__} has no {_name}")
 
 
+_lost: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
+"""The signatures of functions that could not be compiled again with the value that a variable then had."""
+
+
 def compile_again(dispatcher: Any) -> None:
     """Compile a function again for the same types. Numba's `recompile` forgets the declared types of results."""
+    getattr(dispatcher._compiler, "_failed_cache", {}).clear()  # errors that Numba would raise again
     if dispatcher._can_compile:
-        dispatcher.recompile()
+        if dispatcher.overloads:
+            dispatcher.recompile()
         return
-    signatures = dispatcher.nopython_signatures
+    signatures = _lost[dispatcher] = _lost.get(dispatcher) or dispatcher.nopython_signatures
     dispatcher._reset_overloads()
     dispatcher._can_compile = True
     try:
@@ -66,6 +73,7 @@ def compile_again(dispatcher: Any) -> None:
             dispatcher.compile(each)
     finally:
         dispatcher._can_compile = False
+    del _lost[dispatcher]
 
 
 def overloads_of(function: Any) -> list[Any]:
