@@ -63,6 +63,12 @@ class Accuracy(Metric):
             places = label.argmax(axis=-1, keepdim=True)
         else:
             places = label.unsqueeze(-1)
+        classes = label.shape[-1] if len(label.shape) == len(pred.shape) else 1
+        if list(places.shape[:-1]) != list(pred.shape[:-1]) or classes not in (1, pred.shape[-1]):
+            raise ShapeError(
+                f"Accuracy: scores of shape {list(pred.shape)} need labels of shape {list(pred.shape[:-1])}, perhaps "
+                f"with an axis of 1 or of the classes at the end, found {list(label.shape)}"
+            )
         scores, found = largest(pred, min(self.maxk, pred.shape[-1]))
         hits = (found == places.astype("int64")) & (scores == scores)  # NaN is no hit, as in `accuracy`
         return hits.astype("float32")

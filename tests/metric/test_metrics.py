@@ -31,6 +31,15 @@ def test_accuracy_of_several_labels_for_each_example():
     np.testing.assert_array_equal(found.numpy()[:, :, 0], scores.argmax(-1) == labels)
 
 
+@pytest.mark.parametrize("shape", [(1, 4), (4, 2), (1, 3), (2, 2, 1)])
+def test_labels_of_another_shape_are_an_error(shape: tuple[int, ...]):
+    labels = np.zeros(shape, "int64")
+    with pytest.raises(ShapeError, match=r"scores of shape \[4, 3\] need labels of shape \[4\], .* found "):
+        metric.Accuracy().compute(to_tensor(SCORES), to_tensor(labels))
+    with pytest.raises(ShapeError, match=r"need labels of shape \[2, 4\], .* found \[2, 1\]"):
+        metric.Accuracy().compute(to_tensor(np.stack([SCORES, SCORES])), to_tensor(labels.reshape(-1)[:2, None]))
+
+
 def test_accuracy_among_the_best():
     accuracy = metric.Accuracy(topk=(1, 2), name="hit")
     found = accuracy.update(accuracy.compute(to_tensor(SCORES), to_tensor(LABELS)))
