@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from itertools import count
 from os import PathLike, fspath
+from os.path import basename, join
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,8 @@ def export(
     if output_names is not None and len(output_names) != len(network.outputs):
         raise ExportError(f"the network has {len(network.outputs)} outputs, but output_names lists {len(output_names)}")
     text = fspath(path)
+    if not basename(text):
+        raise ExportError(f"{text!r} is not a file name; write {join(text, 'network.onnx')!r}, for example")
     file = Path(text if text.endswith(SUFFIX) else text + SUFFIX)
     write_model(network, file, list(output_names or names))
     return file

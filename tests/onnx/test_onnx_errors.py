@@ -44,6 +44,14 @@ def test_missing_models_and_wrong_numbers_of_names_are_errors(tmp_path: Path):
         app.onnx.export(tmp_path / "nothing", tmp_path / "m")
 
 
+@pytest.mark.parametrize("path", ["", "models/"])
+def test_a_folder_in_place_of_a_file_is_an_error(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ExportError, match=rf"^'{path}' is not a file name; write '{path}network.onnx', for example$"):
+        app.onnx.export(LINEAR, path, **SPEC)
+    assert not list(tmp_path.iterdir())
+
+
 def test_without_the_package_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     real = builtins.__import__
 
