@@ -86,7 +86,7 @@ def train_one(job: Job) -> Trained:
 
 def _train_one(job: Job) -> Trained:
     config = job.config
-    dataset = _data_set(config.data, job.held_by)
+    dataset = _data_set(config.data, job.held_by, job.data)
     if data_hash(dataset) != job.data:
         raise DataError(
             f"the images of a worker ({dataset.origin}) differ from those of the comparison: use a folder that all "
@@ -95,7 +95,7 @@ def _train_one(job: Job) -> Trained:
     activations = find_all([job.operator], config.model, Trust(job.homes))
     check_sources(job.sources, sources_of(activations))
     entered = Contestant(
-        job.operator, make_learner(config, activations[0], dataset.train_images.shape[1]), activation=activations[0]
+        job.operator, make_learner(config, activations[0], dataset.image_shape), activation=activations[0]
     )
     train = config.train
     warm_up(entered, Batches(dataset.train_images, dataset.train_labels, None, train.batch_size)[:1])
@@ -138,8 +138,8 @@ def train_in_turns(config: Config, activations: Sequence[Activation], dataset: D
 
 
 @lru_cache(maxsize=1)  # for the next training of this worker
-def _data_set(data: DataConfig, seed: int) -> Dataset:
-    """Return the data set of a configuration, with its validation images held back."""
+def _data_set(data: DataConfig, seed: int, digest: str) -> Dataset:
+    """Return the data set of a configuration, with its validation images held back; it should have this hash."""
     dataset = load(data.source, data.sources, data.folder)
     return dataset.hold_back(data.validation, seed) if data.validation else dataset
 

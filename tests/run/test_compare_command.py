@@ -8,8 +8,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 from runs_of_train import Run, without_waits
+from safetensors.numpy import load_file
 
 from app.__main__ import main
 from app.errors import OperatorError
@@ -218,6 +220,29 @@ def test_processes_give_the_same_figures(words, expected, tmp_path):
         seconds = Run(0, "", "", tmp_path / "run").column(name, "epoch", "seconds")
         assert len(seconds) == 2
         assert result["seconds_per_epoch"] == pytest.approx(sum(seconds) / 2)
+
+
+def test_workers_train_networks_with_image_layers(words, tmp_path):
+    layers = "model.layers=[{type: conv, channels: 2, kernel: 2}, {type: max_pool, size: 2, stride: 1}]"
+    with ThreadPoolExecutor(1) as executor:
+        kept = compared([*words, layers], tmp_path / "workers", executor)["weights"]
+        assert compared([*words, layers], tmp_path / "alone", None)["weights"].keys() == kept.keys()
+    for name in kept:
+        alone, other = (load_file(tmp_path / folder / name) for folder in ("alone", "workers"))
+        for path, array in alone.items():
+            np.testing.assert_allclose(other[path], array, rtol=1e-4, atol=1e-5)
+
+
+def test_workers_that_remain_read_a_data_set_again_that_has_changed(words, images, tmp_path):
+    shutil.copytree(images, tmp_path / "data")
+    words = [*words, f"data.source={tmp_path / 'data'}"]
+    with ThreadPoolExecutor(1) as executor:
+        before = compared(words, tmp_path / "before", executor)
+        file = next((tmp_path / "data").glob("train-images*"))
+        content = bytearray(file.read_bytes())
+        content[-100:] = bytes(100)
+        file.write_bytes(content)
+        assert compared(words, tmp_path / "after", executor)["weights"] != before["weights"]
 
 
 def test_ranks_of_mpi_give_the_same_figures(words, expected, tmp_path):
