@@ -45,8 +45,9 @@ def run(options: argparse.Namespace) -> int:
     overrides = [*options.overrides, *([] if options.seeds is None else [f"seeds={options.seeds}"])]
     overrides += ["check=warn"] if options.anyway else []
     if options.operators is not None:
-        typed = _parted(options.operators)
-        overrides.append(f"operators={_as_yaml(typed)}")
+        named = _parted(options.operators)
+        typed += named
+        overrides.append(f"operators={_as_yaml(named)}")
     config = load_compare_config(options.config, overrides)
 
     from app.experiment.api import compare

@@ -174,6 +174,13 @@ def test_an_interrupted_comparison_keeps_the_finished_seeds(compare, monkeypatch
     assert not [m for m in done.metrics if m["event"] == "cost"]
 
 
+def test_an_operator_of_a_layer_that_was_typed_is_run_beside_those_to_compare(compare, tmp_path):
+    (tmp_path / "mine.py").write_text("def double(x):\n    return x * 2.0\n")
+    layers = "model.layers=[{type: dense, units: 4, activation: 'mine.py:double'}, {type: dense, units: 4}]"
+    done = compare("relu,tanh", "--seeds", "1", layers)
+    assert (done.status, done.err) == (0, "")
+
+
 # --- Trainings side by side ---
 
 
