@@ -70,7 +70,7 @@ class Layer(Tree):
         if attr is False:
             return None
         name = new_name(f"{self.full_name()}.{'b' if is_bias else 'w'}")
-        return create_parameter(shape, dtype or self._dtype, attr, is_bias, default_initializer, name)
+        return create_parameter(shape, dtype or self._dtype, name, attr, is_bias, default_initializer)
 
     def __copy__(self: L) -> L:
         """A shallow copy. Its `forward` is its own if `to_static` was applied to this layer."""

@@ -59,12 +59,14 @@ def as_param_attr(attr: Any) -> ParamAttr:
 def create_parameter(
     shape: Sequence[int],
     dtype: Any = None,
+    name: str | None = None,
     attr: Any = None,
     is_bias: bool = False,
     default_initializer: Initializer | None = None,
-    name: str | None = None,
 ) -> Any:
     """Create a parameter, by default with XavierUniform, or with zeros for a bias."""
+    if name is not None and not isinstance(name, str):
+        raise AppError(f"create_parameter: its third argument, the name, is text, found {name!r}; write attr={name!r}")
     attr = as_param_attr(attr)
     dtype = canonical(dtype or get_default_dtype())
     zeros = is_bias or not is_float(dtype)

@@ -51,7 +51,7 @@ def fc(
             out = out + part
         if bias_attr is not False:
             bias = new_name(f"{scope}.b")
-            out = out + create_parameter([size], inputs[0].dtype, bias_attr, is_bias=True, name=bias)
+            out = out + create_parameter([size], inputs[0].dtype, attr=bias_attr, is_bias=True, name=bias)
         return activated(out, activation)
 
 
@@ -135,7 +135,7 @@ def embedding(
 ) -> Any:
     """The rows of a table of parameters at the indices `input`; rows at `padding_idx` are zeros."""
     with static_mode():
-        table = create_parameter(list(size), dtype, param_attr, name=new_name(f"{name or 'embedding'}.w"))
+        table = create_parameter(list(size), dtype, attr=param_attr, name=new_name(f"{name or 'embedding'}.w"))
         return functional.embedding(input, table, padding_idx)
 
 
@@ -162,5 +162,5 @@ def _product(x: Any, size: int, keep: int, weight_attr: Any, scope: str) -> Any:
     width = math.prod(x.shape[keep:])
     if len(x.shape) != keep + 1:
         x = reshape(x, [*[0] * keep, width])
-    weight = create_parameter([width, size], x.dtype, weight_attr, name=new_name(f"{scope}.w"))
+    weight = create_parameter([width, size], x.dtype, attr=weight_attr, name=new_name(f"{scope}.w"))
     return functional.linear(x, weight)

@@ -23,7 +23,7 @@ def create_parameter(
 ) -> Any:
     """Create a parameter of the default Program, initialised by the default startup Program."""
     with static_mode():
-        return nn.create_parameter(shape, dtype, attr, is_bias, default_initializer, name)
+        return nn.create_parameter(shape, dtype, name, attr, is_bias, default_initializer)
 
 
 def create_global_var(

@@ -56,13 +56,13 @@ def test_norms_of_half_precision_do_not_overflow():
         assert [p.grad.dtype for p in made] == ["float16", "float32"]
         np.testing.assert_allclose(made[0].grad.numpy(), numbers.astype("float64") / size, rtol=2e-3)
     for clip in (nn.ClipGradByNorm(1.0), nn.ClipGradByGlobalNorm(1.0)):
-        parameter = nn.create_parameter([2], "float16", Constant(0.0))
+        parameter = nn.create_parameter([2], "float16", attr=Constant(0.0))
         (parameter * to_tensor(numbers)).sum().backward()
         optimizer.SGD(1.0, [parameter], grad_clip=clip).step()
         np.testing.assert_allclose(parameter.numpy(), [-0.6, -0.8], rtol=2e-3)
         main, startup, scope = static.Program(), static.Program(), static.Scope()
         with static_mode(), static.program_guard(main, startup):
-            variable = nn.create_parameter([2], "float16", Constant(0.0))
+            variable = nn.create_parameter([2], "float16", attr=Constant(0.0))
             optimizer.SGD(1.0, grad_clip=clip).minimize((variable * numbers).sum())
         for program in (startup, main):
             static.Executor(engine="compiled").run(program, scope=scope)
@@ -111,7 +111,7 @@ def test_optimizers_take_clipped_gradients_in_both_modes(clip: Any, expected: li
     optimizer.SGD(1.0, made, grad_clip=clip).step()
     main, startup = static.Program(), static.Program()
     with static_mode(), static.program_guard(main, startup):
-        variables = [nn.create_parameter(g.shape, "float64", Constant(0.0)) for g in GRADIENTS]
+        variables = [nn.create_parameter(g.shape, "float64", attr=Constant(0.0)) for g in GRADIENTS]
         loss = app.add_n([(p * g).sum() for p, g in zip(variables, GRADIENTS, strict=True)])
         optimizer.SGD(1.0, grad_clip=clip).minimize(loss)
     scope, executor = static.Scope(), static.Executor()
@@ -124,7 +124,7 @@ def test_optimizers_take_clipped_gradients_in_both_modes(clip: Any, expected: li
 
 def test_a_parameter_can_be_left_out_of_clipping():
     attr = nn.ParamAttr(initializer=Constant(0.0), need_clip=False)
-    made = [nn.create_parameter([2], "float64", attr), nn.create_parameter([2], "float64", Constant(0.0))]
+    made = [nn.create_parameter([2], "float64", attr=attr), nn.create_parameter([2], "float64", attr=Constant(0.0))]
     app.add_n([(p * to_tensor(GRADIENTS[0])).sum() for p in made]).backward()
     optimizer.SGD(1.0, made, grad_clip=nn.ClipGradByGlobalNorm(1.5)).step()
     assert [p.tolist() for p in made] == [[-3.0, 0.0], [-1.5, 0.0]]

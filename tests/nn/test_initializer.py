@@ -11,7 +11,7 @@ import app
 from app import nn, static
 from app.compat import paddle, torch
 from app.compat.paddle import fluid
-from app.errors import DtypeError, OperatorError, ProgramError, ShapeError
+from app.errors import AppError, DtypeError, OperatorError, ProgramError, ShapeError
 from app.graph.defaults import static_mode
 from app.nn import initializer as init
 
@@ -20,7 +20,7 @@ SHAPE = [120, 80]
 
 def first_values(initializer: Any, shape: list[int] = SHAPE, seed: int = 0, dtype: str = "float32") -> np.ndarray:
     app.seed(seed)
-    return nn.create_parameter(shape, dtype, initializer).numpy()
+    return nn.create_parameter(shape, dtype, attr=initializer).numpy()
 
 
 UNIFORM = [
@@ -180,6 +180,13 @@ def test_wrong_arguments_are_errors():
         init.Uniform()(static.data("x", [2, 3]))
     with pytest.raises(OperatorError, match=r"almost no numbers with mean 100\.0 and .* between -1\.0 and 1\.0"):
         init.TruncatedNormal(100.0, 0.1, -1.0, 1.0)(app.ones([3]))
+
+
+def test_the_third_argument_of_create_parameter_is_the_name_as_in_paddle():
+    made = app.create_parameter([2], "float32", "gain", nn.ParamAttr(learning_rate=0.5), False, init.Constant(3.0))
+    assert (made.name, made.tolist(), made.attr.learning_rate) == ("gain", [3.0, 3.0], 0.5)
+    with pytest.raises(AppError, match=r"its third argument, the name, is text, found .*; write attr="):
+        app.create_parameter([2], "float32", init.Constant(3.0))
 
 
 def test_the_first_initializer_of_a_shared_parameter_counts():

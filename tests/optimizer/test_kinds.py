@@ -133,7 +133,7 @@ def test_a_program_takes_the_same_steps(engine: str, dtype: str):
     main, startup = static.Program(), static.Program()
     with static_mode(), static.program_guard(main, startup):
         gradient = static.data("g", [3], dtype)
-        parameters = [nn.create_parameter([3], dtype, Assign(START)) for _ in KINDS]
+        parameters = [nn.create_parameter([3], dtype, attr=Assign(START)) for _ in KINDS]
         steppers = [kind(0.2, **settings) for kind, settings, _ in KINDS]
         for stepper, parameter in zip(steppers, parameters, strict=True):
             stepper.minimize((parameter * gradient).sum(), parameters=[parameter])

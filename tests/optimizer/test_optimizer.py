@@ -65,7 +65,10 @@ def test_gradients_are_set_to_zero_or_removed():
 
 
 def test_each_parameter_of_an_iterator_has_its_own_state_and_type():
-    first, second = nn.create_parameter([1], "float64", Constant(0.0)), nn.create_parameter([1], attr=Constant(0.0))
+    first, second = (
+        nn.create_parameter([1], "float64", attr=Constant(0.0)),
+        nn.create_parameter([1], attr=Constant(0.0)),
+    )
     chosen = Momentum(1.0, 1.0, parameters=iter([first, second]))
     for scale in (1.0, 10.0):
         (first * scale + second * 100.0).backward()
@@ -92,7 +95,9 @@ def test_a_learning_rate_has_a_default_and_may_follow_a_schedule():
 
 
 def test_some_parameters_do_not_decay():
-    weight, norm = (nn.create_parameter([3], "float64", nn.ParamAttr(name, Assign(START))) for name in ("w", "norm"))
+    weight, norm = (
+        nn.create_parameter([3], "float64", attr=nn.ParamAttr(name, Assign(START))) for name in ("w", "norm")
+    )
     stepper = optimizer.AdamW(
         0.1, parameters=[weight, norm], weight_decay=0.5, apply_decay_param_fun=lambda name: name != "norm"
     )
@@ -103,7 +108,7 @@ def test_some_parameters_do_not_decay():
 
 def test_settings_of_a_parameter_replace_those_of_the_optimizer_and_a_group_replaces_both_as_in_paddle():
     attr = nn.ParamAttr(initializer=Assign(START), learning_rate=0.5, regularizer=regularizer.L2Decay(7.0))
-    alone, grouped = (nn.create_parameter([3], "float64", attr) for _ in range(2))
+    alone, grouped = (nn.create_parameter([3], "float64", attr=attr) for _ in range(2))
     step(SGD(0.1, [alone], weight_decay=1.0), alone)
     step(SGD(0.1, [{"params": [grouped]}], weight_decay=1.0), grouped)
     np.testing.assert_allclose(alone.numpy(), START - 0.05 * (1 + 7 * START))
@@ -112,7 +117,7 @@ def test_settings_of_a_parameter_replace_those_of_the_optimizer_and_a_group_repl
 
 def test_adamw_adds_the_regularizer_of_a_parameter_to_its_gradient():
     attr = nn.ParamAttr(initializer=Assign(START), regularizer=regularizer.L2Decay(2.0))
-    plain, own = nn.create_parameter([3], "float64", Assign(START)), nn.create_parameter([3], "float64", attr)
+    plain, own = nn.create_parameter([3], "float64", attr=Assign(START)), nn.create_parameter([3], "float64", attr=attr)
     step(optimizer.AdamW(0.1, parameters=[plain, own]), plain * to_tensor(1 + 2 * START), own)
     np.testing.assert_allclose(own.numpy(), plain.numpy(), rtol=1e-9)
 
@@ -186,7 +191,7 @@ def test_a_state_is_loaded_as_a_whole_or_not_at_all():
 @pytest.mark.parametrize("make", [Momentum, Adam, lambda *given, **named: optimizer.Adagrad(
     *given, **named, initial_accumulator_value=0.1)])  # fmt: skip
 def test_parameters_without_a_stored_state_begin_anew(make: Any):
-    weight, fresh = (nn.create_parameter([3], "float64", Assign(START)) for _ in range(2))
+    weight, fresh = (nn.create_parameter([3], "float64", attr=Assign(START)) for _ in range(2))
     stepper = make(0.1, parameters=[weight])
     before = stepper.state_dict()
     step(stepper, weight)
