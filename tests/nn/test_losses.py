@@ -194,6 +194,16 @@ ERRORS = {
     "reduction of MSELoss": (nn.MSELoss("median"), TARGETS, "reduction is 'mean', 'sum' or 'none', not 'median'"),
     "delta": (nn.SmoothL1Loss(delta=-1.0), TARGETS, "the threshold is 0 or more, found -1"),
     "smoothing": (cross_entropy(axis=0, label_smoothing=0.1)("mean"), LABELS[:3], "needs the classes along the last"),
+    "smoothing and ignored labels": (
+        cross_entropy(label_smoothing=0.1, ignore_index=1)("mean"),
+        LABELS,
+        "with label_smoothing every label counts, found ignore_index=1; leave it out",
+    ),
+    "ignored soft labels": (
+        cross_entropy(soft_label=True, ignore_index=0)("mean"),
+        np.full_like(SCORES, 0.25),
+        "with soft_label every label counts, found ignore_index=0; leave it out",
+    ),
     "smoothing of soft labels": (
         cross_entropy(axis=0, soft_label=True, label_smoothing=0.1)("mean"),
         np.full_like(SCORES, 0.25),

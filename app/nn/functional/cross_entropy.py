@@ -41,6 +41,12 @@ def cross_entropy(
     neither in the sum nor in the mean; `ignore_index=None` means that there are none, which is faster.
     """
     along = normal_axis(axis, len(input.shape))
+    if (soft_label or label_smoothing) and ignore_index is not None and ignore_index >= 0:
+        what = "soft_label" if soft_label else "label_smoothing"
+        raise OperatorError(
+            f"cross_entropy: with {what} every label counts, found ignore_index={ignore_index}; leave it out, and "
+            "weigh the losses of reduction='none' to ignore some"
+        )
     if label_smoothing:
         if along != len(input.shape) - 1:
             raise OperatorError("cross_entropy: label_smoothing needs the classes along the last axis")
@@ -153,7 +159,8 @@ def softmax_with_cross_entropy(
     axis: int = -1,
 ) -> Any:
     """Cross entropy of scores for each example, and where asked for the softmax."""
-    losses = cross_entropy(logits, label, ignore_index=ignore_index, reduction="none", soft_label=soft_label, axis=axis)
+    ignored = None if soft_label else ignore_index
+    losses = cross_entropy(logits, label, ignore_index=ignored, reduction="none", soft_label=soft_label, axis=axis)
     return (losses, softmax(logits, axis=axis)) if return_softmax else losses
 
 
