@@ -147,7 +147,7 @@ def rmsprop(
     return param - new_velocity, new_velocity, new_squares, new_mean
 
 
-@public(method=True, in_place=True)
+@public(in_place=True)
 @operator(
     lambda x, *, value=1.0: x,
     lowering=Elementwise(lambda x, value: x + value),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import app
-from app.compat import fluid
+from app.compat import fluid, paddle
 from app.errors import OperatorError
 from app.graph import Variable, defaults, names
 from app.tensor import Tensor
@@ -86,6 +86,30 @@ def eager_and_in_program(call: Callable[..., Any], *given: np.ndarray) -> list[n
     assert isinstance(out, Variable)
     assert tuple(out.shape) == tuple(eager.shape)
     return [eager.numpy(), run(out, **{f"x{i}": array for i, array in enumerate(given)})]
+
+
+def test_increment_changes_its_argument_as_in_paddle():
+    count, whole, x = (paddle.to_tensor(v) for v in ([1.0], [1], [3.0]))
+    same = count
+    assert paddle.increment(count, 2.0) is count is same
+    paddle.increment(whole)
+    assert (count.tolist(), whole.tolist()) == ([3.0], [2])
+    x.stop_gradient = False
+    y = x * 2
+    paddle.increment(y)
+    (y * y).backward()
+    assert x.grad.tolist() == [28.0]
+
+    def doubled(x: Any) -> Any:
+        steps = paddle.zeros([1])
+        while steps < 5:
+            x = x * 2
+            paddle.increment(steps)
+        return x, steps
+
+    assert [v.tolist() for v in paddle.jit.to_static(doubled)(paddle.to_tensor([1.0]))] == [[32.0], [5.0]]
+    with pytest.raises(AttributeError, match="increment"):
+        paddle.to_tensor([1.0]).increment()
 
 
 @pytest.mark.parametrize("name", CALLS)

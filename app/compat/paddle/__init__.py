@@ -9,7 +9,7 @@ paddle.tensor app
     arange assign bernoulli clone diag empty empty_like eye full full_like linspace logspace meshgrid multinomial normal
     ones ones_like rand randint randint_like randn randperm standard_normal tril triu uniform zeros zeros_like abs acos
     acosh add add_n asin asinh atan atan2 atanh ceil clip cos cosh deg2rad divide erf exp expm1 floor floor_divide
-    floor_mod fmax fmin frac increment lerp log log10 log1p log2 logit maximum minimum mod multiply hypot logaddexp
+    floor_mod fmax fmin frac lerp log log10 log1p log2 logit maximum minimum mod multiply hypot logaddexp
     nan_to_num neg pow rad2deg reciprocal remainder round rsqrt scale sigmoid sign sin sinh sqrt square subtract tan
     tanh trunc allclose bitwise_and bitwise_not bitwise_or bitwise_xor equal equal_all greater_equal greater_than
     isclose isfinite isinf isnan less_equal less_than logical_and logical_not logical_or logical_xor not_equal where all
@@ -19,6 +19,7 @@ paddle.tensor app
     index_select masked_fill masked_select moveaxis numel put_along_axis rank repeat_interleave reshape reverse=flip
     roll row_stack scatter shape slice split squeeze stack swapaxes take take_along_axis tile tolist transpose
     tril_indices triu_indices unbind unflatten unsqueeze unstack view_as vstack get_rng_state set_rng_state
+paddle.tensor app.compat.paddle._fluid.layers increment
 paddle paddle.tensor *
 paddle app Tensor to_tensor is_tensor seed save load Model summary ParamAttr create_parameter
     grad no_grad enable_grad set_grad_enabled is_grad_enabled

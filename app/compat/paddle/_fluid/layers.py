@@ -115,6 +115,9 @@ def assign(input: Any, output: Any = None) -> Any:
 
 
 def increment(x: Any, value: float = 1.0, in_place: bool = True) -> Any:
+    """x + value, in `x` itself unless `in_place` is False."""
+    if in_place and hasattr(x, "become"):  # not a Variable
+        return x.become(x + app.full([], value, x.dtype))
     more = app.increment(x, value=value)
     return app.assign(more, x) if in_place else more
 
