@@ -10,7 +10,6 @@ import pytest
 
 import app
 from app import nn, static, to_tensor
-from app.compat import torch
 from app.errors import OperatorError, ShapeError
 from app.graph.defaults import static_mode
 from app.nn import functional as F  # noqa: N812 - the name that every tutorial uses
@@ -78,18 +77,6 @@ def test_the_row_for_padding_is_zero_and_has_no_gradient():
     assert rows[0].tolist() == [0.0, 0.0]
     rows.sum().backward()
     assert layer.weight.grad.tolist() == [[1, 1], [0, 0], [0, 0], [0, 0]]
-
-
-def test_names_shapes_and_first_values_of_parameters_are_those_of_paddle():
-    assert list(nn.PReLU(3).state_dict()) == ["_weight"]
-    assert {name: value.shape for name, value in nn.LayerNorm([2, 3]).state_dict().items()} == {
-        "weight": [6],
-        "bias": [6],
-    }
-    weight = nn.Embedding(200, 300).weight.numpy()
-    assert np.abs(weight).max() == pytest.approx(np.sqrt(6 / 500), rel=1e-3)
-    assert (torch.nn.PReLU().weight.tolist(), list(torch.nn.LayerNorm([2, 3]).weight.shape)) == ([0.25], [2, 3])
-    assert torch.nn.Embedding(200, 300).weight.std().item() == pytest.approx(1, abs=0.02)
 
 
 def test_identity_and_flatten_layers():

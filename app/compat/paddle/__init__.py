@@ -76,6 +76,7 @@ paddle.linalg app.linalg *
 paddle.metric app.metric *
 paddle.onnx app.compat.paddle._onnx export
 paddle.nn app.nn *
+paddle.nn app.compat.paddle._nn Embedding LayerNorm PReLU
 paddle.nn.functional app.nn.functional *
 paddle.nn.initializer app.nn.initializer *
 paddle.nn.loss app.nn BCELoss BCEWithLogitsLoss CrossEntropyLoss HuberLoss KLDivLoss L1Loss MSELoss NLLLoss SmoothL1Loss

@@ -39,8 +39,8 @@ GLU = layer_of("GLU", F.glu, axis=-1)
 class PReLU(Layer):
     """PReLU: x if x > 0, else weight * x, with a trained weight for all channels or one for each."""
 
-    weight_name: ClassVar[str] = "_weight"
-    """The name of the weight, as Paddle's files have it."""
+    weight_name: ClassVar[str] = "weight"
+    """The name of the weight in state dicts."""
 
     def __init__(
         self,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from app.errors import ShapeError
 from app.nn import functional as F  # noqa: N812 - the name that it has everywhere
-from app.nn.initializer import Initializer
+from app.nn.initializer import Initializer, Normal
 from app.nn.layer import Layer
 from app.tensor import no_grad
 
@@ -48,6 +48,8 @@ class Linear(Layer):
 class Embedding(Layer):
     """A table of `num_embeddings` trained vectors, looked up by index."""
 
+    first_values: ClassVar[Initializer | None] = Normal()
+
     def __init__(
         self,
         num_embeddings: int,
@@ -61,7 +63,8 @@ class Embedding(Layer):
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ShapeError(f"Embedding: padding_idx {padding_idx} is out of range for {num_embeddings} rows")
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
-        self.weight = self.create_parameter([num_embeddings, embedding_dim], weight_attr)
+        shape = [num_embeddings, embedding_dim]
+        self.weight = self.create_parameter(shape, weight_attr, default_initializer=self.first_values)
         if padding_idx is not None and hasattr(self.weight, "set_value"):
             with no_grad():
                 rows = np.array(self.weight)

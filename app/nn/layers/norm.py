@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -118,8 +117,8 @@ class LayerNorm(Layer):
         self.bias = self.create_parameter(shape, bias_attr, is_bias=True)
 
     def parameter_shape(self, sizes: Sequence[int]) -> Sequence[int]:
-        """The shape of weight and bias, which Paddle flattens."""
-        return [math.prod(sizes)]
+        """The shape of weight and bias."""
+        return sizes
 
     def forward(self, x: Any) -> Any:
         return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.epsilon)

@@ -12,7 +12,7 @@ import numpy as np
 from app import nn as below
 from app.compat.torch.nn import _activations, _images, _losses, functional
 from app.compat.torch.nn._module import Module
-from app.nn.initializer import Initializer, Normal, Uniform
+from app.nn.initializer import Initializer, Uniform
 from app.nn.layers.of_function import REQUIRED, FunctionLayer
 
 
@@ -136,8 +136,6 @@ class Dropout2d(Dropout):
 class PReLU(Module, below.PReLU):
     """The value where it is positive, otherwise the value times a trained weight."""
 
-    weight_name = "weight"
-
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None):
         self._place(device, dtype)
         below.PReLU.__init__(self, num_parameters, float(init))
@@ -158,7 +156,7 @@ class Embedding(Module, below.Embedding):
         dtype: Any = None,
     ):
         self._place(device, dtype)
-        below.Embedding.__init__(self, num_embeddings, embedding_dim, padding_idx, weight_attr=Normal())
+        below.Embedding.__init__(self, num_embeddings, embedding_dim, padding_idx)
 
     def forward(self, input: Any) -> Any:
         return functional.embedding(input, self.weight, self.padding_idx)
@@ -181,9 +179,6 @@ class LayerNorm(Module, below.LayerNorm):
         below.LayerNorm.__init__(self, normalized_shape, eps, scale, shift)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         self.normalized_shape = tuple(self.normalized_shape)
-
-    def parameter_shape(self, sizes: Sequence[int]) -> Sequence[int]:
-        return sizes
 
     def forward(self, input: Any) -> Any:
         return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
