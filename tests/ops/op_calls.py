@@ -134,7 +134,7 @@ def applied(definition: OpDef, values: Sequence[Any], attributes: dict[str, Any]
 
 small_floats = st.floats(0, 2, width=32)
 a_dtype = st.sampled_from(ANY)
-bounds = st.none() | st.integers(0, 3) | st.floats(0, 3, width=16)
+bounds = st.none() | st.integers(0, 3) | st.integers(0, 3).map(float)
 
 OF_VALUES = {name: op for name, op in REGISTRY.items() if not isinstance(op.lowering, (Choice, Loop))}
 """Operators without sub-blocks, which those of control flow have."""

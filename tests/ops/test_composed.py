@@ -12,6 +12,7 @@ from scipy import special
 import app
 from app import static, to_tensor
 from app.autograd import gradcheck
+from app.errors import DtypeError
 from app.ops import REGISTRY
 from app.ops.public import PUBLIC
 
@@ -266,6 +267,16 @@ def test_a_column_of_indices_gathers_as_a_list_of_them():
         for gather in (app.gather, app.Tensor.gather, app.jit.to_static(app.gather)):
             np.testing.assert_array_equal(gather(x, index).numpy(), X[index.numpy()[:, 0]])
     assert app.gather(x, to_tensor([[1, 0]]), axis=1).shape == [2, 1, 2]
+
+
+def test_bounds_of_whole_numbers_are_whole():
+    x = to_tensor([0, 1, 3])
+    assert app.clip(x, 1.0, 2.0).tolist() == [1, 1, 2]
+    told = r"bounds of int64 are whole numbers, found 0\.5; write x\.astype\('float32'\) first"
+    for clip in (lambda: app.clip(x, 0.5, 2.5), lambda: app.jit.to_static(lambda x: x.clip(max=0.5))(x)):
+        with pytest.raises(DtypeError, match=told):
+            clip()
+    assert app.clip(x.astype("float32"), 0.5, 2.5).tolist() == [0.5, 1.0, 2.5]
 
 
 def test_topk_has_names_and_keeps_the_first_of_equal_values():
