@@ -277,7 +277,7 @@ def test_what_was_saved_must_not_change_before_backward():
 
     y = layer(forward, lambda ctx, dy: 2.0 * ctx.saved_tensor()[0] * dy).apply(x)
     with app.no_grad():
-        x *= 100.0
+        x.multiply_(100.0)
     with pytest.raises(RuntimeError, match=r"Tensor 0 that forward saved.*modified by an inplace operation"):
         y.backward()
 
