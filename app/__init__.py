@@ -13,6 +13,7 @@ from typing import Any as _Any
 
 if _TYPE_CHECKING:  # for type checkers and editors: the names of the table below
     from app import autograd as autograd
+    from app import data as data
     from app import device as device
     from app import distributed as distributed
     from app import errors as errors
@@ -90,7 +91,7 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
 __version__ = "0.1.0"
 
 _NAMES = {
-    "app": "autograd device distributed errors io jit linalg metric nn onnx optimizer regularizer static vision",
+    "app": "autograd data device distributed errors io jit linalg metric nn onnx optimizer regularizer static vision",
     "app.creation": (
         "arange bernoulli broadcast_shape clone empty eye full is_tensor linspace logspace meshgrid multinomial normal "
         "ones rand randint randint_like randn randperm standard_normal tolist tril_indices triu_indices uniform zeros"

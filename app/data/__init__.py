@@ -10,3 +10,7 @@ from app.data.dataset import Dataset
 from app.data.mnist import SOURCES, load
 
 __all__ = ["SOURCES", "Batches", "Dataset", "epoch_order", "load"]
+
+
+def __dir__() -> list[str]:
+    return __all__
