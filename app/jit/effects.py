@@ -52,7 +52,8 @@ class Effects:
     def __init__(
         self, tracer: Tracer, arguments: Sequence[Variable], given: Sequence[str], result: Any, instance: Any = None
     ):
-        """`arguments` are the traced arguments, `given` their initial names; the function is a method of `instance`."""
+        """`arguments` are the traced arguments, `given` their initial names, `result` is what the function returned;
+        the function is a method of `instance`."""
         self.went_back = tracer.went_back
         """Whether the function has run a backward pass itself; its results then have no gradient."""
         self._layers = [
@@ -99,7 +100,7 @@ class Effects:
                     "it can only be used again if its size is fixed by the InputSpecs"
                 )
             if read and len(read) == len(pairs) and all(new is variable for variable, new in read):
-                continue  # it was changed in place, as by `self.state += x`
+                continue  # it was changed in place, as by `self.state.add_(x)`
             self._attributes.append((layer, name, Outputs(now)))
             if all(_agree(old, new) for old, new in pairs):
                 self.states += [(variable.name, new.name) for variable, new in read]

@@ -19,7 +19,7 @@ from app.tensor import Tensor, to_tensor
 _PLAIN = (
     bool, int, float, complex, str, bytes, type(None), np.generic, bytearray, set, frozenset, slice, range
 )  # fmt: skip
-"""Values that are told apart by their contents."""
+"""Types of values that are compared by content."""
 
 
 class Arguments:

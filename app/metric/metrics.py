@@ -134,11 +134,11 @@ class _Binary(Metric):
 class Precision(_Binary):
     """The fraction of predicted positives that are positive. A probability of 0.5 predicts one, as in Paddle."""
 
-    def nearest(self, preds: Any) -> Any:
-        return np.floor(preds + 0.5)
-
     def __init__(self, name: str = "precision"):
         super().__init__(name)
+
+    def nearest(self, preds: Any) -> Any:
+        return np.floor(preds + 0.5)
 
     def accumulate(self) -> float:
         """The fraction over all batches."""

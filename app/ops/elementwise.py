@@ -21,6 +21,7 @@ def elementwise(
     floating: bool = False,
     numbers: bool = False,
     integral: bool = False,
+    check: Callable[..., None] | None = None,
     scalar: Callable[..., Element] | None = None,
     integers: Callable[..., Element] | None = None,
     raises: bool = False,
@@ -29,7 +30,8 @@ def elementwise(
     """Declare an elementwise operator.
 
     The inputs are cast to their promoted type, which is made floating with `floating`, and broadcast together. `result`
-    is the type of the output, if it is not that of the inputs. `numbers` refuses booleans, `integral` refuses floats.
+    is the type of the output, if it is not that of the inputs. `numbers` refuses booleans, `integral` refuses floats,
+    and `check` gets the promoted type and the attributes, and refuses those that do not go together.
 
     Compiled Programs call the kernel with scalars. `scalar` replaces it there if it does not support scalars or is slow
     for them, and `integers` replaces both for integers. `raises` declares that these may raise an error.
@@ -43,6 +45,8 @@ def elementwise(
             raise DtypeError("expected numbers, found booleans; use .astype")
         if integral and not dtypes.isdisjoint(FLOATS):
             raise DtypeError(f"expected integers or booleans, found {specs[0].dtype}; use .astype")
+        if check is not None:
+            check(specs[0].dtype, **attributes)
         return Spec(broadcast(*(s.shape for s in specs)), result or specs[0].dtype)
 
     def prepare(values: list[Any]) -> list[Applied]:

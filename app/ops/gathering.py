@@ -76,7 +76,7 @@ def gather_slices(x: Value, index: Value, axis: int | None = 0, name: str | None
     return gather(x, reshape(index, [-1]) if is_column else index, axis=axis)
 
 
-gather.public = PUBLIC["gather"]
+gather.public = PUBLIC["gather"]  # its own form is for embeddings, which keep every axis of their indices
 
 
 def _fill_from_start(index: Array, out: Array) -> bool:

@@ -11,7 +11,6 @@ from app.ops.creation import zeros_like
 from app.ops.dtype import INTEGERS
 from app.ops.elementwise import elementwise
 from app.ops.public import public
-from app.ops.spec import Spec
 from app.ops.values import Array, Element, Gradients, Results, Value
 
 
@@ -87,30 +86,19 @@ def _clip_one(x: Element, min: float | None, max: float | None) -> Element:
     return x
 
 
-@public(method=True, in_place=True)
-@elementwise(scalar=_clip_one, numbers=True, gradient=lambda x, out, dout: dout * (x == out))
-def clip(x: Array, *, min: float | None = None, max: float | None = None) -> Results:
-    """Clip to the range from `min` to `max`, elementwise; the gradient is zero outside the range."""
-    _check_bounds(x.dtype.name, min, max)
-    low, high = (None if bound is None else x.dtype.type(bound) for bound in (min, max))
-    return np.clip(x, low, high)
-
-
-def _check_bounds(dtype: str, *bounds: float | None) -> None:
-    for bound in bounds if dtype in INTEGERS else ():
+def _check_bounds(dtype: str, min: float | None, max: float | None) -> None:
+    for bound in (min, max) if dtype in INTEGERS else ():
         if bound is not None and bound % 1:
             raise DtypeError(f"bounds of {dtype} are whole numbers, found {bound}; write x.astype('float32') first")
 
 
-_infer_numbers = clip.infer
-
-
-def _infer_clip(x: Spec, *, min: float | None = None, max: float | None = None) -> Any:
-    _check_bounds(x.dtype, min, max)
-    return _infer_numbers(x, min=min, max=max)
-
-
-clip.infer = _infer_clip
+@public(method=True, in_place=True)
+@elementwise(scalar=_clip_one, numbers=True, check=_check_bounds, gradient=lambda x, out, dout: dout * (x == out))
+def clip(x: Array, *, min: float | None = None, max: float | None = None) -> Results:
+    """Clip to the range from `min` to `max`, elementwise; the gradient is zero outside the range."""
+    _check_bounds(x.dtype.name, min, max)  # inference is not repeated for each pair of bounds
+    low, high = (None if bound is None else x.dtype.type(bound) for bound in (min, max))
+    return np.clip(x, low, high)
 
 
 @clip.in_onnx

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from custom.made_functions import module_of_text
+from jit.traces import double, static, tensor
 
 import app
 from app.compat import torch
@@ -23,20 +23,8 @@ from app.jit.running import Runner
 from app.static import InputSpec
 
 
-def tensor(*shape, grad=False, value=1.0):
-    return app.to_tensor(np.full(shape, value, "float32"), stop_gradient=not grad)
-
-
-def double(x):
-    return x * 2
-
-
 def times(x, factor):
     return x * factor
-
-
-def static(function=double, **settings):
-    return to_static(function, backend="reference", **settings)
 
 
 def results_and_gradients(function: Callable[..., Any], given: Sequence[Any], captured: Sequence[Any]) -> list[Any]:
@@ -47,8 +35,8 @@ def results_and_gradients(function: Callable[..., Any], given: Sequence[Any], ca
     results = list(results) if isinstance(results, (list, tuple)) else [results]
     sum(y.sum() for y in results[: max(1, len(results) - 1)] if not y.stop_gradient).backward()
     grads = [leaf.gradient() for leaf in [*leaves, *captured]]
-    for tensor in captured:
-        tensor.grad = None
+    for each in captured:
+        each.grad = None
     return [*(y.numpy() for y in results), [y.stop_gradient for y in results], *grads]
 
 
@@ -252,255 +240,6 @@ def test_tracing_can_be_switched_off():
     assert seen[1].startswith("Traced")
 
 
-class Scaled:
-    def __init__(self, by):
-        self.by = by
-
-    @to_static(backend="reference")
-    def times(self, x):
-        return x * self.by
-
-
-def test_each_object_has_its_own_traces_of_a_method():
-    assert [float(Scaled(by).times(tensor(1))) for by in (2, 3)] == [2.0, 3.0]
-
-
-class ScaledMore(Scaled):
-    @to_static(backend="reference")
-    def times(self, x):
-        return super().times(x) + 1
-
-
-def test_a_method_that_calls_that_of_a_base_class_is_traced_once():
-    scaled = ScaledMore(2)
-    assert [(float(scaled.times(tensor(1))), len(scaled.times.traces)) for _ in range(2)] == [(3.0, 1), (3.0, 1)]
-
-
-class ScaledLayer(app.nn.Layer):
-    def __init__(self, by):
-        super().__init__()
-        self.by = by
-
-    def forward(self, x):
-        return x * self.by
-
-
-@pytest.mark.parametrize(
-    ("made", "call"),
-    [(Scaled, lambda each: each.times(tensor(1))), (lambda by: static(ScaledLayer(by)), lambda each: each(tensor(1)))],
-)
-def test_a_shallow_copy_has_its_own_traces_of_a_method(made, call):
-    first = made(2)
-    assert float(call(first)) == 2.0
-    second = copy.copy(first)
-    second.by = 3
-    assert [float(call(second)), float(call(first))] == [3.0, 2.0]
-
-
-class Counting(app.nn.Layer):
-    """A layer with a state that begins as None."""
-
-    def __init__(self):
-        super().__init__()
-        self.state = None
-
-    def forward(self, x):
-        self.state = x if self.state is None else self.state + x
-        return self.state * 1
-
-
-class Fibonacci(app.nn.Layer):
-    """A layer with a state of two values, which are one Tensor at first."""
-
-    def __init__(self):
-        super().__init__()
-        self.state = (tensor(1),) * 2
-
-    def forward(self, x):
-        a, b = self.state
-        self.state = (b * 1, a + b + x)
-        return self.state[1] * 1
-
-
-class Remembering(app.nn.Layer):
-    """A layer with two states: its last inputs."""
-
-    def __init__(self):
-        super().__init__()
-        self.last = self.before_last = tensor(1)
-
-    def forward(self, x):
-        total = x + self.last + self.before_last * 2
-        self.before_last = self.last * 1
-        self.last = x * 1
-        return total
-
-
-class Growing(app.nn.Layer):
-    def __init__(self):
-        super().__init__()
-        self.seen = [tensor(1)]
-
-    def forward(self, x):
-        self.seen = [app.concat([self.seen[0], x])]
-        return self.seen[0].sum()
-
-
-@pytest.mark.parametrize("kind", [Counting, Fibonacci, Remembering, Growing])
-def test_a_state_that_is_replaced_is_that_of_each_call(kind):
-    eager, traced = kind(), static(kind())
-    for _ in range(2):
-        for number in (1.0, 3.0, 4.0, 2.0):
-            assert float(traced(tensor(1, value=number))) == float(eager(tensor(1, value=number)))
-        for layer in (eager, traced):  # is begun anew
-            vars(layer).update(
-                {name: value for name, value in vars(kind()).items() if name in ("state", "last", "seen")}
-            )
-    assert len(traced.forward.traces) <= (8 if kind is Growing else 4)
-
-
-class FromStart(app.nn.Layer):
-    """A layer whose state begins as another of its Tensors."""
-
-    def __init__(self):
-        super().__init__()
-        self.state = self.start = tensor(1)
-
-    def forward(self, x):
-        self.state = self.state + x
-        return self.state - self.start
-
-
-class Exchanging(app.nn.Layer):
-    """A layer with two states, one of which becomes the other."""
-
-    def __init__(self):
-        super().__init__()
-        self.one, self.two = tensor(1), tensor(1, value=2.0)
-
-    def forward(self, x):
-        self.one, self.two = self.two, self.one + x
-        return self.one * 1
-
-
-class Features(app.nn.Layer):
-    """A layer with a state that it never reads."""
-
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("features", None)
-
-    def forward(self, x):
-        self.features = x * 2
-        return self.features + 1
-
-
-class Averaging(app.nn.Layer):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("mean", tensor(1))
-
-    def forward(self, x):
-        if self.training:
-            self.mean = self.mean * 0.5 + x.mean() * 0.5
-        return x - self.mean
-
-
-@pytest.mark.parametrize("backend", ["reference", "compiled"])
-@pytest.mark.parametrize(
-    ("kind", "traces"), [(Counting, 4), (FromStart, 3), (Exchanging, 9), (Features, 3), (Averaging, 2), (Fibonacci, 3)]
-)
-def test_a_state_that_is_replaced_leaves_the_former_one_and_the_input_as_they_are(kind, traces, backend):
-    eager, traced = kind(), to_static(kind(), backend=backend)
-    seen: list[list[Any]] = [[], []]
-    many = 2 if kind in (Features, Averaging) else 1  # rows of a larger batch
-    for training, rows in ((True, 1), (True, many), (False, 1), (True, 1), (True, many), (False, many), (True, 1)):
-        for layer, kept in zip((eager, traced), seen, strict=True):
-            layer.training = training
-            x = tensor(rows, value=3.0 + len(kept))
-            before = [value for value in vars(layer).values() if isinstance(value, app.Tensor)]
-            kept += [x, layer(x), *before, *(value for value in vars(layer).values() if isinstance(value, app.Tensor))]
-    assert [value.tolist() for value in seen[0]] == [value.tolist() for value in seen[1]]
-    assert len(traced.forward.traces) <= traces
-
-
-def test_a_loaded_layer_keeps_its_states(tmp_path):
-    eager, traced = Averaging(), static(Averaging())
-    for layer in (eager, traced):
-        layer(tensor(1, value=3.0))
-    app.jit.save(traced, str(tmp_path / "layer"), input_spec=[InputSpec([None])])
-    loaded = app.jit.load(str(tmp_path / "layer"))
-    loaded.train()
-    for rows in (2, 3, 1):
-        assert loaded(tensor(rows)).tolist() == eager(tensor(rows)).tolist()
-
-
-class Passing(app.nn.Layer):
-    """A layer that hands on a Tensor without computing with it."""
-
-    def __init__(self):
-        super().__init__()
-        self.one = self.two = tensor(1)
-
-    def forward(self, x):
-        self.two = self.one
-        return x * 1, self.one
-
-
-def test_a_tensor_that_is_handed_on_is_that_of_each_call():
-    layer = static(Passing())
-    for number in (1.0, 2.0):
-        layer.one = tensor(1, value=number)
-        for _ in range(2):
-            layer.two = tensor(1)
-            assert layer(tensor(1))[1] is layer.two is layer.one
-    assert len(layer.forward.traces) == 2
-
-
-def test_a_layer_may_have_an_attribute_that_contains_itself():
-    layer = ScaledLayer(2)
-    layer.table = {"numbers": [1.0]}
-    layer.table["all"] = layer.table
-    assert float(static(layer)(tensor(1))) == 2.0
-
-
-class Held:
-    def __init__(self):
-        self.factor = tensor(1)
-
-    @to_static(backend="reference")
-    def times(self, x):
-        return x * self.factor
-
-
-def test_a_layer_a_parameter_or_a_tensor_that_was_replaced_is_traced_again():
-    net, held = static(app.nn.Sequential(app.nn.Linear(1, 1), app.nn.Linear(1, 1))), Held()
-    f = static(lambda x: net(x))
-    for _ in range(2):
-        for run in (net, f):
-            assert float(run(tensor(1, 1))) == pytest.approx(float(net[1](net[0](tensor(1, 1)))))
-        net[1] = app.nn.Linear(1, 1)
-        net[0].weight = app.nn.Linear(1, 1).weight
-    assert float(held.times(tensor(1))) == 1.0
-    held.factor = tensor(1, value=5.0)
-    assert float(held.times(tensor(1))) == 5.0
-
-
-def test_hooks_that_were_added_to_a_layer_or_removed_are_traced_again():
-    layer = app.nn.Identity()
-    traced = to_static(lambda x: layer(x) + 0.0)
-    x = app.to_tensor([2.0])
-    assert traced(x).tolist() == [2.0]
-    for factor in (10.0, 3.0):
-        before = layer.register_forward_pre_hook(lambda layer, inputs, factor=factor: inputs[0] * factor)
-        after = layer.register_forward_post_hook(lambda layer, inputs, output, factor=factor: output * factor)
-        assert [traced(x).tolist() for _ in range(2)] == [[2.0 * factor**2]] * 2
-        before.remove()
-        assert traced(x).tolist() == [2.0 * factor]
-        after.remove()
-    assert traced(x).tolist() == [2.0]
-
-
 READING = """
 import app
 
@@ -554,14 +293,6 @@ def test_a_name_that_stands_for_something_else_is_traced_again():
     assert inner(x).tolist() == [-11, 11]
     before = len(inner.traces)
     assert (inner(x).tolist(), len(inner.traces)) == ([-11, 11], before)
-
-
-def test_a_layer_can_be_copied():
-    layer = to_static(app.nn.Linear(2, 2), backend="reference")
-    layer(tensor(1, 2))
-    other = copy.deepcopy(layer)
-    layer.weight.set_value(np.zeros((2, 2), "float32"))
-    assert abs(other(tensor(1, 2)).numpy()).sum() > 0
 
 
 def test_static_functions_call_each_other():
