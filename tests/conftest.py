@@ -20,6 +20,8 @@ COMPILE_MUCH = ("checking", "custom", "engine")
 
 # Read when NumPy loads OpenBLAS, whose threads wait for each other most of the time where tests run side by side.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# As commands set it. Numba colours every refusal that it meets, also those that it handles, where colorama is installed.
+os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # as of a suite that a shell runs in the background: the programs that it starts would ignore Ctrl-C, too

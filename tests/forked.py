@@ -146,13 +146,8 @@ def run(words: Sequence[str | Path], timeout: float = 120, **options: Any) -> Do
 def _server() -> socket.socket:
     """The server, which ends when this process does."""
     ours, theirs = socket.socketpair()
-    alone = {
-        **os.environ,
-        "OPENBLAS_NUM_THREADS": "1",  # threads that wait for each other take long on busy machines
-        "NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1",  # as commands set it before they import Numba
-    }
     words = [sys.executable, __file__, str(theirs.fileno())]
-    server = subprocess.Popen(words, env=alone, pass_fds=[theirs.fileno()])
+    server = subprocess.Popen(words, pass_fds=[theirs.fileno()])
     theirs.close()
     atexit.register(lambda: (ours.close(), server.wait()))
     return ours
