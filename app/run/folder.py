@@ -64,8 +64,7 @@ class RunFolder:
                 if (path / METRICS).exists():
                     raise FileExistsError
                 text = dump_config(with_absolute_paths(config)).encode()
-                _check_empty(path, text)
-                if not (path / CONFIG).exists():
+                if not _begun(path, text):
                     write_whole(path / CONFIG, text, replace=False)  # another run may begin there at the same moment
                 return cls(path, (path / METRICS).open("x", encoding="utf-8"))
             except FileExistsError:
@@ -165,17 +164,21 @@ def _chosen(output: str) -> Path:
     return path
 
 
-def _check_empty(path: Path, config: bytes) -> None:
-    """Refuse a folder with files that a run could overwrite or that look like those of a run."""
+def _begun(path: Path, config: bytes) -> bool:
+    """Whether a run with the same settings was killed there before it created its metrics.
+
+    A folder with other files is refused: a run could overwrite them, or they look like those of a run.
+    """
     others = sorted(name for name in os.listdir(path) if not is_leftover(name, CONFIG))
     if others == [CONFIG] and read_file(path / CONFIG, MAX_BYTES) == config:
-        return  # left by a run with the same settings that was killed before it created its metrics
+        return True
     if others:
         named = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
         raise AppError(
             f"{path} is not empty and is not the folder of a run: it has {named}, which a run could replace. "
             f"Choose a new or empty folder, such as output={path / 'run'}"
         )
+    return False
 
 
 def _new(path: Path) -> Path:

@@ -61,6 +61,19 @@ def test_of_two_runs_that_begin_at_once_in_one_folder_one_is_refused(monkeypatch
     assert load_config("run/config.yaml").seed == first
 
 
+def test_a_run_that_begins_just_after_the_folder_was_found_empty_keeps_its_configuration(monkeypatch):
+    def listed(path, names=os.listdir):
+        found = names(path)
+        (Path(path) / "config.yaml").write_text("seed: 1")
+        return found
+
+    monkeypatch.setattr(os, "listdir", listed)
+    with pytest.raises(AppError, match="run already holds a run"):
+        new(seed=2)
+    assert Path("run/config.yaml").read_text() == "seed: 1"
+    assert not Path("run/metrics.jsonl").exists()
+
+
 def test_metrics_are_written_at_once_as_strict_json():
     with new() as folder:
         for loss in ("nan", "-inf", "1"):
