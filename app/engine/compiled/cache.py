@@ -31,6 +31,9 @@ from app.engine.compiled.fingerprint import fingerprint
 LIMIT = 512
 """The maximum number of files of each kind; the least recently used are removed first."""
 
+_notes: dict[str, bytes] = {}
+"""What this process has already read or made: a deep network asks for the same hundreds of times."""
+
 
 @lru_cache(maxsize=1)
 def environment() -> str:
@@ -66,10 +69,13 @@ def _temporary() -> Path:
 def remembered(key: str, make: Callable[[], Any]) -> Any:
     """Return the plain data of `make()`, from disk if cached for this key and environment."""
     name = f"note_{fingerprint(key, environment())[:32]}.txt"
-    kept = read(name)
+    kept = _notes.get(name) or read(name)
     if kept is None:
         kept = json.dumps(make()).encode()
         keep(name, kept)
+    if len(_notes) >= LIMIT:
+        _notes.clear()
+    _notes[name] = kept
     return json.loads(kept)
 
 

@@ -177,6 +177,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path / "kept"))
     monkeypatch.setattr(cache_folder, "_noted", set())
     monkeypatch.setattr(native_code, "_loaded", type(native_code._loaded)())
+    monkeypatch.setattr(cache, "_notes", {})
     cache._temporary.cache_clear()
     return tmp_path / "kept"
 
@@ -201,9 +202,15 @@ def network_of(width: int) -> CompiledProgram:
 
 
 def note_of(kept: Path) -> Path:
+    cache._notes.clear()  # as in another process
     assert cache.remembered("a key", lambda: ["", [1]]) == ["", [1]]
     (path,) = kept.glob("note_*.txt")
     return path
+
+
+def test_a_note_is_read_once_in_a_process(kept: Path):
+    note_of(kept).unlink()
+    assert cache.remembered("a key", Mock(side_effect=AssertionError)) == ["", [1]]
 
 
 @pytest.mark.parametrize("damage", [lambda c: b'["x"]', lambda c: c.replace(b"1", b"2"), *DAMAGES, lambda c: b"\xff"])
