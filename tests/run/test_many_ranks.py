@@ -101,7 +101,7 @@ def test_settings_that_ranks_cannot_have_are_errors(tiny, capsys):
         assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGKILL, marks=pytest.mark.soak), signal.SIGTERM])
 def test_a_run_that_loses_a_rank_resumes_on_another_number(number, tmp_path, tiny, alone, monkeypatch):
     process = start(2, TRAIN, *tiny, "dist.shape=allreduce", folder=tmp_path)
     while not list(tmp_path.glob("run/checkpoints/*.safetensors")):
