@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from checking.verdicts import elementwise, with_backward, words
 from custom.made_functions import module_of_text
 from numba import njit
 
@@ -20,19 +19,14 @@ from app.checking.checks import CHECKS, examine
 from app.checking.examples import inputs_for
 from app.checking.finding import find, found
 from app.checking.subject import Result
-from app.custom.numba_functions import without_numba
 from app.engine.compiled.read_only import why_refused
-from app.errors import BoundsError, ConfigError, OperatorError
+from app.errors import ConfigError, OperatorError
 
 pytestmark = pytest.mark.slow
 
 HERE = Path(__file__)
 EAGER = [name for name in CHECKS if name not in ("engines", "inlined")]
 KNOWN: dict[str, Any] = {}
-
-
-def words(operator: Any, *only: str, **given: Any) -> str:
-    return "\n".join(f"{v.state} {v.words}" for v in examine(inputs_for(found(operator, "it"), **given), only))
 
 
 def place(line: str) -> str:
@@ -49,16 +43,6 @@ def quoted(line: str) -> str:
 def is_like(told: str, expected: str) -> bool:
     """Whether a text begins as expected, where … stands for any words."""
     return re.match(re.escape(expected).replace("…", ".*"), told, re.DOTALL) is not None
-
-
-def elementwise(function: Any) -> Any:
-    return custom_op(function, name="it", elementwise=True)
-
-
-def with_backward(forward: Any, backward: Any, surrogate: bool = False, **options: Any) -> Any:
-    operator = custom_op(forward, name="it", **options)
-    operator.backward(backward, surrogate=surrogate)
-    return operator
 
 
 # --- Inputs ---
@@ -316,126 +300,6 @@ def test_an_operator_that_draws_numbers_fails_one_check():
         (verdict,) = examine(inputs_for(dropout), only)
         assert (verdict.check, verdict.failed) == ("repeatable", True)
         assert "the same inputs give another result the second time" in verdict.words
-
-
-# --- Bounds: an index outside of an array is found before the operator is run compiled ---
-
-TABLE = np.arange(3.0)
-
-
-@njit
-def fill(z, count):
-    for i in range(count):
-        z[i] = 3
-
-
-@njit
-def twice(x):
-    return x * 2
-
-
-@njit
-def writes_beyond(x):
-    out = np.empty_like(x)
-    fill(out.reshape(-1), x.size + 1)
-    return out
-
-
-@njit
-def reads_beyond(x):
-    out = x.copy()
-    out[0] = x[x.shape[0]]
-    return out
-
-
-@njit
-def grad_beyond(x, dy):
-    return dy + x[x.shape[0], 0]
-
-
-def looks_up(x):
-    return TABLE[int(abs(x)) + 3]
-
-
-def factory():
-    inner = njit(lambda x: x[x.shape[0]])
-    return njit(lambda x: x + inner(x))
-
-
-class CallsNumbaItself(app.autograd.PyLayer):
-    @staticmethod
-    def forward(ctx, x):
-        return app.to_tensor(reads_beyond(x.numpy()))
-
-    @staticmethod
-    def backward(ctx, dy):
-        return dy
-
-
-@pytest.mark.parametrize(
-    ("operator", "message"),
-    [
-        (app.custom_op(writes_beyond), r"forward .*: index 24 is out of bounds .*\(test_check_verdicts.py:"),
-        (app.custom_op(reads_beyond), "forward .*: index 4 is out of bounds"),
-        (app.custom_op(factory()), "forward .*: index 4 is out of bounds"),
-        (app.custom_op(looks_up, elementwise=True), "forward .*: index [345] is out of bounds"),
-        (with_backward(twice, grad_beyond), r"backward indexes outside .*, given x float64\[4, 6\]: .*index 4"),
-        (CallsNumbaItself, "forward .*: index 4 is out of bounds"),
-    ],
-    ids=["a helper writes", "a read", "a closure", "elementwise", "backward", "a class"],
-)
-def test_an_index_outside_is_an_error_and_the_operator_is_not_run(operator: Any, message: str):
-    with pytest.raises(BoundsError, match=message):
-        inputs_for(found(operator, "operator"))
-
-
-@njit
-def second_row(x):
-    out = x * 1
-    out[1] = 0
-    return out
-
-
-@njit
-def from_behind(x):
-    y = np.zeros_like(x)
-    for i in range(x.size):
-        y.flat[i] = x.flat[i - 3] * 2  # Numba checks no index of x.flat
-    return y
-
-
-@pytest.mark.parametrize(
-    ("function", "expected"),
-    [
-        (second_row, "FAILED forward indexes outside of its arrays, given x float64[1, 6]: "),
-        (from_behind, "FAILED compiled by Numba it gives another result than run as Python"),
-        (twice, "ok both passes index inside their arrays"),
-    ],
-)
-def test_the_verdict_of_the_check_of_bounds(function: Any, expected: str):
-    operator = with_backward(function, lambda dy: dy * 2)
-    assert words(operator, "bounds").startswith(expected)
-    assert fill.py_func is not fill  # and what was called as Python is compiled again
-
-
-def test_nothing_is_checked_after_an_index_outside():
-    operator = with_backward(second_row, lambda dy: dy)
-    assert [v.check for v in examine(inputs_for(found(operator, "operator")), ["gradient"])] == ["bounds"]
-
-
-def test_proxies_in_modules_are_not_touched(monkeypatch: pytest.MonkeyPatch):
-    class Proxy:
-        @property
-        def __class__(self):
-            raise RuntimeError("asked what it is")
-
-    module, proxy = ModuleType("some_module"), Proxy()
-    vars(module).update(proxy=proxy, compiled=fill)
-    monkeypatch.setitem(sys.modules, "some_module", module)
-    with without_numba():
-        assert vars(module)["proxy"] is proxy
-        assert vars(module)["compiled"] is not fill
-    assert vars(module)["compiled"] is fill
 
 
 # --- Broadcasting ---
