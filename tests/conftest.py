@@ -20,7 +20,7 @@ COMPILE_MUCH = ("checking", "custom", "engine")
 
 # Read when NumPy loads OpenBLAS, whose threads wait for each other most of the time where tests run side by side.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# As commands set it. With colorama installed, Numba colours every refusal that it meets, also those that it handles.
+# As commands set it. If colorama is installed, Numba colours each of its errors, even those that it handles itself.
 os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -96,7 +96,7 @@ def _check_bounds(dtype: str, min: float | None, max: float | None) -> None:
 @elementwise(scalar=_clip_one, numbers=True, check=_check_bounds, gradient=lambda x, out, dout: dout * (x == out))
 def clip(x: Array, *, min: float | None = None, max: float | None = None) -> Results:
     """Clip to the range from `min` to `max`, elementwise; the gradient is zero outside the range."""
-    _check_bounds(x.dtype.name, min, max)  # inference is not repeated for each pair of bounds
+    _check_bounds(x.dtype.name, min, max)  # eager calls infer once for each type, whatever the bounds
     low, high = (None if bound is None else x.dtype.type(bound) for bound in (min, max))
     return np.clip(x, low, high)
 

@@ -14,6 +14,7 @@ import platform
 import shutil
 import sys
 import tempfile
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -31,8 +32,8 @@ from app.engine.compiled.fingerprint import fingerprint
 LIMIT = 512
 """The maximum number of files of each kind; the least recently used are removed first."""
 
-_notes: dict[str, bytes] = {}
-"""What this process has already read or made: a deep network asks for the same hundreds of times."""
+_notes: OrderedDict[str, bytes] = OrderedDict()
+"""The data that this process has read or made, by name. A deep network asks for the same data hundreds of times."""
 
 
 @lru_cache(maxsize=1)
@@ -69,13 +70,15 @@ def _temporary() -> Path:
 def remembered(key: str, make: Callable[[], Any]) -> Any:
     """Return the plain data of `make()`, from disk if cached for this key and environment."""
     name = f"note_{fingerprint(key, environment())[:32]}.txt"
-    kept = _notes.get(name) or read(name)
+    kept = _notes.get(name)
     if kept is None:
-        kept = json.dumps(make()).encode()
-        keep(name, kept)
-    if len(_notes) >= LIMIT:
-        _notes.clear()
-    _notes[name] = kept
+        kept = read(name)
+        if kept is None:
+            kept = json.dumps(make()).encode()
+            keep(name, kept)
+        _notes[name] = kept
+        if len(_notes) > LIMIT:
+            _notes.popitem(last=False)
     return json.loads(kept)
 
 

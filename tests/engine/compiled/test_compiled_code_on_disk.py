@@ -177,7 +177,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path / "kept"))
     monkeypatch.setattr(cache_folder, "_noted", set())
     monkeypatch.setattr(native_code, "_loaded", type(native_code._loaded)())
-    monkeypatch.setattr(cache, "_notes", {})
+    monkeypatch.setattr(cache, "_notes", type(cache._notes)())
     cache._temporary.cache_clear()
     return tmp_path / "kept"
 
