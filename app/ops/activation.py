@@ -72,4 +72,5 @@ def _(x: Value, dout: Value) -> Gradients:
 )
 def elu(x: Array, *, alpha: float = 1.0) -> Results:
     """ELU, elementwise: x if x > 0, else alpha * (exp(x) - 1)."""
-    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, x.dtype.type(0))))
+    above = x > 0
+    return np.where(above, x, alpha * np.expm1(np.where(above, x.dtype.type(0), x)))

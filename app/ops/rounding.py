@@ -15,7 +15,12 @@ from app.ops.values import Array, Element, Gradients, Results, Value
 
 
 @public(method=True, in_place=True)
-@elementwise(numbers=True, integers=lambda x: np.int64(x > 0) - np.int64(x < 0), onnx="Sign")
+@elementwise(
+    numbers=True,
+    scalar=lambda x: np.sign(x) + type(x)(0),  # Numba's sign of -0.0 is -0.0
+    integers=lambda x: np.int64(x > 0) - np.int64(x < 0),
+    onnx="Sign",
+)
 def sign(x: Array) -> Results:
     """Sign, elementwise: -1, 0 or 1."""
     return np.sign(x)

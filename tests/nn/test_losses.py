@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import app
 from app import nn, static, to_tensor
 from app.errors import OperatorError, ShapeError
 from app.nn import functional as F  # noqa: N812 - the name that every tutorial uses
@@ -168,6 +169,15 @@ def test_further_forms_of_losses():
     assert found.tolist() == [0.5, 2.0]
     found = F.kl_div(to_tensor(LOG), to_tensor(SHARES), "batchmean")
     np.testing.assert_allclose(found.item(), DIVERGENCE.sum() / 4, rtol=1e-12)
+
+
+@pytest.mark.parametrize("is_huber", [True, False])
+def test_derivatives_of_smooth_l1_loss_at_zero_and_beyond_the_threshold(is_huber: bool):
+    x = to_tensor(np.array([-9.0, -0.25, 0.0, 0.25, 9.0]), stop_gradient=False)
+    loss = F.smooth_l1_loss(x, app.zeros_like(x), "sum", 0.5, is_huber) * (1.0 if is_huber else 0.5)
+    (slope,) = app.grad(loss, [x], create_graph=True)
+    assert slope.tolist() == [-0.5, -0.25, 0.0, 0.25, 0.5]
+    assert app.grad(slope.sum(), [x])[0].tolist() == [0.0, 1.0, 1.0, 1.0, 0.0]
 
 
 # Errors

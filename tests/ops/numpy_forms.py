@@ -145,7 +145,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "increment": lambda x, value: x + value,
     "full_like": lambda x, fill_value, dtype: np.full(x.shape, fill_value, dtype or x.dtype),
     "cast": lambda x, dtype: x.astype(dtype),
-    "relu": lambda x: x * (x > 0),
+    "relu": lambda x: np.where(x <= 0, x.dtype.type(0), x),
     "leaky_relu": lambda x, negative_slope: np.where(x > 0, x, x * negative_slope),
     "sigmoid": special.expit,
     "softplus": lambda x: np.logaddexp(x, x.dtype.type(0)),

@@ -8,7 +8,7 @@ from app.errors import OperatorError, ShapeError
 from app.ops import loss
 from app.ops import reduction as reductions
 from app.ops.activation import softplus
-from app.ops.arithmetic import minimum
+from app.ops.arithmetic import maximum, minimum
 from app.ops.logic import where
 from app.ops.math import abs_, exp, log, square
 from app.ops.shaping import cast
@@ -61,11 +61,11 @@ def smooth_l1_loss(
     """Huber's loss: half the squared difference up to `delta`, then linear; divided by `delta` unless `is_huber`."""
     if delta < 0:
         raise OperatorError(f"smooth_l1_loss: the threshold is 0 or more, found {delta}")
-    distance = abs_(input - label)
+    difference = input - label
     if not is_huber and not delta:
-        return reduced(distance, reduction)
-    near = minimum(distance, float(delta))
-    losses = near * (distance - near * 0.5)
+        return reduced(abs_(difference), reduction)
+    near = maximum(minimum(difference, float(delta)), -float(delta))
+    losses = near * (difference - near * 0.5)
     return reduced(losses if is_huber else losses / float(delta), reduction)
 
 
