@@ -97,15 +97,20 @@ class ConcreteProgram:
     # Reuse
 
     def fits(self, tensors: Sequence[Any]) -> bool:
-        """Return whether it was traced for these shapes, and no captured Tensor has changed its kind."""
-        if not self.takes(tensors) or not self.effects.hold():
-            return False
+        """Return whether it can run on these Tensors."""
+        return self.takes(tensors) and self.what_changed() is None
+
+    def what_changed(self) -> str | None:
+        """Return what the function reads besides its arguments and has changed; None if the trace can be used again."""
+        what = self.effects.what_changed()
+        if what is not None:
+            return what
         for captured, shape, dtype, stops in self._guards:
             holder = captured.holder
             array = holder._array
             if holder.stop_gradient is not stops or array.shape != shape or array.dtype != dtype:
-                return False
-        return True
+                return "the shape, type or stop_gradient of a Tensor that it reads"
+        return None
 
     def takes(self, tensors: Sequence[Any]) -> bool:
         """Return whether it was traced for these shapes."""

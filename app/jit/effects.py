@@ -81,7 +81,7 @@ class Effects:
         self.states: list[tuple[str, str]] = []
         """The captured variables of Tensors that are read from attributes and replaced, each with its new value."""
         fixed = Structure.of(result).leaves
-        fixed += [*(value for _, _, value in self._names), *(value for _, value in self._cells)]
+        fixed += [*(value for _, _, value in self._names), *(value for _, _, value in self._cells)]
         for layer, name, before in tracer.attributes.values():
             now = layer.__dict__.get(name, MISSING)
             if not holds_variables(now):
@@ -123,32 +123,33 @@ class Effects:
         changed = [name for _, name in self._changed]
         return [*changed, *(name for _, name in self._left), *self._of_arguments, *of_attributes]
 
-    def hold(self) -> bool:
-        """Return whether the modes, hooks and Tensors of layers and the presence of gradients are unchanged."""
+    def what_changed(self) -> str | None:
+        """Return what is no longer as it was when the function was traced; None if the trace can be used again."""
         for layer, training, before, after in self._layers:
             if layer.training is not training:
-                return False
+                return f"whether {type(layer).__name__} is in training mode"
             if layer._forward_pre_hooks.keys() != before or layer._forward_post_hooks.keys() != after:
-                return False
+                return f"the hooks of {type(layer).__name__}"
         for function, code in self._functions:
             if function.__code__ is not code:
-                return False
+                return f"the code of {function.__name__}"
         for around, name, value in self._names:
             if (now := around.get(name, MISSING)) is not value and not (_is_plain(now) and _is_plain(value)):
-                return False
-        for cell, value in self._cells:
+                return name
+        for cell, name, value in self._cells:
             if (now := _content(cell)) is not value and not (_is_plain(now) and _is_plain(value)):
-                return False
-        if not all(held.holds() for held in self._held):
-            return False
+                return name
+        for held in self._held:
+            if not held.holds():
+                return f"the attribute {held.name}"
         for tensor, there in self._read:
             if (tensor.grad is not None) is not there:
-                return False
+                return "whether a Tensor has a gradient"
         for known, numbers in self._numbers:
             now = known._array
             if now.shape != numbers.shape or now.dtype != numbers.dtype or now.tobytes() != numbers.tobytes():
-                return False
-        return True
+                return "a Tensor that Python reads as a number"
+        return None
 
     def leave(self, made: dict[str, Any], tensors: Sequence[Any]) -> None:
         """Apply the side effects: changed arguments, attributes and gradients."""
@@ -175,14 +176,14 @@ class _Held:
     """An attribute whose Tensors or layers a trace uses, or that was None."""
 
     def __init__(self, attributes: dict[str, Any], name: str, value: Any, followed: Mapping[int, Captured]):
-        self._attributes, self._name, self._known = attributes, name, Structure.of(value)
+        self._attributes, self.name, self._known = attributes, name, Structure.of(value)
         self._alone = self._known.leaves[0] if self._known.shape == "x" else MISSING
         self._followed = [followed.get(id(leaf)) for leaf in self._known.leaves]
         """What stands for the Tensors of this attribute, whichever these are."""
 
     def holds(self) -> bool:
         """Whether the trace can be used with what the attribute is now."""
-        now = self._attributes.get(self._name)
+        now = self._attributes.get(self.name)
         if now is self._alone:
             return True
         found = Structure.of(now)
@@ -246,7 +247,7 @@ def _leaves(value: Any) -> list[Any]:
 Names = list[tuple[dict[str, Any], str, Any]]
 
 
-def _names_read(functions: Mapping[Any, CodeType]) -> tuple[Names, list[tuple[CellType, Any]]]:
+def _names_read(functions: Mapping[Any, CodeType]) -> tuple[Names, list[tuple[CellType, str, Any]]]:
     """The global names and the variables of outer functions that functions read and do not assign, with their values;
     of a user's module, the names in it.
     """
@@ -268,10 +269,10 @@ def _names_read(functions: Mapping[Any, CodeType]) -> tuple[Names, list[tuple[Ce
                 names[id(home), name] = home, name, home.get(name, MISSING)
         kept = {s.argval for s in steps if s.opname in ("STORE_DEREF", "DELETE_DEREF")}
         outer = zip(code.co_freevars, function.__closure__ or (), strict=True)
-        cells += [(cell, _content(cell)) for name, cell in outer if name not in kept]
+        cells += [(cell, name, _content(cell)) for name, cell in outer if name not in kept]
     return (
         [read for key, read in names.items() if key not in assigned],
-        [(cell, value) for cell, value in cells if not holds_variables(value)],
+        [(cell, name, value) for cell, name, value in cells if not holds_variables(value)],
     )
 
 

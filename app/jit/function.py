@@ -38,7 +38,7 @@ from app.tensor.modes import modes
 MOST_TRACES = 32
 """The maximum number of traces per function; the oldest are dropped first."""
 MANY = 8
-"""After this many traces for different Python values, a warning states the reason."""
+"""After this many traces for different Python values, or for a value from outside that changes, a warning says so."""
 
 enabled = {"to_static": True}
 
@@ -121,22 +121,29 @@ class StaticFunction:
 
     def _trace(self, arguments: Arguments) -> ConcreteProgram:
         tensors = arguments.tensors
+        stale = [concrete for concrete in self._traces.get(arguments.key, ()) if concrete.takes(tensors)]
+        if len(stale) == MANY - 1:
+            warnings.warn(
+                f"{self.label} is traced for the {MANY}th time, because {stale[0].what_changed()} differs from the "
+                "last call; what changes from call to call should be an argument",
+                stacklevel=3,
+            )
         if self._input_spec is not None:
             concrete = self._traced(arguments, check_specs(self._input_spec, tensors, self.label))
             concrete.sizes_declared = True
         else:
-            concrete = self._traced_open(arguments)
+            concrete = self._traced_open(arguments, bool(stale))
         self._shapes[arguments.key] = [t._array.shape for t in tensors]
         self._traces.setdefault(arguments.key, []).insert(0, concrete)
         self._traces.move_to_end(arguments.key)
         self._bound_traces()
         return concrete
 
-    def _traced_open(self, arguments: Arguments) -> ConcreteProgram:
+    def _traced_open(self, arguments: Arguments, again: bool) -> ConcreteProgram:
         """Trace with an open batch size or, if the function needs the size, for this size only."""
         exact = [t._array.shape for t in arguments.tensors]
         earlier = self._shapes.get(arguments.key, ())
-        if any(concrete.takes(arguments.tensors) for concrete in self._traces.get(arguments.key, ())):
+        if again:
             earlier = ()  # it is not for its size that it is traced again
         shapes = open_shapes(arguments.tensors, earlier)
         if shapes != exact and has_source(self._function):
@@ -185,7 +192,7 @@ class StaticFunction:
             warnings.warn(
                 f"{self.label} was traced {count} times, because Python values among its arguments differ; "
                 "a number that changes from call to call should be a Tensor",
-                stacklevel=5,
+                stacklevel=4,
             )
         while count > MOST_TRACES:
             oldest = next(iter(self._traces))

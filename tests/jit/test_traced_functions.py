@@ -108,9 +108,27 @@ def test_arguments_and_results_may_be_nested():
 def test_plain_arguments_are_part_of_the_signature_and_traces_are_bounded():
     f = static(lambda x, k: x * k)
     for k in range(40):
-        with pytest.warns(UserWarning, match="should be a Tensor") if k == 7 else nullcontext():
+        with pytest.warns(UserWarning, match="should be a Tensor") if k == 7 else nullcontext() as warned:
             assert float(f(tensor(1), k)) == k
+        if warned:
+            assert warned[0].filename == __file__
     assert len(f.traces) == 32
+
+
+replaced = None
+
+
+def test_a_value_that_is_replaced_before_each_call_is_named_in_a_warning():
+    f, c = static(lambda x: x * replaced), None
+    g = static(lambda x: x * c)
+    for function, name in ((f, "replaced"), (g, "c")):
+        for k in range(10):
+            c = globals()["replaced"] = tensor(1, value=float(k))
+            warned = pytest.warns(UserWarning, match=rf"traced for the 8th time, because {name} differs from the last")
+            with warned if k == 7 else nullcontext() as found:
+                assert float(function(tensor(1))) == k
+            if found:
+                assert found[0].filename == __file__
 
 
 @pytest.mark.parametrize(
