@@ -33,7 +33,7 @@ exp = _function("exp", "Exponential, elementwise", lambda x: np.exp(x), lambda o
 log = _function("log", "Natural logarithm, elementwise", lambda x: np.log(x), lambda x, dout: dout / x, "Log")
 sqrt = _function("sqrt", "Square root, elementwise", lambda x: np.sqrt(x), lambda out, dout: dout * 0.5 / out, "Sqrt")
 rsqrt = _function("rsqrt", "Reciprocal of the square root, elementwise", lambda x: 1.0 / np.sqrt(x),
-                  lambda x, out, dout: dout * -0.5 * out / x, lambda onnx, x: onnx.Reciprocal(onnx.Sqrt(x)))
+                  lambda out, dout: dout * -0.5 * out * out * out, lambda onnx, x: onnx.Reciprocal(onnx.Sqrt(x)))
 reciprocal = _function("reciprocal", "Reciprocal, elementwise: 1 / x", lambda x: 1.0 / x,
                        lambda out, dout: -dout * out * out, "Reciprocal")
 log2 = _function("log2", "Base-2 logarithm, elementwise", lambda x: np.log2(x),
