@@ -291,8 +291,12 @@ def var(x: Value, axis: Axis = None, unbiased: bool = True, keepdim: bool = Fals
 
 @public(method=True)
 def std(x: Value, axis: Axis = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None) -> Applied:
-    """Standard deviation along the given axes; with `unbiased`, from the variance divided by n - 1."""
-    return sqrt(var(x, axis, unbiased, keepdim))
+    """Standard deviation along the given axes; with `unbiased`, from the variance divided by n - 1.
+
+    The gradient is zero where all values are equal.
+    """
+    variance = var(x, axis, unbiased, keepdim)
+    return where(variance > 0, sqrt(where(variance > 0, variance, 1.0)), variance * 0.0)
 
 
 @public(method=True)

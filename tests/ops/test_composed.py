@@ -261,6 +261,14 @@ def test_the_variance_of_no_numbers_is_not_a_number():
         assert np.isnan(app.std(nothing, axis=0, unbiased=unbiased).numpy()).all()
 
 
+def test_the_derivatives_of_a_standard_deviation_are_zero_where_values_are_equal():
+    x = app.to_tensor([[2.0, 2.0, 2.0], [1.0, 2.0, 3.0]], stop_gradient=False)
+    (slope,) = app.grad(app.std(x, axis=1).sum(), [x], create_graph=True)
+    np.testing.assert_allclose(slope.numpy(), [[0, 0, 0], [-0.5, 0, 0.5]])
+    (second,) = app.grad(slope[:, 0].sum(), [x])
+    np.testing.assert_allclose(second.numpy(), [[0, 0, 0], [1 / 12, -1 / 6, 1 / 12]], rtol=1e-5)
+
+
 def test_a_column_of_indices_gathers_as_a_list_of_them():
     x = app.to_tensor(X, stop_gradient=False)
     for index in (to_tensor([[1], [0], [1]]), app.nonzero(to_tensor([1, 1])), to_tensor(np.zeros([0, 1], np.int64))):
