@@ -106,20 +106,3 @@ def test_equal_contents_are_no_change_and_values_are_freed_with_their_program():
     del program
     gc.collect()
     assert gone() is None
-
-
-@pytest.mark.parametrize("engine", ["reference", "compiled"])
-def test_an_engine_runs_a_program_after_changes(engine: str):
-    program = static.Program()
-    with static.program_guard(program, static.Program()):
-        x = static.data("x", [2])
-        y = app.increment(x, value=1.0)
-    executor, feed = static.Executor(engine=engine), {"x": np.ones(2, "float32")}
-    found = []
-    for value in (1.0, 4.0):
-        program.global_block().ops[0].attributes["value"] = value
-        found.append(executor.run(program, feed, [y])[0][0])
-    program.global_block().ops.clear()
-    program.global_block().ops.append(Operator(REGISTRY["exp"], ["x"], [y.name], {}))
-    found.append(executor.run(program, feed, [y])[0][0])
-    np.testing.assert_allclose(found, [2, 5, np.e], rtol=1e-6)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,10 +23,10 @@ def _trained_layer() -> None:
     static.Executor().run(feed=FEED)
 
 
-def output(**kwargs: Any) -> np.ndarray:
+def output() -> np.ndarray:
     """The layer's output for ones."""
     inference = static.default_main_program().clone(for_test=True)
-    return static.Executor().run(inference, FEED, ["add.out_0"], **kwargs)[0]
+    return static.Executor().run(inference, FEED, ["add.out_0"])[0]
 
 
 def test_find_var_gives_a_parameter():
@@ -59,21 +58,6 @@ def test_a_parameter_keeps_its_type_and_shape():
     static.global_scope().values["count"] = np.array([1])
     with pytest.raises(DtypeError, match="variable count is int64, and was given float64; nothing was changed"):
         static.global_scope().find_var("count").set([2.5])
-
-
-def test_scopes_keep_values_apart():
-    outside, mine = static.global_scope(), static.Scope()
-    before = output()
-    with static.scope_guard(mine):
-        assert static.global_scope() is mine
-        assert mine.find_var("fc_0.w_0") is None
-        with pytest.raises(ProgramError, match=r"variable fc_0\.w_0 has no value yet: run the startup program first"):
-            output()
-    assert static.global_scope() is outside
-    for name, value in {"fc_0.w_0": [[1] * 3, [2] * 3], "fc_0.b_0": [3, 4, 5]}.items():
-        mine.var(name).set(np.array(value, "float32"))
-    np.testing.assert_array_equal(output(scope=mine), [[6, 7, 8]])
-    np.testing.assert_array_equal(output(), before)
 
 
 # --- State dictionaries ---

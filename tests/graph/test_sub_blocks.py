@@ -94,13 +94,6 @@ def test_a_clone_for_test_has_no_backward_pass_and_no_dropout_in_branches():
     assert values(after, [z.name]) == values(static.default_main_program(), [z])
 
 
-def test_operators_of_bodies_are_fused():
-    x = static.data("x", [3])
-    y = cond(app.sum(x) > 0.0, lambda: app.tanh(x * 3.0) + 1.0, lambda: x)
-    body = optimise(static.default_main_program(), {y.name}, PASSES).blocks[1]
-    assert [op.type for op in body.ops if op.inputs] == ["multiply+tanh+add"]
-
-
 def test_unread_results_of_control_flow_are_removed():
     x = static.data("x", [3])
     w = x * 2.0
@@ -114,21 +107,3 @@ def test_unread_results_of_control_flow_are_removed():
     assert (loop.outputs, loop.attributes["results"]) == ((i.name, y.name), 2)
     assert [len(body.inputs) for body in loop.bodies.values()] == [3, 3]
     assert "w" not in {name for op in left for name in op.inputs}
-
-
-def test_control_flow_with_effects_is_kept():
-    x = static.data("x", [3])
-    seen: list[int] = []
-    cond(app.sum(x) > 0.0, lambda: static.py_func(lambda v: seen.append(1), x, None), lambda: None)
-    left = dead_code(static.default_main_program(), ())
-    assert [op.type for op in left.global_block().ops] == ["sum", "fill_constant", "greater_than", "cond"]
-    static.Executor().run(left, feed={"x": np.ones(3, "float32")})
-    assert seen == [1]
-
-
-def test_a_branch_that_fails_to_build_leaves_no_block():
-    x = static.data("x", [3])
-    program = static.default_main_program()
-    with pytest.raises(ZeroDivisionError):
-        cond(app.sum(x) > 0.0, lambda: 1 / 0, lambda: x)
-    assert (program.num_blocks, program.current_block().idx) == (1, 0)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pkgutil
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import app
+from app.compat.importing import FacadeFinder
 from app.errors import OperatorError, ShapeError
 from app.ops.gone import INSTEAD, OF_PACKAGE
 
@@ -59,33 +58,15 @@ def test_modules_and_facades_say_what_to_write_instead_of_their_names(module: st
         getattr(pkgutil.resolve_name(module), name)
 
 
-@pytest.mark.parametrize(
-    ("statement", "name"),
-    [
-        ("import torch.multiprocessing", "multiprocessing"),
-        ("from torch.utils.data import ChainDataset", "ChainDataset"),
-    ],
-)
-def test_an_import_from_a_facade_says_what_to_write_instead(statement: str, name: str):
-    done = subprocess.run(
-        [sys.executable, "-c", f"from app.compat import importing; importing.install(); {statement}"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert f" no longer has '{name}': {INSTEAD[name]}" in done.stderr
+def test_an_import_of_a_removed_module_says_what_to_write_instead():
+    with pytest.raises(ImportError, match=f" no longer has 'multiprocessing': {re.escape(INSTEAD['multiprocessing'])}"):
+        FacadeFinder().find_spec("torch.multiprocessing")
 
 
 def test_the_changelog_lists_removed_names():
     other_names = {"inverse", "logdet", "pinverse", "solve_triangular", "histc"}  # PyTorch's, or older ones
     listed = set(re.findall(r"`(?:[a-z]+\.)*(\w+)`", CHANGES))
     assert set(INSTEAD) - other_names | set(OF_PACKAGE) <= listed
-
-
-def test_suggested_replacements_give_the_same_values():
-    x = app.to_tensor([[1.0, float("nan"), 0.0], [-2.0, 3.0, 4.0]])
-    assert app.sum(app.where(app.isnan(x), 0.0, x)).item() == np.nansum(x.numpy())
-    step = app.where(x == 0, app.full([], 0.5), app.cast(x > 0, x.dtype))
-    np.testing.assert_array_equal(step.numpy()[1], np.heaviside(x.numpy(), 0.5)[1])
-    assert app.sort(app.to_tensor([3.0, 1.0, 2.0, 4.0]))[(4 - 1) // 2].item() == 2.0
 
 
 @pytest.mark.parametrize("p", [2, -2, "nuc"])

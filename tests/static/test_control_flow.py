@@ -20,14 +20,7 @@ def x() -> Any:
 
 
 def run(fetch: Any, *rows: list[float], engine: str = "reference") -> list[np.ndarray]:
-    executor = static.Executor(engine=engine)
-    executor.run(static.default_startup_program())
-    return executor.run(feed={"x": np.array(rows, "float32")}, fetch_list=fetch)
-
-
-def added(total: Any, x: Any) -> Any:
-    """The sum of a value, added to a variable in its place."""
-    return app.ops.apply(app.ops.REGISTRY["add"], [total, app.sum(x)], {}, into=[total])
+    return static.Executor(engine=engine).run(feed={"x": np.array(rows, "float32")}, fetch_list=fetch)
 
 
 UP, DOWN = [1.0, 2.0, 3.0], [-1.0, -2.0, -3.0]
@@ -104,20 +97,11 @@ def test_values_of_choices_and_loops(x: Any, build: Any, expected: dict[float, l
     assert {number: [v.flat[0] for v in run(fetch, [number, 0.0, 0.0])] for number in expected} == expected
 
 
-def test_parameters_of_a_branch_belong_to_the_global_block(x: Any):
-    y = cond(app.sum(x) > 0.0, lambda: static.nn.fc(x, 2), lambda: static.nn.fc(x, 2))
-    program = static.default_main_program()
-    assert [p.name for p in program.global_block().all_parameters()] == ["fc_0.w_0", "fc_0.b_0", "fc_1.w_0", "fc_1.b_0"]
-    assert run(y, UP)[0].shape == (1, 2)
-    assert program.global_block().ops[-1].inputs[1:] == ("x", "fc_0.w_0", "fc_0.b_0", "fc_1.w_0", "fc_1.b_0")
-
-
-@pytest.mark.parametrize("engine", ["reference", "compiled"])
-def test_names_of_the_user_may_look_generated(x: Any, engine: str):
+def test_names_of_the_user_may_look_generated(x: Any):
     other = static.data("x_0", [-1, 3])
     (y,) = while_loop(lambda y: app.sum(y) < 100.0, lambda y: [y + other], [x])
     feed = {"x": np.array([UP], "float32"), "x_0": np.array([[0.0, 1.0, 100.0]], "float32")}
-    assert static.Executor(engine=engine).run(feed=feed, fetch_list=[y])[0].tolist() == [[1.0, 3.0, 103.0]]
+    assert static.Executor().run(feed=feed, fetch_list=[y])[0].tolist() == [[1.0, 3.0, 103.0]]
 
 
 def test_a_variable_made_in_a_body_cannot_be_hidden_by_one_of_the_loop(x: Any):
@@ -129,26 +113,6 @@ def test_a_declared_unknown_size_may_change(x: Any):
     (y,) = while_loop(lambda y: app.sum(y) < 20.0, lambda y: [app.concat([y, y], axis=0)], [x])
     for engine in ("reference", "compiled"):
         assert run(y, UP, engine=engine)[0].shape == (4, 3)
-
-
-def test_a_branch_writes_to_outer_variables_only_where_it_runs(x: Any):
-    total = static.create_global_var([], 1.0, "float32", persistable=True)
-    cond(app.sum(x) > 0.0, lambda: [added(total, x)][1:], list)
-    run([total], UP)
-    assert run([total], DOWN)[0] == 1.0
-    for engine in ("reference", "compiled"):
-        executor = static.Executor(engine=engine)
-        executor.run(static.default_startup_program())
-        for rows in (UP, DOWN, UP):
-            found = executor.run(feed={"x": np.array([rows], "float32")}, fetch_list=[total])
-        assert found == [13.0]
-
-
-@pytest.mark.parametrize("engine", ["reference", "compiled"])
-def test_a_loop_carries_outer_variables_that_it_writes_to(x: Any, engine: str):
-    total = static.create_global_var([], 1.0, "float32", persistable=True)
-    (y,) = while_loop(lambda y: total < 20.0, lambda y: [y + added(total, x)], [x])
-    assert [v.tolist() for v in run([y, total], UP, engine=engine)] == [[[65.0, 66.0, 67.0]], 25.0]
 
 
 # Tensors
@@ -273,12 +237,3 @@ def test_a_condition_of_several_values_is_an_error_at_run_time(x: Any, engine: s
     assert run(y, DOWN)[0].tolist() == [UP]
     with pytest.raises(ShapeError, match=r"operator cond .*a single boolean, found shape \[2\]"):
         run(y, UP, DOWN, engine=engine)
-
-
-def test_an_error_in_a_branch_names_the_inner_operator(x: Any):
-    def fail(v: Any) -> Any:
-        raise ValueError("no such thing")
-
-    y = cond(app.sum(x) > 0.0, lambda: static.py_func(fail, x, app.static.InputSpec([-1, 3])), lambda: x)
-    with pytest.raises(OperatorError, match=r"operator cond .*py_func\.fail.*no such thing"):
-        run(y, UP)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app import nn, optimizer, static
+from app import optimizer, static
 from app.errors import ShapeError
 from app.nn import functional
 
@@ -54,29 +54,6 @@ def test_engines_train_alike(build: Any):
     expected = losses("reference", build)
     assert expected[-1] < expected[0]
     np.testing.assert_allclose(losses("compiled", build), expected, rtol=1e-4)
-
-
-def test_parameters_have_names_and_the_shapes_of_layers():
-    main = static.Program()
-    with static.program_guard(main, static.Program()):
-        x = static.data("x", [None, 3, 8, 8])
-        y = static.nn.conv2d(x, 4, 3, param_attr="kernel", bias_attr=nn.ParamAttr("offset"))
-        z = static.nn.batch_norm(y, moving_mean_name="mean", moving_variance_name="variance")
-    shapes = {v.name: list(v.shape) for v in main.list_vars() if v.persistable}
-    assert shapes["kernel"] == [4, 3, 3, 3]
-    assert shapes["offset"] == shapes["mean"] == shapes["variance"] == [4]
-    assert list(z.shape) == [-1, 4, 6, 6]
-
-
-def test_heights_and_widths_may_be_open():
-    main = static.Program()
-    with static.program_guard(main, static.Program()):
-        x = static.data("x", [None, 1, None, None])
-        y = functional.max_pool2d(functional.conv2d(x, np.ones((2, 1, 3, 3), "float32")), 2)
-    assert list(y.shape) == [-1, 2, -1, -1]
-    for size in (8, 11):
-        (found,) = static.Executor().run(main, {"x": np.ones((2, 1, size, 9), "float32")}, [y])
-        assert found.shape == (2, 2, (size - 2) // 2, 3)
 
 
 def test_unknown_channels_are_an_error():

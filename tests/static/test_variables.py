@@ -1,17 +1,8 @@
-"""Variables that keep their values between runs, and names for the parts of a Program."""
+"""Names for the parts of a Program."""
 
 from __future__ import annotations
 
 from app import static
-
-
-def test_a_global_variable_is_set_once_and_is_no_parameter():
-    counter = static.create_global_var([1], 5, "int64", persistable=True, name="counter")
-    executor = static.Executor()
-    executor.run(static.default_startup_program())
-    assert executor.run(fetch_list=[counter])[0].tolist() == [5]
-    assert (counter.name, counter.dtype, counter.persistable) == ("counter", "int64", True)
-    assert static.default_main_program().all_parameters() == []
 
 
 def test_names_made_in_a_scope_begin_with_it():

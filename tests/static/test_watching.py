@@ -19,10 +19,3 @@ def test_a_value_is_shown_at_the_first_runs(first_n: int, times: int, capsys: py
     for _ in range(3):
         assert executor.run(feed=FEED, fetch_list=[y])[0].tolist() == [[2, 4], [6, 8]]
     assert capsys.readouterr().out == SHOWN * times
-
-
-def test_parts_of_the_output_can_be_left_out(capsys: pytest.CaptureFixture[str]):
-    x = static.data("x", [None, 2])
-    static.Print(x, summarize=-1, print_tensor_name=False, print_tensor_shape=False, print_tensor_type=False)
-    static.Executor().run(feed=FEED)
-    assert capsys.readouterr().out == "  - data: [1.0 2.0 3.0 4.0]\n"

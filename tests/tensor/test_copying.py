@@ -9,33 +9,6 @@ import app
 from app import nn
 
 
-def test_a_copy_is_a_leaf_with_its_own_numbers_and_without_gradient_and_hooks():
-    x = app.to_tensor([1.0, 2.0], stop_gradient=False)
-    calls = []
-    x.register_hook(calls.append)
-    (x * 3.0).sum().backward()
-    for copied, numbers in ((copy.deepcopy(x), [1.0, 2.0]), (copy.deepcopy(x * 2.0), [2.0, 4.0])):
-        assert (copied.tolist(), copied.stop_gradient, copied.is_leaf, copied.grad) == (numbers, False, True, None)
-        (copied * 3.0).sum().backward()
-        assert copied.grad.tolist() == [3, 3]
-        copied.set_value([9.0, 9.0])
-    assert (x.tolist(), x.grad.tolist(), len(calls)) == ([1, 2], [3, 3], 1)
-
-
-def test_a_copy_of_a_view_has_memory_of_its_own():
-    x = app.to_tensor([1.0, 2.0, 3.0])
-    copied = copy.deepcopy(x[1:])
-    x[1] = 9.0
-    assert copied.tolist() == [2, 3]
-
-
-def test_a_tensor_that_appears_twice_is_copied_once():
-    x = app.ones([2])
-    first, second, other = copy.deepcopy([x, x, app.ones([2])])
-    assert first is second
-    assert first is not other
-
-
 def test_copies_have_names_of_their_own():
     x = app.ones([1])
     x.name = "x"

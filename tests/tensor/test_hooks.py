@@ -27,15 +27,6 @@ def test_a_hook_sees_and_may_replace_the_gradient_of_a_value_in_between():
     assert len(seen) == 1
 
 
-def test_a_hook_on_a_leaf_sees_the_whole_gradient_of_a_pass():
-    x = leaf(2.0)
-    seen: list[Any] = []
-    x.register_hook(lambda g: seen.append(g.item()))
-    (x * 3.0 + x).backward()
-    (x * 2.0).backward()
-    assert (seen, x.grad.item()) == ([4.0, 2.0], 6.0)
-
-
 def test_hooks_of_leaves_are_called_once_for_gradients_of_inputs_alone():
     for kind, of_grad in ((app, 2.0), (torch, 20.0)):  # Paddle's grad leaves out the hooks of leaves
         x = kind.ones([1])
@@ -46,38 +37,12 @@ def test_hooks_of_leaves_are_called_once_for_gradients_of_inputs_alone():
         assert app.grad((x * 2.0).sum(), x)[0].tolist() == [of_grad]
 
 
-@pytest.mark.parametrize(("retained_first", "kept"), [(True, 24.0), (False, 48.0)])
-def test_retained_gradients_come_after_the_hooks_before_them_and_add_up(retained_first: bool, kept: float):
-    x = leaf(2.0)
-    y = x * 3.0
-    if retained_first:
-        y.retain_grads()
-    y.register_hook(lambda g: g * 2.0)
-    if not retained_first:
-        y.retain_grads()
-    z = (y * y).sum()
-    z.backward(retain_graph=True)
-    z.backward()
-    assert (y.grad.tolist(), x.grad.tolist()) == ([kept], [144.0])
-
-
 def test_in_pytorch_retained_gradients_come_after_every_hook():
     y = torch.ones(1, requires_grad=True) * 3.0
     y.retain_grad()
     y.register_hook(lambda g: g * 2.0)
     (y * y).sum().backward()
     assert y.grad.tolist() == [12.0]
-
-
-def test_a_change_in_place_moves_a_kept_gradient_to_the_new_value_and_no_hook():
-    x = leaf(1.0)
-    y, seen = x * 1.0, []
-    y.register_hook(lambda gradient: seen.append(gradient.tolist()))
-    y.retain_grads()
-    y.multiply_(to_tensor([2.0], "float64"))
-    y.multiply_(to_tensor([5.0], "float64"))
-    (y * 3.0).backward()
-    assert (y.grad.tolist(), seen, x.grad.tolist()) == ([3], [[30]], [30])
 
 
 def test_views_of_one_memory_keep_gradients_of_their_own():

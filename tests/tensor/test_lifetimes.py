@@ -58,23 +58,6 @@ def test_deleting_the_result_frees_nodes_and_arrays_at_once(then: str):
     assert alive() is None
 
 
-def test_a_value_lives_while_a_backward_pass_needs_it():
-    x = leaf(2.0)
-    read, unread = x.exp(), x * 3.0
-    arrays = [weakref.ref(value._array) for value in (read, unread)]
-    y = (read.sin() + (unread + 1.0)).sum()
-    with app.no_grad():
-        unrecorded = x.exp()
-        arrays.append(weakref.ref(unrecorded._array))
-        z = unrecorded.sin()
-    del read, unread, unrecorded
-    assert [array() is None for array in arrays] == [False, True, True]
-    y.backward()
-    assert arrays[0]() is None
-    assert (z.is_leaf, y.item()) == (True, pytest.approx(np.sin(np.exp(2.0)) + 7.0))
-    assert x.grad.tolist() == [pytest.approx(np.cos(np.exp(2.0)) * np.exp(2.0) + 3.0)]
-
-
 def test_an_error_in_a_backward_pass_keeps_nothing_alive():
     x = leaf(2.0)
     y = x * x

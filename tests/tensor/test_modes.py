@@ -1,8 +1,7 @@
-"""Whether operators are recorded: by context, by decorator, by switch, and nested in each other."""
+"""Whether operators are recorded: by decorator, and by switch. test_threads_at_random.py nests contexts at random."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,20 +34,6 @@ SWITCHES = [
 ]
 
 
-@pytest.mark.parametrize(("outer", "on_outside"), SWITCHES)
-@pytest.mark.parametrize(("inner", "on_inside"), SWITCHES)
-def test_contexts_nest_and_restore_the_mode_after_an_exception(
-    outer: Any, on_outside: bool, inner: Any, on_inside: bool
-):
-    with outer():
-        assert records() is on_outside
-        with contextlib.suppress(ZeroDivisionError), inner():
-            assert records() is on_inside
-            1 / 0  # noqa: B018
-        assert records() is on_outside
-    assert records()
-
-
 @pytest.mark.parametrize(("switch", "on"), [*SWITCHES, (lambda: no_grad, False), (lambda: enable_grad, True)])
 def test_decorators_switch_during_the_call_alone(switch: Any, on: bool):
     @switch()
@@ -73,14 +58,4 @@ def test_set_grad_enabled_switches_at_once():
     set_grad_enabled(False)
     assert not records()
     set_grad_enabled(True)
-    assert records()
-
-
-@pytest.mark.parametrize(("switch", "on"), SWITCHES[:2])
-def test_one_context_can_be_entered_again_inside_itself(switch: Any, on: bool):
-    context = switch()
-    with context:
-        with enable_grad(), context:
-            assert records() is on
-        assert records() is on
     assert records()
