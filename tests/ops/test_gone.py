@@ -58,9 +58,14 @@ def test_modules_and_facades_say_what_to_write_instead_of_their_names(module: st
         getattr(pkgutil.resolve_name(module), name)
 
 
-def test_an_import_of_a_removed_module_says_what_to_write_instead():
-    with pytest.raises(ImportError, match=f" no longer has 'multiprocessing': {re.escape(INSTEAD['multiprocessing'])}"):
-        FacadeFinder().find_spec("torch.multiprocessing")
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("torch.multiprocessing", "multiprocessing"), ("app.compat.torch.utils.data.ChainDataset", "ChainDataset")],
+    ids=["import", "from"],
+)
+def test_an_import_from_a_facade_says_what_to_write_instead(path: str, name: str):
+    with pytest.raises(ImportError, match=f" no longer has '{name}': {re.escape(INSTEAD[name])}"):
+        FacadeFinder().find_spec(path)
 
 
 def test_the_changelog_lists_removed_names():
