@@ -101,7 +101,7 @@ class ConcreteProgram:
         return self.takes(tensors) and self.what_changed() is None
 
     def what_changed(self) -> str | None:
-        """Return what the function reads besides its arguments and has changed; None if the trace can be used again."""
+        """Return what has changed outside of the arguments since the function was traced; None if nothing has."""
         what = self.effects.what_changed()
         if what is not None:
             return what

@@ -124,7 +124,7 @@ class Effects:
         return [*changed, *(name for _, name in self._left), *self._of_arguments, *of_attributes]
 
     def what_changed(self) -> str | None:
-        """Return what is no longer as it was when the function was traced; None if the trace can be used again."""
+        """Return what has changed since the function was traced; None if the trace can be used again."""
         for layer, training, before, after in self._layers:
             if layer.training is not training:
                 return f"whether {type(layer).__name__} is in training mode"

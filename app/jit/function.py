@@ -38,7 +38,7 @@ from app.tensor.modes import modes
 MOST_TRACES = 32
 """The maximum number of traces per function; the oldest are dropped first."""
 MANY = 8
-"""After this many traces for different Python values, or for a value from outside that changes, a warning says so."""
+"""The number of traces for one reason at which a warning names it."""
 
 enabled = {"to_static": True}
 
@@ -122,12 +122,7 @@ class StaticFunction:
     def _trace(self, arguments: Arguments) -> ConcreteProgram:
         tensors = arguments.tensors
         stale = [concrete for concrete in self._traces.get(arguments.key, ()) if concrete.takes(tensors)]
-        if len(stale) == MANY - 1:
-            warnings.warn(
-                f"{self.label} is traced for the {MANY}th time, because {stale[0].what_changed()} differs from the "
-                "last call; what changes from call to call should be an argument",
-                stacklevel=3,
-            )
+        self._warn_of_many(arguments, stale)
         if self._input_spec is not None:
             concrete = self._traced(arguments, check_specs(self._input_spec, tensors, self.label))
             concrete.sizes_declared = True
@@ -138,6 +133,18 @@ class StaticFunction:
         self._traces.move_to_end(arguments.key)
         self._bound_traces()
         return concrete
+
+    def _warn_of_many(self, arguments: Arguments, stale: Sequence[ConcreteProgram]) -> None:
+        """Warn before the trace number MANY for one reason. `stale` are earlier traces for such arguments."""
+        if len(stale) == MANY - 1:
+            reason = f"{stale[0].what_changed()} differs from the last call"
+            advice = "what changes from call to call should be an argument"
+        elif arguments.key not in self._traces and list(map(len, self._traces.values())) == [1] * (MANY - 1):
+            reason = "Python values among its arguments differ"
+            advice = "a number that changes from call to call should be a Tensor"
+        else:
+            return
+        warnings.warn(f"{self.label} is traced for the {MANY}th time, because {reason}; {advice}", stacklevel=4)
 
     def _traced_open(self, arguments: Arguments, again: bool) -> ConcreteProgram:
         """Trace with an open batch size or, if the function needs the size, for this size only."""
@@ -188,12 +195,6 @@ class StaticFunction:
 
     def _bound_traces(self) -> None:
         count = sum(map(len, self._traces.values()))
-        if count == MANY and len(self._traces) == MANY:
-            warnings.warn(
-                f"{self.label} was traced {count} times, because Python values among its arguments differ; "
-                "a number that changes from call to call should be a Tensor",
-                stacklevel=4,
-            )
         while count > MOST_TRACES:
             oldest = next(iter(self._traces))
             self._traces[oldest].pop()

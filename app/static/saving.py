@@ -70,8 +70,8 @@ def load_inference_model(
 ) -> list[Any]:
     """Load a model that `save_inference_model` wrote. Returns the Program, the names of its inputs, and its outputs.
 
-    The parameters go to the global scope, where they replace values of the same names: those of a Program that is
-    still trained, or of another loaded model. Load and run each model under `scope_guard(Scope())` to keep them apart.
+    The parameters go to the global scope, where they replace values of the same names, such as those of another loaded
+    model. To keep models apart, load and run each of them under `scope_guard(Scope())`.
 
     Args:
         path_prefix: The path without `.json`.

@@ -40,6 +40,7 @@ def test_the_plan_needs_at_most_half_of_one_buffer_for_each_variable(words: tupl
 
 def test_memory_grows_with_the_batch(memory: Callable):
     small, some, large = (memory(*SEED, "--batch", batch) for batch in ("1", "20", "1000"))
+    assert small[0] < some[0]
     assert (large[0] - small[0]) / 999 == pytest.approx((some[0] - small[0]) / 19)
     assert large[2] > 20 * small[2]
 

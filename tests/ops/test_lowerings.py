@@ -76,7 +76,7 @@ def test_elementwise_beyond_the_finite(name: str, dtype: str):
 
 
 @pytest.mark.slow
-def test_compiled_functions_of_one_value_keep_the_sign_of_zero_and_what_is_not_finite():
+def test_compiled_functions_of_one_value_agree_with_eager_ones_at_special_values_and_in_the_sign_of_zero():
     x, given = static.data("x", list(NOT_FINITE.shape)), NOT_FINITE.astype("float32")
     names = [n for n in names_of(Elementwise) if len(REGISTRY[n].inputs) == 1 and n not in SHAPES_AND_STEPS | OF_BITS]
     made = [REGISTRY[name](x) for name in names]

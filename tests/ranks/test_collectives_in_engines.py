@@ -140,16 +140,8 @@ def test_a_collective_is_never_removed_moved_or_merged():
     np.testing.assert_allclose(results[0], results[1], rtol=1e-6)
 
 
-def test_collectives_of_arrays_return_new_arrays():
-    given = np.ones(3, "float32")
-    with using(Twins()):
-        for operator, expected in ((average, 1), (receive_parameters, 1), (receive_gradients, 1)):
-            (result,) = operator([given])
-            assert (result.tolist(), given.tolist()) == ([expected] * 3, [1] * 3)
-
-
 class AtRest(World):
-    """Two ranks, of which the other one has zeros."""
+    """Two ranks, of which the other one, the first, has zeros."""
 
     size = 2
 
@@ -158,6 +150,19 @@ class AtRest(World):
 
     def reduce(self, buffer: np.ndarray, root: int = 0) -> None:
         pass
+
+    def broadcast(self, buffer: np.ndarray, root: int = 0) -> None:
+        buffer[:] = 0
+
+
+@pytest.mark.parametrize(
+    ("collective", "expected"), [(average, 0.5), (receive_gradients, 0.5), (receive_parameters, 0)]
+)
+def test_collectives_of_arrays_return_new_arrays(collective: OpDef, expected: float):
+    given = np.ones(3, "float32")
+    with using(AtRest()):
+        (result,) = collective([given])
+    assert (result.tolist(), given.tolist()) == ([expected] * 3, [1] * 3)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

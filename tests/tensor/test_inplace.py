@@ -15,6 +15,30 @@ from app.errors import DtypeError, InPlaceError, ShapeError
 X = np.arange(6.0).reshape(2, 3)
 
 
+def test_views_see_a_change_and_versions_count_it():
+    x = to_tensor(X)
+    views = [x.detach(), x.reshape([6]), x[0], x.T]
+    copies = [x.clone(), to_tensor(x), x + 0]
+    assert x.inplace_version == 0
+    x[:] = -1
+    assert all((v.numpy() == -1).all() for v in views)
+    views[2].add_(1)
+    assert x.tolist() == [[0.0] * 3, [-1.0] * 3]
+    x.set_value(X * 0)
+    assert all((v.numpy() == 0).all() for v in views)
+    assert all((c.numpy() == X).all() for c in copies)
+    assert {t.inplace_version for t in (x, *views)} == {3}
+    assert {t.inplace_version for t in copies} == {0}
+
+
+def test_the_version_of_freed_memory_is_not_inherited():
+    for _ in range(50):
+        x = app.zeros([1000])
+        assert x.inplace_version == 0
+        x.fill_(3.0)
+        assert x.inplace_version == 1
+
+
 def test_an_expanded_value_gets_memory_of_its_own_when_it_is_changed():
     x = to_tensor([1.0])
     wide = x.expand([3])
@@ -194,6 +218,19 @@ def test_values_that_no_gradient_reads_can_change():
         read.backward()
 
 
+@pytest.mark.parametrize("change", ["+= 2.0", "-= 2.0", "*= 2.0", "/= 2.0", "**= 2.0", "+= x"])
+def test_an_assignment_with_an_operator_makes_a_new_tensor_as_in_paddle(change: str):
+    x = leaf(1.0, 3.0)
+    names = {"x": x, "y": x}
+    exec(f"y {change}", names)
+    y = names["y"]
+    assert (y is x, x.tolist(), y.stop_gradient) == (False, [1.0, 3.0], False)
+    assert y.tolist() == eval(f"x {change.replace('=', '')}", names).tolist()
+    count = to_tensor([1, 2])
+    count += 0.5
+    assert (count.tolist(), count.dtype) == ([1.5, 2.5], "float32")
+
+
 @pytest.mark.parametrize(
     ("symbol", "method"), [("+", "add_"), ("-", "subtract_"), ("*", "multiply_"), ("/", "divide_")]
 )
@@ -206,3 +243,14 @@ def test_an_update_of_a_leaf_that_would_not_change_it_is_an_error(symbol: str, m
             exec(f"w {symbol}= 0.5", {"w": w})
         same += 1.0
     assert (w.tolist(), same.tolist()) == ([1.0, 3.0], [2.0])
+
+
+def test_detach_shares_numbers_and_clone_lets_gradients_through():
+    x = leaf(2.0)
+    detached, cloned = (x * x).detach(), x.clone()
+    assert (detached.tolist(), detached.stop_gradient, detached.is_leaf) == ([4.0], True, True)
+    (x * detached + cloned).backward()
+    assert x.grad.tolist() == [5.0]
+    with app.no_grad():
+        x.detach().fill_(8.0)
+    assert (x.tolist(), cloned.tolist()) == ([8.0], [2.0])

@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 import app
 from app import Tensor, static, to_tensor
@@ -96,6 +99,31 @@ def test_repr_and_format():
 # As a number, a truth value, a sequence, an array
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_a_tensor_with_one_element_is_a_number(shape: tuple[int, ...]):
+    x = to_tensor(np.full(shape, 2.75))
+    assert (x.item(), float(x), int(x), bool(x), bool(x * 0)) == (2.75, 2.75, 2, True, False)
+    assert isinstance(x.item(), float)
+    assert isinstance(to_tensor(np.full(shape, 3)).item(), int)
+
+
+@pytest.mark.parametrize("shape", [(2,), (0,), (1, 3)])
+@pytest.mark.parametrize("use", [Tensor.item, float, int, bool, operator.index])
+def test_a_tensor_without_exactly_one_element_is_not_a_number(shape: tuple[int, ...], use: Any):
+    with pytest.raises(ShapeError, match=rf"shape {list(shape)}".replace("[", r"\[")):
+        use(app.zeros(shape, "int64"))
+
+
+def test_a_tensor_can_be_an_index_and_a_key():
+    assert [10, 20, 30][to_tensor(1)] == 20
+    assert list(range(to_tensor(2))) == [0, 1]
+    with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
+        range(to_tensor(2.7))
+    x, y = to_tensor(1.0), to_tensor(1.0)
+    assert {x: "x", y: "y"}[x] == "x"
+    assert len({x, y, x}) == 2
+
+
 def test_len_and_iteration_go_over_the_first_axis():
     x = to_tensor(X, stop_gradient=False)
     assert len(x) == 2
@@ -122,16 +150,13 @@ def test_numpy_functions_take_tensors():
 
 
 ARITHMETIC = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow]
-
-
 COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]
-
-
 A, B = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[2.0, 0.5], [3.0, 1.0]])
+OTHERS = [B, B.astype("float32"), B[0], np.float64(0.5), np.float32(2), 2, 2.0, True, [1, 2]]
 
 
 @pytest.mark.parametrize("operate", [*ARITHMETIC, *COMPARISONS])
-@pytest.mark.parametrize("other", [B, np.float64(0.5), 2, [1, 2]])
+@pytest.mark.parametrize("other", OTHERS)
 def test_arrays_and_python_values_on_either_side_give_a_tensor(operate: Any, other: Any):
     array = np.asarray(other, float)
     for found, expected in [
@@ -151,7 +176,26 @@ def test_products_and_gradients_with_an_array_on_the_left():
     np.testing.assert_allclose(x.grad.numpy(), B + 3 - B.T @ np.ones((2, 2)))
 
 
+def test_operators_are_methods():
+    x = to_tensor(X)
+    assert ((-x).tolist(), abs(-x).tolist()) == ((-X).tolist(), X.tolist())
+    assert x.sum(axis=0).tolist() == x.sum(0).tolist() == app.sum(x, 0).tolist() == [3.0, 5.0, 7.0]
+    assert x.max(1, keepdim=True).shape == [2, 1]
+    assert x.T.shape == x.t().shape == x.transpose([1, 0]).shape == [3, 2]
+    assert x.astype("int32").dtype == x.cast("int32").dtype == "int32"
+
+
 # Parts
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_an_index_gives_what_numpy_gives(data: st.DataObject):
+    array = np.arange(24.0).reshape(2, 3, 4)
+    index = data.draw(hnp.basic_indices(array.shape, allow_newaxis=True, allow_ellipsis=True))
+    part = to_tensor(array)[index]
+    assert part.shape == list(array[index].shape)
+    np.testing.assert_array_equal(part.numpy(), array[index])
 
 
 ARRAYS: list[Any] = [

@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
+from threading import Event
 from typing import Any
 
+import numpy as np
 import pytest
 from running_threads import in_another_thread, together
 
 import app
-from app import nn, no_grad, static, to_tensor
-from app.errors import OperatorError
+from app import is_grad_enabled, nn, no_grad, set_grad_enabled, static, to_tensor
+from app.errors import InPlaceError, OperatorError
 from app.graph import default_main_program, default_startup_program, in_dynamic_mode, names, static_mode
+from app.jit import to_static
 from app.ops.random import Streams
 from app.tensor.backward import call_after_backward
 
 
 def records() -> bool:
     return not (to_tensor([1.0], stop_gradient=False) * 2).stop_gradient
+
+
+def switch_off() -> bool:
+    set_grad_enabled(False)
+    return records()
+
+
+def test_a_thread_records_whatever_others_do():
+    for switch in (no_grad, lambda: set_grad_enabled(False)):
+        with switch():
+            assert in_another_thread(lambda: (records(), is_grad_enabled())) == (True, True)
+            assert not records()
+    assert not in_another_thread(switch_off)
+    assert records()
 
 
 def test_asyncio_tasks_have_modes_of_their_own():
@@ -56,6 +74,20 @@ def test_generators_and_coroutines_cannot_be_decorated():
             no_grad()(function)
 
 
+def test_programs_built_at_once_do_not_mix():
+    def build(units: int) -> tuple[Any, ...]:
+        main, startup, scope = static.Program(), static.Program(), static.Scope()
+        with static_mode(), static.program_guard(main, startup), static.scope_guard(scope), names.guard():
+            for _ in range(3):
+                x = static.data("x", [2, 3])
+                static.nn.fc(x, units)
+            assert static.global_scope() is scope
+        return len(main.global_block().ops), [(p.name, p.shape) for p in main.all_parameters()]
+
+    alone = [build(units) for units in (1, 2, 3, 4)]
+    assert together([lambda units=units: build(units) for units in (1, 2, 3, 4)]) == alone
+
+
 def test_guards_hold_in_their_own_thread_only():
     def defaults() -> tuple[object, ...]:
         return default_main_program(), default_startup_program(), static.global_scope(), in_dynamic_mode()
@@ -80,12 +112,60 @@ def test_static_mode_and_the_default_type_are_set_for_all_threads():
         app.set_default_dtype("float32")
 
 
+def test_each_generated_name_is_unique():
+    made = together([lambda: [names.generate("threads") for _ in range(500)]] * 4)
+    assert len({name for some in made for name in some}) == 2000
+
+
 def test_no_two_threads_draw_the_same_numbers():
     app.seed(5)
     drawn = together([lambda: [app.rand([2]).tolist() for _ in range(100)]] * 4)
     app.seed(5)
     expected = [app.rand([2]).tolist() for _ in range(400)]
     assert sorted(pair for some in drawn for pair in some) == sorted(expected)
+
+
+def test_a_thread_changes_tensors_in_place_while_another_traces():
+    inside, go_on = Event(), Event()
+
+    @to_static(backend="reference")
+    def traced(x: Any) -> Any:
+        inside.set()
+        assert go_on.wait(30)
+        return x * 2
+
+    def changes() -> list[Any]:
+        assert inside.wait(30)
+        try:
+            x, w = app.zeros([2]), to_tensor([1.0, 2.0], stop_gradient=False)
+            x.set_value(np.ones(2, np.float32))
+            x.add_(to_tensor([1.0, 1.0]))
+            x[0] = 5.0
+            x += w
+            x.sum().backward()
+            gradient = w.grad.tolist()
+            w.clear_gradient(False)
+            layer = nn.Linear(2, 2)
+            layer.bias = None
+            return [x.detach().tolist(), gradient, w.grad, list(layer(app.ones([1, 2])).shape)]
+        finally:
+            go_on.set()
+
+    result, changed = together([lambda: traced(app.ones([2])).tolist(), changes])
+    assert result == [2.0, 2.0]
+    assert changed == [[6.0, 4.0], [1.0, 1.0], None, [1, 2]]
+
+
+def test_gradients_of_several_threads_for_one_parameter_are_all_added():
+    w = app.ones([8])
+    w.stop_gradient = False
+
+    def run() -> None:
+        for _ in range(100):
+            (w * 2.0).sum().backward()
+
+    together([run] * 4)
+    assert w.grad.tolist() == [800.0] * 8
 
 
 def test_each_thread_waits_for_its_own_backward_pass():
@@ -102,6 +182,22 @@ def test_each_thread_waits_for_its_own_backward_pass():
         return order
 
     assert together([lambda n=n: run(n) for n in range(1, 5)]) == [[float(n)] * 50 for n in range(1, 5)]
+
+
+def test_a_change_in_place_is_noticed_whatever_other_threads_change():
+    def run() -> int:
+        refused = 0
+        for _ in range(200):
+            x = to_tensor([1.0], stop_gradient=False) * 2
+            y = x * x
+            x.zero_()
+            try:
+                y.sum().backward()
+            except InPlaceError as error:
+                refused += re.search("modified by an inplace", str(error)) is not None
+        return refused
+
+    assert together([run] * 4) == [200] * 4
 
 
 def trained(seed: int) -> list[Any]:

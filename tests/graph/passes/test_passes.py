@@ -1,4 +1,4 @@
-"""What no pass may do, and what each alone does to a small Program."""
+"""Each pass alone: what it does to a small Program, and that it changes nothing but cost."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from app.graph.passes import optimise
 from app.graph.passes.dead_code import dead_code
 from app.graph.passes.fusion import fusion
 from app.graph.passes.steps import steps
+from app.ops.definition import REGISTRY
 from app.ops.spec import spec_of
 
 PASSES = {
@@ -42,7 +43,44 @@ def parameter(name: str, *shape: int) -> Any:
     return program().global_block().create_parameter(name, shape)
 
 
+def increment(w: Any) -> None:
+    """Append an operator that changes a parameter in place."""
+    program().global_block().append_op(REGISTRY["increment"], [w], {"value": 1.0}, [w])
+
+
+def a_network(optimizer: Any) -> tuple[static.Program, list[str]]:
+    """A Program in which every pass has something to do."""
+    x, label = static.data("x", [None, 4]), static.data("label", [None, 1], "int64")
+    hidden = app.tanh(static.nn.fc(x, 4)) * 2.0
+    app.exp(hidden)  # which nobody reads
+    loss = app.mean(app.softmax_with_cross_entropy(static.nn.fc(hidden, 3), label)[0])
+    optimizer.minimize(loss)
+    return program(), [loss.name, hidden.name]
+
+
 # --- Every pass ---
+
+
+@pytest.mark.parametrize("name", PASSES)
+@pytest.mark.parametrize("optimizer", [app.optimizer.SGD(0.1), app.optimizer.Momentum(0.1), app.optimizer.Adam(0.1)])
+def test_a_pass_changes_nothing_but_cost(name: str, optimizer: Any):
+    before, fetch = a_network(optimizer)
+    copy = before.clone()
+    after = PASSES[name](before, set(fetch))
+    assert before.equals(copy), "a pass must leave the Program that it is given alone"
+    feed = {
+        "x": np.random.default_rng(0).uniform(-1, 1, (5, 4)).astype("float32"),
+        "label": np.arange(5).reshape(5, 1) % 3,
+    }
+    found = []
+    for what in (before, after):
+        app.seed(3)
+        scope = static.Scope()
+        run(static.default_startup_program(), [], scope)
+        fetched = [value for _ in range(3) for value in run(what, fetch, scope, **feed)]
+        found.append([*fetched, *(scope.values[key] for key in sorted(scope.values))])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("name", PASSES)
@@ -70,7 +108,46 @@ def test_operators_with_effects_or_random_numbers_are_never_dropped_shared_or_mo
     assert len([op for op in after.global_block().ops if "seed" in op.attributes]) == len(draws)
 
 
+@pytest.mark.parametrize("name", PASSES)
+def test_reads_before_and_after_an_update_stay_where_they_are(name: str):
+    x = static.data("x", [3])
+    w = parameter("w", 3)
+    before = w * 2.0
+    increment(w)
+    after = w * 2.0
+    increment(w)
+    last = w * 2.0 + x * before
+    fetch = [before.name, after.name, last.name]
+    changed = PASSES[name](program(), set(fetch))
+    scope = static.Scope()
+    scope.values["w"] = np.zeros(3, "float32")
+    values = run(changed, fetch, scope, x=np.ones(3, "float32"))
+    assert [v[0] for v in values] == [0, 2, 4]
+    assert scope.values["w"][0] == 2
+
+
 # --- What each does ---
+
+
+def test_dead_code_drops_values_that_are_neither_read_nor_fetched():
+    x = static.data("x", [2])
+    kept, _ = app.tanh(x), app.exp(app.exp(x))
+    assert types(program()) == ["tanh", "exp", "exp"]
+    assert types(dead_code(program(), {kept.name})) == ["tanh"]
+    assert types(dead_code(program(), set())) == []
+
+
+def test_an_update_is_folded_into_the_product_that_makes_its_gradient_unless_that_is_read_elsewhere():
+    x = static.data("x", [None, 4])
+    w = parameter("w", 4, 3)
+    loss = app.mean(app.matmul(x, w))
+    app.optimizer.SGD(0.1).minimize(loss)
+    assert types(program())[-2:] == ["matmul", "sgd"]
+    after = steps(program(), {loss.name})
+    assert str(after.global_block().ops[-1]).startswith("w = matmul_step(w, learning_rate_0, x, ")
+    assert types(steps(program(), {loss.name, "w@GRAD"}))[-2:] == ["matmul", "sgd"]
+    app.optimizer.SGD(0.1, weight_decay=0.1).minimize(app.mean(app.matmul(x, parameter("decayed", 4, 3))))
+    assert types(steps(program(), set())).count("matmul_step") == 1
 
 
 def test_updates_are_moved_only_past_what_neither_reads_nor_changes_their_values():
@@ -86,6 +163,46 @@ def test_updates_are_moved_only_past_what_neither_reads_nor_changes_their_values
         found.append(scope.values)
     for name in "vw":
         np.testing.assert_allclose(found[1][name], found[0][name], rtol=1e-6)
+
+
+def test_an_update_takes_the_place_of_the_product_unless_the_old_value_is_read_later():
+    x, w, b = static.data("x", [None, 4]), parameter("w", 4, 3), parameter("b", 3)
+    app.optimizer.SGD(0.1).minimize(app.mean(app.tanh(app.matmul(x, w) + b)))
+    assert types(steps(program(), set()))[-3:] == ["sum_to", "matmul_step", "sgd"]
+    y = app.sum(w)
+    assert types(steps(program(), {y.name}))[-1] == "sum"
+
+
+def across_an_update(x: Any) -> Any:
+    w = parameter("w", 3, 2)
+    before = app.exp(w)
+    increment(w)
+    return before * x
+
+
+@pytest.mark.parametrize(
+    ("build", "expected"),
+    [
+        (lambda x: app.tanh(x * x) + 1.0, ["fill_constant", "multiply+tanh+add"]),
+        (lambda x: app.tanh(app.sum(app.tanh(x), axis=0)), ["tanh", "sum", "tanh"]),
+        (across_an_update, ["exp", "increment", "multiply"]),
+        (lambda x: app.sqrt(app.abs(app.sqrt(x))), ["sqrt", "abs", "sqrt"]),
+    ],
+    ids=["elementwise", "reduction", "update", "an operator that may not join"],
+)
+def test_chains_of_elementwise_operators_become_one(build: Any, expected: list[str]):
+    y = build(static.data("x", [3, 2]))
+    after = fusion(program(), {y.name}, lambda op: op.type != "abs")
+    assert types(after) == expected
+    assert after.global_block().ops[-1].outputs == (y.name,)
+
+
+def test_values_that_are_fetched_from_inside_a_chain_are_its_outputs():
+    x = static.data("x", [2])
+    middle = app.tanh(x)
+    y = app.exp(middle)
+    (op,) = fusion(program(), {middle.name, y.name}).global_block().ops
+    assert op.outputs == (middle.name, y.name)
 
 
 def test_an_error_in_a_fused_operator_names_the_member_that_raised_it():
