@@ -1,30 +1,21 @@
-"""Traced functions: signatures and traces, gradients, numbers, shapes, and changes of Tensors and Python objects."""
+"""Traced functions: their Programs, gradients, numbers, shapes, and changes of Tensors and Python objects."""
 
 from __future__ import annotations
 
-import functools
-from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from custom.made_functions import module_of_text
 from jit.traces import double, static, tensor
 
 import app
-from app.compat import torch
-from app.errors import AppError, InPlaceError, ProgramError, ShapeError
+from app.errors import AppError, InPlaceError, ProgramError
 from app.graph.scope import Scope
 from app.jit import ConcreteProgram, enable_to_static, to_static
 from app.jit.running import Runner
 from app.static import InputSpec
-
-
-def times(x, factor):
-    return x * factor
 
 
 def results_and_gradients(function: Callable[..., Any], given: Sequence[Any], captured: Sequence[Any]) -> list[Any]:
@@ -54,190 +45,7 @@ def check(function: Callable[..., Any], *given: Any, captured: Sequence[Any] = (
     return expected
 
 
-# Signatures
-
-
-def test_a_batch_of_another_size_is_traced_again_only_if_the_size_is_used():
-    f, g = static(), static(lambda x: x.sum() / x.shape[0])
-    for rows in (4, 2, 7):
-        assert f(tensor(rows, 3)).shape == [rows, 3]
-        assert float(g(tensor(rows, 3))) == 3.0
-    assert (len(f.traces), len(g.traces)) == (1, 3)
-    assert f.main_program.global_block().var("x").shape == (-1, 3)
-
-
-is_single = lambda x: x.shape[0] == 1  # noqa: E731 - a lambda, whose source is not converted
-
-
-def test_code_that_is_not_converted_cannot_compare_an_open_size():
-    f = static(lambda_decides)
-    for rows in (1, 3, 1):
-        assert float(f(tensor(rows, 3)).max()) == (2.0 if rows == 1 else 3.0)
-
-
-def lambda_decides(x):
-    return x * 2 if is_single(x) else x * 3
-
-
-def test_other_ranks_types_and_widths_are_traced_again_without_a_warning(recwarn):
-    f = static()
-    for x in (tensor(4), tensor(4, 3).astype("float64"), tensor(4, 3, grad=True), *(tensor(4, n) for n in range(3, 9))):
-        f(x)
-    assert len(f.traces) == 9
-    assert not recwarn.list
-
-
-def test_the_rows_of_a_matrix_are_not_the_size_of_the_batch():
-    f = static(lambda x, w: x @ w)
-    for rows in (3, 5, 2):
-        np.testing.assert_allclose(f(tensor(rows, 3), tensor(3, 2)).numpy(), np.full((rows, 2), 3.0))
-
-
-def test_arguments_and_results_may_be_nested():
-    def nested(pair, *, scale=1.0, names=()):
-        first, second = pair["a"]
-        return {"sum": [first + second, scale], "names": names, "none": None, "same": first}
-
-    x, y = tensor(2), tensor(2, value=3.0)
-    result = static(nested)({"a": (x, y)}, scale=2.0, names=["p"])
-    np.testing.assert_array_equal(result["sum"][0].numpy(), [4.0, 4.0])
-    assert (result["sum"][1], result["names"], result["none"]) == (2.0, ["p"], None)
-    assert result["same"] is x
-
-
-def test_plain_arguments_are_part_of_the_signature_and_traces_are_bounded():
-    f = static(lambda x, k: x * k)
-    for k in range(40):
-        with pytest.warns(UserWarning, match="should be a Tensor") if k == 7 else nullcontext() as warned:
-            assert float(f(tensor(1), k)) == k
-        if warned:
-            assert warned[0].filename == __file__
-    assert len(f.traces) == 32
-
-
-replaced = None
-
-
-def test_a_value_that_is_replaced_before_each_call_is_named_in_a_warning():
-    f, c = static(lambda x: x * replaced), None
-    g = static(lambda x: x * c)
-    for function, name in ((f, "replaced"), (g, "c")):
-        for k in range(10):
-            c = globals()["replaced"] = tensor(1, value=float(k))
-            warned = pytest.warns(UserWarning, match=rf"traced for the 8th time, because {name} differs from the last")
-            with warned if k == 7 else nullcontext() as found:
-                assert float(function(tensor(1))) == k
-            if found:
-                assert found[0].filename == __file__
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "traces"), [(1, True, 2), (1, 1.0, 2), (0.0, -0.0, 2), (float("nan"), float("nan"), 1)]
-)
-def test_plain_arguments_are_told_apart_exactly(first, second, traces):
-    f = static(lambda x, k: x * k)
-    for k in (first, second):
-        expected = (tensor(1) * k).numpy()
-        assert (f(tensor(1), k).numpy().dtype, f(tensor(1), k).numpy().tobytes()) == (
-            expected.dtype,
-            expected.tobytes(),
-        )
-    assert len(f.traces) == traces
-
-
-def times_keys(numbers):
-    (pair,) = numbers.items()
-    return pair[0] * pair[1]
-
-
-@pytest.mark.parametrize(("first", "second"), [(1, True), (1, 1.0), (0.0, -0.0)])
-def test_keys_of_dicts_are_told_apart_exactly(first, second):
-    f = static(times_keys)
-    for k in (first, second):
-        found, expected = (run({k: app.ones([1], "int64") * 3}).numpy() for run in (f, times_keys))
-        assert (found.dtype, found.tobytes()) == (expected.dtype, expected.tobytes())
-
-
-def total_of(held):
-    return sum([x * (1 if isinstance(x, app.Tensor) else tensor(1)) for x in held])
-
-
-@pytest.mark.parametrize(
-    "held", [deque([tensor(1)]), deque([1]), {1}, bytearray(b"a")], ids=lambda held: type(held).__name__
-)
-def test_a_container_that_was_changed_is_traced_again(held):
-    f, add = static(total_of), getattr(held, "add", getattr(held, "append", None))
-    for number in (5, 7):
-        assert float(f(held)) == float(total_of(held))
-        add(tensor(1, value=number) if isinstance(next(iter(held)), app.Tensor) else number)
-    assert float(f(held)) == float(total_of(held))
-
-
-class Level(int):
-    """A number with an attribute."""
-
-    def __new__(cls, factor):
-        made = super().__new__(cls, 1)
-        made.factor = factor
-        return made
-
-
-class Named(dict):
-    """A dict whose items are attributes, too."""
-
-    __getattr__ = dict.__getitem__
-
-
-class Listed(list):
-    def __init__(self, factor):
-        super().__init__([tensor(1)])
-        self.factor = factor
-
-
-@pytest.mark.parametrize("kind", [Level, lambda factor: Named(factor=factor, x=tensor(1)), Listed])
-def test_plain_data_of_a_class_of_its_own_keeps_its_class_and_its_attributes(kind):
-    f = static(lambda x, held: x * held.factor)
-    assert [float(f(tensor(1), kind(factor))) for factor in (2.0, 3.0, 3.0)] == [2.0, 3.0, 3.0]
-    assert len(f.traces) == 2
-
-
-def test_a_dict_with_defaults_gives_them():
-    f = static(lambda x, held: x * held["factor"])
-    assert [float(f(tensor(1), defaultdict(lambda n=n: n))) for n in (2.0, 3.0)] == [2.0, 3.0]
-
-
-def test_a_wrapper_gets_its_keyword_arguments_by_keyword():
-    @functools.wraps(times)
-    def scaled(*args, **kwargs):
-        return times(*args, **{name: 3 * value for name, value in kwargs.items()})
-
-    for function in (scaled, static(scaled)):
-        assert [float(function(tensor(1), factor=tensor(1))), float(function(tensor(1), tensor(1)))] == [3.0, 1.0]
-
-
-def test_the_default_type_and_the_class_of_a_tensor_are_part_of_the_signature():
-    f = static(lambda x: (x * 2, app.ones([2])))
-    assert f(tensor(1))[1].dtype == "float32"
-    app.set_default_dtype("float64")
-    try:
-        assert f(tensor(1))[1].dtype == "float64"
-    finally:
-        app.set_default_dtype("float32")
-    assert type(f(torch.ones(1))[0]) is torch.Tensor
-
-
-def test_arguments_must_fit_the_input_specs():
-    f = static(input_spec=[InputSpec([None, 3], "float32")])
-    assert f.main_program.global_block().var("x").shape == (-1, 3)  # traced without a call
-    assert f(tensor(2, 3)).shape == [2, 3]
-    for wrong in (tensor(2, 4), tensor(2, 3).astype("float64")):
-        with pytest.raises(ShapeError, match="InputSpec"):
-            f(wrong)
-    g = static(input_spec=[InputSpec([None, None], "float32")])
-    assert [g(tensor(*sizes)).shape for sizes in ((2, 3), (4, 5), (2, 3))] == [[2, 3], [4, 5], [2, 3]]
-    assert len(g.traces) == 1
-    with pytest.raises(ProgramError, match="has 1 InputSpecs, but was called with 2 values"):
-        to_static(lambda x, y: x + y, input_spec=[InputSpec([2, 3])])(tensor(2, 3), tensor(2, 3))
+# Programs and settings
 
 
 def test_tracing_can_be_switched_off():
@@ -256,61 +64,6 @@ def test_tracing_can_be_switched_off():
     f(tensor(1))
     assert seen[0] == "Tensor"
     assert seen[1].startswith("Traced")
-
-
-READING = """
-import app
-
-weight, net, table, number = app.to_tensor([2.0]), app.nn.ReLU(), {"a": app.to_tensor([1.0])}, 1.0
-
-def scaled(x):
-    return x * weight
-
-class Doubled(app.autograd.PyLayer):
-    @staticmethod
-    def forward(ctx, x):
-        return x * 2
-
-def step(x):
-    return Doubled.apply(net(scaled(x))) * table["a"] * number
-
-def outer(k):
-    def inner(x):
-        return x * k + scaled(x)
-
-    def change(other):
-        nonlocal k
-        k = other
-
-    return inner, change
-"""
-"""A module whose names are given other values, as by a cell of a notebook that is run again."""
-
-
-def test_a_name_that_stands_for_something_else_is_traced_again():
-    module = module_of_text(READING)
-    other = SimpleNamespace(apply=lambda x: x * 3)
-    step, x = static(module.step), app.to_tensor([-1.0, 1.0])
-    (inner, change) = module.outer(app.to_tensor([1.0]))
-    inner = static(inner)
-    assert (step(x).tolist(), inner(x).tolist()) == ([0, 4], [-3, 3])
-    for name, value, result in (
-        ("weight", app.to_tensor([5.0]), [0, 10]),
-        ("net", app.nn.LeakyReLU(1.0), [-10, 10]),
-        ("scaled", lambda x: x * 7, [-14, 14]),
-        ("Doubled", other, [-21, 21]),
-        ("table", {"a": app.to_tensor([2.0])}, [-42, 42]),
-    ):
-        setattr(module, name, value)
-        assert step(x).tolist() == module.step(x).tolist() == result
-    module.number = 5.0  # a constant of the trace
-    assert (step(x).tolist(), len(step.traces)) == ([-42, 42], 6)
-    change(app.to_tensor([2.0]))
-    assert inner(x).tolist() == [-9, 9]
-    module.scaled.__code__ = (lambda x: x * 9).__code__  # as %autoreload does
-    assert inner(x).tolist() == [-11, 11]
-    before = len(inner.traces)
-    assert (inner(x).tolist(), len(inner.traces)) == ([-11, 11], before)
 
 
 def test_static_functions_call_each_other():
