@@ -58,7 +58,7 @@ COMMANDS = {
     ),
     "report": Command(
         "app.report.command",
-        "write the report of a run again, from its folder, or an index of several runs",
+        "write the report of a run again, from its folder",
         "runs/NAME",
     ),
     "inspect": Command(

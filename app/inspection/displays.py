@@ -25,10 +25,8 @@ from app.graph import Program
 from app.inspection.calls import Inspection
 from app.inspection.picture import draw
 from app.ops import OpDef
-from app.report.charts import Chart, Line, markers
-from app.report.charts import draw as draw_chart
-from app.report.markup import Child, as_html, tag
-from app.report.page import asset
+from app.report.charts import Chart, Line, image
+from app.report.markup import Child, as_html, asset, tag
 from app.report.record import Record
 from app.report.sections import curves, result
 from app.run.events import Tested
@@ -152,7 +150,7 @@ def _operator(operator: OpDef) -> Element | None:
         tag("p", tag("b", operator.name), f" {found(operator, operator.name).kind}", class_="about"),
         tag("pre", source) if source else None,
         tag("details", tag("summary", "The derived gradient"), tag("pre", derived), open="open") if derived else None,
-        None if chart is None else draw_chart(chart),
+        None if chart is None else image(chart),
     )
 
 
@@ -182,8 +180,8 @@ def _run(run: RunResult) -> Element:
     """The verdict and the ranked table or the cards of the report, and for one seed its curves."""
     record = _record(run)
     section = curves.section(record) if isinstance(run, TrainingResult) else None
-    charts = [] if section is None else [draw_chart(chart) for chart in section.charts if chart.name != "loss"]
-    return _box(markers(), result.parts(record), tag("div", charts, class_="charts") if charts else None)
+    charts = [] if section is None else [image(chart) for chart in section.charts if chart.name != "loss"]
+    return _box(result.parts(record), tag("div", charts, class_="charts") if charts else None)
 
 
 def _record(run: RunResult) -> Record:
@@ -205,5 +203,5 @@ def _box(*children: Child | Iterable[Child]) -> Element:
 @cache
 def _style() -> str:
     """Return the styles of the report's parts and of notebooks. All rules are limited to the class `opsmith`."""
-    text = asset("parts.css") + asset("notebook.css")
+    text = "".join(map(asset, ("colours.css", "chart.css", "parts.css", "notebook.css")))
     return re.sub(r"\s+", " ", re.sub(r"/\*.*?\*/", "", text))

@@ -1,26 +1,33 @@
-"""Charts as SVG of any width, and their data for the zooming script.
+"""Charts as SVG pictures that need no script and no other file.
 
-The curves use coordinates from 0 to 1000 on both axes, stretched to the available space. Ticks, labels and markers are
-positioned in per cent, so that they keep their size. Zooming shows a part of the curves. Operators differ in colour,
-dashes and markers, and a click on a name shows only its curves.
+A page shows them with its own colours, and a tooltip names the values at each place. A notebook shows them as images,
+because it removes the SVG elements of outputs that it does not trust.
 """
 
 from __future__ import annotations
 
+import base64
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from itertools import pairwise
+from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from app.report.axes import Axis, around
-from app.report.markup import tag
+from app.report.markup import asset, tag
 
-SPAN = 1000
 POINTS = 400
 """The maximum number of points of a curve; more are averaged."""
 FEW = 40
-"""The maximum number of points with markers and table rows."""
+"""The maximum number of points with markers and table rows, and of tooltips."""
+WIDTH, PLOT_HEIGHT = 340, 200
+LEFT, RIGHT, TOP, BOTTOM = 50, 6, 26, 38
+"""The margins around the curves. The legend is above them."""
+_LETTER, _KEY, _ROW = 6.6, 34, 18
+"""The width of a letter, of a key and its gaps, and the height of a row in the legend."""
+_LONGEST_NAME = 36
 
 Point = tuple[float, float, float, float]
 """x, y, and the minimum and the maximum of y over runs."""
@@ -53,6 +60,12 @@ class Chart:
     log_x: bool = False
     log_y: bool = False
 
+    @property
+    def description(self) -> str:
+        """A sentence for readers who do not see the chart."""
+        names = ", ".join(line.name for line in self.lines)
+        return f"{self.title}: {self.y or 'values'} against {self.x}, a curve each for {names}"
+
 
 STYLES = 8
 """The number of combinations of colour, dashes and marker."""
@@ -69,39 +82,54 @@ def style_of(colour: int) -> int:
     return colour % STYLES
 
 
-def markers() -> Element:
-    """Return the definitions of the markers, needed once per page."""
-    shapes = [tag("path", id=f"marker{n}", d=d) for n, d in enumerate(_MARKERS)]
-    return tag("svg", tag("defs", shapes), width="0", height="0", class_="markers", aria_hidden="true")
-
-
-def marker(style: int, x: str, y: str) -> Element:
+def marker(style: int, x: float, y: float) -> Element:
     """The marker of a style at a place."""
-    return tag("use", href=f"#marker{style % len(_MARKERS)}", x=x, y=y)
+    return tag("path", d=_MARKERS[style % len(_MARKERS)], transform=f"translate({x:g} {y:g})")
 
 
 def draw(chart: Chart) -> Element:
     """The chart as a figure, with its values as a table."""
+    heading = tag("figcaption", tag("h3", chart.title))
+    return tag("figure", heading, picture(chart), _table(chart), class_="chart", id=f"chart-{chart.name}")
+
+
+def image(chart: Chart) -> Element:
+    """The chart as an image that stands alone, in colours for a light background."""
+    svg = picture(chart)
+    svg.set("xmlns", "http://www.w3.org/2000/svg")
+    svg.set("width", str(WIDTH))
+    svg.insert(0, tag("rect", width="100%", height="100%", fill="#ffffff"))
+    svg.insert(0, tag("style", _style()))
+    address = "data:image/svg+xml;base64," + base64.b64encode(ElementTree.tostring(svg)).decode()
+    heading = tag("figcaption", tag("h3", chart.title))
+    shown = tag("img", src=address, alt=chart.description, class_="picture")
+    return tag("figure", heading, shown, class_="chart", id=f"chart-{chart.name}")
+
+
+@cache
+def _style() -> str:
+    """The styles of a picture, with the light ones of its colours."""
+    return f":root {{ color-scheme: light; }} {asset('colours.css')} {asset('chart.css')}"
+
+
+def picture(chart: Chart) -> Element:
+    """The chart as one SVG element."""
     lines, (x, y) = chart.lines, axes(chart)
-    label = f"{chart.title}: {chart.y} against {chart.x}, a curve each for {', '.join(line.name for line in lines)}"
-    area = tag(
-        "div",
-        tag("svg", _grid(x, y), class_="grid", aria_hidden="true"),
-        tag("svg", [part for line in lines for part in _curve(line, x, y)], **_STRETCHED, role="img", aria_label=label),
-        tag("svg", [_points(line, x, y) for line in lines], class_="points", aria_hidden="true"),
-        class_="area",
-    )
-    return tag(
-        "figure",
-        tag("figcaption", tag("h3", chart.title)),
-        tag("ul", [_key(line) for line in lines if line in named(lines)], class_="legend"),
-        tag("p", chart.y, class_="unit"),
-        tag("div", _marks(y, upright=True), area, _marks(x, upright=False), class_="plot"),
-        tag("p", chart.x, class_="unit x"),
-        _table(chart),
-        class_="chart",
-        id=f"chart-{chart.name}",
-    )
+    keys = _legend(named(lines))
+    top = _ROW * len(keys) + TOP
+    plot = _Plot(x, y, top)
+    height = top + PLOT_HEIGHT + BOTTOM
+    parts = [
+        *(part for row, line in enumerate(keys) for part in _legend_row(line, row)),
+        tag("text", chart.y, x=LEFT, y=top - 9),
+        *plot.grid(),
+        *(part for line in lines for part in plot.curve(line)),
+        *(plot.points(line) for line in lines),
+        tag("text", chart.x, x=WIDTH - RIGHT, y=height - 6, class_="end"),
+        *plot.tooltips(chart),
+    ]
+    view = f"0 0 {WIDTH} {height}"
+    return tag("svg", parts, class_="opsmith picture", viewBox=view, role="img", aria_label=chart.description)
 
 
 def axes(chart: Chart) -> tuple[Axis, Axis]:
@@ -109,28 +137,6 @@ def axes(chart: Chart) -> tuple[Axis, Axis]:
     points = [point for line in chart.lines for point in line.points]
     x = around(chart.x, [point[0] for point in points], chart.x_unit, chart.log_x)
     return x, around(chart.y, [value for point in points for value in point[1:]], chart.y_unit, chart.log_y, 0.06)
-
-
-def data(chart: Chart) -> dict[str, Any]:
-    """Return the data of a chart for the script."""
-    x, y = axes(chart)
-    return {
-        **{
-            name: {"low": a.low, "high": a.high, "unit": a.unit, "label": a.label, "log": a.log}
-            for name, a in (("x", x), ("y", y))
-        },
-        "lines": [
-            {"name": line.name, "colour": line.colour, "x": _short(line.points, 0), "y": _short(line.points, 1)}
-            for line in chart.lines
-        ],
-    }
-
-
-_STRETCHED: dict[str, Any] = {"class_": "curves", "viewBox": f"0 0 {SPAN} {SPAN}", "preserveAspectRatio": "none"}
-
-
-def _short(points: Sequence[Point], which: int) -> list[float | None]:
-    return [float(f"{p[which]:.6g}") if math.isfinite(p[which]) else None for p in points]
 
 
 def _fewer(points: Sequence[Point]) -> list[Point]:
@@ -148,33 +154,89 @@ def _fewer(points: Sequence[Point]) -> list[Point]:
     ]
 
 
-def _curve(line: Line, x: Axis, y: Axis) -> list[Element]:
-    """Draw the curve and the band between minimum and maximum."""
-    kind = _kind(line)
-    drawn = runs(line.points, x.log, y.log)
-    placed = [[(_at(x, p[0]), _at(y, p[1], down=True)) for p in run] for run in drawn]
-    path = "".join("M" + "L".join(f"{a} {b}" for a, b in run) for run in placed)
-    parts = [tag("path", class_=f"line {kind}", d=path, data_line=line.colour)]
-    if any(p[2] != p[3] for run in drawn for p in run) and not line.faint:
-        edges = ([(p[0], p[3]) for p in run] + [(p[0], p[2]) for p in reversed(run)] for run in drawn)
-        band = "".join("M" + "L".join(f"{_at(x, a)} {_at(y, b, down=True)}" for a, b in edge) + "Z" for edge in edges)
-        parts.insert(0, tag("path", class_=f"band {kind}", d=band, data_line=line.colour))
-    if line.faint and len(line.points) <= FEW:
-        dots = "".join(f"M{a} {b}h0" for run in placed for a, b in run)
-        parts.append(tag("path", class_=f"dots {kind}", d=dots, data_line=line.colour))
-    return parts
+@dataclass(frozen=True)
+class _Plot:
+    """The part of a picture between the axes."""
+
+    x: Axis
+    y: Axis
+    top: float
+
+    def across(self, value: float) -> float:
+        return round(LEFT + (WIDTH - LEFT - RIGHT) * self.x.place(value), 1)
+
+    def down(self, value: float) -> float:
+        return round(self.top + PLOT_HEIGHT * (1 - self.y.place(value)), 1)
+
+    def grid(self) -> Iterator[Element]:
+        """Lines at round values, with these values beside them."""
+        bottom, right = self.top + PLOT_HEIGHT, WIDTH - RIGHT
+        for value in self.x.marks(4 if self.x.unit else 6):
+            at = self.across(value)
+            yield tag("line", x1=at, x2=at, y1=self.top, y2=bottom, class_="grid")
+            yield tag("text", self.x.written(value), x=at, y=bottom + 17, class_="middle")
+        for value in self.y.marks():
+            at = self.down(value)
+            yield tag("line", x1=LEFT, x2=right, y1=at, y2=at, class_="grid")
+            yield tag("text", self.y.written(value), x=LEFT - 7, y=at + 4, class_="end")
+        yield tag("path", d=f"M{LEFT} {self.top}V{bottom}H{right}", class_="edge")
+
+    def curve(self, line: Line) -> Iterator[Element]:
+        """The curve, and the band between minimum and maximum."""
+        kind = _kind(line)
+        drawn = runs(line.points, self.x.log, self.y.log)
+        if any(p[2] != p[3] for run in drawn for p in run) and not line.faint:
+            edges = ([(p[0], p[3]) for p in run] + [(p[0], p[2]) for p in reversed(run)] for run in drawn)
+            yield tag("path", class_=f"band {kind}", d="".join(f"{self._path(edge)}Z" for edge in edges))
+        yield tag("path", class_=f"line {kind}", d="".join(self._path([p[:2] for p in run]) for run in drawn))
+        if line.faint and len(line.points) <= FEW:
+            dots = "".join(f"M{self.across(p[0])} {self.down(p[1])}h0" for run in drawn for p in run)
+            yield tag("path", class_=f"dots {kind}", d=dots)
+
+    def _path(self, points: Sequence[tuple[float, float]]) -> str:
+        return "M" + "L".join(f"{self.across(a)} {self.down(b)}" for a, b in points)
+
+    def points(self, line: Line) -> Element | None:
+        """A marker for each point, if there are few."""
+        if line.faint or len(line.points) > FEW:
+            return None
+        shown = [point for run in runs(line.points, self.x.log, self.y.log) for point in run]
+        places = [marker(style_of(line.colour), self.across(p[0]), self.down(p[1])) for p in shown]
+        return tag("g", places, class_=f"mark {_kind(line)}")
+
+    def tooltips(self, chart: Chart) -> Iterator[Element]:
+        """Upright strips over the plot, each with the values of the curves in it as its title."""
+        values = [
+            (self.across(p[0]), p, line)
+            for line in chart.lines
+            for run in runs(line.points, self.x.log, self.y.log)
+            for p in run
+        ]
+        stops = sorted({at for at, _, line in values if not line.faint} or {at for at, _, _ in values})
+        if len(stops) > FEW:
+            step = (WIDTH - LEFT - RIGHT) / FEW
+            stops = [LEFT + step * (n + 0.5) for n in range(FEW)]
+        edges = [LEFT, *(round((a + b) / 2, 1) for a, b in pairwise(stops)), WIDTH - RIGHT]
+        for stop, left, right in zip(stops, edges, edges[1:], strict=False):
+            nearest: dict[str, tuple[float, Point]] = {}
+            for at, point, line in values:
+                if left <= at <= right and abs(at - stop) < nearest.get(line.name, (math.inf,))[0]:
+                    nearest[line.name] = abs(at - stop), point
+            if not nearest:
+                continue
+            place = min(nearest.values())[1][0]
+            rows = [f"{name} {self.y.written(_short(point[1]))}" for name, (_, point) in nearest.items()]
+            title = tag("title", "\n".join([f"{chart.x} {self.x.written(_short(place))}", *rows]))
+            size = {"x": left, "y": self.top, "width": f"{right - left:g}", "height": PLOT_HEIGHT}
+            yield tag("rect", title, **size, class_="tooltip")
 
 
 def _kind(line: Line) -> str:
     return f"c{style_of(line.colour)}{' faint' if line.faint else ''}"
 
 
-def _points(line: Line, x: Axis, y: Axis) -> Element:
-    """Draw a marker for each point, if there are few."""
-    shown = [] if line.faint or len(line.points) > FEW else [p for run in runs(line.points, x.log, y.log) for p in run]
-    style = style_of(line.colour)
-    places = [marker(style, _percent(x, point[0]), _percent(y, point[1], True)) for point in shown]
-    return tag("g", places, class_=f"mark {_kind(line)}", data_line=line.colour)
+def _short(value: float) -> float:
+    return float(f"{value:.4g}")
 
 
 def runs(points: Sequence[Point], log_x: bool, log_y: bool) -> list[list[Point]]:
@@ -188,48 +250,36 @@ def runs(points: Sequence[Point], log_x: bool, log_y: bool) -> list[list[Point]]
     return [run for run in found if run]
 
 
-def _at(axis: Axis, value: float, down: bool = False) -> str:
-    share = axis.place(value)
-    return f"{round(SPAN * (1 - share if down else share), 2):g}"
-
-
-def _grid(x: Axis, y: Axis) -> list[Element]:
-    upright = [tag("line", x1=_percent(x, v), x2=_percent(x, v), y1="0", y2="100%") for v in x.marks(_across(x))]
-    return upright + [
-        tag("line", x1="0", x2="100%", y1=_percent(y, v, True), y2=_percent(y, v, True)) for v in y.marks()
-    ]
-
-
-def _marks(axis: Axis, upright: bool) -> Element:
-    if upright:
-        words = [tag("text", axis.written(v), x="100%", y=_percent(axis, v, True), dy="0.32em") for v in axis.marks()]
-    else:
-        words = [tag("text", axis.written(v), x=_percent(axis, v), y="1em") for v in axis.marks(_across(axis))]
-    return tag("svg", words, class_="ys" if upright else "xs", aria_hidden="true")
-
-
-def _across(axis: Axis) -> int:
-    """Return the number of ticks that fit below a chart on a phone."""
-    return 4 if axis.unit else 6
-
-
-def _percent(axis: Axis, value: float, down: bool = False) -> str:
-    share = axis.place(value)
-    return f"{100 * (1 - share if down else share):.2f}%"
-
-
 def named(lines: Sequence[Line]) -> list[Line]:
     """Return the curves in the legend: all except faint ones of a listed colour."""
     bold = {line.colour for line in lines if not line.faint}
     return [line for line in lines if not line.faint or line.colour not in bold]
 
 
-def _key(line: Line) -> Element:
-    mark = None if line.faint else tag("g", marker(style_of(line.colour), "14", "6"), class_=f"mark {_kind(line)}")
-    sample = [tag("path", class_=f"line {_kind(line)}", d="M0 6h28"), mark]
-    return tag(
-        "li", tag("svg", sample, class_="key", viewBox="0 0 28 12", aria_hidden="true"), line.name, data_key=line.colour
-    )
+def _legend(lines: Sequence[Line]) -> list[list[tuple[float, Line]]]:
+    """Rows of the legend: lines, with where each begins."""
+    rows: list[list[tuple[float, Line]]] = []
+    at = math.inf
+    for line in lines:
+        width = _KEY + _LETTER * min(len(line.name), _LONGEST_NAME) + 12
+        if at + width > WIDTH:
+            rows.append([])
+            at = LEFT
+        rows[-1].append((at, line))
+        at += width
+    return rows
+
+
+def _legend_row(keys: Sequence[tuple[float, Line]], row: int) -> Iterator[Element]:
+    y = _ROW * row + 9
+    for x, line in keys:
+        yield tag("path", class_=f"line {_kind(line)}", d=f"M{x:g} {y}h28")
+        if not line.faint:
+            yield tag("g", marker(style_of(line.colour), x + 14, y), class_=f"mark {_kind(line)}")
+        name = line.name
+        if len(name) > _LONGEST_NAME:
+            name = f"{name[:14]}…{name[-21:]}"
+        yield tag("text", name, tag("title", line.name), x=f"{x + _KEY:g}", y=y + 4, class_="name")
 
 
 def _table(chart: Chart) -> Element | None:
@@ -241,7 +291,7 @@ def _table(chart: Chart) -> Element | None:
     rows = [
         tag(
             "tr",
-            tag("th", x.written(float(f"{at:.4g}")), scope="row"),
+            tag("th", x.written(_short(at)), scope="row"),
             [tag("td", _cell(column, at, y)) for column in columns],
         )
         for at in sorted({at for column in columns for at in column})
@@ -254,4 +304,4 @@ def _table(chart: Chart) -> Element | None:
 
 def _cell(column: dict[float, float], at: float, axis: Axis) -> str:
     value = column.get(at, math.nan)
-    return axis.written(float(f"{value:.4g}")) if math.isfinite(value) else "–"
+    return axis.written(_short(value)) if math.isfinite(value) else "–"

@@ -1,12 +1,19 @@
-"""HTML elements as a tree. Text is always escaped."""
+"""HTML elements as a tree, in which text is always escaped, and the files that pages are made of."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 Child = Element | str | None
+_ASSETS = Path(__file__).parent / "assets"
+
+
+def asset(name: str) -> str:
+    """Return the text of a style sheet or template."""
+    return (_ASSETS / name).read_text(encoding="utf-8")
 
 
 def tag(name: str, *children: Child | Iterable[Child], **attributes: object) -> Element:

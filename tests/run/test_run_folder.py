@@ -124,7 +124,7 @@ def test_operators_whose_files_would_have_one_name_have_two():
     assert names == ["weights-a-b.py-f-2.safetensors", "weights-a-b.py-f.safetensors"]
 
 
-@pytest.mark.parametrize("name", ["config.yaml", "curves.png", "notes"])
+@pytest.mark.parametrize("name", ["config.yaml", "report.html", "notes"])
 def test_a_run_does_not_begin_in_a_folder_with_other_files(name):
     Path(name).write_text("mine\n")
     with pytest.raises(AppError) as error:

@@ -53,7 +53,7 @@ def test_quick_yaml_prints_its_progress_and_fills_a_folder_named_after_the_time(
     assert [line.split() for line in masked.splitlines()] == [line.split() for line in shown]
     assert (folder / "summary.txt").read_text() in printed
     assert sorted(file.name for file in folder.iterdir()) == [
-        *("SHA256SUMS", "answers.safetensors", "checkpoints", "config.yaml", "curves.png", "metrics.jsonl"),
+        *("SHA256SUMS", "answers.safetensors", "checkpoints", "config.yaml", "metrics.jsonl"),
         *("model.json", "model.safetensors", "operators.json", "report.html", "summary.txt"),
         *("weights-custom.relu.safetensors", "weights-relu.safetensors"),
     ]

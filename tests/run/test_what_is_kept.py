@@ -48,7 +48,7 @@ def test_equal_runs_write_equal_bytes_except_for_times(train, tmp_path, monkeypa
         contents.append({str(f.relative_to(run.folder)): f.read_bytes() for f in run.folder.rglob("*") if f.is_file()})
         shutil.rmtree(run.folder)
     first, second = contents
-    assert first.keys() >= {"answers.safetensors", "SHA256SUMS", "report.html", "curves.png"}
+    assert first.keys() >= {"answers.safetensors", "SHA256SUMS", "report.html"}
     assert [name for name in first if first[name] != second.get(name)] == []
     assert first.keys() == second.keys()
 
@@ -60,7 +60,7 @@ def test_every_file_of_a_run_has_its_hash(kept):
     assert check_sums(kept)
     assert subprocess.run(["sha256sum", "-c", "--strict", "SHA256SUMS"], cwd=kept, check=False).returncode == 0
     listed = {line.split("  ")[1] for line in (kept / "SHA256SUMS").read_text().splitlines()}
-    made_again = {"report.html", "curves.png", "SHA256SUMS", "checkpoints"}
+    made_again = {"report.html", "SHA256SUMS", "checkpoints"}
     assert listed == {file.name for file in kept.iterdir()} - made_again
 
 

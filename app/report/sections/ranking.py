@@ -15,6 +15,8 @@ from app.report.record import Record
 from app.run.comparison import Claim, Comparison, Gist
 from app.run.wording import ONE_SEED, count, estimated, how_tested, listed, p_value, seconds, spread, unfinished_seeds
 
+_FOREST = 180
+"""The width of the picture of an interval."""
 _FARTHEST = 4.0
 """The largest time ratio, or its inverse, that an interval is drawn to."""
 
@@ -28,10 +30,10 @@ class _Column:
     size: float
     form: str
 
-    def at(self, value: float) -> str:
-        """Return the position of a value."""
+    def at(self, value: float) -> float:
+        """Return the position of a value, from 0 to `_FOREST`."""
         share = self.axis.place(max(self.size * value, self.axis.low))
-        return f"{100 * min(1.0, max(0.0, share)):.2f}%"
+        return round(_FOREST * min(1.0, max(0.0, share)), 1)
 
     def written(self, claim: Claim) -> str:
         """Format a claim's mean and interval."""
@@ -116,11 +118,11 @@ def _claim(claim: Claim, gist: Gist, column: _Column, style: int) -> Element:
     if gist == "same":
         return tag("td", badge, tag("small", "the same weights, bit for bit"))
     none = column.at(column.none / column.size)
-    parts = [tag("line", x1=none, x2=none, y1="0", y2="20", class_="none")]
+    parts = [tag("line", x1=none, x2=none, y1=0, y2=20, class_="none")]
     if claim.low is not None and claim.high is not None:
-        parts.append(tag("line", x1=column.at(claim.low), x2=column.at(claim.high), y1="10", y2="10", class_="reach"))
-    parts.append(tag("g", marker(style, column.at(claim.mean), "10"), class_=f"mark c{style}"))
-    picture = tag("svg", parts, class_="forest", aria_hidden="true")
+        parts.append(tag("line", x1=column.at(claim.low), x2=column.at(claim.high), y1=10, y2=10, class_="reach"))
+    parts.append(tag("g", marker(style, column.at(claim.mean), 10), class_=f"mark c{style}"))
+    picture = tag("svg", parts, class_="forest", viewBox=f"0 0 {_FOREST} 20", aria_hidden="true")
     return tag("td", badge, f" {column.written(claim)}", tag("small", p_value(claim.p)), picture)
 
 
