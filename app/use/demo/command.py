@@ -1,4 +1,4 @@
-"""`python -m app demo`: serve the page for the networks of a run, or write one that needs no server."""
+"""`python -m app demo`: serve the page for the networks of a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from app.run.folder import CONFIG, UNCHECKED, WEIGHTS
 from app.run.options import add_custom_op
 from app.use.demo.reading import FEW, SHIPPED, Reader, advice
 from app.use.demo.server import Server
-from app.use.demo.static import write_page
 from app.use.trained import TrainedRun, accuracies_of, open_run
 from app.vision.digits import SIZE
 
@@ -38,7 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--port", type=_port, default=PORT, help="the port to listen on; 0 for any free port (%(default)s)"
     )
     parser.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
-    parser.add_argument("--static", metavar="FOLDER", help="write a page that needs no server to this folder")
     add_custom_op(parser)
 
 
@@ -49,12 +47,8 @@ def _port(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until Ctrl-C, or write the page that needs no server."""
+    """Serve until Ctrl-C."""
     opened, note = _opened(options)
-    if options.static:
-        page = write_page(opened, Path(options.static))
-        say(f"{_introduction(opened, note)}\nThe page is {page}: it opens from disk, and any web server can serve it")
-        return 0
     with _listening(Reader(opened), options.port) as server:
         at = f"Draw a digit at {server.address}  (only reachable from this machine; Ctrl-C stops the server)"
         say(f"{_introduction(opened, note)}\n{at}")

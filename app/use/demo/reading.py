@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,22 +56,17 @@ class Reader:
 
     def about(self) -> dict[str, Any]:
         """Return the description of the run for the page."""
-        return describe(self._run, self._units)
-
-
-def describe(run: TrainedRun, units: Sequence[int]) -> dict[str, Any]:
-    """Return the description of a run with these hidden layers for the page."""
-    networks = run.networks
-    several = "networks" if len(networks) > 1 else "network"
-    return {
-        "side": SIDE,
-        "size": SIZE,
-        "run": f"the {several} {'that comes with opsmith' if run.path == SHIPPED else f'of {run.path}'}",
-        "layers": layer_names(run.config.model.all_layers),
-        "hidden": list(units),
-        "networks": [{"operator": n.operator, "accuracy": n.accuracy} for n in networks],
-        "advice": advice(networks),
-    }
+        run, networks = self._run, self._run.networks
+        several = "networks" if len(networks) > 1 else "network"
+        return {
+            "side": SIDE,
+            "size": SIZE,
+            "run": f"the {several} {'that comes with opsmith' if run.path == SHIPPED else f'of {run.path}'}",
+            "layers": layer_names(run.config.model.all_layers),
+            "hidden": self._units,
+            "networks": [{"operator": n.operator, "accuracy": n.accuracy} for n in networks],
+            "advice": advice(networks),
+        }
 
 
 def advice(networks: list[TrainedNetwork]) -> str:

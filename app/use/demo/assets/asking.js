@@ -1,4 +1,4 @@
-// Where answers come from: the server that the page came from. On a page of its own `reading.js` takes this place.
+// Asks the server that the page came from.
 
 export const describe = () => fetched("/about");
 
