@@ -44,11 +44,10 @@ class Result:
     losses: list[float]
     accuracies: list[float]
     tests: list[list[float]]
-    activity: list[list[float]]
     weights: dict[str, list[float]]
 
     def figures(self) -> np.ndarray:
-        return np.array([*self.losses, *self.accuracies, *np.ravel(self.tests), *np.ravel(self.activity)])
+        return np.array([*self.losses, *self.accuracies, *np.ravel(self.tests)])
 
 
 def train(job: Job, ranks: bool = True) -> Result:
@@ -63,7 +62,7 @@ def train(job: Job, ranks: bool = True) -> Result:
     )
     if job.restore:
         learner.restore(load_file(job.restore))
-    result = Result([], [], [], [], {})
+    result = Result([], [], [], {})
     tests = Batches(data.test_images, data.test_labels, None, config.train.eval_batch_size)
     for epoch in range(job.begin, config.train.epochs):
         order = epoch_order(config.seed, epoch, len(data.train_images))
@@ -74,7 +73,6 @@ def train(job: Job, ranks: bool = True) -> Result:
         result.losses += losses.tolist()
         result.accuracies += accuracies.tolist()
         result.tests.append([values.tolist() for values in learner.measure(tests)])
-        result.activity += [list(layer) for layer in learner.activity()]
     result.weights = {name: value.ravel().tolist() for name, value in learner.weights().items()}
     if job.save and current().rank == 0:
         save_file(learner.state(), job.save)

@@ -55,23 +55,18 @@ class RankExecutor(Executor):
         feeds: Sequence[str],
         means: Sequence[str],
         scope: Scope,
-        totals: Sequence[str] = (),
     ) -> list[np.ndarray]:
-        """Run a Program on the rank's part of every batch; gives the figures of each whole batch, at every rank.
-
-        Of variables in `means`, such as the loss, they are the means over the rows; of those in `totals` the sums.
-        """
-        fetch = [*means, *totals]
+        """Run a Program on the rank's part of every batch; gives the means over the rows of each whole batch, such as
+        the loss, at every rank."""
         if self._world.size == 1:
-            return self.train_from_dataset(program, batches, feeds, fetch, scope)
+            return self.train_from_dataset(program, batches, feeds, means, scope)
         parts = []
         for share, part in shards(batches, self._world):
             for name, variable in program.global_block().vars.items():
                 if name.startswith(WEIGHT):
                     scope.values[name] = np.asarray(share * self._world.size, variable.dtype)
-            found = self.train_from_dataset(program, part, feeds, fetch, scope)
-            factors = [share] * len(means) + [share > 0] * len(totals)
-            parts.append([figure * np.float64(factor) for figure, factor in zip(found, factors, strict=True)])
+            found = self.train_from_dataset(program, part, feeds, means, scope)
+            parts.append([figure * np.float64(share) for figure in found])
         figures = [np.concatenate(of_shards) for of_shards in zip(*parts, strict=True)]
         in_messages(figures, BUCKET, self._world.allreduce)()
         return [figure.astype(value.dtype) for figure, value in zip(figures, found, strict=True)]

@@ -36,7 +36,6 @@ class Record:
     iterations: list[events.Iteration] = field(default_factory=list)
     epochs: list[events.Epoch] = field(default_factory=list)
     tested: list[events.Tested] = field(default_factory=list)
-    activations: list[events.Activations] = field(default_factory=list)
     costs: list[events.Cost] = field(default_factory=list)
     answers: Answers | None = None
     first_layers: dict[str, np.ndarray] = field(default_factory=dict)
@@ -108,7 +107,6 @@ def read_events(folder: Path) -> Record:
         events.Iteration: record.iterations,
         events.Epoch: record.epochs,
         events.Tested: record.tested,
-        events.Activations: record.activations,
         events.Cost: record.costs,
     }
     for event in found:

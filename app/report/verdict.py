@@ -13,6 +13,7 @@ from app.report.record import Record
 from app.report.sections.ranking import headline
 from app.run.comparison import time_ratio
 from app.run.events import Epoch, Nonfinite
+from app.run.profiles import IMAGES
 from app.run.statistics import LEVEL, over_signs
 from app.run.wording import (
     NOTHING_FINISHED,
@@ -162,12 +163,12 @@ def _significant(p: float) -> str:
 
 
 def _dead(record: Record) -> Iterator[str]:
-    latest = {(event.operator, event.seed, event.layer): event.dead for event in record.activations}
     shares: dict[str, list[str]] = {}
     for operator in record.operators:
-        dead = [value for (name, *_), value in latest.items() if name == operator and value is not None]
-        if any(dead):
-            shares.setdefault(share(statistics.mean(dead), 1), []).append(operator)
+        if operator in record.profiles and (dead := record.profiles[operator].dead):
+            shares.setdefault(share(dead, 1), []).append(operator)
+    data = None if record.start is None else record.start.data
+    images = IMAGES if data is None else min(IMAGES, data.validation or data.test)
     for dead_share, operators in shares.items():
-        images = f"every {record.tested_on} image"
-        yield f"{dead_share} of the hidden units of {listed(operators)} are dead (zero for {images})."
+        zero = f"zero for each of {count(images, f'{record.tested_on} image')}"
+        yield f"{dead_share} of the hidden units of {listed(operators)} are dead ({zero})."

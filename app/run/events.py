@@ -94,18 +94,6 @@ class Tested(Event, frozen=True, tag="tested"):
     seed: int | None = None
 
 
-class Activations(Event, frozen=True, tag="activations"):
-    """The activity of a hidden layer's units on the test images after an epoch."""
-
-    operator: str
-    epoch: Index
-    layer: Index
-    mean: Number
-    zeros: Number
-    dead: Number
-    seed: int | None = None
-
-
 class Nonfinite(Event, frozen=True, tag="nonfinite"):
     """A step after which the loss or the weights were NaN or infinite, and the action taken."""
 
@@ -129,8 +117,7 @@ class Cost(Event, frozen=True, tag="cost"):
 
 Record = Callable[[Event], None]
 KINDS: dict[str, type[Event]] = {
-    str(kind.__struct_config__.tag): kind
-    for kind in (Start, Checked, Iteration, Epoch, Tested, Activations, Nonfinite, Cost)
+    str(kind.__struct_config__.tag): kind for kind in (Start, Checked, Iteration, Epoch, Tested, Nonfinite, Cost)
 }
 """The kinds of events. Lines of unknown kinds, as from a later release, are skipped."""
 

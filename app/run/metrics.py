@@ -1,4 +1,4 @@
-"""Records the metrics of a run: its start, reports, epochs and hidden units."""
+"""Records the metrics of a run: its start, reports and epochs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from app.data import Dataset
 from app.run import machine
 from app.run.callbacks import Callback, Contestant, Position
-from app.run.events import Activations, Data, Epoch, Iteration, Record, Start
+from app.run.events import Data, Epoch, Iteration, Record, Start
 
 
 def start_event(dataset: Dataset, entered: Sequence[Contestant]) -> Start:
@@ -29,7 +29,7 @@ def start_event(dataset: Dataset, entered: Sequence[Contestant]) -> Start:
 
 
 class Metrics(Callback):
-    """Records every report and epoch, and the activity of the hidden units after each epoch."""
+    """Records every report and epoch."""
 
     def __init__(self, record: Record):
         self._record = record
@@ -40,5 +40,3 @@ class Metrics(Callback):
 
     def epoch(self, position: Position, result: Epoch) -> None:
         self._record(result)
-        for layer, activity in enumerate(position.contestant.learner.activity()):
-            self._record(Activations(result.operator, result.epoch, layer, *activity))

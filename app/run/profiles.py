@@ -7,7 +7,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -30,7 +30,7 @@ from app.run.network import Activation
 from app.tensor import Tensor, grad
 
 IMAGES = 1000
-"""The number of images for the distribution of an operator's inputs."""
+"""The number of images for the distribution of an operator's inputs, and for dead units."""
 BINS, PLACES = 60, (7, 23)
 """The bars of a histogram; the points of a curve, as rows and columns."""
 _STEP = 1e-6
@@ -71,6 +71,8 @@ class Profile(msgspec.Struct, frozen=True):
     histogram: Histogram | None = None
     curve: Curve | None = None
     """None if the operator is not elementwise."""
+    dead: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    """The share of hidden units for which the operator gives 0 on all of the images."""
 
 
 def profile(contestant: Contestant, dataset: Dataset) -> Profile | None:
@@ -86,11 +88,17 @@ def profile(contestant: Contestant, dataset: Dataset) -> Profile | None:
 
 def _profile(contestant: Contestant, activation: Activation, dataset: Dataset) -> Profile:
     images = Batches(dataset.test_images[:IMAGES], dataset.test_labels[:IMAGES], None, IMAGES)
-    given = contestant.learner.operator_inputs(images)
-    histogram = histogram_of(given) if given else None
+    values = contestant.learner.operator_values(images)
+    histogram = histogram_of([inputs for inputs, _ in values]) if values else None
     low, high = (histogram.low, histogram.high) if histogram is not None else (-4.0, 4.0)
     curve = curve_of(activation, low, high)
-    return Profile(contestant.operator, sources_of(activation), histogram, curve)
+    return Profile(contestant.operator, sources_of(activation), histogram, curve, dead_share(values))
+
+
+def dead_share(values: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
+    """Return the share of hidden units whose results are 0 for every image; None without hidden layers."""
+    dead = [(results == 0).all(axis=0).ravel() for _, results in values]
+    return float(np.concatenate(dead).mean()) if dead else None
 
 
 def of_layers(activations: Sequence[Activation]) -> list[Profile]:

@@ -65,7 +65,6 @@ def _read_words(content: bytes) -> None:
 METRICS = b"""\
 {"event": "iteration", "operator": "relu", "epoch": 0, "iteration": 0, "loss": 2.5, "accuracy": 0.125}
 {"event": "iteration", "operator": "custom.relu", "epoch": 0, "iteration": 0, "loss": null, "accuracy": 0.5}
-{"event": "activations", "operator": "relu", "epoch": 0, "layer": 0, "mean": 0.5, "zeros": 0.5, "dead": 0.0}
 {"event": "epoch", "operator": "relu", "epoch": 0, "seconds": 0.5, "test_accuracy": 0.75, "test_loss": 1.5}
 {"event": "epoch", "operator": "relu", "epoch": 1, "seconds": 0.25, "test_accuracy": 0.875, "test_loss": null}
 {"event": "cost", "operator": "relu", "size": 1024, "forward": 1e-06, "backward": 2e-06}

@@ -14,6 +14,7 @@ from app.errors import AppError
 from app.report.record import read
 from app.report.sections import curves, failures
 from app.report.verdict import sentences
+from app.run.profiles import Profile, keep
 from app.run.summary import p_value
 
 WRONG = "gradient is wrong: it is half of what it should be where x > 0 (wrong in 14 of 24 elements)"
@@ -70,7 +71,7 @@ def test_networks_that_disagree_are_compared_by_the_sign_test(tmp_path: Path):
     assert found is not None
     one, other = found.right("custom.relu"), found.right("relu")
     counts = f"only custom.relu is right on {(one & ~other).sum()}, only relu on {(other & ~one).sum()}"
-    accuracy, difference, speed, dead = sentences(record)
+    accuracy, difference, speed = sentences(record)
     assert accuracy == "Accuracy on the 200 test digits: custom.relu 70.00 %, relu 72.00 %."
     assert difference.startswith(f"The networks disagree on {len(found.disputed())} images: {counts}. ")
     assert "The difference between these two networks is not significant (sign test, p = " in difference
@@ -78,7 +79,13 @@ def test_networks_that_disagree_are_compared_by_the_sign_test(tmp_path: Path):
         "An epoch takes 500 ms with custom.relu and 600 ms with relu (median), a ratio of 0.83 (0.76 to 0.91); "
         "the difference is significant."
     )
-    assert dead == "50.0 % of the hidden units of relu are dead (zero for every test image)."
+
+
+def test_dead_units_are_named(tmp_path: Path):
+    folder = made_run(tmp_path / "run")
+    keep([Profile("custom.relu", dead=0.0), Profile("relu", dead=0.5)], folder)
+    dead = sentences(read(folder))[-1]
+    assert dead == "50.0 % of the hidden units of relu are dead (zero for each of 200 test images)."
 
 
 @pytest.mark.parametrize(("p", "words"), [(0.0, "p < 0.0001"), (1e-300, "p < 0.0001"), (0.034, "p = 0.034")])

@@ -191,7 +191,7 @@ def figures(folder):
         del result["seconds_per_epoch"]
     found["differences"] = [{key: d[key] for key in ("operator", "identical")} for d in found["differences"]]
     del found["verdicts"]
-    kept = [m for m in Run(0, "", "", folder).metrics if m["event"] in ("iteration", "epoch", "tested", "activations")]
+    kept = [m for m in Run(0, "", "", folder).metrics if m["event"] in ("iteration", "epoch", "tested")]
     found["events"] = sorted(json.dumps({k: v for k, v in m.items() if k != "seconds"}) for m in kept)
     found["weights"] = {file.name: file.read_bytes() for file in sorted(folder.glob("weights-*"))}
     return found

@@ -40,9 +40,6 @@ class Pretended:
     def end_epoch(self):
         self.log.append((self.name, "end of epoch"))
 
-    def activity(self):
-        return []
-
     def state(self):
         return {}
 

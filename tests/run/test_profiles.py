@@ -12,16 +12,22 @@ from app.errors import FileError
 from app.run import profiles
 from app.run.callbacks import Contestant
 from app.run.network import Activation, find_activation
-from app.run.profiles import PLACES, curve_of, histogram_of, sources_of
+from app.run.profiles import PLACES, curve_of, dead_share, histogram_of, sources_of
 
 pytestmark = pytest.mark.slow
 
 
 def test_the_inputs_of_an_operator_are_those_of_the_network(learner, tiny, engine):
     one, images = learner(engine), tiny[1].test_images
-    (given,) = one.operator_inputs(Batches(images, tiny[1].test_labels, None, 7))
+    ((given, _),) = one.operator_values(Batches(images, tiny[1].test_labels, None, 7))
     weights, pixels = one.weights(), images.astype(np.float32) / 127.5 - 1
     np.testing.assert_allclose(given, pixels @ weights["layers.0.weight"] + weights["layers.0.bias"], atol=1e-5)
+
+
+def test_units_that_are_zero_on_every_image_are_dead():
+    first = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    assert dead_share([(first, first), (first, np.ones((2, 1)))]) == 0.5
+    assert dead_share([]) is None
 
 
 def test_a_histogram_counts_all_finite_numbers():
@@ -76,7 +82,7 @@ def test_a_run_keeps_profiles_and_the_report_shows_them(train):
 
 
 def test_an_operator_that_raises_has_an_empty_profile(tiny):
-    broken = Contestant("relu", Mock(**{"operator_inputs.side_effect": ValueError}), activation=find_activation("relu"))
+    broken = Contestant("relu", Mock(**{"operator_values.side_effect": ValueError}), activation=find_activation("relu"))
     assert profiles.profile(broken, tiny[1]) == profiles.Profile("relu")
 
 

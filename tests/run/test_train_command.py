@@ -79,7 +79,6 @@ def test_metrics_are_the_documented_ones_and_the_resolved_configuration_repeats_
     assert {event: (list(found[0]), len(found)) for event, found in of_event.items() if event != "checked"} == {
         "iteration": (["event", "operator", "epoch", "iteration", "loss", "accuracy"], 12),
         "epoch": (["event", "operator", "epoch", "seconds", "test_accuracy", "test_loss"], 4),
-        "activations": (["event", "operator", "epoch", "layer", "mean", "zeros", "dead"], 4),
     }
     assert len(of_event["checked"]) == 1
     operators = ("custom.relu", "relu")

@@ -1,4 +1,4 @@
-"""The weights of the first layer as images, and the activity of the hidden units over the epochs."""
+"""The weights of the first layer as images."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import numpy as np
 from app.nn import Linear, ParamAttr
 from app.ops import random
 from app.report import pictures
-from app.report.charts import Chart, Line
 from app.report.markup import tag
-from app.report.record import Record, over_seeds
+from app.report.record import Record
 from app.report.sections.section import Section
 from app.run.answers import alike
 from app.run.config import Config
@@ -21,38 +20,16 @@ from app.run.network import INITIALIZERS
 from app.run.wording import listed
 
 TILES, ACROSS = 100, 10
-_ABOUT = (
-    "A dead unit is zero for every test image. With an operator such as ReLU, it then gets no gradient and stops "
-    "learning."
-)
-_FIGURES = (
-    ("dead", "Dead units", "share of units", "share"),
-    ("zeros", "Zeros", "share of values that are zero", "share"),
-    ("mean", "Mean", "mean value", ""),
-)
 
 
 def section(record: Record) -> Section | None:
-    """The hidden units, if there are any."""
-    charts = [_chart(record, *figure) for figure in _FIGURES] if record.activations else []
+    """The weights of the first layer, if they belong to pixels."""
     shape = record.start.data.shape if record.start is not None else []
     fitting = {name: w for name, w in record.first_layers.items() if _fits(w, shape, record.config)}
     tiles = [_tiles(names, fitting[names[0]], record.config, (shape[0], shape[1])) for names in alike(fitting)]
-    if not charts and not tiles:
+    if not tiles:
         return None
-    return Section("units", "Hidden units", _ABOUT, charts, [tag("div", tiles, class_="charts")] if tiles else [])
-
-
-def _chart(record: Record, name: str, title: str, y: str, unit: str) -> Chart:
-    lines = []
-    layers = sorted({event.layer for event in record.activations})
-    for colour, operator in enumerate(record.operators):
-        for layer in layers:
-            of_it = [e for e in record.activations if (e.operator, e.layer) == (operator, layer)]
-            points = over_seeds(of_it, lambda e: e.epoch + 1, lambda e: getattr(e, name))
-            words = f", layer {layer + 1}" if len(layers) > 1 else ""
-            lines.append(Line(operator + words, points, colour + layer * len(record.operators)))
-    return Chart(f"units-{name}", title, "epoch", y, [line for line in lines if line.points], "whole", unit)
+    return Section("units", "Hidden units", content=[tag("div", tiles, class_="charts")])
 
 
 def _fits(weights: np.ndarray, shape: Sequence[int], config: Config) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -21,17 +21,7 @@ from app.ranks.executor import shards
 from app.ranks.same import check_agreement
 from app.ranks.world import World
 from app.run.config import Config
-from app.run.learners.learner import (
-    Activity,
-    PerIteration,
-    State,
-    counted,
-    optimizer_of,
-    restore_from,
-    schedule_of,
-    state_of,
-    summed_up,
-)
+from app.run.learners.learner import PerIteration, State, optimizer_of, restore_from, schedule_of, state_of
 from app.run.network import Activation, ImageShape, Network
 from app.tensor import Tensor, no_grad
 
@@ -42,8 +32,6 @@ class EagerLearner:
     def __init__(self, config: Config, activation: Activation, image_shape: ImageShape):
         self._world = World() if config.dist.shape == "none" else current()
         self._activation = activation
-        self._counts = config.report
-        self._activity: list[Activity] = []
         self._streams = random.Streams(config.seed)
         with self._streams.drawing():
             self._network = Network(config.model, activation, image_shape, config.data.pixel_range)
@@ -76,7 +64,7 @@ class EagerLearner:
                 yield image, label, share
 
     def _step(self, image: np.ndarray, label: np.ndarray, share: float) -> tuple[float, float]:
-        loss, score, _ = self._run(Tensor(image), label)
+        loss, score = self._run(Tensor(image), label)
         weighted = loss if self._world.size == 1 else loss * (share * self._world.size)  # see app/nn/parallel.py
         weighted.backward()
         self._optimizer.step()
@@ -91,16 +79,11 @@ class EagerLearner:
         return loss, score
 
     def measure(self, batches: Batches) -> PerIteration:
-        rows, counts = [], []
+        rows = []
         with self._in_use(), self._streams.drawing(advance=False):
             for image, label, share in self._rows(batches):
-                loss, score, hidden = self._run(Tensor(image), label)
+                loss, score = self._run(Tensor(image), label)
                 rows.append((loss.item() * share, score.item() * share))
-                counts.append([count.numpy() * (share > 0) for layer in hidden for count in counted(layer)])
-        columns = [np.stack(column) for column in zip(*counts, strict=True)]
-        for column in columns:
-            self._world.allreduce(column)
-        self._activity = summed_up(columns, batches.count)
         return self._overall(rows)
 
     @contextmanager
@@ -113,24 +96,20 @@ class EagerLearner:
         finally:
             self._network.train()
 
-    def activity(self) -> list[Activity]:
-        return self._activity
-
     def scores(self, batches: Batches) -> np.ndarray:
         with self._in_use(), self._streams.drawing(advance=False):
             return np.concatenate([self._network(Tensor(image)).numpy() for image, _ in batches])
 
-    def operator_inputs(self, batches: Batches) -> list[np.ndarray]:
+    def operator_values(self, batches: Batches) -> list[tuple[np.ndarray, np.ndarray]]:
         with self._in_use(), self._streams.drawing(advance=False):
-            rows = [[given.numpy() for given, _ in self._network.applied(Tensor(image))[0]] for image, _ in batches]
-        return [np.concatenate(arrays) for arrays in zip(*rows, strict=True)]
+            rows = [self._network.applied(Tensor(image))[0] for image, _ in batches]
+        columns = [list(zip(*pairs, strict=True)) for pairs in zip(*rows, strict=True)]
+        return [(_joined(inputs), _joined(results)) for inputs, results in columns]
 
-    def _run(self, image: Tensor, label: np.ndarray) -> tuple[Any, Any, list[Any]]:
-        """Return the loss, the accuracy and the outputs of the hidden layers."""
-        *hidden, scores = self._network.outputs(image)
-        hidden = hidden if self._counts else []
-        labels = Tensor(label)
-        return functional.cross_entropy(scores, labels, ignore_index=None), accuracy(scores, labels), hidden
+    def _run(self, image: Tensor, label: np.ndarray) -> tuple[Any, Any]:
+        """Return the loss and the accuracy."""
+        scores, labels = self._network(image), Tensor(label)
+        return functional.cross_entropy(scores, labels, ignore_index=None), accuracy(scores, labels)
 
     def _loss(self, label: np.ndarray, image: Tensor) -> Tensor:
         loss: Tensor = self._run(image, label)[0]
@@ -175,3 +154,7 @@ class EagerLearner:
             remembered = self._optimizer.states_of(parameter)
             found.update({f"{path}:{name}": tensor for name, tensor in remembered.items()})
         return found
+
+
+def _joined(tensors: Iterable[Tensor]) -> np.ndarray:
+    return np.concatenate([tensor.numpy() for tensor in tensors])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from app.engine.watch import OperatorRun
 from app.errors import FileError
 from app.nn import ClipGradByGlobalNorm
 from app.ops.random import Streams
-from app.ops.reduction import sum_ as total
 from app.optimizer import SGD, Adam, Momentum, Optimizer, RMSProp, lr
 from app.optimizer.lr import LRScheduler
 from app.run.config import TrainConfig
@@ -33,14 +32,12 @@ class Learner(Protocol):
     def measure(self, batches: Batches) -> PerIteration:
         """Return the loss and the accuracy of each batch without changing any state."""
 
-    def activity(self) -> list[Activity]:
-        """Return the activity of each hidden layer on the images measured last; empty without a report."""
-
     def scores(self, batches: Batches) -> np.ndarray:
         """Return the class scores, a row per image, without changing any state."""
 
-    def operator_inputs(self, batches: Batches) -> list[np.ndarray]:
-        """Return the inputs of each hidden layer's operator for these images, without changing any state."""
+    def operator_values(self, batches: Batches) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the inputs and results of each hidden layer's operator for these images, without changing any
+        state."""
 
     def looks(self, batches: Batches, training: bool) -> Iterator[OperatorRun]:
         """Replay a step, or a measurement, on each batch; yield each operator with its inputs and outputs."""
@@ -60,31 +57,6 @@ class Learner(Protocol):
 
     def how(self) -> str:
         """Describe how the engine runs the network's operators, in a line; '' if it runs all of them the same way."""
-
-
-class Activity(NamedTuple):
-    """The activity of a hidden layer's units over all images."""
-
-    mean: float
-    zeros: float
-    """The fraction of zero values."""
-    dead: float
-    """The fraction of units that were zero on every image."""
-
-
-def counted(hidden: Any) -> list[Any]:
-    """Return, for each unit of a hidden layer, the number of images on which it is zero and the sum of its values."""
-    return [total((hidden == 0.0).astype("float32"), axis=0), total(hidden.astype("float32"), axis=0)]
-
-
-def summed_up(counts: Sequence[np.ndarray], images: int) -> list[Activity]:
-    """Combine the results of `counted` for all batches into the activity of each layer."""
-    found = []
-    for zero, values in zip(counts[::2], counts[1::2], strict=True):
-        zeros, sums = zero.sum(axis=0, dtype=np.float64), values.sum(axis=0, dtype=np.float64)
-        mean, share = sums.mean() / images, zeros.mean() / images
-        found.append(Activity(float(mean), float(share), float(np.mean(zeros == images))))
-    return found
 
 
 State = dict[str, np.ndarray]

@@ -21,17 +21,7 @@ from app.ranks.executor import RankExecutor
 from app.ranks.same import check_agreement
 from app.ranks.world import World
 from app.run.config import Config
-from app.run.learners.learner import (
-    Activity,
-    PerIteration,
-    State,
-    counted,
-    optimizer_of,
-    restore_from,
-    schedule_of,
-    state_of,
-    summed_up,
-)
+from app.run.learners.learner import PerIteration, State, optimizer_of, restore_from, schedule_of, state_of
 from app.run.network import Activation, ImageShape, Network, pixels_of
 from app.static import data
 
@@ -49,12 +39,9 @@ class ProgramLearner:
             label = data("label", [None], "int64")
             network = Network(config.model, activation, image_shape, config.data.pixel_range)
             applied, scores = network.applied(image)
-            self._given = [given.name for given, _ in applied]
+            self._applied = [variable.name for pair in applied for variable in pair]
             self.fetch = [functional.cross_entropy(scores, label, ignore_index=None).name, accuracy(scores, label).name]
             self.test = self.main.clone(for_test=True)
-            with program_guard(self.test, self.startup):
-                layers = [self.test.global_block().var(made.name) for _, made in applied if config.report]
-                self._counts = [count.name for layer in layers for count in counted(layer)]
             parameters = dict(network.named_parameters())
             optimizer = optimizer_of(config.train, self._schedule, list(parameters.values()))
             _, trained = optimizer.minimize(self.main.global_block().var(self.fetch[0]))
@@ -69,7 +56,6 @@ class ProgramLearner:
         activation.require_gradients(
             [path for path, p in parameters.items() if not p.stop_gradient and p.name not in changing]
         )
-        self._activity: list[Activity] = []
         self._scope = Scope()
         _, drawn = self.startup.next_seed() or (0, 1)
         self._streams = random.Streams(config.seed, drawn - 1)  # the random streams after those of the initial weights
@@ -89,30 +75,23 @@ class ProgramLearner:
 
     def measure(self, batches: Batches) -> PerIteration:
         with self._streams.drawing(advance=False):
-            found = self._executor.run_batches(
-                self.test, batches, self._feed, self.fetch, self._scope, totals=self._counts
-            )
-        loss, score, *counts = found
-        self._activity = summed_up(counts, batches.count)
-        return loss, score
-
-    def activity(self) -> list[Activity]:
-        return self._activity
+            return self._run(self.test, batches, self._scope)
 
     def scores(self, batches: Batches) -> np.ndarray:
         with self._streams.drawing(advance=False):
-            return np.concatenate([scores for scores, *_ in self._scores_and_inputs(batches)])
+            return np.concatenate([scores for scores, *_ in self._scores_and_values(batches)])
 
-    def operator_inputs(self, batches: Batches) -> list[np.ndarray]:
+    def operator_values(self, batches: Batches) -> list[tuple[np.ndarray, np.ndarray]]:
         with self._streams.drawing(advance=False):
-            rows = [given for _, *given in self._scores_and_inputs(batches)]
-        return [np.concatenate(arrays) for arrays in zip(*rows, strict=True)]
+            rows = [values for _, *values in self._scores_and_values(batches)]
+        columns = [np.concatenate(arrays) for arrays in zip(*rows, strict=True)]
+        return list(zip(columns[::2], columns[1::2], strict=True))
 
-    def _scores_and_inputs(self, batches: Batches) -> Iterator[list[np.ndarray]]:
-        """Yield the scores and the operators' inputs of each batch: together, so that they are compiled once."""
+    def _scores_and_values(self, batches: Batches) -> Iterator[list[np.ndarray]]:
+        """Yield the scores and the operators' inputs and results of each batch: together, to compile them once."""
         for batch in batches:
             feed = dict(zip(self._feed, batch, strict=True))
-            yield self._executor.run(self.test, feed, [self._scores, *self._given], scope=self._scope)
+            yield self._executor.run(self.test, feed, [self._scores, *self._applied], scope=self._scope)
 
     def _run(self, program: Program, batches: Batches, scope: Scope) -> PerIteration:
         loss, score = self._executor.run_batches(program, batches, self._feed, self.fetch, scope)
