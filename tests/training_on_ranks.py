@@ -22,7 +22,6 @@ from app.run.config import load_config
 from app.run.learners import make_learner
 from app.run.network import find_activation
 from app.run.options import CONFIGS
-from app.run.trust import Trust
 
 
 @dataclass
@@ -57,7 +56,7 @@ def train(job: Job, ranks: bool = True) -> Result:
     data = _some_of(load("sample"), job.images)
     learner = make_learner(
         config,
-        find_activation(config.model.activation, Trust(operators=[config.model.activation])),
+        find_activation(config.model.activation),
         data.train_images.shape[1],
     )
     if job.restore:

@@ -1,12 +1,14 @@
 """References to custom operators in saved files: where their functions are found, and the hash of their source.
 
-A file refers to a function as `my_ops.py:swish` or `package.ops:swish`. It is imported only if the user who loads the
-file allows it: with a reference, a whole file or module by name, or the module or function itself.
+A file refers to a function as `ops/my_ops.py:swish`, by a path from the working folder, or `package.ops:swish`. It is
+imported only if the user who loads the file allows it: with a reference, a whole file or module by name, or the module
+or function itself. Paths are compared resolved: a file of the same name elsewhere is another one.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -66,11 +68,11 @@ def _inside(module: ModuleType, path: str) -> Any:
 
 
 def _home_text(module: ModuleType) -> str:
-    """The name of a module, or the name of its file if it is not part of a package."""
+    """The name of a module, or the path of its file from the working folder if it is not part of a package."""
     spec = getattr(module, "__spec__", None)
     name, file = spec.name if spec is not None else module.__name__, getattr(module, "__file__", None) or ""
     if name.startswith(OF_FILES) or not ("." in name or "-packages" in file):
-        return Path(file).name if file.endswith(".py") else name
+        return os.path.relpath(file) if file.endswith(".py") else name
     return name
 
 
@@ -82,25 +84,57 @@ def parted(reference: str) -> tuple[str, str | None]:
     return home, name
 
 
-def _stem(home: str) -> str:
-    return Path(home).stem if home.endswith(".py") else home.rpartition(".")[2]
+def _place(home: str) -> Path | str:
+    """The resolved path of a file, or the name of a module: equal for two spellings of one file."""
+    return without_tilde(home).resolve() if home.endswith(".py") else home
 
 
 @dataclass(frozen=True)
 class _Grant:
-    """What the user allowed: a file or module, perhaps one name in it, and how to load it."""
+    """A file or module that the user named, perhaps one name in it."""
 
     home: str
     name: str | None
-    get: Callable[[str], Any]
 
     def covers(self, reference: str) -> bool:
         home, name = parted(reference)
-        return self.name in (None, name) and _stem(self.home) == _stem(home)
+        return self.name in (None, name) and _place(self.home) == _place(home)
+
+    def get(self, name: str) -> Any:
+        module = module_of_file(self.home) if self.home.endswith(".py") else module_of_name(self.home)
+        return _defined_in(module, name, self.home)
 
 
-class Trusted:
-    """What may be loaded: the operators of the shelf, and what the user allowed."""
+@dataclass(frozen=True)
+class _Module:
+    """A module that the user passed. Its file may have moved since a reference to it was written."""
+
+    module: ModuleType
+
+    def covers(self, reference: str) -> bool:
+        home, name = parted(reference)
+        return _place(_home_text(self.module)) == _place(home) or _defines(self.module, str(name))
+
+    def get(self, name: str) -> Any:
+        return _defined_in(self.module, name, self.module.__name__)
+
+
+@dataclass(frozen=True)
+class _Object:
+    """A function, class or operator that the user passed. Its file may have moved."""
+
+    name: str | None
+    thing: Any
+
+    def covers(self, reference: str) -> bool:
+        return self.name == parted(reference)[1]
+
+    def get(self, name: str) -> Any:
+        return self.thing
+
+
+class Allowed:
+    """What may be loaded: the operators of the shelf, and what the user named or passed."""
 
     def __init__(self, given: Any = ()):
         listed = given if isinstance(given, (list, tuple, set)) else [given]
@@ -121,59 +155,45 @@ class Trusted:
             return _defined_in(importlib.import_module(home), str(name), reference)
         return next(grant for grant in self._grants if grant.covers(reference)).get(str(name))
 
-    def home(self, reference: str) -> str | None:
-        """The file that the user named for a reference to one; it may have moved since it was written down."""
-        file = without_tilde(parted(reference)[0])
-        homes = [g.home for g in self._grants if g.covers(reference) and Path(g.home).name == file.name]
-        return min(homes, key=lambda home: without_tilde(home).resolve() != file.resolve(), default=None)
-
     def require(self, references: Sequence[str], by: str, how: str = "") -> None:
         """Refuse references that may not be loaded, and load nothing. `by` is what refers to them; `how` is the
         beginning of the call that reads it, for the advice.
         """
         unnamed = [reference for reference in references if not self.covers(reference)]
-        if unnamed and not self.is_agreed(unnamed, by):
+        if unnamed:
             raise UnnamedOperatorError(self.refusal(unnamed, by, how), unnamed)
-        self._grants += [_grant(parted(reference)[0]) for reference in unnamed]
-
-    def is_agreed(self, references: Sequence[str], by: str) -> bool:
-        """Whether the user agrees to load references that were not named."""
-        return False
 
     def refusal(self, references: Sequence[str], by: str, how: str) -> str:
-        """The message if not."""
+        """The message about references that may not be loaded."""
         return (
             f"{by} needs {', '.join(references)}: code of yours, or of whoever made the file, which is run only if you "
             f"name it. If you trust it, say where it lies: {how}, custom_ops={list(references)})"
         )
 
 
-def _grant(given: Any) -> _Grant:
+def _grant(given: Any) -> _Grant | _Module | _Object:
     if isinstance(given, str):
-        home, name = parted(given)
-        return _Grant(home, name, lambda wanted: _defined_in(_module_of(home), wanted, given))
+        return _Grant(*parted(given))
     if isinstance(given, ModuleType):
-        return _Grant(_home_text(given), None, lambda wanted: _defined_in(given, wanted, given.__name__))
+        return _Module(given)
     if not callable(given):
         raise OperatorError(
             f"custom_ops: {given!r} names no operator; give 'file.py:name', 'module:name', a module or a function"
         )
-    home, name = parted(reference_to(given, f"custom_ops: {function_name(given)}"))
-    return _Grant(home, name, lambda wanted: given)
+    return _Object(parted(reference_to(given, f"custom_ops: {function_name(given)}"))[1], given)
 
 
-def _module_of(home: str) -> ModuleType:
-    if home.endswith(".py"):
-        return module_of_file(home)
-    return module_of_name(home)
+def _defines(module: ModuleType, name: str) -> bool:
+    """Whether a module itself defines a name, which it does not if it imported it."""
+    thing = _inside(module, name)
+    return thing is not None and home_of(thing) == module.__name__
 
 
 def _defined_in(module: ModuleType, name: str, where: str) -> Any:
     """What a module itself defines under a name; a name that it imported is not allowed with it."""
-    found = _inside(module, name)
-    if found is None or home_of(found) != module.__name__:
+    if not _defines(module, name):
         raise OperatorError(f"{where}: it defines no {name!r} itself")
-    return found
+    return _inside(module, name)
 
 
 class OperatorTable:
@@ -222,19 +242,19 @@ def read_operators(
 
     `how` is the beginning of the call that reads the file, for the advice in errors.
     """
-    trusted = custom_ops if isinstance(custom_ops, Trusted) else Trusted(custom_ops)
+    allowed = custom_ops if isinstance(custom_ops, Allowed) else Allowed(custom_ops)
     try:
         needed = list(dict.fromkeys(_references(entries)))
     except DAMAGE_ERRORS as error:
         raise ProgramError(f"{file}: its custom operators cannot be read: {type(error).__name__} {error}") from error
-    trusted.require(needed, file, how)
+    allowed.require(needed, file, how)
     made: list[OpDef] = []
 
     def function(written: Any) -> Any:
         if "operator" in written:
             return made[_index(written["operator"], made)]
         reference, expected = written["from"], written["source_sha256"]
-        found = trusted.get(reference)
+        found = allowed.get(reference)
         if reference not in accept_changed and not is_same_source(source_hash(found), expected):
             raise ChangedOperatorError(
                 f"{file} was written with another {reference}: its source, or that of a function that it calls, "

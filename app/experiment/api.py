@@ -20,7 +20,7 @@ from app.run.layers import operators_named_in
 from app.run.network import Activation, find_all
 from app.run.resume import interrupted_run, where_it_goes_on
 from app.run.run import Run
-from app.run.trust import Trust
+from app.run.trust import require_named
 from app.run.workers import OpenExecutor
 
 
@@ -28,7 +28,6 @@ def train(
     config: Config,
     name: str,
     console: Console | None = None,
-    trust: Trust | None = None,
     given: Sequence[Activation] = (),
     keep_interrupted: bool = False,
 ) -> TrainingResult:
@@ -36,9 +35,7 @@ def train(
 
     `given` are operator objects, for names that cannot be found from the configuration.
     """
-    activations = find_all(
-        operators_of(config), config.model, trust or Trust(), given
-    )  # before data is downloaded needlessly
+    activations = find_all(operators_of(config), config.model, given)  # before data is downloaded needlessly
     run = Run(config, activations, console or Console(), write_report=_write_report, keep_interrupted=keep_interrupted)
     return TrainingResult(run.go(lambda config: RunFolder.new(config, name)), activations)
 
@@ -47,12 +44,12 @@ def resume(
     path: Path,
     overrides: Sequence[str] = (),
     console: Console | None = None,
-    trust: Trust | None = None,
+    custom_ops: Sequence[str] = (),
     given: Sequence[Activation] = (),
     keep_interrupted: bool = False,
 ) -> TrainingResult:
     """Resume the interrupted run in a folder; the results are as without the interruption. `given` are the operators
-    that cannot be imported.
+    that cannot be imported. Files with others are executed only if `custom_ops` names them.
     """
     console = console or Console()
     with RunFolder.again(path) if place()[0] == 0 else nullcontext() as folder:
@@ -64,7 +61,7 @@ def resume(
             folder.go_on(config, b"" if found is None else found.metrics.tobytes())
             return folder
 
-        activations = _operators_again(path, config, trust or Trust(), given)
+        activations = _operators_again(path, config, custom_ops, given)
         start = None if found is None else found.start
         run = Run(
             config,
@@ -77,7 +74,9 @@ def resume(
         return TrainingResult(run.go(reopened, where_it_goes_on(config, start)), activations)
 
 
-def _operators_again(path: Path, config: Config, trust: Trust, given: Sequence[Activation]) -> list[Activation]:
+def _operators_again(
+    path: Path, config: Config, custom_ops: Sequence[str], given: Sequence[Activation]
+) -> list[Activation]:
     """Return the operators of a resumed run, found by name or passed as objects."""
     by_name, names = {a.name: a for a in given}, operators_of(config)
     needed = list(dict.fromkeys([*names, *operators_named_in(config.model.all_layers)]))
@@ -91,14 +90,14 @@ def _operators_again(path: Path, config: Config, trust: Trust, given: Sequence[A
             f"{', '.join(lost)} cannot be imported, because it was defined in a notebook's cell or similar: define "
             f"it again as it was (its source is in {files}), and call app.resume({str(path)!r}, [{', '.join(lost)}])"
         )
-    return find_all(names, config.model, trust, given)
+    require_named([name for name in needed if name not in by_name], custom_ops, str(path))
+    return find_all(names, config.model, given)
 
 
 def compare(
     config: CompareConfig,
     name: str,
     console: Console | None = None,
-    trust: Trust | None = None,
     executor: Executor | OpenExecutor | None = None,
     given: Sequence[Activation] = (),
     keep_interrupted: bool = False,
@@ -115,7 +114,7 @@ def compare(
     operators = _operators_of(config)
     model = msgspec.structs.replace(config.model, activation=operators[1])
     config = msgspec.structs.replace(config, model=model, baseline=operators[0], operators=operators)
-    activations = find_all(operators, config.model, trust or Trust(), given)
+    activations = find_all(operators, config.model, given)
     chosen = range(config.seed, config.seed + config.seeds)
     workers = (lambda: nullcontext(executor)) if isinstance(executor, Executor) else executor
     with using(World()):

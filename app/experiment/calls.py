@@ -21,11 +21,9 @@ from app.experiment.results import ComparisonResult, TrainingResult
 from app.ops import REGISTRY, OpDef
 from app.run.config import C, config_name, load_compare_config, load_config, with_settings
 from app.run.console import Console, Silent
-from app.run.layers import operators_named_in
 from app.run.network import Activation, find_activation
 from app.run.notebook import NotebookConsole, is_interactive, kernel
 from app.run.options import DEFAULT
-from app.run.trust import Trust
 
 Operator = str | Callable[..., Any]
 """A name or an operator: from `custom_op`, a PyLayer or Function, a Layer class, or a function of one value."""
@@ -63,12 +61,11 @@ def train(
     model = found.model if first is None else msgspec.structs.replace(found.model, activation=first.name)
     found = msgspec.structs.replace(found, model=model, baseline=None if other is None else other.name)
     given = [one for one in (first, other) if one is not None]
-    found, given, trust = configured(found, given, settings, "app.train", config)
+    found, given = configured(found, given, settings, "app.train")
     return api.train(
         found,
         config_name(config),
         _console(quiet),
-        trust,
         given,
         keep_interrupted=is_interactive(),
     )
@@ -108,7 +105,7 @@ def compare(
     activations = _told_apart([activation_of(operator) for operator in operators])
     names = tuple(activation.name for activation in activations)
     settings = {**settings, "operators": list(names), "seeds": seeds}
-    found, given, trust = configured(found, activations, settings, "app.compare", config)
+    found, given = configured(found, activations, settings, "app.compare")
     own = [activation.name for activation in given if not activation.has_name]
     if executor is not None and own:
         raise ConfigError(
@@ -119,7 +116,6 @@ def compare(
         found,
         config_name(config),
         _console(quiet),
-        trust,
         executor,
         given,
         keep_interrupted=is_interactive(),
@@ -141,7 +137,7 @@ def resume(
     return api.resume(
         Path(folder),
         console=_console(quiet),
-        trust=Trust([a.home for a in given if a.home], by=str(folder)),
+        custom_ops=[a.home for a in given if a.home],
         given=[a for a in given if not a.has_name],
         keep_interrupted=is_interactive(),
     )
@@ -156,7 +152,7 @@ def _console(quiet: bool) -> Console:
 def activation_of(operator: Operator) -> Activation:
     """Return the operator of a name, or wrap an operator object under a name for the configuration."""
     if isinstance(operator, str):
-        return find_activation(operator, Trust(operators=[operator]))
+        return find_activation(operator)
     if isinstance(operator, OpDef) and REGISTRY.get(operator.name) is operator and operator.public:
         return Activation(operator.name, operator)
     if not callable(operator):
@@ -171,18 +167,14 @@ def activation_of(operator: Operator) -> Activation:
 
 
 def configured(
-    config: C, given: Sequence[Activation], settings: dict[str, Any], where: str, file: str | os.PathLike[str]
-) -> tuple[C, list[Activation], Trust]:
-    """Apply keyword arguments to a configuration; return it, the operators given as objects, with those in `layers`,
-    and the trust in files of others: those that the call names, not those that the configuration's file names.
-    """
+    config: C, given: Sequence[Activation], settings: dict[str, Any], where: str
+) -> tuple[C, list[Activation]]:
+    """Apply keyword arguments to a configuration; return it and the operators given as objects, with those in
+    `layers`."""
     layers, found = settings.get("layers"), list(given)
     if isinstance(layers, (list, tuple)):
         settings = {**settings, "layers": [_with_name(layer, found) for layer in layers]}
-    changed = with_settings(config, settings, where)
-    typed = "layers" in settings or changed.model.layers != config.model.layers
-    names = operators_named_in(changed.model.all_layers) if typed else []
-    return changed, _one_per_name(found), Trust([one.home for one in found if one.home], names, str(file))
+    return with_settings(config, settings, where), _one_per_name(found)
 
 
 def _with_name(layer: Any, found: list[Activation]) -> Any:

@@ -6,7 +6,7 @@ import argparse
 import re
 
 from app.errors import ConfigError
-from app.run.options import add_anyway, add_config, add_custom_op, add_output, add_overrides
+from app.run.options import add_anyway, add_config, add_output, add_overrides
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="train in N processes side by side, or with `mpi` on the ranks that mpiexec started",
     )
     add_anyway(parser)
-    add_custom_op(parser)
     add_output(parser)
     add_overrides(parser)
 
@@ -37,23 +36,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Train and compare; return the exit status."""
     # Imported after the command line is read, so that --help and a misspelt option take no time.
-    from app.run.config import config_name, load_compare_config, operators_typed
+    from app.run.config import config_name, load_compare_config
 
     if options.seeds is not None and options.seeds < 1:
         raise ConfigError(f"--seeds must be at least 1, found {options.seeds}")
-    typed = operators_typed(options.overrides)
     overrides = [*options.overrides, *([] if options.seeds is None else [f"seeds={options.seeds}"])]
     overrides += ["check=warn"] if options.anyway else []
     if options.operators is not None:
-        named = _parted(options.operators)
-        typed += named
-        overrides.append(f"operators={_as_yaml(named)}")
+        overrides.append(f"operators={_as_yaml(_parted(options.operators))}")
     config = load_compare_config(options.config, overrides)
 
     from app.experiment.api import compare
     from app.ranks.current import place
     from app.run.console import console
-    from app.run.trust import Trust
     from app.run.workers import executor_of, ranks
 
     executor = executor_of(options.workers)
@@ -64,9 +59,8 @@ def run(options: argparse.Namespace) -> int:
     if place()[0]:
         with ranks():
             return 0
-    trust = Trust(options.custom_op, typed, options.config)
     with console(options.quiet, options.json) as said:
-        compare(config, config_name(options.config), said, trust, executor)
+        compare(config, config_name(options.config), said, executor)
     return 0
 
 

@@ -23,7 +23,6 @@ from app.run.network import Activation, Network, every_operator, find_all, pixel
 from app.run.resume import check_sources, sources_of
 from app.run.run import Result
 from app.run.statistics import Estimate, over_units
-from app.run.trust import Trust
 from app.tensor import Tensor, no_grad
 
 
@@ -46,8 +45,8 @@ class TrainedOperator:
         """The source of the user's function or class, and of those of layers that cannot be imported; '' if it cannot
         be read."""
         self.config, self.image = result.config, result.image
-        self.homes = [os.path.abspath(one.home) for one in used if one.home]
-        """The user's files that define the operator and those of single layers."""
+        self.homes = {one.name: os.path.abspath(one.home) for one in used if one.home}
+        """The user's files that define the operator and those of single layers, by operator."""
         self._sources = sources_of([activation])
         self._activation: Activation | None = activation
         self._unnamed = [one.name for one in used if not one.has_name]
@@ -129,7 +128,7 @@ class TrainedOperator:
                 f"pickle holds only its source. Define it again (`source` has its text), and pass it: "
                 f"result[{self.operator!r}].use({', '.join(words)})"
             )
-        (found,) = find_all([self.operator], self.config.model, Trust(self.homes), given)
+        (found,) = find_all([self.operator], self.config.model, given, self.homes)
         now = {name: source for name, source in sources_of([found]).items() if passed.get(name) is None}
         check_sources(self._sources, now, "its training")
         self._activation = found

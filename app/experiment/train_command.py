@@ -19,25 +19,24 @@ def main(arguments: Sequence[str] | None = None, name: str = "train.py") -> int:
 def _train(options: argparse.Namespace) -> int:
     # Imported after the command line is read, so that --help and a misspelt option take no time.
     from app.ranks.current import place
-    from app.run.config import config_name, load_config, operators_typed
+    from app.run.config import config_name, load_config
     from app.signals import ends_at_once
 
     overrides = [*options.overrides, *(["baseline=null"] if options.no_baseline else [])]
     overrides += ["check=warn"] if options.anyway else []
     config = None if options.resume is not None else load_config(options.config, overrides)
-    typed = operators_typed(overrides)
     last_words = b"" if place()[0] else b"interrupted\n"
     with ends_at_once(last_words=last_words):
         from app.experiment.api import resume, train
         from app.run.console import console
-        from app.run.trust import Trust
+        from app.run.trust import refuse_without_effect
 
-        trust = Trust(options.custom_op, typed, options.resume or options.config)
         with console(options.quiet, options.json) as said:
             if config is None:
-                resume(Path(options.resume), overrides, said, trust)
+                resume(Path(options.resume), overrides, said, options.custom_op)
             else:
-                train(config, config_name(options.config), said, trust)
+                refuse_without_effect(options.custom_op)
+                train(config, config_name(options.config), said)
     return 0
 
 

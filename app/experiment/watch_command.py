@@ -230,14 +230,12 @@ def _look(reference: str, one: Any, config: Config, dataset: Dataset) -> Look:
     from app.run.comparison import time_ratio
     from app.run.network import find_all
     from app.run.training import train_in_turns
-    from app.run.trust import Trust
 
     wrong = [f"{v.check} FAILED: {v.words}" for v in examine(inputs_for(one), CHECKS) if v.failed]
     if wrong:
         return Look(one.name, "; ".join(wrong))
-    home = reference.rpartition(":")[0]
     names = [reference, *([config.baseline] if config.baseline else [])]
-    activations = find_all(names, config.model, Trust([home]))
+    activations = find_all(names, config.model)
     epochs = train_in_turns(config, activations, dataset)
     mine, theirs = epochs[0], epochs[-1]
     return Look(

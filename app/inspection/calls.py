@@ -78,8 +78,8 @@ def _of_settings(config: str | os.PathLike[str], settings: dict[str, Any]) -> Su
     given = [activation_of(settings.pop("activation"))] if "activation" in settings else []
     if given:
         found = msgspec.structs.replace(found, model=msgspec.structs.replace(found.model, activation=given[0].name))
-    found, given, trust = configured(found, given, settings, "app.inspect", config)
-    (activation,) = find_all([found.model.activation], found.model, trust, given)
+    found, given = configured(found, given, settings, "app.inspect")
+    (activation,) = find_all([found.model.activation], found.model, given)
     return of_network(found, activation, config_name(config))
 
 

@@ -13,6 +13,7 @@ from app.inspection.stages import ALL, NAMES, Stages
 from app.inspection.subject import RANKS, Subject, of_configuration, of_function, of_model
 from app.printing import say
 from app.run.options import DEFAULT
+from app.run.trust import refuse_without_effect
 from app.static.model_file import paths_of
 from app.use.models import add_trust_arguments, read_named_model
 
@@ -64,7 +65,8 @@ def _subject(options: argparse.Namespace) -> Subject:
     settings = [word for word in options.words if SETTING.match(word)]
     if not others:
         path = options.config or str(DEFAULT)
-        return of_configuration(path, settings, options.ranks, options.rank, options.custom_op)
+        refuse_without_effect(options.custom_op)
+        return of_configuration(path, settings, options.ranks, options.rank)
     if options.config or settings or len(others) > 1:
         more = ["--config", *settings] if options.config else settings or others[1:]
         raise ConfigError(f"one network at a time: {others[0]} cannot be combined with {', '.join(more)}")

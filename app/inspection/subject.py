@@ -56,13 +56,10 @@ class Subject:
         return self.main if self.of_rank is None else self.of_rank
 
 
-def of_configuration(
-    path: str, overrides: Sequence[str], ranks: int | None = None, rank: int = 0, custom_ops: Sequence[str] = ()
-) -> Subject:
+def of_configuration(path: str, overrides: Sequence[str], ranks: int | None = None, rank: int = 0) -> Subject:
     """The Programs that training with a configuration runs, on one rank if it is for several."""
-    from app.run.config import load_config, operators_typed
+    from app.run.config import load_config
     from app.run.network import find_all
-    from app.run.trust import Trust
 
     config = load_config(path, overrides)
     if config.dist.shape == "none" and (ranks is not None or rank):
@@ -70,8 +67,7 @@ def of_configuration(
             f"--ranks={RANKS if ranks is None else ranks}: {path} is for one process; add dist.shape=allreduce"
         )
     place = Rank(rank, RANKS if ranks is None else ranks) if config.dist.shape != "none" else None
-    trust = Trust(custom_ops, operators_typed(overrides), path)
-    (activation,) = find_all([config.model.activation], config.model, trust)
+    (activation,) = find_all([config.model.activation], config.model)
     return of_network(config, activation, Path(path).name, place)
 
 

@@ -292,22 +292,6 @@ def operators_of(config: Config) -> list[str]:
     return list(dict.fromkeys(operator for operator in (config.model.activation, config.baseline) if operator))
 
 
-def operators_typed(overrides: Sequence[str]) -> list[str]:
-    """Return the operators that overrides name. Only these were typed by the user."""
-    found: list[Any] = []
-    for override in overrides:
-        data = _read_override(override).data
-        model = data.get("model")
-        operators = data.get("operators")
-        found += operators if isinstance(operators, list) else []
-        found += [data.get("baseline")]
-        if isinstance(model, dict):
-            layers = model.get("layers")
-            listed = layers if isinstance(layers, list) else []
-            found += [part.get("activation") for part in (model, *listed) if isinstance(part, dict)]
-    return [operator for operator in found if isinstance(operator, str)]
-
-
 def config_name(path: str | os.PathLike[str]) -> str:
     """Return the name of a run of this file: its stem without path separators."""
     return re.sub(r"[^\w.-]+", "-", Path(path).stem).strip(".-") or "run"

@@ -38,7 +38,6 @@ from app.run.layers import (
     operators_named_in,
 )
 from app.run.layers import Dropout as LayerDropout
-from app.run.trust import Trust
 from app.static import data
 from app.static.model_file import SavedModel
 from app.static.saving import for_use
@@ -131,33 +130,24 @@ class Activation:
             )
 
 
-def find_activation(name: str, trust: Trust | None = None) -> Activation:
-    """Find the operator that a configuration calls `name`. User files are executed only if trusted."""
-    return find_activations([name], trust or Trust())[0]
-
-
-def find_activations(names: Sequence[str], trust: Trust) -> list[Activation]:
-    """Find the operators of these names. No file is executed unless all required files are trusted."""
-    parts = [split_settings(name) for name in names]
-    homes = trust.homes([operator for operator, _ in parts])
-    found = [_found(operator, homes.get(operator, "")) for operator, _ in parts]
-    return [
-        replace(activation, name=name, settings=settings)
-        for activation, name, (_, settings) in zip(found, names, parts, strict=True)
-    ]
+def find_activation(name: str) -> Activation:
+    """Find the operator that a configuration calls `name`. If it is in a file of the user's, that is executed."""
+    return _found(name, {})
 
 
 def find_all(
-    names: Sequence[str], model: ModelConfig, trust: Trust, given: Sequence[Activation] = ()
+    names: Sequence[str], model: ModelConfig, given: Sequence[Activation] = (), homes: Mapping[str, str] | None = None
 ) -> list[Activation]:
-    """Find the operators of these names, with those that layers of the model name for themselves. No file is executed
-    unless all required files are trusted. Those that are `given` as objects are not looked up.
+    """Find the operators of these names, with those that layers of the model name for themselves.
+
+    Those that are `given` as objects are not looked up. `homes` has the files of operators by name, for a process with
+    another working folder.
     """
     named = operators_named_in(model.all_layers)
-    known = {one.name: one for one in given}
-    missing = [name for name in dict.fromkeys([*names, *named]) if name not in known]
-    known |= {one.name: one for one in find_activations(missing, trust)}
-    return [replace(known[name], of_layers={own: known[own] for own in named}) for name in names]
+    by_name = {one.name: one for one in given}
+    missing = [name for name in dict.fromkeys([*names, *named]) if name not in by_name]
+    by_name |= {name: _found(name, homes or {}) for name in missing}
+    return [replace(by_name[name], of_layers={own: by_name[own] for own in named}) for name in names]
 
 
 def every_operator(activations: Sequence[Activation]) -> list[Activation]:
@@ -166,15 +156,18 @@ def every_operator(activations: Sequence[Activation]) -> list[Activation]:
     return [*activations, *(one for name, one in own.items() if name not in {a.name for a in activations})]
 
 
-def _found(name: str, home: str) -> Activation:
-    operator = find_operator(f"{home}:{name.rpartition(':')[2]}" if home else name)
+def _found(name: str, homes: Mapping[str, str]) -> Activation:
+    operator_name, settings = split_settings(name)
+    file, colon, function = operator_name.rpartition(":")
+    home = homes.get(name, file)
+    operator = find_operator(f"{home}{colon}{function}")
     taken = values_taken(operator)
     if len(taken) > 1:
         raise ConfigError(
-            f"{name} takes {len(taken)} values ({', '.join(taken)}), and between two layers there is one: apply it in "
-            "a function of one value in a file of your own, and name that as path/to/file.py:name"
+            f"{operator_name} takes {len(taken)} values ({', '.join(taken)}), and between two layers there is one: "
+            "apply it in a function of one value in a file of your own, and name that as path/to/file.py:name"
         )
-    return Activation(name, operator, home)
+    return Activation(name, operator, home, settings)
 
 
 INITIALIZERS: dict[str, type[Initializer]] = {"xavier": XavierUniform, "kaiming": KaimingUniform}

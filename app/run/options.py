@@ -22,9 +22,9 @@ def add_overrides(parser: argparse._ActionsContainer) -> None:
 
 
 def add_custom_op(parser: argparse._ActionsContainer) -> None:
-    """Declare `--custom-op`, which names trusted operator files; see `app.run.trust`."""
+    """Declare `--custom-op`, which names operator files that may be executed; see `app.run.trust`."""
     about = (
-        "a file with operators that the run or the configuration names, such as my_ops.py or my_ops.py:swish. "
+        "a file with operators that the run's folder or the saved model names, such as ops/my_ops.py. "
         "The file is executed: name only files that you trust"
     )
     parser.add_argument("--custom-op", action="append", default=[], metavar="FILE", help=about)

@@ -304,7 +304,7 @@ class Run:
             Job(
                 with_absolute_paths(self._with(seed)),
                 activation.name,
-                [os.path.abspath(home) for home in _homes([activation])],
+                {one.name: os.path.abspath(one.home) for one in every_operator([activation]) if one.home},
                 {one.name: self._sources[one.name] for one in every_operator([activation])},
                 self._config.seed,
                 data,

@@ -25,7 +25,6 @@ from app.run.network import Activation, find_all
 from app.run.profiles import Profile, profile
 from app.run.resume import check_sources, sources_of
 from app.run.steps import Steps, warm_up, warnings_off
-from app.run.trust import Trust
 
 
 @dataclass
@@ -64,8 +63,8 @@ class Job:
     config: Config
     """The configuration with this training's seed and absolute paths."""
     operator: str
-    homes: list[str]
-    """The user's files that define the operator and those of single layers."""
+    homes: dict[str, str]
+    """The user's files that define the operator and those of single layers, by operator."""
     sources: dict[str, str | None]
     """The hashes of these operators' sources."""
     held_by: int
@@ -92,7 +91,7 @@ def _train_one(job: Job) -> Trained:
             f"the images of a worker ({dataset.origin}) differ from those of the comparison: use a folder that all "
             "workers can read, data.source=FOLDER"
         )
-    activations = find_all([job.operator], config.model, Trust(job.homes))
+    activations = find_all([job.operator], config.model, homes=job.homes)
     check_sources(job.sources, sources_of(activations))
     entered = Contestant(
         job.operator, make_learner(config, activations[0], dataset.image_shape), activation=activations[0]

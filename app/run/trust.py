@@ -1,72 +1,54 @@
-"""Which operator files a command may execute: those named on its command line, or confirmed by the user.
+"""Which operator files a command may execute for the folder of a run or a saved model: those that its user names.
 
-A configuration or the folder of a run may come from an untrusted source, and importing a file executes it. Therefore
-files that are named only there are not imported without confirmation.
+A configuration that the user names is the user's own, and so are the operators in it. The folder of a run and a saved
+model may come from a stranger, and importing a file executes it.
 """
 
 from __future__ import annotations
 
-import hashlib
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from app.custom.lookup import split_settings
-from app.custom.references import Trusted, parted
-from app.errors import AppError
-from app.files import read_file, without_tilde
-from app.printing import escaped
-from app.ranks.launch import launched
+from app.custom.references import Allowed, parted
+from app.errors import ConfigError
+from app.files import without_tilde
 
 
-class Trust(Trusted):
-    """What the user named: files, or operators in files, with --custom-op; and operators typed on the command line, as
-    in model.activation=my_ops.py:swish. `by` is the source of other names, for messages.
-    """
+class NamedFiles(Allowed):
+    """The files of `--custom-op`. A file is executed as a whole, so naming one operator in it names the file."""
 
-    def __init__(self, custom_ops: Sequence[str] = (), operators: Sequence[str] = (), by: str = "the configuration"):
-        super().__init__(custom_ops)
-        named = [split_settings(operator)[0] for operator in operators]
-        self._typed = {_path(name) for name in named if ":" in name}
-        self._by = by
-
-    def covers(self, reference: str) -> bool:
-        """Whether a reference may be loaded: also another one in a file of which an operator was typed."""
-        if parted(reference)[0].endswith(".py"):
-            return _path(reference) in self._typed or self.home(reference) is not None
-        return super().covers(reference)
-
-    def homes(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the file of each operator that is defined in one, by operator name. Raises an error before executing
-        any."""
-        in_files = [name for name in names if ":" in name]
-        self.require(in_files, self._by)
-        return {name: parted(name)[0] if _path(name) in self._typed else str(self.home(name)) for name in in_files}
-
-    def is_agreed(self, references: Sequence[str], by: str) -> bool:
-        """Ask on a terminal whether files may be executed. Without a terminal, the answer is no."""
-        if launched() is not None or not (sys.stdin.isatty() and sys.stderr.isatty()):
-            return False
-        lines = [f"{by} names {', '.join(references)}. That is Python code, which can do anything once it is run:"]
-        for file in dict.fromkeys(map(_path, references)):
-            try:
-                digest = hashlib.sha256(read_file(file)).hexdigest()
-            except (AppError, OSError):
-                return False
-            lines.append(f"  {file}\n  SHA-256 {digest}")
-        print(escaped("\n".join(lines)), "Run it? [y/N] ", sep="\n", end="", file=sys.stderr, flush=True)
-        return sys.stdin.readline().strip().lower() in ("y", "yes")
+    def __init__(self, custom_ops: Sequence[str]):
+        super().__init__([parted(named)[0] for named in custom_ops])
 
     def refusal(self, references: Sequence[str], by: str, how: str) -> str:
-        """The message if not, for a command line."""
+        """The message for a command line about references that may not be loaded."""
         files = dict.fromkeys(parted(reference)[0] for reference in references)
         words = " ".join(f"--custom-op {shlex.quote(file)}" for file in files)
-        return (
+        message = (
             f"{by} names {', '.join(references)}: Python code, which is executed only if you name it yourself. "
             f"If you trust it, add {words}, or in Python name the operator in the call"
         )
+        missing = [file for file in files if file.endswith(".py") and not without_tilde(file).is_file()]
+        if not missing:
+            return message
+        return (
+            f"{message}. There is no {', '.join(missing)} in {Path.cwd()}: paths start from the folder in which the "
+            "network was trained"
+        )
 
 
-def _path(reference: str) -> Path:
-    return without_tilde(parted(reference)[0]).resolve()
+def require_named(operators: Sequence[str], custom_ops: Sequence[str], by: str) -> None:
+    """Refuse operators in files that the user did not name. `by` is the folder of a run, which names them."""
+    names = [split_settings(operator)[0] for operator in operators]
+    NamedFiles(custom_ops).require([name for name in names if ":" in name], by)
+
+
+def refuse_without_effect(custom_ops: Sequence[str]) -> None:
+    """Refuse `--custom-op` beside a configuration, which needs no permission for the operators that it names."""
+    if custom_ops:
+        raise ConfigError(
+            f"--custom-op {custom_ops[0]}: this is for the folder of a run or a saved model; an operator of a "
+            f"configuration is set with model.activation={parted(custom_ops[0])[0]}:NAME"
+        )

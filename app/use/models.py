@@ -15,7 +15,7 @@ from app.errors import AppError, MissingFileError
 from app.ops.spec import plain_sizes
 from app.run.folder import MODEL
 from app.run.options import add_custom_op
-from app.run.trust import Trust
+from app.run.trust import NamedFiles
 from app.static.model_file import SavedModel, paths_of, read_model
 from app.vision.digits import SIZE
 
@@ -113,7 +113,7 @@ def read_named_model(options: argparse.Namespace) -> tuple[SavedModel, str]:
     name = str(paths_of(prefix)[0])
     missing = [file.name for file in paths_of(prefix) if not file.exists()]
     try:
-        return read_model(prefix, Trust(options.custom_op), options.accept_changed), name
+        return read_model(prefix, NamedFiles(options.custom_op), options.accept_changed), name
     except MissingFileError as error:
         if path.is_dir():
             both = len(missing) == 2

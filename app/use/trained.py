@@ -13,9 +13,10 @@ from app.nn import functional
 from app.run import events
 from app.run.config import Config, load_kept_config
 from app.run.folder import CONFIG, WEIGHTS, Weights, check_sums, read_weights
+from app.run.layers import operators_named_in
 from app.run.network import Activation, ImageShape, Network, find_all
 from app.run.resume import check_sources, sources_of
-from app.run.trust import Trust
+from app.run.trust import require_named
 from app.tensor import Tensor, no_grad
 
 
@@ -68,7 +69,8 @@ def open_run(folder: Path, image: ImageShape, custom_ops: Sequence[str] = ()) ->
     checked = check_sums(folder)
     accuracies = accuracies_of(folder, config)
     operators = sorted(kept, key=[config.model.activation, config.baseline, *kept].index)
-    activations = find_all(operators, config.model, Trust(custom_ops, by=str(folder)))
+    require_named([*operators, *operators_named_in(config.model.all_layers)], custom_ops, str(folder))
+    activations = find_all(operators, config.model)
     for a in activations:
         check_sources(kept[a.name].sources, sources_of([a]), f"the run in {folder} trained with it")
     networks = [

@@ -207,15 +207,13 @@ def test_settings_that_no_file_of_a_run_can_hold_are_errors(setting, told):
     assert not list(Path().iterdir())
 
 
-def test_a_call_runs_the_files_that_it_names_and_not_those_of_a_configuration(tmp_path):
-    (tmp_path / "ops.py").write_text("open(__file__ + '.was_run', 'a').close()\ndef double(x):\n    return x * 2.0\n")
+def test_a_configuration_that_a_call_names_runs_its_operators(tmp_path):
+    (tmp_path / "ops.py").write_text("def double(x):\n    return x * 2.0\n")
     for model in ("{activation: 'ops.py:double'}", "{layers: [{type: dense, units: 4, activation: 'ops.py:double'}]}"):
-        (tmp_path / "theirs.yaml").write_text(f"model: {model}")
-        for call, settings in ((app.train, {"baseline": None, **QUICK}), (app.inspect, {})):
-            with pytest.raises(AppError, match=r"theirs.yaml names ops.py:double: Python code, .* in the call$"):
-                call(config="theirs.yaml", **settings)
-    assert not (tmp_path / "ops.py.was_run").exists()
-    assert named(app.train("tanh", None, **QUICK, layers=layers("ops.py:double")))[0] == "ops.py:double"
+        (tmp_path / "mine.yaml").write_text(f"model: {model}")
+        run = app.train(baseline=None, config="mine.yaml", **{k: v for k, v in QUICK.items() if k != "hidden"})
+        assert "ops.py:double" in (run.config.model.activation, named(run)[0])
+        app.inspect(config="mine.yaml")
 
 
 def test_workers_of_an_executor_find_operators_by_their_files(tmp_path, monkeypatch):

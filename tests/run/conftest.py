@@ -11,7 +11,6 @@ from app.data import Batches
 from app.run.config import Config
 from app.run.learners import make_learner
 from app.run.network import find_activation
-from app.run.trust import Trust
 
 __all__ = ["images", "interrupted", "resume", "start", "tiny", "train", "type_it", "whole"]
 
@@ -36,7 +35,7 @@ def learner(tiny):
             config = msgspec.structs.replace(config, **{name: msgspec.structs.replace(section, **of_section)})
         config = msgspec.structs.replace(config, engine=engine, seed=seed)
         if isinstance(activation, str):
-            activation = find_activation(activation, Trust(operators=[activation]))
+            activation = find_activation(activation)
         return make_learner(config, activation, dataset.train_images.shape[1])
 
     return make

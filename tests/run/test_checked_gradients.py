@@ -40,7 +40,7 @@ WRONG = "my_ops.py:swish: gradient is wrong: it is half of what it should be (wr
 def wrong(train, tmp_path):
     """Runs of an operator whose gradient is wrong."""
     (tmp_path / "my_ops.py").write_text(OPERATORS)
-    own = ("check=true", "model.activation=my_ops.py:swish", "--custom-op", "my_ops.py")
+    own = ("check=true", "model.activation=my_ops.py:swish")
     return lambda *words, folder="run": train(*own, *words, folder=folder)
 
 

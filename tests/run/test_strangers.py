@@ -1,7 +1,5 @@
-"""What a stranger hands over runs nothing: operator files are run only if the user names them on the command line."""
+"""The folder of a stranger's run runs nothing: operator files are run only if the user names them."""
 
-import hashlib
-import io
 import json
 import os
 import re
@@ -15,10 +13,9 @@ import pytest
 from interrupted_runs import stopped_at
 
 from app.__main__ import main
-from app.errors import AppError
+from app.custom import lookup
 from app.experiment.train_command import main as train_py
 from app.run.config import Config, dump_config
-from app.run.trust import Trust
 
 pytestmark = pytest.mark.slow
 
@@ -47,54 +44,88 @@ def marker(tmp_path, monkeypatch):
     return tmp_path / "theirs" / "ops.py.was_run"
 
 
-@pytest.fixture(params=["activation: 'FILE:theirs'", f"layers: {LAYERS}"], ids=["activation", "layer"])
-def yaml(marker, request):
-    """The stranger's configuration, which names an operator for the network or for a layer."""
-    Path("theirs/run.yaml").write_text(f"model: {{{request.param.replace('FILE', 'ops.py')}}}\n")
-    return "theirs/run.yaml"
+OPERATORS_OF_A_FILE = ["activation: 'ops.py:theirs'", f"layers: {LAYERS.replace('FILE', 'ops.py')}"]
+
+
+@pytest.mark.parametrize("operators", OPERATORS_OF_A_FILE, ids=["activation", "layer"])
+def test_a_configuration_that_the_user_names_runs_its_operators(train, marker, operators):
+    Path("theirs/run.yaml").write_text(f"model: {{{operators}}}\n")
+    run = train("--config", "theirs/run.yaml", "train.epochs=1")
+    assert (run.status, run.err) == (0, "")
+    assert marker.exists()
+
+
+@pytest.mark.parametrize("command", [train_py, lambda words: main(["inspect", *words])], ids=["train", "inspect"])
+def test_a_file_named_beside_a_configuration_is_refused_as_it_has_no_effect(marker, capsys, command):
+    assert command(["--config", str(ROOT / "configs/quick.yaml"), "--custom-op", "theirs/ops.py:theirs"])
+    message = "is for the folder of a run or a saved model; .* set with model.activation=theirs/ops.py:NAME"
+    assert re.search(message, capsys.readouterr().err)
+    assert not marker.exists()
 
 
 @pytest.mark.parametrize(
-    ("words", "is_enough"),
+    ("named", "is_enough"),
     [
-        (["--custom-op", "theirs/ops.py"], True),
-        (["--custom-op", "theirs/ops.py:theirs"], True),
-        (["--custom-op", "./theirs/../theirs/ops.py"], True),
-        (["model.activation=theirs/ops.py:theirs"], True),
-        (["baseline=theirs/ops.py:other"], True),  # another operator in the same file
-        (["model={activation: 'theirs/ops.py:theirs'}"], True),
+        (["theirs/ops.py"], True),
+        (["theirs/ops.py:theirs"], True),
+        (["./theirs/../theirs/ops.py"], True),
+        (["mine/ops.py", "theirs/ops.py"], True),
         ([], False),
-        (["--custom-op", "ops2.py"], False),
-        (["--custom-op", "theirs/ops.py:other"], False),
-        (["--custom-op", "theirs"], False),
-        (["baseline=custom.relu"], False),
+        (["mine/ops.py"], False),
+        (["mine/ops.py:theirs"], False),
+        (["ops.py"], False),
+        (["ops"], False),
+        (["theirs"], False),
     ],
 )
-def test_a_file_is_run_if_the_user_names_it(train, yaml, marker, words, is_enough):
-    run = train("--config", yaml, "train.epochs=1", *words)
-    assert run.status == (0 if is_enough else 1)
-    assert marker.exists() == run.folder.exists() == is_enough
-    message = (
-        f"error: {yaml} names theirs/ops.py:theirs: {TOLD}--custom-op theirs/ops.py, or in Python name the operator"
-    )
-    assert (run.err == f"{message} in the call\n") == (run.out == "") == (not is_enough)
+def test_a_file_is_run_for_a_run_folder_if_that_very_file_is_named(
+    train, marker, capsys, monkeypatch, named, is_enough
+):
+    Path("mine").mkdir()
+    Path("mine/ops.py").write_text(THEIRS.replace("2 * x", "x"))  # of the same name, and another function
+    assert train("train.epochs=1", "model.activation=theirs/ops.py:theirs").status == 0
+    marker.unlink()
+    words = [word for file in named for word in ("--custom-op", file)]
+    for command in (
+        lambda: train_py(["--resume", "run", "train.epochs=2", *words]),
+        lambda: main(["export", "run", "--to", "onnx", *words]),
+    ):
+        monkeypatch.setattr(lookup, "_ran", {})  # as in another process
+        assert command() == (0 if is_enough else 1)
+        refusal = re.search(f"names theirs/ops.py:theirs: {TOLD}--custom-op theirs/ops.py, or", capsys.readouterr().err)
+        assert (refusal is None) == is_enough
+        assert marker.exists() == is_enough
+    assert not Path("mine/ops.py.was_run").exists() or named == ["mine/ops.py", "theirs/ops.py"]
+
+
+def test_the_file_of_a_link_is_the_file_that_it_leads_to(train, marker):
+    Path("link.py").symlink_to("theirs/ops.py")
+    assert train("train.epochs=1", "model.activation=link.py:theirs").status == 0
+    marker.unlink()
+    assert train_py(["--resume", "run", "train.epochs=2", "--custom-op", "theirs/ops.py"]) == 0
+
+
+def test_a_file_that_is_not_there_is_looked_for_from_the_folder_of_the_training(train, marker, monkeypatch, capsys):
+    assert train("train.epochs=1", "model.activation=theirs/ops.py:theirs").status == 0
+    monkeypatch.chdir("theirs")
+    for command in (["export", "../run", "--to", "onnx"], ["demo", "../run"]):
+        assert main([*command, "--custom-op", "ops.py"]) == 1
+        message = "There is no theirs/ops.py in .*/theirs: paths start from the folder in which the network was trained"
+        assert re.search(message, capsys.readouterr().err)
 
 
 def test_a_name_that_is_typed_with_settings_names_the_file(train, marker):
     Path("mine.py").write_text("def scaled(x, by=1.0):\n    return x * by\n")
     run = train("train.epochs=1", "model.activation=mine.py:scaled(by=0.5)")
     assert (run.status, run.err) == (0, "")
-    assert Trust(operators=["mine.py:scaled(by='a:b')"]).covers("mine.py:scaled")
+    assert train_py(["--resume", "run", "train.epochs=2"]) == 1
+    assert train_py(["--resume", "run", "train.epochs=2", "--custom-op", "mine.py"]) == 0
 
 
-def test_a_file_of_the_same_name_elsewhere_is_run_instead_and_named_to_resume(train, yaml, marker):
-    Path("mine").mkdir()
-    Path("mine/ops.py").write_text(THEIRS)
+def test_an_interrupted_run_prints_the_file_to_name(train, marker):
     with stopped_at(3):
-        run = train("--config", yaml, "train.epochs=1", "--custom-op", "mine/ops.py")
-    assert Path("mine/ops.py.was_run").exists()
-    assert not marker.exists()
-    assert "Resume with: python train.py --resume run --custom-op mine/ops.py\n" in run.out
+        run = train("train.epochs=1", "model.activation=theirs/ops.py:theirs")
+    assert "Resume with: python train.py --resume run --custom-op theirs/ops.py\n" in run.out
 
 
 def test_a_run_folder_runs_no_file(train, marker, capsys):
@@ -106,21 +137,18 @@ def test_a_run_folder_runs_no_file(train, marker, capsys):
     for command, words in [
         (train_py, ["--resume", folder]),
         (train_py, ["--resume", folder, "train.epochs=2", "baseline=relu"]),
-        (train_py, ["--config", f"{folder}/config.yaml", "output=again"]),
+        (train_py, ["--resume", folder, "model.activation=theirs/ops.py:theirs"]),
         (main, ["demo", folder]),
         (main, ["predict", folder, f"{folder}/picture.png"]),
         (main, ["export", folder, "--to", "onnx"]),
         (main, ["inspect", folder]),
-        (main, ["inspect", "--config", f"{folder}/config.yaml"]),
-        (main, ["compare", "--config", f"{folder}/config.yaml"]),
     ]:
         assert command(words) == 1
-        assert re.search(r"is executed only if you name it.*--custom-op (theirs/)?ops\.py", capsys.readouterr().err)
+        assert re.search(r"is executed only if you name it.*--custom-op theirs/ops\.py", capsys.readouterr().err)
         assert not marker.exists()
     assert main(["report", folder]) == 0
     assert not marker.exists()
-    for words in (["--custom-op", "theirs/ops.py"], ["model.activation=theirs/ops.py:theirs"]):
-        assert train_py(["--resume", folder, *words]) == 0
+    assert train_py(["--resume", folder, "--custom-op", "theirs/ops.py"]) == 0
 
 
 def test_an_operator_of_a_layer_trains_and_resumes_if_it_is_named(train, marker, capsys):
@@ -139,47 +167,6 @@ def test_an_operator_of_a_layer_trains_and_resumes_if_it_is_named(train, marker,
     Path("theirs/ops.py").write_text(THEIRS.replace("return 2 * x", "return 3 * x"))
     assert train_py([*again, "train.epochs=3", "--custom-op", "theirs/ops.py"]) == 1
     assert "the source of theirs/ops.py:theirs, or of a function that it calls, has changed" in capsys.readouterr().err
-
-
-# --- Asking on a terminal ---
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-@pytest.mark.parametrize(
-    ("kind", "answer", "ranks", "agreed"),
-    [
-        (Terminal, "y\n", 1, True),
-        (Terminal, " YES \n", 1, True),
-        (Terminal, "\n", 1, False),
-        (Terminal, "", 1, False),
-        (Terminal, "y\n", 2, None),
-        (io.StringIO, "y\n", 1, None),
-    ],
-    ids=["y", "yes", "empty line", "end of input", "ranks", "a pipe"],
-)
-def test_the_user_is_asked_on_a_terminal_alone(marker, monkeypatch, kind, answer, ranks, agreed):
-    screen, name = Terminal(), "theirs/ops.py:theirs"
-    monkeypatch.setattr(sys, "stdin", kind(answer))
-    monkeypatch.setattr(sys, "stderr", screen)
-    if ranks > 1:
-        monkeypatch.setenv("PMI_RANK", "0")
-        monkeypatch.setenv("PMI_SIZE", str(ranks))
-    if agreed:
-        assert Trust(by="a.yaml").homes(["relu", name]) == {name: "theirs/ops.py"}
-    else:
-        with pytest.raises(AppError, match=r"a\.yaml names theirs/ops.py:theirs.*--custom-op theirs/ops\.py"):
-            Trust(by="a.yaml").homes([name])
-    digest = hashlib.sha256(Path("theirs/ops.py").read_bytes()).hexdigest()
-    question = (
-        "a.yaml names theirs/ops.py:theirs. That is Python code, which can do anything once it is run:\n"
-        f"  {Path('theirs/ops.py').resolve()}\n  SHA-256 {digest}\nRun it? [y/N] "
-    )
-    assert screen.getvalue() == ("" if agreed is None else question)
-    assert not marker.exists()
 
 
 # --- Modules in the working folder ---

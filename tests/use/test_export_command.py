@@ -14,6 +14,7 @@ import app
 from app.__main__ import main
 from app.data import load
 from app.engine import Executor, Scope
+from app.experiment.train_command import main as train
 from app.static.model_file import read_model
 
 pytestmark = pytest.mark.slow
@@ -85,3 +86,35 @@ def test_operators_outside_onnx_are_named(
     first, note = capsys.readouterr().out.splitlines()
     assert first.startswith("net.onnx: from x float32[-1, 3]")
     assert note.startswith("note: clipped is a node of the domain opsmith, which other programs cannot run")
+
+
+QUANT = """
+import app
+
+@app.custom_op(elementwise=True)
+def quantised(x):
+    return round(x * 4) / 4
+
+quantised.backward(lambda x, dy: dy, surrogate=True)
+
+class Quant(app.nn.Layer):
+    def forward(self, x):
+        return quantised(x)
+"""
+
+
+def test_the_path_of_an_operator_as_trained_is_printed_and_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    Path("ops").mkdir()
+    Path("ops/quant.py").write_text(QUANT)
+    words = ["data.source=sample", "model.hidden=[4]", "train.epochs=1", "engine=reference", "report=false"]
+    words += ["model.activation=ops/quant.py:Quant", "baseline=null", "costs=false", "output=run"]
+    assert train(words) == 0
+    capsys.readouterr()
+    for command in (["export", "run", "--to", "onnx"], ["predict", "run", "zero.png"], ["demo", "run"]):
+        assert main(command) == 1
+        assert "add --custom-op ops/quant.py, or" in capsys.readouterr().err
+    for named in ("ops/quant.py", "ops/quant.py:Quant"):
+        assert main(["export", "run", "--to", "onnx", "--custom-op", named]) == 0

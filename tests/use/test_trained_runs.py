@@ -10,6 +10,7 @@ import pytest
 from safetensors.numpy import load_file, save, save_file
 
 from app.__main__ import main
+from app.custom import lookup
 from app.data.sample import load_sample
 from app.errors import AppError
 from app.experiment.train_command import main as train
@@ -112,12 +113,13 @@ def test_a_users_operator_is_run_only_if_it_is_named(tmp_path: Path, monkeypatch
     assert train([*SHORT, "--no-baseline", "model.activation=their_ops.py:own", "output=run"]) == 0
     Path("was_run").unlink()
     Path("elsewhere").mkdir()
-    Path("their_ops.py").rename("elsewhere/their_ops.py")
-    for named in ([], ["other_ops.py:own"], ["elsewhere/their_ops.py:other"]):
+    Path("elsewhere/their_ops.py").write_text(OWN)
+    monkeypatch.setattr(lookup, "_ran", {})  # as in another process
+    for named in ([], ["other_ops.py:own"], ["elsewhere/their_ops.py"]):
         with pytest.raises(AppError, match=r"run names their_ops.py:own: .*--custom-op their_ops.py\b"):
             open_run(Path("run"), 784, named)
     assert not Path("was_run").exists()
-    for named in (["elsewhere/their_ops.py:own"], ["elsewhere/their_ops.py"]):
+    for named in (["their_ops.py:own"], [str(Path("their_ops.py").resolve())]):
         (network,) = open_run(Path("run"), 784, named).networks
         assert network.operator == "their_ops.py:own"
         assert network(np.zeros((1, 784), np.uint8)).probabilities.shape == (1, 10)
@@ -130,11 +132,9 @@ def test_an_operator_that_has_changed_since_the_training_is_refused(tmp_path: Pa
     file.write_text(OWN)
     words = ["model.activation=tanh", "baseline=their_ops.py:own", "output=run"]
     assert train([*SHORT, *words]) == 0
-    Path("edited").mkdir()
-    edited = Path("edited/their_ops.py")
-    edited.write_text(OWN.replace("def own", "# a comment\ndef own"))
-    assert len(open_run(Path("run"), 784, [str(edited)]).networks) == 2
-    edited.write_text(OWN.replace("return ", "return 0.5 * "))
+    file.write_text(OWN.replace("def own", "# a comment\ndef own"))
+    assert len(open_run(Path("run"), 784, ["their_ops.py"]).networks) == 2
+    file.write_text(OWN.replace("return ", "return 0.5 * "))
     told = "the source of their_ops.py:own, or .*, has changed since the run in run trained with it. Restore it"
     with pytest.raises(AppError, match=told):
-        open_run(Path("run"), 784, [str(edited)])
+        open_run(Path("run"), 784, ["their_ops.py"])

@@ -7,7 +7,6 @@ import errno
 import os
 import sys
 import webbrowser
-from collections.abc import Sequence
 from pathlib import Path
 
 from app.errors import AppError
@@ -71,7 +70,7 @@ def _opened(options: argparse.Namespace) -> tuple[TrainedRun, str]:
     if options.run:
         return open_run(Path(options.run), (SIZE, SIZE), options.custom_op), ""
     note = ""
-    for accuracy, folder in _best_first(options.custom_op):
+    for accuracy, folder in _best_first():
         if accuracy < FEW:
             better = (
                 f"classifies only {100 * accuracy:.1f} % of the test digits correctly; to use it: opsmith demo {folder}"
@@ -80,16 +79,13 @@ def _opened(options: argparse.Namespace) -> tuple[TrainedRun, str]:
             break
         try:
             return open_run(folder, (SIZE, SIZE), options.custom_op), ""
-        except AppError:  # such as an operator from a notebook, which cannot be imported
+        except AppError:  # such as an operator in a file that was not named
             continue
     return open_run(SHIPPED, (SIZE, SIZE)), note
 
 
-def _best_first(custom_ops: Sequence[str]) -> list[tuple[float, Path]]:
-    """Return the latest runs with weights, best accuracy first.
-
-    Runs that need a file of operators are skipped unless such files were named, without a prompt.
-    """
+def _best_first() -> list[tuple[float, Path]]:
+    """Return the latest runs with weights, best accuracy first."""
     kept = {file.parent: file.stat().st_mtime for file in RUNS.glob(f"*/{WEIGHTS}")}
     found = []
     for folder in sorted(kept, key=kept.__getitem__, reverse=True)[:LOOKED_AT]:
@@ -97,7 +93,7 @@ def _best_first(custom_ops: Sequence[str]) -> list[tuple[float, Path]]:
             accuracies = accuracies_of(folder, load_kept_config(folder / CONFIG))
         except AppError:
             continue
-        if accuracies and (custom_ops or not any(":" in operator for operator in accuracies)):
+        if accuracies:
             found.append((max(accuracies.values()), folder))
     return sorted(found, key=lambda one: -one[0])
 
