@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,18 @@ Operator = str | Callable[..., Any]
 """A name or an operator: from `custom_op`, a PyLayer or Function, a Layer class, or a function of one value."""
 
 
+class Default(Enum):
+    """The default of an argument that the configuration decides, where None has a meaning of its own."""
+
+    CONFIG = "of the configuration"
+
+    def __repr__(self) -> str:
+        return self.value
+
+
 def train(
     activation: Operator | None = None,
-    baseline: Operator | None = "relu",
+    baseline: Operator | Default | None = Default.CONFIG,
     *,
     config: str | os.PathLike[str] = DEFAULT,
     quiet: bool = False,
@@ -50,16 +60,18 @@ def train(
     Args:
         activation: A name (`"tanh"`, `"custom.relu"`, `"my_ops.py:swish"`) or an object: the result of `custom_op`, a
             `PyLayer`, `Function` or Layer class, or a function of one value. By default that of the configuration.
-        baseline: The operator to train beside it; None for none.
+        baseline: The operator to train beside it; None for none. By default that of the configuration.
         config: A YAML file.
         quiet: Print only warnings.
         **settings: Settings that override those of the file, such as `epochs=3`.
     """
     found = load_config(config)
     first = None if activation is None else activation_of(activation)
-    other = None if baseline is None else activation_of(baseline)
-    model = found.model if first is None else msgspec.structs.replace(found.model, activation=first.name)
-    found = msgspec.structs.replace(found, model=model, baseline=None if other is None else other.name)
+    other = None if baseline is None or isinstance(baseline, Default) else activation_of(baseline)
+    if first is not None:
+        found = msgspec.structs.replace(found, model=msgspec.structs.replace(found.model, activation=first.name))
+    if not isinstance(baseline, Default):
+        found = msgspec.structs.replace(found, baseline=None if other is None else other.name)
     given = [one for one in (first, other) if one is not None]
     found, given = configured(found, given, settings, "app.train")
     return api.train(
@@ -72,8 +84,8 @@ def train(
 
 
 def compare(
-    operators: Sequence[Operator],
-    seeds: int = 5,
+    operators: Sequence[Operator] | None = None,
+    seeds: int | None = None,
     *,
     config: str | os.PathLike[str] = DEFAULT,
     executor: Executor | None = None,
@@ -91,8 +103,9 @@ def compare(
     In a notebook or an interpreter, Ctrl-C returns the finished seeds, with `interrupted` set.
 
     Args:
-        operators: Names or objects, as in `app.train`. The others are compared with the first.
-        seeds: The number of seeds.
+        operators: Names or objects, as in `app.train`. The others are compared with the first. By default those of the
+            configuration.
+        seeds: The number of seeds. By default that of the configuration.
         config: A YAML file.
         executor: An executor of `concurrent.futures` that runs the trainings in parallel. Its workers import the
             operators from their files.
@@ -102,9 +115,11 @@ def compare(
     if isinstance(operators, str):
         raise ConfigError(f"app.compare takes a list of operators, found {operators!r}; write [{operators!r}, swish]")
     found = load_compare_config(config)
-    activations = _told_apart([activation_of(operator) for operator in operators])
-    names = tuple(activation.name for activation in activations)
-    settings = {**settings, "operators": list(names), "seeds": seeds}
+    activations = _told_apart([activation_of(operator) for operator in operators or ()])
+    if operators is not None:
+        settings["operators"] = [activation.name for activation in activations]
+    if seeds is not None:
+        settings["seeds"] = seeds
     found, given = configured(found, activations, settings, "app.compare")
     own = [activation.name for activation in given if not activation.has_name]
     if executor is not None and own:

@@ -216,6 +216,21 @@ def test_a_configuration_that_a_call_names_runs_its_operators(tmp_path):
         app.inspect(config="mine.yaml")
 
 
+def test_calls_honour_every_key_of_a_configuration_unless_an_argument_overrides_it(tmp_path):
+    (tmp_path / "alone.yaml").write_text("baseline: null")
+    assert list(app.train("relu", config="alone.yaml", **QUICK).epochs) == ["relu"]
+    assert list(app.train("relu", "tanh", config="alone.yaml", **QUICK).epochs) == ["relu", "tanh"]
+    (tmp_path / "mine.yaml").write_text("baseline: tanh\nmodel: {activation: sigmoid}")
+    assert list(app.train(config="mine.yaml", **QUICK).epochs) == ["sigmoid", "tanh"]
+    assert list(app.train("relu", None, config="mine.yaml", **QUICK).epochs) == ["relu"]
+    (tmp_path / "both.yaml").write_text("seeds: 2\noperators: [elu, silu]")
+    by_file = app.compare(config="both.yaml", **QUICK)
+    assert [(one, len(epochs)) for one, epochs in by_file.epochs.items()] == [("elu", 2), ("silu", 2)]
+    by_call = app.compare(["relu", "tanh"], 1, config="both.yaml", **QUICK)
+    assert [(one, len(epochs)) for one, epochs in by_call.epochs.items()] == [("relu", 1), ("tanh", 1)]
+    assert list(app.compare(seeds=1, config="mine.yaml", **QUICK).epochs) == ["tanh", "sigmoid"]
+
+
 def test_workers_of_an_executor_find_operators_by_their_files(tmp_path, monkeypatch):
     (tmp_path / "my_own_ops.py").write_text("import app\ndef double(x):\n    return x * 2.0\n")
     monkeypatch.syspath_prepend(tmp_path)
