@@ -23,7 +23,7 @@ from app.run import yaml_text
 from app.run.events import METRICS
 from app.run.former import INSTEAD, updated
 from app.run.layers import OPERATOR, Count, Dense, Dropout, LayerConfig, Share, activation_of
-from app.run.options import CONFIGS
+from app.run.options import CONFIGS, configuration_file
 from app.run.yaml_text import Document
 
 # Errors quote these descriptions as what is expected.
@@ -155,7 +155,7 @@ def load_compare_config(path: str | os.PathLike[str], overrides: Sequence[str] =
 
 
 def _load(default: C, path: str | os.PathLike[str], overrides: Sequence[str]) -> C:
-    where = os.path.expanduser(path)
+    where = configuration_file(path)
     config, folder = _changed(default, _read(where)), Path(where).parent
     if not (folder / METRICS).exists():  # in the folder of a run, see `load_kept_config`
         config = _found_from(config, folder)
@@ -301,8 +301,8 @@ def _read(path: str) -> Document:
     try:
         return yaml_text.read(path)
     except FileNotFoundError:
-        shipped = ", ".join(os.path.relpath(file) for file in sorted(CONFIGS.glob("*.yaml")))
-        raise ConfigError(f"{path}: no such file. There are: {shipped or 'none in configs/'}") from None
+        shipped = ", ".join(sorted(file.stem for file in CONFIGS.glob("*.yaml")))
+        raise ConfigError(f"{path}: no such file. Shipped configurations, which need no path: {shipped}") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
 

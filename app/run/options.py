@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 _CHECKOUT, _PACKAGE = Path(__file__).resolve().parents[2], Path(__file__).resolve().parents[1]
@@ -11,9 +12,20 @@ CONFIGS = (_CHECKOUT if (_CHECKOUT / "configs" / "default.yaml").is_file() else 
 DEFAULT = CONFIGS / "default.yaml"
 
 
+def configuration_file(named: str | os.PathLike[str]) -> str:
+    """Return the file of a configuration: `quick` names the shipped quick.yaml, unless there is a file `quick`."""
+    path = os.path.expanduser(named)
+    shipped = CONFIGS / f"{path}.yaml"
+    return str(shipped) if path.isidentifier() and shipped.is_file() and not os.path.isfile(path) else path
+
+
 def add_config(parser: argparse._ActionsContainer) -> None:
     """Declare `--config`."""
-    parser.add_argument("--config", default=str(DEFAULT), help="the configuration, a YAML file (%(default)s)")
+    parser.add_argument(
+        "--config",
+        default=str(DEFAULT),
+        help="the configuration: a YAML file, or the name of a shipped one, such as quick (%(default)s)",
+    )
 
 
 def add_overrides(parser: argparse._ActionsContainer) -> None:

@@ -195,8 +195,19 @@ def test_the_largest_and_smallest_numbers_of_a_type_are_taken(file, override):
     assert taken == pytest.approx(np.float64(ast.literal_eval(number)), rel=1e-6)
 
 
+def test_a_name_stands_for_a_shipped_configuration_unless_there_is_a_file_of_that_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "best").mkdir()  # no file
+    (tmp_path / "seed").write_text("seed: 7")
+    assert load_config("quick") == load_config(CONFIGS / "quick.yaml")
+    assert load_compare_config("best", ["seeds=2"]) == load_compare_config(CONFIGS / "best.yaml", ["seeds=2"])
+    assert load_config("seed").seed == 7
+    with pytest.raises(ConfigError, match=r"^configs/quick: no such file"):
+        load_config("configs/quick")
+
+
 def test_what_is_no_file_is_an_error(tmp_path):
-    with pytest.raises(ConfigError, match=r"^nope\.yaml: no such file\. There are: .*best\.yaml, .*seed\.yaml$"):
+    with pytest.raises(ConfigError, match=r"^nope\.yaml: no such file\. Shipped .*: best, .*, seed$"):
         load_config("nope.yaml")
     os.mkfifo(tmp_path / "pipe")
     for path, kind in ((tmp_path, "a folder"), (tmp_path / "pipe", "a pipe"), ("/dev/zero", "a device")):
