@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from app.errors import OperatorError, ShapeError
-from app.ops.definition import REGISTRY
+from app.ops.definition import REGISTRY, OpDef
 from app.ops.dtype import DTypeLike, canonical
 from app.ops.indexing import ROWS, index_items, take_items
 from app.ops.public import PUBLIC
@@ -31,6 +32,23 @@ _UFUNCS = {
     "rint": "round",
 }
 """Operators by their NumPy names, if these differ."""
+
+
+def _operator_of(ufunc: np.ufunc) -> OpDef | None:
+    """The operator that computes the same as a function of NumPy or SciPy; None for any other function.
+
+    A user's function, such as one by `numba.vectorize`, may have the name of an operator and compute something else, so
+    the name alone says nothing.
+    """
+    name = ufunc.__name__
+    if not any(getattr(sys.modules.get(module), name, None) is ufunc for module in ("numpy", "scipy.special")):
+        return None
+    operator = REGISTRY.get(_UFUNCS.get(name, name))
+    return operator if operator is not None and len(operator.inputs) == ufunc.nin else None
+
+
+def _shown(ufunc: np.ufunc) -> str:
+    return f"np.{ufunc.__name__}" if getattr(np, ufunc.__name__, None) is ufunc else str(ufunc.__name__)
 
 
 def _binary(name: str, swapped: bool = False) -> Callable[[Any, Any], Applied]:
@@ -85,14 +103,14 @@ class ValueMethods:
 
         If there is none, values with `stop_gradient=True` are converted to arrays.
         """
-        operator = REGISTRY.get(_UFUNCS.get(ufunc.__name__, ufunc.__name__))
-        if method != "__call__" or settings or operator is None or len(operator.inputs) != ufunc.nin:
+        operator = _operator_of(ufunc)
+        if method != "__call__" or settings or operator is None:
             values = [v for v in inputs if isinstance(v, ValueMethods)]
             if all(hasattr(v, "__array__") and getattr(v, "stop_gradient", False) for v in values):
                 arrays = [np.asarray(v) if isinstance(v, ValueMethods) else v for v in inputs]
                 return getattr(ufunc, method)(*arrays, **settings)
             raise OperatorError(
-                f"np.{ufunc.__name__} does not work on a {type(self).__name__}, as no operator corresponds to it: "
+                f"{_shown(ufunc)} does not work on a {type(self).__name__}, as no operator corresponds to it: "
                 "use x.numpy() of a Tensor, or define an operator with app.custom_op"
             )
         return operator(*inputs)

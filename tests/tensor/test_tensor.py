@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from numba import vectorize
+from scipy import special
 
 import app
 from app import Tensor, static, to_tensor
-from app.errors import DtypeError, OperatorError, ShapeError
+from app.errors import AppError, DtypeError, OperatorError, ShapeError
 
 X = np.arange(6.0).reshape(2, 3)
 
@@ -147,6 +149,40 @@ def test_numpy_functions_take_tensors():
     np.testing.assert_allclose(np.hypot(to_tensor([1.0, 2.0]), 1.0), np.hypot([1.0, 2.0], 1.0), rtol=1e-6)
     with pytest.raises(OperatorError, match=r"np\.hypot does not work on a Tensor"):
         np.hypot(x, 1.0)
+
+
+def test_a_users_function_with_the_name_of_an_operator_does_not_run_the_operator():
+    @vectorize
+    def relu(x):
+        return x if x > 0 else -1.0
+
+    x = to_tensor([-1.0, 3.0], dtype="float32")
+    assert np.asarray(relu(x)).tolist() == [-1, 3]
+    x.stop_gradient = False
+    with pytest.raises(OperatorError, match=r"^relu does not work on a Tensor.*app\.custom_op"):
+        relu(x)
+    with pytest.raises(AppError):
+        relu(static.data("x", [2]))
+    assert special.erf(x).detach().numpy() == pytest.approx(special.erf([-1.0, 3.0]), rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_numpy_functions_run_the_operator_that_computes_the_same():
+    functions = {f for f in vars(np).values() if isinstance(f, np.ufunc) and f.nout == 1}
+    functions.remove(np.reciprocal)  # of integers it is an integer, and the operator's result a float
+    run = 0
+    for function in functions:
+        arrays = [np.array([0.25, 0.5]), np.array([0.75, 0.25])][: function.nin]
+        for inputs in (arrays, [array > 0.3 for array in arrays], [(array * 4).astype("int64") for array in arrays]):
+            try:
+                found = function(*[to_tensor(array, stop_gradient=False) for array in inputs])
+                expected = function(*inputs)
+            except (AppError, TypeError, ValueError):
+                continue
+            if isinstance(found, Tensor):
+                run += 1
+                np.testing.assert_allclose(found.numpy(), expected, rtol=1e-3, err_msg=str(function))
+    assert run > 100
 
 
 ARITHMETIC = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow]
