@@ -91,25 +91,25 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
 __version__ = "0.1.0"
 
 _NAMES = {
-    "app": "autograd data device distributed errors io jit linalg metric nn onnx optimizer regularizer static vision",
-    "app.creation": (
+    "": "autograd data device distributed errors io jit linalg metric nn onnx optimizer regularizer static vision",
+    ".creation": (
         "arange bernoulli broadcast_shape clone empty eye full is_tensor linspace logspace meshgrid multinomial normal "
         "ones rand randint randint_like randn randperm standard_normal tolist tril_indices triu_indices uniform zeros"
     ),
-    "app.custom": "custom_op",
-    "app.device": "CPUPlace get_device is_compiled_with_cuda set_device",
-    "app.checking.findings": "check",
-    "app.experiment.calls": "compare resume train",
-    "app.inspection.calls": "inspect",
-    "app.graph": "disable_static enable_static in_dynamic_mode",
-    "app.limits": "finfo iinfo",
-    "app.model": "Model callbacks summary",
-    "app.nn": "ParamAttr create_parameter",
-    "app.nn.parallel": "DataParallel",
-    "app.ops.dtype": "get_default_dtype set_default_dtype",
-    "app.ops.random": "get_rng_state seed set_rng_state",
-    "app.saving": "load save",
-    "app.tensor": "Tensor enable_grad grad is_grad_enabled no_grad set_grad_enabled to_tensor",
+    ".custom": "custom_op",
+    ".device": "CPUPlace get_device is_compiled_with_cuda set_device",
+    ".checking.findings": "check",
+    ".experiment.calls": "compare resume train",
+    ".inspection.calls": "inspect",
+    ".graph": "disable_static enable_static in_dynamic_mode",
+    ".limits": "finfo iinfo",
+    ".model": "Model callbacks summary",
+    ".nn": "ParamAttr create_parameter",
+    ".nn.parallel": "DataParallel",
+    ".ops.dtype": "get_default_dtype set_default_dtype",
+    ".ops.random": "get_rng_state seed set_rng_state",
+    ".saving": "load save",
+    ".tensor": "Tensor enable_grad grad is_grad_enabled no_grad set_grad_enabled to_tensor",
 }
 """The public names, by the module that each is imported from. The public operators declare themselves."""
 
@@ -121,9 +121,9 @@ def __getattr__(name: str) -> _Any:
         value: _Any = [*_HOME, *_operators()]
     elif name in _HOME:
         home = _HOME[name]
-        value = _import_module(f"app.{name}") if home == "app" else getattr(_import_module(home), name)
-    elif name.startswith("__") or _find_spec(f"app.{name}") is not None:  # `from app import files` imports it next
-        raise AttributeError(f"module 'app' has no attribute {name!r}")
+        value = _import_module(f".{name}", __name__) if not home else getattr(_import_module(home, __name__), name)
+    elif name.startswith("__") or _find_spec(f".{name}", __name__) is not None:  # `from app import x` imports it next
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     elif name in (operators := _operators()):
         value = operators[name]
     else:
@@ -136,7 +136,7 @@ def __getattr__(name: str) -> _Any:
 
 def _operators() -> dict[str, _Any]:
     """The public operators by their names, and the element types: `app.float32` is "float32"."""
-    _import_module("app.creation")  # the last module that declares some
+    _import_module(".creation", __name__)  # the last module that declares some
     from app.ops.dtype import NAMES
     from app.ops.public import PUBLIC
 

@@ -6,7 +6,6 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from app import __version__
@@ -24,45 +23,43 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "data": Command(
-        "app.data.command", "show where MNIST is stored and whether it is complete, or download it", "fetch"
-    ),
+    "data": Command(".data.command", "show where MNIST is stored and whether it is complete, or download it", "fetch"),
     "check": Command(
-        "app.checking.command",
+        ".checking.command",
         "examine custom operators: gradients, shapes, behaviour, how they are compiled",
         "my_ops.py:swish --like silu",
     ),
     "compare": Command(
-        "app.experiment.compare_command",
+        ".experiment.compare_command",
         "compare several operators over several seeds: accuracy, speed, and which differences are significant",
         "--with relu,my_ops.py:swish --seeds 5 train.epochs=2",
     ),
     "watch": Command(
-        "app.experiment.watch_command",
+        ".experiment.watch_command",
         "check the operators of a file and train them briefly, whenever it is saved",
         "my_ops.py --config configs/quick.yaml",
     ),
     "run": Command(
-        "app.compat.command",
+        ".compat.command",
         "run a program written for Paddle or PyTorch, or list the supported names",
         "tutorial.py",
     ),
-    "export": Command("app.use.export", "export a trained network to a file for other programs", "runs/NAME --to onnx"),
+    "export": Command(".use.export", "export a trained network to a file for other programs", "runs/NAME --to onnx"),
     "predict": Command(
-        "app.use.predict", "recognise the digits in image files with a trained network", "runs/NAME digit.png --top 2"
+        ".use.predict", "recognise the digits in image files with a trained network", "runs/NAME digit.png --top 2"
     ),
     "demo": Command(
-        "app.use.demo.command",
+        ".use.demo.command",
         "open a page on which you draw digits and trained networks read them",
         "runs/NAME --port 0",
     ),
     "report": Command(
-        "app.report.command",
+        ".report.command",
         "write the report of a run again, from its folder",
         "runs/NAME",
     ),
     "inspect": Command(
-        "app.inspection.command",
+        ".inspection.command",
         "show a network's Programs at every stage, the memory they need, and a picture",
         "--config configs/quick.yaml",
     ),
@@ -84,19 +81,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: Sequence[str]) -> int:
-    name = "opsmith" if Path(sys.argv[0]).stem == "opsmith" else "python -m app"
-    parser = Parser(prog=name, description="Train, check, compare and inspect networks with custom operators.")
+    parser = Parser(prog="opsmith", description="Train, check, compare and inspect networks with custom operators.")
     parser.add_argument("--version", action="version", version=f"opsmith {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     commands.add_parser("train", help=TRAIN)
     parsers = {
         word: commands.add_parser(
-            word, help=command.help, description=command.help, epilog=f"example: {name} {word} {command.example}"
+            word, help=command.help, description=command.help, epilog=f"example: opsmith {word} {command.example}"
         )
         for word, command in COMMANDS.items()
     }
     if given[:1] and given[0] in COMMANDS:
-        module = importlib.import_module(COMMANDS[given[0]].module)  # only the command that runs
+        module = importlib.import_module(COMMANDS[given[0]].module, __package__)  # only the command that runs
         module.add_arguments(parsers[given[0]])
         options = _options(parsers[given[0]], given[1:])
         with ends_at_once():

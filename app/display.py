@@ -12,5 +12,5 @@ class Displayed:
 
     def _repr_html_(self) -> str | None:
         """Return the object as HTML; None if its text is sufficient."""
-        shown: str | None = import_module("app.inspection.displays").html_of(self)
+        shown: str | None = import_module(".inspection.displays", __package__).html_of(self)
         return shown

@@ -44,6 +44,9 @@ Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _UNPARSED = (SyntaxError, ValueError, RecursionError, MemoryError)
 
+PACKAGE = __name__.partition(".")[0]
+"""The name of this package: `app` in a checkout, `opsmith` where it is installed."""
+
 _PACKAGE = os.path.dirname(__file__) + os.sep  # not resolved: code objects keep symbolic links, too
 _INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 LIBRARIES = (_PACKAGE, *_INSTALLED)
@@ -57,6 +60,12 @@ _verified: dict[str, tuple[Any, str]] = {}
 
 The text stays good when the file is edited afterwards, until it is imported again.
 """
+
+
+def public_name(module: str) -> str:
+    """The name of a module by which files refer to it: one of ours begins with `opsmith`, in a checkout, too."""
+    top, dot, rest = module.partition(".")
+    return f"opsmith{dot}{rest}" if top == PACKAGE else module
 
 
 class UnreadableSourceError(OperatorError):

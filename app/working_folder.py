@@ -1,7 +1,7 @@
 """Take the working folder out of the module search path, unless the user names a module in it.
 
-`python -m app` puts it before everything that is installed, so that a `numpy.py` in the folder of a run, which may be a
-stranger's, would be run. Importing this module, before any other, takes it out again.
+`python -m opsmith` puts it before everything that is installed, so that a `numpy.py` in the folder of a run, which may
+be a stranger's, would be run. Importing this module, before any other, takes it out again.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import sys
 
 
 def leave() -> None:
-    """Remove the working folder from the search path if `python -m app` added it."""
+    """Remove the working folder from the search path if `python -m opsmith` added it."""
     # Python's documentation: while it looks for the module of -m, the first word is "-m".
     if sys.argv[:1] != ["-m"] or getattr(sys.flags, "safe_path", False):
         return
-    module = sys.orig_argv[-len(sys.argv)]  # the word before the module's own arguments, `app` or `-mapp`
+    module = sys.orig_argv[-len(sys.argv)]  # the word before the module's own arguments, `opsmith` or `-mopsmith`
     here = _here()
-    if re.fullmatch(r"(-\w*m)?app(\.[\w.]+)?", module) and sys.path[:1] == [here] and here != _of_this_package():
+    ours = re.fullmatch(rf"(-\w*m)?(opsmith|{__package__})(\.[\w.]+)?", module)
+    if ours and sys.path[:1] == [here] and here != _of_this_package():
         del sys.path[0]
 
 

@@ -214,7 +214,7 @@ def _prepare() -> None:
         "scipy.special",
     )
     for module in (*(command.module for command in COMMANDS.values()), *late, "scipy.special"):
-        importlib.import_module(module)
+        importlib.import_module(module, "app")
     import numpy as np
 
     import app
@@ -224,6 +224,7 @@ def _prepare() -> None:
     x = app.to_tensor(np.ones((2, 3), "float32"), stop_gradient=False)
     relu(x).sum().backward()
     del sys.path[0], sys.modules["app.__main__"]  # which is what runs as a command
+    sys.modules.pop("opsmith.__main__", None)
     gc.freeze()
 
 

@@ -1,4 +1,4 @@
-"""`python -m app COMMAND`, and how a command may end: with a message and a status, never with a traceback."""
+"""`opsmith COMMAND`, and how a command may end: with a message and a status, never with a traceback."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ def test_help_lists_every_command_with_a_line(capsys: pytest.CaptureFixture[str]
 def test_every_command_has_help_and_an_example_that_can_be_parsed(name: str, capsys: pytest.CaptureFixture[str]):
     status, printed = ended(capsys, name, "--help")
     assert status == 0
-    assert printed.startswith(f"usage: python -m app {name}")
-    assert f"example: python -m app {name} " in printed
+    assert printed.startswith(f"usage: opsmith {name}")
+    assert f"example: opsmith {name} " in printed
     parser = argparse.ArgumentParser()
-    importlib.import_module(COMMANDS[name].module).add_arguments(parser)
+    importlib.import_module(COMMANDS[name].module, "app").add_arguments(parser)
     _options(parser, shlex.split(COMMANDS[name].example))
 
 
 @pytest.mark.parametrize(
     ("words", "status", "beginning"),
     [
-        ([], 2, "usage: python -m app"),
-        (["bogus"], 2, "usage: python -m app"),
-        (["data", "bogus"], 2, "usage: python -m app"),
+        ([], 2, "usage: opsmith"),
+        (["bogus"], 2, "usage: opsmith"),
+        (["data", "bogus"], 2, "usage: opsmith"),
         (["--version"], 0, f"opsmith {__version__}"),
         (["train", "--help"], 0, "usage: opsmith train"),
     ],

@@ -85,4 +85,4 @@ def _load(name: str) -> ModuleType:
 def _say_if_passed_over(name: str) -> None:
     real = PathFinder.find_spec(name)
     if real is not None and real.origin is not None:  # a folder without an __init__.py is not a package
-        print(f"note: the installed {name} is passed over; {name} is app.compat.{name} here", file=sys.stderr)
+        print(f"note: the installed {name} is passed over; {name} is opsmith.compat.{name} here", file=sys.stderr)

@@ -11,7 +11,7 @@ from typing import NoReturn
 from app.errors import AppError
 from app.ops.gone import INSTEAD, without
 
-PREFIX = "app.compat."
+PREFIX = f"{__package__}."
 """The prefix of a façade's modules."""
 
 

@@ -15,7 +15,7 @@ from functools import wraps
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
-from app.reading import codes_in, future_flags, parameters_of
+from app.reading import PACKAGE, codes_in, future_flags, parameters_of
 
 
 def function_name(function: Any) -> str:
@@ -96,7 +96,7 @@ def code_beside(code: CodeType, tree: ast.FunctionDef, free: Sequence[str], file
     return next(each for each in codes_in(made) if each.co_name == tree.name)
 
 
-_OTHERS = frozenset({"app", "numba", "llvmlite", "numpy", "scipy"}) | sys.stdlib_module_names
+_OTHERS = frozenset({PACKAGE, "numba", "llvmlite", "numpy", "scipy"}) | sys.stdlib_module_names
 """Packages whose own functions stay compiled, but for the shelf's, which are as a user would write them."""
 
 
@@ -121,7 +121,7 @@ def without_numba() -> Iterator[None]:
         interpreted.on, interpreted.calls = True, 0
         kinds = _types_of_compiled()
         for name, module in list(sys.modules.items()) if kinds else ():
-            if name.partition(".")[0] not in _OTHERS or name.startswith("app.custom.shelf."):
+            if name.partition(".")[0] not in _OTHERS or name.startswith(f"{PACKAGE}.custom.shelf."):
                 _open_module(module, kinds, restored)
         yield
 

@@ -25,6 +25,7 @@ from app.errors import OperatorError, ProgramError
 from app.files import without_tilde
 from app.graph.serialise import DAMAGE_ERRORS, value_from_data, value_to_data
 from app.ops.definition import OpDef
+from app.reading import public_name
 
 
 class UnnamedOperatorError(OperatorError):
@@ -73,7 +74,7 @@ def _home_text(module: ModuleType) -> str:
     name, file = spec.name if spec is not None else module.__name__, getattr(module, "__file__", None) or ""
     if name.startswith(OF_FILES) or not ("." in name or "-packages" in file):
         return os.path.relpath(file) if file.endswith(".py") else name
-    return name
+    return public_name(name)
 
 
 def parted(reference: str) -> tuple[str, str | None]:
@@ -146,7 +147,7 @@ class Allowed:
 
     def _on_shelf(self, reference: str) -> bool:
         home, _, short = parted(reference)[0].rpartition(".")
-        return home == shelf.__name__ and short in SHIPPED
+        return home == public_name(shelf.__name__) and short in SHIPPED
 
     def get(self, reference: str) -> Any:
         """Load a reference; runs its file or module."""

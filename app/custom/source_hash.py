@@ -24,18 +24,18 @@ from app.custom.numba_functions import is_compiled, python_function
 from app.custom.operator import home_of, written_as
 from app.engine.compiled.fingerprint import Walk, content_of
 from app.ops.definition import OpDef
-from app.reading import definitions_of, module_of, module_tree, too_deep
+from app.reading import PACKAGE, definitions_of, module_of, module_tree, public_name, too_deep
 
 _EARLIER = {
     "6dee04712c31d205f929a81027263f2be9eb9d268acdfa2081b705e615d93925":
         "f907b270c2bd36bba8822e1d98e8f4b2b2da4849bff6a639db5f8cb62d4fe8d6",
     "dd1f02f664d0d5b457313fb8ad991fa93ef4b85b6b1fde53c15d4d15637b849f":
         "8239b8ecf003fed642bada943b14e3005d14d59af304d424616c1a9fb535f20e",
-    "950422fe661fb0805850c0ccf4dc63522da3c558237eb9e426ffacd1e8565618":
+    "3b212e7691e7a334beee7446bbdb3e9cfb0d797c0669e80ab16fec4eacda2926":
         "d67107dd252c6f6c570ff9d59b2802915d48e17a3f2e751cfc704b67b0235e77",
-    "25215d0338df54dde10403785933f43365f6062244d051c8d3e92fd2787c8e72":
+    "d60ea8b544f3640379493b89635fe61f970f33243470b24af394a1e316ea5cfe":
         "1ccab8f88c2663ab7554a1d935df3e53e8d22fd763490534d9ccc1fbc72475a8",
-    "cfc4ce9f7cd6978f8943d685eed1c6f27243a561d8a9f2cade838dcd037725ff":
+    "935646434e92b03667675bbb8181517f5d39ed6fe34d627dc872abef5e45a071":
         "f6e0e57396e21010c6712a3bd305192de434b018a10eb9ed2b44c7c9ece573d0",
 }  # fmt: skip
 """The hashes of the shipped `relu` and `leaky_relu`, each with the one that earlier files have: their functions said
@@ -65,7 +65,7 @@ class _Sources(Walk):
     def __init__(self, root: Any):
         super().__init__()
         home = home_of(root)
-        self._own = home if home.startswith("app.") else home.partition(".")[0]
+        self._own = home if home.startswith(f"{PACKAGE}.") else home.partition(".")[0]
         self._trees: dict[int, ast.Module | None] = {}
         """The trees of modules, by the ids of their globals."""
         self._hashed: set[tuple[int, str]] = set()
@@ -88,12 +88,14 @@ class _Sources(Walk):
         if isinstance(thing, OpDef):
             self.note("operator", thing.name)
             super().add(getattr(thing, "made_of", None))
+        elif isinstance(thing, ModuleType):
+            self.note("module", public_name(thing.__name__))
         else:
             super().add(thing)
 
     def add_function(self, function: FunctionType, given: Any) -> None:
         if self._is_of_library(function):
-            self.note("function", f"{function.__module__}.{function.__qualname__}")
+            self.note("function", f"{public_name(function.__module__)}.{function.__qualname__}")
             return
         self.add(getattr(given, "targetoptions", None))
         tree, nodes = module_of(function), definitions_of(function)
@@ -114,7 +116,7 @@ class _Sources(Walk):
 
     def add_class(self, kind: type) -> None:
         if self._is_of_library(kind):
-            self.note("class", f"{kind.__module__}.{kind.__qualname__}")
+            self.note("class", f"{public_name(kind.__module__)}.{kind.__qualname__}")
             return
         self.note("class", kind.__qualname__)
         for base in kind.__bases__:
@@ -216,7 +218,7 @@ class _Sources(Walk):
         if self._own in (home, top):
             return False
         file = getattr(sys.modules.get(home), "__file__", None) or ""
-        return top == "app" or top in sys.stdlib_module_names or "-packages" in file
+        return top == PACKAGE or top in sys.stdlib_module_names or "-packages" in file
 
 
 _CODE = (FunctionType, BuiltinFunctionType, ModuleType, type, staticmethod, classmethod, property, np.ufunc, OpDef)

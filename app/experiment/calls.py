@@ -20,6 +20,7 @@ from app.errors import ConfigError
 from app.experiment import api
 from app.experiment.results import ComparisonResult, TrainingResult
 from app.ops import REGISTRY, OpDef
+from app.reading import PACKAGE
 from app.run.config import C, config_name, load_compare_config, load_config, with_settings
 from app.run.console import Console, Silent
 from app.run.network import Activation, find_activation
@@ -220,7 +221,7 @@ def _home(operator: Callable[..., Any], name: str) -> str:
     file = getattr(module, "__file__", None)
     if module is None or file is None or module.__name__ == "__main__" or getattr(module, name, None) is not operator:
         return ""
-    return os.path.relpath(file) if Path(file).suffix == ".py" and not module.__name__.startswith("app.") else ""
+    return os.path.relpath(file) if Path(file).suffix == ".py" and not module.__name__.startswith(f"{PACKAGE}.") else ""
 
 
 def _told_apart(activations: Sequence[Activation]) -> list[Activation]:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import app
 from app.errors import AppError, ConfigError
 from app.printing import PLAIN, RED, escaped, in_colour
+from app.reading import PACKAGE
 from app.run.options import CONFIGS, add_overrides
 
 if TYPE_CHECKING:
@@ -35,10 +36,10 @@ CHECKS = ("gradient", "untouched", "repeatable")
 """The checks that training relies on. `check` runs all checks."""
 _IMPORTED_ONCE = (
     "numba",
-    "app.checking.checks",
-    "app.checking.examples",
-    "app.engine.compiled.engine",
-    "app.run.training",
+    f"{PACKAGE}.checking.checks",
+    f"{PACKAGE}.checking.examples",
+    f"{PACKAGE}.engine.compiled.engine",
+    f"{PACKAGE}.run.training",
 )
 """The modules to import before forking."""
 _PACKAGE = os.path.join(os.path.dirname(app.__file__), "")

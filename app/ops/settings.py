@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from app.reading import PACKAGE
+
 if TYPE_CHECKING:
     from app.ops.values import Attributes, Setting
 
@@ -67,7 +69,7 @@ def compares_exactly(value: Setting) -> bool:
     """
     compare = type(value).__eq__
     module = getattr(getattr(compare, "__objclass__", compare), "__module__", None) or ""
-    return isinstance(value, Hashable) and module.partition(".")[0] in ("builtins", "app", "numpy", "pathlib")
+    return isinstance(value, Hashable) and module.partition(".")[0] in ("builtins", PACKAGE, "numpy", "pathlib")
 
 
 class _Itself:

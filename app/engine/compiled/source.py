@@ -43,7 +43,7 @@ from __future__ import annotations
 import numpy as np
 from numpy import inf, nan  # as Python prints these numbers
 
-from app.engine.compiled.runtime import {functions}
+from opsmith.engine.compiled.runtime import {functions}
 
 u = np.uintp  # indices that cannot be negative: LLVM then vectorises the loops over them
 '''

@@ -26,7 +26,7 @@ from app.jit.tracer import CONTAINERS, Again
 from app.jit.variable import refusal
 from app.nn.layer import Layer
 from app.nn.tree import OF_LAYERS
-from app.reading import LIBRARIES, user_place
+from app.reading import LIBRARIES, PACKAGE, user_place
 from app.tensor.modes import modes
 
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
@@ -252,7 +252,7 @@ def _parts(thing: Any, contents: Any) -> Iterable[tuple[Any, Any]]:
         return enumerate(gc.get_referents(thing))
     if issubclass(kind, ModuleType):
         return [("", vars(thing))] if _is_users(thing.__name__) else []
-    kept = kind.__module__ == "functools" or kind.__module__.startswith("app.")
+    kept = kind.__module__ == "functools" or kind.__module__.startswith(f"{PACKAGE}.")
     return [("", thing.__wrapped__)] if kept and hasattr(thing, "__wrapped__") else []
 
 

@@ -50,5 +50,6 @@ class FunctionLayer(Layer):
 
 def layer_of(name: str, function: Callable[..., Any], shown: Sequence[str] | None = None, **settings: Any) -> Any:
     """The class of layers that are a function; `settings` are its other parameters with their defaults."""
-    described = {"__doc__": function.__doc__, "__module__": "app.nn", "function": function, "settings": settings}
+    home = __name__.rpartition(".layers.")[0]
+    described = {"__doc__": function.__doc__, "__module__": home, "function": function, "settings": settings}
     return type(name, (FunctionLayer,), described | {"shown": shown})

@@ -53,7 +53,7 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, reader: Reader, port: int):
         self.reader = reader
-        room = files("app.use.demo") / "assets"
+        room = files(__package__) / "assets"
         self.assets = {path: ((room / name).read_bytes(), kind) for path, (name, kind) in ASSETS.items()}
         super().__init__((HOST, port), Handler)
 

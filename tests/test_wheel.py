@@ -1,0 +1,207 @@
+"""The package that a wheel has: `opsmith`, from the sources of `app/`. And `opsmith` in a checkout, which is `app`."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import venv
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import app
+
+ROOT = Path(__file__).parents[1]
+SWISH = """
+import numpy as np
+import opsmith
+
+@opsmith.custom_op(elementwise=True, like="silu")
+def swish(x):
+    return x / (1 + np.exp(-x))
+
+@opsmith.custom_op(elementwise=True)
+def wrong(x):
+    return x * x
+
+@wrong.backward
+def wrong_backward(x, dy):
+    return x * dy
+"""
+
+
+def tool() -> ModuleType:
+    """tools/wheel.py, which is not in a package."""
+    spec = importlib.util.spec_from_file_location("opsmith_wheel", ROOT / "tools" / "wheel.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+wheel = tool()
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package `opsmith`, as site-packages has it."""
+    folder = tmp_path_factory.mktemp("site-packages")
+    wheel.write_package(ROOT / "app", folder / "opsmith")
+    return folder
+
+
+@pytest.fixture
+def beside_an_app(tmp_path: Path) -> Path:
+    """A folder of a user, with operators and an `app.py` of his own."""
+    (tmp_path / "app.py").write_text('print("the user\'s own app")\nmine = 1\n')
+    (tmp_path / "my_ops.py").write_text(SWISH)
+    return tmp_path
+
+
+@pytest.fixture(params=["installed", "checkout"])
+def library(request: pytest.FixtureRequest, installed: Path) -> Path:
+    """Where Python finds opsmith."""
+    return installed if request.param == "installed" else ROOT
+
+
+def python(words: list[str], folder: Path, library: Path) -> subprocess.CompletedProcess[str]:
+    settings = {**os.environ, "PYTHONPATH": str(library)}
+    return subprocess.run(
+        [sys.executable, *words], cwd=folder, env=settings, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_wheel_has_every_file_of_the_sources(installed: Path):
+    def files(folder: Path) -> list[str]:
+        return sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.suffix not in ("", ".pyc"))
+
+    assert files(installed / "opsmith") == files(ROOT / "app")
+    assert {"py.typed", "__main__.py"} <= set(files(installed / "opsmith"))
+
+
+@pytest.mark.parametrize(
+    ("source", "in_a_wheel"),
+    [
+        ("from app.nn import app as x\n", "from opsmith.nn import app as x\n"),
+        (
+            "if x:\n    from app import nn; import app as a, sys\n",
+            "if x:\n    from opsmith import nn; import opsmith as a, sys\n",
+        ),
+        ("import app\napp.nn\n", "import opsmith as app\napp.nn\n"),
+        ("import apple\nfrom app_ import x\nfrom .app import y\n", None),
+        ('"""from app import nn"""\nö = "import app"; from app import x\n', None),
+    ],
+)
+def test_only_imports_of_app_are_renamed(source: str, in_a_wheel: str | None):
+    expected = source.replace("; from app", "; from opsmith") if in_a_wheel is None else in_a_wheel
+    assert wheel.renamed(source.encode(), "x.py").decode() == expected
+
+
+@pytest.mark.parametrize("source", ["import app.nn\n", "from  app import nn\n"])
+def test_an_import_that_cannot_be_renamed_is_refused_with_its_line(source: str):
+    with pytest.raises(ValueError, match=r"^x\.py:1: write "):
+        wheel.renamed(source.encode(), "x.py")
+
+
+@pytest.mark.parametrize(("name", "status"), [("swish", 0), ("wrong", 1)])
+@pytest.mark.slow
+def test_check_works_beside_an_app_of_the_user(name: str, status: int, beside_an_app: Path, library: Path):
+    done = python(["-m", "opsmith", "check", f"my_ops.py:{name}", "--only", "gradient"], beside_an_app, library)
+    assert (done.returncode, done.stderr) == (status, "")
+    assert done.stdout.startswith(f"{name}  custom_op, elementwise, my_ops.py:")
+    assert done.stdout.endswith("1 passed\n" if status == 0 else "1 FAILED: gradient; 0 passed\n")
+
+
+@pytest.mark.slow
+def test_an_installed_opsmith_and_an_app_of_the_user_know_nothing_of_each_other(beside_an_app: Path, installed: Path):
+    (beside_an_app / "main.py").write_text("import opsmith.nn, app, my_ops\nprint(app.mine, opsmith.relu is not None)")
+    done = python(["main.py"], beside_an_app, installed)
+    assert (done.stdout, done.stderr) == ("the user's own app\n1 True\n", "")
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        ("import opsmith, app; app.mine", "app has no 'mine'"),
+        ("import app, opsmith", "app.py was imported as `app` before opsmith"),
+    ],
+)
+@pytest.mark.slow
+def test_a_checkout_never_takes_one_app_for_the_other_silently(program: str, told: str, beside_an_app: Path):
+    done = python(["-c", program], beside_an_app, ROOT)
+    assert done.returncode == 1
+    assert told in done.stderr
+
+
+def test_in_a_checkout_the_modules_of_opsmith_are_those_of_app():
+    import opsmith.custom.custom_op
+    import opsmith.nn.functional as functional
+    from opsmith.custom.shelf.relu import relu
+
+    import opsmith
+
+    assert opsmith is app
+    assert functional is app.nn.functional
+    assert relu is sys.modules["app.custom.shelf.relu"].relu
+    assert functional.__spec__.name == "app.nn.functional"
+    assert app.custom_op is opsmith.custom.custom_op  # the function, not the module of this name
+    with pytest.raises(ModuleNotFoundError, match=r"opsmith\.nothing"):
+        importlib.import_module("opsmith.nothing")
+
+
+@pytest.mark.slow
+def test_a_file_refers_to_an_operator_of_the_shelf_in_the_same_words(tmp_path: Path, installed: Path):
+    """So what was saved with a checkout can be loaded with a wheel, and the other way round."""
+    (tmp_path / "main.py").write_text(SAVED)
+    first, second = (python(["main.py"], tmp_path, library) for library in (installed, ROOT))
+    assert first.stdout.startswith("opsmith.custom.shelf.relu:relu ")
+    assert (first.stdout, first.stderr) == (second.stdout, second.stderr)
+
+
+SAVED = """
+from opsmith.custom.references import Trusted, reference_to
+from opsmith.custom.shelf.relu import relu
+from opsmith.custom.source_hash import source_hash
+
+reference = reference_to(relu, "relu")
+print(reference, source_hash(relu), Trusted().get(reference) is relu)
+"""
+TYPED = """
+import opsmith
+import opsmith.nn.functional as F
+from opsmith.nn import Linear
+
+reveal_type(opsmith.to_tensor([1.0]))
+reveal_type(Linear(3, 4))
+reveal_type(F.relu)
+"""
+
+
+@pytest.mark.slow
+def test_type_checkers_see_the_types_of_opsmith(tmp_path: Path, library: Path):
+    (tmp_path / "typed.py").write_text(TYPED)
+    venv.create(tmp_path / "env", symlinks=True)
+    (site,) = (tmp_path / "env").glob("lib/python*/site-packages")
+    (site / "opsmith.pth").write_text(str(library))  # as of an editable installation
+    checker = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--python-executable",
+        str(tmp_path / "env" / "bin" / "python"),
+    ]
+    done = subprocess.run([*checker, "typed.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    package = "app" if library == ROOT else "opsmith"
+    types = re.findall(r'Revealed type is "(.*)"', done.stdout)
+    assert types == [
+        f"{package}.tensor.tensor.Tensor",
+        f"{package}.nn.layers.common.Linear",
+        f"{package}.ops.definition.OpDef",
+    ]
+    assert done.returncode == 0
