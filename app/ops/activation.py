@@ -6,8 +6,9 @@ import numpy as np
 
 from app.ops.elementwise import elementwise
 from app.ops.logic import where
+from app.ops.math import abs_, exp, sigmoid, square
 from app.ops.public import public
-from app.ops.values import Array, Gradients, Results, Value
+from app.ops.values import Array, Element, Gradients, Results, Value
 
 
 @public(method=True, in_place=True)
@@ -31,13 +32,6 @@ def leaky_relu(x: Array, *, negative_slope: float = 0.01) -> Results:
     return np.where(x > 0, x, x * x.dtype.type(negative_slope))
 
 
-@public(method=True, in_place=True)
-@elementwise(floating=True, onnx="Sigmoid", gradient=lambda out, dout: dout * out * (1.0 - out))
-def sigmoid(x: Array) -> Results:
-    """Sigmoid, elementwise: 1 / (1 + exp(-x)), computed with tanh to avoid overflow."""
-    return 0.5 * np.tanh(0.5 * x) + 0.5
-
-
 @public()
 @elementwise(
     floating=True,
@@ -50,27 +44,42 @@ def softplus(x: Array) -> Results:
     return np.maximum(x, x.dtype.type(0)) + np.log1p(np.exp(-np.abs(x)))
 
 
+def _silu_one(x: Element) -> Element:
+    e = np.exp(-abs(x))
+    return (x * e if x < 0 else x) / (type(x)(1) + e)
+
+
 @public()
-@elementwise(floating=True, onnx=lambda onnx, x: x * onnx.Sigmoid(x))
+@elementwise(floating=True, scalar=_silu_one, onnx=lambda onnx, x: x * onnx.Sigmoid(x))
 def silu(x: Array) -> Results:
     """SiLU (swish), elementwise: x * sigmoid(x)."""
-    return x * (0.5 * np.tanh(0.5 * x) + 0.5)
+    return x * sigmoid.kernel(x)
 
 
 @silu.gradient
 def _(x: Value, dout: Value) -> Gradients:
-    s = sigmoid(x)
-    return dout * (s + x * s * (1.0 - s))
+    return dout * sigmoid(x) * (1.0 + x * sigmoid(-x))
 
 
 @public()
 @elementwise(
     floating=True,
     scalar=lambda x, alpha: x if x > 0 else alpha * np.expm1(x),
-    gradient=lambda x, out, dout, alpha: where(x > 0, dout, dout * (out + alpha)),
+    gradient=lambda x, dout, alpha: where(x > 0, dout, dout * alpha * exp(where(x > 0, 0.0, x))),
     onnx=lambda onnx, x, alpha: onnx.Elu(x, alpha=float(alpha)),
 )
 def elu(x: Array, *, alpha: float = 1.0) -> Results:
     """ELU, elementwise: x if x > 0, else alpha * (exp(x) - 1)."""
     above = x > 0
     return np.where(above, x, alpha * np.expm1(np.where(above, x.dtype.type(0), x)))
+
+
+@elementwise(
+    floating=True,
+    scalar=lambda x: x / (abs(x) + type(x)(1)),
+    onnx=lambda onnx, x: x / (onnx.Abs(x) + 1.0),
+    gradient=lambda x, dout: dout * square(1.0 / (abs_(x) + 1.0)),
+)
+def softsign(x: Array) -> Results:
+    """Softsign, elementwise: x / (1 + abs(x))."""
+    return x / (np.abs(x) + x.dtype.type(1))

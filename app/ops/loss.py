@@ -10,8 +10,9 @@ from app.errors import DtypeError, OperatorError, ShapeError
 from app.ops.definition import operator
 from app.ops.dtype import FLOATS, INTEGERS
 from app.ops.elementwise import elementwise
+from app.ops.logic import where
 from app.ops.lowering import Filling
-from app.ops.math import log
+from app.ops.math import log, log1p
 from app.ops.public import public
 from app.ops.reduction import sum_
 from app.ops.rounding import clip
@@ -230,7 +231,7 @@ def accuracy(x: Array, label: Array, *, k: int = 1) -> Results:
 
 
 def _binary_one(x: Element, label: Element) -> Element:
-    return -(label * max(np.log(x), -_STEEPEST) + (1 - label) * max(np.log(1 - x), -_STEEPEST))
+    return -(label * max(np.log(x), -_STEEPEST) + (1 - label) * max(np.log1p(-x), -_STEEPEST))
 
 
 _STEEPEST = 100.0
@@ -241,15 +242,17 @@ _STEEPEST = 100.0
 def binary_cross_entropy(x: Array, label: Array) -> Results:
     """Binary cross entropy, elementwise: -(label * log(x) + (1 - label) * log(1 - x))."""
     with np.errstate(divide="ignore"):
-        yes, no = (np.maximum(np.log(share), x.dtype.type(-_STEEPEST)) for share in (x, 1 - x))
+        yes, no = (np.maximum(share, x.dtype.type(-_STEEPEST)) for share in (np.log(x), np.log1p(-x)))
     return -(label * yes + (1 - label) * no)
 
 
 @binary_cross_entropy.gradient_of("x")
 def _(x: Value, label: Value, dout: Value) -> Gradients:
-    return dout * (x - label) / clip(x * (1.0 - x), min=1e-12)
+    # at 0 and 1 there is no finite slope: as steep as in PyTorch
+    tiny = float(np.finfo(x.dtype).tiny)
+    return dout * (x - label) / clip(where(x * (1.0 - x) < tiny, 1e-12, x * (1.0 - x)), min=tiny)
 
 
 @binary_cross_entropy.gradient_of("label")
 def _(x: Value, dout: Value) -> Gradients:
-    return dout * (clip(log(1.0 - x), min=-_STEEPEST) - clip(log(x), min=-_STEEPEST))
+    return dout * (clip(log1p(-x), min=-_STEEPEST) - clip(log(x), min=-_STEEPEST))

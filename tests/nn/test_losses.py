@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 
 import app
 from app import nn, static, to_tensor
@@ -231,3 +232,15 @@ def test_wrong_arguments_are_errors(compute: Any, name: str):
     loss, y, told = ERRORS[name]
     with pytest.raises(ShapeError if "shape" in name else OperatorError, match=told):
         compute(loss, SCORES, y)
+
+
+@pytest.mark.parametrize(("score", "label"), [(-20.0, 1.0), (-60.0, 1.0), (20.0, 0.0), (-20.0, 0.0), (20.0, 1.0)])
+def test_gradients_of_confident_scores_keep_their_digits(score: float, label: float):
+    from_scores = app.to_tensor([score], "float32", stop_gradient=False)
+    F.binary_cross_entropy_with_logits(from_scores, app.to_tensor([label])).backward()
+    expected = special.expit(score) if label == 0 else -special.expit(-score)
+    assert from_scores.grad.item() == pytest.approx(expected, rel=1e-6)
+    if score < 0:  # above, the probability rounds to 1
+        x = app.to_tensor([score], "float32", stop_gradient=False)
+        F.binary_cross_entropy(F.sigmoid(x), app.to_tensor([label])).backward()
+        assert x.grad.item() == pytest.approx(expected, rel=1e-6)

@@ -148,7 +148,7 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     "acosh": one(low=1),
     "round": one(decimals=st.sampled_from([0, 0, 1, -1])),
     **dict.fromkeys(["abs", "square", "assign", "isnan", "isinf", "isfinite", "logical_not"], one()),
-    **dict.fromkeys(["relu", "sigmoid", "softplus", "silu"], one()),
+    **dict.fromkeys(["relu", "sigmoid", "softplus", "silu", "softsign"], one()),
     **dict.fromkeys(["negative", "sign"], one(NUMBERS)),
     **dict.fromkeys(["log", "log2", "log10", "sqrt", "rsqrt", "reciprocal"], one(low=1)),
     "log1p": one(low=0),

@@ -62,7 +62,10 @@ def reduced(x: np.ndarray = DEEP, **attributes: Any) -> list[Call]:
 CASES: dict[str, list[Call]] = {
     **{name: of_one() for name in ("negative", "exp", "sin", "cos", "tanh", "square", "abs", "assign")},
     **{name: of_one() for name in ("sign", "floor", "ceil", "round", "relu", "leaky_relu", "sigmoid", "softplus")},
-    **{name: of_one() for name in ("silu", "elu", "tan", "sinh", "cosh", "asinh", "atan", "erf", "expm1", "trunc")},
+    **{
+        name: of_one()
+        for name in ("silu", "elu", "softsign", "tan", "sinh", "cosh", "asinh", "atan", "erf", "expm1", "trunc")
+    },
     **{name: of_one(X * 0.4) for name in ("asin", "acos", "atanh")},
     "acosh": of_one(POSITIVE + 1),
     "round ": of_one(decimals=1),

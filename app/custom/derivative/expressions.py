@@ -174,13 +174,13 @@ class Expressions:
         grows = grown.relative
         if constant.slopes or grows is None:
             return
-        added = isinstance(op, ast.Add) or constant is left
+        template = "-(a / b)" if isinstance(op, ast.Sub) and grown is right else "a / b"
+        term.relative = lambda: _multiplied(self._share(template, grown, term.atom()), grows())
 
-        def relative() -> Slopes:
-            share = filled("1.0 - k / b" if added else "1.0 + k / b", {"k": constant.atom(), "b": term.atom()})
-            return _multiplied(share, grows())
-
-        term.relative = relative
+    def _share(self, template: str, part: Term, whole: ast.expr) -> ast.expr:
+        """How much of a sum with a constant an exponential is: all of it, once it overflows."""
+        parts = {"a": part.atom(), "b": whole, "np": name(self._numpy)}
+        return filled(f"(1.0 if np.isinf(a) else {template})", parts)
 
     def _divided(self, term: Term, left: Term, right: Term) -> Term:
         if not right.slopes:
@@ -285,7 +285,7 @@ class Expressions:
         assert grown.relative is not None
         slopes = grown.relative()
         if row == "log1p":
-            slopes = _multiplied(filled("1.0 - 1.0 / (1.0 + a)", {"a": grown.atom()}), slopes)
+            slopes = _multiplied(self._share("a / b", grown, ast.BinOp(number(1.0), ast.Add(), grown.atom())), slopes)
         self._set(term, slopes.get)
         return term
 

@@ -23,4 +23,4 @@ def gated(x: float, gate: float) -> float:
 @gated.backward
 def gated_grad(x: float, gate: float, dy: float) -> tuple[float, float]:
     s = 1 / (1 + np.exp(-gate))
-    return dy * s, dy * x * s * (1 - s)
+    return dy * s, dy * x * s / (1 + np.exp(gate))

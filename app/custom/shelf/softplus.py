@@ -15,7 +15,7 @@ import app
 
 @njit
 def sigmoid(x: float) -> float:
-    return 1 / (1 + np.exp(-x)) if x > 0 else 1 - 1 / (1 + np.exp(x))
+    return 1 / (1 + np.exp(-x)) if x > 0 else np.exp(x) / (1 + np.exp(x))
 
 
 @app.custom_op(elementwise=True, like="softplus", onnx="Softplus")

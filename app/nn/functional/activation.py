@@ -11,8 +11,8 @@ from app.ops import softmax as softmaxes
 from app.ops.dtype import is_float
 from app.ops.joining import split
 from app.ops.logic import where
-from app.ops.math import erf, tanh
-from app.ops.rounding import clip, sign
+from app.ops.math import erf, sigmoid, tanh
+from app.ops.rounding import clip
 from app.ops.shaping import cast, reshape
 from app.ops.spec import differ
 
@@ -47,8 +47,8 @@ __all__ = [
 
 relu = activation.relu
 leaky_relu = activation.leaky_relu
-sigmoid = activation.sigmoid
 elu = activation.elu
+softsign = activation.softsign
 
 
 def softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Any:
@@ -106,7 +106,7 @@ def hardsigmoid(x: Any, slope: float = 0.1666667, offset: float = 0.5, name: str
 
 def hardswish(x: Any, name: str | None = None) -> Any:
     """Hardswish, elementwise: x * min(max(x + 3, 0), 6) / 6."""
-    return x * hardtanh(x + 3.0, 0.0, 6.0) / 6.0
+    return x * (hardtanh(x + 3.0, 0.0, 6.0) / 6.0)
 
 
 def hardshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
@@ -127,11 +127,6 @@ def tanhshrink(x: Any, name: str | None = None) -> Any:
 def thresholded_relu(x: Any, threshold: float = 1.0, value: float = 0.0, name: str | None = None) -> Any:
     """Thresholded ReLU, elementwise: x if x > threshold, else `value`."""
     return where(x <= threshold, float(value), x)
-
-
-def softsign(x: Any, name: str | None = None) -> Any:
-    """Softsign, elementwise: x / (1 + abs(x))."""
-    return x / (x * sign(x) + 1.0)
 
 
 def log_sigmoid(x: Any, name: str | None = None) -> Any:
@@ -170,4 +165,4 @@ def prelu(x: Any, weight: Any, data_format: str = "NCHW", name: str | None = Non
 def glu(x: Any, axis: int = -1, name: str | None = None) -> Any:
     """Gated linear unit: the first half along an axis times the sigmoid of the second half."""
     value, gate = split(x, 2, axis)
-    return value * activation.sigmoid(gate)
+    return value * sigmoid(gate)

@@ -95,10 +95,8 @@ def binary_cross_entropy_with_logits(
     """Cross entropy of scores, whose sigmoid is the probability, and labels between 0 and 1."""
     _check_same_shape("binary_cross_entropy_with_logits", logit, label)
     label = cast(label, dtype=logit.dtype)
-    if pos_weight is None:
-        losses = softplus(logit) - logit * label
-    else:
-        losses = (1.0 - label) * logit + (1.0 + (pos_weight - 1.0) * label) * softplus(-logit)
+    present = softplus(-logit) if pos_weight is None else softplus(-logit) * pos_weight
+    losses = label * present + (1.0 - label) * softplus(logit)
     return reduced(losses if weight is None else losses * weight, reduction)
 
 
