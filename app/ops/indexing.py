@@ -16,9 +16,10 @@ from app.errors import DtypeError, OperatorError, ShapeError
 from app.ops.broadcasting import sum_like
 from app.ops.definition import operator
 from app.ops.dtype import INTEGERS
+from app.ops.logic import where
 from app.ops.size import AnySize, Shape, length_of_slice
 from app.ops.spec import UNKNOWN, Spec, broadcast
-from app.ops.values import Gradients, Setting, Value
+from app.ops.values import Gradients, Results, Setting, Value
 
 Item = int | str | tuple[Setting, ...] | None
 Items = tuple[Item, ...]
@@ -188,19 +189,45 @@ def _infer_put(*values: Spec, items: Items, accumulate: bool = False, onto_zeros
 def put_items(*values: Array, items: Items, accumulate: bool = False, onto_zeros: bool = False) -> Array:
     """A copy of the first value with the selected part replaced by the second or, with `accumulate`, added to.
 
-    The other values are the index arrays. With `onto_zeros`, only the shape of the first value is used, and its
-    elements are taken to be zeros.
+    The other values are the index arrays. Of elements with a repeated index, the last remains. With `onto_zeros`, only
+    the shape of the first value is used, and its elements are taken to be zeros.
     """
     x, y, *arrays = values
     out = np.zeros(x.shape, y.dtype) if onto_zeros else x.copy()
-    index = _numpy_index(items, arrays)
+    index = in_order(_numpy_index(items, arrays))
     if accumulate and arrays:
         np.add.at(out, index, y)
     elif accumulate and not onto_zeros:
         out[index] += y
     else:
-        out[index] = y
+        out[index] = np.asarray(y, order="C")
     return out
+
+
+@operator(lambda *values, items: Spec(_infer_take(*values, items=items).shape, "bool"))
+def last_writes(*values: Array, items: Items) -> Results:
+    """For each element of the selected part, whether no later one has the same place in the first value.
+
+    Where an index is repeated, `put_items` writes several elements to one place, of which the last remains.
+    """
+    x, *arrays = values
+    return remaining_writes(x.shape, _numpy_index(items, arrays))
+
+
+def remaining_writes(shape: Shape, index: Index) -> Array:
+    """For each element of a part of an array, whether an assignment to the part leaves it there."""
+    index = in_order(index)
+    writer = np.zeros(shape, np.int64)
+    order = np.arange(writer[index].size).reshape(writer[index].shape)
+    writer[index] = order
+    return np.asarray(writer[index] == order)
+
+
+def in_order(index: Index) -> Index:
+    """An index of NumPy whose arrays lie in memory so that elements are assigned in order."""
+    if isinstance(index, tuple):
+        return tuple(np.asarray(part, order="C") if isinstance(part, np.ndarray) else part for part in index)
+    return np.asarray(index, order="C") if isinstance(index, np.ndarray) else index
 
 
 @put_items.gradient
@@ -220,6 +247,8 @@ def _(
     else:
         rest = put_items([dout, np.zeros((), dout.dtype), *arrays], items=items)
     put = take_items([dout, *arrays], items=items)
+    if arrays and not accumulate:
+        put = where(last_writes([values_like[0], *arrays], items=items), put, 0.0)
     if UNKNOWN in part.shape or tuple(put.shape) != tuple(part.shape):
         put = sum_like(put, part)
     return [rest, put if put.dtype == part.dtype else put.astype(part.dtype), *[None] * len(arrays)]

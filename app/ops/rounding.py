@@ -44,8 +44,12 @@ def _round_one(x: Element, decimals: int) -> Element:
     return np.rint(x * 10.0**decimals) / 10.0**decimals if decimals else np.rint(x)
 
 
+def _round_whole(x: Element, decimals: int) -> Element:
+    return x if decimals >= 0 else np.int64(np.rint(x * 10.0**decimals) / 10.0**decimals)
+
+
 @public(method=True, in_place=True)
-@elementwise(scalar=_round_one)
+@elementwise(scalar=_round_one, integers=_round_whole)
 def round_(x: Array, *, decimals: int = 0) -> Results:
     """Round to `decimals` decimals, elementwise; halves round to even."""
     if x.dtype.kind != "f":
@@ -91,14 +95,41 @@ def _clip_one(x: Element, min: float | None, max: float | None) -> Element:
     return x
 
 
+def _clip_whole(x: Element, min: float | None, max: float | None) -> Element:
+    # compared as whole numbers, since float64 has not all of int64
+    if min is not None and max is not None and min > max:
+        return np.int64(max)
+    if min is not None and x < np.int64(min):
+        return np.int64(min)
+    if max is not None and x > np.int64(max):
+        return np.int64(max)
+    return np.int64(x)
+
+
+def check_whole(what: str, dtype: str, number: float | None) -> None:
+    """Refuse a number that an integer type does not have."""
+    if dtype not in INTEGERS or number is None:
+        return
+    if number % 1 != 0:  # NaN included
+        raise DtypeError(f"{what} of {dtype} are whole numbers, found {number}; write x.astype('float32') first")
+    info = np.iinfo(dtype)
+    if not info.min <= int(number) <= info.max:
+        raise DtypeError(f"{what} of {dtype} lie between {info.min} and {info.max}, found {number}")
+
+
 def _check_bounds(dtype: str, min: float | None, max: float | None) -> None:
-    for bound in (min, max) if dtype in INTEGERS else ():
-        if bound is not None and bound % 1:
-            raise DtypeError(f"bounds of {dtype} are whole numbers, found {bound}; write x.astype('float32') first")
+    for bound in (min, max):
+        check_whole("bounds", dtype, bound)
 
 
 @public(method=True, in_place=True)
-@elementwise(scalar=_clip_one, numbers=True, check=_check_bounds, gradient=lambda x, out, dout: dout * (x == out))
+@elementwise(
+    scalar=_clip_one,
+    integers=_clip_whole,
+    numbers=True,
+    check=_check_bounds,
+    gradient=lambda x, out, dout: dout * (x == out),
+)
 def clip(x: Array, *, min: float | None = None, max: float | None = None) -> Results:
     """Clip to the range from `min` to `max`, elementwise; the gradient is zero outside the range."""
     _check_bounds(x.dtype.name, min, max)  # eager calls infer once for each type, whatever the bounds

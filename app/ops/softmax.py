@@ -14,7 +14,7 @@ from app.ops.spec import Spec, normal_axis
 from app.ops.values import Array, Attributes, Gradients, Results, Value
 
 LOWEST = 64.0
-"""Differences from the maximum are clipped at -LOWEST, as in Paddle, so that no probability is 0."""
+"""Finite differences from the maximum are clipped at -LOWEST, as in Paddle, so that no probability of them is 0."""
 
 
 SUMMED = 16
@@ -48,7 +48,7 @@ def _filling(log: bool) -> Filling:
                 last = first + SUMMED if first + SUMMED < columns else columns
                 for j in range(first, last):
                     below = x[i, j] - top
-                    if below < -LOWEST:
+                    if -np.inf < below < -LOWEST:
                         below = -LOWEST
                     out[i, j] = np.exp(below)
                     part += out[i, j]
@@ -75,7 +75,8 @@ def _filling(log: bool) -> Filling:
 )
 def softmax(x: Array, *, axis: int = -1) -> Results:
     """Softmax along an axis: exp(x) / sum(exp(x))."""
-    e = np.exp(np.maximum(x - np.max(x, axis=axis, keepdims=True), x.dtype.type(-LOWEST)))
+    below = x - np.max(x, axis=axis, keepdims=True)
+    e = np.exp(np.where(below == -np.inf, below, np.maximum(below, x.dtype.type(-LOWEST))))
     return e / np.sum(e, axis=axis, keepdims=True)
 
 

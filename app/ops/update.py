@@ -11,6 +11,7 @@ import numpy as np
 from app.ops.definition import OpDef, operator
 from app.ops.lowering import Accumulates, Elementwise
 from app.ops.public import public
+from app.ops.rounding import check_whole
 from app.ops.spec import Spec
 
 Array = np.ndarray
@@ -147,13 +148,19 @@ def rmsprop(
     return param - new_velocity, new_velocity, new_squares, new_mean
 
 
+def _infer_increment(x: Spec, *, value: float = 1.0) -> Spec:
+    check_whole("increments", x.dtype, value)
+    return x
+
+
 @public(in_place=True)
 @operator(
-    lambda x, *, value=1.0: x,
-    lowering=Elementwise(lambda x, value: x + value),
+    _infer_increment,
+    lowering=Elementwise(lambda x, value: x + value, integers=lambda x, value: x + np.int64(value)),
     onnx=lambda onnx, x, value: x + value,
 )
 def increment(x: Array, *, value: float = 1.0) -> Array:
     """x + value."""
+    check_whole("increments", x.dtype.name, value)  # eager calls infer once for each type, whatever the value
     result: Array = x + x.dtype.type(value)
     return result

@@ -19,7 +19,8 @@ from app.errors import DtypeError, InPlaceError, ShapeError
 from app.ops.broadcasting import sum_to
 from app.ops.definition import REGISTRY, OpDef, apply
 from app.ops.dtype import fitting
-from app.ops.indexing import Index, index_items, take_items
+from app.ops.indexing import Index, in_order, index_items, remaining_writes, take_items
+from app.ops.logic import where
 from app.ops.public import PUBLIC
 from app.ops.shaping import cast
 from app.ops.values import Applied, Array, Attributes, Gradients, Operand, Setting, Value
@@ -167,7 +168,8 @@ def _(value_like: Value, dout: Value, steps: Sequence[Step], index: Index) -> Gr
     for step in steps:
         part = step(part)
     if index is not None:
-        part = part[index]
+        remains = remaining_writes(tuple(part.shape), index)
+        part = where(remains, part[index], 0.0)
     rest = apply(put_part, [dout, np.zeros((), np.float32)], {"steps": steps, "index": index})
     part = sum_to(part, shape=tuple(value_like.shape))
     return rest, part if part.dtype == value_like.dtype else cast(part, dtype=value_like.dtype)
@@ -233,7 +235,7 @@ def write(tensor: Tensor, numbers: npt.ArrayLike, index: Index = ...) -> None:
             )
         tensor._array, tensor._view = tensor._array.copy(), None
     if numbers is not tensor._array:  # otherwise the operator has written them already
-        tensor._array[index] = numbers
+        tensor._array[index] = numbers if index is ... else np.asarray(numbers, order="C")
     note_change(tensor._array)
 
 
@@ -292,8 +294,8 @@ def set_item(tensor: Tensor, index: Index, value: Any) -> None:
 
 def _index_of_arrays(index: Index) -> Index:
     if isinstance(index, tuple):
-        return tuple(getattr(i, "_array", i) for i in index)
-    return getattr(index, "_array", index)
+        return in_order(tuple(getattr(i, "_array", i) for i in index))
+    return in_order(getattr(index, "_array", index))
 
 
 def _steps_to_part(index: Index) -> tuple[tuple[Step, ...], Index]:

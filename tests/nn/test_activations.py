@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from app import nn, to_tensor
+import app
+from app import nn, static, to_tensor
 from app.autograd import gradcheck
 from app.nn import functional as F  # noqa: N812 - the name that every tutorial uses
 
@@ -102,3 +103,22 @@ def test_layers_print_their_settings_which_can_be_changed():
     assert repr(nn.Softplus()) == "Softplus(beta=1, threshold=20)"
     with pytest.raises(TypeError, match="slope"):
         nn.LeakyReLU(slope=0.2)
+
+
+@pytest.mark.parametrize("engine", [None, "reference", "compiled"])
+def test_masked_scores_have_no_probability_and_no_gradient(engine: str | None):
+    x = np.array([[-np.inf, 0.0, 1.0], [-np.inf, -np.inf, 2.0]], "float32")
+    if engine is None:
+        scores = to_tensor(x, stop_gradient=False)
+        share = F.softmax(scores)
+        found = [share.numpy(), app.grad((share * share).sum(), scores)[0].numpy()]
+    else:
+        scores = static.data("x", [None, 3])
+        scores.stop_gradient = False
+        share = F.softmax(scores)
+        gradients = static.gradients((share * share).sum(), scores)
+        found = static.Executor(engine=engine).run(feed={"x": x}, fetch_list=[share, *gradients])
+    for each, masked in zip(found, (special.softmax(x, axis=1), None), strict=True):
+        assert each[np.isinf(x)].tolist() == [0, 0, 0]
+        if masked is not None:
+            np.testing.assert_allclose(each, masked, rtol=1e-6)

@@ -82,6 +82,14 @@ def put_one_by_one(
     return out
 
 
+def last_writes(x: np.ndarray, *arrays: np.ndarray, items: Any) -> np.ndarray:
+    places = np.arange(x.size).reshape(x.shape)[np_items(Call([x, *arrays], {"items": items}))]
+    last = {place: number for number, place in enumerate(np.ravel(places).tolist())}
+    return np.array([last[p] == number for number, p in enumerate(np.ravel(places).tolist())], bool).reshape(
+        np.shape(places)
+    )
+
+
 def in_order(x: np.ndarray, axis: int, descending: bool) -> tuple[np.ndarray, np.ndarray]:
     """By sorting each line in Python, which keeps equal ones as they stood."""
     if not x.ndim:
@@ -176,6 +184,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     ),
     "p_norm": lambda x, p, axis, keepdim: p_norm(x, p, axis if x.ndim else None, keepdim),
     "put_items": put_one_by_one,
+    "last_writes": last_writes,
     "take_items": lambda *values, items: values[0][np_items(Call(list(values), {"items": items}))],
     "places_of_nonzero": lambda x: np.stack(np.nonzero(np.atleast_1d(x)), 1)[:, : x.ndim],
     "bordered": lambda x, widths, value: np.pad(x, widths, constant_values=value) if x.ndim else x,

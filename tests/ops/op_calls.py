@@ -207,6 +207,7 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     "from_start": one(INTEGERS).map(lambda call: Call([np.abs(call.inputs[0] // 2)])),
     "take_items": parts.taking_items(),
     "put_items": parts.putting_items(),
+    "last_writes": parts.taking_items(),
     "places_of_nonzero": one(),
     "split_like": parts.cutting_like(),
     "bordered": one(

@@ -130,6 +130,9 @@ CASES: dict[str, list[Call]] = {
             ([], (1,)),
             ([np.array([1, 0, 1]), np.array([0, 2, 1])], (("array", 0), ("array", 1))),
             ([np.array([0, 1])], (("array", 0),)),
+            ([np.array([0, 0, 1])], (("array", 0),)),
+            ([np.array([1, 1, 0]), np.array([2, 2, 2])], (("array", 0), ("array", 1))),
+            ([np.array([[1, 1, 0]])], (("along", 1),)),
             ([np.array([[2, 0, 1]])], (("along", 1),)),
         ]
     ]

@@ -94,3 +94,27 @@ def test_an_extreme_of_nothing_is_refused(name: str, engine: str):
     with pytest.raises(ShapeError, match=rf"operator {name} .*\[0, 3\] has no elements along axis 0"):
         run(engine, [None, 3], "float32", lambda x: getattr(app, name)(x, axis=0), nothing)
     assert run(engine, [None, 3], "float32", lambda x: getattr(app, name)(x, axis=1), nothing).shape == (0,)
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_whole_numbers_that_float64_has_not_keep_their_last_digit(engine: str):
+    x = np.array([2**53 + 1, 2**62 + 3, -(2**53) - 1, 7, -5])
+    for function, expected in [
+        (app.round, x),
+        (lambda x: app.clip(x, min=-6.0, max=2.0**62), np.clip(x, -6, 2**62)),
+        (lambda x: app.clip(x, max=2**62 + 1), np.minimum(x, 2**62 + 1)),
+        (app.increment, x + 1),
+        (lambda x: app.increment(x, 2.0), x + 2),
+    ]:
+        np.testing.assert_array_equal(run(engine, [None], "int64", function, x), expected)
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x: app.clip(x, min=-5), lambda x: app.clip(x, max=1.5), lambda x: app.increment(x, 300)]
+)
+def test_a_number_that_an_integer_type_does_not_have_is_refused_everywhere(function: Callable[[Any], Any]):
+    expected = r"operator (clip|increment).*of uint8 (lie between 0 and 255|are whole numbers), found (-5|1\.5|300)"
+    with pytest.raises(AppError, match=expected):
+        function(app.to_tensor(np.array([1, 2], "uint8")))
+    with pytest.raises(AppError, match=expected):
+        function(static.data("x", [None], "uint8"))

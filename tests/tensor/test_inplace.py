@@ -254,3 +254,18 @@ def test_detach_shares_numbers_and_clone_lets_gradients_through():
     with app.no_grad():
         x.detach().fill_(8.0)
     assert (x.tolist(), cloned.tolist()) == ([8.0], [2.0])
+
+
+def test_of_elements_written_to_one_place_the_last_remains_and_has_the_gradient():
+    weights = to_tensor([10.0, 100.0, 1000.0], "float64")
+    for index in ([0, 0, 1], np.array([1, 0, 0])[::-1], to_tensor([0, 0, 1])):
+        base, values = leaf(7.0, 8.0, 9.0), leaf(1.0, 2.0, 3.0)
+        x = base * 1
+        x[index] = values
+        assert x.tolist() == [2, 3, 9]
+        gradients = app.grad((x * weights).sum(), [base, values])
+        assert [g.tolist() for g in gradients] == [[0, 0, 1000], [0, 10, 100]]
+    base, value = leaf(7.0, 8.0), leaf(1.0)
+    x = base * 1
+    x[[1, 1, 1]] = value
+    assert app.grad(x.sum(), value)[0].tolist() == [1]
