@@ -40,19 +40,24 @@ def _eagerly(activation: Activation) -> Prepare:
     operator = activation.for_one_layer()
 
     def prepare(x: np.ndarray, dy: np.ndarray) -> Go:
-        arrives = Tensor(dy)
-
         def go() -> tuple[float, float]:
             given = Tensor(x, stop_gradient=False)
             start = time.perf_counter()
             y = operator(given)
-            between = time.perf_counter()
+            forward = time.perf_counter() - start
+            arrives = Tensor(_resized(dy, y.shape))
+            start = time.perf_counter()
             y.backward(arrives)
-            return between - start, time.perf_counter() - between
+            return forward, time.perf_counter() - start
 
         return go
 
     return prepare
+
+
+def _resized(dy: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """Return a gradient of an operator's result, from one of its input: the operator may change the width."""
+    return dy if list(dy.shape) == list(shape) else np.resize(dy, shape)
 
 
 def _in_programs(activation: Activation, width: int, native: bool) -> Prepare:
@@ -75,6 +80,7 @@ def _in_programs(activation: Activation, width: int, native: bool) -> Prepare:
     Executor().run(startup, scope=scope)
 
     def prepare(x: np.ndarray, dy: np.ndarray) -> Go:
+        dy = _resized(dy, [len(x), *y.shape[1:]])
         values: dict[str, Any] = {}
         both = []
         for program, fetch, compiled in passes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -15,11 +16,11 @@ from app.custom.operator import written_as
 from app.data.dataset import CLASSES
 from app.engine import Scope
 from app.errors import AppError, ConfigError, OperatorError, ShapeError
-from app.graph import Program, names, program_guard, static_mode
+from app.graph import Program, in_dynamic_mode, names, program_guard, static_mode
 from app.nn import BatchNorm1D, Conv2D, Dropout, Layer, Linear, ParamAttr, Sequential, functional
 from app.nn.functional.convolution import padding_of, pair
 from app.nn.initializer import Initializer, KaimingUniform, XavierUniform
-from app.ops import REGISTRY
+from app.ops import REGISTRY, random
 from app.ops.methods import ValueMethods
 from app.ops.shaping import flatten, reshape
 from app.ops.spec import UNKNOWN
@@ -41,7 +42,7 @@ from app.run.layers import Dropout as LayerDropout
 from app.static import data
 from app.static.model_file import SavedModel
 from app.static.saving import for_use
-from app.tensor import Tensor
+from app.tensor import Tensor, no_grad
 
 _HINT = "; a function on NumPy arrays becomes an operator with @app.custom_op"
 
@@ -98,14 +99,29 @@ class Activation:
         if not isinstance(result, ValueMethods):
             kind = "Tensor" if isinstance(x, Tensor) else "Variable"
             raise OperatorError(f"{self.name} made a {type(result).__name__} of a {kind}, expected a {kind}{_HINT}")
-        if len(result.shape) != len(x.shape) or any(
-            made not in (size, UNKNOWN) for made, size in zip(result.shape, x.shape, strict=True)
-        ):
+        if len(result.shape) < 2 or result.shape[0] not in (x.shape[0], UNKNOWN):
             raise OperatorError(
                 f"{self.name} made shape {list(result.shape)} of shape {list(x.shape)}; between two layers an operator "
-                "keeps the shape"
+                "keeps the number of rows, and makes at least one value of each"
             )
         return result
+
+    def shape_after(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the result for an image, given that of the input, by applying the operator once.
+
+        Nothing of that remains: neither numbers drawn, nor names, nor statistics of a Layer.
+        """
+        with random.Streams(0).drawing(), names.guard(), program_guard(Program(), Program()):
+            try:
+                operator = self.for_one_layer()
+                with _evaluating(operator.layer), no_grad():
+                    x = Tensor(np.ones((2, *shape), np.float32)) if in_dynamic_mode() else data("x", [None, *shape])
+                    after = operator(x).shape[1:]
+            except AppError:
+                return shape  # the first step raises it, on numbers of the data
+        if len(after) != len(shape):
+            return tuple(after)
+        return tuple(before if size == UNKNOWN else size for size, before in zip(after, shape, strict=True))
 
     def _run(self, function: Callable[..., Any], *values: Any, **settings: Any) -> Any:
         try:
@@ -128,6 +144,19 @@ class Activation:
                 f"no gradient comes back through {names}, so {', '.join(untrained)} would never be trained; "
                 "declare one, such as with @operator.backward"
             )
+
+
+@contextmanager
+def _evaluating(layer: Layer | None) -> Iterator[None]:
+    """Inside the block the layer is in evaluation mode, in which it keeps its statistics."""
+    modes = [(part, part.training) for part in layer.sublayers(include_self=True)] if layer is not None else []
+    try:
+        for part, _ in modes:
+            part.training = False
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training
 
 
 def find_activation(name: str) -> Activation:
@@ -194,11 +223,20 @@ class Network(Layer):
         self.scale, self.shift = (high - low) / 255.0, low
         builder = _Builder(config, image)
         self.first_shape = builder.shape
-        self.steps = [builder.step(layer, number) for number, layer in enumerate(config.all_layers)]
+        self.steps = []
+        self.shapes: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+        """The shape of the input and of the result of each operator between layers, per image."""
+        for number, layer in enumerate(config.all_layers):
+            self.steps.append(builder.step(layer, number))
+            if wanted := activation_of(layer):
+                before, builder.shape = builder.shape, _chosen(wanted, activation).shape_after(builder.shape)
+                self.shapes.append((before, builder.shape))
         self.steps.append(builder.dense(CLASSES))
         self.layers, self.others = Sequential(*builder.layers), Sequential(*builder.others)
-        wanted = [*map(activation_of, config.all_layers), False]
-        self.between = [_operator(name, activation) for name in wanted]
+        self.between = [
+            _chosen(wanted, activation).for_one_layer() if wanted else None
+            for wanted in (*map(activation_of, config.all_layers), False)
+        ]
         self.activations = Sequential(*[a.layer for a in self.between if a is not None and a.layer is not None])
 
     def forward(self, image: Any) -> Any:
@@ -215,20 +253,27 @@ class Network(Layer):
         x = image.astype("float32") * self.scale + self.shift
         if len(self.first_shape) > 1:
             x = reshape(x, [-1, *self.first_shape])
-        found = []
+        found: list[tuple[Any, Any]] = []
         for step, operator in zip(self.steps, self.between, strict=True):
             x = step(x)
             if operator is not None:
                 given, x = x, operator(x)
+                _, expected = self.shapes[len(found)]
                 found.append((given, x))
+                if len(x.shape) != len(expected) + 1 or any(
+                    made not in (size, UNKNOWN) for made, size in zip(x.shape[1:], expected, strict=True)
+                ):
+                    raise OperatorError(
+                        f"{operator.name} made shape {list(x.shape)} of shape {list(given.shape)}, and "
+                        f"{[given.shape[0], *expected]} when the network was built: the sizes after the first must not "
+                        "depend on the batch or the numbers"
+                    )
         return found, x
 
 
-def _operator(wanted: bool | str, compared: Activation) -> Activation | None:
-    """Return the operator after a layer: the compared one, or the one named in the layer."""
-    if not wanted:
-        return None
-    return (compared if wanted is True else compared.named(wanted)).for_one_layer()
+def _chosen(wanted: bool | str, compared: Activation) -> Activation:
+    """Return the operator after a layer that has one: the compared one, or the one named in the layer."""
+    return compared.named(wanted) if isinstance(wanted, str) else compared
 
 
 Compute = Callable[[Any], Any]

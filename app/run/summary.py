@@ -65,6 +65,7 @@ def introduction(
     lines += [f"{c.operator:{width}}  {how}" for c in entered if (how := c.learner.how())]
     if not has_operator(config.model.all_layers):
         lines.append("Note: the activation is not used, because the network has no hidden layers.")
+    lines += [f"Note: {note}" for note in _changed_shapes(entered)]
     lines += [f"Note: {note}" for note in without_effect(config, train)]
     if seeds:
         epochs = config.train.epochs
@@ -73,6 +74,21 @@ def introduction(
             f"{count(len(entered) * len(seeds) * epochs, 'epoch')} in total"
         )
     return "\n".join([*lines, ""])
+
+
+def _changed_shapes(entered: Sequence[Contestant]) -> list[str]:
+    """Return a line for each network in which operators change the shape, such as the width."""
+    notes = []
+    for contestant in entered:
+        pairs = dict.fromkeys(pair for pair in contestant.learner.shapes if pair[0] != pair[1])
+        if pairs:
+            changes = listed([f"{_shape_text(after)} of {_shape_text(before)}" for before, after in pairs])
+            notes.append(f"operators in the network of {contestant.operator} make {changes} values.")
+    return notes
+
+
+def _shape_text(shape: Sequence[int]) -> str:
+    return " x ".join(map(str, shape))
 
 
 def without_effect(config: Config, images: int) -> list[str]:

@@ -57,7 +57,7 @@ def misbehave(train, tmp_path, engine):
             f"error: the gradient of {OWN}: its function <lambda> raised ValueError: output array is read-only "
             f"({at('gradient_that_writes =')}); {ADVICE}",
         ),
-        ("few_columns", "made shape [BATCH, 4] of shape [BATCH, 5]; between two layers an operator keeps the shape"),
+        ("transposed", "made shape [5, BATCH] of shape [BATCH, 5]; between two layers an operator keeps the number"),
         ("LayerThatRaises", f"LayerThatRaises ({at('class LayerThatRaises')}"),
         ("LayerThatRaises", "ZeroDivisionError: integer division or modulo by zero"),
     ],

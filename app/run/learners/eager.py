@@ -35,6 +35,7 @@ class EagerLearner:
         self._streams = random.Streams(config.seed)
         with self._streams.drawing():
             self._network = Network(config.model, activation, image_shape, config.data.pixel_range)
+        self.shapes = self._network.shapes
         Averaging(self._network, self._world)
         self._schedule = schedule_of(config.train)
         self._optimizer = optimizer_of(config.train, self._schedule, self._network.parameters())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +22,10 @@ PerIteration = tuple[np.ndarray, np.ndarray]
 
 class Learner(Protocol):
     """The interface between the training loop and a network on any engine."""
+
+    @property
+    def shapes(self) -> Sequence[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """The shape of the input and of the result of each operator between layers, per image."""
 
     def warm_up(self, batches: Batches) -> None:
         """Train without effect, to compile before an epoch is timed."""

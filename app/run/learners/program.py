@@ -38,6 +38,7 @@ class ProgramLearner:
             image = data("image", [None, pixels_of(image_shape)], "uint8")
             label = data("label", [None], "int64")
             network = Network(config.model, activation, image_shape, config.data.pixel_range)
+            self.shapes = network.shapes
             applied, scores = network.applied(image)
             self._applied = [variable.name for pair in applied for variable in pair]
             self.fetch = [functional.cross_entropy(scores, label, ignore_index=None).name, accuracy(scores, label).name]
