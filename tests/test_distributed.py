@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +11,7 @@ import pytest
 
 import app
 from app import distributed, nn
-from app.compat.torch import distributed as torch_distributed
 from app.errors import AppError
-from app.ranks.current import using
-from app.ranks.world import World
 
 ROOT = Path(__file__).parents[1]
 
@@ -33,19 +29,6 @@ def test_spawn_calls_the_function_in_this_process():
     assert seen == [3]
     with pytest.raises(AppError, match="found nprocs=2, and 1 process; start the program with `mpiexec -n 2"):
         distributed.spawn(seen.append, args=(3,), nprocs=2)
-
-
-def test_a_process_group_has_the_given_timeout():
-    told: list[float] = []
-
-    class Told(World):
-        def configure(self, timeout: float = 0.0) -> None:
-            told.append(timeout)
-
-    with using(Told()):
-        torch_distributed.init_process_group("gloo")
-        torch_distributed.init_process_group("gloo", timeout=timedelta(minutes=5))
-    assert told == [300.0]
 
 
 def test_a_parallel_layer_is_the_layer_inside():

@@ -1,6 +1,6 @@
-"""Façades: the names of Paddle and PyTorch, so that programs written for them run unmodified.
+"""Façades: `torch` and `paddle`, as far as programs with operators of their own use them.
 
-A façade holds names and orders of arguments, and nothing else: what it lacks belongs in the framework below.
+They translate names and rules; what computes is the framework below.
 """
 
 from __future__ import annotations

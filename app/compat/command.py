@@ -11,7 +11,6 @@ from types import CodeType, ModuleType, TracebackType
 
 from app.command_line import FAILED
 from app.compat import importing
-from app.compat.coverage import listing
 from app.errors import AppError
 from app.files import read_file
 from app.signals import leave_to_python
@@ -24,15 +23,11 @@ class ScriptError(AppError):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("script", nargs="?", help="the program, run as `python SCRIPT` would run it")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the program")
-    parser.add_argument("--coverage", choices=importing.FACADES, help="list the supported names, and run nothing")
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.coverage:
-        print(listing(options.coverage))
-        return 0
     if not options.script:
-        raise ScriptError("which script? Give the path of a Python file, or --coverage paddle")
+        raise ScriptError("which script? Give the path of a Python file")
     return run_script(options.script, options.arguments)
 
 

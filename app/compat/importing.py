@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
 from types import ModuleType
 
-from app.compat.missing import PREFIX, MissingImportError, MissingModuleError, closest, shown
-from app.ops.gone import INSTEAD, without
+from app.compat.modules import PREFIX, MissingModuleError, no_name
 
-FACADES = ("paddle", "torch", "torchvision")
-"""The names of the façades. Each is a package of `app.compat`."""
+FACADES = {"paddle": (f"{PREFIX}paddle", "app"), "torch": (f"{PREFIX}torch",)}
+"""The packages that a program imports, and those in which their modules are looked for."""
 
 
 def install() -> None:
@@ -23,35 +23,32 @@ def install() -> None:
 
 
 class FacadeFinder(MetaPathFinder):
-    """Resolves `paddle.nn` to `app.compat.paddle.nn`: the same module under both names."""
+    """Finds `torch.nn` in `app.compat.torch.nn`, and `paddle.nn` in `app.nn`: one module under both names."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a module of a façade; raise an error with the closest name if there is none."""
-        parent, _, last = fullname.rpartition(".")
-        if _is_facade(fullname):
-            if not parent:
-                _say_if_passed_over(fullname)
-            elif _find(PREFIX + fullname) is None:
-                reason = f"{fullname} is not part of this façade{closest(PREFIX + parent, last)}"
-                if last in INSTEAD:
-                    reason = without(f"the façade {parent}", last)
-                raise MissingModuleError(reason, name=fullname)
-            return ModuleSpec(fullname, _AliasLoader())
-        if _is_facade(shown(parent)) and parent != shown(parent) and _find(fullname) is None:
-            reason = f"{shown(parent)} has no {last!r} in this façade{closest(parent, last)}"
-            if last in INSTEAD:
-                reason = without(f"the façade {shown(parent)}", last)
-            raise MissingImportError(reason, name=shown(parent))
-        return None
+        """Find a module of a façade; raise an error if there is none."""
+        root, _, rest = fullname.partition(".")
+        if root not in FACADES:
+            return None
+        if not rest:
+            _say_if_passed_over(fullname)
+        for home in FACADES[root]:
+            name = f"{home}.{rest}" if rest else home
+            if name in sys.modules or _exists(name):
+                return ModuleSpec(fullname, _AliasLoader(name))
+        raise MissingModuleError(no_name(*fullname.rsplit(".", 1)), name=fullname)
 
 
 class _AliasLoader(Loader):
-    """Loads a module of a façade under the name that programs import."""
+    """Loads a module under the name that programs import."""
+
+    def __init__(self, name: str):
+        self._name = name
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        module = _load(PREFIX + spec.name)
+        module = import_module(self._name)
         self._spec = module.__spec__
         return module
 
@@ -59,27 +56,15 @@ class _AliasLoader(Loader):
         module.__spec__ = self._spec  # Python has replaced it by that of the other name
         for name, inner in list(sys.modules.items()):
             # Known from now on, as importing it later would put it in the place of a function of the same name.
-            if name.startswith(module.__name__ + "."):
-                sys.modules.setdefault(shown(name), inner)
+            if name.startswith(f"{module.__name__}.") and name.startswith(PREFIX):
+                sys.modules.setdefault(name.removeprefix(PREFIX), inner)
 
 
-def _is_facade(name: str) -> bool:
-    return name.partition(".")[0] in FACADES
-
-
-def _find(name: str) -> ModuleSpec | ModuleType | None:
-    """Find a module of a façade: an attribute of its parent, or a file in the parent's folder."""
-    parent, _, last = name.rpartition(".")
-    package = _load(parent) if parent.startswith(PREFIX) else importlib.import_module(parent)
-    known = vars(package).get(last)
-    if isinstance(known, ModuleType) and known.__name__.startswith(PREFIX):
-        return known
-    return PathFinder.find_spec(name, getattr(package, "__path__", []))
-
-
-def _load(name: str) -> ModuleType:
-    found = _find(name)
-    return found if isinstance(found, ModuleType) else importlib.import_module(name)
+def _exists(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # a parent is missing, or is no package
+        return False
 
 
 def _say_if_passed_over(name: str) -> None:

@@ -36,10 +36,14 @@ accuracy = fluid.layers.accuracy(input=prediction, label=label)
 test_program = fluid.default_main_program().clone(for_test=True)
 fluid.optimizer.SGD(learning_rate=0.1).minimize(loss)
 
-place = fluid.CPUPlace()
-exe = fluid.Executor(place)
+exe = fluid.Executor(fluid.CPUPlace())
 exe.run(fluid.default_startup_program())
-feeder = fluid.DataFeeder(feed_list=[image, label], place=place)
+
+
+def arrays(batch):
+    images, labels = zip(*batch, strict=True)
+    return {"image": np.array(images, "float32"), "label": np.array(labels, "int64").reshape(-1, 1)}
+
 
 # Readers are functions that give iterators; they are put together from others.
 random.seed(1)  # which shuffle draws from
@@ -49,10 +53,10 @@ test_batches = paddle.batch(paddle.reader.firstn(paddle.dataset.mnist.test(), 20
 
 for epoch in range(3):
     for number, batch in enumerate(train_batches()):
-        value, share = exe.run(feed=feeder.feed(batch), fetch_list=[loss.name, accuracy.name])
+        value, share = exe.run(feed=arrays(batch), fetch_list=[loss.name, accuracy.name])
         if number % 40 == 0:
             print(f"epoch {epoch} batch {number}: loss {value}, accuracy {share}")
-    shares = [exe.run(test_program, feed=feeder.feed(b), fetch_list=[accuracy])[0] for b in test_batches()]
+    shares = [exe.run(test_program, feed=arrays(b), fetch_list=[accuracy])[0] for b in test_batches()]
     print(f"epoch {epoch}: more than two in three are right: {np.mean(shares) > 0.67}")
 
 # Prints:

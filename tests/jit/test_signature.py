@@ -13,7 +13,6 @@ from custom.made_functions import module_of_text
 from jit.traces import static, tensor
 
 import app
-from app.compat import torch
 from app.errors import ProgramError, ShapeError
 from app.jit import to_static
 from app.static import InputSpec
@@ -181,7 +180,7 @@ def test_a_wrapper_gets_its_keyword_arguments_by_keyword():
         assert [float(function(tensor(1), factor=tensor(1))), float(function(tensor(1), tensor(1)))] == [3.0, 1.0]
 
 
-def test_the_default_type_and_the_class_of_a_tensor_are_part_of_the_signature():
+def test_the_default_type_is_part_of_the_signature():
     f = static(lambda x: (x * 2, app.ones([2])))
     assert f(tensor(1))[1].dtype == "float32"
     app.set_default_dtype("float64")
@@ -189,7 +188,6 @@ def test_the_default_type_and_the_class_of_a_tensor_are_part_of_the_signature():
         assert f(tensor(1))[1].dtype == "float64"
     finally:
         app.set_default_dtype("float32")
-    assert type(f(torch.ones(1))[0]) is torch.Tensor
 
 
 def test_arguments_must_fit_the_input_specs():

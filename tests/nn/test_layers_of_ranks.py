@@ -53,26 +53,6 @@ if rank == 0:
     print(json.dumps(told))
 """
 
-TORCH = """
-import json
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-torch.manual_seed(dist.get_rank())
-model = DistributedDataParallel(torch.nn.Linear(2, 1))
-x = torch.tensor([[1.0, 2.0]]) * (dist.get_rank() + 1)
-model(x).sum().backward()
-found = torch.tensor([1.0])
-dist.all_reduce(found, op=dist.ReduceOp.SUM)
-told = [None] * dist.get_world_size()
-dist.all_gather_object(told, [model.module.weight.tolist(), model.module.weight.grad.tolist(), found.item()])
-if dist.get_rank() == 0:
-    print(json.dumps([told, list(model.state_dict())]))
-dist.destroy_process_group()
-"""
-
 
 def test_eager_training_and_collective_operations_on_two_ranks(tmp_path: Path):
     ended = run(2, program(tmp_path, OURS), folder=tmp_path)
@@ -86,15 +66,6 @@ def test_eager_training_and_collective_operations_on_two_ranks(tmp_path: Path):
     assert second["numbers"] == [[2.0, 5.0], [1.5, 4.5], [3.0, 9.0], [2.0, 4.0], [0], [1]]
     assert (first["samples"], second["samples"]) == ([[0, 2], [4]], [[1, 3], [5]])
     assert (first["rank"], second["rank"]) == ([0, 0, 2], [1, 1, 2])
-
-
-def test_programs_of_pytorch_run_on_many_ranks(tmp_path: Path):
-    ended = run(2, "-m", "app", "run", program(tmp_path, TORCH), folder=tmp_path)
-    assert (ended.status, ended.err) == (0, "")
-    (first, second), names = json.loads(ended.out)
-    assert first == second
-    assert first[1:] == [[[1.5, 3.0]], 2.0]
-    assert names == ["module.weight", "module.bias"]
 
 
 def test_an_exception_in_a_program_ends_all_ranks(tmp_path: Path):

@@ -12,7 +12,6 @@ import pytest
 
 import app
 from app import nn, static
-from app.compat import paddle, torch
 from app.nn import functional
 
 
@@ -182,26 +181,3 @@ def test_blocks_of_a_program_become_graphs_inside(tmp_path: Path):
     path = app.onnx.export(static.default_main_program(), tmp_path / "blocks", feed=x, fetch=total)
     for number, expected in ((1.0, 4.0), (-1.0, 0.0), (-4.0, -8.0)):
         assert fed(open_session(path), np.full([1, 2], number, "float32"))[0] == expected
-
-
-# Façades
-
-X = np.random.default_rng(0).standard_normal((5, 4)).astype("float32")
-
-
-def test_paddle_exports_a_layer(tmp_path: Path):
-    net = paddle.nn.Sequential(paddle.nn.Linear(4, 3), paddle.nn.ReLU(), paddle.nn.Dropout(0.5))
-    net.eval()
-    spec = paddle.static.InputSpec([None, 4], "float32", "x")
-    paddle.onnx.export(net, str(tmp_path / "net"), [spec], opset_version=13)
-    assert_same(tmp_path / "net.onnx", net, X)
-
-
-def test_torch_exports_a_module(tmp_path: Path):
-    net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU(), torch.nn.Dropout(0.5))
-    file, axes = tmp_path / "net.onnx", {"x": {0: "batch"}}
-    torch.onnx.export(net, torch.ones(2, 4), file, input_names=["x"], output_names=["y"], dynamic_axes=axes)
-    assert net.training
-    assert [output.name for output in onnx.load(file).graph.output] == ["y"]
-    (found,) = fed(open_session(file), X)
-    np.testing.assert_allclose(found, net.eval()(torch.tensor(X)).detach().numpy(), rtol=1e-5)

@@ -20,17 +20,14 @@ ELEMENTWISE: dict[str, Line] = {
     "arithmetic": lambda t, x, y: x * y - x / (y * y + 1) + 2**x,
     "powers": lambda t, x, y: (x * x + 1) ** y,
     "exponentials": lambda t, x, y: t.exp(-x) + t.log(y * y + 1) + t.log1p(x * x) + t.expm1(y),
-    "trigonometry": lambda t, x, y: t.sin(x) * t.cos(y) + t.atan2(x, y * y + 1) + t.tanh(x),
+    "trigonometry": lambda t, x, y: t.sin(x) * t.cos(y) + t.atan(x) + t.tanh(x),
     "roots": lambda t, x, y: t.sqrt(x * x + 1) + t.rsqrt(y * y + 1) + t.reciprocal(x * x + 2),
     "choices": lambda t, x, y: t.where(x > y, x * x, y * x) + t.maximum(x, y) + t.clamp(x, -0.5, 0.5),
-    "sigmoids": lambda t, x, y: t.sigmoid(x) + t.nn.functional.silu(y) + t.nn.functional.softplus(x),
-    "gelu": lambda t, x, y: t.nn.functional.gelu(x) + t.nn.functional.gelu(y, approximate="tanh"),
-    "elu": lambda t, x, y: t.nn.functional.elu(x) + t.nn.functional.selu(y) + t.nn.functional.leaky_relu(x, 0.2),
+    "sigmoids": lambda t, x, y: t.sigmoid(x) + t.nn.functional.softplus(x),
     "erf": lambda t, x, y: t.erf(x) * y,
 }
 ACROSS: dict[str, Line] = {
     "matmul": lambda t, x, y: x @ y.T,
-    "einsum": lambda t, x, y: t.einsum("ij,kj->ik", x, y),
     "sums": lambda t, x, y: x.sum(0) * y.mean(0) + (x * y).sum(dim=0),
     "spread": lambda t, x, y: (x - x.mean(1, keepdim=True)) / (x.var(1, keepdim=True) + 1) * y,
     "products": lambda t, x, y: x.prod(1) * y.sum(1),
@@ -39,18 +36,13 @@ ACROSS: dict[str, Line] = {
     "logsumexp": lambda t, x, y: t.logsumexp(x, 1) - t.logsumexp(y, 0).sum(),
     "joined": lambda t, x, y: t.cat([x, y * y], 0)[1:, ::2] * t.stack([x, y], 0).sum(),
     "shapes": lambda t, x, y: x.reshape(2, 6).t() * y.permute(1, 0).flatten()[:2],
-    "cumulated": lambda t, x, y: t.cumsum(x, 1) * t.flip(y, [0]),
-    "norms": lambda t, x, y: t.linalg.norm(x) + t.nn.functional.normalize(y, dim=1).sum() + x.norm(dim=1).sum(),
+    "cumulated": lambda t, x, y: t.cumsum(x, 1) * y,
+    "norms": lambda t, x, y: x.norm() + x.norm(dim=1).sum() + y.std(0).sum(),
     "indexed": lambda t, x, y: x[t.tensor([0, 2, 0])] * y + t.gather(x, 1, t.tensor([[0], [3], [1]])),
-    "layer_norm": lambda t, x, y: t.nn.functional.layer_norm(x, [4], y[0], y[1]),
 }
 LOSSES: dict[str, Line] = {
-    "cross_entropy": lambda t, x, y: t.nn.functional.cross_entropy(x, t.tensor([0, 3, 1]), label_smoothing=0.1),
     "mse": lambda t, x, y: t.nn.functional.mse_loss(x, y),
-    "smooth_l1": lambda t, x, y: t.nn.functional.smooth_l1_loss(x, y),
     "bce": lambda t, x, y: t.nn.functional.binary_cross_entropy_with_logits(x, t.sigmoid(y)),
-    "kl": lambda t, x, y: t.nn.functional.kl_div(t.log_softmax(x, 1), t.softmax(y, 1), reduction="batchmean"),
-    "nll": lambda t, x, y: t.nn.functional.nll_loss(t.log_softmax(x * y, 1), t.tensor([2, 0, 1])),
 }
 LINES = {**ELEMENTWISE, **ACROSS, **LOSSES}
 

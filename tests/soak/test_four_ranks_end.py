@@ -1,4 +1,4 @@
-"""Four ranks, on however few cores: all that can befall one of them (tests/rank_failures.py), and an eager program."""
+"""Four ranks, on however few cores: all that can befall one of them (tests/rank_failures.py)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from launches import ROOT, run
 from rank_failures import FAILURES, check, fail
 
 seconds: list[float] = []
@@ -22,10 +21,3 @@ def test_all_four_end_when_a_rank(name: str, tmp_path: Path):
 def test_the_longest_time_is_recorded(figure: Callable[[str, float], None]):
     figure("rank failures", len(seconds))
     figure("rank failures seconds", round(max(seconds), 1))
-
-
-def test_a_program_of_pytorch_prints_the_same_on_four_ranks_as_on_one(tmp_path: Path):
-    script = ROOT / "examples" / "tutorials" / "torch_distributed.py"
-    printed = [run(ranks, "-m", "app", "run", str(script), folder=tmp_path) for ranks in (1, 4)]
-    assert [(ended.status, ended.err) for ended in printed] == [(0, ""), (0, "")]
-    assert printed[0].out == printed[1].out

@@ -10,7 +10,6 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 PROGRAMS = {
-    "compat/pytorch/test_traced_at_random.py": 4000,
     "compat/test_paddle_programs.py": 2000,
     "custom/test_in_place_at_random.py": 200,
     "custom/test_derived_at_random.py": 1000,

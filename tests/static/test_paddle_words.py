@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 
 import app
 from app import static
-from app.compat.paddle import fluid
 from app.errors import AppError, ProgramError, ShapeError
 
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], "float32")
@@ -45,11 +43,11 @@ def test_a_fully_connected_layer_of_several_inputs_has_an_attribute_for_each_wei
     x = data()
     z = x * 2.0
     attrs = [app.ParamAttr(name=name, initializer=app.nn.initializer.Constant(1.0)) for name in ("first", "second")]
-    out = fluid.layers.fc(input=[x, z], size=3, param_attr=attrs, bias_attr=False)
+    out = static.nn.fc([x, z], 3, weight_attr=attrs, bias_attr=False)
     assert {p.name for p in static.default_main_program().all_parameters()} == {"first", "second"}
     np.testing.assert_allclose(run([out])[0], np.repeat(3 * X.sum(1, keepdims=True), 3, 1))
     with pytest.raises(ShapeError, match="fc: 2 inputs, but 1 attributes of weights"):
-        fluid.layers.fc(input=[x, z], size=3, param_attr=attrs[:1])
+        static.nn.fc([x, z], 3, weight_attr=attrs[:1])
 
 
 @pytest.mark.parametrize("shape", [[1], []])
@@ -69,40 +67,3 @@ def test_a_learning_rate_may_be_a_variable(shape: list[int], kind: Any):
         optimizer.set_lr(1.0)
     with pytest.raises(AppError, match="is a Variable of another Program"), static.program_guard(static.Program()):
         kind(learning_rate=rate).minimize(app.sum(static.nn.fc(static.data("y", [1, 1]), 1)))
-
-
-@pytest.mark.parametrize(
-    ("declared", "fed", "given"),
-    [
-        *(([2], shape, [3, 2]) for shape in ([3, 2], [3, 2, 1], [3, 1, 2])),
-        ([1], [3], [3, 1]),
-        ([2, 3], [2, 6], [2, 2, 3]),
-        *(([2], shape, None) for shape in ([6], [2, 3], [1, 6], [3, 1])),
-        ([0], [3, 0, 2], None),
-    ],
-)
-def test_data_of_paddle_1_take_any_rank_of_as_many_rows(declared: list[int], fed: list[int], given: list[int] | None):
-    x = fluid.layers.data("x", declared)
-    array = np.resize(X, fed)
-    run = partial(static.Executor().run, feed={"x": array}, fetch_list=[x * 2.0])
-    if given is None:
-        with pytest.raises(ShapeError, match=rf"x takes shape \[-1, {declared[0]}\], but was fed"):
-            run()
-    else:
-        np.testing.assert_array_equal(run()[0], 2 * array.reshape(given))
-
-
-def test_functions_of_paddle_1_write_to_their_outputs():
-    x = data()
-    count = fluid.layers.fill_constant([1], "float32", 1.0)
-    fluid.layers.increment(count, 2.0)
-    h, total, filled = x * 1.0, x * 1.0, x * 1.0
-    fluid.layers.assign(x * 5.0, h)
-    fluid.layers.sums([x, x], out=total)
-    kept = fluid.layers.fill_constant([1], "float32", 3.0)
-    fluid.layers.fill_constant([1], "float32", 9.0, out=kept)
-    apart = fluid.layers.increment(count, in_place=False)
-    found = run([count, h, total, kept, apart, filled])
-    expected = [[3.0], 5 * X, 2 * X, [9.0], [4.0], X]
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(one, other)

@@ -29,7 +29,8 @@ def printed(source: str, names: dict[str, Any]) -> str:
 
 
 def same(found: str, wanted: str) -> bool:
-    """Whether two texts are equal but for the last digits of numbers."""
+    """Whether two texts are equal but for the last digits of numbers, and the names of built-in operators."""
+    found, wanted = (re.sub(r"grad_fn=<\w*?(Backward\d|CopySlices)>", "grad_fn=<built-in>", t) for t in (found, wanted))
     if re.split(NUMBER, found) != re.split(NUMBER, wanted):
         return False
     pairs = zip(re.findall(NUMBER, found), re.findall(NUMBER, wanted), strict=True)

@@ -1,1 +1,0 @@
-"""The differences of Paddle 1 from Paddle 2."""
