@@ -127,9 +127,7 @@ def __getattr__(name: str) -> _Any:
     elif name in (operators := _operators()):
         value = operators[name]
     else:
-        from app.ops.gone import INSTEAD, OF_PACKAGE, without
-
-        raise AttributeError(without("app", name, INSTEAD | OF_PACKAGE))
+        raise AttributeError(f"module 'app' has no attribute {name!r}")
     globals()[name] = value
     return value
 

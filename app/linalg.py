@@ -1,6 +1,5 @@
 """Linear algebra: products and norms."""
 
-from app.ops.gone import refuse_missing
 from app.ops.linear import matmul
 from app.ops.norms import matrix_norm, norm, vector_norm
 
@@ -9,6 +8,3 @@ __all__ = ["matmul", "matrix_norm", "norm", "vector_norm"]
 
 def __dir__() -> list[str]:
     return __all__
-
-
-__getattr__ = refuse_missing(__name__)

@@ -18,7 +18,6 @@ from app.io.sampler import (
     Sampler,
     SequenceSampler,
 )
-from app.ops.gone import refuse_missing
 
 __all__ = [
     "BatchSampler",
@@ -41,6 +40,3 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
-
-
-__getattr__ = refuse_missing(__name__)

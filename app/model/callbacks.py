@@ -8,7 +8,6 @@ from typing import Any
 
 from app.errors import AppError
 from app.model.progress import Progress
-from app.ops.gone import refuse_missing
 from app.optimizer.lr import LRScheduler as Schedule
 
 __all__ = ["Callback", "LRScheduler", "ModelCheckpoint", "ProgBarLogger"]
@@ -16,9 +15,6 @@ __all__ = ["Callback", "LRScheduler", "ModelCheckpoint", "ProgBarLogger"]
 
 def __dir__() -> list[str]:
     return __all__
-
-
-__getattr__ = refuse_missing(__name__)
 
 
 class Callback:

@@ -5,7 +5,6 @@ from app.nn.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
 from app.nn.layer import Layer
 from app.nn.layers import *  # noqa: F403
 from app.nn.parameter import ParamAttr, create_parameter
-from app.ops.gone import refuse_missing
 
 __all__ = [
     "ClipGradByGlobalNorm",
@@ -23,6 +22,3 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
-
-
-__getattr__ = refuse_missing(__name__)

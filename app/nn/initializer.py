@@ -13,7 +13,6 @@ from app.ops.creation import assign_value, fill_constant
 from app.ops.definition import OpDef, apply
 from app.ops.drawing import gaussian_random, truncated_gaussian_random, uniform_random
 from app.ops.dtype import is_float, name_of
-from app.ops.gone import refuse_missing
 from app.tensor import Tensor
 from app.tensor.modes import modes
 
@@ -34,9 +33,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
-
-
-__getattr__ = refuse_missing(__name__)
 
 
 First = tuple[OpDef, dict[str, Any]]

@@ -10,7 +10,6 @@ import numpy as np
 from app.errors import AppError
 from app.nn.clip import in_single, like
 from app.ops.arithmetic import add_n
-from app.ops.gone import refuse_missing
 from app.ops.joining import stack
 from app.ops.norms import norm
 from app.ops.reduction import max_
@@ -22,9 +21,6 @@ __all__ = ["clip_grad_norm_", "clip_grad_value_"]
 
 def __dir__() -> list[str]:
     return __all__
-
-
-__getattr__ = refuse_missing(__name__)
 
 
 class GradientsError(AppError, RuntimeError):

@@ -1,6 +1,5 @@
 """Optimisers and learning-rate schedules."""
 
-from app.ops.gone import refuse_missing
 from app.optimizer import lr
 from app.optimizer.kinds import (
     SGD,
@@ -28,6 +27,3 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
-
-
-__getattr__ = refuse_missing(__name__)

@@ -16,7 +16,6 @@ from app.graph import (
     program_guard,
 )
 from app.graph.statements import watch
-from app.ops.gone import refuse_missing
 from app.ops.loss import accuracy
 from app.static import nn
 from app.static.compiled_program import BuildStrategy, CompiledProgram, ExecutionStrategy
@@ -64,6 +63,3 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
-
-
-__getattr__ = refuse_missing(__name__)

@@ -12,13 +12,9 @@ from app.nn.functional.convolution import *  # noqa: F403
 from app.nn.functional.cross_entropy import *  # noqa: F403
 from app.nn.functional.loss import *  # noqa: F403
 from app.nn.functional.norm import *  # noqa: F403
-from app.ops.gone import refuse_missing
 
 __all__ = [name for part in (_activation, _common, _convolution, _cross_entropy, _loss, _norm) for name in part.__all__]
 
 
 def __dir__() -> list[str]:
     return __all__
-
-
-__getattr__ = refuse_missing(__name__)

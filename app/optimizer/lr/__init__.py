@@ -1,6 +1,5 @@
 """Schedules of the learning rate. `step()` advances one, usually once an epoch."""
 
-from app.ops.gone import refuse_missing
 from app.optimizer.lr.decays import (
     CosineAnnealingDecay,
     ExponentialDecay,
@@ -32,6 +31,3 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
-
-
-__getattr__ = refuse_missing(__name__)
