@@ -127,7 +127,7 @@ def __getattr__(name: str) -> _Any:
     elif name in (operators := _operators()):
         value = operators[name]
     else:
-        raise AttributeError(f"module 'app' has no attribute {name!r}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value
     return value
 

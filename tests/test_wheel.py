@@ -127,7 +127,7 @@ def test_an_installed_opsmith_and_an_app_of_the_user_know_nothing_of_each_other(
 @pytest.mark.parametrize(
     ("program", "told"),
     [
-        ("import opsmith, app; app.mine", "app has no 'mine'"),
+        ("import opsmith, app; app.mine", "module 'app' has no attribute 'mine'"),
         ("import app, opsmith", "app.py was imported as `app` before opsmith"),
     ],
 )

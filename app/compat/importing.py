@@ -11,8 +11,9 @@ from importlib.util import find_spec
 from types import ModuleType
 
 from app.compat.modules import PREFIX, MissingModuleError, no_name
+from app.reading import PACKAGE
 
-FACADES = {"paddle": (f"{PREFIX}paddle", "app"), "torch": (f"{PREFIX}torch",)}
+FACADES = {"paddle": (f"{PREFIX}paddle", PACKAGE), "torch": (f"{PREFIX}torch",)}
 """The packages that a program imports, and those in which their modules are looked for."""
 
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from app.errors import AppError
 
-PREFIX = "app.compat."
+PREFIX = f"{__package__}."
 """The prefix of a façade's modules."""
 
 

@@ -189,7 +189,7 @@ def test_an_installed_package_is_passed_over_with_a_note(run: Run, installed: bo
         (tmp_path / "paddle" / "__init__.py").write_text("print('the real one')")
     done = run("import paddle\nimport paddle.nn\nprint(paddle.__name__)")
     assert done.stdout == "app.compat.paddle\n"
-    note = "note: the installed paddle is passed over; paddle is app.compat.paddle here\n"
+    note = "note: the installed paddle is passed over; paddle is opsmith.compat.paddle here\n"
     assert done.stderr == (note if installed else "")
 
 
