@@ -204,3 +204,9 @@ def test_multinomial_of_wrong_weights_is_an_error():
             app.multinomial(app.to_tensor(weights), number)
     with static.program_guard(static.Program(), static.Program()), pytest.raises(OperatorError, match="needs a Tensor"):
         app.multinomial(static.data("p", [3]), 1)
+
+
+def test_uniform_numbers_are_below_their_upper_end_in_every_precision():
+    assert app.uniform([100_000], "float16", 0.0, 1.0).numpy().max() < 1  # of 4096 numbers, one rounds to 1
+    assert app.uniform([100_000], "float16", -1.0, 0.5).numpy().max() < 0.5
+    assert app.uniform([3], "float32", 2.0, 2.0).tolist() == [2, 2, 2]

@@ -18,8 +18,12 @@ from app.ops.values import Array, Results
 def uniform_random(
     *, shape: tuple[int, ...], dtype: str = "float32", min: float = -1.0, max: float = 1.0, seed: Stream | None = None
 ) -> Results:
-    """Random numbers of the uniform distribution from `min` to `max`."""
-    return generator(seed).uniform(min, max, shape).astype(dtype)
+    """Random numbers of the uniform distribution from `min` to `max`, which is not among them."""
+    numbers = np.asarray(generator(seed).uniform(min, max, shape).astype(dtype))
+    if numbers.dtype.kind != "f":
+        return numbers
+    low, high = numbers.dtype.type(min), numbers.dtype.type(max)
+    return np.where(numbers == high, np.nextafter(high, low), numbers)  # the largest numbers round to `max`
 
 
 @operator(as_declared, random=True)
