@@ -114,13 +114,16 @@ def _why_numba_refuses(function: FunctionType, given: Sequence[Any], op: Operato
 
     from app.engine.compiled import cache
     from app.engine.compiled.fingerprint import fingerprint
-    from app.engine.compiled.read_only import why_refused
+    from app.engine.compiled.read_only import is_refusal, why_refused
 
     def refusal() -> str:
         try:
             njit(function).compile((*given, *map(typeof, op.attributes.values())))
         except Exception as error:  # Numba raises many kinds
-            return why_refused(error, function)
+            reason = why_refused(error, function)
+            if not is_refusal(error):
+                raise cache.Passing(reason) from error
+            return reason
         return ""
 
     key = fingerprint(function, place_in(function.__code__), repr(given), repr(op.attributes))  # the reason names these

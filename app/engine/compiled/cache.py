@@ -67,14 +67,25 @@ def _temporary() -> Path:
     return path
 
 
+class Passing(Exception):  # noqa: N818 - it is no error
+    """Raised by what makes data for `remembered`, with data that may be other ones next time."""
+
+    def __init__(self, data: Any):
+        super().__init__(data)
+        self.data = data
+
+
 def remembered(key: str, make: Callable[[], Any]) -> Any:
-    """Return the plain data of `make()`, from disk if cached for this key and environment."""
+    """Return the plain data of `make()`, from disk if cached for this key and environment; `Passing` data once."""
     name = f"note_{fingerprint(key, environment())[:32]}.txt"
     kept = _notes.get(name)
     if kept is None:
         kept = read(name)
         if kept is None:
-            kept = json.dumps(make()).encode()
+            try:
+                kept = json.dumps(make()).encode()
+            except Passing as passing:
+                return passing.data
             keep(name, kept)
         _notes[name] = kept
         if len(_notes) > LIMIT:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numba
 from numba import types
+from numba.core.errors import NumbaError
 
 from app.engine.compiled.numba_api import INPLACE_BINOPS_TO_OPERATORS
 from app.reading import place
@@ -64,6 +65,14 @@ def where_it_writes(error: BaseException) -> str | None:
     if not _REFUSED.search(text):
         return None
     return _place(text)
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Return whether an error is Numba's verdict on a function, rather than one that may pass, as of memory."""
+    causes: list[BaseException] = [error]
+    for each in causes:
+        causes += [e for e in (each.__cause__, each.__context__) if e is not None and e not in causes]
+    return isinstance(error, NumbaError) and not any(isinstance(e, (MemoryError, OSError)) for e in causes)
 
 
 def why_refused(error: BaseException, function: Any = None) -> str:

@@ -12,7 +12,7 @@ from app.engine.compiled import cache
 from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.linkable import dispatcher_of, linkable
 from app.engine.compiled.numba_api import from_dtype
-from app.engine.compiled.read_only import array_type, only_reads, where_it_writes, why_refused
+from app.engine.compiled.read_only import array_type, is_refusal, only_reads, where_it_writes, why_refused
 from app.engine.compiled.steps import Lowered, values_taken
 from app.graph.program import Operator
 from app.ops.lowering import Elementwise, Fused, Returning
@@ -85,7 +85,10 @@ def _compile(function: Any, signature: tuple[Any, ...]) -> _Trial:
     except Exception as error:  # Numba refuses in many ways
         if where_it_writes(error) is not None:
             return _Trial(f"{name} writes into what it is given")
-        return _Trial(f"Numba cannot compile {name}: {why_refused(error, dispatcher)}")
+        refused = _Trial(f"Numba cannot compile {name}: {why_refused(error, dispatcher)}")
+        if not is_refusal(error):
+            raise cache.Passing(refused) from error
+        return refused
     returned = dispatcher.overloads[signature].signature.return_type if made is None else made.returns
     parts = getattr(returned, "types", [returned])
     kinds = [[str(part.dtype), part.ndim] if isinstance(part, types.Array) else [str(part), -1] for part in parts]

@@ -27,11 +27,14 @@ import numpy as np
 import pytest
 from both_engines import compiled
 from numba import njit, stencil, types, vectorize
+from numba.core.dispatcher import Dispatcher
+from numba.core.errors import LoweringError, TypingError
 from numba.extending import overload
 
 import app
 from app import cache_folder, static
-from app.engine.compiled import cache, native_code
+from app.checking.checks.engines import _why_numba_refuses
+from app.engine.compiled import cache, native_code, trial
 from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.program import CompiledProgram
 
@@ -211,6 +214,44 @@ def note_of(kept: Path) -> Path:
 def test_a_note_is_read_once_in_a_process(kept: Path):
     note_of(kept).unlink()
     assert cache.remembered("a key", Mock(side_effect=AssertionError)) == ["", [1]]
+
+
+def raising(error: Exception, cause: Exception | None) -> Any:
+    def refuse(*given: Any) -> Any:
+        raise error from cause
+
+    return refuse
+
+
+@pytest.mark.parametrize("kind", ["numbers", "njit"])
+@pytest.mark.parametrize(
+    ("error", "cause", "is_kept"),
+    [
+        (TypingError("no such type"), None, True),
+        (MemoryError(), None, False),
+        (OSError("too many open files"), None, False),
+        (RuntimeError("LLVM"), None, False),
+        (LoweringError("at line 3"), MemoryError(), False),
+    ],
+)
+def test_only_a_refusal_by_numba_itself_is_kept(
+    kind: str, error: Exception, cause: Any, is_kept: bool, kept: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def plus_one(x):
+        return x + 1
+
+    def why_not() -> str:
+        cache._notes.clear()  # as in another process
+        if kind == "numbers":
+            return trial.why_not_numbers(plus_one, [np.dtype("float32")], [], 1)
+        return _why_numba_refuses(plus_one, [types.float32], Mock(attributes={}))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trial, "linkable", raising(error, cause))
+        patch.setattr(Dispatcher, "compile", raising(error, cause))
+        refused = why_not()
+        assert refused
+    assert why_not() == (refused if is_kept else "")
 
 
 @pytest.mark.parametrize("damage", [lambda c: b'["x"]', lambda c: c.replace(b"1", b"2"), *DAMAGES, lambda c: b"\xff"])
