@@ -8,6 +8,7 @@ import contextlib
 import copy
 import functools
 import inspect
+import itertools
 import linecache
 import os
 import sys
@@ -254,9 +255,10 @@ class _Source(NamedTuple):
 
 def _source_of(code: CodeType, around: dict[str, Any]) -> _Source:
     name = code.co_name
-    for text in filter(None, (_text_before(code.co_filename, around), _text(code.co_filename, around))):
+    texts = filter(None, (_text_before(code.co_filename, around), _text(code.co_filename, around)))
+    for text, one_by_one in itertools.product(texts, (False, True)):
         try:
-            source = _parsed(text, future_flags(code))
+            source = _parsed(text, future_flags(code), one_by_one)
         except _UNPARSED as error:
             raise UnreadableSourceError(f"the source of {name}, {code.co_filename}, cannot be read: {error}") from error
         if (code in source.codes or _was_rewritten(code)) and source.definitions_at(code):
@@ -264,7 +266,10 @@ def _source_of(code: CodeType, around: dict[str, Any]) -> _Source:
             return source
     if not _text(code.co_filename, around):
         where = "Python's prompt keeps none before Python 3.13" if code.co_filename == "<stdin>" else code.co_filename
-        raise NoSourceError(f"the source of {name} cannot be read ({where}); define it in a file or a notebook")
+        raise NoSourceError(
+            f"the source of {name} cannot be read ({where}); define it in a file, or in a cell without a magic such as "
+            "%%time"
+        )
     raise ChangedSourceError(
         f"{code.co_filename} has changed since {name} was imported from it; restart Python to use the new version"
     )
@@ -283,14 +288,21 @@ def _text(file: str, around: dict[str, Any]) -> str:
 
 @one_thread_at_a_time
 @functools.lru_cache(maxsize=32)
-def _parsed(text: str, future: int) -> _Source:
+def _parsed(text: str, future: int, one_by_one: bool = False) -> _Source:
+    """A source with the codes that Python makes of the whole text, or of each of its statements by itself.
+
+    IPython compiles the statements of a cell one by one. The code of a function then differs: a method of a name is
+    called in another way if the text that is compiled imports that name.
+    """
     flags = future | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as notebook cells are compiled
     tree: ast.Module = compile(text, "", "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+    parts = [ast.Module([statement], []) for statement in tree.body] if one_by_one else [text]
+    codes = [c for part in parts for c in codes_in(compile(part, "", "exec", flags, dont_inherit=True))]
     definitions: dict[str, list[Definition]] = {}
     for node in ast.walk(tree):
         if isinstance(node, _DEFINITIONS):
             definitions.setdefault("<lambda>" if isinstance(node, ast.Lambda) else node.name, []).append(node)
-    return _Source(text, tree, tuple(codes_in(compile(text, "", "exec", flags, dont_inherit=True))), definitions)
+    return _Source(text, tree, tuple(codes), definitions)
 
 
 def codes_in(code: CodeType) -> Iterator[CodeType]:

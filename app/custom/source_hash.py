@@ -14,7 +14,7 @@ import functools
 import importlib.util
 import inspect
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -24,7 +24,16 @@ from app.custom.numba_functions import is_compiled, python_function
 from app.custom.operator import home_of, written_as
 from app.engine.compiled.fingerprint import Walk, content_of
 from app.ops.definition import OpDef
-from app.reading import PACKAGE, definitions_of, module_of, module_tree, public_name, too_deep
+from app.reading import (
+    PACKAGE,
+    Definition,
+    codes_in,
+    definitions_of,
+    module_of,
+    module_tree,
+    public_name,
+    too_deep,
+)
 
 _EARLIER = {
     "6dee04712c31d205f929a81027263f2be9eb9d268acdfa2081b705e615d93925":
@@ -104,7 +113,7 @@ class _Sources(Walk):
             self.note("source", "".join(map(_said, nodes)))
         except RecursionError:
             raise too_deep(nodes[0], function.__code__) from None
-        self.add_names(_names(nodes), function.__globals__)
+        self.add_names(_names(nodes) - _own_names(function, nodes), function.__globals__)
         self.is_fixed &= not vars(function).keys() - {"__wrapped__", "derived_from"}
         changing = _changed_inside(tree)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -244,6 +253,16 @@ def _names(nodes: Iterable[ast.AST]) -> set[str]:
     parts = [part for node in nodes for part in ast.walk(node)]
     named = {part.id for part in parts if isinstance(part, ast.Name)}
     return named | {part.attr for part in parts if isinstance(part, ast.Attribute)}
+
+
+def _own_names(function: FunctionType, nodes: Sequence[Definition]) -> set[str]:
+    """The parameters and local variables of a function, which in a notebook have the names of many globals: `x`."""
+    if len(nodes) > 1:  # several lambdas on a line, of which it is one
+        return set()
+    code, arguments = function.__code__, nodes[0].args
+    heads = [*arguments.defaults, *filter(None, arguments.kw_defaults), *getattr(nodes[0], "decorator_list", ())]
+    read = {name for inner in codes_in(code) for name in inner.co_names} | _names(heads)
+    return {*code.co_varnames, *code.co_cellvars} - read
 
 
 @functools.lru_cache(maxsize=64)

@@ -285,3 +285,13 @@ def test_a_source_that_was_read_before_the_edit_keeps_its_hash(module: Write, tm
 def test_hashes_of_earlier_releases_are_those_of_the_shipped_operators(operator: Any, before: str):
     assert is_same_source(source_hash(operator), before)
     assert not is_same_source(before, source_hash(operator))
+
+
+def test_globals_that_have_the_names_of_parameters_and_local_variables_make_no_difference(module: Write):
+    text = "def f(x):\n    y = x * 2\n    return (lambda z: z + y)(x)\n"
+    before = source_hash(module(text).f)
+    assert source_hash(module("x, y = 1, np.zeros(2)\n" + text).f) == before
+    read = "def f(x):\n    def g():\n        global x\n        return x\n    return x * g()\n"
+    assert source_hash(module("x = 1\n" + read).f) != source_hash(module("x = 2\n" + read).f)
+    default = "def f(v, x=x):\n    return v * x\n"
+    assert source_hash(module("x = 1\n" + default).f) != source_hash(module("x = 2\n" + default).f)
