@@ -4,31 +4,38 @@ from __future__ import annotations
 
 import math
 import re
-import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice, product
 from typing import Any
 
 import numpy as np
 
-from app.checking.checks.bounds import index_outside
+from app.checking.checks.bounds import BackwardBoundsError, index_outside
 from app.checking.finding import Found
 from app.checking.subject import Input, Subject
 from app.custom.calling import ReturnedError, summary_of
-from app.errors import BoundsError, ConfigError, OperatorError, ReadOnlyError
+from app.errors import BoundsError, ConfigError, OperatorError, ReadOnlyError, ShapeError
 
-_FIRST: tuple[tuple[int, ...], ...] = ((4, 6), (6,), (4, 3, 6), (4, 2, 5, 6))
-_OTHERS: tuple[tuple[int, ...], ...] = ((6,), (6, 6), (6, 3), (1,), (), (4, 1), (4,), (3,), (3, 6), (2,))
+_SHAPE = (4, 6)
+"""The shape of the first input, unless the operator refuses it."""
+_BESIDE = (
+    ((4, 6), (4, 6)),
+    ((6, 6), (6,)),
+    ((6,), (6,)),
+    ((6, 3), (3,)),
+    ((4, 6), (6,)),
+    ((4,), (4,)),
+    ((4, 1), (4, 1)),
+)
+"""Shapes of the second and of further inputs beside it: equal ones, weights and a bias, one number for each row."""
+_RARE = ((6,), (4, 3, 6), (4, 2, 5, 6), (6, 6))
+"""Shapes of all inputs of an operator that runs on none of these."""
+_LABELS = ((4,), (4, 6), (4, 1))
 _RANGES = ((-2.0, 2.0), (0.1, 2.0), (-0.9, 0.9), (1.1, 3.0))
 _UNDEFINED = re.compile(r"name '\w+' is not defined|^module '[\w.]+' has no attribute|Untyped (?:global|freevar) name")
 _NEVER_COMPILED = ("UnsupportedError", "UnsupportedBytecodeError", "UnsupportedParforsError")
 """Numba's errors that do not depend on the types of arguments."""
-_TRIES = 400
-_NO_GRADIENT, _ALL_WELL = 1, 4
-_SECONDS = 20
-"""How long shapes are tried. Numba compiles a function for each number of axes."""
 
 
 def inputs_for(
@@ -38,7 +45,7 @@ def inputs_for(
     like: str = "",
     within: tuple[float, float] | None = None,
 ) -> Subject:
-    """The operator with inputs that it runs on, if possible forward and backward; an OperatorError says why not."""
+    """The operator with inputs on which forward runs; an OperatorError says why there are none."""
     given = settings or {}
     names = _names(found, given, len(shapes))
     if within is not None:
@@ -52,7 +59,7 @@ def inputs_for(
     else:
         free = [name for name in names if name not in found.shapes]
         fixed = [Input(name, shape) for name, shape in found.shapes.items()]
-        guesses = [[[*kinds, *fixed] for kinds in islice(some(free), _TRIES)] for some in (_floats, _with_integers)]
+        guesses = [[[*inputs, *fixed] for inputs in group] for group in _guesses(free)]
     ranges = [within] if within else _RANGES
     subject = _first_that_runs(found, guesses, given, like or found.like, ranges)
     return replace(subject, is_fixed=bool(shapes), like=subject.like or _declared(subject))
@@ -95,19 +102,21 @@ def _names(found: Found, settings: dict[str, Any], shapes: int) -> list[str]:
     return names
 
 
-def _floats(names: list[str]) -> Iterator[list[Input]]:
-    """Shapes to try, the likeliest first: all equal, then others beside a first input with rows."""
-    for first in _FIRST:
-        yield [Input(name, first) for name in names]
-    for others in product((_FIRST[0], *_OTHERS), repeat=len(names) - 1):
-        yield [Input(n, s) for n, s in zip(names, (_FIRST[0], *others), strict=True)]
+def _guesses(names: list[str]) -> Iterator[list[list[Input]]]:
+    """Groups of inputs to try. A group is tried only if the operator runs on no inputs of the groups before it."""
+    first, *others = names or [""]
+    usual = {(second, *[further] * (len(others) - 1)): None for second, further in _BESIDE} if others else {(): None}
+    yield [_inputs(names, [_SHAPE, *shapes]) for shapes in usual]
+    for shape in _RARE:
+        yield [_inputs(names, [shape] * len(names))]
+    if others:
+        yield [_inputs(names, [_SHAPE, *[()] * len(others)])]
+        labels = [[Input(name, shape, "int64") for name in others] for shape in _LABELS]
+        yield [[Input(first, _SHAPE), *integers] for integers in labels]
 
 
-def _with_integers(names: list[str]) -> Iterator[list[Input]]:
-    """Whole numbers beside a first input with rows: labels, indices, masks."""
-    for others in product(((4,), (4, 6), (4, 1)), repeat=len(names) - 1):
-        rest = [Input(n, s, "int64") for n, s in zip(names[1:], others, strict=True)]
-        yield [Input(names[0], _FIRST[0]), *rest]
+def _inputs(names: list[str], shapes: Sequence[tuple[int, ...]]) -> list[Input]:
+    return [Input(name, shape) for name, shape in zip(names, shapes, strict=False)]
 
 
 def _first_that_runs(
@@ -117,32 +126,32 @@ def _first_that_runs(
     like: str,
     ranges: Sequence[tuple[float, float]],
 ) -> Subject:
-    """The first inputs on which everything works, else the best. Later groups are tried if no earlier input ran."""
-    best: tuple[int, Subject] | None = None
+    """The first inputs on which forward runs. Whatever happens to the gradient there is for the checks to say.
+
+    Only if a gradient has another shape than its input, others of the same group are tried: forward of `x + b` also
+    takes a `b` of the shape of x, and its backward is right for a row.
+    """
     outside: BoundsError | None = None
-    why, end = "", time.monotonic() + _SECONDS
-    for kinds in guesses:
-        for inputs in kinds:
-            if why and time.monotonic() > end:
-                break
+    why = ""
+    for group in guesses:
+        first, refusal = None, ""
+        for inputs in group:
             try:
-                score, subject = _in_best_range(Subject(found, tuple(inputs), settings=settings, like=like), ranges)
-            except ReadOnlyError:
-                raise  # the inputs make no difference
+                subject = _in_best_range(Subject(found, tuple(inputs), settings=settings, like=like), ranges)
+            except (ReadOnlyError, BackwardBoundsError):
+                raise  # other inputs make no difference
             except Exception as error:
                 if _is_of_the_code(error):
                     raise OperatorError(summary_of(error)) from error
                 outside = outside or (error if isinstance(error, BoundsError) else None)
                 why = why or f"{', '.join(map(str, inputs))}: {summary_of(error)}"
                 continue
-            if best is None or score > best[0]:
-                best = score, subject
-            if score == _ALL_WELL:
-                return subject
-            if score == _NO_GRADIENT:  # whatever the inputs
-                return best[1]
-        if best is not None:
-            return best[1]
+            misfit = _misfit(subject)
+            if not misfit:
+                return replace(subject, reshaped=refusal)
+            first, refusal = first or subject, refusal or f"with {', '.join(map(str, inputs))}, {misfit}"
+        if first is not None:
+            return first
     if outside is not None:
         raise outside
     raise OperatorError(
@@ -150,6 +159,19 @@ def _first_that_runs(
         "input, 4:int64 for whole numbers), the numbers that they are drawn from, --range=-1,1, and settings with "
         "--set name=value"
     )
+
+
+def _misfit(subject: Subject) -> str:
+    """The message about a gradient of another shape than its input; '' if there is none."""
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            subject.run(subject.arrays())
+    except ShapeError as error:
+        return summary_of(error)
+    except Exception:  # a check reports it
+        return ""
+    return ""
 
 
 def _is_of_the_code(error: BaseException) -> bool:
@@ -175,9 +197,9 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__
 
 
-def _in_best_range(subject: Subject, ranges: Sequence[tuple[float, float]]) -> tuple[int, Subject]:
-    """The score of an operator, with inputs from the first range in which everything works, else the best one."""
-    best: tuple[int, Subject] | None = None
+def _in_best_range(subject: Subject, ranges: Sequence[tuple[float, float]]) -> Subject:
+    """An operator with inputs from the first range in which its results are finite, else in which it runs."""
+    best: Subject | None = None
     problems: list[str] = []
     refused: Exception | None = None
     with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -185,46 +207,32 @@ def _in_best_range(subject: Subject, ranges: Sequence[tuple[float, float]]) -> t
         for low, high in ranges:
             tried = replace(subject, low=low, high=high, narrowed=problems[0] if problems else "")
             try:
-                score, problem = _score(tried)
+                problem = _problem(tried)
             except Exception as error:  # it may not accept these numbers, or this shape
-                if _is_of_the_code(error):
+                if _is_of_the_code(error) or isinstance(error, BackwardBoundsError):
                     raise
                 if refused is None and best is None and _is_of_the_types(error):
                     raise
-                refused, score, problem = refused or error, 0, f"gave an error: {summary_of(error)}"
+                refused, problem = refused or error, f"gave an error: {summary_of(error)}"
+            else:
+                if not problem:
+                    return tried
+                best = best or tried
             problems.append(f"inputs from [{low:g}, {high:g}] {problem}")
-            if score and (best is None or score > best[0]):
-                best = score, tried
-            if score in (_NO_GRADIENT, _ALL_WELL):
-                break
     if best is None:
         assert refused is not None
         raise refused
     return best
 
 
-def _score(subject: Subject) -> tuple[int, str]:
-    """The score of an operator on its inputs, and what does not work.
-
-    1: it gives results without gradients; 2: its gradient raises an error; 3: gradients, too; 4: and all of them are
-    finite.
-    """
+def _problem(subject: Subject) -> str:
+    """Which result of forward is not finite; '' if all are. Forward may raise."""
     outside = index_outside(subject)
-    if outside is not None:  # compiled code would write there
+    if outside is not None:  # compiled code would read or write there
         raise outside
     arrays = subject.arrays()
-    tensors = subject.tensors(arrays)
-    outputs = subject.applied(tensors)
-    found = [t._array for t in outputs]
-    bad = next((o for o in found if o.dtype.kind == "f" and not np.isfinite(o).all()), None)
-    problem = "" if bad is None else f"gave {_not_finite(subject, arrays, bad)}"
-    try:
-        gradients = subject.gradients(tensors, outputs)
-    except Exception as error:
-        return 2, f"gave an error in the gradient: {summary_of(error)}"
-    if any(g is None for g in gradients):
-        return _NO_GRADIENT, "gave no gradient"
-    return (3, problem) if problem else (_ALL_WELL, "")
+    bad = next((o for o in subject.outputs(arrays) if o.dtype.kind == "f" and not np.isfinite(o).all()), None)
+    return "" if bad is None else f"gave {_not_finite(subject, arrays, bad)}"
 
 
 def _not_finite(subject: Subject, arrays: Sequence[np.ndarray], output: np.ndarray) -> str:

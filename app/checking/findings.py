@@ -157,4 +157,6 @@ def name_of(operator: Any) -> str:
 
 def refusal(error: AppError) -> Verdict:
     """Return the finding for an operator that cannot be examined because of an error."""
-    return Verdict(FAILED, str(error), _REFUSED.get(type(error), "runs"))
+    return Verdict(
+        FAILED, str(error), next((name for kind, name in _REFUSED.items() if isinstance(error, kind)), "runs")
+    )

@@ -93,6 +93,8 @@ class Subject:
     """Whether the user gave the shapes; otherwise others may be tried, too."""
     narrowed: str = ""
     """Why inputs are not drawn from the usual range; '' if they are."""
+    reshaped: str = ""
+    """Why inputs that were tried before do not have the shapes of these; '' if there were none."""
 
     @property
     def name(self) -> str:

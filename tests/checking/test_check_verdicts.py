@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from checking.verdicts import elementwise, with_backward, words
 from custom.made_functions import module_of_text
+from custom_zoo import ONE, TWO
 from numba import njit
 
 import app
@@ -130,6 +131,70 @@ def test_one_shape_is_tried_if_there_is_no_gradient():
 
     assert inputs_for(found(without_gradient, "it")).low == -2
     assert set(shapes) == {((4, 6), (4, 6))}
+
+
+def scale_and_shift(x, gain, bias):
+    normal = (x - x.mean(1, keepdims=True)) / x.std(1, keepdims=True)
+    return normal * gain + bias
+
+
+def scale_and_shift_grad(x, gain, bias, dy):
+    deviation = x.std(1, keepdims=True)
+    normal = (x - x.mean(1, keepdims=True)) / deviation
+    d = dy * gain
+    dx = (d - d.mean(1, keepdims=True) - normal * (d * normal).mean(1, keepdims=True)) / deviation
+    return dx, (dy * normal).sum(0), dy.sum(0)
+
+
+def refuses_negative(x, dy):
+    if x.min() < 0:
+        raise ValueError("negative")
+    return 2 * x * dy
+
+
+MISFIT = "the gradient of b has shape [6], expected that of b, [4, 6]; checked on x float64[4, 6], b float64[6]"
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "message"),
+    [
+        (lambda x, b: x + b, lambda x, b, dy: (dy, dy.sum()), "b has shape [], expected that of b, [4, 6]; for"),
+        (lambda x: x.T, lambda x, dy: dy, "x has shape [6, 4], expected that of x, [4, 6]"),
+        (lambda x: x * x, lambda x, dy: 2 * dy @ x, "raised ValueError: matmul: "),
+        (lambda x: x * x, refuses_negative, "raised ValueError: negative"),
+        (lambda x: x * x, lambda x, dy: dy[0] * 2 * x, "that of x is wrong in"),
+    ],
+)
+def test_a_gradient_that_is_wrong_where_forward_runs_is_a_failure(forward: Any, backward: Any, message: str):
+    told = words(with_backward(forward, backward), "gradient")
+    assert told.startswith("FAILED")
+    assert message in told
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in divide")  # of equal numbers
+def test_gradients_of_rows_beside_a_batch_are_right_and_a_note_says_what_was_passed_over():
+    add = with_backward(lambda x, b: x + b, lambda x, b, dy: (dy, dy.sum(0)))
+    normalise = with_backward(scale_and_shift, scale_and_shift_grad)
+    for operator in (add, normalise):
+        assert words(operator, "gradient").startswith("ok")
+    note, ok = words(add, "shapes").splitlines()
+    assert note.startswith("note with x float64[4, 6], b float64[4, 6], ")
+    assert note.endswith(MISFIT)
+    assert ok.startswith("ok")
+    assert words(add, "shapes", shapes=[((4, 6), "float64"), ((6,), "float64")]).startswith("ok")
+
+
+def test_few_shapes_are_tried_before_the_user_is_asked_for_them():
+    calls = []
+
+    @custom_op(infer=lambda x, *others: x)
+    def needs_seven_columns(x, y, z):
+        calls.append(x)
+        return x.reshape(-1, 7) + y + z
+
+    with pytest.raises(OperatorError, match=r"no inputs were found .* Say their shapes, --shape 4,8"):
+        inputs_for(found(needs_seven_columns, "it"))
+    assert len(calls) < 200
 
 
 # --- Verdicts of one check ---
@@ -280,6 +345,13 @@ TOO_LARGE = place('raise ValueError("too large")')
 )
 def test_the_verdict_of_one_check(check: str, operator: Any, expected: str):
     assert is_like(words(operator, check), expected)
+
+
+@pytest.mark.filterwarnings("ignore")  # of functions at zeros, as everywhere
+@pytest.mark.parametrize("name", [*ONE, *TWO])
+def test_no_check_fails_for_a_correct_operator_of_any_kind(name: str):
+    findings = app.check({**ONE, **TWO}[name])
+    assert findings.ok, findings
 
 
 def test_a_range_that_is_not_narrowed_and_missing_kinks_are_not_mentioned():

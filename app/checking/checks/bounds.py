@@ -10,6 +10,10 @@ from app.custom.numba_functions import interpreted, without_numba
 from app.errors import BoundsError
 
 
+class BackwardBoundsError(BoundsError):
+    """A backward function indexes outside of an array, on inputs on which forward runs."""
+
+
 def bounds(subject: Subject) -> Iterator[Verdict]:
     """Numba functions, run as Python on a few rows and on one, index inside their arrays, forward and backward."""
     for tried in (subject, subject.with_batch(1)) if subject.inputs[0].shape else (subject,):
@@ -45,20 +49,18 @@ def index_outside(subject: Subject) -> BoundsError | None:
 
     Other errors are left to checks that run the compiled functions: some code that Numba compiles is not valid Python.
     """
-    name = "forward"
+    name, kind = "forward", BoundsError
     with without_numba():
         try:
             tensors = subject.tensors(subject.arrays())
             outputs = subject.applied(tensors)
-            name = "backward"
+            name, kind = "backward", BackwardBoundsError
             subject.gradients(tensors, outputs)
         except IndexError as error:
             if not interpreted.calls:
                 return None
             words = str(error).partition("\n")[0]
-            return BoundsError(
-                f"{name} indexes outside of its arrays, given {', '.join(map(str, subject.inputs))}: {words}"
-            )
+            return kind(f"{name} indexes outside of its arrays, given {', '.join(map(str, subject.inputs))}: {words}")
         except Exception:
             return None
     return None

@@ -96,16 +96,24 @@ def _what_would_help(op: Operator, lowered: Lowered) -> str:
 
 
 def _arrays_for(function: FunctionType, op: Operator, lowered: Lowered) -> list[Any]:
-    """Numba's types of the arrays that a function gets, by parameter name if they match, else in order."""
+    """Numba's types of the arrays that a function gets, by parameter name if they match, else in order.
+
+    There is no array for the gradient of an output that is not used.
+    """
+    from numba import types
     from numba.np.numpy_support import from_dtype
 
     from app.engine.compiled.read_only import array_type
 
     names = dict(zip(op.definition.inputs, op.inputs, strict=False))
     wanted = [p for p in parameters_of(function) if p not in op.attributes]
-    given = [str(names[p]) for p in wanted] if all(p in names for p in wanted) else []
-    given = given or [str(n) for n in op.inputs[len(op.inputs) - len(wanted) :]]
-    return [array_type(from_dtype(np.dtype(lowered.dtype(n))), len(lowered.shapes[n])) for n in given]
+    by_name = all(p in names for p in wanted)
+    given = [names[p] for p in wanted] if by_name else op.inputs[len(op.inputs) - len(wanted) :]
+
+    def type_of(name: str) -> Any:
+        return array_type(from_dtype(np.dtype(lowered.dtype(name))), len(lowered.shapes[name]))
+
+    return [types.none if name is None else type_of(str(name)) for name in given]
 
 
 def _why_numba_refuses(function: FunctionType, given: Sequence[Any], op: Operator) -> str:

@@ -12,8 +12,9 @@ from app.checking.checks.bounds import index_outside
 from app.checking.checks.off import how_it_is_off
 from app.checking.subject import Arrays, Subject
 from app.checking.verdict import OK, Verdict, failed, note, ok
+from app.custom.calling import summary_of
 from app.custom.gradcheck import JUMP, KINK, Checked, Comparison, are_far, gradgradcheck, worst_of
-from app.errors import GradcheckError, GradientError, OperatorError
+from app.errors import GradcheckError, GradientError, OperatorError, ShapeError
 from app.ops.dtype import is_float
 
 ATOL, RTOL = 1e-6, 1e-5
@@ -23,7 +24,12 @@ SPECIAL = (0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 6.0)
 
 def gradient(subject: Subject) -> Iterator[Verdict]:
     """Gradients in float64 against central differences, for inputs of several sizes."""
-    found = list(gradient_of_size(subject))
+    try:
+        found = list(gradient_of_size(subject))
+    except ShapeError as error:
+        advice = "; for inputs of other shapes give --shape once for each, as in --shape 4,6 --shape 6"
+        yield failed(summary_of(error) + advice * (len(subject.inputs) > 1 and not subject.is_fixed))
+        return
     if found[-1].state != OK or subject.is_surrogate:
         yield from found
         return

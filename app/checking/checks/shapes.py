@@ -16,6 +16,8 @@ from app.ops.spec import UNKNOWN
 
 def shapes(subject: Subject) -> Iterator[Verdict]:
     """The shapes and types that inference gives in a Program with an open batch size equal the actual ones."""
+    if subject.reshaped:
+        yield note(f"{subject.reshaped}; checked on {', '.join(map(str, subject.inputs))}")
     sizes = [i.shape for i in subject.inputs]
     first = sizes[0][:1]
     open_shapes: list[Sequence[int | None]] = [(None, *s[1:]) if first and s[:1] == first else s for s in sizes]
