@@ -32,7 +32,7 @@ _BESIDE = (
 _RARE = ((6,), (4, 3, 6), (4, 2, 5, 6), (6, 6))
 """Shapes of all inputs of an operator that runs on none of these."""
 _LABELS = ((4,), (4, 6), (4, 1))
-_RANGES = ((-2.0, 2.0), (0.1, 2.0), (-0.9, 0.9), (1.1, 3.0))
+_RANGES = ((-2.0, 2.0), (0.1, 2.0), (-0.9, 0.9), (1.1, 3.0), (0.1, 0.9))
 _UNDEFINED = re.compile(r"name '\w+' is not defined|^module '[\w.]+' has no attribute|Untyped (?:global|freevar) name")
 _NEVER_COMPILED = ("UnsupportedError", "UnsupportedBytecodeError", "UnsupportedParforsError")
 """Numba's errors that do not depend on the types of arguments."""
@@ -62,7 +62,9 @@ def inputs_for(
         guesses = [[[*inputs, *fixed] for inputs in group] for group in _guesses(free)]
     ranges = [within] if within else _RANGES
     subject = _first_that_runs(found, guesses, given, like or found.like, ranges)
-    return replace(subject, is_fixed=bool(shapes), like=subject.like or _declared(subject))
+    return replace(
+        subject, is_fixed=bool(shapes), is_bounded=within is not None, like=subject.like or _declared(subject)
+    )
 
 
 def _check_range(low: float, high: float) -> None:

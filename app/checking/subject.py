@@ -91,6 +91,8 @@ class Subject:
     """That operator itself, if it was given and not named."""
     is_fixed: bool = False
     """Whether the user gave the shapes; otherwise others may be tried, too."""
+    is_bounded: bool = False
+    """Whether the user gave the range; otherwise numbers outside of it may be tried, too."""
     narrowed: str = ""
     """Why inputs are not drawn from the usual range; '' if they are."""
     reshaped: str = ""
@@ -117,6 +119,16 @@ class Subject:
         """Random inputs; floats have this type."""
         random = np.random.default_rng(seed)
         return [self._drawn(random, i, dtype if i.is_float else i.dtype) for i in self.inputs]
+
+    def far(self, reach: float) -> Arrays:
+        """Random inputs. A third of the floats lie at 3 to `reach` times the ends of the range."""
+        random, arrays = np.random.default_rng(2), self.arrays()
+        for array, one in zip(arrays, self.inputs, strict=True):
+            if one.is_float:
+                places = random.permutation(array.size)[: -(-array.size // 3)]
+                factors = np.geomspace(3, reach, len(places)) * random.uniform(0.9, 1, len(places))
+                array.flat[places] = np.resize([self.high, self.low], len(places)) * factors
+        return arrays
 
     def filled(self, value: float) -> Arrays:
         """Inputs whose floats all have one value."""

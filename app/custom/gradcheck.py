@@ -17,6 +17,8 @@ from app.tensor import Tensor, grad
 SMOOTH, KINK, JUMP = "", "kink", "jump"
 _FINER = 8.0
 """How many times smaller the second step is, which distinguishes a kink from a curve."""
+_ROUNDING = 8 * float(np.finfo("float64").eps)
+"""The relative error of an output. The quotient of differences of large outputs has a large error."""
 
 
 @dataclass
@@ -58,7 +60,7 @@ def distances(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(distance), np.inf, distance)
 
 
-def are_far(found: np.ndarray, wanted: np.ndarray, atol: float, rtol: float) -> np.ndarray:
+def are_far(found: np.ndarray, wanted: np.ndarray, atol: float | np.ndarray, rtol: float) -> np.ndarray:
     """Which numbers differ by more than the tolerances."""
     distance = distances(found, wanted)
     return np.isinf(distance) | (distance > atol + rtol * np.abs(wanted))
@@ -224,21 +226,35 @@ class Checked:
         moved = self._inputs[place]
         point = moved._array.copy()
 
-        def value_at(index: tuple[int, ...], step: float) -> float:
+        before = [output._array.copy() for output in self._outputs()]
+
+        def changed(index: tuple[int, ...], step: float) -> tuple[float, float]:
+            """The change of the sum of the outputs, and the sum of the sizes of those that change."""
             shifted = point.copy()
             shifted[index] += step
             moved.set_value(shifted)
-            return sum(float((o._array * w).sum()) for o, w in zip(self._outputs(), self._weights, strict=True))
+            change = size = 0.0
+            for output, old, weight in zip(self._outputs(), before, self._weights, strict=True):
+                places = output._array != old  # others may be infinite, or so large that nothing else would count
+                new, old, weight = output._array[places], old[places], weight[places]
+                change += float(((new - old) * weight).sum())
+                size += float(np.abs(old * weight).sum())
+            return change, size
 
-        numeric = np.zeros(point.shape)
+        def value_at(index: tuple[int, ...], step: float) -> float:
+            return changed(index, step)[0]
+
+        numeric, rounding = np.zeros(point.shape), np.zeros(point.shape)
         kinds = np.full(point.shape, SMOOTH, "<U4")
         try:
             for index in np.ndindex(*point.shape):
-                numeric[index] = (value_at(index, self._eps) - value_at(index, -self._eps)) / (2 * self._eps)
-            wrong = are_far(gradient, numeric, atol, rtol)
+                (above, size), (below, _) = changed(index, self._eps), changed(index, -self._eps)
+                numeric[index] = (above - below) / (2 * self._eps)
+                rounding[index] = _ROUNDING * size / self._eps if np.isfinite(size) else 0.0
+            wrong = are_far(gradient, numeric, atol + rounding, rtol)
             for index in map(tuple, np.argwhere(wrong)):
-                along = partial(value_at, index)
-                kinds[index] = kind_at(along, float(gradient[index]), self._eps, atol, rtol)
+                room = atol + float(rounding[index])
+                kinds[index] = kind_at(partial(value_at, index), float(gradient[index]), self._eps, room, rtol)
         finally:
             moved.set_value(point)
         arriving = self._weights[0] if len(self._weights) == 1 else None

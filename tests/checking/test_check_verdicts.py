@@ -365,6 +365,81 @@ def test_an_equivalent_may_have_settings(slope: float, expected: str):
     assert words(elementwise(leaky), "like", like=f"leaky_relu(negative_slope={slope})").startswith(expected)
 
 
+def bounded(low: float, high: float, backward: Any) -> Any:
+    return with_backward(lambda x: min(max(x * 1.0, low), high), backward, elementwise=True)
+
+
+@pytest.mark.parametrize(
+    ("operator", "wrong"),
+    [
+        (bounded(0.0, 6.0, lambda x, dy: dy if x > 0 else 0.0), 3),
+        (bounded(-3.0, 3.0, lambda x, dy: dy), 8),
+        (bounded(-20.0, 60.0, lambda x, dy: dy if x < 60 else 0.0), 3),
+        (with_backward(lambda x: np.clip(x, 0, 6), lambda x, dy: dy * (x > 0)), 3),
+    ],
+)
+def test_a_gradient_is_also_compared_far_outside_of_the_range(operator: Any, wrong: int):
+    told = words(operator, "gradient")
+    assert told.startswith(
+        f"FAILED with a third of the inputs outside of [-2, 2], that of x is wrong in {wrong} of 24 elements; worst at "
+    )
+    assert words(operator, "gradient", within=(-2.0, 2.0)).startswith("ok")  # a range that the user gave
+
+
+def table(x):
+    return TABLE[int(x + 2)] * x
+
+
+TABLE = np.arange(5.0)
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        elementwise(lambda x: min(max(x, 0.0), 6.0)),
+        elementwise(lambda x: x * x * x * x * x * x),
+        elementwise(lambda x: np.exp(np.exp(x))),  # infinite from 6.6 on
+        elementwise(lambda x: np.exp(x) / (1 + np.exp(x))),
+        elementwise(lambda x: np.log(x / (1 - x))),  # not a number outside of (0, 1)
+        elementwise(lambda x: np.sqrt(1 + x * x) - abs(x)),
+        elementwise(lambda x: np.sin(x * x * x)),  # oscillates within a step
+        elementwise(lambda x: np.floor(x) * x),
+        elementwise(lambda x, y: x % y),
+        with_backward(lambda x: (x * x).sum(), lambda x, dy: 2 * x * dy),  # rounding errors of a large sum
+        with_backward(lambda x: x @ x.T @ x, lambda x, dy: dy @ x.T @ x + x @ dy.T @ x + x @ x.T @ dy),
+        with_backward(small, lambda x, dy: dy * 2),  # refuses large numbers
+        with_backward(table, lambda x, dy: TABLE[int(x + 2)] * dy, elementwise=True),  # as far as it reaches
+    ],
+)
+def test_no_gradient_fails_where_an_operator_overflows_oscillates_or_refuses(operator: Any):
+    assert words(operator, "gradient").startswith("ok")
+    assert "FAILED" not in words(operator, "large numbers")
+
+
+@pytest.mark.parametrize(
+    ("slope_at_0", "slope_at_20", "expected"),
+    [
+        (0.0, 0.0, "ok the results equal those of relu6"),
+        (1.0, 0.0, "note on special numbers the gradient of x is another in 3 of 24 elements"),
+        (0.0, 1.0, "FAILED on special numbers the gradient of x is wrong in 1 of 24 elements; …, for 20"),
+        (1.0, 1.0, "FAILED on special numbers the gradient of x is wrong in 1 of 24 elements; …, for 20"),
+    ],
+)
+def test_another_gradient_than_that_of_the_equivalent_is_wrong_except_at_a_kink(
+    slope_at_0: float, slope_at_20: float, expected: str
+):
+    def slope(x: np.ndarray, dy: np.ndarray) -> np.ndarray:
+        return dy * np.where(x == 0, slope_at_0, np.where(x == 20, slope_at_20, ~((x <= 0) | (x >= 6))))
+
+    told = words(with_backward(lambda x: np.clip(x, 0, 6), slope), "like", like="relu6")
+    assert is_like(told, expected)
+
+
+def test_a_surrogate_has_another_gradient_than_the_equivalent():
+    operator = with_backward(lambda x: np.sign(x), lambda x, dy: dy * 1.0, surrogate=True)
+    assert words(operator, "like", like="sign").startswith("ok")
+
+
 def test_an_operator_that_draws_numbers_fails_one_check():
     random = np.random.default_rng(0)
     dropout = found(with_backward(lambda x: x * (random.random(x.shape) < 0.5), lambda x, dy: dy), "dropout")

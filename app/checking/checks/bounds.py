@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.checking.subject import Subject
+from app.checking.subject import Arrays, Subject
 from app.checking.verdict import Verdict, failed, ok
 from app.custom.numba_functions import interpreted, without_numba
 from app.errors import BoundsError
@@ -44,7 +44,7 @@ def _differs_from_python(subject: Subject) -> str:
     return "" if first.differs_from(second) else first.far_from(compiled, 1e-6)
 
 
-def index_outside(subject: Subject) -> BoundsError | None:
+def index_outside(subject: Subject, arrays: Arrays | None = None) -> BoundsError | None:
     """The error for an index outside of an array, found by running an operator's functions as Python; None if none.
 
     Other errors are left to checks that run the compiled functions: some code that Numba compiles is not valid Python.
@@ -52,7 +52,7 @@ def index_outside(subject: Subject) -> BoundsError | None:
     name, kind = "forward", BoundsError
     with without_numba():
         try:
-            tensors = subject.tensors(subject.arrays())
+            tensors = subject.tensors(subject.arrays() if arrays is None else arrays)
             outputs = subject.applied(tensors)
             name, kind = "backward", BackwardBoundsError
             subject.gradients(tensors, outputs)

@@ -13,7 +13,7 @@ from app.checking.checks.off import how_it_is_off
 from app.checking.subject import Arrays, Subject
 from app.checking.verdict import OK, Verdict, failed, note, ok
 from app.custom.calling import summary_of
-from app.custom.gradcheck import JUMP, KINK, Checked, Comparison, are_far, gradgradcheck, worst_of
+from app.custom.gradcheck import JUMP, KINK, Checked, Comparison, are_far, distances, gradgradcheck, worst_of
 from app.errors import GradcheckError, GradientError, OperatorError, ShapeError
 from app.ops.dtype import is_float
 
@@ -79,14 +79,14 @@ def gradient_of_size(subject: Subject) -> Iterator[Verdict]:
     yield from _alone(subject)
     special = _special(subject)
     kinks = [] if special is None else _against_differences(subject, special)
-    bad = list(_wrong(subject, kinks, special or []))
+    bad = [*_wrong(subject, kinks, special or []), *_wrong_far_away(subject)]
     yield from bad
     if not bad:
         yield ok(f"{_worst(drawn)}{_of_kinks(subject, kinks, special)}")
 
 
-def _against_differences(subject: Subject, arrays: Arrays) -> list[Comparison]:
-    return Checked(subject.call, subject.tensors(arrays), 1e-6).comparisons(ATOL, RTOL)
+def _against_differences(subject: Subject, arrays: Arrays, eps: float = 1e-6) -> list[Comparison]:
+    return Checked(subject.call, subject.tensors(arrays), eps).comparisons(ATOL, RTOL)
 
 
 def _wrong(subject: Subject, found: list[Comparison], arrays: Arrays) -> Iterator[Verdict]:
@@ -117,9 +117,62 @@ def _alone(subject: Subject) -> Iterator[Verdict]:
 
 def _special(subject: Subject) -> Arrays | None:
     """Inputs of those special numbers at which results and gradients are finite; None if there are none."""
-    inside = [v for v in SPECIAL if subject.low <= v <= subject.high and _is_finite(subject, subject.filled(v))]
+    inside = [v for v in SPECIAL if subject.low <= v <= subject.high and _works(subject, subject.filled(v))]
     arrays = subject.spread(inside) if inside else []
-    return arrays if inside and _is_finite(subject, arrays) else None
+    return arrays if inside and _works(subject, arrays) else None
+
+
+def _works(subject: Subject, arrays: Arrays) -> bool:
+    """Whether forward runs, and results and gradients are finite."""
+    try:
+        subject.outputs(arrays)
+    except Exception:  # it refuses these numbers
+        return False
+    return _is_finite(subject, arrays)
+
+
+def _wrong_far_away(subject: Subject) -> Iterator[Verdict]:
+    """What is wrong where some inputs are large, such as above the bound of a ReLU6."""
+    arrays = _far(subject)
+    if arrays is None:
+        return
+    comparisons = _against_differences(subject, arrays)
+    if any(one.wrong.any() for one in comparisons):
+        finer = _against_differences(subject, arrays, 1e-6 / 8)
+        for one, other in zip(comparisons, finer, strict=True):
+            one.wrong &= other.wrong & _converges(one, other)
+    for wrong in _wrong(subject, comparisons, arrays):
+        yield failed(f"with a third of the inputs outside of [{subject.low:g}, {subject.high:g}], {wrong.words}")
+
+
+def _converges(one: Comparison, finer: Comparison) -> np.ndarray:
+    """Where differences of two steps are much closer to each other than to the gradient.
+
+    They are not where a function oscillates within a step, as sin(x³) does at large x.
+    """
+    apart = distances(one.numeric, finer.numeric)
+    return (apart <= 1e-4 + 0.01 * np.abs(finer.numeric)) & (10 * apart < distances(one.gradient, finer.numeric))
+
+
+def _far(subject: Subject) -> Arrays | None:
+    """Inputs of which a third are large, and at which results and gradients are finite; None if there are none."""
+    usual = subject.arrays()
+    for reach in (100.0, 10.0) if not subject.is_bounded else ():
+        arrays = subject.far(reach)
+        for _ in range(2):
+            if index_outside(subject, arrays) is not None:
+                break
+            try:
+                outputs = subject.outputs(arrays)
+            except Exception:  # it refuses such numbers
+                break
+            numbers = [n for n in (*outputs, *subject.run(arrays).gradients) if n is not None and n.dtype.kind == "f"]
+            if all(np.isfinite(n).all() for n in numbers):
+                return arrays
+            for array, old in zip(arrays, usual, strict=True):
+                for bad in (~np.isfinite(n) for n in numbers if n.shape == array.shape):
+                    array[bad] = old[bad]
+    return None
 
 
 def _is_finite(subject: Subject, arrays: Arrays) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from app.checking.checks.bounds import index_outside
 from app.checking.subject import Arrays, Subject
 from app.checking.verdict import Verdict, failed, note, ok
 from app.custom.calling import summary_of
@@ -76,7 +77,12 @@ def large(subject: Subject) -> Iterator[Verdict]:
         return
     found = []
     for value in (1000.0, -1000.0):
-        outputs, gradients = subject.run(subject.filled(value))
+        arrays = subject.filled(value)
+        outside = index_outside(subject, arrays)
+        if outside is not None:
+            yield note(f"at {value:g}, {outside}")
+            return
+        outputs, gradients = subject.run(arrays)
         if any(np.isnan(o).any() for o in outputs if o.dtype.kind == "f"):
             found.append(f"the result is NaN at {value:g}")
         elif any(g is not None and np.isnan(g).any() for g in gradients):
