@@ -15,7 +15,7 @@ from app.ranks.current import place, using
 from app.ranks.world import World
 from app.run.config import CompareConfig, Config, operators_of
 from app.run.console import Console
-from app.run.folder import RunFolder, remove_sums, source_file
+from app.run.folder import RunFolder, source_file
 from app.run.layers import operators_named_in
 from app.run.network import Activation, find_all
 from app.run.resume import interrupted_run, where_it_goes_on
@@ -57,7 +57,6 @@ def resume(
 
         def reopened(config: Config) -> RunFolder:
             assert folder is not None, "only rank 0 writes"
-            remove_sums(path)
             folder.go_on(config, b"" if found is None else found.metrics.tobytes())
             return folder
 

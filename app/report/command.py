@@ -9,8 +9,7 @@ from pathlib import Path
 from app.errors import MissingFileError
 from app.printing import say
 from app.report.report import write_report
-from app.run.events import METRICS
-from app.run.folder import UNCHECKED, check_sums
+from app.run.events import METRICS, NO_END, End, read
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,8 +22,7 @@ def run(options: argparse.Namespace) -> int:
     folder: Path = options.run
     if not (folder / METRICS).exists() and folder.is_dir():
         raise MissingFileError(f"{folder} is not the folder of a run: there is no {METRICS} in it")
-    checked = check_sums(folder)
     say(f"The report is {write_report(folder)}")
-    if not checked:
-        say(f"note: {folder}: {UNCHECKED}", sys.stderr)
+    if not any(isinstance(event, End) for event in read(folder)):
+        say(f"note: {folder}: {NO_END}", sys.stderr)
     return 0

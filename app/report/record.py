@@ -112,7 +112,7 @@ def read_events(folder: Path) -> Record:
     for event in found:
         if isinstance(event, events.Start):
             record.start = event  # for a resumed run, the last one is valid
-        else:
+        elif not isinstance(event, events.End):
             lists[type(event)].append(event)
     return record
 

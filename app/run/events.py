@@ -115,9 +115,16 @@ class Cost(Event, frozen=True, tag="cost"):
     backward: float
 
 
+class End(Event, frozen=True, tag="end"):
+    """The last line of a run that ended, also of one that was stopped: without it, lines may be missing."""
+
+
+NO_END = f"its {METRICS} has no last line, as the run has not ended or the file was cut off, so figures may be missing"
+"""The message for the folder of a run without an `End`."""
+
 Record = Callable[[Event], None]
 KINDS: dict[str, type[Event]] = {
-    str(kind.__struct_config__.tag): kind for kind in (Start, Checked, Iteration, Epoch, Tested, Nonfinite, Cost)
+    str(kind.__struct_config__.tag): kind for kind in (Start, Checked, Iteration, Epoch, Tested, Nonfinite, Cost, End)
 }
 """The kinds of events. Lines of unknown kinds, as from a later release, are skipped."""
 

@@ -1,8 +1,7 @@
-"""The folder of a run: its configuration, metrics, weights, summary, the network for use, and their hashes."""
+"""The folder of a run: its configuration, metrics, weights, summary and the network for use."""
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import os
@@ -26,8 +25,6 @@ from app.run.config import Config, dump_config, with_absolute_paths
 from app.run.events import METRICS, Event
 from app.run.yaml_text import MAX_BYTES
 from app.saving import pack
-from app.static.model_file import MODEL as MODEL_ENDING
-from app.static.model_file import WEIGHTS as VALUES_ENDING
 from app.static.model_file import SavedModel, write_model
 
 CONFIG, SUMMARY = "config.yaml", "summary.txt"
@@ -234,66 +231,3 @@ def read_weights(folder: Path) -> dict[str, Weights]:
             raise FileError(f"{file} is not a weights file of a run, or is damaged: {error}") from error
         found[operator] = Weights(file, arrays, sources)
     return found
-
-
-SUMS = "SHA256SUMS"
-UNCHECKED = (
-    f"it has no {SUMS}, as the run has not ended or is of an earlier release, so its files cannot be checked for damage"
-)
-"""The message for the folder of a run for which `check` returns False."""
-_KEPT = (CONFIG, METRICS, SUMMARY, COMPARISON, ANSWERS, PROFILES, MODEL + MODEL_ENDING, MODEL + VALUES_ENDING)
-_LARGEST = 1_000_000
-
-
-def write_sums(folder: Path) -> None:
-    """Write the hashes of a run's files, except the report, which is generated from them."""
-    files = [*(file for name in _KEPT if (file := folder / name).is_file()), *folder.glob(WEIGHTS)]
-    lines = [f"{_hash(file)}  {file.name}\n" for file in sorted(files)]
-    write_whole(folder / SUMS, "".join(lines).encode())
-
-
-def remove_sums(folder: Path) -> None:
-    """Remove the hashes of a run that is resumed."""
-    try:
-        (folder / SUMS).unlink(missing_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder / SUMS} cannot be removed: {error.strerror or error}") from error
-
-
-def check_sums(folder: Path) -> bool:
-    """Verify the hashes of a run's files. Raises an error if a file differs; returns False if there are no hashes."""
-    sums = folder / SUMS
-    try:
-        lines = read_file(sums, _LARGEST).decode(errors="replace").splitlines()
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise FileError(f"{sums} cannot be read: {error.strerror or error}") from error
-    expected: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
-        match = re.fullmatch(r"([0-9a-f]{64})  ([\w.-]+)", line)
-        if match is None:
-            raise FileError(f"{sums}, line {number}: expected a SHA-256 and the name of a file, found {line[:80]!r}")
-        expected[match[2]] = match[1]
-    if not {CONFIG, METRICS} <= expected.keys():
-        raise FileError(f"{sums} is damaged: it has no line for {CONFIG} or none for {METRICS}")
-    for name, digest in expected.items():
-        found = _hash(folder / name)
-        if found != digest:
-            raise FileError(
-                f"{folder / name} differs from what the run wrote: its SHA-256 is {found}, and {SUMS} has {digest}. "
-                "It was "
-                f"damaged or edited since. If you know why and want to use it, remove {sums}"
-            )
-    return True
-
-
-def _hash(file: Path) -> str:
-    try:
-        return hashlib.sha256(read_file(file)).hexdigest()
-    except FileNotFoundError:
-        raise FileError(
-            f"{file} is missing, but the run wrote it. If you removed it, remove {file.with_name(SUMS)} as well"
-        ) from None
-    except OSError as error:
-        raise FileError(f"{file} cannot be read: {error.strerror or error}") from error

@@ -31,8 +31,8 @@ from app.run.comparison import Comparison, Outcomes, compare
 from app.run.config import Config, with_absolute_paths
 from app.run.console import COMPILING, Console
 from app.run.costs import COMPARED_SECONDS, COMPARED_SIZES, SECONDS, SIZES, measure_costs
-from app.run.events import Cost, Epoch, Event, Record, with_seed
-from app.run.folder import COMPARISON, RunFolder, source_file, write_sums
+from app.run.events import Cost, End, Epoch, Event, Record, with_seed
+from app.run.folder import COMPARISON, RunFolder, source_file
 from app.run.gradients import check_gradients, gradient_lines
 from app.run.interruption import Interruption
 from app.run.learners import make_learner
@@ -393,6 +393,7 @@ class Run:
             notes = []
         else:
             notes = self._save_model(entered[0], folder)
+        folder.record(End())
         for home in filter(edited_since, _homes(self._activations)):
             notes.append(
                 f"note: {home} was edited during the run, which used the earlier version. `predict`, `demo` and "
@@ -454,26 +455,21 @@ def report_run(
     write: ReportWriter | None,
     activations: Sequence[Activation] = (),
 ) -> None:
-    """Keep the networks' answers to the test images, what is known of the operators and the hashes of all files, and
-    write the report.
+    """Keep the networks' answers to the test images and what is known of the operators, and write the report.
 
-    A run whose report cannot be written has not failed, so the reason is a note. Without a writer only hashes are kept.
+    A run whose report cannot be written has not failed, so the reason is a note. Without a writer nothing is kept.
     """
     if write is None:
-        write_sums(folder)
         return
     try:
         with console.busy("Writing the report"):
-            try:
-                with warnings_off():
-                    found = results()
-                    if scores := {one.operator: one.scores for one in found if one.scores is not None}:
-                        keep(answers(dataset, scores), folder)
-                    profiles = [one.profile for one in found if one.profile is not None]
-                    if profiles := [*profiles, *of_layers(activations)]:
-                        keep_profiles(profiles, folder)
-            finally:
-                write_sums(folder)
+            with warnings_off():
+                found = results()
+                if scores := {one.operator: one.scores for one in found if one.scores is not None}:
+                    keep(answers(dataset, scores), folder)
+                profiles = [one.profile for one in found if one.profile is not None]
+                if profiles := [*profiles, *of_layers(activations)]:
+                    keep_profiles(profiles, folder)
             page = write(folder)
         console.say(f"The report is {page}")
     except Exception as error:

@@ -12,7 +12,7 @@ from app.errors import FileError, MissingFileError
 from app.nn import functional
 from app.run import events
 from app.run.config import Config, load_kept_config
-from app.run.folder import CONFIG, WEIGHTS, Weights, check_sums, read_weights
+from app.run.folder import CONFIG, WEIGHTS, Weights, read_weights
 from app.run.layers import operators_named_in
 from app.run.network import Activation, ImageShape, Network, find_all
 from app.run.resume import check_sources, sources_of
@@ -52,8 +52,8 @@ class TrainedRun:
     path: Path
     config: Config
     networks: list[TrainedNetwork] = field(default_factory=list)
-    checked: bool = True
-    """Whether the hashes of its files were verified."""
+    ended: bool = True
+    """Whether its metrics are whole, with the line that a run writes last."""
 
 
 def open_run(folder: Path, image: ImageShape, custom_ops: Sequence[str] = ()) -> TrainedRun:
@@ -66,8 +66,8 @@ def open_run(folder: Path, image: ImageShape, custom_ops: Sequence[str] = ()) ->
     kept = read_weights(folder)
     if not kept:
         raise MissingFileError(f"{folder} has no {WEIGHTS}: the run saved no network")
-    checked = check_sums(folder)
-    accuracies = accuracies_of(folder, config)
+    found = list(events.read(folder))
+    accuracies = _accuracies(found, config)
     operators = sorted(kept, key=[config.model.activation, config.baseline, *kept].index)
     require_named([*operators, *operators_named_in(config.model.all_layers)], custom_ops, str(folder))
     activations = find_all(operators, config.model)
@@ -76,19 +76,28 @@ def open_run(folder: Path, image: ImageShape, custom_ops: Sequence[str] = ()) ->
     networks = [
         TrainedNetwork(a.name, accuracies.get(a.name), _network(config, a, image, kept[a.name])) for a in activations
     ]
-    return TrainedRun(folder, config, networks, checked)
+    return TrainedRun(folder, config, networks, _has_ended(found))
 
 
 def accuracies_of(folder: Path, config: Config) -> dict[str, float]:
     """Return the final test accuracy of each network that a run keeps: of a comparison, those of the first seed.
 
-    A run with validation images has none before its end.
+    A run with validation images has none before its end, and a run whose metrics may be cut off has none.
     """
+    return _accuracies(list(events.read(folder)), config)
+
+
+def _accuracies(found: Sequence[events.Event], config: Config) -> dict[str, float]:
+    if not _has_ended(found):  # the weights may be those of later epochs
+        return {}
     kept = (None, config.seed)
-    found = list(events.read(folder))
     if config.data.validation:
         return {e.operator: e.accuracy for e in found if isinstance(e, events.Tested) and e.seed in kept}
     return {e.operator: e.test_accuracy for e in found if isinstance(e, events.Epoch) and e.seed in kept}
+
+
+def _has_ended(found: Sequence[events.Event]) -> bool:
+    return any(isinstance(event, events.End) for event in found)
 
 
 def _network(config: Config, activation: Activation, image: ImageShape, weights: Weights) -> Network:

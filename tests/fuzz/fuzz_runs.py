@@ -16,7 +16,6 @@ from app.report.record import read as read_record
 from app.run import events
 from app.run.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from app.run.config import Config, dump_config, load_config
-from app.run.folder import SUMS, check_sums
 from app.run.loop import Start
 from app.run.options import CONFIGS
 
@@ -49,14 +48,6 @@ def _read_run(content: bytes) -> None:
         page(read_record(Path(folder)))
 
 
-def _check_sums(content: bytes) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        for name in ("config.yaml", "metrics.jsonl"):
-            Path(folder, name).write_bytes(b"")
-        Path(folder, SUMS).write_bytes(content)
-        check_sums(Path(folder))
-
-
 def _read_words(content: bytes) -> None:
     """Words as a command line has them."""
     load_config(CONFIGS / "seed.yaml", content.decode("utf-8", "surrogateescape").split("\n"))
@@ -71,8 +62,6 @@ METRICS = b"""\
 {"event": "nonfinite", "operator": "relu", "epoch": 1, "iteration": 3, "did": "skip", "where": "", "what": ""}
 """
 
-EMPTY = b"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  "
-
 RUNS = {
     "config": Target(
         in_a_file(load_config, ".yaml"),
@@ -86,7 +75,4 @@ RUNS = {
     ),
     "metrics": Target(_read_metrics, (METRICS,), FileError),
     "report": Target(_read_run, (METRICS,), FileError),
-    "hashes": Target(
-        _check_sums, (b"".join(EMPTY + name for name in (b"config.yaml\n", b"metrics.jsonl\n")),), FileError
-    ),
 }

@@ -51,7 +51,7 @@ def test_a_closed_terminal_ends_a_run_with_its_results_so_far(start, tmp_path, s
         process.send_signal(signal.SIGHUP)
     assert process.wait(timeout=60) in (129, -signal.SIGHUP)  # the second may come after everything is written
     assert (tmp_path / "run" / "summary.txt").read_text().startswith("operator")
-    assert (tmp_path / "run" / "SHA256SUMS").exists()
+    assert (tmp_path / "run" / "metrics.jsonl").read_text().endswith('{"event": "end"}\n')
     (newest, *_) = sorted((tmp_path / "run" / "checkpoints").iterdir(), reverse=True)
     assert read_checkpoint(newest).start.done or read_checkpoint(newest).start.turn
 

@@ -33,7 +33,7 @@ def test_a_run_that_a_signal_stops_resumes_to_the_same_results(interrupted, resu
     )
     assert f"{summary}Resume with: python train.py --resume run\n" in run.out
     assert {file.name for file in run.folder.iterdir()} == {
-        *("SHA256SUMS", "checkpoints", "config.yaml", "metrics.jsonl", "model.json", "model.safetensors"),
+        *("checkpoints", "config.yaml", "metrics.jsonl", "model.json", "model.safetensors"),
         *("summary.txt", "weights-custom.relu.safetensors", "weights-relu.safetensors"),
     }
     status, out, err = resume()

@@ -53,7 +53,7 @@ def test_quick_yaml_prints_its_progress_and_fills_a_folder_named_after_the_time(
     assert [line.split() for line in masked.splitlines()] == [line.split() for line in shown]
     assert (folder / "summary.txt").read_text() in printed
     assert sorted(file.name for file in folder.iterdir()) == [
-        *("SHA256SUMS", "answers.safetensors", "checkpoints", "config.yaml", "metrics.jsonl"),
+        *("answers.safetensors", "checkpoints", "config.yaml", "metrics.jsonl"),
         *("model.json", "model.safetensors", "operators.json", "report.html", "summary.txt"),
         *("weights-custom.relu.safetensors", "weights-relu.safetensors"),
     ]
@@ -77,6 +77,7 @@ def test_metrics_are_the_documented_ones_and_the_resolved_configuration_repeats_
     costs = of_event.pop("cost")
     assert first.metrics[0].keys() == {"event", "at", "machine", "data", "engines"}
     assert {event: (list(found[0]), len(found)) for event, found in of_event.items() if event != "checked"} == {
+        "end": (["event"], 1),
         "iteration": (["event", "operator", "epoch", "iteration", "loss", "accuracy"], 12),
         "epoch": (["event", "operator", "epoch", "seconds", "test_accuracy", "test_loss"], 4),
     }
@@ -115,7 +116,7 @@ def test_a_network_without_hidden_layers_compares_nothing_and_says_so(train):
     assert run.status == 0
     assert "Network 12-10 with" in run.out
     assert "Note: the activation is not used, because the network has no hidden layers." in run.out
-    assert {m["event"] for m in run.metrics} == {"start", "iteration", "epoch"}
+    assert {m["event"] for m in run.metrics} == {"start", "iteration", "epoch", "end"}
     assert "could not be timed" not in run.out
 
 

@@ -26,7 +26,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shared.mkdir(exist_ok=True)
     with (shared / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (shared / "run" / "SHA256SUMS").exists():
+        if not (shared / "run" / "summary.txt").exists():
             words = ["--config", CONFIGS / "best.yaml", *short, "costs=false", "report=false", "output=run"]
             done = forked.run([forked.ROOT / "train.py", *words], cwd=shared)
             assert done.returncode == 0, done.stderr

@@ -60,7 +60,6 @@ def shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Path]:
 def finished(name: str, run: Path, accuracy: float) -> None:
     """A run in runs/, which read so many of the test digits."""
     folder = Path(shutil.copytree(run, Path("runs") / name))
-    (folder / "SHA256SUMS").unlink()
     metrics = (folder / "metrics.jsonl").read_text()
     told = re.sub(r'"test_accuracy": [\d.]+', f'"test_accuracy": {accuracy}', metrics)
     (folder / "metrics.jsonl").write_text(told)

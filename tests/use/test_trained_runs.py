@@ -64,7 +64,6 @@ def test_a_run_that_was_interrupted_before_its_test_has_no_test_accuracy(tmp_pat
     assert train([*SHORT, "model.activation=tanh", "baseline=null", "data.validation=500", f"output={folder}"]) == 0
     metrics = folder / "metrics.jsonl"
     metrics.write_text("".join(line for line in metrics.open() if '"event": "tested"' not in line))
-    (folder / "SHA256SUMS").unlink()
     assert [network.accuracy for network in open_run(folder, 784).networks] == [None]
 
 
@@ -79,9 +78,6 @@ def test_a_missing_parameter_and_a_missing_file_are_errors(folder: Path):
     weights = load_file(file)
     weights["layers.9.bias"] = weights.pop("layers.1.bias")
     save_file(weights, file, {"operator": "tanh"})
-    with pytest.raises(AppError, match=r"weights-tanh.safetensors differs from what the run wrote"):
-        open_run(folder, 784)
-    (folder / "SHA256SUMS").unlink()
     with pytest.raises(AppError, match=r"tanh.safetensors has no layers.1.bias, which .*; it has .*layers.9.bias"):
         open_run(folder, 784)
     for kept in folder.glob("weights-*"):

@@ -12,7 +12,8 @@ from pathlib import Path
 from app.errors import AppError
 from app.printing import say
 from app.run.config import load_kept_config
-from app.run.folder import CONFIG, UNCHECKED, WEIGHTS
+from app.run.events import NO_END
+from app.run.folder import CONFIG, WEIGHTS
 from app.run.options import add_custom_op
 from app.use.demo.reading import FEW, SHIPPED, Reader, advice
 from app.use.demo.server import Server
@@ -116,5 +117,5 @@ def _introduction(opened: TrainedRun, note: str) -> str:
     ]
     name = "The network that comes with opsmith" if opened.path == SHIPPED else str(opened.path)
     lines = [f"{name}: {' and '.join(networks)}", advice(opened.networks), note]
-    lines += [] if opened.checked else [f"note: {UNCHECKED}"]
+    lines += [] if opened.ended else [f"note: {NO_END}"]
     return "\n".join(filter(None, lines))
