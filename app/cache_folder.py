@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -32,8 +33,26 @@ def folder() -> Path | None:
 def why_no_folder() -> str:
     """Why `folder` found none, in words."""
     wanted = os.environ.get("OPSMITH_CACHE")
-    found = f"OPSMITH_CACHE={wanted} is" if wanted else "neither the checkout's .cache nor the user's cache folder is"
-    return f"{found} a writable folder that belongs to you alone; set OPSMITH_CACHE to one"
+    places = (
+        f"OPSMITH_CACHE={wanted} is not" if wanted else "neither the checkout's .cache nor the user's cache folder is"
+    )
+    return f"{places} a writable folder that belongs to you alone; set OPSMITH_CACHE to one"
+
+
+def read(path: Path) -> bytes:
+    """Return the content of a file in the folder of compiled code.
+
+    What is in the file is run, so it is a PermissionError if the file, or its folder, belongs to another user or others
+    may write to it. The check is on the open file, so that nothing can be exchanged after it.
+    """
+    if not _is_private(path.parent.stat()):
+        raise PermissionError(errno.EPERM, "others may write to its folder", str(path))
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(handle, "rb") as file:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode) or not _is_private(about):
+            raise PermissionError(errno.EPERM, "others may write to it", str(path))
+        return file.read()
 
 
 def _in_checkout(checkout: Path) -> Path | None:
@@ -41,34 +60,33 @@ def _in_checkout(checkout: Path) -> Path | None:
 
 
 def _of_user() -> Path | None:
-    base = os.environ.get("XDG_CACHE_HOME")
-    try:
-        return (Path(base) if base else Path.home() / ".cache") / "opsmith" / "compiled"
-    except RuntimeError:  # there is no home folder
-        return None
+    """Return the folder in the user's cache. Relative paths do not count, as XDG's specification has it: they would
+    lead into the working folder, which may be a stranger's."""
+    bases = (os.environ.get("XDG_CACHE_HOME", ""), os.path.expanduser("~/.cache"))
+    return next((Path(base, "opsmith", "compiled") for base in bases if os.path.isabs(base)), None)
 
 
 def _usable(path: Path) -> bool:
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not _is_private(path):
+        about = path.stat()
+        if not _is_mine(about):
             return False
+        if not _is_private(about):
+            path.chmod(about.st_mode & ~_OTHERS_WRITE)  # what they wrote before is not read
         with tempfile.TemporaryFile(dir=path):
             return True
     except OSError:
         return False
 
 
-def _is_private(path: Path) -> bool:
-    """Whether a folder is the user's own. Others lose the right to write to it; if one of them did, it is not."""
-    if not hasattr(os, "geteuid"):
-        return True
-    me, info = os.geteuid(), path.stat()
-    if info.st_uid != me:
-        return False
-    if info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        inside = [each.lstat() for each in path.iterdir()]
-        if any(each.st_uid != me or each.st_mode & stat.S_IWOTH for each in inside if not stat.S_ISLNK(each.st_mode)):
-            return False
-        path.chmod(info.st_mode & ~(stat.S_IWGRP | stat.S_IWOTH))
-    return True
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def _is_mine(about: os.stat_result) -> bool:
+    return not hasattr(os, "geteuid") or about.st_uid == os.geteuid()
+
+
+def _is_private(about: os.stat_result) -> bool:
+    """Whether a file or folder is the user's own, and nobody else may write to it."""
+    return not hasattr(os, "geteuid") or (_is_mine(about) and not about.st_mode & _OTHERS_WRITE)

@@ -26,7 +26,7 @@ from app.checking.verdict import FAILED
 from app.custom.pylayer import PyLayer
 from app.custom.source_hash import hash_of_behaviour
 from app.errors import AppError
-from app.files import read_file, write_whole
+from app.files import write_whole
 from app.ops.definition import OpDef
 from app.ranks.same import framework
 
@@ -36,7 +36,6 @@ _CALLS_FOR_EACH_ELEMENT, _TRIES = 4, 3
 """Finite differences take two calls per element at two sets of inputs; the number of timed calls."""
 _PATIENCE = 20.0
 """Seconds after which an unfinished check is abandoned."""
-_LARGEST = 100_000
 _SHAPE = (4, 6)
 
 
@@ -73,8 +72,9 @@ def check_gradient(
         known = _checked(thing, name, dict(settings or {}), width)
         if file is not None and known.state != "unknown":  # it may be known the next time
             with suppress(OSError, AppError):  # an unwritable cache only costs time
-                file.parent.mkdir(exist_ok=True)
+                file.parent.mkdir(mode=0o700, exist_ok=True)
                 write_whole(file, msgspec.json.encode(known))
+                file.chmod(0o600)
     return known
 
 
@@ -106,7 +106,7 @@ def _framework() -> str:
 
 def _read(file: Path) -> GradientCheck | None:
     try:
-        return msgspec.json.decode(read_file(file, _LARGEST), type=GradientCheck)
+        return msgspec.json.decode(cache_folder.read(file), type=GradientCheck)
     except (OSError, AppError, msgspec.DecodeError):
         return None
 

@@ -25,6 +25,7 @@ import llvmlite.binding as llvm
 import numba
 import numpy as np
 
+from app import cache_folder
 from app.cache_folder import folder, note_unkept, why_no_folder
 from app.engine.compiled import blas, runtime
 from app.engine.compiled.fingerprint import fingerprint
@@ -94,10 +95,10 @@ def remembered(key: str, make: Callable[[], Any]) -> Any:
 
 
 def read(name: str) -> bytes | None:
-    """Return the cached data under a name; None if missing or damaged."""
+    """Return the cached data under a name; None if missing, damaged or not the user's own."""
     path = _where() / name
     try:
-        checksum, _, data = path.read_bytes().partition(b"\n")
+        checksum, _, data = cache_folder.read(path).partition(b"\n")
     except OSError:
         return None
     if checksum.decode("ascii", "replace") != fingerprint(data):

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import pickle
 import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from app.engine.compiled import cache, objects, runtime
 from app.engine.compiled.fingerprint import fingerprint
@@ -68,14 +69,14 @@ class NativeCode:
         where = f"program_{self.key}.bin"
         data = cache.read(where)
         if data is not None:
-            with contextlib.suppress(Exception):  # pickle fails in many ways
-                self._load(objects.Objects(*pickle.loads(data)))
+            with contextlib.suppress(Exception):  # LLVM fails in many ways
+                self._load(msgspec.msgpack.decode(data, type=objects.Objects))
                 self.came_from_disk = True
                 return
         with cache.memory_given_back():
             made = objects.compiled(self._functions, self._called, self._symbol)
         if made.can_be_kept:
-            cache.keep(where, pickle.dumps(tuple(made)))
+            cache.keep(where, msgspec.msgpack.encode(made))
         self._load(made)
 
     def _load(self, made: objects.Objects) -> None:

@@ -6,13 +6,14 @@ and is kept on disk.
 
 from __future__ import annotations
 
-import pickle
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
+import msgspec
 
 from app.engine.compiled import cache
 from app.engine.compiled.fingerprint import fingerprint
@@ -33,7 +34,7 @@ class MachineCode(NamedTuple):
     """The machine code of a vector function, as what calls it is linked with it."""
 
     name: str
-    takes: Sequence[str]
+    takes: list[str]
     """The LLVM types of its arguments."""
     code: bytes
 
@@ -44,11 +45,12 @@ def machine_code(function: VectorFunction) -> MachineCode:
     file = f"function_{fingerprint(function.name, cache.environment())[:32]}.bin"
     name, kept = f"opsmith_{function.name}", cache.read(file)
     if kept is not None:
-        return MachineCode(name, *pickle.loads(kept))
+        with contextlib.suppress(msgspec.DecodeError):
+            return msgspec.msgpack.decode(kept, type=MachineCode)
     code = function.write(name, *function.arguments)
     takes = [str(value.ir.type) for value in code.parameters.values()]
     made = MachineCode(name, takes, compiled(code.text(), machine()))
-    cache.keep(file, pickle.dumps((made.takes, made.code)))
+    cache.keep(file, msgspec.msgpack.encode(made))
     return made
 
 

@@ -297,7 +297,7 @@ def test_code_is_not_kept_where_a_folder_has_the_name_of_a_file(kept: Path, caps
 @pytest.mark.parametrize(
     ("problem", "reason"),
     [
-        ("a file in its place", r"OPSMITH_CACHE={kept} is a writable folder.*"),
+        ("a file in its place", r"OPSMITH_CACHE={kept} is not a writable folder.*"),
         ("a full disk", r"{kept}/note_\w+\.txt: No space left on device"),
         ("removed meanwhile", r"{kept}/note_\w+\.txt: No such file or directory"),
     ],
@@ -318,23 +318,69 @@ def test_a_folder_that_cannot_be_written_is_noted_once(
     assert re.fullmatch(rf"note: compiled code cannot be kept, .*: {reason.format(kept=kept)}", line)
 
 
-def test_the_folder_is_private_and_is_not_used_if_others_may_have_written_to_it(
-    kept: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_folder_of_another_user_is_not_used(kept: Path, monkeypatch: pytest.MonkeyPatch):
     assert cache_folder.folder() == kept
     assert kept.stat().st_mode & 0o777 == 0o700
     kept.chmod(0o777)
     assert cache_folder.folder() == kept
     assert kept.stat().st_mode & 0o777 == 0o755
-    kept.chmod(0o777)
-    left = kept / "left.bin"
-    left.touch()
-    left.chmod(0o666)
-    assert cache_folder.folder() is None
-    left.chmod(0o644)
-    assert cache_folder.folder() == kept
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     assert cache_folder.folder() is None
+
+
+def of_another_user(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the file: the folder stays the user's own."""
+    fstat = os.fstat
+
+    def about(handle: int) -> os.stat_result:
+        found = list(fstat(handle))
+        found[4] += 1
+        return os.stat_result(found)
+
+    monkeypatch.setattr(os, "fstat", about)
+
+
+def linked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to(path.with_name("elsewhere"))
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        of_another_user,
+        linked,
+        lambda path, _: path.chmod(0o620),
+        lambda path, _: path.chmod(0o602),
+        lambda path, patch: (patch.setattr(cache_folder, "_usable", lambda _: True), path.parent.chmod(0o720)),
+    ],
+    ids=["another user's", "a link", "the group may write", "all may write", "the group may write to the folder"],
+)
+def test_a_file_that_another_user_may_have_written_is_never_read(
+    place: Any, kept: Path, monkeypatch: pytest.MonkeyPatch
+):
+    cache.keep("program_1.bin", b"code")
+    assert cache.read("program_1.bin") == b"code"
+    with monkeypatch.context() as patch:
+        place(kept / "program_1.bin", patch)
+        assert cache.read("program_1.bin") is None
+    cache.keep("program_1.bin", b"other")  # takes its place
+    kept.chmod(0o700)
+    assert cache.read("program_1.bin") == b"other"
+
+
+@pytest.mark.parametrize("names", [["XDG_CACHE_HOME"], ["XDG_CACHE_HOME", "HOME"]])
+def test_a_relative_path_in_the_environment_puts_no_code_into_the_working_folder(
+    names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPSMITH_CACHE", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in names:
+        monkeypatch.setenv(name, "relative")
+    found = cache_folder._of_user()
+    assert found == (None if "HOME" in names else tmp_path / "home/.cache/opsmith/compiled")
+    assert not list(tmp_path.iterdir())
 
 
 # --- Fingerprints ---
