@@ -170,7 +170,7 @@ def _derivable(result: Any) -> list[Tensor]:
 
 def _random_starts(outputs: Sequence[Tensor]) -> list[Tensor]:
     random = np.random.default_rng(0)
-    return [o.result_class(random.uniform(0.5, 1.5, o._array.shape).astype(o._array.dtype), False) for o in outputs]
+    return [Tensor(random.uniform(0.5, 1.5, o._array.shape).astype(o._array.dtype), False) for o in outputs]
 
 
 class Checked:

@@ -16,9 +16,9 @@ from app.graph.scope import Scope
 from app.ops.definition import OpDef
 from app.ops.spec import UNKNOWN
 from app.ops.values import Gradient
-from app.tensor.modes import modes, reset_modes, set_modes
+from app.tensor.modes import Modes, modes, reset_modes, set_modes
 from app.tensor.tape import Node, reachable
-from app.tensor.tensor import Tensor
+from app.tensor.tensor import Tensor, to_tensor
 
 NamedArrays = Sequence[tuple[str, np.ndarray]]
 
@@ -89,20 +89,23 @@ def watch_tensors(
     Only operators that a gradient can flow through are recorded. `names` has the names of Tensors by their ids. No
     `.grad` changes.
     """
-    made: list[Tensor] = []
+    nodes: list[tuple[Node, Sequence[np.ndarray], Sequence[np.ndarray]]] = []
 
-    class Watched(Tensor):
-        """A Tensor that is added to `made`. Its results are of this class too."""
+    class Watched(Node):
+        """A record that is kept with the inputs and outputs of the operator."""
 
         __slots__ = ()
 
-        def __init__(self, array: np.ndarray, stop_gradient: bool = True, name: str | None = None):
-            super().__init__(array, stop_gradient, name)
-            made.append(self)
+        def __init__(self, definition: OpDef, sources: Any, arrays: Any, outputs: Any, attributes: Any, needs: Any):
+            super().__init__(definition, sources, arrays, outputs, attributes, needs)
+            nodes.append((self, arrays, outputs))
 
-    Watched.result_class = Watched
-    loss = loss_of(Watched(array))
-    runs = list(_forward_runs(made, names))
+    outside = set_modes(Modes(True, None, Watched))
+    try:
+        loss = loss_of(to_tensor(array))
+    finally:
+        reset_modes(outside)
+    runs = [_forward_run(*node, names) for node in nodes]
     if backward:
         gradients: dict[Any, Gradient] = {loss.source: np.ones_like(loss._array)}
         calls: list[Any] = [_WatchedNode(node, runs) for node in reachable(gradients)]
@@ -114,20 +117,16 @@ def watch_tensors(
     return runs
 
 
-def _forward_runs(made: Sequence[Tensor], names: Mapping[int, str]) -> Iterator[OperatorRun]:
-    arrays = {(tensor._node, tensor._slot): tensor._array for tensor in made}
-    for tensor in made:
-        node = tensor._node
-        if node is None:
-            continue
-        read = []
-        for place, source in enumerate(node.sources):
-            name = _name(node.definition.inputs, place)
-            if isinstance(source, tuple):
-                read.append((name, arrays[source]))
-            elif source is not None:
-                read.append((names.get(id(source), name), source._array))
-        yield OperatorRun(node.definition.label, read, [(node.definition.outputs[tensor._slot], tensor._array)])
+def _forward_run(
+    node: Node, arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray], names: Mapping[int, str]
+) -> OperatorRun:
+    definition = node.definition
+    read = []
+    for place, source in enumerate(node.sources):
+        if source is not None:
+            name = _name(definition.inputs, place)
+            read.append((name if isinstance(source, tuple) else names.get(id(source), name), arrays[place]))
+    return OperatorRun(definition.label, read, [(_name(definition.outputs, j), a) for j, a in enumerate(outputs)])
 
 
 class _WatchedNode:

@@ -19,7 +19,7 @@ def default_collate_fn(batch: Sequence[Any]) -> Any:
     """
     first = batch[0]
     if isinstance(first, Tensor):
-        return first.result_class(_stacked([example._array for example in batch]))
+        return Tensor(_stacked([example._array for example in batch]))
     if isinstance(first, np.ndarray):
         return _stacked(batch)
     if isinstance(first, (Number, np.generic)):

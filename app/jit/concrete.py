@@ -21,7 +21,7 @@ from app.ops.spec import UNKNOWN
 from app.tensor import Tensor
 from app.tensor.inplace import write
 from app.tensor.modes import modes
-from app.tensor.tape import Node, note_change, owner_of
+from app.tensor.tape import note_change, owner_of
 
 
 class ConcreteProgram:
@@ -59,9 +59,6 @@ class ConcreteProgram:
         changed = {c.variable.name for c in self.changed} | effects.changed_arguments(self.arguments)
         self._in_place = [place for place, name in enumerate(self.inputs) if name in changed]
         self._guards = [(c, *c.variable.spec, c.variable.stop_gradient) for c in self.captured]
-        variables: list[Any] = [self.program.global_block().var(name) for name in self.fetch]
-        self._kinds = [variable.stands_for.result_class for variable in variables]
-        """Converts results to Tensors."""
         block = self.program.global_block()
         active = active_names(block, [name for name in self.inputs if not block.var(name).stop_gradient])
         self._differentiable = not self.effects.went_back and any(name in active for name in self.fetch)
@@ -142,7 +139,7 @@ class ConcreteProgram:
             made = self._run_recorded(holders, needs)
         else:
             arrays = self._run(self._runner, [t._array for t in holders])
-            made = {name: kind(array) for name, kind, array in zip(self.fetch, self._kinds, arrays, strict=True)}
+            made = {name: Tensor(array) for name, array in zip(self.fetch, arrays, strict=True)}
         made.update(zip(self.inputs, tensors, strict=False))
         self.effects.leave(made, tensors)
         return self.outputs.filled(made)
@@ -193,10 +190,10 @@ class ConcreteProgram:
         arrays = [t._array for t in holders]
         results = self._run(runner, arrays)
         sources = [t.source if need else None for t, need in zip(holders, needs, strict=True)]
-        node = Node(definition, sources, arrays, results, {}, needs)
+        node = modes().node(definition, sources, arrays, results, {}, needs)
         made = {}
-        for slot, (name, kind) in enumerate(zip(self.fetch, self._kinds, strict=True)):
-            made[name] = tensor = kind(results[slot])
+        for slot, name in enumerate(self.fetch):
+            made[name] = tensor = Tensor(results[slot])
             if name in definition.of_gradient.outputs:
                 tensor._node, tensor._slot, tensor.stop_gradient = node, slot, False
         return made

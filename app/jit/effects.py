@@ -165,7 +165,7 @@ class Effects:
         for tensor, name in self._left:
             tensor.grad = None if name is None else made[name]
             if tensor.grad is not None:
-                tensor.grad.stop_gradient = tensor.grad_stops
+                tensor.grad.stop_gradient = False
         if any(self._of_arguments):
             for tensor, name in zip(tensors, self._of_arguments, strict=True):
                 if name is not None:

@@ -178,7 +178,7 @@ class StaticFunction:
         for tensor, shape in zip(filled.tensors, shapes, strict=True):
             flags = {"is_data": True, "stop_gradient": tensor.stop_gradient}
             variable: Any = block.create_var(next(taken), shape, tensor._array.dtype.name, **flags)
-            variables.append(variable.in_dialect_of(tensor))
+            variables.append(variable)
         if hasattr(self._instance, "sublayers"):
             tracer.layers.update((id(layer), layer) for layer in self._instance.sublayers(include_self=True))
         given = [variable.name for variable in variables]

@@ -203,7 +203,7 @@ def examples_like(variables: Sequence[Any], fill: Any) -> Arguments:
     made = Arguments((), {})
     made.fill = fill
     for variable in variables:
-        tensor = variable.stands_for.result_class(np.ones(_sizes(variable.spec.shape), variable.dtype))
+        tensor = Tensor(np.ones(_sizes(variable.spec.shape), variable.dtype))
         tensor.stop_gradient = variable.stop_gradient
         made.tensors.append(tensor)
     return made

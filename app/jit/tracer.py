@@ -72,7 +72,6 @@ class Kind(NamedTuple):
 
     dtype: str
     shape: tuple[int, ...]
-    dialect: type[Tensor]
 
 
 class Findings:
@@ -193,8 +192,6 @@ class Tracer:
         if definition.views and not (definition is take_items and len(variables) > 1):
             for variable in outputs:
                 variable.share_memory(variables[0], _whole(definition, variables[0], attributes))
-        speaker = next((x for x in values if isinstance(x, TracedVariable)), None)
-        outputs = [variable.in_dialect_of(speaker) for variable in outputs]
         if not modes().on:
             for variable in outputs:
                 variable.stop_gradient = True
@@ -229,7 +226,7 @@ class Tracer:
         else:
             flags = {"persistable": True, "stop_gradient": holder.stop_gradient}
             variable = TracedVariable(block, name, spec.shape, spec.dtype, **flags)
-        block.vars[name] = variable = variable.in_dialect_of(holder)
+        block.vars[name] = variable
         self.captured[id(holder)] = Captured(tensor, variable, of_gradient)
         return variable
 
@@ -359,11 +356,11 @@ class Tracer:
     def _gradients(
         self, outputs: Sequence[Any], sources: Sequence[Any], starts: Sequence[Any], blocked: Sequence[Any] = ()
     ) -> list[Any]:
-        """The gradients of outputs with respect to sources, each in the dialect of its source."""
+        """The gradients of outputs with respect to sources."""
         block = self.program.current_block()
         given = [None if start is None else self.value(block.as_variable(start)) for start in starts]
         found: list[Any] = gradients([self.value(x) for x in outputs], sources, given, blocked)
-        return [None if g is None else g.here().in_dialect_of(v) for g, v in zip(found, sources, strict=True)]
+        return [None if g is None else g.here() for g in found]
 
     def backward(self, outputs: Sequence[Any], starts: Sequence[Any], inputs: Any = None) -> None:
         """Append the backward pass of some values, and add to the `.grad` of arguments and captured Tensors."""

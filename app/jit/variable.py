@@ -1,12 +1,11 @@
-"""The values of a traced function: Variables with the methods of eager Tensors of the same dialect."""
+"""The values of a traced function: Variables with the methods of eager Tensors."""
 
 from __future__ import annotations
 
 import copy
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from typing import Any, ClassVar, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from app.errors import ProgramError, ShapeError
 from app.graph.variable import Parameter, Variable
@@ -14,7 +13,6 @@ from app.ops.creation import assign
 from app.ops.definition import OpDef
 from app.ops.spec import UNKNOWN, OpenSize
 from app.reading import LIBRARIES
-from app.tensor import Parameter as EagerParameter
 from app.tensor import Tensor
 from app.tensor.inplace import ChangesInPlace
 from app.tensor.modes import modes
@@ -82,8 +80,6 @@ class TracedSize(OpenSize):
 class TracedVariable(ChangesInPlace, Variable):
     """A Variable of a function that is being traced; after tracing it behaves like any other Variable."""
 
-    stands_for: ClassVar[type[Tensor]] = Tensor
-    """The class of eager Tensors whose methods it has."""
     grad: Any = None
     """Its gradient, after `backward` in the function."""
     _memory: Memory | None = None
@@ -104,19 +100,6 @@ class TracedVariable(ChangesInPlace, Variable):
         if tracer is None:
             return super().apply_operator(definition, inputs, attributes, into)
         return tracer.apply(definition, inputs, attributes, into)
-
-    def in_dialect_of(self, other: Any) -> Any:
-        """Return this new value with the methods of another value, Tensor or Tensor class."""
-        base: Any = TracedParameter if isinstance(self, TracedParameter) else TracedVariable
-        dialect: Any = dialect_of(other)
-        kind = class_for(dialect, base)
-        if type(self) is kind:
-            return self
-        new = kind.__new__(kind)
-        new.__dict__.update(self.__dict__)
-        if self.block.vars.get(self.name) is self:
-            self.block.vars[self.name] = new
-        return new
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -155,7 +138,7 @@ class TracedVariable(ChangesInPlace, Variable):
     __float__ = __int__ = __index__ = __array__ = _numberless
 
     def __getattr__(self, name: str) -> Any:
-        if name[:2] != "__" and hasattr(self.stands_for, name) and self._tracer is not None:
+        if name[:2] != "__" and hasattr(Tensor, name) and self._tracer is not None:
             asks = NUMBER if name in ("numpy", "item", "tolist") else EAGER_ONLY.format(name=name)
             raise NumberlessError(str(self._valueless(asks)))
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -339,19 +322,3 @@ def settle(tracer: Any, memory: Sequence[Memory], changes: Sequence[tuple[Traced
 
 class TracedParameter(TracedVariable, Parameter):
     """The variable of a captured Parameter."""
-
-
-def dialect_of(value: Any) -> type[Tensor]:
-    """Return the Tensor class whose methods a value, Tensor or Tensor class has."""
-    if isinstance(value, TracedVariable):
-        return value.stands_for
-    return value if isinstance(value, type) else type(value) if isinstance(value, Tensor) else Tensor
-
-
-@cache
-def class_for(kind: Any, base: Any) -> type[TracedVariable]:
-    """Return the class of variables for Tensors of a class, with the methods of its dialect."""
-    own: Any = next(k for k in kind.__mro__ if not issubclass(k, EagerParameter))
-    if own.dialect is None:
-        return base
-    return type(f"Traced{own.__name__}", (own.dialect, base), {"stands_for": own})

@@ -18,6 +18,7 @@ from app.nn.layer import Layer
 from app.ranks.current import current
 from app.ranks.messages import BUCKET, in_messages
 from app.ranks.world import DistError, World
+from app.tensor import Tensor
 from app.tensor.backward import call_after_backward
 from app.tensor.tape import note_change
 
@@ -80,7 +81,7 @@ class Averaging:
             if ranks:
                 array /= array.dtype.type(self._world.size)
                 if parameter.grad is None:
-                    parameter.grad = parameter.result_class(array)
+                    parameter.grad = Tensor(array)
 
 
 def in_place(arrays: list[np.ndarray], exchange: Any) -> None:

@@ -40,7 +40,7 @@ def clip_grad_norm_(
     found = [parameter for parameter in listed if parameter.grad is not None]
     total: Tensor
     if not found:
-        total = (listed[0].result_class if listed else Tensor)(np.zeros((), "float32"))
+        total = Tensor(np.zeros((), "float32"))
         return total
     p = float(norm_type)
     sizes = [norm(in_single(parameter.grad), p) for parameter in found]

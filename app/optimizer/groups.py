@@ -39,8 +39,6 @@ class Group:
     """Attributes of the update operator."""
     replaces: bool = False
     """Whether its learning rate and weight decay replace those of a parameter's ParamAttr, as in a dictionary."""
-    dialect: Mapping[str, Any] = field(default_factory=dict)
-    """The group under the names of a façade, where one has its own."""
 
 
 def as_regularizer(weight_decay: Any) -> Any:

@@ -41,8 +41,6 @@ class Optimizer:
     """
 
     rule: Rule
-    moves_frozen = False
-    """Whether a gradient moves a parameter also if `stop_gradient` was set later, as in PyTorch."""
 
     def __init__(
         self,
@@ -156,7 +154,7 @@ class Optimizer:
             self._check_gradients()
         rates: dict[tuple[int, float, str], Any] = {}
         for group in self.groups:
-            moving = [p for p in group.params if self.moves_frozen or not p.stop_gradient]
+            moving = [p for p in group.params if not p.stop_gradient]
             pairs = [(p, p.grad) for p in moving if p.grad is not None and (only is None or id(p) in only)]
             if tracer is not None:
                 pairs = [(p, tracer.gradient_of(p)) for p, _ in pairs]
@@ -379,8 +377,7 @@ def own_regularizer(parameter: Any) -> Any:
 def first_state(parameter: Tensor, shaped: bool, value: float) -> Tensor:
     """The initial state of a parameter: a Tensor of its shape, or a scalar."""
     array = np.full(tuple(parameter.shape) if shaped else (), value, remembered_as(parameter))
-    state: Tensor = parameter.result_class(array)
-    return state
+    return Tensor(array)
 
 
 def remembered_as(parameter: Any) -> str:

@@ -20,7 +20,6 @@ from app.errors import (
     DtypeError,
     GradientArgumentError,
     GradientError,
-    OperatorError,
     ShapeError,
     silent_end,
 )
@@ -28,6 +27,7 @@ from app.graph.autodiff import Recorded, reverse_walk
 from app.listed import as_list
 from app.ops.values import Gradient
 from app.reading import place_of
+from app.tensor import tape
 from app.tensor.anomaly import checked, detect_anomaly
 from app.tensor.modes import modes, reset_modes, set_modes
 from app.tensor.tape import DifferentiableNode, Hook, Hooks, Node, leading_to, note_change, reachable
@@ -58,7 +58,6 @@ def _walk(
     """
     if len(starts) != len(tensors):
         raise GradientArgumentError(f"{_counted(tensors, 'tensor')}, but {_counted(starts, 'gradient')} for them")
-    kind = tensors[0].result_class
     gradients: dict[Any, Gradient] = {}
     outside = set_modes(modes().recorded if create_graph else modes().unrecorded)
     try:
@@ -71,11 +70,11 @@ def _walk(
             nodes = leading_to(wanted, nodes)
         for node in nodes:
             if node.hooks is not None:
-                complete = partial(_after_hooks, kind, complete)
+                complete = partial(_after_hooks, complete)
                 break
         calls: Iterable[Recorded] = nodes
         if create_graph:
-            calls = [DifferentiableNode(node, kind) for node in nodes]
+            calls = [DifferentiableNode(node) for node in nodes]
         if detect_anomaly.on:
             calls = checked(calls, gradients)
         reverse_walk(calls, gradients, complete)
@@ -95,13 +94,8 @@ def _start(tensor: Tensor, start: Any, create_graph: bool, place: int) -> Gradie
             "does not have a grad_fn): nothing that it was computed from requires a gradient"
         )
     if start is None:
-        if tensor.as_in_pytorch and array.size != 1:
-            raise OperatorError(
-                f"backward from a Tensor of shape {list(array.shape)} without a gradient for it: grad can be "
-                "implicitly created only for scalar outputs; sum it, or pass the gradient"
-            )
         ones = np.ones(array.shape, array.dtype)
-        return tensor.result_class(ones) if create_graph else ones
+        return tape.new_tensor(ones) if create_graph else ones
     is_tensor = hasattr(start, "_array")
     given = start._array if is_tensor else np.array(start)
     if given.shape != array.shape:
@@ -110,7 +104,7 @@ def _start(tensor: Tensor, start: Any, create_graph: bool, place: int) -> Gradie
         start = start.astype(tensor.dtype) if is_tensor and create_graph else start
         given = given.astype(array.dtype, copy=False)
     if create_graph:
-        return start if is_tensor else tensor.result_class(given)
+        return start if is_tensor else tape.new_tensor(given)
     return given
 
 
@@ -121,20 +115,18 @@ def _counted(values: Sequence[object], what: str) -> str:
 # Hooks
 
 
-def _after_hooks(
-    kind: Callable[..., Tensor], complete: Complete | None, key: tuple[Node, int], gradient: Gradient
-) -> Gradient:
+def _after_hooks(complete: Complete | None, key: tuple[Node, int], gradient: Gradient) -> Gradient:
     node, slot = key
     hooks = None if node.hooks is None else node.hooks.get(slot)
     if hooks:
-        gradient = run_hooks(hooks, gradient, kind)
+        gradient = run_hooks(hooks, gradient)
     return gradient if complete is None else complete(key, gradient)
 
 
-def run_hooks(hooks: Hooks, gradient: Gradient, kind: Callable[..., Tensor]) -> Gradient:
+def run_hooks(hooks: Hooks, gradient: Gradient) -> Gradient:
     """Call the hooks with a gradient as a Tensor, one after the other; returns the gradient after all of them."""
     arrays = not hasattr(gradient, "_array")
-    tensor = kind(np.asarray(gradient)) if arrays else gradient
+    tensor = tape.new_tensor(np.asarray(gradient)) if arrays else gradient
     for hook in list(hooks.values()):
         try:
             changed = hook(tensor)
@@ -184,7 +176,7 @@ def _add_to_leaf(leaf: Tensor, gradients: dict[Any, Gradient]) -> None:
     """Remove the gradient of a leaf from `gradients`, and add it to the `.grad` of the leaf, in place if it has one."""
     gradient = gradients.pop(leaf)
     if leaf._hooks:
-        gradient = run_hooks(leaf._hooks, gradient, leaf.result_class)
+        gradient = run_hooks(leaf._hooks, gradient)
     if not isinstance(gradient, np.ndarray):
         if hasattr(gradient, "_array"):  # a Tensor on the tape, with create_graph
             with _adding:
@@ -199,13 +191,13 @@ def _add_to_leaf(leaf: Tensor, gradients: dict[Any, Gradient]) -> None:
     try:
         before = leaf.grad
         if before is None:
-            leaf.grad = leaf.result_class(gradient if alone else gradient.copy(), leaf.grad_stops)
+            leaf.grad = tape.new_tensor(gradient if alone else gradient.copy(), False)
         elif before._node is None and before._array.dtype is gradient.dtype and before._array.flags.writeable:
             array = before._array
             np.add(array, gradient, array)
             note_change(array)
         else:
-            leaf.grad = leaf.result_class(np.asarray(before._array + gradient), leaf.grad_stops)
+            leaf.grad = tape.new_tensor(np.asarray(before._array + gradient), False)
     finally:
         _end_adding()
 
@@ -296,9 +288,9 @@ def _run_backward(
 
 
 def _any_requires_gradient(tensors: Sequence[Tensor]) -> bool:
-    """Whether a Tensor requires a gradient; if not, warn. For PyTorch's Tensors, an error is raised later instead."""
+    """Whether a Tensor requires a gradient; if not, warn."""
     for tensor in tensors:
-        if not tensor.stop_gradient or tensor.as_in_pytorch:
+        if not tensor.stop_gradient:
             return True
     warnings.warn(
         "backward from a Tensor with stop_gradient=True does nothing: nothing that it was computed from requires "
@@ -344,18 +336,15 @@ def grad(
     keep = create_graph if retain_graph is None else retain_graph
     outside = len(_callbacks_of_thread()) if _callbacks else 0
     found = _gradients_of(outputs, inputs, starts, keep, create_graph, blocked)
-    kind = outputs[0].result_class
     results: list[Gradient] = []
     for position, tensor in enumerate(inputs):
         gradient = found.get(tensor.source)
-        if gradient is not None and tensor._hooks and tensor._node is None and tensor.as_in_pytorch:
-            gradient = run_hooks(tensor._hooks, gradient, kind)
         if gradient is None and not allow_unused:
             raise GradientError(_UNUSED.format(position=position, shape=list(tensor._array.shape)))
         if gradient is not None and not hasattr(gradient, "_array"):
-            gradient = tensor.result_class(np.array(gradient))
-        elif gradient is not None and gradient.stop_gradient and not gradient.as_in_pytorch:
-            gradient = tensor.result_class(gradient._array.copy(), False)
+            gradient = tape.new_tensor(np.array(gradient))
+        elif gradient is not None and gradient.stop_gradient:
+            gradient = tape.new_tensor(gradient._array.copy(), False)
         results.append(gradient)
     if _callbacks and len(_callbacks_of_thread()) > outside:
         _drop_callbacks(outside)
@@ -384,7 +373,7 @@ def _gradients_of(
     for key, gradient in ends.items():
         if key in wanted:
             hooks = key[0].hooks.get(key[1]) if type(key) is tuple and key[0].hooks else None
-            found[key] = run_hooks(hooks, gradient, outputs[0].result_class) if hooks else gradient
+            found[key] = run_hooks(hooks, gradient) if hooks else gradient
     return found
 
 

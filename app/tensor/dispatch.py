@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
@@ -14,9 +14,9 @@ from app.ops.definition import REGISTRY, OpDef, kernel_error
 from app.ops.methods import ValueMethods
 from app.ops.spec import spec_of
 from app.ops.values import Applied, Array, Attributes, Operand, Results
+from app.tensor import tape
 from app.tensor.inplace import note_view, write
-from app.tensor.modes import modes
-from app.tensor.tape import Node
+from app.tensor.modes import Modes, modes
 
 
 def _binary_method(name: str, python: str) -> Callable[[Any, Any], Applied]:
@@ -36,7 +36,7 @@ def _binary_method(name: str, python: str) -> Callable[[Any, Any], Applied]:
             if conversions is not None:
                 try:
                     result = kernel(x, np.array(y, conversions[0][1]) if conversions else y)
-                    return self.result_class(result if result.__class__ is ndarray else np.asarray(result))
+                    return tape.new_tensor(result if result.__class__ is ndarray else np.asarray(result))
                 except Exception:  # the general method raises the error
                     pass
         return general(self, other)
@@ -48,7 +48,7 @@ def _binary_method(name: str, python: str) -> Callable[[Any, Any], Applied]:
             if conversions:
                 try:
                     result = kernel(np.array(other, conversions[0][1]), y)
-                    return self.result_class(result if result.__class__ is ndarray else np.asarray(result))
+                    return tape.new_tensor(result if result.__class__ is ndarray else np.asarray(result))
                 except Exception:
                     pass
         return general(self, other)
@@ -97,7 +97,6 @@ class RunsOperators(ValueMethods):
 
     __slots__ = ()
     __hash__ = ValueMethods.__hash__
-    result_class: ClassVar[Callable[..., Any]]
     _array: np.ndarray
     stop_gradient: bool
 
@@ -136,9 +135,9 @@ class RunsOperators(ValueMethods):
         except Exception as error:
             raise kernel_error(definition, arrays, attributes, error) from error
         if results.__class__ is ndarray and not here.on and not definition.many_outputs:
-            return self.result_class(results)
+            return tape.new_tensor(results)
         outputs = [results] if results.__class__ is ndarray else _as_arrays(results)
-        tensors = self._results(definition, inputs, arrays, outputs, attributes, here.on)
+        tensors = self._results(definition, inputs, arrays, outputs, attributes, here)
         return tensors[0] if len(tensors) == 1 and not definition.many_outputs else tuple(tensors) or None
 
     def _results(
@@ -148,14 +147,13 @@ class RunsOperators(ValueMethods):
         arrays: Sequence[Any],
         outputs: Sequence[np.ndarray],
         attributes: Attributes,
-        on: bool,
+        here: Modes,
     ) -> list[Any]:
         """The outputs as Tensors; the operator is recorded if recording is on and a gradient may be needed."""
-        kind = self.result_class
         tensors = []
         for array in outputs:
-            tensors.append(kind(array))
-        if not on:
+            tensors.append(tape.new_tensor(array))
+        if not here.on:
             return tensors
         if definition.rules:
             needs, sources = [], []
@@ -164,7 +162,7 @@ class RunsOperators(ValueMethods):
                 needs.append(wanted)
                 sources.append(x.source if wanted else None)
             if True in needs:
-                node = Node(definition, sources, arrays, outputs, attributes, needs)
+                node = here.node(definition, sources, arrays, outputs, attributes, needs)
                 for slot, tensor in enumerate(tensors):
                     if tensor._array.dtype.kind == "f":
                         tensor._node, tensor._slot, tensor.stop_gradient = node, slot, False

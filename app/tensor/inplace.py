@@ -24,6 +24,7 @@ from app.ops.logic import where
 from app.ops.public import PUBLIC
 from app.ops.shaping import cast
 from app.ops.values import Applied, Array, Attributes, Gradients, Operand, Setting, Value
+from app.tensor import tape
 from app.tensor.modes import modes
 from app.tensor.tape import Node, move_retained_gradient, note_change, owner_of
 
@@ -86,7 +87,7 @@ def note_view(view: Tensor, inputs: Sequence[Any], definition: OpDef, attributes
 
 def new_base(tensor: Tensor) -> Tensor:
     """Return a Tensor with the memory, the tape position and the views of one that becomes a view of it."""
-    base: Tensor = tensor.result_class(tensor._array, tensor.stop_gradient)
+    base: Tensor = tape.new_tensor(tensor._array, tensor.stop_gradient)
     base._node, base._slot = tensor._node, tensor._slot
     with _lock:
         for ref in tensor._views or ():
@@ -128,7 +129,7 @@ def _record_change_of_part(view: View, index: Index, value: Any) -> None:
     needs = [not getattr(v, "stop_gradient", True) for v in values]
     sources = [v.source if need else None for v, need in zip(values, needs, strict=True)]
     arrays = [base._array, np.asarray(getattr(value, "_array", value))]
-    node = Node(put_part, sources, arrays, [base._array], {"steps": view.steps, "index": index}, needs)
+    node = modes().node(put_part, sources, arrays, [base._array], {"steps": view.steps, "index": index}, needs)
     _move(base, node, 0, False)
     _recompute_views(base)
 
@@ -228,11 +229,6 @@ def _require_gradients(*values: Operand) -> bool:
 def write(tensor: Tensor, numbers: npt.ArrayLike, index: Index = ...) -> None:
     """Write numbers to the memory of a Tensor, or to a part of it."""
     if not tensor._array.flags.writeable:  # a broadcast scalar, or memory of another owner
-        if tensor.as_in_pytorch and tensor._view is not None:
-            raise InPlaceError(
-                "a Tensor that was expanded cannot be changed in place, because several of its elements are one in "
-                "memory; change its clone()"
-            )
         tensor._array, tensor._view = tensor._array.copy(), None
     if numbers is not tensor._array:  # otherwise the operator has written them already
         tensor._array[index] = numbers if index is ... else np.asarray(numbers, order="C")

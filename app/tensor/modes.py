@@ -13,6 +13,7 @@ from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.errors import OperatorError
+from app.tensor.tape import Node
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -21,16 +22,18 @@ if TYPE_CHECKING:
 class Modes:
     """The modes of a thread. The object is immutable; to change a mode, set another object."""
 
-    __slots__ = ("direct", "on", "recorded", "tracer", "unrecorded")
+    __slots__ = ("direct", "node", "on", "recorded", "tracer", "unrecorded")
 
-    def __init__(self, on: bool, tracer: Any, other: Modes | None = None):
+    def __init__(self, on: bool, tracer: Any, node: type[Node] = Node, other: Modes | None = None):
         self.on = on
         """Whether operators are recorded."""
         self.tracer = tracer
         """While a function is traced into a Program, the `app.jit.tracer.Tracer` that gets the operators; else None."""
+        self.node = node
+        """The class of the records."""
         self.direct = not on and tracer is None
         """Whether operators run without being recorded or traced."""
-        other = Modes(not on, tracer, self) if other is None else other
+        other = Modes(not on, tracer, node, self) if other is None else other
         self.recorded, self.unrecorded = (self, other) if on else (other, self)
         """The same modes with recording on, and with recording off."""
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     Key: TypeAlias = "tuple[Node, int] | Tensor"
     """The key of a gradient: an output of a node, or a leaf."""
 
+new_tensor: Callable[..., Tensor] = None  # type: ignore[assignment]
+"""The class of Tensors. The file that defines it imports this one, and sets this when it is loaded."""
+
 Hook: TypeAlias = "Callable[[Any], Tensor | None]"
 """A function of a gradient, a Tensor or a Variable, that may return another gradient."""
 Hooks: TypeAlias = "dict[HookHandle | str, Hook]"
@@ -240,11 +243,11 @@ _ZEROS = bytes(16)
 """The memory of arrays of which only the shape and the type are read."""
 
 
-def on_tape(kind: Callable[..., Tensor], array: Array, source: Key | None) -> Tensor:
+def on_tape(array: Array, source: Key | None) -> Tensor:
     """A Tensor of an array with the tape position `source`; with None, one without a gradient."""
     if source is not None and not isinstance(source, tuple) and source._array is array:
         return source
-    tensor = kind(np.asarray(array), source is None)
+    tensor = new_tensor(np.asarray(array), source is None)
     if isinstance(source, tuple):
         tensor._node, tensor._slot = source
     return tensor
@@ -253,8 +256,7 @@ def on_tape(kind: Callable[..., Tensor], array: Array, source: Key | None) -> Te
 class DifferentiableNode:
     """A node that returns its saved values as Tensors on the tape, so that gradients can be differentiated again."""
 
-    def __init__(self, node: Node, kind: Callable[..., Tensor]):
-        """`kind` is the class of these Tensors."""
+    def __init__(self, node: Node):
         self.node = node
         self.definition = node.definition
         self.attributes = node.attributes
@@ -265,19 +267,18 @@ class DifferentiableNode:
         self.output_shape = node.output_shape
         self.input_specs = node.input_specs
         self.output_specs = node.output_specs
-        self._kind = kind
 
     def input(self, index: int) -> Tensor:
-        return on_tape(self._kind, self.node.input(index), self.node.sources[index])
+        return on_tape(self.node.input(index), self.node.sources[index])
 
     def output(self, index: int) -> Tensor:
-        return on_tape(self._kind, self.node.output(index), (self.node, index))
+        return on_tape(self.node.output(index), (self.node, index))
 
     def like(self, index: int) -> Tensor:
-        return on_tape(self._kind, self.node.like(index), None)
+        return on_tape(self.node.like(index), None)
 
     def zeros(self, index: int) -> Tensor:
-        return on_tape(self._kind, self.node.zeros(index), None)
+        return on_tape(self.node.zeros(index), None)
 
 
 _order = attrgetter("order")
@@ -308,7 +309,7 @@ def leading_to(targets: Container[Key | None], nodes: Sequence[Node]) -> list[No
 
 # Hooks
 
-_RETAINED = "retained"
+RETAINED = "retained"
 """The handle of the hook that keeps the gradient of a value that is not a leaf."""
 
 
@@ -343,17 +344,11 @@ def add_hook(tensor: Tensor, hook: Hook) -> HookHandle:
     hooks = hooks_of(tensor)
     handle = HookHandle(hooks)
     hooks[handle] = hook
-    if _RETAINED in hooks and tensor.as_in_pytorch:
-        hooks[_RETAINED] = hooks.pop(_RETAINED)
     return handle
 
 
 def retain_gradient(tensor: Tensor) -> None:
     """Keep the gradient of a value that is not a leaf in its `.grad`, after the hooks registered so far."""
-    if tensor.stop_gradient and tensor.as_in_pytorch:
-        raise OperatorError(
-            "a Tensor with stop_gradient=True (that doesn't require gradient) has no gradient to retain"
-        )
     if tensor.stop_gradient or tensor._node is None:
         return
     reference = weakref.ref(tensor)
@@ -364,7 +359,7 @@ def retain_gradient(tensor: Tensor) -> None:
             own = gradient.clone()
             alive.grad = own if alive.grad is None else alive.grad + own
 
-    hooks_of(tensor)[_RETAINED] = keep
+    hooks_of(tensor)[RETAINED] = keep
 
 
 def move_retained_gradient(tensor: Tensor, node: Node | None, slot: int) -> None:
@@ -373,5 +368,5 @@ def move_retained_gradient(tensor: Tensor, node: Node | None, slot: int) -> None
     Other hooks stay with the old value.
     """
     hooks = None if node is None or node.hooks is None else node.hooks.get(slot)
-    if hooks and _RETAINED in hooks and not tensor.stop_gradient:
-        hooks_of(tensor)[_RETAINED] = hooks.pop(_RETAINED)
+    if hooks and RETAINED in hooks and not tensor.stop_gradient:
+        hooks_of(tensor)[RETAINED] = hooks.pop(RETAINED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from app.ops.dtype import DTypeLike, canonical, get_default_dtype, name_of
 from app.ops.joining import stack
 from app.ops.methods import ValueMethods
 from app.ops.values import Applied
-from app.tensor import inplace
+from app.tensor import inplace, tape
 from app.tensor.backward import Start, run_backward
 from app.tensor.dispatch import RunsOperators, as_applied
 from app.tensor.inplace import ChangesInPlace, View, making_new, write
@@ -48,17 +48,6 @@ class Tensor(RunsOperators, ChangesInPlace, Displayed):
         "persistable",
         "stop_gradient",
     )
-    result_class: ClassVar[Callable[..., Tensor]]
-    """The class of the results of operators and backward passes. Subclasses may override it."""
-    as_in_pytorch: ClassVar[bool] = False
-    """Whether gradients follow PyTorch's rules where Paddle's differ: `backward` and `retain_grads` of a value with
-    `stop_gradient=True` are errors, as is `backward` of a non-scalar without a gradient; a retained gradient is the one
-    after all hooks; `grad` calls the hooks of leaves."""
-    grad_stops: ClassVar[bool] = False
-    """The `stop_gradient` of a `.grad`."""
-    dialect: ClassVar[type | None] = None
-    """The class with the methods of another framework's Tensors, which values that stand for this one in a traced
-    function have too; None if there are none."""
 
     def __init__(self, array: np.ndarray, stop_gradient: bool = True, name: str | None = None):
         self._array = array
@@ -198,7 +187,7 @@ class Tensor(RunsOperators, ChangesInPlace, Displayed):
         elif gradient._node is None:
             write(gradient, 0)
         else:  # a Tensor on the tape
-            self.grad = self.result_class(np.zeros_like(gradient._array), self.grad_stops)
+            self.grad = Tensor(np.zeros_like(gradient._array), False)
 
     clear_gradient = clear_grad
 
@@ -220,7 +209,7 @@ class Tensor(RunsOperators, ChangesInPlace, Displayed):
         if tracer is not None:
             variable: Tensor = tracer.value(self).detach()
             return variable
-        return self.result_class(self._array)
+        return Tensor(self._array)
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         """A leaf with copied elements and its own name, without the gradient and the hooks."""
@@ -270,7 +259,7 @@ class Tensor(RunsOperators, ChangesInPlace, Displayed):
         self._view, self.stop_gradient = result._view, result.stop_gradient
 
 
-Tensor.result_class = Tensor
+tape.new_tensor = Tensor
 
 
 def _restored(

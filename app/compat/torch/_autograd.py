@@ -39,7 +39,7 @@ def grad(
                 gradients[place] = FUNCTIONS["zeros_like"](leaf, requires_grad=create_graph)
             continue
         if leaf._hooks and leaf._node is None:  # in Paddle, grad leaves out the hooks of leaves
-            gradient = run_hooks(leaf._hooks, gradient, type(gradient))
+            gradient = run_hooks(leaf._hooks, gradient)
         if gradient._node is None:
             gradient.stop_gradient = True
         gradients[place] = in_torch(gradient)

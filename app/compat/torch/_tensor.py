@@ -19,7 +19,7 @@ from app.tensor import Tensor as FrameworkTensor
 from app.tensor import backward as _backward
 from app.tensor.inplace import assigning
 from app.tensor.modes import modes
-from app.tensor.tape import Hook, HookHandle, hooks_of, with_own_version
+from app.tensor.tape import RETAINED, Hook, HookHandle, hooks_of, with_own_version
 
 app: Any = _package  # operators are created on import, invisible to a type checker
 _GRAD: Any = vars(FrameworkTensor)["grad"]  # the slot that the property below translates
@@ -184,8 +184,8 @@ class Tensor(FrameworkTensor):
         """Register a function that is called with the gradient in each backward pass and may replace it."""
         handle = super().register_hook(lambda gradient: hook(in_torch(gradient)))
         hooks = hooks_of(self)
-        if "retained" in hooks:  # in PyTorch the gradient after all hooks is kept
-            hooks["retained"] = hooks.pop("retained")
+        if RETAINED in hooks:  # in PyTorch the gradient after all hooks is kept
+            hooks[RETAINED] = hooks.pop(RETAINED)
         return handle
 
     def detach(self) -> Any:

@@ -32,8 +32,6 @@ class PyLayerContext:
     _dirty: tuple[Any, ...] = ()
     _among_results: Sequence[bool] | None = None
     """For each result of forward whether it is a Tensor; None if all are."""
-    _kind: Any = Tensor.result_class
-    """The class of the Tensors that backward gets."""
 
     def __init__(self, label: str, lenient: bool, argument_count: int, inputs: Inputs):
         self._label, self._lenient = label, lenient
@@ -113,7 +111,7 @@ class PyLayerContext:
         array, source, slot = saved
         if slot is not None:
             source = (node, slot) if node is not None and modes().on else None
-        return self._kind(array) if source is None else on_tape(self._kind, array, source)
+        return Tensor(array) if source is None else on_tape(array, source)
 
     def _inputs_on_tape(self) -> list[Tensor]:
         """A Tensor on the tape for each input that needs a gradient; its numbers are not those of the input."""
@@ -123,7 +121,7 @@ class PyLayerContext:
             return inputs
         for index, source in enumerate(node.sources):
             if isinstance(source, tuple):
-                inputs.append(on_tape(self._kind, node.like(index), source))
+                inputs.append(on_tape(node.like(index), source))
             elif source is not None:
                 inputs.append(source)
         return inputs

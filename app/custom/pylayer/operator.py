@@ -101,8 +101,6 @@ class LayerOperator(CustomOperator):
     ) -> tuple[PyLayerContext, Any, list[Tensor]]:
         """Call forward on Tensors; gives the context, the result, and the Tensors in the result."""
         context = PyLayerContext(self._label, self.lenient, len(arguments), inputs)
-        if inputs:
-            context._kind = inputs[-1][1].result_class
         outside = set_modes(modes().unrecorded)
         try:
             if self.setup_context is not None:
@@ -186,7 +184,7 @@ class LayerOperator(CustomOperator):
             if dout is not None:
                 dtype = call.output_specs[slot][1]
                 if not isinstance(dout, Tensor):
-                    dout = context._kind(np.asarray(dout))
+                    dout = Tensor(np.asarray(dout))
                 if dout._array.dtype is not dtype and context._same_dtype:
                     dout = dout.astype(name_of(dtype))
             given.append(dout)
@@ -206,7 +204,7 @@ class LayerOperator(CustomOperator):
         results = []
         for output in outputs:
             results.append(output._array)
-        return Node(self, sources, arrays, results, {"context": context}, context._needs)
+        return modes().node(self, sources, arrays, results, {"context": context}, context._needs)
 
     def _changed_inputs(
         self, context: PyLayerContext, handed: Sequence[Tensor], outputs: Sequence[Tensor]
@@ -263,7 +261,7 @@ def _placed(
     """A result of forward as an output of this operator. An unchanged input becomes a separate Tensor."""
     own = output
     if not output.stop_gradient or (handed and any(output is tensor for tensor in handed)):
-        own = output.result_class(output._array)
+        own = Tensor(output._array)
     if node is not None and context._is_differentiable(output):
         own._node, own._slot, own.stop_gradient = node, slot, False
     if not changed or all(output is not tensor for tensor in changed):

@@ -35,8 +35,7 @@ def append(eager: LayerOperator, values: Sequence[Any], args: Sequence[Any], kwa
     place_of = {id(v): place for place, v in enumerate(values)}
     call = Call(_written(tuple(args), place_of), {key: _written(value, place_of) for key, value in kwargs.items()})
     stops = tuple(v.stop_gradient for v in values)
-    make = getattr(values[0], "stands_for", Tensor).result_class if values else Tensor.result_class
-    definition, differentiable = definition_of(eager, call, stops, [v.spec for v in values], make=make)
+    definition, differentiable = definition_of(eager, call, stops, [v.spec for v in values])
     *results, _ = apply(definition, values, {})
     for variable, wanted in zip(results, differentiable, strict=True):
         variable.stop_gradient = variable.stop_gradient or not wanted
@@ -56,12 +55,10 @@ def definition_of(
     stops: Sequence[bool],
     given: Sequence[Spec],
     outs: Sequence[Spec] = (),
-    make: Callable[..., Any] = Tensor,
 ) -> tuple[OpDef, Sequence[bool]]:
     """The operator that applies a class to values of these Specs, and which of its outputs have a gradient.
 
-    `stops` says which values have none. The outputs' Specs are `outs`, or are found by running the class. `make` makes
-    the Tensors that forward and backward get, of the dialect of the values.
+    `stops` says which values have none. The outputs' Specs are `outs`, or are found by running the class.
     """
     differentiable: list[bool] = []
 
@@ -69,7 +66,7 @@ def definition_of(
         return _filled(call.args, values), {key: _filled(written, values) for key, written in call.kwargs.items()}
 
     def forward(*arrays: np.ndarray) -> Any:
-        tensors = [make(np.asarray(a), stop) for a, stop in zip(arrays, stops, strict=True)]
+        tensors = [Tensor(np.asarray(a), stop) for a, stop in zip(arrays, stops, strict=True)]
         args, kwargs = fill(tensors)
         arguments = eager.arguments(args, kwargs)
         before = [t.inplace_version for t in tensors]
@@ -101,7 +98,7 @@ def definition_of(
     definition.on_values = OnValues(symbolic.forward)
     settings = {"args": call.args, "kwargs": call.kwargs, "stops": tuple(stops), "outs": specs}
     definition.origin = Origin(eager.origin.hook, eager.origin.functions, settings)
-    _differentiate(eager, definition, OnValues(symbolic.backward, _examples_for(definition)), make)
+    _differentiate(eager, definition, OnValues(symbolic.backward, _examples_for(definition)))
     return definition, differentiable
 
 
@@ -127,9 +124,7 @@ def _input_names(eager: LayerOperator, call: Call, count: int) -> list[str]:
     return names if plain else [f"x{i}" for i in range(count)]
 
 
-def _differentiate(
-    eager: LayerOperator, definition: CustomOperator, on_values: OnValues, make: Callable[..., Any]
-) -> None:
+def _differentiate(eager: LayerOperator, definition: CustomOperator, on_values: OnValues) -> None:
     """Let the class's backward, for Variables `on_values`, compute the gradients of an operator in a Program."""
     x_names, out_names = definition.inputs, definition.outputs[:-1]
     x_end, out_end = len(x_names), len(x_names) + len(out_names)
@@ -139,7 +134,7 @@ def _differentiate(
         if context._materialize:
             douts = tuple(np.zeros_like(o) if d is None else d for o, d in zip(outs, douts, strict=True))
         with no_grad():
-            arrived = [d if d is None else make(np.asarray(d)) for d in douts]
+            arrived = [d if d is None else Tensor(np.asarray(d)) for d in douts]
             specs = [(x.shape, x.dtype) for x in xs]
             gradients = eager.backward(context, arrived, specs, call=call_function)
         arrays = [np.zeros_like(x) if g is None else g._array for x, g in zip(xs, gradients, strict=True)]

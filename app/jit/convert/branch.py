@@ -37,7 +37,7 @@ from app.jit.convert.state import (
 )
 from app.jit.convert.watch import watched
 from app.jit.tracer import Changes, Kind
-from app.jit.variable import TracedVariable, dialect_of, settle
+from app.jit.variable import TracedVariable, settle
 from app.ops.spec import UNKNOWN
 from app.reading import place_of
 from app.static.structure import Structure
@@ -249,7 +249,7 @@ class Merge:
         if all(is_value(x) or isinstance(x, NUMBERS) for x in (a, b)):
             shapes = [tuple(x.shape) for x in (a, b) if is_value(x)]
             if _agree(shapes):
-                return Kind(common_dtype(a, b), next(iter(shapes), ()), dialect_of(a if is_value(a) else b))
+                return Kind(common_dtype(a, b), next(iter(shapes), ()))
         self.misfit = f"{words(a)} and {words(b)}"
         return None
 
@@ -263,7 +263,7 @@ class Merge:
         if self.structure is None:
             return self.nest
         pairs = zip(self.structure.leaves, self.kinds, strict=True)
-        leaves = [leaf if kind is None else next(made).in_dialect_of(kind.dialect) for leaf, kind in pairs]
+        leaves = [leaf if kind is None else next(made) for leaf, kind in pairs]
         return self.structure.filled(leaves)
 
 

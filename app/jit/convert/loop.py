@@ -35,7 +35,7 @@ from app.jit.convert.state import (
 )
 from app.jit.convert.watch import watched
 from app.jit.tracer import Again, Findings, Kind
-from app.jit.variable import Memory, dialect_of, settle
+from app.jit.variable import Memory, settle
 from app.ops.creation import shape_of
 from app.ops.dtype import is_float
 from app.ops.spec import UNKNOWN
@@ -323,7 +323,7 @@ class _Loop:
                 continue
             structure = Structure.of(old)
             pairs = zip(structure.leaves, kinds, strict=True)
-            leaves = [leaf if kind is None else next(given).in_dialect_of(kind.dialect) for leaf, kind in pairs]
+            leaves = [leaf if kind is None else next(given) for leaf, kind in pairs]
             filled.append(structure.filled(leaves))
         return filled
 
@@ -362,9 +362,7 @@ class _Loop:
             made += self._changed()
         self.memory, self.ends = changed.memory, news
         known = {id(tensor) for tensor, _ in self.found.tensors}
-        more = [
-            (t, Kind(t.spec.dtype, t.spec.shape, t.stands_for)) for key, (t, _) in changed.items() if key not in known
-        ]
+        more = [(t, Kind(t.spec.dtype, t.spec.shape)) for key, (t, _) in changed.items() if key not in known]
         if grown or more:  # a carried number is a Tensor in the body, on which more may depend
             self.found.kinds = kinds
             self.found.tensors += more
@@ -406,9 +404,7 @@ class _Loop:
                 f"{name} changes from {words(old)} to {words(new)} in the loop over a Tensor at {self.where}, "
                 "where only Tensors and numbers can change"
             )
-        return Kind(
-            common_dtype(old, new), tuple(new.shape) if is_value(new) else (), dialect_of(old if is_value(old) else new)
-        )
+        return Kind(common_dtype(old, new), tuple(new.shape) if is_value(new) else ())
 
 
 def _has_known_shape(value: Any) -> bool:

@@ -22,7 +22,7 @@ def _range(*bounds: Any) -> Any:
 
 
 def _isinstance(value: Any, kinds: Any) -> bool:
-    return isinstance(value, kinds) or (isinstance(value, TracedVariable) and issubclass(value.stands_for, kinds))
+    return isinstance(value, kinds) or (isinstance(value, TracedVariable) and issubclass(Tensor, kinds))
 
 
 def _float(*args: Any) -> Any:

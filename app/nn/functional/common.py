@@ -32,9 +32,9 @@ __all__ = [
 flatten = shaping.flatten
 
 
-def linear(x: Any, weight: Any, bias: Any = None, name: str | None = None, outputs_first: bool = False) -> Any:
-    """`x @ weight + bias`; with `outputs_first`, `x @ weight.T + bias`."""
-    out = matmul(x, weight, transpose_y=outputs_first)
+def linear(x: Any, weight: Any, bias: Any = None, name: str | None = None) -> Any:
+    """`x @ weight + bias`."""
+    out = matmul(x, weight)
     return out if bias is None else out + bias
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from app.nn import functional as F  # noqa: N812 - the name that it has everywhere
 from app.nn.initializer import Constant
@@ -39,9 +39,6 @@ GLU = layer_of("GLU", F.glu, axis=-1)
 class PReLU(Layer):
     """PReLU: x if x > 0, else weight * x, with a trained weight for all channels or one for each."""
 
-    weight_name: ClassVar[str] = "weight"
-    """The name of the weight in state dicts."""
-
     def __init__(
         self,
         num_parameters: int = 1,
@@ -52,11 +49,10 @@ class PReLU(Layer):
     ):
         super().__init__(name)
         self.num_parameters, self.init, self.data_format = num_parameters, init, data_format
-        weight = self.create_parameter([num_parameters], weight_attr, default_initializer=Constant(init))
-        setattr(self, self.weight_name, weight)
+        self.weight = self.create_parameter([num_parameters], weight_attr, default_initializer=Constant(init))
 
     def forward(self, x: Any) -> Any:
-        return F.prelu(x, getattr(self, self.weight_name), self.data_format)
+        return F.prelu(x, self.weight, self.data_format)
 
     def extra_repr(self) -> str:
         return f"num_parameters={self.num_parameters}, data_format={self.data_format}, init={self.init}"

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from app.errors import ShapeError
 from app.nn import functional as F  # noqa: N812 - the name that it has everywhere
-from app.nn.initializer import Initializer, Normal
+from app.nn.initializer import Normal
 from app.nn.layer import Layer
 from app.tensor import no_grad
 
 
 class Linear(Layer):
     """A fully connected layer: `x @ weight + bias`, with a weight of shape [in_features, out_features]."""
-
-    outputs_first = False
-    """Whether the first axis of the weight is that of the outputs, as in PyTorch."""
 
     def __init__(
         self,
@@ -29,17 +26,11 @@ class Linear(Layer):
     ):
         super().__init__(name)
         self.in_features, self.out_features = in_features, out_features
-        shape = [out_features, in_features] if self.outputs_first else [in_features, out_features]
-        first = self.initializer()
-        self.weight = self.create_parameter(shape, weight_attr, default_initializer=first)
-        self.bias = self.create_parameter([out_features], bias_attr, is_bias=True, default_initializer=first)
-
-    def initializer(self) -> Initializer | None:
-        """The initializer of weight and bias; None for that of `create_parameter`."""
-        return None
+        self.weight = self.create_parameter([in_features, out_features], weight_attr)
+        self.bias = self.create_parameter([out_features], bias_attr, is_bias=True)
 
     def forward(self, x: Any) -> Any:
-        return F.linear(x, self.weight, self.bias, outputs_first=self.outputs_first)
+        return F.linear(x, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, dtype={self.weight.dtype}"
@@ -47,8 +38,6 @@ class Linear(Layer):
 
 class Embedding(Layer):
     """A table of `num_embeddings` trained vectors, looked up by index."""
-
-    first_values: ClassVar[Initializer | None] = Normal()
 
     def __init__(
         self,
@@ -64,7 +53,7 @@ class Embedding(Layer):
             raise ShapeError(f"Embedding: padding_idx {padding_idx} is out of range for {num_embeddings} rows")
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         shape = [num_embeddings, embedding_dim]
-        self.weight = self.create_parameter(shape, weight_attr, default_initializer=self.first_values)
+        self.weight = self.create_parameter(shape, weight_attr, default_initializer=Normal())
         if padding_idx is not None and hasattr(self.weight, "set_value"):
             with no_grad():
                 rows = np.array(self.weight)

@@ -8,7 +8,7 @@ from typing import Any
 from app.errors import OperatorError, ShapeError
 from app.nn import functional as F  # noqa: N812 - the name that it has everywhere
 from app.nn.functional.convolution import pair
-from app.nn.initializer import Initializer, Normal
+from app.nn.initializer import Normal
 from app.nn.layer import Layer
 from app.nn.layers.of_function import REQUIRED, layer_of
 
@@ -47,17 +47,9 @@ class Conv2D(Layer):
         self.kernel_size, self.stride = pair(kind, "kernel_size", kernel_size), pair(kind, "stride", stride)
         self.dilation, self.padding, self.data_format = pair(kind, "dilation", dilation), padding, data_format
         shape = [out_channels, in_channels // groups, *self.kernel_size]
-        self.weight = self.create_parameter(shape, weight_attr, default_initializer=self.initializer())
-        first = self.bias_initializer()
-        self.bias = self.create_parameter([out_channels], bias_attr, is_bias=True, default_initializer=first)
-
-    def initializer(self) -> Initializer:
-        """The initializer of the weight: normal numbers of variance 2 / inputs of a sum, as in Paddle."""
-        return Normal(0.0, math.sqrt(2.0 / (self.in_channels * math.prod(self.kernel_size))))  # whatever the groups
-
-    def bias_initializer(self) -> Initializer | None:
-        """The initializer of the bias; None for that of `create_parameter`."""
-        return None
+        first = Normal(0.0, math.sqrt(2.0 / (in_channels * math.prod(self.kernel_size))))  # as in Paddle
+        self.weight = self.create_parameter(shape, weight_attr, default_initializer=first)
+        self.bias = self.create_parameter([out_channels], bias_attr, is_bias=True)
 
     def forward(self, x: Any) -> Any:
         return F.conv2d(

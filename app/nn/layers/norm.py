@@ -112,13 +112,8 @@ class LayerNorm(Layer):
         sizes = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
         self.normalized_shape: Sequence[int] = sizes
         self.epsilon = epsilon
-        shape = self.parameter_shape(sizes)
-        self.weight = self.create_parameter(shape, weight_attr, default_initializer=Constant(1.0))
-        self.bias = self.create_parameter(shape, bias_attr, is_bias=True)
-
-    def parameter_shape(self, sizes: Sequence[int]) -> Sequence[int]:
-        """The shape of weight and bias."""
-        return sizes
+        self.weight = self.create_parameter(sizes, weight_attr, default_initializer=Constant(1.0))
+        self.bias = self.create_parameter(sizes, bias_attr, is_bias=True)
 
     def forward(self, x: Any) -> Any:
         return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.epsilon)
