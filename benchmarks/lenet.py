@@ -31,12 +31,11 @@ def ours(data: Data, work: Work, operator: str = "custom.relu") -> Iterator[Epoc
     from app.run.learners import make_learner
     from app.run.network import find_activation
     from app.run.options import CONFIGS
-    from app.run.trust import Trust
 
     settings = [f"seed={work.seed}", f"train.batch_size={work.batch}", f"train.learning_rate={work.rate}"]
     settings += ["report=false", "train.optimizer=sgd", "train.schedule=constant", "train.momentum=0"]
     config = load_config(CONFIGS / "lenet.yaml", [*settings, "train.weight_decay=0"])
-    learner = make_learner(config, find_activation(operator, Trust(operators=[operator])), (28, 28))
+    learner = make_learner(config, find_activation(operator), (28, 28))
     tests = Batches(data.test_images, data.test_labels, None, 1000)
     orders = (epoch_order(work.seed, epoch, len(data.train_images)) for epoch in range(work.epochs))
 

@@ -7,7 +7,6 @@ from app.run.config import load_config
 from app.run.learners import make_learner
 from app.run.network import find_activation
 from app.run.options import CONFIGS
-from app.run.trust import Trust
 from benchmarks.work import PIXELS, run_epochs
 
 
@@ -29,7 +28,7 @@ def prepare(data, work, operator, engine="compiled"):
     settings = [f"seed={work.seed}", f"engine={engine}", f"model.hidden={list(work.hidden)}"]
     settings += [f"train.batch_size={work.batch}", f"train.learning_rate={work.rate}", "report=false"]
     config = load_config(CONFIGS / "seed.yaml", settings)
-    learner = make_learner(config, find_activation(operator, Trust(operators=[operator])), PIXELS)
+    learner = make_learner(config, find_activation(operator), PIXELS)
     learner.warm_up(shuffled(data, work, 0)[:1])
     return learner
 
