@@ -9,9 +9,10 @@ import numpy as np
 from app.errors import OperatorError
 from app.ops.creation import as_declared
 from app.ops.definition import operator
+from app.ops.lowering import Drawing
 from app.ops.random import Stream, generator
 from app.ops.spec import Axis, Spec
-from app.ops.values import Array, Results
+from app.ops.values import Array, Attributes, Results
 
 
 @operator(as_declared, random=True)
@@ -70,8 +71,15 @@ def permutation(*, n: int, dtype: str = "int64", seed: Stream | None = None) -> 
     return generator(seed).permutation(n).astype(dtype)
 
 
+def _factor_in_evaluation(attributes: Attributes) -> float | None:
+    if attributes["training"]:
+        return None
+    return 1.0 if attributes["mode"] == "upscale_in_train" else 1.0 - float(attributes["p"])
+
+
 @operator(
     lambda x, *, p=0.5, mode="upscale_in_train", training=True, axis=None, seed=None: x,
+    lowering=Drawing(_factor_in_evaluation),
     random=True,
     has_training_mode=True,
 )

@@ -11,6 +11,7 @@ from app.errors import DtypeError, ShapeError
 from app.ops.creation import assign
 from app.ops.definition import operator
 from app.ops.elementwise import to_common_type
+from app.ops.lowering import Joining, Splitting
 from app.ops.public import public
 from app.ops.shaping import squeeze, unsqueeze
 from app.ops.size import AnySize
@@ -49,6 +50,7 @@ def _known(specs: tuple[Spec, ...]) -> list[Spec]:
 @operator(
     _infer_concat,
     prepare=lambda values: to_common_type(values) if values else values,
+    lowering=Joining(),
     onnx=lambda onnx, x, axis: onnx.Concat(*x, axis=axis),
 )
 def concat(*x: Array, axis: int = 0) -> Results:
@@ -71,6 +73,7 @@ def _infer_split_like(*values: Spec, axis: int = 0) -> tuple[Spec, ...]:
 @operator(
     _infer_split_like,
     many_outputs=True,
+    lowering=Splitting(),
     gradient=lambda needs, douts, axis: [concat(list(douts), axis=axis), *[None] * (len(needs) - 1)],
 )
 def split_like(*values: Array, axis: int = 0) -> Results:
@@ -100,7 +103,13 @@ def _infer_split(x: Spec, *, num_or_sections: int | Sequence[int], axis: int = 0
 
 
 @public(method=True)
-@operator(_infer_split, many_outputs=True, views=True, gradient=lambda douts, axis: concat(list(douts), axis=axis))
+@operator(
+    _infer_split,
+    many_outputs=True,
+    views=True,
+    lowering=Splitting(),
+    gradient=lambda douts, axis: concat(list(douts), axis=axis),
+)
 def split(x: Array, *, num_or_sections: int | Sequence[int], axis: int = 0) -> Results:
     """Split a value along an axis into a number of equal parts, or into parts of given sizes."""
     along = _checked_axis(axis, x.ndim)

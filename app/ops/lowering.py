@@ -69,6 +69,30 @@ class Alias:
 
 
 @dataclass(frozen=True)
+class Joining:
+    """The inputs one after the other along the attribute `axis`."""
+
+
+@dataclass(frozen=True)
+class Splitting:
+    """The parts of the first input along the attribute `axis`."""
+
+    takes: tuple[int, ...] = (0,)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Random numbers, drawn by the kernel, which compiled code calls.
+
+    The kernel reads only the shapes and types of its inputs. `number` gives the one number that all elements are, for
+    attributes with which nothing is random.
+    """
+
+    number: Callable[[Attributes], Number | None]
+    takes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Product:
     """A product of two matrices; with `step`, `c - scale * x @ y` for the inputs (c, scale, x, y)."""
 

@@ -57,14 +57,20 @@ def in_short(program: Program, fetch: Sequence[str]) -> str:
     steps = native.lowered.steps
     in_python = sum(step.in_python for step in steps)
     many = f"{len(steps) - in_python} of {len(steps)}" if in_python else f"all {len(steps)}"
-    custom = [f"{name} {verdict}" for step in steps for name, verdict in _custom(step)]
-    return f"{many} operators native" + (f"; {', '.join(custom)}" if custom else "")
+    parts = [f"{many} operators native"]
+    told = dict.fromkeys(f"{name} {verdict}" for step in steps for name, verdict in _told(step))
+    if told:
+        parts.append(", ".join(told))
+    if in_python:
+        calls = "a Python call" if in_python == 1 else f"{in_python} Python calls"
+        parts.append(f"with {calls} in it, each batch is run from Python, which can take several times as long")
+    return "; ".join(parts)
 
 
-def _custom(step: Step) -> list[tuple[str, str]]:
-    """Return the custom operators in a step, each with how it runs, or the reason why it runs in Python."""
+def _told(step: Step) -> list[tuple[str, str]]:
+    """Return the operators in a step that run in Python, with the reason, or the custom ones, each with how it runs."""
     if step.in_python:
-        return [(op.type, f"a {step.verdict}") for op in _within(step.op) if op.definition.custom]
+        return [(op.type, f"a {step.verdict}") for op in _within(step.op)]
     return [
         (op.type, part.verdict.partition(":")[0].lower())
         for part in step.everything

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from app.engine.compiled.by_lanes import hold_by_lanes
 from app.engine.compiled.kinds.byte_product import lower_byte_product, lower_transposed_bytes
-from app.engine.compiled.kinds.call import CallbackStep, lower_callback, lower_filling, lower_returning
+from app.engine.compiled.kinds.call import CallbackStep, lower_callback, lower_drawing, lower_filling, lower_returning
 from app.engine.compiled.kinds.control import lower_choice
 from app.engine.compiled.kinds.control import lower_loop as lower_while
 from app.engine.compiled.kinds.convolution import lower_convolution, lower_pooling, lower_sums_of_tiles
@@ -15,7 +15,7 @@ from app.engine.compiled.kinds.native import LowerOne, NotNativeError
 from app.engine.compiled.kinds.product import lower_product
 from app.engine.compiled.kinds.python import PythonStep
 from app.engine.compiled.kinds.reduction import lower_reduction
-from app.engine.compiled.kinds.view import ConstantStep, lower_alias, lower_constant
+from app.engine.compiled.kinds.view import ConstantStep, lower_alias, lower_constant, lower_parts
 from app.engine.compiled.shapes import UnknownSizeError, is_kept_of_iterations, shapes_of
 from app.engine.compiled.steps import Lowered, Step
 from app.graph.program import Operator, Program
@@ -25,15 +25,18 @@ from app.ops.lowering import (
     Choice,
     Constant,
     Convolution,
+    Drawing,
     Elementwise,
     Filling,
     Fused,
     InPlace,
+    Joining,
     Loop,
     Pooling,
     Product,
     Reduction,
     Returning,
+    Splitting,
     Spread,
     SumsOfTiles,
     TransposedBytes,
@@ -53,7 +56,10 @@ KINDS: Mapping[type, Callable[[Operator, Lowered, LowerOne], Step]] = {
     Filling: lower_filling,
     Returning: lower_returning,
     InPlace: lower_callback,
+    Drawing: lower_drawing,
     Alias: lower_alias,
+    Joining: lower_parts,
+    Splitting: lower_parts,
     Constant: lower_constant,
     Choice: lower_choice,
     Loop: lower_while,

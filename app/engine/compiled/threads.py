@@ -18,6 +18,8 @@ from app.engine.compiled import blas, runtime
 from app.engine.compiled.native_code import Entry
 from app.engine.compiled.steps import Lowered, Step
 from app.errors import AppError, OperatorError
+from app.graph.program import Operator
+from app.ops.lowering import Drawing
 
 FOR_EACH = 750_000
 """The number of operations that is worth another thread: in the network of seed.yaml, 9 rows of a batch. With 8 rows,
@@ -100,8 +102,19 @@ class _Callbacks:
 
     def _call(self, step: int, n: int) -> Callable[[], None]:
         op = self._lowered.steps[step].op
+        if isinstance(op.definition.lowering, Drawing):
+            return self._draw(op, n)
         arrays = [self._array(str(name), n) for name in op.inputs]
         call: Callable[[], None] = op.definition.lowering.calls(arrays, *op.attributes.values())
+        return call
+
+    def _draw(self, op: Operator, n: int) -> Callable[[], None]:
+        lowered, output = self._lowered, self._array(op.outputs[0], n)
+        likes = [np.broadcast_to(np.zeros((), lowered.dtype(str(x))), lowered.shape_at(str(x), n)) for x in op.inputs]
+
+        def call() -> None:
+            output[...] = op.definition.kernel(*likes, **op.attributes)
+
         return call
 
 

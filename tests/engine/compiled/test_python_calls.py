@@ -15,6 +15,7 @@ from app import static
 from app.custom import custom_op
 from app.engine.compiled import blas, threads
 from app.engine.compiled.engine import compile_program
+from app.engine.compiled.explain import in_short
 from app.errors import OperatorError
 from app.ops.spec import spec_of
 
@@ -178,3 +179,48 @@ def test_pieces_share_out_the_batch_and_keep_blas_on_the_thread_that_calls_it(mo
     agree([hidden * 2.0])
     assert seen
     assert all(found == (2, {1}) for found in seen)
+
+
+# What no longer is one
+
+
+def test_parts_are_joined_and_split_in_compiled_code():
+    x = static.data("x", [None, 2])
+    x.stop_gradient = False
+    wide = app.concat([app.tanh(x), x, x * 2.0], axis=1)
+    first, middle, last = app.split(wide, [1, -1, 2], axis=1)
+    tall = app.concat([x, x * 3.0], axis=0)
+    left, right = app.split(app.matmul(x, x, transpose_x=True), 2, axis=0)
+    value = (first * middle[:, :1]).sum() + (last * last).sum() + (tall * tall).sum() + (left * right).sum()
+    fetch = [wide, middle, tall, right, *static.gradients(value, x)]
+    agree(fetch)
+    verdicts = {s.op.type: s.verdict for s in compiled(wide, first, middle, last, tall, left, right).lowered.steps}
+    assert {verdicts["concat"], verdicts["split"]} == {"compiled: a copy"}
+
+
+@pytest.mark.parametrize("mode", ["upscale_in_train", "downscale_in_infer"])
+def test_dropout_draws_the_same_numbers_in_one_native_call(mode: str):
+    x = static.data("x", [None, 50])
+    y = app.nn.functional.dropout(app.tanh(x), 0.3, mode=mode) * 2.0
+    feed = {"x": np.ones((20, 50), "float32")}
+    evaluated = static.default_main_program().clone(for_test=True)
+    found = []
+    for engine in ("reference", "compiled"):
+        app.seed(5)
+        executor = static.Executor(engine=engine)
+        runs = [executor.run(feed=feed, fetch_list=[y])[0] for _ in range(3)]
+        found.append([*runs, executor.run(evaluated, feed=feed, fetch_list=[y.name])[0]])
+    for reference, mine in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, reference, rtol=1e-6)
+    assert not np.array_equal(found[1][0], found[1][1])
+    assert compiled(app.mean(y)).runs_many
+
+
+def test_a_line_says_what_python_calls_cost():
+    x = static.data("x", [None, 2])
+    line = in_short(static.default_main_program(), [app.cumsum(static.py_func(relu, x, spec_of(x)), axis=1).name])
+    assert line.startswith("0 of 2 operators native; py_func.relu a Python call: its function is plain Python, ")
+    assert line.endswith(
+        "cumsum a Python call: no compiled form; with 2 Python calls in it, each batch is run from Python, which can "
+        "take several times as long"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.engine.compiled.kinds.native import LowerOne, NativeStep, NotNativeError
+from app.engine.compiled.kinds.view import ConstantStep
 from app.engine.compiled.language import COUNT, Array, Assign, Call, Infix, Local, Not, Operand, OtherShape, Value
 from app.engine.compiled.steps import OUTSIDE, ROWS, WHOLE, Lowered, Share, Step, Use, values_taken
 from app.engine.compiled.trial import only_reads_arrays
@@ -88,6 +89,19 @@ class CallbackStep(NativeStep):
 
     def write(self, out: Writer) -> None:
         out.give_up_if(Call("call_python", (SHARED, Local("n", COUNT))))
+
+
+class DrawingStep(CallbackStep):
+    """Calls the kernel of an operator that draws random numbers from compiled code, to fill its output."""
+
+
+def lower_drawing(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+    """The step of random numbers, or of the one number that they are."""
+    number = op.definition.lowering.number(op.attributes)
+    if number is None:
+        return DrawingStep(op, lowered)
+    lowered.constants[op.outputs[0]] = number
+    return ConstantStep(op, lowered)
 
 
 def lower_filling(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
