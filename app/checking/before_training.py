@@ -1,12 +1,14 @@
-"""A fast gradient check of an operator before a network is trained with it. The result is cached under the hash of the
-operator's source, if that alone decides what the operator computes.
+"""A fast check of an operator before a network is trained with it: its gradient, whether it gives the same numbers each
+time, and whether it keeps rows apart if it is declared to.
+
+The result is cached under the hash of the operator's source, if that alone decides what the operator computes.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from inspect import Parameter
@@ -20,6 +22,15 @@ from app import cache_folder
 from app.checking.checks.gradient import gradient_of_size
 from app.checking.examples import inputs_for
 from app.checking.finding import Found, found
+from app.checking.in_a_network import (
+    Examined,
+    Place,
+    differs_each_time,
+    drawing_alike,
+    how_gradient_is_wrong,
+    in_a_network,
+    mixes_rows,
+)
 from app.checking.subject import Subject
 from app.checking.undisturbed import undisturbed
 from app.checking.verdict import FAILED
@@ -45,6 +56,8 @@ class GradientCheck(msgspec.Struct, frozen=True):
     state: Literal["agrees", "wrong", "surrogate", "unknown"]
     words: str
     """A sentence without a subject: for a wrong gradient, how and where it differs from finite differences."""
+    mixes_rows: bool = False
+    """Whether the results of a row depend on the other rows of a batch, as in a norm over the batch."""
 
     @property
     def wrong(self) -> bool:
@@ -56,20 +69,20 @@ _SURROGATE = GradientCheck("surrogate", "gradient is a declared surrogate, so fi
 
 
 def check_gradient(
-    operator: Callable[..., Any], name: str, settings: Mapping[str, Any] | None = None, width: int | None = None
+    operator: Callable[..., Any], name: str, settings: Mapping[str, Any] | None = None, place: Place | None = None
 ) -> GradientCheck | None:
     """Check the gradient of a custom operator against finite differences; None for a built-in operator.
 
-    `width` is the width of the layers around it, for operators that need a certain width. The check does not affect
-    training, and the operator's output is not shown.
+    `place` is its place in a network, for which it is checked at the size and on the numbers there. The check does not
+    affect training, and the operator's output is not shown.
     """
     thing = as_written(operator)
     if isinstance(thing, OpDef) and not thing.custom:
         return None
-    file = _kept_in(thing, settings or {}, width)
+    file = _kept_in(thing, settings or {}, place)
     known = None if file is None else _read(file)
     if known is None:
-        known = _checked(thing, name, dict(settings or {}), width)
+        known = _checked(thing, name, dict(settings or {}), place)
         if file is not None and known.state != "unknown":  # it may be known the next time
             with suppress(OSError, AppError):  # an unwritable cache only costs time
                 file.parent.mkdir(mode=0o700, exist_ok=True)
@@ -84,7 +97,7 @@ def as_written(operator: Callable[..., Any]) -> Any:
     return owner if isinstance(owner, type) and issubclass(owner, PyLayer) else operator
 
 
-def _kept_in(thing: Any, settings: Mapping[str, Any], width: int | None) -> Path | None:
+def _kept_in(thing: Any, settings: Mapping[str, Any], place: Place | None) -> Path | None:
     """Return the cache file; None if the operator's source cannot be read or does not decide alone, as with the
     attributes of an object, or if there is no cache."""
     folder = cache_folder.folder()
@@ -95,7 +108,9 @@ def _kept_in(thing: Any, settings: Mapping[str, Any], width: int | None) -> Path
     if source is None:
         return None
     declared = str(getattr(thing, "surrogate", False))  # which a call of `backward` outside of the source may say
-    text = "\n".join([_framework(), np.__version__, source, declared, repr(sorted(settings.items())), str(width)])
+    text = "\n".join(
+        [_framework(), np.__version__, source, declared, repr(sorted(settings.items())), place.key if place else ""]
+    )
     return None if folder is None else folder / "gradients" / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
 
 
@@ -111,42 +126,80 @@ def _read(file: Path) -> GradientCheck | None:
         return None
 
 
-def _checked(thing: Any, name: str, settings: dict[str, Any], width: int | None) -> GradientCheck:
-    def check() -> bytes:
-        return msgspec.json.encode(_by_differences(thing, name, settings, width))
-
-    for compiled in (False, True):  # not everything in Numba is Python
-        answer = undisturbed(check, _PATIENCE, compiled)
+def _checked(thing: Any, name: str, settings: dict[str, Any], place: Place | None) -> GradientCheck:
+    for compiled in (False, True):  # not everything in Numba is Python, and Python may be too slow
+        answer = undisturbed(
+            lambda compiled=compiled: msgspec.json.encode(  # type: ignore[misc]
+                _examined(thing, name, settings, place, _PATIENCE / 2 if compiled else None)
+            ),
+            _PATIENCE,
+            compiled,
+        )
         done = msgspec.json.decode(answer, type=GradientCheck) if answer else _unknown("the check did not end")
         if done.state != "unknown":
             break
     return done
 
 
-def _by_differences(thing: Any, name: str, settings: dict[str, Any], width: int | None) -> GradientCheck:
+def _examined(
+    thing: Any, name: str, settings: dict[str, Any], place: Place | None, seconds: float | None
+) -> GradientCheck:
+    """Examine an operator, in about `seconds` if they are given, else in a fraction of a second."""
     try:
-        subject = between_layers(found(thing, name), settings, width)
-        if subject.changes:
-            return _unknown("it gives other numbers each time")
-        if subject.is_surrogate:
-            return _SURROGATE
-        if not subject.has_gradient:
-            return _unknown("no gradient comes back")
-        if any(output.shape != subject.inputs[0].shape for output in subject.outputs(subject.arrays())):
-            return _unknown("between two layers an operator keeps the shape")
-        small = _small_enough(subject)
-        if small is None:
-            return _unknown("a call takes too long; `opsmith check` takes the time")
-        wrong = [verdict.words for verdict in gradient_of_size(small) if verdict.state == FAILED]
+        one = found(thing, name)
+        limit = SECONDS_ELEMENTWISE if one.elementwise else SECONDS
+        inputs = {} if place is None else {given.shape[1:]: given for given in place.inputs()}
+        subject = between_layers(drawing_alike(one), settings, next(iter(inputs), None))
+        places = [in_a_network(one, settings, given, seconds or limit) for given in inputs.values()]
+        if None in places:
+            return _unknown(_TOO_SLOW)
+        return _judged(one, subject, [at for at in places if at is not None], limit)
     except Exception as error:
         return _unknown(str(error) if isinstance(error, AppError) else f"{type(error).__name__}: {error}")
-    return GradientCheck("wrong", _how_wrong(wrong[0], small)) if wrong else AGREES
+
+
+def _judged(one: Found, subject: Subject, places: Sequence[Examined], seconds: float) -> GradientCheck:
+    changes = subject.changes or next(filter(None, map(differs_each_time, places)), "")
+    if changes:
+        return GradientCheck("wrong", _OTHER_EACH_TIME.format(changes))
+    mixes = any(mixes_rows(one, at) for at in places)
+    if mixes and subject.is_row_by_row:
+        return GradientCheck("wrong", _NOT_BY_ROW, mixes)
+    if subject.is_surrogate:
+        return msgspec.structs.replace(_SURROGATE, mixes_rows=mixes)
+    if not subject.has_gradient:
+        return _unknown("no gradient comes back")
+    small = _small_enough(subject, seconds)
+    if small is None and not places:
+        return _unknown(_TOO_SLOW)
+    wrong = [] if small is None else [v.words for v in gradient_of_size(small) if v.state == FAILED]
+    if wrong and small is not None:
+        return GradientCheck("wrong", _how_wrong(wrong[0], small), mixes)
+    for at in places:
+        words = how_gradient_is_wrong(at)
+        if words:
+            return GradientCheck("wrong", f"{_how_wrong(words, subject)}; on {at.inputs} of the network", mixes)
+    return msgspec.structs.replace(AGREES, mixes_rows=mixes)
+
+
+_TOO_SLOW = "a call takes too long; `opsmith check` takes the time"
+_OTHER_EACH_TIME = (
+    "the same inputs give another {} each time, so that training cannot be repeated, and no gradient can be checked: "
+    "draw random numbers with operators that follow the seed, such as app.nn.functional.dropout, and keep nothing "
+    "between calls"
+)
+_NOT_BY_ROW = (
+    "it is declared row by row, but the rows of a batch give other numbers alone than together: remove "
+    "row_by_row=True, or compute each row from itself"
+)
 
 
 def _how_wrong(words: str, subject: Subject) -> str:
     """Return a check's message about a wrong gradient, starting with the kind of error if known."""
     if len(subject.wanted) == 1:
         words = words.removeprefix(f"that of {subject.wanted[0]} is ")
+    if "; " not in words:
+        return f"gradient is wrong {words}"
     many, worst, *off = words.split("; ", 2)
     return f"gradient is wrong: {off[0]} ({many}; {worst})" if off else f"gradient is {many}; {worst}"
 
@@ -155,29 +208,28 @@ def _unknown(why: str) -> GradientCheck:
     return GradientCheck("unknown", f"gradient was not checked: {' '.join(why.split())[:300]}")
 
 
-def between_layers(one: Found, settings: dict[str, Any], width: int | None) -> Subject:
-    """Return the operator with inputs as between two layers."""
+def between_layers(one: Found, settings: dict[str, Any], shape: tuple[int, ...] | None) -> Subject:
+    """Return the operator with inputs as between two layers, small ones if it takes them. `shape` is that of a row."""
     names = [p.name for p in one.parameters if p.default is Parameter.empty and p.name not in settings]
 
     def inputs_of(shape: tuple[int, ...]) -> Subject:
         return inputs_for(one, [(one.shapes.get(name, shape), "float64") for name in names], settings)
 
-    if width is None:
+    if shape is None:
         return inputs_of(_SHAPE)
     try:
         return inputs_of(_SHAPE)
     except AppError:
-        return inputs_of((2, width))
+        return inputs_of((2, *shape))
 
 
-def _small_enough(subject: Subject) -> Subject | None:
+def _small_enough(subject: Subject, seconds: float) -> Subject | None:
     """Return the operator with few enough rows to finish in time; None if one row is too slow."""
-    limit = SECONDS_ELEMENTWISE if subject.found.elementwise else SECONDS
     for small in (subject, subject.with_batch(1)):
         numbers = sum(int(np.prod(one.shape)) for one in small.inputs if one.is_float)
         for _ in range(_TRIES):  # other load can only make a call slower
             began = time.perf_counter()
             small.outputs(small.arrays())
-            if (time.perf_counter() - began) * _CALLS_FOR_EACH_ELEMENT * numbers < limit:
+            if (time.perf_counter() - began) * _CALLS_FOR_EACH_ELEMENT * numbers < seconds:
                 return small
     return None

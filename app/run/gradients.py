@@ -1,48 +1,88 @@
-"""Checks the gradients of a run's custom operators against finite differences before training."""
+"""Checks a run's custom operators before training: their gradients, that they are repeatable, and keep rows apart."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from app.checking.before_training import check_gradient
-from app.errors import GradcheckError
+from app.checking.in_a_network import Place
+from app.data import Dataset
+from app.errors import GradcheckError, OperatorError
+from app.graph import dynamic_mode
+from app.ops import random
 from app.ranks.world import World
 from app.run.config import Config
 from app.run.console import Console
 from app.run.events import Checked
-from app.run.layers import width_of
-from app.run.network import Activation, every_operator
+from app.run.layers import OF_IMAGES
+from app.run.network import Activation, Network, every_operator
+from app.tensor import Tensor, no_grad
 
 _ADVICE = (
-    "Training did not start, because results with a wrong gradient say nothing about the operator. `opsmith check` "
-    "shows details. If the gradient is meant to differ, declare it: @operator.backward(surrogate=True). To train "
-    'anyway, add --anyway or check=warn (in Python: check="warn")'
+    "Training did not start, because its results would say nothing about the operator. `opsmith check` shows details. "
+    '{}To train anyway, add --anyway or check=warn (in Python: check="warn")'
 )
+_ON_PURPOSE = "If the gradient is meant to differ, declare it: @operator.backward(surrogate=True). "
+_IMAGES = 32
+"""The largest batch for a network with convolutions, which take long outside of a Program."""
 
 
-def check_gradients(config: Config, activations: Sequence[Activation], world: World, console: Console) -> list[Checked]:
-    """Check each custom operator as `check` says. Rank 0 checks and sends the result to all ranks."""
+def check_gradients(
+    config: Config, activations: Sequence[Activation], dataset: Dataset, world: World, console: Console
+) -> list[Checked]:
+    """Check each custom operator as `check` says, as it is in the network. Rank 0 checks and sends the result to all
+    ranks."""
     if config.check is False:
         return []
-    found = world.gather(_found(config, activations, console) if world.rank == 0 else [])[0]
-    checked = [Checked(*one) for one in found]
+    found = world.gather(_found(config, activations, dataset, console) if world.rank == 0 else [])[0]
+    checked = [Checked(name, state, words) for name, state, words, _ in found]
+    mixing = [name for name, _, _, mixes in found if mixes]
+    if mixing and config.dist.shape != "none":
+        raise OperatorError(
+            f"{' and '.join(mixing)}: the result of a row depends on the other rows of its batch, and each rank has "
+            "only its own rows, so results would depend on the number of ranks: train in one process"
+        )
     wrong = [f"{one.operator}: {one.words}." for one in checked if one.state == "wrong"]
     if wrong and config.check is True:
-        raise GradcheckError("\n".join([*wrong, _ADVICE]))
+        of_gradients = any(one.words.startswith("gradient") for one in checked if one.state == "wrong")
+        raise GradcheckError("\n".join([*wrong, _ADVICE.format(_ON_PURPOSE if of_gradients else "")]))
     for words in wrong:
         console.alarm(words)
     return checked
 
 
-def _found(config: Config, activations: Sequence[Activation], console: Console) -> list[tuple[str, str, str]]:
-    found: list[tuple[str, str, str]] = []
-    width = width_of(config.model.all_layers)
+def _found(
+    config: Config, activations: Sequence[Activation], dataset: Dataset, console: Console
+) -> list[tuple[str, str, str, bool]]:
+    found: list[tuple[str, str, str, bool]] = []
     for activation in every_operator(activations):
+        user = activation if activation in activations else activations[0]
+        place = _place(config, user, activation.name, dataset)
         with console.busy(f"Checking the gradient of {activation.name}"):
-            one = check_gradient(activation.operator, activation.name, activation.settings, width)
+            one = check_gradient(activation.operator, activation.name, activation.settings, place)
         if one is not None:
-            found.append((activation.name, one.state, one.words))
+            found.append((activation.name, one.state, one.words, one.mixes_rows))
     return found
+
+
+def _place(config: Config, compared: Activation, name: str, dataset: Dataset) -> Place:
+    """Return the place of an operator in the network of the compared one: its inputs are those of the first batch, with
+    the first weights."""
+    for_images = any(isinstance(layer, OF_IMAGES) for layer in config.model.all_layers)
+    rows = min(config.train.batch_size, _IMAGES) if for_images else config.train.batch_size
+
+    def inputs() -> list[np.ndarray]:
+        with dynamic_mode(), no_grad(), random.Streams(config.seed).drawing():
+            network = Network(config.model, compared, dataset.image_shape, config.data.pixel_range)
+            applied, _ = network.applied(Tensor(dataset.train_images[:rows]))
+        operators = [operator for operator in network.between if operator is not None]
+        pairs = zip(operators, applied, strict=True)
+        return [given.numpy() for operator, (given, _) in pairs if operator.name == name]
+
+    key = [config.model, config.data.pixel_range, config.seed, config.train.batch_size, dataset.image_shape]
+    return Place(repr(key), inputs)
 
 
 def gradient_lines(checked: Sequence[Checked]) -> list[str]:

@@ -31,7 +31,7 @@ from app.run.comparison import Comparison, Outcomes, compare
 from app.run.config import Config, with_absolute_paths
 from app.run.console import COMPILING, Console
 from app.run.costs import COMPARED_SECONDS, COMPARED_SIZES, SECONDS, SIZES, measure_costs
-from app.run.events import Cost, End, Epoch, Event, Record, with_seed
+from app.run.events import Checked, Cost, End, Epoch, Event, Record, with_seed
 from app.run.folder import COMPARISON, RunFolder, source_file
 from app.run.gradients import check_gradients, gradient_lines
 from app.run.interruption import Interruption
@@ -104,9 +104,11 @@ class Run:
         if found is not None:
             check_sources(found.operators, self._sources)
         self._world = ranks_of(config)
-        self._checked = [] if found is not None else check_gradients(config, activations, self._world, console)
-        """The results of the gradient checks. A resumed run was checked when it began."""
         self._dataset = self._data_set()
+        self._checked: list[Checked] = []
+        """The results of the gradient checks. A resumed run was checked when it began."""
+        if found is None:
+            self._checked = check_gradients(config, activations, self._dataset, self._world, console)
         begin_alike(self._world, config, self._dataset, activations, found)
         self._trained: dict[int, dict[str, Trained]] = {}
         """The results of a comparison, by seed and operator name."""

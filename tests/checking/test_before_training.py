@@ -16,6 +16,7 @@ import pytest
 import app
 from app.checking import before_training
 from app.checking.before_training import GradientCheck, check_gradient
+from app.checking.in_a_network import Place
 from app.custom.lookup import find_operator
 
 pytestmark = pytest.mark.slow
@@ -69,15 +70,18 @@ def test_a_gradient_agrees_or_is_wrong_or_a_surrogate():
 
 TIMED = """
 import os
+import numpy as np
 from app.checking.before_training import AGREES, SECONDS, SECONDS_ELEMENTWISE, check_gradient
+from app.checking.in_a_network import Place
 from app.custom.lookup import SHIPPED, find_operator, values_taken
 
-check_gradient(find_operator("custom.relu"), "custom.relu", {}, 100)  # what is imported late
+place = Place("", lambda: [np.random.default_rng(0).normal(size=(256, 101)).astype("float32")])
+check_gradient(find_operator("custom.relu"), "custom.relu", {})  # what is imported late
 for name in (f"custom.{name}" for name in SHIPPED):
     shipped = find_operator(name)
     if len(values_taken(shipped)) == 1:
         began = sum(os.times()[:4])  # of this process and its children
-        assert check_gradient(shipped, name, {}, 101) == AGREES, name
+        assert check_gradient(shipped, name, {}, place) == AGREES, name
         limit = SECONDS_ELEMENTWISE if getattr(shipped, "works_on", "") == "numbers" else SECONDS
         print(name, sum(os.times()[:4]) - began, limit)
 """
@@ -90,21 +94,95 @@ def test_the_shelf_is_right_and_checked_in_time():
     assert {name: times for name, times in took.items() if times[0] >= times[1]} == {}
 
 
+def place(*shape: int) -> Place:
+    """A place in a network whose inputs have this shape."""
+    return Place(str(shape), lambda: [np.random.default_rng(0).normal(size=shape).astype("float32")])
+
+
 def test_an_operator_that_fits_one_width_alone_is_checked_with_it():
     def scaled(x):
         return x * np.arange(1.0, 8.0)
 
     made = app.custom_op(scaled, infer=lambda x: x)
     made.backward(lambda dy: dy * np.arange(1.0, 8.0))
-    assert check_gradient(made, "scaled", {}, 7) == before_training.AGREES
-    found = answer(made, "scaled", {}, 8)
+    assert check_gradient(made, "scaled", {}, place(8, 7)) == before_training.AGREES
+    found = answer(made, "scaled", {}, place(8, 8))
     assert found.state == "unknown"
+
+
+def is_top(x, k):
+    return x >= np.sort(x, axis=1)[:, -min(k, x.shape[1])][:, None]
+
+
+def top(x, k=20):
+    return x * is_top(x, k)
+
+
+def top_grad(x, dy, k):
+    return dy * is_top(x, k)
+
+
+def test_the_gradient_is_checked_at_the_width_of_the_network():
+    wrong, right = app.custom_op(top), app.custom_op(top, name="right")
+    wrong.backward(lambda dy: dy)
+    right.backward(top_grad)
+    assert check_gradient(wrong, "top") == before_training.AGREES  # at width 6, all elements are among the first 20
+    found = answer(wrong, "top", {}, place(256, 100))
+    assert found.wrong
+    assert "(wrong in 80 of 100 elements; worst at " in found.words
+    assert found.words.endswith("; on x float64[256, 100] of the network")
+    assert check_gradient(right, "right", {}, place(256, 100)) == before_training.AGREES
+    assert answer(right, "right", {"k": 3}, place(256, 100)) == before_training.AGREES
+
+
+def test_larger_numbers_than_those_of_the_first_weights_are_checked_too():
+    relu6 = app.custom_op(lambda x: min(max(x, 0.0), 6.0), name="relu6", elementwise=True)
+    relu6.backward(lambda x, dy: dy if x > 0 else 0.0)
+    assert answer(relu6, "relu6", {}, place(256, 100)).wrong
+
+
+def test_a_slow_operator_is_checked_along_a_direction(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(before_training, "SECONDS", 0.5)  # too little for two calls for each of 24 elements
+
+    def slow(x):
+        time.sleep(0.02)
+        return x * 2
+
+    right, wrong = app.custom_op(slow), app.custom_op(slow, name="wrong")
+    right.backward(lambda dy: dy * 2)
+    wrong.backward(lambda dy: dy)
+    assert check_gradient(right, "slow", {}, place(64, 50)) == before_training.AGREES
+    found = answer(wrong, "wrong", {}, place(64, 50))
+    assert found.wrong
+    assert "it is half of what it should be" in found.words
+
+
+def test_other_numbers_each_time_are_wrong_unless_they_follow_the_seed():
+    noisy = app.custom_op(lambda x: x + np.random.normal(size=x.shape), name="noisy", infer=lambda x: x)
+    noisy.backward(lambda dy: dy)
+    found = answer(noisy, "noisy", {}, place(64, 50))
+    assert found.words.startswith("the same inputs give another result each time, so that training cannot be repeated")
+    assert found.wrong
+    dropped = check_gradient(lambda x: app.nn.functional.dropout(app.relu(x), 0.3), "dropped", {}, place(64, 50))
+    assert dropped == before_training.AGREES
+
+
+@pytest.mark.parametrize("declared", [False, True])
+def test_an_operator_that_mixes_rows_is_wrong_if_it_is_declared_row_by_row(declared: bool):
+    def centred(x):
+        return x - x.mean(axis=0)
+
+    made = app.custom_op(centred, row_by_row=declared)
+    made.backward(lambda dy: dy - dy.mean(axis=0))
+    found = answer(made, "centred", {}, place(64, 50))
+    assert found.mixes_rows
+    assert found.wrong == declared
+    assert found.words.startswith("it is declared row by row, but") == declared
 
 
 @pytest.mark.parametrize(
     ("function", "why"),
     [
-        (lambda x: x + np.random.rand(*x.shape), "it gives other numbers each time"),
         (lambda x: time.sleep(0.005) or x * 2, "a call takes too long"),
         (lambda x: 1 / 0, "division by zero"),
     ],

@@ -3,6 +3,7 @@
 import io
 import re
 import sys
+from contextlib import nullcontext
 from unittest.mock import Mock
 
 import pytest
@@ -10,13 +11,14 @@ from runs_of_train import without_waits
 
 from app.__main__ import main
 from app.command_line import run as run_command
-from app.errors import GradcheckError
+from app.data.sample import load_sample
+from app.errors import GradcheckError, OperatorError
 from app.experiment.train_command import main as train_py
 from app.printing import PLAIN, RED
-from app.run.config import Config
+from app.run.config import Config, DistConfig, ModelConfig
 from app.run.console import Console
 from app.run.gradients import check_gradients
-from app.run.network import Activation
+from app.run.network import Activation, find_activation
 
 pytestmark = pytest.mark.slow
 
@@ -116,8 +118,63 @@ def test_rank_0_checks_and_all_ranks_refuse():
 
         def gather(self, value):
             assert value == []  # it checked nothing itself
-            return [[("own", "wrong", "gradient is wrong: it is zero")], value]
+            return [[("own", "wrong", "gradient is wrong: it is zero", False)], value]
 
     activation = Activation("own", lambda x: pytest.fail("it is not called"))
     with pytest.raises(GradcheckError, match="own: gradient is wrong: it is zero"):
-        check_gradients(Config(), [activation], Second(), Console())
+        check_gradients(Config(), [activation], load_sample(), Second(), Console())
+
+
+MORE = """
+import numpy as np
+import app
+
+@app.custom_op(row_by_row=ROW_BY_ROW)
+def centred(x):
+    return x - x.mean(axis=0)
+
+centred.backward(lambda dy: dy - dy.mean(axis=0))
+
+@app.custom_op
+def noisy(x):
+    return x + np.random.normal(size=x.shape)
+
+noisy.backward(lambda dy: dy)
+
+@app.custom_op
+def first_three(x, k=3):
+    return np.where(np.arange(x.shape[1]) < k + 5, x, 0)
+
+first_three.backward(lambda dy: dy)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("centred", "it is declared row by row, but the rows of a batch give other numbers alone than together"),
+        ("noisy", "the same inputs give another result each time"),
+        (
+            "first_three",
+            r"gradient is wrong: .*\(wrong in 3 of 11 elements; .*; on x float64\[\d+, 11\] of the network",
+        ),
+    ],
+)
+def test_an_operator_is_checked_as_it_is_in_the_network(train, tmp_path, name, words):
+    (tmp_path / "my_ops.py").write_text(MORE.replace("ROW_BY_ROW", "True"))
+    own = ("check=true", f"model.activation=my_ops.py:{name}", "model.hidden=[11]")
+    run = train(*own)
+    assert run.status == 1
+    assert re.search(f"error: my_ops.py:{name}: {words}", run.err)
+    assert ("declare it: @operator.backward(surrogate=True)" in run.err) == (name == "first_three")
+    assert train(*own, "--anyway").status == 0
+
+
+@pytest.mark.parametrize(("shape", "is_refused"), [("none", False), ("allreduce", True)])
+def test_an_operator_that_mixes_the_rows_of_a_batch_is_refused_on_several_ranks(tmp_path, shape, is_refused):
+    (tmp_path / "my_ops.py").write_text(MORE.replace("ROW_BY_ROW", "False"))
+    config = Config(model=ModelConfig(hidden=(5,)), dist=DistConfig(shape=shape))
+    world = Mock(rank=0, size=2, gather=lambda value: [value])
+    refused = pytest.raises(OperatorError, match=r"my_ops.py:centred: the result of a row depends on the other rows")
+    with refused if is_refused else nullcontext():
+        check_gradients(config, [find_activation(f"{tmp_path}/my_ops.py:centred")], load_sample(), world, Console())
