@@ -29,7 +29,7 @@ _BESIDE = (
     ((4, 1), (4, 1)),
 )
 """Shapes of the second and of further inputs beside it: equal ones, weights and a bias, one number for each row."""
-_RARE = ((6,), (4, 3, 6), (4, 2, 5, 6), (6, 6))
+_RARE = ((6,), (4, 3, 6), (4, 2, 5, 6), (6, 6), (17, 6))
 """Shapes of all inputs of an operator that runs on none of these."""
 _LABELS = ((4,), (4, 6), (4, 1))
 _RANGES = ((-2.0, 2.0), (0.1, 2.0), (-0.9, 0.9), (1.1, 3.0), (0.1, 0.9))
@@ -228,12 +228,15 @@ def _in_best_range(subject: Subject, ranges: Sequence[tuple[float, float]]) -> S
 
 
 def _problem(subject: Subject) -> str:
-    """Which result of forward is not finite; '' if all are. Forward may raise."""
+    """Which result of forward is not finite; '' if all are. Forward may raise; an empty result is an OperatorError."""
     outside = index_outside(subject)
     if outside is not None:  # compiled code would read or write there
         raise outside
     arrays = subject.arrays()
-    bad = next((o for o in subject.outputs(arrays) if o.dtype.kind == "f" and not np.isfinite(o).all()), None)
+    outputs = subject.outputs(arrays)
+    if not any(output.size for output in outputs):
+        raise OperatorError(f"its result has shape {list(outputs[0].shape)}, so nothing can be compared")
+    bad = next((o for o in outputs if o.dtype.kind == "f" and not np.isfinite(o).all()), None)
     return "" if bad is None else f"gave {_not_finite(subject, arrays, bad)}"
 
 

@@ -9,6 +9,7 @@ import inspect
 import linecache
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from traceback import walk_tb
 from typing import Any
 
@@ -248,8 +249,11 @@ _ALONE = _references([np.empty(1)[:]], 0)
 
 # Shapes and types of results
 
-_SIZES = (2, 3, 5)
-"""What an open size is replaced by. Output sizes that change with it are open, too."""
+_SIZES, _LARGER, _MOST_ELEMENTS = (2, 3, 5), (67, 17), 1_000_000
+"""What an open size is replaced by, also by the first larger one whose arrays have at most this many elements.
+
+Output sizes that change with it are open, too. So are those that are always 0, as n // 100 is.
+"""
 
 
 def infer_by_running(
@@ -258,10 +262,11 @@ def infer_by_running(
     """The shapes and types that `run` returns for inputs of these Specs; `advice` ends the error if it fails."""
     sizes = [size for spec in specs for size in spec.shape]
     are_open = any(isinstance(size, Size) or size == UNKNOWN for size in sizes)
+    samples = (*_SIZES, *[n for n in _LARGER if _elements(specs, n) <= _MOST_ELEMENTS][:1]) if are_open else _SIZES[:1]
     outside = modes()
     set_modes(Modes(outside.on, None))  # compute, even while a function is being traced
     try:
-        results = [run(*[_example(spec, n) for spec in specs]) for n in (_SIZES if are_open else _SIZES[:1])]
+        results = [run(*[_example(spec, n) for spec in specs]) for n in samples]
     except ReadOnlyError:
         raise  # which inputs it gets makes no difference
     except AppError as error:
@@ -270,7 +275,11 @@ def infer_by_running(
         set_modes(outside)
     names = {name for size in sizes for name in names_of(size)}
     size_name = names.pop() if len(names) == 1 and UNKNOWN not in sizes else None
-    return tuple(_joined(each, size_name) for each in zip(*results, strict=True))
+    return tuple(_joined(each, samples, size_name) for each in zip(*results, strict=True))
+
+
+def _elements(specs: Sequence[Spec], n: int) -> int:
+    return sum(prod(_sample(size, n) for size in spec.shape) for spec in specs)
 
 
 def _example(spec: Spec, n: int) -> np.ndarray:
@@ -284,21 +293,22 @@ def _sample(size: AnySize, n: int) -> int:
     return n if size == UNKNOWN else size
 
 
-def _joined(results: Sequence[np.ndarray], size_name: str | None) -> Spec:
-    """The Spec of one output, from its arrays for each of `_SIZES`."""
+def _joined(results: Sequence[np.ndarray], samples: Sequence[int], size_name: str | None) -> Spec:
+    """The Spec of one output, from its arrays for each of the samples of the open sizes."""
     shapes = [result.shape for result in results]
     if len(set(map(len, shapes))) > 1:
         raise OperatorError(f"its output has shapes {' and '.join(map(str, shapes))} for different batch sizes")
-    return Spec(tuple(_joined_size(sizes, size_name) for sizes in zip(*shapes, strict=True)), results[0].dtype.name)
+    joined = tuple(_joined_size(sizes, samples, size_name) for sizes in zip(*shapes, strict=True))
+    return Spec(joined, results[0].dtype.name)
 
 
-def _joined_size(sizes: Sequence[int], size_name: str | None) -> Any:
+def _joined_size(sizes: Sequence[int], samples: Sequence[int], size_name: str | None) -> Any:
     """One size of an output: constant, a multiple of the named size plus a number, or unknown."""
     if len(set(sizes)) == 1:
-        return sizes[0]
+        return sizes[0] if sizes[0] or len(samples) == 1 else UNKNOWN
     if size_name is not None:
-        steps = sizes[1] - sizes[0]
-        found = steps * named_size(size_name) + (sizes[0] - steps * _SIZES[0])
-        if all(_sample(found, n) == size for n, size in zip(_SIZES, sizes, strict=True)):
+        step = (sizes[1] - sizes[0]) // (samples[1] - samples[0])
+        found = step * named_size(size_name) + (sizes[0] - step * samples[0])
+        if all(_sample(found, n) == size for n, size in zip(samples, sizes, strict=True)):
             return found
     return UNKNOWN

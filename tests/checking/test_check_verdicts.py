@@ -184,6 +184,22 @@ def test_gradients_of_rows_beside_a_batch_are_right_and_a_note_says_what_was_pas
     assert words(add, "shapes", shapes=[((4, 6), "float64"), ((6,), "float64")]).startswith("ok")
 
 
+def eighth(x):
+    return x[: len(x) // 8] * 2
+
+
+def eighth_grad(x, dy):
+    return np.concatenate([dy * 2, np.zeros((len(x) - len(dy), *x.shape[1:]), x.dtype)])
+
+
+def test_an_operator_whose_result_is_empty_is_checked_on_larger_inputs():
+    right, wrong = with_backward(eighth, eighth_grad), with_backward(eighth, lambda x, dy: 2 * eighth_grad(x, dy))
+    gradient, shapes = words(right, "gradient", "shapes").splitlines()
+    assert gradient.startswith("ok 102 elements agree with finite differences")
+    assert shapes == "ok x float64[17, 6] give [?, 6], as inferred, for batches of several sizes"
+    assert words(wrong, "gradient").startswith("FAILED that of x is wrong in 12 of 102 elements")
+
+
 def test_few_shapes_are_tried_before_the_user_is_asked_for_them():
     calls = []
 
