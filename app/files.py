@@ -8,7 +8,7 @@ import re
 import stat
 import uuid
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 from app.errors import FileError
 from app.locks import shared_lock
@@ -96,10 +96,30 @@ def without_tilde(path: str | os.PathLike[str]) -> Path:
 # Reading
 
 
-def open_file(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a regular file for reading. A pipe or a device, which may never end, is a FileError."""
+LARGEST = {
+    "configuration": 100_000,
+    "metrics": 1 << 28,
+    "line of metrics": 1 << 20,
+    "operators": 5_000_000,
+    "comparison": 10_000_000,
+    "source": 10_000_000,
+    "model": 1 << 26,
+    "arrays": 1 << 28,
+    "checkpoint": 1 << 30,
+    "picture": 100_000_000,
+    "package": 1 << 28,
+}
+"""The maximum bytes of each kind of file, far more than opsmith writes: a file from a stranger may be a sparse one of
+terabytes, of which an archive is small."""
+
+
+def open_file(path: str | os.PathLike[str], links: bool = True) -> BinaryIO:
+    """Open a regular file for reading. A pipe or a device, which may never end, is a FileError.
+
+    So is a symbolic link without `links`: in the folder of a run, which may be a stranger's, it could lead anywhere.
+    """
     # Opening a pipe would wait for a writer; the check follows on the open file, so that nothing can be exchanged.
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    handle = _open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0), links)
     try:
         kind = _kind(os.fstat(handle).st_mode)
         if kind:
@@ -110,13 +130,36 @@ def open_file(path: str | os.PathLike[str]) -> BinaryIO:
         raise
 
 
-def read_file(path: str | os.PathLike[str], most: int | None = None) -> bytes:
-    """The content of a regular file of at most `most` bytes (by default, what this machine's memory holds).
+def open_to_append(path: str | os.PathLike[str]) -> TextIO:
+    """Open an existing regular file to add text at its end. A symbolic link is a FileError."""
+    handle = _open(path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_NONBLOCK", 0), links=False)
+    try:
+        kind = _kind(os.fstat(handle).st_mode)
+        if kind:
+            raise FileError(f"{os.fspath(path)} is {kind}, expected a file")
+        return os.fdopen(handle, "a", encoding="utf-8")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def _open(path: str | os.PathLike[str], flags: int, links: bool) -> int:
+    try:
+        return os.open(path, flags | getattr(os, "O_BINARY", 0) | (0 if links else getattr(os, "O_NOFOLLOW", 0)))
+    except OSError:
+        if not links and os.path.islink(path):
+            raise FileError(f"{os.fspath(path)} is a symbolic link, expected a file; replace it by a copy") from None
+        raise
+
+
+def read_file(path: str | os.PathLike[str], most: int | None = None, links: bool = True) -> bytes:
+    """The content of a regular file of at most `most` bytes, one of `LARGEST` (by default, what this machine's memory
+    holds). Without `links`, the path is no symbolic link.
 
     What the operating system refuses stays an OSError.
     """
     limit = _memory() if most is None else most
-    with open_file(path) as file:
+    with open_file(path, links) as file:
         content = bytearray()
         # Its size tells how much to read at once, but is not relied on: files in /proc have the size 0.
         piece = min(os.fstat(file.fileno()).st_size, limit) + 1

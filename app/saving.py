@@ -61,17 +61,25 @@ def checksum(structure: str, arrays: Mapping[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
+def load_own(path: Path, most: int) -> Any:
+    """Read a file of a run, with arrays: of at most `most` bytes, and not through a symbolic link."""
+    return _loaded(str(path), read_file(path, most, links=False), return_numpy=True)
+
+
 def load(path: Any, return_numpy: bool = False) -> Any:
     """Read a file that `save` wrote, with Tensors as Tensors or as arrays; or the arrays of any safetensors file.
 
     Files that PyTorch's `torch.save` wrote are read as well, if they hold Tensors, numbers, text and containers.
     """
+    return _loaded(*_read(path), return_numpy)
+
+
+def _loaded(name: str, content: bytes, return_numpy: bool) -> Any:
     from safetensors import SafetensorError
     from safetensors.numpy import load as unpack
 
     from app.io import pytorch_file
 
-    name, content = _read(path)
     if pytorch_file.is_archive(content):
         value = pytorch_file.read(content, name)
         return with_tensors(value, lambda tensor: tensor._array) if return_numpy else value

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import tracemalloc
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -11,8 +13,11 @@ import numpy as np
 import pytest
 
 import app
-from app.errors import FileError, MissingFileError
+from app.errors import AppError, FileError, MissingFileError
 from app.files import open_file, read_file, write_whole
+from app.run import answers, comparison, profiles
+from app.run.checkpoints import newest
+from app.run.config import load_kept_config
 from app.run.events import read as read_events
 from app.run.folder import read_weights, write_weights
 from app.static.model_file import read_model
@@ -41,8 +46,46 @@ def test_readers_of_a_run_open_only_regular_files(tmp_path: Path, kind: str):
     for name in ("weights-relu.safetensors", "metrics.jsonl", "model.json"):
         make(tmp_path / name, kind)
     for read in (read_weights, lambda folder: list(read_events(folder)), lambda folder: read_model(folder / "model")):
-        with pytest.raises(FileError, match=f"is {kind}, expected a file"):
+        with pytest.raises(
+            FileError, match=f"is ({kind}|a symbolic link), expected a file"
+        ):  # `make` links to a device
             read(tmp_path)
+
+
+READERS = {
+    "config.yaml": lambda folder: load_kept_config(folder / "config.yaml"),
+    "metrics.jsonl": lambda folder: list(read_events(folder)),
+    "answers.safetensors": answers.read,
+    "operators.json": profiles.read,
+    "comparison.json": comparison.read,
+    "weights-relu.safetensors": read_weights,
+    "model.json": lambda folder: read_model(folder / "model"),
+    "checkpoints/000001.safetensors": lambda folder: newest(folder, print),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_readers_of_a_run_refuse_a_sparse_file_before_they_read_it(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    with (tmp_path / name).open("wb") as file:
+        file.truncate(3_000_000_000)
+    tracemalloc.start()
+    with pytest.raises(AppError) as error:
+        READERS[name](tmp_path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert re.search(
+        r"larger than [0-9,]+ bytes, more than is read of such a file", f"{error.value}{capsys.readouterr()}"
+    )
+    assert peak < 10_000_000
+
+
+def test_a_line_of_the_metrics_has_a_largest_length(tmp_path: Path):
+    (tmp_path / "metrics.jsonl").write_bytes(b" " * 2_000_000)
+    with pytest.raises(FileError, match=r"metrics.jsonl, line 1: it is longer than 1,048,576 bytes"):
+        list(read_events(tmp_path))
 
 
 def test_a_file_is_read_up_to_a_limit(tmp_path: Path):

@@ -12,7 +12,7 @@ from types import CodeType, ModuleType, TracebackType
 from app.command_line import FAILED
 from app.compat import importing
 from app.errors import AppError
-from app.files import read_file
+from app.files import LARGEST, read_file
 from app.signals import leave_to_python
 
 
@@ -51,7 +51,7 @@ def run_script(script: str, arguments: list[str]) -> int:
 
 def _read(script: str) -> bytes:
     try:
-        source = read_file(script)
+        source = read_file(script, LARGEST["source"])
     except OSError as error:
         raise ScriptError(f"{script} cannot be run: {error.strerror}") from error
     if b"\0" in source:

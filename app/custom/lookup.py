@@ -24,7 +24,7 @@ from app.custom import shelf
 from app.custom.operator import home_of
 from app.custom.pylayer import PyLayer
 from app.errors import AppError, ConfigError, FileError, OperatorError
-from app.files import read_file, without_tilde
+from app.files import LARGEST, read_file, without_tilde
 from app.ops import REGISTRY, OpDef
 from app.ops.spec import Spec
 
@@ -208,7 +208,7 @@ def edited_since(path: str) -> bool:
     file = without_tilde(path).resolve()
     known = linecache.cache.get(str(file), ())
     try:
-        return len(known) == 4 and known[2] != _lines(read_file(file))
+        return len(known) == 4 and known[2] != _lines(read_file(file, LARGEST["source"]))
     except (OSError, FileError):
         return True
 
@@ -230,7 +230,7 @@ def _run_file(file: Path) -> ModuleType:
     if file.suffix != ".py":
         raise ConfigError(f"{file} is not a Python file; its name must end in .py")
     try:
-        text = hashlib.sha256(read_file(file)).digest()
+        text = hashlib.sha256(read_file(file, LARGEST["source"])).digest()
     except OSError as error:
         raise OperatorError(f"{file} cannot be read: {error.strerror or error}") from error
     known = _ran.get(file)

@@ -13,6 +13,7 @@ from pathlib import Path
 from app.data.download import PATIENCE, Patience, UnreachableError, download, printable
 from app.data.idx import read_at_most, unpack
 from app.errors import ConfigError, DataError
+from app.files import LARGEST
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class HttpMirror:
         return unpack(unpack(packed, most), size)
 
 
-_LARGEST_PACKAGE = 1 << 28
+_LARGEST_PACKAGE = LARGEST["package"]
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from app.errors import FileError
-from app.files import read_file
+from app.files import LARGEST, read_file
 from app.run import answers, comparison, events, profiles
 from app.run.answers import Answers
 from app.run.comparison import Comparison
 from app.run.config import Config, load_kept_config, operators_of
 from app.run.folder import CONFIG, read_weights
 from app.run.profiles import Profile
-from app.run.yaml_text import MAX_BYTES
 
 FIRST_LAYER = "layers.0.weight"
 
@@ -100,7 +99,7 @@ def read_events(folder: Path) -> Record:
     found = list(events.read(folder))
     path = folder / CONFIG
     config = load_kept_config(path)
-    record = Record(folder, config, read_file(path, MAX_BYTES).decode("utf-8-sig"))
+    record = Record(folder, config, read_file(path, LARGEST["configuration"], links=False).decode("utf-8-sig"))
     lists: dict[type, list[Any]] = {
         events.Checked: record.checked,
         events.Nonfinite: record.nonfinite,

@@ -3,6 +3,7 @@ shows."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,9 @@ import numpy as np
 from app.data import Dataset
 from app.data.dataset import CLASSES
 from app.errors import FileError
+from app.files import LARGEST
 from app.run.folder import ANSWERS
-from app.saving import load, save
+from app.saving import load_own, save
 
 SHOWN = 21
 """The maximum number of images shown per kind."""
@@ -91,9 +93,9 @@ def keep(found: Answers, folder: Path) -> None:
 def read(folder: Path) -> Answers | None:
     """Read and check the predictions in a run's folder. Returns None if there are none, as after a killed run."""
     path = folder / ANSWERS
-    if not path.exists():
+    if not os.path.lexists(path):
         return None
-    kept = load(path, return_numpy=True)
+    kept = load_own(path, LARGEST["arrays"])
     try:
         operators = [str(operator) for operator in kept["operators"]]
         predicted, sureness = (dict(zip(operators, kept[key], strict=True)) for key in ("predicted", "sureness"))

@@ -15,6 +15,7 @@ import numpy as np
 
 from app.data import Dataset
 from app.errors import AppError, FileError
+from app.files import LARGEST
 from app.graph.serialise import DAMAGE_ERRORS
 from app.run import events
 from app.run.callbacks import Callback, Contestant, Position
@@ -23,7 +24,7 @@ from app.run.events import Epoch, Event, Nonfinite
 from app.run.former import former_data_hash
 from app.run.interruption import Interruption
 from app.run.loop import Start
-from app.saving import load, save
+from app.saving import load_own, save
 
 KIND, VERSION = "opsmith.checkpoint", 1
 
@@ -54,10 +55,10 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
 
 def read_checkpoint(path: Path) -> Checkpoint:
     """Read a checkpoint. Raises FileError if the file is not one, and AppError if another release wrote it."""
-    if not path.is_file():
-        raise FileError(f"{path} is no file")
+    if path.parent.is_symlink():
+        raise FileError(f"{path.parent} is a symbolic link, expected a folder; replace it by a copy")
     try:
-        data = load(path, return_numpy=True)
+        data = load_own(path, LARGEST["checkpoint"])
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror or error}") from error
     kind, version = (data.pop(key, None) for key in ("kind", "version")) if isinstance(data, dict) else (None, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from app.errors import FileError
-from app.files import read_file
+from app.files import LARGEST, read_file
 from app.run.events import Cost, Epoch
 from app.run.folder import COMPARISON
 from app.run.statistics import LEVEL, Estimate, holm, over_groups, over_signs, over_units
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 PLACE = 0.02
 """How far apart the speeds of equal networks are, in all their epochs: they lie elsewhere in memory."""
-_LARGEST = 10_000_000
 """The maximum size of the file in bytes."""
 
 Accuracy = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -192,10 +192,10 @@ def _exp(value: float) -> float:
 def read(folder: Path) -> Comparison | None:
     """Read the comparison in a run's folder; None if there is none or no seed was finished."""
     path = folder / COMPARISON
-    if not path.exists():
+    if not os.path.lexists(path):
         return None
     try:
-        found = msgspec.json.decode(read_file(path, _LARGEST), type=Comparison)
+        found = msgspec.json.decode(read_file(path, LARGEST["comparison"], links=False), type=Comparison)
         if not found.seeds:
             return None
         whole = {found.first, *found.operators, *(d.operator for d in found.differences)} <= found.results.keys()

@@ -170,7 +170,7 @@ def load_kept_config(
 
     It may come from an earlier release; `say` reports settings that no longer exist.
     """
-    document = _read(str(path))
+    document = _read(str(path), links=False)
     data, gone = updated(document.data)
     if gone:
         begun = ", ".join(f"dist.{key}={value}" for key, value in gone.items())
@@ -297,9 +297,9 @@ def config_name(path: str | os.PathLike[str]) -> str:
     return re.sub(r"[^\w.-]+", "-", Path(path).stem).strip(".-") or "run"
 
 
-def _read(path: str) -> Document:
+def _read(path: str, links: bool = True) -> Document:
     try:
-        return yaml_text.read(path)
+        return yaml_text.read(path, links)
     except FileNotFoundError:
         shipped = ", ".join(sorted(file.stem for file in CONFIGS.glob("*.yaml")))
         raise ConfigError(f"{path}: no such file. Shipped configurations, which need no path: {shipped}") from None

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, BinaryIO, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from app.errors import FileError, MissingFileError
-from app.files import open_file
+from app.files import LARGEST, open_file
 
 METRICS = "metrics.jsonl"
 
 Number = float | None
 """A number that is written to JSON, and read back, as None if it is NaN or infinite."""
+Fraction = Annotated[float, Meta(ge=0, le=1)]
+Seconds = Annotated[float, Meta(ge=0, le=1e12)]
 Index = Annotated[int, Meta(ge=0, le=10**12)]
 
 
@@ -62,7 +66,7 @@ class Iteration(Event, frozen=True, tag="iteration"):
     epoch: Index
     iteration: Index
     loss: Number
-    accuracy: Number
+    accuracy: Fraction | None
     seed: int | None = None
 
 
@@ -74,8 +78,8 @@ class Epoch(Event, frozen=True, tag="epoch"):
 
     operator: str
     epoch: Index
-    seconds: float
-    test_accuracy: float
+    seconds: Seconds
+    test_accuracy: Fraction
     test_loss: Number
     seed: int | None = None
 
@@ -89,7 +93,7 @@ class Tested(Event, frozen=True, tag="tested"):
     """The test accuracy and loss of a trained network whose epochs were tested on validation images."""
 
     operator: str
-    accuracy: float
+    accuracy: Fraction
     loss: Number
     seed: int | None = None
 
@@ -111,8 +115,8 @@ class Cost(Event, frozen=True, tag="cost"):
 
     operator: str
     size: Index
-    forward: float
-    backward: float
+    forward: Seconds
+    backward: Seconds
 
 
 class End(Event, frozen=True, tag="end"):
@@ -126,7 +130,7 @@ Record = Callable[[Event], None]
 KINDS: dict[str, type[Event]] = {
     str(kind.__struct_config__.tag): kind for kind in (Start, Checked, Iteration, Epoch, Tested, Nonfinite, Cost, End)
 }
-"""The kinds of events. Lines of unknown kinds, as from a later release, are skipped."""
+"""The kinds of events."""
 
 _Some = TypeVar("_Some", bound=Event)
 
@@ -163,21 +167,36 @@ def read(folder: Path) -> Iterator[Event]:
     """Read the events of the run in a folder. An incomplete last line, as after a killed run, is ignored."""
     path = folder / METRICS
     try:
-        with open_file(path) as lines:
-            for number, line in enumerate(lines, 1):
-                event = parsed(line, f"{path}, line {number}") if line.endswith(b"\n") else None
-                if event is not None:
-                    yield event
+        with open_file(path, links=False) as file:
+            for number, line in enumerate(_lines(file, path), 1):
+                if line.endswith(b"\n"):
+                    yield parsed(line, f"{path}, line {number}")
     except FileNotFoundError:
         raise MissingFileError(f"{folder} is not the folder of a run: it has no {METRICS}") from None
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
-def parsed(line: bytes, where: str) -> Event | None:
-    """Parse a line; return None for an unknown kind of event."""
+def _lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
+    """The lines of the metrics; a FileError if the file, or one of its lines, is larger than any that a run writes."""
+    most, longest = LARGEST["metrics"], LARGEST["line of metrics"]
+    if os.fstat(file.fileno()).st_size > most:
+        raise FileError(f"{path} is larger than {most:,} bytes, more than is read of such a file")
+    for number in itertools.count(1):
+        line = file.readline(longest + 1)
+        if not line or file.tell() > most:
+            return
+        if len(line) > longest:
+            raise FileError(f"{path}, line {number}: it is longer than {longest:,} bytes; the run wrote no such line")
+        yield line
+
+
+def parsed(line: bytes, where: str) -> Event:
+    """Parse a line. A FileError if it is none that `line` writes: lines of a checkpoint are written to a file again."""
     try:
-        kind = KINDS.get(msgspec.json.decode(line, type=_Kind).event)
-        return None if kind is None else msgspec.json.decode(line, type=kind)
+        kind = msgspec.json.decode(line, type=_Kind).event
+        if kind not in KINDS:
+            raise FileError(f"{where}: there is no event {kind[:40]!r}; the events are {', '.join(KINDS)}")
+        return msgspec.json.decode(line, type=KINDS[kind])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise FileError(f"{where}: {error}; the run wrote no such line") from error

@@ -17,13 +17,12 @@ from typing import TextIO
 import numpy as np
 
 from app.errors import AppError, FileError
-from app.files import is_leftover, read_file, sync_folder, without_tilde, write_whole
+from app.files import LARGEST, is_leftover, open_to_append, read_file, sync_folder, without_tilde, write_whole
 from app.graph.serialise import DAMAGE_ERRORS
 from app.locks import lock
 from app.run import events
 from app.run.config import Config, dump_config, with_absolute_paths
 from app.run.events import METRICS, Event
-from app.run.yaml_text import MAX_BYTES
 from app.saving import pack
 from app.static.model_file import SavedModel, write_model
 
@@ -75,11 +74,14 @@ class RunFolder:
         if not (path / METRICS).is_file() or not (path / CONFIG).is_file():
             others = f"; the newest runs near it: {near}" if (near := ", ".join(_runs_near(path))) else ""
             raise AppError(f"{path} holds no run that can be resumed: it has no {METRICS} or no {CONFIG}{others}")
+        _refuse_links(path)
         with _writing(path / METRICS):
-            return cls(path, (path / METRICS).open("a", encoding="utf-8"))
+            return cls(path, open_to_append(path / METRICS))
 
     def go_on(self, config: Config, metrics: bytes) -> None:
         """Restore the configuration and the metrics of an interrupted run."""
+        for number, line in enumerate(metrics.splitlines(), 1):  # what is not an event would be written to the file
+            events.parsed(line, f"the metrics of a checkpoint of {self.path}, line {number}")
         write_whole(self.path / CONFIG, dump_config(with_absolute_paths(config)).encode())
         with _writing(self.path / METRICS):
             if not self.metrics().startswith(metrics):
@@ -90,7 +92,7 @@ class RunFolder:
     def metrics(self) -> bytes:
         """Return the contents of metrics.jsonl."""
         self._metrics.flush()
-        return read_file(self.path / METRICS)
+        return read_file(self.path / METRICS, LARGEST["metrics"], links=False)
 
     def __enter__(self) -> RunFolder:
         return self
@@ -137,6 +139,16 @@ def _writing(path: Path) -> Iterator[None]:
         raise AppError(f"{error.filename or path} cannot be written: {error.strerror or error}") from error
 
 
+def _refuse_links(folder: Path) -> None:
+    """Refuse to write into a folder with symbolic links: a run makes none, and they could lead anywhere."""
+    links = sorted(entry.name for entry in os.scandir(folder) if entry.is_symlink())
+    if links:
+        raise AppError(
+            f"{folder} has {', '.join(links)}, which a run does not make: symbolic links could lead anywhere. Replace "
+            "them by copies of what they lead to, or remove them"
+        )
+
+
 def _now() -> str:
     return time.strftime("%Y%m%d-%H%M%S")
 
@@ -167,7 +179,7 @@ def _begun(path: Path, config: bytes) -> bool:
     A folder with other files is refused: a run could overwrite them, or they look like those of a run.
     """
     others = sorted(name for name in os.listdir(path) if not is_leftover(name, CONFIG))
-    if others == [CONFIG] and read_file(path / CONFIG, MAX_BYTES) == config:
+    if others == [CONFIG] and read_file(path / CONFIG, LARGEST["configuration"], links=False) == config:
         return True
     if others:
         named = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
@@ -221,7 +233,7 @@ def read_weights(folder: Path) -> dict[str, Weights]:
     found: dict[str, Weights] = {}
     for file in sorted(folder.glob(WEIGHTS)):
         try:
-            content = read_file(file)
+            content = read_file(file, LARGEST["arrays"], links=False)
             arrays = load(content)
             metadata = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
             operator, sources = metadata["operator"], dict(json.loads(metadata.get("sources", "{}")))

@@ -4,6 +4,7 @@ the report needs neither the operator's file nor the data.
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from app.custom.numba_functions import python_function
 from app.custom.operator import CustomOperator
 from app.data import Batches, Dataset
 from app.errors import FileError
-from app.files import read_file, write_whole
+from app.files import LARGEST, read_file, write_whole
 from app.nn import Layer
 from app.ops.definition import OpDef
 from app.reading import source_text
@@ -37,7 +38,6 @@ _STEP = 1e-6
 _PATIENCE = 10.0
 _LONGEST = 20_000
 """The maximum number of characters of a source."""
-_LARGEST = 5_000_000
 
 Numbers = list[float | None]
 
@@ -202,10 +202,10 @@ def keep(profiles: Sequence[Profile], folder: Path) -> None:
 def read(folder: Path) -> Mapping[str, Profile]:
     """Read the profiles in a run's folder, by operator name; empty if there are none."""
     path = folder / PROFILES
-    if not path.exists():
+    if not os.path.lexists(path):
         return {}
     try:
-        profiles = msgspec.json.decode(read_file(path, _LARGEST), type=list[Profile])
+        profiles = msgspec.json.decode(read_file(path, LARGEST["operators"], links=False), type=list[Profile])
     except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
         raise FileError(f"{path} is damaged or was edited: {error}") from error
     for one in profiles:

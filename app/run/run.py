@@ -396,6 +396,7 @@ class Run:
         else:
             notes = self._save_model(entered[0], folder)
         folder.record(End())
+        self._console.record(End())
         for home in filter(edited_since, _homes(self._activations)):
             notes.append(
                 f"note: {home} was edited during the run, which used the earlier version. `predict`, `demo` and "

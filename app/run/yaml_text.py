@@ -32,12 +32,13 @@ from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.representer import SafeRepresenter
 
 from app.errors import ConfigError, FileError
-from app.files import read_file
+from app.files import LARGEST, read_file
 
-MAX_BYTES = 1_000_000
-MAX_LINE = 10_000
+MAX_BYTES = LARGEST["configuration"]
+MAX_LINE = 2_500
 MAX_DEPTH = 16
-MAX_VALUES = 10_000  # a parsed value takes hundreds of times the memory of its text
+MAX_VALUES = 4_000
+"""The library reads a megabyte, and ten thousand values, in ten seconds; within these limits it takes less than one."""
 UNUSABLE = re.compile("[\0\ud800-\udfff]")
 NAMELESS = "a null character or half a surrogate pair cannot name anything"
 """Why text with `UNUSABLE` is refused."""
@@ -77,10 +78,10 @@ class Document:
         return ConfigError(f"{self.where}: {problem}") if place is None else _error(self.where, *place, problem)
 
 
-def read(path: str) -> Document:
-    """Read the data in a file. Errors of the operating system are raised as OSError."""
+def read(path: str, links: bool = True) -> Document:
+    """Read the data in a file; without `links`, not through a symbolic link. Errors of the system stay an OSError."""
     try:
-        raw = read_file(path, MAX_BYTES)
+        raw = read_file(path, MAX_BYTES, links)
     except FileError as error:
         raise ConfigError(str(error)) from error
     try:
@@ -99,6 +100,7 @@ def parse(text: str, where: str) -> Document:
     for number, content in enumerate(text.split("\n")):
         if len(content) > MAX_LINE:  # the library's time grows quadratically with the length of a line
             raise _error(where, number, MAX_LINE, f"a line of more than {MAX_LINE:,} characters")
+    text = _without_directive(text, where)
     try:
         return _Reader(text, where).document()
     except ReaderError as error:
@@ -112,6 +114,26 @@ def parse(text: str, where: str) -> Document:
         if "'\\t'" in problem:
             problem += " (a tab; indent with spaces)"
     raise _error(where, line, column, problem)
+
+
+_DIRECTIVE = re.compile(r"%YAML[ \t]+1\.2[ \t]*(?:#.*)?\Z")
+
+
+def _without_directive(text: str, where: str) -> str:
+    """Return a text with an empty line in place of `%YAML 1.2`, which the library reads only in other ways of loading.
+    Other directives are refused: tags are not allowed, and `no` and `010` mean something else in YAML 1.1."""
+    lines = text.split("\n")
+    directives = [n for n, line in enumerate(lines) if line.startswith("%")]
+    if not directives or any(line.strip(" \t\r") and line[0] not in "%#" for line in lines[: directives[0]]):
+        return text
+    number = directives[0]
+    following = next((n for n, line in enumerate(lines) if n > number and line.strip(" \t\r") and line[0] != "#"), None)
+    if _DIRECTIVE.match(lines[number].rstrip("\r")) is None:
+        problem = f"the directive {lines[number][:40]!r} is not allowed here: remove it, or write %YAML 1.2"
+        raise _error(where, number, 0, problem)
+    if following is None or not lines[following].startswith("---"):
+        raise _error(where, number if following is None else following, 0, "expected --- after %YAML 1.2")
+    return "\n".join(["" if n == number else line for n, line in enumerate(lines)])
 
 
 def write(data: Any) -> str:
@@ -149,8 +171,10 @@ class _Reader:
     def _next(self) -> Event | None:
         try:
             return self._parser.get_event() if self._parser.check_event() else None
-        except (ValueError, OverflowError):  # the library itself fails on this, such as on "\\U99999999"
-            problem = "a character code or a version that is out of range"
+        except (MarkedYAMLError, ReaderError):
+            raise
+        except Exception:  # the library itself fails on this, such as on "\\U99999999"
+            problem = "a character code or a version that is out of range, or a directive inside of the document"
             raise MarkedYAMLError(problem=problem, problem_mark=self._library.reader.get_mark()) from None
 
     def _following(self) -> Event:
@@ -255,4 +279,4 @@ def _mistake(at: Any, problem: str) -> MarkedYAMLError:
 
 
 def _error(where: str, line: int, column: int, problem: str) -> ConfigError:
-    return ConfigError(f"{where}: line {line + 1}, column {column + 1}: {problem[:1000]}")
+    return ConfigError(f"{where}: line {line + 1}, column {column + 1}: {problem[:300]}")

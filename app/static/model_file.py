@@ -17,14 +17,12 @@ import numpy as np
 
 from app.custom.references import OperatorTable, read_operators
 from app.errors import FileError, MissingFileError, ProgramError
-from app.files import read_file, write_whole
+from app.files import LARGEST, read_file, write_whole
 from app.graph import Program
 from app.graph.serialise import DAMAGE_ERRORS, program_from_data, program_to_data
 
 FORMAT, VERSION = "opsmith.model", 1
 MODEL, WEIGHTS = ".json", ".safetensors"
-LARGEST = 1 << 28
-"""The maximum size of the JSON in bytes, a thousand times that of a large network."""
 _LAST = ',\n "sha256": "'
 
 
@@ -106,12 +104,19 @@ def _lines(value: Any, depth: int = 0) -> str:
 
 
 def read_model(
-    prefix: Any, custom_ops: Any = (), accept_changed: Collection[str] = (), how: str = "load_inference_model"
+    prefix: Any,
+    custom_ops: Any = (),
+    accept_changed: Collection[str] = (),
+    how: str = "load_inference_model",
+    links: bool = True,
 ) -> SavedModel:
-    """Read a model that `write_model` wrote. `how` is the public function that reads it, for error messages."""
+    """Read a model that `write_model` wrote. `how` is the public function that reads it, for error messages.
+
+    Without `links`, as in the folder of a run, its files are no symbolic links.
+    """
     path, weights_path = paths_of(prefix)
-    data = _checked(path, _content(path, weights_path))
-    weights = _content(weights_path, path)
+    data = _checked(path, _content(path, weights_path, links))
+    weights = _content(weights_path, path, links)
     if _checksum(weights) != data.get("weights_sha256"):
         raise FileError(f"{weights_path} is damaged, or was not saved together with {path}: its checksum differs")
     call = f"{how}({str(prefix)!r}"
@@ -129,9 +134,9 @@ def read_model(
     return model
 
 
-def _content(path: Path, partner: Path) -> bytes:
+def _content(path: Path, partner: Path, links: bool) -> bytes:
     try:
-        return read_file(path, LARGEST if path.suffix == MODEL else None)
+        return read_file(path, LARGEST["model" if path.suffix == MODEL else "arrays"], links)
     except FileNotFoundError:
         reason = f"{partner} is useless without it" if partner.exists() else f"{partner} does not exist either"
         raise MissingFileError(f"there is no file {path}; {reason}") from None

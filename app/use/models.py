@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -111,9 +112,10 @@ def read_named_model(options: argparse.Namespace) -> tuple[SavedModel, str]:
     path = Path(options.model)
     prefix = path / MODEL if path.is_dir() else path
     name = str(paths_of(prefix)[0])
-    missing = [file.name for file in paths_of(prefix) if not file.exists()]
+    missing = [file.name for file in paths_of(prefix) if not os.path.lexists(file)]
     try:
-        return read_model(prefix, NamedFiles(options.custom_op), options.accept_changed), name
+        named = NamedFiles(options.custom_op)
+        return read_model(prefix, named, options.accept_changed, links=not path.is_dir()), name
     except MissingFileError as error:
         if path.is_dir():
             both = len(missing) == 2

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import DataError
+from app.files import LARGEST
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 """The supported formats, which contain only pixels. (Others contain programs.)"""
-LARGEST_FILE, LARGEST_PICTURE = 100_000_000, 100_000_000
-"""The maximum bytes of a file and pixels of a picture."""
+LARGEST_PICTURE = 100_000_000
+"""The maximum pixels of a picture."""
 ANY_FILE, FOR_EACH_BYTE = 16_000_000, 1000
 """The maximum pixels of any file, and per byte of it: a black-and-white scan has hundreds."""
 SIDE = 800
@@ -70,8 +71,8 @@ def _size_of(source: Path) -> int:
         size = source.stat().st_size
     except (OSError, ValueError) as error:
         raise DataError(f"{source}: it cannot be read: {error}") from error
-    if size > LARGEST_FILE:
-        raise DataError(f"{source}: it has {size:,} bytes, more than the {LARGEST_FILE:,} that are read")
+    if size > (most := LARGEST["picture"]):
+        raise DataError(f"{source}: it has {size:,} bytes, more than the {most:,} that are read")
     return size
 
 

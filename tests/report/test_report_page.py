@@ -121,9 +121,10 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: str, problem: str):
         read(folder)
 
 
-def test_events_of_unknown_kinds_are_ignored(tmp_path: Path):
+def test_an_event_of_an_unknown_kind_is_an_error(tmp_path: Path):
     folder = made_run(tmp_path / "run", others=[{"event": "something new", "operator": 7}])
-    assert len(read(folder).epochs) == 6
+    with pytest.raises(AppError, match=r"metrics.jsonl, line 36: there is no event 'something new'; the events are"):
+        read(folder)
 
 
 @pytest.mark.parametrize("name", [ANSWERS, "weights-0.safetensors", "comparison.json", "operators.json"])

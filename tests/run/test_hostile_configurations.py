@@ -21,8 +21,8 @@ HOSTILE = {
     "!<tag:yaml.org,2002:python/object/apply:os.mkdir> [made]": "is not allowed here",
     "&a {seed: 1}\nb:\n  <<: *a": "the alias *a is not allowed here",
     "[" * 1000 + "]" * 1000: "nested more than 16 deep",
-    "[" + "1,\n" * 300_000 + "1]": "more than 10,000 values",
-    "1\n" + "# nothing\n" * 6_400_000: "larger than 1,000,000 bytes",
+    "[" + "1,\n" * 30_000 + "1]": "more than 4,000 values",
+    "1\n" + "# nothing\n" * 6_400_000: "larger than 100,000 bytes",
 }
 
 
