@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import io
 import re
+import time
+from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -12,22 +14,23 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from made_runs import HOSTILE, IMAGES, dataset, made_run, page_of
+from made_runs import HOSTILE, IMAGES, compared, dataset, made_run, page_of
 from PIL import Image
 
 from app.__main__ import main
-from app.errors import AppError
+from app.errors import AppError, FileError
 from app.report import pictures
 from app.report.axes import Axis, around
 from app.report.charts import FEW, POINTS, Chart, Line, draw, image
 from app.report.markup import as_html, tag
 from app.report.record import FIRST_LAYER, read
 from app.report.sections import units
-from app.run import answers
+from app.run import answers, profiles
 from app.run.config import Config
 from app.run.folder import ANSWERS, write_weights
 from app.run.learners import make_learner
 from app.run.network import find_activation
+from app.run.profiles import Curve, Histogram, Profile
 from app.run.wording import seconds
 from app.saving import load, save
 
@@ -125,6 +128,28 @@ def test_an_event_of_an_unknown_kind_is_an_error(tmp_path: Path):
     folder = made_run(tmp_path / "run", others=[{"event": "something new", "operator": 7}])
     with pytest.raises(AppError, match=r"metrics.jsonl, line 36: there is no event 'something new'; the events are"):
         read(folder)
+
+
+EXTREME = ("1e308", "-1e308", "9e99", "1e-308", "-1", "0", "5000000000")
+
+
+@pytest.mark.parametrize("number", [EXTREME[0], *(pytest.param(n, marks=pytest.mark.soak) for n in EXTREME[1:])])
+@pytest.mark.parametrize("name", ["metrics.jsonl", "comparison.json", "operators.json"])
+def test_a_report_of_any_numbers_is_written_or_refused_within_two_seconds(tmp_path: Path, name: str, number: str):
+    folder = compared(tmp_path / "run") if name == "comparison.json" else made_run(tmp_path / "run")
+    if name == "operators.json":
+        curve = Curve([-1.0, 1.0], [-2.0, 2.0], [3.0, 4.0], [3.5, 4.5])
+        profiles.keep([Profile("custom.relu", {"forward": "x"}, Histogram(-6.5, 7.5, [8, 9]), curve, 0.25)], folder)
+    whole = (folder / name).read_text()
+    keys = sorted(set(re.findall(r'"(\w+)": ?\[?-?[0-9]', whole)))
+    assert len(keys) >= 6
+    start = time.process_time()
+    for key in keys:
+        pattern = rf'("{key}": ?)(\[?)-?[0-9][0-9.e-]*'
+        (folder / name).write_text(re.sub(pattern, rf"\g<1>\g<2>{number}", whole))
+        with suppress(FileError):
+            page_of(folder)
+    assert time.process_time() - start < 2
 
 
 @pytest.mark.parametrize("name", [ANSWERS, "weights-0.safetensors", "comparison.json", "operators.json"])
