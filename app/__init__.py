@@ -15,7 +15,6 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
     from app import autograd as autograd
     from app import data as data
     from app import device as device
-    from app import distributed as distributed
     from app import errors as errors
     from app import io as io
     from app import jit as jit
@@ -72,7 +71,6 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
     from app.model import summary as summary
     from app.nn import ParamAttr as ParamAttr
     from app.nn import create_parameter as create_parameter
-    from app.nn.parallel import DataParallel as DataParallel
     from app.ops.dtype import get_default_dtype as get_default_dtype
     from app.ops.dtype import set_default_dtype as set_default_dtype
     from app.ops.random import get_rng_state as get_rng_state
@@ -91,7 +89,7 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
 __version__ = "0.1.0"
 
 _NAMES = {
-    "": "autograd data device distributed errors io jit linalg metric nn onnx optimizer regularizer static vision",
+    "": "autograd data device errors io jit linalg metric nn onnx optimizer regularizer static vision",
     ".creation": (
         "arange bernoulli broadcast_shape clone empty eye full is_tensor linspace logspace meshgrid multinomial normal "
         "ones rand randint randint_like randn randperm standard_normal tolist tril_indices triu_indices uniform zeros"
@@ -105,7 +103,6 @@ _NAMES = {
     ".limits": "finfo iinfo",
     ".model": "Model callbacks summary",
     ".nn": "ParamAttr create_parameter",
-    ".nn.parallel": "DataParallel",
     ".ops.dtype": "get_default_dtype set_default_dtype",
     ".ops.random": "get_rng_state seed set_rng_state",
     ".saving": "load save",

@@ -1,4 +1,4 @@
-"""Eager training on many ranks: a layer whose gradients, after each backward pass, are the average over all ranks.
+"""Eager training on many ranks: a network whose gradients, after each backward pass, are the average over all ranks.
 
 Every rank builds the same network and the same optimiser, and reads its own part of the data. As the layers start
 with the parameters of rank 0 and take the same steps, they stay the same, bit for bit. A batch of n rows that is cut
@@ -8,14 +8,10 @@ the loss by `rows here * ranks / rows of all`: the average counts every rank ali
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from app.nn.layer import Layer
-from app.ranks.current import current
 from app.ranks.messages import BUCKET, in_messages
 from app.ranks.world import DistError, World
 from app.tensor import Tensor
@@ -26,16 +22,13 @@ from app.tensor.tape import note_change
 class Averaging:
     """Keeps a network equal on all ranks: it starts with the values of rank 0, and its gradients are averaged."""
 
-    def __init__(self, network: Any, world: World | None = None):
-        self._network, self._world = network, world or current()
-        self.on = self._world.size > 1
-        parameters = list(network.parameters())
-        self._trained = [p for p in parameters if not p.stop_gradient]
-        self._untrained = [*(p for p in parameters if p.stop_gradient), *network.buffers()]
-        if not self.on:
+    def __init__(self, network: Any, world: World):
+        self._network, self._world = network, world
+        self._trained = [p for p in network.parameters() if not p.stop_gradient]
+        if world.size == 1:
             return
         self._check_same()
-        self._send([*self._trained, *self._untrained])
+        in_place([tensor._array for tensor in (*network.parameters(), *network.buffers())], world.broadcast)
         for parameter in self._trained:
             parameter.register_hook(self._arriving)
 
@@ -47,30 +40,12 @@ class Averaging:
             if theirs != first:
                 here, there = next((a, b) for a, b in zip([*first, "none"], [*theirs, "none"], strict=False) if a != b)
                 raise DistError(
-                    f"DataParallel: {self._world.name(rank)} has another network than rank 0: its parameter is "
+                    f"{self._world.name(rank)} has another network than rank 0: its parameter is "
                     f"{there}, where that of rank 0 is {here}. Every rank has to build the same"
                 )
 
-    def send_untrained(self) -> None:
-        """Send values without gradients, such as running means, from rank 0 to all ranks."""
-        if self.on and self._untrained:
-            self._send(self._untrained)
-
-    def _send(self, tensors: list[Any]) -> None:
-        in_place([tensor._array for tensor in tensors], self._world.broadcast)
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """A block in which nothing is averaged."""
-        before, self.on = self.on, False
-        try:
-            yield
-        finally:
-            self.on = before
-
     def _arriving(self, gradient: Any) -> None:
-        if self.on:
-            call_after_backward(self.average)
+        call_after_backward(self.average)
 
     def average(self) -> None:
         """Replace the gradients with their averages; one that no rank has stays None."""
@@ -92,48 +67,3 @@ def in_place(arrays: list[np.ndarray], exchange: Any) -> None:
         if array is not changed:
             array[...] = changed
         note_change(array)
-
-
-class DataParallel(Layer):
-    """A layer that all ranks train together. With one process it does nothing."""
-
-    def __init__(
-        self,
-        layers: Layer,
-        strategy: Any = None,
-        comm_buffer_size: int = 25,
-        last_comm_buffer_size: int = 1,
-        find_unused_parameters: bool = False,
-        group: Any = None,
-    ):
-        super().__init__()
-        self._layers = layers
-        self._averaging = Averaging(layers)
-
-    def forward(self, *inputs: Any, **named: Any) -> Any:
-        if self.training:
-            self._averaging.send_untrained()
-        return self._layers(*inputs, **named)
-
-    @contextmanager
-    def no_sync(self) -> Iterator[None]:
-        """A block in which each rank accumulates its own gradients; the next backward pass averages the sums."""
-        with self._averaging.paused():
-            yield
-
-    def scale_loss(self, loss: Any) -> Any:
-        """The loss, unchanged: gradients are averaged anyway."""
-        return loss
-
-    def apply_collective_grads(self) -> None:
-        """Does nothing: gradients are averaged at the end of the backward pass."""
-
-    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """The state of the layer inside, which can be loaded with or without DataParallel."""
-        return self._layers.state_dict(*args, **kwargs)
-
-    def set_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """Load the state of the layer inside."""
-        return self._layers.set_state_dict(*args, **kwargs)
-
-    set_dict = load_dict = set_state_dict

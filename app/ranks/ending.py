@@ -6,7 +6,6 @@ it next waits, so that it keeps what there is to keep. Where rank 0 does not end
 
 from __future__ import annotations
 
-import atexit
 import io
 import os
 import sys
@@ -48,28 +47,6 @@ def run(command: Callable[[], int]) -> int:
             current().leave()
             return 0
         _end(error, *_message_of(error, heard))
-
-
-def join() -> None:
-    """Connect to the other ranks in a program that was not started by `run`. When it ends, all ranks end."""
-    if launched() is not None:
-        sys.excepthook = _uncaught
-        atexit.register(_leave)
-    current()
-
-
-def _leave() -> None:
-    try:
-        if (world := entered()) is not None:
-            world.leave()
-    except BaseException as error:
-        _end(error, *_message_of(error, None))
-
-
-def _uncaught(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
-    atexit.unregister(_leave)
-    is_expected = isinstance(error, (RankError, KeyboardInterrupt))
-    _end(error, *(_message_of(error, None) if is_expected else (_trace(error, at), command_line.FAILED)))
 
 
 def _silence() -> io.StringIO:

@@ -86,7 +86,6 @@ class MPIWorld(World):
         self.host = socket.gethostname()
         ranks = self.gather((self.host, os.getpid()))
         self._places = [f"host {host}, process {process}" for host, process in ranks]
-        self.local_rank = sum(host == self.host for host, _ in ranks[: self.rank])
         self.said = cores.share(self)
         self._unlink_shared_files()
 

@@ -37,8 +37,6 @@ class World:
     """
 
     rank, size = 0, 1
-    local_rank = 0
-    """The rank among the ranks of this host."""
     said = ""
     """A line about the ranks and their threads for the first lines of a run; '' for one rank."""
 
