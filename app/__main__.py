@@ -11,7 +11,7 @@ from typing import NamedTuple
 from app import __version__
 from app.command_line import Parser, run
 from app.ranks import ending
-from app.signals import ends_at_once
+from app.signals import end_at_second_interrupt
 
 
 class Command(NamedTuple):
@@ -71,6 +71,8 @@ TRAIN = "train a custom operator beside the built-in one, as train.py does"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the arguments name, and return the exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None and given[:1] != ["run"]:  # a script that it runs may need to save its work
+        end_at_second_interrupt()
     if given[:1] == ["train"]:
         from app.experiment.train_command import main as train
 
@@ -95,8 +97,7 @@ def _run(given: Sequence[str]) -> int:
         module = importlib.import_module(COMMANDS[given[0]].module, __package__)  # only the command that runs
         module.add_arguments(parsers[given[0]])
         options = _options(parsers[given[0]], given[1:])
-        with ends_at_once():
-            return int(module.run(options))
+        return int(module.run(options))
     parser.parse_args(given)
     raise AssertionError("arguments without a command should have ended in help or an error")
 

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import io
 import os
-import signal
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TextIO
+from contextlib import suppress
+from typing import Any, TextIO
 
 from app.errors import AppError, GradcheckError
 from app.printing import alarm, escaped
 
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
-
-FAILED, CLOSED_PIPE = 1, 141
-"""The exit statuses for an error, and, as shells report it, for a closed pipe."""
-STOPS = {
-    getattr(signal, name): word
-    for name, word in {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hangup"}.items()
-    if hasattr(signal, name)  # Windows has no SIGHUP
-}
-"""The signals that ask a command to end, and its last word. The exit status is 128 and the number, as in shells."""
+FAILED, INTERRUPTED = 1, 130
+"""The exit statuses for an error, and, as shells report it, for Ctrl-C."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -32,14 +22,6 @@ class Parser(argparse.ArgumentParser):
 
     def _print_message(self, message: str, file: Any = None) -> None:
         (sys.stderr if file is None else file).write(escaped(message))  # unlike argparse, raise if the disk is full
-
-
-class Stopped(KeyboardInterrupt):
-    """Raised for one of the signals in `STOPS`."""
-
-    def __init__(self, number: int):
-        super().__init__()
-        self.number = signal.Signals(number)
 
 
 def run(command: Callable[[], int]) -> int:
@@ -50,11 +32,10 @@ def run(command: Callable[[], int]) -> int:
     except AppError as error:
         show = alarm if isinstance(error, GradcheckError) else print
         return _failed(f"error: {error}{_without_folder()}", error.exit_status, show)
-    except KeyboardInterrupt as stop:
-        number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
-        return _failed(STOPS[number], 128 + number)
+    except KeyboardInterrupt as interrupt:
+        return _failed(". ".join(["interrupted", *map(str, interrupt.args)]), INTERRUPTED)
     except BrokenPipeError:
-        return CLOSED_PIPE
+        return FAILED
     except MemoryError as error:
         return _failed(f"error: not enough memory. {error}".rstrip(), FAILED)
     except OSError as error:
@@ -95,12 +76,8 @@ def _without_folder() -> str:
 
 
 def _failed(message: str, status: int, show: Callable[..., None] = print) -> int:
-    try:
+    with suppress(OSError):  # there is nowhere to print it
         show(escaped(message), file=sys.stderr)
-    except BrokenPipeError:
-        return CLOSED_PIPE
-    except OSError:  # there is nowhere to print it
-        pass
     return status
 
 
@@ -116,24 +93,6 @@ def begin() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open until the process ends
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-            if stream.isatty() and hasattr(signal, "SIGHUP"):
-                binary = io.BufferedWriter(_Terminal(stream.fileno(), "w", closefd=False))
-                text = io.TextIOWrapper(binary, stream.encoding, stream.errors)
-                text.reconfigure(line_buffering=stream.line_buffering, write_through=stream.write_through)
-                setattr(sys, name, text)
-
-
-class _Terminal(io.FileIO):
-    """Output to a terminal. If it is closed, writing may fail before the kernel's SIGHUP arrives: raise it here."""
-
-    def write(self, data: ReadableBuffer) -> int:
-        try:
-            return super().write(data)
-        except OSError as error:
-            if error.errno != errno.EIO:
-                raise
-        signal.raise_signal(signal.SIGHUP)
-        return memoryview(data).nbytes
 
 
 def _drain(stream: TextIO) -> None:

@@ -1,4 +1,4 @@
-"""Locks on folders in use and on files being written, which the system releases when their process dies.
+"""Locks on folders in which files are being written, which the system releases when their process dies.
 
 So leftovers of a killed process can be told from files that another process is writing, and be removed. (The package
 filelock would leave lock files in the user's folders, and has no shared locks without a database.)
@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
 
 
 @contextlib.contextmanager
@@ -36,30 +34,3 @@ def shared_lock(folder: Path, clear: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         os.close(handle)  # releases the lock
-
-
-_PATIENCE = 2.0
-"""Seconds that a process may take to end after it, or its mpiexec, was killed."""
-
-
-def lock(file: IO[str]) -> bool:
-    """Lock an open file until it is closed or this process ends; False if another process holds it.
-
-    The other process may be ending, so this waits a little. On systems without such locks the result is True.
-    """
-    try:
-        import fcntl
-    except ImportError:
-        return True
-    until = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > until:
-                return False
-            time.sleep(0.05)
-        except OSError:
-            return True
-        else:
-            return True

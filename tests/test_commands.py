@@ -109,7 +109,7 @@ def test_a_closed_pipe_is_silent():
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
-        assert (process.stderr.read(), process.wait()) == ("", 141)
+        assert (process.stderr.read(), process.wait()) == ("", 1)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,8 @@ def test_a_closed_pipe_is_silent():
         (AppError("the reason"), 1, "error: the reason\n"),
         (ConfigError("the reason"), 2, "error: the reason\n"),
         (KeyboardInterrupt(), 130, "interrupted\n"),
-        (BrokenPipeError(), 141, ""),
+        (KeyboardInterrupt("Resume with: it"), 130, "interrupted. Resume with: it\n"),
+        (BrokenPipeError(), 1, ""),
         (MemoryError("Unable to allocate 5 TiB"), 1, "error: not enough memory. Unable to allocate 5 TiB\n"),
         (MemoryError(), 1, "error: not enough memory.\n"),
         (OSError(errno.ENOSPC, "Disk full", "a.txt"), 1, "error: [Errno 28] Disk full: 'a.txt'\n"),

@@ -15,7 +15,7 @@ import pytest
 
 from app.errors import FileError
 from app.files import write_whole
-from app.locks import lock, shared_lock
+from app.locks import shared_lock
 
 OLD, NEW = b"old" * 100_000, b"new" * 100_000
 
@@ -136,23 +136,3 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch)
         write_whole(tmp_path / "file", NEW)
     assert (tmp_path / "file").read_bytes() == OLD
     assert leftovers(tmp_path) == []
-
-
-def test_a_lock_lasts_until_its_file_is_closed_or_its_process_dies(tmp_path, monkeypatch):
-    monkeypatch.setattr("app.locks._PATIENCE", 0.1)
-    path = tmp_path / "file"
-    with path.open("w") as one, path.open("w") as other:
-        assert lock(one)
-        assert lock(one)
-        assert not lock(other)
-        one.close()
-        assert lock(other)
-
-    def hold_and_die() -> None:
-        with path.open("w") as file:
-            assert lock(file)
-            die()
-
-    assert ended(in_a_child(hold_and_die)) == signal.SIGKILL
-    with path.open("w") as again:
-        assert lock(again)

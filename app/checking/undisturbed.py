@@ -9,19 +9,23 @@ import io
 import os
 import select
 import signal
+import struct
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
 
 import numpy as np
 
-from app.command_line import STOPS
 from app.custom.numba_functions import without_numba
 from app.ops import random
+from app.signals import die_with_parent, forked
+
+_SIZE = struct.Struct("Q")
 
 
 def undisturbed(work: Callable[[], bytes], patience: float, compiled: bool = True) -> bytes:
-    """Return the result of a function in a forked process; None if it raises or exceeds the time limit.
+    """Return the result of a function in a forked process; b"" if it raises or exceeds the time limit.
 
     Unless `compiled`, Numba functions run as Python there, without compilation. Without fork, the function is called in
     this process.
@@ -40,27 +44,48 @@ def undisturbed(work: Callable[[], bytes], patience: float, compiled: bool = Tru
 
 
 def _in_a_copy(work: Callable[[], bytes], patience: float) -> bytes:
+    parent = os.getpid()
     reading, writing = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the child has none of this process's threads and needs none
-        copy = os.fork()
+    copy = forked()
     if not copy:
         try:
-            for number in STOPS:
-                signal.signal(number, signal.SIG_DFL)
+            _group_of_its_own(0)
+            die_with_parent(parent)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            with os.fdopen(writing, "wb") as answer:
-                answer.write(work())
+            answer = work()
+            with os.fdopen(writing, "wb") as pipe:
+                pipe.write(_SIZE.pack(len(answer)) + answer)
         finally:
             os._exit(0)
     os.close(writing)
     try:
-        with os.fdopen(reading, "rb") as answers:
-            return answers.read() if select.select([answers], [], [], patience)[0] else b""
+        return _answer(reading, time.monotonic() + patience)
     finally:
+        os.close(reading)
+        _group_of_its_own(copy)  # it may not have come to that itself
         with suppress(ProcessLookupError):
-            os.kill(copy, signal.SIGKILL)
+            os.killpg(copy, signal.SIGKILL)
         os.waitpid(copy, 0)
+
+
+def _group_of_its_own(process: int) -> None:
+    """Put a process, with those that it will start, into a group that can be killed."""
+    with suppress(OSError):
+        os.setpgid(process, process)
+
+
+def _answer(reading: int, until: float) -> bytes:
+    """Read an answer, whose size comes first: the pipe may stay open in processes that the function started."""
+    content = b""
+    while select.select([reading], [], [], max(until - time.monotonic(), 0))[0]:
+        piece = os.read(reading, 1 << 16)
+        content += piece
+        if len(content) >= _SIZE.size and len(content) - _SIZE.size == _SIZE.unpack_from(content)[0]:
+            return content[_SIZE.size :]
+        if not piece:
+            break
+    return b""
 
 
 @contextmanager

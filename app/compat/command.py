@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -13,7 +12,6 @@ from app.command_line import FAILED
 from app.compat import importing
 from app.errors import AppError
 from app.files import LARGEST, read_file
-from app.signals import leave_to_python
 
 
 class ScriptError(AppError):
@@ -36,7 +34,6 @@ def run_script(script: str, arguments: list[str]) -> int:
     path = Path(script).absolute()
     source = _read(script)
     _set_the_stage(script, path, arguments)
-    leave_to_python(signal.SIGINT)  # the script may need to save its work
     importing.install()
     try:
         exec(_compile(source, path), sys.modules["__main__"].__dict__)

@@ -29,14 +29,13 @@ def train(
     name: str,
     console: Console | None = None,
     given: Sequence[Activation] = (),
-    keep_interrupted: bool = False,
 ) -> TrainingResult:
     """Train the operator of a configuration beside its baseline, into a new folder named after `name`.
 
     `given` are operator objects, for names that cannot be found from the configuration.
     """
     activations = find_all(operators_of(config), config.model, given)  # before data is downloaded needlessly
-    run = Run(config, activations, console or Console(), write_report=_write_report, keep_interrupted=keep_interrupted)
+    run = Run(config, activations, console or Console(), write_report=_write_report)
     return TrainingResult(run.go(lambda config: RunFolder.new(config, name)), activations)
 
 
@@ -46,14 +45,13 @@ def resume(
     console: Console | None = None,
     custom_ops: Sequence[str] = (),
     given: Sequence[Activation] = (),
-    keep_interrupted: bool = False,
 ) -> TrainingResult:
     """Resume the interrupted run in a folder; the results are as without the interruption. `given` are the operators
     that cannot be imported. Files with others are executed only if `custom_ops` names them.
     """
     console = console or Console()
     with RunFolder.again(path) if place()[0] == 0 else nullcontext() as folder:
-        config, found = interrupted_run(path, overrides, console.warn)
+        config, found = interrupted_run(path, overrides)
 
         def reopened(config: Config) -> RunFolder:
             assert folder is not None, "only rank 0 writes"
@@ -61,16 +59,8 @@ def resume(
             return folder
 
         activations = _operators_again(path, config, custom_ops, given)
-        start = None if found is None else found.start
-        run = Run(
-            config,
-            activations,
-            console,
-            found=found,
-            write_report=_write_report,
-            keep_interrupted=keep_interrupted,
-        )
-        return TrainingResult(run.go(reopened, where_it_goes_on(config, start)), activations)
+        run = Run(config, activations, console, found=found, write_report=_write_report)
+        return TrainingResult(run.go(reopened, where_it_goes_on(config, found)), activations)
 
 
 def _operators_again(
@@ -99,7 +89,6 @@ def compare(
     console: Console | None = None,
     executor: Executor | OpenExecutor | None = None,
     given: Sequence[Activation] = (),
-    keep_interrupted: bool = False,
 ) -> ComparisonResult:
     """Train several operators under equal conditions with several seeds, and test how the others differ from the first.
 
@@ -124,7 +113,6 @@ def compare(
             seeds=chosen,
             workers=workers,
             write_report=_write_report,
-            keep_interrupted=keep_interrupted,
         )
         return ComparisonResult(run.go(lambda config: RunFolder.new(config, f"compare-{name}")), activations)
 

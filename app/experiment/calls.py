@@ -24,7 +24,7 @@ from app.reading import PACKAGE
 from app.run.config import C, config_name, load_compare_config, load_config, with_settings
 from app.run.console import Console, Silent
 from app.run.network import Activation, find_activation
-from app.run.notebook import NotebookConsole, is_interactive, kernel
+from app.run.notebook import NotebookConsole, kernel
 from app.run.options import DEFAULT
 
 Operator = str | Callable[..., Any]
@@ -56,8 +56,6 @@ def train(
     >>> len(run.predict(app.data.load("sample").test_images[:5]))
     5
 
-    In a notebook or an interpreter, Ctrl-C returns the partial result, with `interrupted` set.
-
     Args:
         activation: A name (`"tanh"`, `"custom.relu"`, `"my_ops.py:swish"`) or an object: the result of `custom_op`, a
             `PyLayer`, `Function` or Layer class, or a function of one value. By default that of the configuration.
@@ -75,13 +73,7 @@ def train(
         found = msgspec.structs.replace(found, baseline=None if other is None else other.name)
     given = [one for one in (first, other) if one is not None]
     found, given = configured(found, given, settings, "app.train")
-    return api.train(
-        found,
-        config_name(config),
-        _console(quiet),
-        given,
-        keep_interrupted=is_interactive(),
-    )
+    return api.train(found, config_name(config), _console(quiet), given)
 
 
 def compare(
@@ -100,8 +92,6 @@ def compare(
     ['relu', 'tanh']
     >>> result["tanh"].metrics["test_accuracies"] == result["tanh"].accuracies
     True
-
-    In a notebook or an interpreter, Ctrl-C returns the finished seeds, with `interrupted` set.
 
     Args:
         operators: Names or objects, as in `app.train`. The others are compared with the first. By default those of the
@@ -128,14 +118,7 @@ def compare(
             f"{', '.join(own)} cannot be found by the workers of an executor: put it into a file, and name it as "
             "path/to/my_ops.py:name or import it from there"
         )
-    return api.compare(
-        found,
-        config_name(config),
-        _console(quiet),
-        executor,
-        given,
-        keep_interrupted=is_interactive(),
-    )
+    return api.compare(found, config_name(config), _console(quiet), executor, given)
 
 
 def resume(
@@ -155,7 +138,6 @@ def resume(
         console=_console(quiet),
         custom_ops=[a.home for a in given if a.home],
         given=[a for a in given if not a.has_name],
-        keep_interrupted=is_interactive(),
     )
 
 

@@ -54,8 +54,7 @@ class TrainedOperator:
 
     @property
     def accuracies(self) -> list[float]:
-        """The final accuracy of each seed: on the test images, or on the validation images if the run was interrupted
-        before it used those."""
+        """The final test accuracy of each seed."""
         return self.tested or [epochs[-1].test_accuracy for epochs in self.epochs if epochs]
 
     @property
@@ -65,8 +64,7 @@ class TrainedOperator:
             return {"epochs": []}
         last = [epochs[-1] for epochs in self.epochs if epochs]
         validated = bool(self.config.data.validation)
-        accuracies = self.tested if validated else self.accuracies  # an interrupted run may not be tested yet
-        figures: dict[str, Any] = {"test_accuracy": statistics.fmean(accuracies) if accuracies else None}
+        figures: dict[str, Any] = {"test_accuracy": statistics.fmean(self.accuracies)}
         if validated:
             figures["validation_accuracy"] = statistics.fmean(epoch.test_accuracy for epoch in last)
         losses = [epoch.test_loss for epoch in last if epoch.test_loss is not None]
@@ -74,7 +72,7 @@ class TrainedOperator:
             statistics.fmean(losses) if len(losses) == len(last) else None
         )
         figures["seconds_per_epoch"] = statistics.median(e.seconds for epochs in self.epochs for e in epochs)
-        figures["test_accuracies"] = accuracies
+        figures["test_accuracies"] = self.accuracies
         figures["epochs"] = [_plain(epoch) for epochs in self.epochs for epoch in epochs]
         return figures
 
@@ -140,8 +138,7 @@ class TrainedOperator:
     def __repr__(self) -> str:
         if not any(self.epochs):
             return f"<{self.operator}: no epoch was finished>"
-        images = "validation" if self.config.data.validation and not self.tested else "test"
-        return f"<{self.operator}: {images} accuracy {statistics.fmean(self.accuracies):.4f}>"
+        return f"<{self.operator}: test accuracy {statistics.fmean(self.accuracies):.4f}>"
 
 
 def _plain(epoch: Epoch) -> dict[str, Any]:
@@ -157,8 +154,6 @@ class RunResult(Displayed):
         self.config: Config = result.config
         self.folder: Path | None = result.folder
         """The folder of the run."""
-        self.interrupted = result.interrupted
-        """Whether Ctrl-C ended the run before all epochs or seeds were finished."""
         self.comparison = result.comparison
         """What a comparison of finished seeds found; None for other runs."""
         self._text, self._data = result.text, result.data
@@ -195,7 +190,7 @@ class RunResult(Displayed):
     def table(self) -> list[dict[str, Any]]:
         """A row per operator, the most accurate first, for pandas.DataFrame."""
         rows = [_row(part) for part in self._of.values()]
-        return sorted(rows, key=lambda row: -(row.get("test_accuracy") or row.get("validation_accuracy") or 0.0))
+        return sorted(rows, key=lambda row: -(row.get("test_accuracy") or 0.0))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all metrics as data that can be written as JSON."""

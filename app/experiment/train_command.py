@@ -9,34 +9,34 @@ from pathlib import Path
 from app.command_line import Parser
 from app.ranks import ending
 from app.run.options import add_anyway, add_config, add_custom_op, add_output, add_overrides
+from app.signals import end_at_second_interrupt
 
 
 def main(arguments: Sequence[str] | None = None, name: str = "train.py") -> int:
     """Run the command; return the exit status."""
+    if arguments is None:
+        end_at_second_interrupt()
     return ending.run(lambda: _train(_parser(name).parse_intermixed_args(arguments)))
 
 
 def _train(options: argparse.Namespace) -> int:
     # Imported after the command line is read, so that --help and a misspelt option take no time.
-    from app.ranks.current import place
     from app.run.config import config_name, load_config
-    from app.signals import ends_at_once
 
     overrides = [*options.overrides, *(["baseline=null"] if options.no_baseline else [])]
     overrides += ["check=warn"] if options.anyway else []
     config = None if options.resume is not None else load_config(options.config, overrides)
-    last_words = b"" if place()[0] else b"interrupted\n"
-    with ends_at_once(last_words=last_words):
-        from app.experiment.api import resume, train
-        from app.run.console import console
-        from app.run.trust import refuse_without_effect
 
-        with console(options.quiet, options.json) as said:
-            if config is None:
-                resume(Path(options.resume), overrides, said, options.custom_op)
-            else:
-                refuse_without_effect(options.custom_op)
-                train(config, config_name(options.config), said)
+    from app.experiment.api import resume, train
+    from app.run.console import console
+    from app.run.trust import refuse_without_effect
+
+    with console(options.quiet, options.json) as said:
+        if config is None:
+            resume(Path(options.resume), overrides, said, options.custom_op)
+        else:
+            refuse_without_effect(options.custom_op)
+            train(config, config_name(options.config), said)
     return 0
 
 

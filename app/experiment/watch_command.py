@@ -27,6 +27,7 @@ from app.errors import AppError, ConfigError
 from app.printing import PLAIN, RED, escaped, in_colour
 from app.reading import PACKAGE
 from app.run.options import CONFIGS, add_overrides
+from app.signals import die_with_parent
 
 if TYPE_CHECKING:
     from app.data import Dataset
@@ -157,7 +158,7 @@ class Watcher:
         self._seen, self._saved = stamps, time.monotonic()
         context = multiprocessing.get_context("fork" if hasattr(os, "fork") else "spawn")
         self._answers, theirs = context.Pipe(duplex=False)
-        arguments = (str(self._file), self._name, self._config, self._dataset, theirs)
+        arguments = (os.getpid(), str(self._file), self._name, self._config, self._dataset, theirs)
         self._process = context.Process(target=_examine, args=arguments, daemon=True)  # type: ignore[attr-defined]
         sys.stdout.flush()
         self._process.start()
@@ -198,9 +199,10 @@ def line_of(look: Look, last: Look | None) -> str:
 # In the child process of a version
 
 
-def _examine(file: str, name: str, config: Config, dataset: Dataset, answers: Connection) -> None:
+def _examine(parent: int, file: str, name: str, config: Config, dataset: Dataset, answers: Connection) -> None:
     """Send a Look for each operator, and the imported files."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the watcher terminated this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the watcher ends this process
+    die_with_parent(parent)
     from app.checking.finding import find
 
     try:

@@ -21,9 +21,8 @@ from app.ranks.current import current, entered
 from app.ranks.launch import launched
 from app.ranks.world import RankError
 
-_STOPPED = {128 + number for number in command_line.STOPS}
-_PATIENCE, _PATIENCE_STOPPED, _STEP = 5.0, 60.0, 0.5
-"""Seconds for rank 0 to end all; when a signal stops the run, and nothing is wrong with it; and more for each rank."""
+_PATIENCE, _STEP = 5.0, 0.5
+"""Seconds for rank 0 to end all, and more for each rank."""
 _PASSING_ON = 0.2
 """Seconds for mpiexec to pass on a message before it ends all."""
 _LONGEST = 8000
@@ -85,10 +84,9 @@ def _end(error: BaseException, message: str, status: int) -> NoReturn:
 
     world = entered()
     if isinstance(world, MPIWorld) and world.rank:
-        if not isinstance(error, RankError) and status not in _STOPPED:
+        if not isinstance(error, (RankError, KeyboardInterrupt)):
             message = f"error: {world.name(world.rank)}: {message.removeprefix('error: ')}"
-        patience = _PATIENCE_STOPPED if status in _STOPPED else _PATIENCE
-        world.tell(0, message.removeprefix("error: "), status, patience + _STEP * min(world.rank, 8))
+        world.tell(0, message.removeprefix("error: "), status, _PATIENCE + _STEP * min(world.rank, 8))
     if message:
         print(message, file=sys.__stderr__, flush=True)
     if isinstance(world, MPIWorld):

@@ -29,14 +29,12 @@ class Position:
     """The position of a run: the operator being trained, its epoch and the number of completed iterations."""
 
     contestant: Contestant
-    turn: int
-    """The index of the contestant."""
     epoch: int
     iterations: int
     """The number of iterations per epoch."""
     done: int = 0
     seconds: float = 0.0
-    """Seconds of training in this epoch so far."""
+    """Seconds of training in this epoch so far, without tests and callbacks."""
 
 
 class Callback:
@@ -46,24 +44,24 @@ class Callback:
     overridden do nothing.
     """
 
-    every: int | None = None
-    """`piece` is called at least at every multiple of this many iterations of an epoch."""
-
     def begin(self, position: Position) -> None:
-        """A contestant begins or resumes an epoch."""
+        """A contestant begins an epoch."""
 
     def report(self, position: Position, loss: float, accuracy: float) -> None:
         """Called at iterations 0, `log_every`, 2 * `log_every`, ... with the loss and accuracy of the last
         iteration."""
 
     def piece(self, position: Position, losses: np.ndarray, accuracies: np.ndarray) -> None:
-        """Called after some iterations, with their losses and accuracies. No update is in progress."""
+        """Called after some iterations, with their losses and accuracies."""
 
     def test(self, position: Position) -> None:
         """A contestant has finished the iterations of an epoch and is about to be tested."""
 
     def epoch(self, position: Position, result: Epoch) -> None:
         """A contestant has finished and tested an epoch."""
+
+    def finished(self, epoch: int) -> None:
+        """All contestants have finished an epoch."""
 
     def end(self) -> None:
         """The run has ended, normally or by an exception."""

@@ -1,14 +1,12 @@
-"""Checkpoints: files from which a run resumes with bitwise identical results."""
+"""The checkpoint: a file from which a run resumes with bitwise identical results. It is replaced after every epoch."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import random
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -18,29 +16,28 @@ from app.errors import AppError, FileError
 from app.files import LARGEST
 from app.graph.serialise import DAMAGE_ERRORS
 from app.run import events
-from app.run.callbacks import Callback, Contestant, Position
+from app.run.callbacks import Callback, Contestant
 from app.run.config import Config, with_absolute_paths
-from app.run.events import Epoch, Event, Nonfinite
-from app.run.former import former_data_hash
-from app.run.interruption import Interruption
-from app.run.loop import Start
+from app.run.events import Epoch, Event
 from app.saving import load_own, save
 
-KIND, VERSION = "opsmith.checkpoint", 1
+CHECKPOINT = "checkpoint.safetensors"
+"""The name of the file in the folder of a run that is not finished."""
+KIND, VERSION = "opsmith.checkpoint", 2
 
 
 class Checkpoint(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """The state of a run between two iterations."""
+    """The state of a run between two epochs."""
 
-    start: Start
-    """Where to resume."""
+    epoch: Annotated[int, msgspec.Meta(ge=1)]
+    """How many epochs all operators have finished."""
     config: dict[str, Any]
     operators: dict[str, str | None]
     """The hash of each operator's source, if it has one."""
     data: str
     """The fingerprint of the data set."""
     metrics: np.ndarray
-    """The size of metrics.jsonl in bytes."""
+    """The bytes of metrics.jsonl."""
     learners: dict[str, dict[str, np.ndarray]]
     """The state of each operator's network."""
     random_state: dict[str, np.ndarray] = msgspec.field(name="elsewhere")
@@ -48,7 +45,7 @@ class Checkpoint(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
-    """Write the file atomically and flush it to the disk."""
+    """Write the file atomically."""
     fields = {field.encode_name: getattr(checkpoint, field.name) for field in msgspec.structs.fields(Checkpoint)}
     save({"kind": KIND, "version": VERSION, **fields}, path)
 
@@ -77,12 +74,12 @@ def capture(
     sources: dict[str, str | None],
     data: str,
     contestants: Sequence[Contestant],
-    start: Start,
+    epoch: int,
     metrics: bytes,
 ) -> Checkpoint:
     """Copy everything that the rest of the run depends on."""
     return Checkpoint(
-        start=start,
+        epoch=epoch,
         config=msgspec.to_builtins(with_absolute_paths(config)),
         operators=sources,
         data=data,
@@ -94,7 +91,7 @@ def capture(
 
 def restore(found: Checkpoint, dataset: Dataset, contestants: Sequence[Contestant]) -> None:
     """Restore the run to a checkpoint. Raises an error if it would not continue as it would have then."""
-    if found.data not in (data_hash(dataset), former_data_hash(dataset)):
+    if found.data != data_hash(dataset):
         raise AppError("the images differ from those at the start of the run; see data.source in its config.yaml")
     metrics = found.metrics.tobytes()
     try:
@@ -118,13 +115,6 @@ def data_hash(dataset: Dataset) -> str:
     return digest.hexdigest()
 
 
-def skipped_before(found: Checkpoint, operator: str) -> int:
-    """Return the number of an operator's updates that were skipped in the epoch of a checkpoint."""
-    skipped = [event for event in _events(found.metrics.tobytes()) if isinstance(event, Nonfinite)]
-    place = operator, found.start.epoch, "skip"
-    return sum((event.operator, event.epoch, event.did) == place for event in skipped)
-
-
 def _epochs(metrics: bytes, operator: str) -> list[Epoch]:
     """Return the finished epochs of an operator from the lines of the metrics."""
     return [event for event in _events(metrics) if isinstance(event, Epoch) and event.operator == operator]
@@ -134,78 +124,14 @@ def _events(metrics: bytes) -> list[Event | None]:
     return [events.parsed(line, "the metrics of the checkpoint") for line in metrics.splitlines()]
 
 
-FOLDER = "checkpoints"
-_KEPT = 3
-"""The number of checkpoints to keep: the newest, and older ones in case it is damaged."""
-_NAME = re.compile(r"(\d{6,})\.safetensors")
-
-
 class Checkpoints(Callback):
-    """Writes checkpoints periodically, after each epoch of all contestants, and when a run is asked to stop.
+    """Replaces the checkpoint of a run after every epoch of all contestants."""
 
-    It is the last callback and stops the run itself, so that no stop comes between the checkpoint and the end.
-    """
+    def __init__(self, run: Path, make: Callable[[int], Checkpoint]):
+        self._file, self._make = run / CHECKPOINT, make
 
-    def __init__(
-        self,
-        run: Path,
-        make: Callable[[Start], Checkpoint],
-        contestants: int,
-        every: int | None,
-        interruption: Interruption,
-    ):
-        self.every = every
-        self._folder, self._make, self._contestants, self._interruption = run / FOLDER, make, contestants, interruption
-        self._number = max(_numbers(self._folder), default=0)
-
-    def piece(self, position: Position, losses: np.ndarray, accuracies: np.ndarray) -> None:
-        due = self.every is not None and position.done % self.every == 0
-        self._write_if(due, Start(position.epoch, position.turn, position.done, position.seconds))
-
-    def epoch(self, position: Position, result: Epoch) -> None:
-        last = position.turn + 1 == self._contestants
-        self._write_if(last, Start(position.epoch + 1) if last else Start(position.epoch, position.turn + 1))
-
-    def _write_if(self, due: bool, start: Start) -> None:
-        """Write a checkpoint if one is due or a stop was requested, and stop only in that case."""
-        stopping = self._interruption.noted  # read once, because a signal may arrive at any time
-        if due or stopping:
-            self._write(start)
-        if stopping:
-            self._interruption.check()
-
-    def _write(self, start: Start) -> None:
-        self._number += 1
-        write_checkpoint(_path(self._folder, self._number), self._make(start))
-        for number in _numbers(self._folder)[:-_KEPT]:
-            with contextlib.suppress(OSError):  # an extra checkpoint is harmless
-                _path(self._folder, number).unlink()
-
-
-def newest(run: Path, say: Callable[[str], None]) -> Checkpoint | None:
-    """Return the newest undamaged checkpoint of a run, or None. `say` reports damaged ones."""
-    numbers = _numbers(run / FOLDER)
-    for number in reversed(numbers):
-        try:
-            return read_checkpoint(_path(run / FOLDER, number))
-        except FileError as error:
-            say(f"note: a checkpoint cannot be used, so the one before it is: {error}")
-    if numbers:
-        raise FileError(f"no checkpoint in {run / FOLDER} is usable; remove that folder to restart the run")
-    return None
-
-
-def _path(folder: Path, number: int) -> Path:
-    return folder / f"{number:06d}.safetensors"
-
-
-def _numbers(folder: Path) -> list[int]:
-    """The numbers of the existing checkpoints, in order."""
-    try:
-        names = [path.name for path in folder.iterdir()]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    return sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
+    def finished(self, epoch: int) -> None:
+        write_checkpoint(self._file, self._make(epoch + 1))
 
 
 def random_state() -> dict[str, np.ndarray]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -21,7 +20,6 @@ from app.data import SOURCES
 from app.errors import ConfigError
 from app.run import yaml_text
 from app.run.events import METRICS
-from app.run.former import INSTEAD, updated
 from app.run.layers import OPERATOR, Count, Dense, Dropout, LayerConfig, Share, activation_of
 from app.run.options import CONFIGS, configuration_file
 from app.run.yaml_text import Document
@@ -102,7 +100,6 @@ class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     clip_norm: Rate | None = None
     schedule: Literal["constant", "cosine", "linear"] = "constant"
     log_every: Count = 100
-    checkpoint_every: Count | None = None
     on_nonfinite: Literal["stop", "skip", "ignore"] = "stop"
     eval_batch_size: Count = 1000
 
@@ -162,24 +159,13 @@ def _load(default: C, path: str | os.PathLike[str], overrides: Sequence[str]) ->
     return _overridden(config, overrides)
 
 
-def load_kept_config(
-    path: Path, overrides: Sequence[str] = (), say: Callable[[str], None] = lambda note: None
-) -> Config:
+def load_kept_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     """Load the configuration stored in a run's folder. Its paths are absolute or relative to the original working
     folder.
-
-    It may come from an earlier release; `say` reports settings that no longer exist.
     """
     document = _read(str(path), links=False)
-    data, gone = updated(document.data)
-    if gone:
-        begun = ", ".join(f"dist.{key}={value}" for key, value in gone.items())
-        say(
-            f"note: the run was started with {begun}, which is no longer supported; results from here on agree to "
-            "rounding"
-        )
-    default = CompareConfig() if isinstance(data, dict) and "operators" in data else Config()
-    return _overridden(_changed(default, replace(document, data=data)), overrides)
+    default = CompareConfig() if isinstance(document.data, dict) and "operators" in document.data else Config()
+    return _overridden(_changed(default, document), overrides)
 
 
 def with_settings(config: C, settings: Mapping[str, Any], where: str) -> C:
@@ -325,11 +311,6 @@ def _read_override(override: str) -> Document:
 def _changed(config: C, change: Document) -> C:
     """Apply one layer of plain data to `config` and validate the result."""
     kind = type(config)
-    current, gone = updated(change.data)
-    for key, value in gone.items():
-        message = f"dist.{key}={value} is not supported any more; {INSTEAD[key]}"
-        raise change.error(f"$.dist.{key}", message, of_key=True)
-    change = replace(change, data=current)
     data = _laid_over(msgspec.to_builtins(config), change.data)
     for section, key in _NONE_IS_NULL:
         settings = data.get(section) if section and isinstance(data, dict) else data
@@ -356,7 +337,6 @@ _NONE_IS_NULL = (
     ("", "baseline"),
     ("data", "validation"),
     ("model", "layers"),
-    ("train", "checkpoint_every"),
     ("train", "clip_norm"),
 )
 """Settings that may be null and are never text; `none` means null there."""

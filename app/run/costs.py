@@ -157,18 +157,17 @@ def operator_costs(
     width: int,
     sizes: Sequence[int] = SIZES,
     seconds: float = SECONDS,
-    check: Callable[[], None] = lambda: None,
 ) -> Iterator[Cost]:
     """Time operators through an engine, on one thread and in turns, for about the given number of seconds each.
 
     The arrays have rows of `width` elements and about `sizes` elements in total. An operator that would take too long
-    on the larger arrays is skipped there. `check` is called where the measurement may be interrupted.
+    on the larger arrays is skipped there.
     """
     subjects = {activation.name: timed_operator(activation, engine, width) for activation in activations}
     numbers = np.random.default_rng(0).standard_normal((max(1, round(max(sizes) / width)), width), np.float32)
     for size, following in zip(sizes, [*sizes[1:], 0], strict=True):
         rows, share = max(1, round(size / width)), seconds * len(subjects) / len(sizes)
-        taken = _taken(list(subjects.values()), numbers, rows, share, check)
+        taken = _taken(list(subjects.values()), numbers, rows, share)
         for name, both in zip(list(subjects), taken, strict=True):
             forward, backward = map(min, zip(*both, strict=True))
             yield Cost(name, rows * width, forward, backward)
@@ -177,7 +176,7 @@ def operator_costs(
 
 
 def _taken(
-    subjects: Sequence[Prepare], numbers: np.ndarray, rows: int, seconds: float, check: Callable[[], None]
+    subjects: Sequence[Prepare], numbers: np.ndarray, rows: int, seconds: float
 ) -> list[list[tuple[float, float]]]:
     """Return the seconds of both passes in each run of each operator. Each run gets new values, as in training: with
     the same values, branch prediction would make the calls faster.
@@ -191,7 +190,6 @@ def _taken(
             break
         first = number * rows % (len(numbers) - rows + 1)
         for go, times in zip(goes, taken, strict=True):
-            check()
             np.copyto(x, numbers[first : first + rows])
             times.append(go())
     return taken
@@ -202,7 +200,6 @@ def measure_costs(
     activations: Sequence[Activation],
     record: Record,
     warn: Callable[[str], None],
-    check: Callable[[], None],
     sizes: Sequence[int] = SIZES,
     seconds: float = SECONDS,
 ) -> list[Cost]:
@@ -214,7 +211,7 @@ def measure_costs(
     width = width_of(config.model.all_layers)
     if config.costs and width is not None:
         try:
-            for cost in operator_costs(activations, config.engine, width, sizes, seconds, check):
+            for cost in operator_costs(activations, config.engine, width, sizes, seconds):
                 record(cost)
                 costs.append(cost)
         except Exception as error:

@@ -19,7 +19,6 @@ import numpy as np
 from app.errors import AppError, FileError
 from app.files import LARGEST, is_leftover, open_to_append, read_file, sync_folder, without_tilde, write_whole
 from app.graph.serialise import DAMAGE_ERRORS
-from app.locks import lock
 from app.run import events
 from app.run.config import Config, dump_config, with_absolute_paths
 from app.run.events import METRICS, Event
@@ -45,7 +44,7 @@ class RunFolder:
         self.path = path
         self._metrics = metrics
         self._weights: list[Path] = []
-        if not lock(metrics):
+        if not _lock(metrics):
             metrics.close()
             raise AppError(f"another process is using {path}; wait for it, or end it")
 
@@ -125,9 +124,27 @@ class RunFolder:
         """Write the summary as it is printed."""
         self.save_text(SUMMARY, text + "\n")
 
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        with _writing(self.path / name):
+            (self.path / name).unlink(missing_ok=True)
+
     def save_text(self, name: str, text: str) -> None:
         """Write a text file."""
         write_whole(self.path / name, text.encode())
+
+
+def _lock(file: TextIO) -> bool:
+    """Lock an open file until it is closed or this process ends; False if another process holds the lock."""
+    try:
+        import fcntl  # not on Windows
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):  # a file system without locks
+        pass
+    return True
 
 
 @contextmanager

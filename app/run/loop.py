@@ -1,15 +1,13 @@
 """The training loop: networks that differ in one operator, trained in alternation, epoch by epoch.
 
-They start from the same weights and see the same batches, so their accuracies can be compared. Epochs alternate between
-the networks, so their times can be compared on a machine whose speed drifts.
+They start from the same weights and see the same batches, so their accuracies can be compared. They take turns, in
+another order in every epoch, so their times can be compared on a machine whose speed drifts.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,16 +18,7 @@ from app.run.events import Epoch
 from app.run.steps import Steps
 
 _PIECE_SECONDS = 0.5
-"""The approximate maximum delay of the progress bar and of Ctrl-C, in seconds."""
-
-
-class Start(NamedTuple):
-    """Where a run begins or resumes: the epoch, the contestant and the number of finished iterations."""
-
-    epoch: int = 0
-    turn: int = 0
-    done: int = 0
-    seconds: float = 0.0
+"""The approximate maximum delay of the progress bar, in seconds."""
 
 
 @dataclass
@@ -40,13 +29,14 @@ class TrainingLoop:
     dataset: Dataset
     contestants: Sequence[Contestant]
     callbacks: Sequence[Callback]
-    start: Start = field(default_factory=Start)
+    first: int = 0
+    """The first epoch; a resumed run has finished those before it."""
     steps: Steps = field(default_factory=Steps)
 
     def run(self) -> None:
         """Train every contestant for one epoch, then all of them for the next, and so on."""
         try:
-            for epoch in range(self.start.epoch, self.config.train.epochs):
+            for epoch in range(self.first, self.config.train.epochs):
                 self._epoch(epoch)
         finally:
             for callback in self.callbacks:
@@ -56,28 +46,23 @@ class TrainingLoop:
         data, settings = self.dataset, self.config.train
         order = epoch_order(self.config.seed, epoch, len(data.train_images))
         batches = Batches(data.train_images, data.train_labels, order, settings.batch_size)
-        for turn, contestant in enumerate(self.contestants):
-            position = Position(contestant, turn, epoch, len(batches))
-            if epoch == self.start.epoch and turn <= self.start.turn:
-                if turn < self.start.turn:
-                    continue
-                position.done, position.seconds = self.start.done, self.start.seconds
+        turn = epoch % len(self.contestants)
+        for contestant in (*self.contestants[turn:], *self.contestants[:turn]):
+            position = Position(contestant, epoch, len(batches))
             self._train(position, batches)
             self._test(position)
+        for callback in self.callbacks:
+            callback.finished(epoch)
 
     def _train(self, position: Position, batches: Batches) -> None:
-        """Train the rest of an epoch; only training itself is timed. The epoch is split where a report or a callback is
-        due. Reports are at iterations 0, `log_every`, 2 * `log_every` …
-        """
+        """Train an epoch, in pieces. Reports are at iterations 0, `log_every`, 2 * `log_every` …"""
         learner, log_every = position.contestant.learner, self.config.train.log_every
         for callback in self.callbacks:
             callback.begin(position)
         while position.done < position.iterations:
             report_at = -(-position.done // log_every) * log_every
             stop = min(report_at + 1, self._next_stop(position))
-            start = time.perf_counter()
             losses, accuracies = self.steps.train(position, batches[position.done : stop])
-            position.seconds += time.perf_counter() - start
             position.done = stop
             for callback in self.callbacks if stop == report_at + 1 else ():
                 callback.report(position, float(losses[-1]), float(accuracies[-1]))
@@ -88,8 +73,7 @@ class TrainingLoop:
     def _next_stop(self, position: Position) -> int:
         """Return the end of a piece, apart from reports."""
         quick = int(_PIECE_SECONDS * position.done / position.seconds) + 1 if position.seconds else 1
-        due = [(position.done // c.every + 1) * c.every for c in self.callbacks if c.every]
-        return min(position.done + quick, position.iterations, *due)
+        return min(position.done + quick, position.iterations)
 
     def _test(self, position: Position) -> None:
         data, contestant = self.dataset, position.contestant

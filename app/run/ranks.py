@@ -1,4 +1,4 @@
-"""A run on several ranks: all ranks check that they start equal, split epochs alike, and stop at the same iteration.
+"""A run on several ranks: all ranks check that they start equal, and split epochs alike.
 
 Only rank 0 writes the run's folder. Muting the other ranks, and ending all ranks if one fails, are done where commands
 start: see `app.ranks.ending`.
@@ -18,8 +18,6 @@ from app.ranks.world import World
 from app.run.callbacks import Callback, Position
 from app.run.checkpoints import Checkpoint, data_hash
 from app.run.config import Config, dump_config
-from app.run.events import Epoch
-from app.run.interruption import Interruption
 from app.run.network import Activation
 from app.run.resume import sources_of
 
@@ -65,7 +63,7 @@ def begin_alike(
         return
     sources = {f"source of {name}": source or "built-in" for name, source in sources_of(activations).items()}
     images = f"{len(dataset.train_images):,} and {len(dataset.test_images):,} images, {dataset.origin}"
-    where = "the beginning" if found is None else str(found.start)
+    where = "the beginning" if found is None else f"epoch {found.epoch}"
     compare(
         world,
         {
@@ -86,21 +84,10 @@ def ranks_text(world: World, config: Config) -> str:
 
 
 class InStep(Callback):
-    """The first callback, so that the other callbacks run on every rank or on none."""
+    """The first callback, so that all ranks divide an epoch into the same pieces: by the time of the slowest."""
 
-    def __init__(self, world: World, config: Config, interruption: Interruption):
-        self.every = config.train.checkpoint_every  # the piece ends where rank 0, which writes checkpoints, ends it
-        self._world, self._interruption = world, interruption
-        interruption.wait_for_others()
+    def __init__(self, world: World):
+        self._world = world
 
     def piece(self, position: Position, losses: np.ndarray, accuracies: np.ndarray) -> None:
-        answers = self._world.gather((position.seconds, self._interruption.heard))
-        position.seconds = max(seconds for seconds, _ in answers)
-        self._stop_if_asked([heard for _, heard in answers])
-
-    def epoch(self, position: Position, result: Epoch) -> None:
-        self._stop_if_asked(self._world.gather(self._interruption.heard))
-
-    def _stop_if_asked(self, signals: Sequence[int]) -> None:
-        if any(signals):
-            self._interruption.note(max(signals))
+        position.seconds = max(self._world.gather(position.seconds))

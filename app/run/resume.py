@@ -10,23 +10,21 @@ from typing import Any
 import msgspec
 
 from app.custom.source_hash import is_same_source, source_hash
-from app.errors import ConfigError, FileError, OperatorError
+from app.errors import AppError, ConfigError, OperatorError
 from app.nn import Layer
-from app.run.checkpoints import Checkpoint, newest
-from app.run.config import CompareConfig, Config, load_kept_config, operators_of, with_absolute_paths
-from app.run.folder import CONFIG
-from app.run.former import updated
-from app.run.loop import Start
+from app.run.checkpoints import CHECKPOINT, Checkpoint, read_checkpoint
+from app.run.config import CompareConfig, Config, load_kept_config, with_absolute_paths
+from app.run.folder import CONFIG, SUMMARY
 from app.run.network import Activation, every_operator
 
-_FREE = {"check", "data.folder", "data.sources", "train.checkpoint_every"}
-"""Settings that may change: the data source (the images are compared), the checkpoint interval, the finished check."""
+_FREE = {"check", "data.folder", "data.sources"}
+"""Settings that may change: the data source (the images are compared), and the check, which is finished."""
 
 
 def check_config(before: Mapping[str, Any], now: Config) -> None:
     """Refuse to resume with a configuration that would change the results."""
     try:
-        begun_with = msgspec.convert(updated(before)[0], Config)  # with defaults for keys newer than the run
+        begun_with = msgspec.convert(before, Config)  # with defaults for keys newer than the run
     except msgspec.ValidationError as error:
         raise ConfigError(
             f"the run was started with a configuration that this release does not know: {error}"
@@ -63,31 +61,28 @@ def _changes(before: Any, now: Any, path: str = "") -> Iterator[tuple[str, Any, 
         yield path, before, now
 
 
-def interrupted_run(
-    run: Path, overrides: Sequence[str], say: Callable[[str], None]
-) -> tuple[Config, Checkpoint | None]:
+def interrupted_run(run: Path, overrides: Sequence[str]) -> tuple[Config, Checkpoint | None]:
     """Return the configuration of a resumed run and its checkpoint, if there is one."""
-    config = load_kept_config(run / CONFIG, overrides, say)
+    config = load_kept_config(run / CONFIG, overrides)
     if isinstance(config, CompareConfig):
         raise ConfigError(f"{run} holds a comparison, which cannot be resumed: run `compare` again, into a new folder")
-    found = newest(run, say)
-    if found is None:
-        check_config(msgspec.to_builtins(load_kept_config(run / CONFIG)), config)
-    else:
+    if (run / CHECKPOINT).exists():
+        found = read_checkpoint(run / CHECKPOINT)
         check_config(found.config, config)
-        if found.start.turn >= len(operators_of(config)) or min(found.start) < 0:
-            raise FileError(f"a checkpoint of {run} has the invalid position {found.start}")
-    return config, found
+        return config, found
+    if (run / SUMMARY).exists():
+        raise AppError(f"the run in {run} is finished: there is nothing to resume")
+    check_config(msgspec.to_builtins(load_kept_config(run / CONFIG)), config)
+    return config, None
 
 
-def where_it_goes_on(config: Config, start: Start | None) -> str:
+def where_it_goes_on(config: Config, found: Checkpoint | None) -> str:
     """Return a line with the position where the run resumes."""
-    if start is None:
+    if found is None:
         return "There is no checkpoint yet, so the run starts from the beginning."
-    if start.epoch >= config.train.epochs:
-        return f"This run is finished: {start.epoch} of {start.epoch} epochs. Its files are written again."
-    operator, epoch = operators_of(config)[start.turn], f"epoch {start.epoch + 1}/{config.train.epochs}"
-    return f"Resuming {operator} in {epoch}" + (f", after {start.done} iterations." if start.done else ".")
+    if found.epoch >= config.train.epochs:
+        return "All epochs are trained; what follows them is done again."
+    return f"Resuming in epoch {found.epoch + 1}/{config.train.epochs}."
 
 
 def sources_of(activations: Sequence[Activation]) -> dict[str, str | None]:

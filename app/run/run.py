@@ -1,7 +1,7 @@
 """A run: N operators over M seeds. `train.py` trains one seed, `compare` several.
 
 All operators start from the same weights and see the same batches, so that only the operators differ. A run that ends
-early stores and prints its partial results.
+early leaves its checkpoint, from which it can be resumed; a comparison keeps what the finished seeds gave.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,11 @@ import numpy as np
 
 from app.custom.lookup import edited_since
 from app.data import Batches, Dataset, load
-from app.errors import AppError, FileError, OperatorError
+from app.errors import AppError, OperatorError
 from app.ranks.current import current
 from app.run.answers import answers, keep
 from app.run.callbacks import Callback, Contestant
-from app.run.checkpoints import Checkpoint, Checkpoints, capture, data_hash, restore, skipped_before
+from app.run.checkpoints import CHECKPOINT, Checkpoint, Checkpoints, capture, data_hash, restore
 from app.run.comparison import Comparison, Outcomes, compare
 from app.run.config import Config, with_absolute_paths
 from app.run.console import COMPILING, Console
@@ -34,9 +34,8 @@ from app.run.costs import COMPARED_SECONDS, COMPARED_SIZES, SECONDS, SIZES, meas
 from app.run.events import Checked, Cost, End, Epoch, Event, Record, with_seed
 from app.run.folder import COMPARISON, RunFolder, source_file
 from app.run.gradients import check_gradients, gradient_lines
-from app.run.interruption import Interruption
 from app.run.learners import make_learner
-from app.run.loop import Start, TrainingLoop
+from app.run.loop import TrainingLoop
 from app.run.metrics import Metrics, start_event
 from app.run.network import Activation, every_operator, model_for_use
 from app.run.profiles import keep as keep_profiles
@@ -73,7 +72,6 @@ class Result:
     """The test accuracies of each operator, if its epochs were tested on validation images."""
     image: tuple[int, int] = (28, 28)
     """The rows and columns of the images."""
-    interrupted: bool = False
 
 
 class Run:
@@ -89,13 +87,10 @@ class Run:
         workers: OpenExecutor | None = None,
         found: Checkpoint | None = None,
         write_report: ReportWriter | None = None,
-        keep_interrupted: bool = False,
     ):
         self._config, self._activations, self._console = config, activations, console
         self._workers = workers
         """Runs the trainings of a comparison in parallel; without an executor they run in this process."""
-        self._keep_interrupted = keep_interrupted
-        """Whether Ctrl-C returns partial results instead of raising KeyboardInterrupt."""
         self._compared = seeds is not None
         """Whether differences are tested; otherwise the run has only the configuration's seed."""
         self._seeds = [config.seed] if seeds is None else seeds
@@ -128,27 +123,27 @@ class Run:
 
     def go(self, open_folder: Callable[[Config], RunFolder], note: str = "") -> Result:
         """Train from the beginning or from the checkpoint. Only rank 0 opens and writes the folder."""
-        folder, interrupted = None, False
-        try:
-            with Interruption() as self._interruption:
-                first = self._enter(self._seeds[0])
-                self._introduce(first, note)
-                self._warm_up(first)
-                if self._found is not None:
-                    restore(self._found, self._dataset, first)
-                with ExitStack() as kept:
-                    folder = kept.enter_context(open_folder(self._config)) if self._world.rank == 0 else None
-                    if folder is not None:
-                        kept.enter_context(self._ending(first, folder))
-                        for activation in every_operator(self._activations):
-                            if not activation.has_name:
-                                folder.save_text(source_file(activation.name), activation.source)
-                    self._train_all(first, folder)
-        except KeyboardInterrupt:
-            if not self._keep_interrupted or folder is None:
+        first = self._enter(self._seeds[0])
+        self._introduce(first, note)
+        self._warm_up(first)
+        if self._found is not None:
+            restore(self._found, self._dataset, first)
+        if self._world.rank:
+            self._train_all(first, None)
+            return self._result(first, None)
+        with open_folder(self._config) as folder, self._resumable(folder):
+            for activation in every_operator(self._activations):
+                if not activation.has_name:
+                    folder.save_text(source_file(activation.name), activation.source)
+            try:
+                self._train_all(first, folder)
+            except BaseException:
+                if self._compared:  # which cannot be resumed: keep the finished seeds
+                    with suppress(AppError, OSError):  # the disk may still be full
+                        self._end(first, folder)
                 raise
-            interrupted = True
-        return self._result(first, folder, interrupted)
+            self._end(first, folder)
+        return self._result(first, folder)
 
     def _enter(self, seed: int) -> list[Contestant]:
         """Build the operators' networks with the initial weights of a seed."""
@@ -169,10 +164,8 @@ class Run:
         batches = Batches(data.train_images, data.train_labels, None, self._config.train.batch_size)
         what = COMPILING if self._config.engine == "compiled" else "Running a first step with {}"
         for contestant in entered:
-            self._interruption.check()
             with self._console.busy(what.format(contestant.operator)):
                 warm_up(contestant, batches[:1])
-        self._interruption.check()
 
     def _train_all(self, first: list[Contestant], folder: RunFolder | None) -> None:
         def record(event: Event) -> None:
@@ -196,28 +189,22 @@ class Run:
         if folder is not None:
             sizes, seconds = (COMPARED_SIZES, COMPARED_SECONDS) if self._compared else (SIZES, SECONDS)
             with self._console.busy("Timing each operator alone"):
-                warn, check = self._console.warn, self._interruption.check
-                self._costs = measure_costs(self._config, self._activations, record, warn, check, sizes, seconds)
+                self._costs = measure_costs(self._config, self._activations, record, self._console.warn, sizes, seconds)
 
     def _train(self, entered: list[Contestant], seed: int, record: Record, folder: RunFolder | None) -> None:
         """Train every operator with one seed, in turns."""
         if self._compared:
             run_record, record = record, lambda event: run_record(with_seed(event, seed))
         self._begin_seed(entered, seed)
-        start, skipped = Start(), 0
-        if self._found is not None:
-            start = self._found.start
-            skipped = skipped_before(self._found, entered[start.turn].operator)
-        steps = Steps(self._config.train.on_nonfinite, record, self._console.warn, skipped)
+        steps = Steps(self._config.train.on_nonfinite, record, self._console.warn)
         callbacks: list[Callback] = [Metrics(record), self._console, steps]
         if self._world.size > 1:
-            callbacks.insert(0, InStep(self._world, self._config, self._interruption))
-        if folder is None or self._compared:
-            callbacks.append(self._interruption)
-        else:
+            callbacks.insert(0, InStep(self._world))
+        if folder is not None and not self._compared:
             callbacks.append(self._checkpoints(folder, entered))
+        first_epoch = 0 if self._found is None else self._found.epoch
         turns = self._turns(entered, self._finished)
-        TrainingLoop(self._with(seed), self._dataset, turns, callbacks, start, steps).run()
+        TrainingLoop(self._with(seed), self._dataset, turns, callbacks, first_epoch, steps).run()
         for contestant in entered:
             test_at_end(contestant, self._dataset, self._config, record)
         if self._compared:
@@ -257,7 +244,6 @@ class Run:
             begun, ended = time.monotonic(), 0
 
             def check() -> None:
-                self._interruption.check()
                 seconds = time.monotonic() - begun
                 self._console.waiting(f"  {ended} of {len(jobs)} networks trained after {seconds:.0f} s")
 
@@ -297,7 +283,7 @@ class Run:
         """Time an epoch of every operator with one seed."""
         config = self._with(seed)
         once = msgspec.structs.replace(config, train=msgspec.structs.replace(config.train, epochs=1))
-        TrainingLoop(once, self._dataset, self._turns(entered, number), [self._interruption]).run()
+        TrainingLoop(once, self._dataset, self._turns(entered, number), []).run()
         self._timed[seed] = {contestant.operator: contestant.epochs for contestant in entered}
 
     def _jobs(self) -> list[Job]:
@@ -324,13 +310,12 @@ class Run:
         )
 
     def _checkpoints(self, folder: RunFolder, entered: list[Contestant]) -> Checkpoints:
-        config, data = self._config, data_hash(self._dataset)
+        data = data_hash(self._dataset)
 
-        def make(start: Start) -> Checkpoint:
-            return capture(config, self._sources, data, entered, start, folder.metrics())
+        def make(epoch: int) -> Checkpoint:
+            return capture(self._config, self._sources, data, entered, epoch, folder.metrics())
 
-        every = config.train.checkpoint_every
-        return Checkpoints(folder.path, make, len(entered), every, self._interruption)
+        return Checkpoints(folder.path, make)
 
     def _outcomes(self) -> Outcomes:
         """Return the results of every operator for the seeds that all operators finished."""
@@ -339,38 +324,28 @@ class Run:
     # The end
 
     @contextmanager
-    def _ending(self, entered: Sequence[Contestant], folder: RunFolder) -> Iterator[None]:
-        """End the run in the block. An exception that ends it takes precedence over errors raised while ending."""
+    def _resumable(self, folder: RunFolder) -> Iterator[None]:
+        """Say how to resume a run that ends early."""
         try:
             yield
         except BaseException as error:
-            with suppress(AppError, OSError):  # the disk may still be full
-                self._end(entered, folder, can_go_on=not self._compared and not isinstance(error, OperatorError))
+            resume = f"Resume with: {_resume_words(folder.path, self._activations)}"
+            if not self._compared and isinstance(error, KeyboardInterrupt):
+                raise KeyboardInterrupt(resume) from None
+            if not self._compared and not isinstance(error, OperatorError):
+                with suppress(OSError):
+                    self._console.warn(resume)
             raise
-        self._end(entered, folder, can_go_on=False)
 
-    def _end(self, entered: Sequence[Contestant], folder: RunFolder, can_go_on: bool) -> None:
-        at_once = self._interruption.struck  # a second signal: the state may be inconsistent, and storing it takes time
+    def _end(self, entered: Sequence[Contestant], folder: RunFolder) -> None:
         text, data = self._outcome(entered, None)
-        notes: list[str] = []
-        try:
-            if not at_once:
-                notes = self._keep(entered, folder, text, data)
-        except FileError:
-            can_go_on = not self._compared  # once there is space for what could not be written
-            raise
-        finally:
-            text, data = self._outcome(entered, self._console.columns)
-            if can_go_on:
-                text += f"\nResume with: {_resume_words(folder.path, self._activations)}"
-            self._console.conclude(text, data, str(folder.path))
-        if not at_once:
-            write = self._write_report if self._config.report else None
-            report_run(
-                folder.path, self._dataset, lambda: self._results(entered), self._console, write, self._activations
-            )
+        notes = self._keep(entered, folder, text, data)
+        self._console.conclude(*self._outcome(entered, self._console.columns), str(folder.path))
+        write = self._write_report if self._config.report else None
+        report_run(folder.path, self._dataset, lambda: self._results(entered), self._console, write, self._activations)
         for note in notes:
             self._console.warn(note)
+        folder.remove(CHECKPOINT)  # the last step: the run is finished
 
     def _outcome(self, entered: Sequence[Contestant], columns: int | None) -> tuple[str, dict[str, Any]]:
         """Return the outcome of the run: as text of this width, and as data."""
@@ -399,8 +374,8 @@ class Run:
         self._console.record(End())
         for home in filter(edited_since, _homes(self._activations)):
             notes.append(
-                f"note: {home} was edited during the run, which used the earlier version. `predict`, `demo` and "
-                "--resume will report the change"
+                f"note: {home} was edited during the run, which used the earlier version. `predict` and "
+                "`demo` will report the change"
             )
         return notes
 
@@ -431,7 +406,7 @@ class Run:
             return [trained(contestant, self._dataset, self._config, keep=True) for contestant in entered]
         return list(of_first.values())
 
-    def _result(self, entered: Sequence[Contestant], folder: RunFolder | None, interrupted: bool) -> Result:
+    def _result(self, entered: Sequence[Contestant], folder: RunFolder | None) -> Result:
         text, data = self._outcome(entered, None)
         of_seeds: Mapping[str, Sequence[Trained | Contestant]] = {c.operator: [c] for c in entered}
         if self._compared:
@@ -446,7 +421,6 @@ class Run:
             data,
             {name: [one.tested.accuracy for one in each if one.tested] for name, each in of_seeds.items()},
             self._dataset.image_shape,
-            interrupted,
         )
 
 

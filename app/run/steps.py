@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal
@@ -19,7 +20,7 @@ from app.run.finite import CAME_ONCE, blame
 from app.run.learners import Learner, PerIteration
 from app.run.learners.learner import State
 
-_ADVICE = "\nThe saved weights are those before this step. train.on_nonfinite=skip skips such steps and continues."
+_ADVICE = "\ntrain.on_nonfinite=skip skips such steps and continues."
 
 
 class Steps(Callback):
@@ -31,20 +32,22 @@ class Steps(Callback):
         on_nonfinite: Literal["stop", "skip", "ignore"] = "ignore",
         record: Record = lambda event: None,
         say: Callable[[str], None] = lambda words: None,
-        skipped: int = 0,
     ):
         self._ignore, self._skip = on_nonfinite == "ignore", on_nonfinite == "skip"
         self._record, self._say = record, say
-        self._skipped, self._skipped_before = 0, skipped
-        """The updates skipped in this epoch, and those that were before a resumed run was interrupted."""
+        self._skipped = 0
+        """The updates skipped in this epoch."""
 
     def train(self, position: Position, batches: Batches) -> PerIteration:
-        """Take a step for each batch; return the loss and the accuracy before each step."""
+        """Take a step for each batch; return the loss and the accuracy before each step. The steps alone are timed,
+        without the search for NaN and infinity."""
         learner = position.contestant.learner
         before = learner.state()
         try:
             with self._warnings():
+                start = time.perf_counter()
                 done = learner.train(batches)
+                position.seconds += time.perf_counter() - start
         except Exception as error:
             known = _known(error, position.contestant)
             if current().size > 1:  # a step cannot be replayed without the other ranks
@@ -151,7 +154,7 @@ class Steps(Callback):
     # Callback for epochs
 
     def begin(self, position: Position) -> None:
-        self._skipped, self._skipped_before = self._skipped_before, 0
+        self._skipped = 0
 
     def epoch(self, position: Position, result: Epoch) -> None:
         if self._skipped:

@@ -16,13 +16,12 @@ from app.report.record import read as read_record
 from app.run import events
 from app.run.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from app.run.config import Config, dump_config, load_config
-from app.run.loop import Start
 from app.run.options import CONFIGS
 
 
 def _checkpoint() -> bytes:
     checkpoint = Checkpoint(
-        start=Start(1, 0, 5, 0.25),
+        epoch=1,
         config=msgspec.to_builtins(Config()),
         operators={"relu": None, "custom.relu": "0" * 64},
         data="0" * 64,

@@ -1,4 +1,4 @@
-"""Runs that a signal ends while a piece of training is under way, and the command that resumes them."""
+"""Runs that Ctrl-C ends while a piece of training is under way, and the command that resumes them."""
 
 import itertools
 import os
@@ -16,13 +16,13 @@ _wholes = {}
 
 
 @contextmanager
-def stopped_at(piece, by=signal.SIGINT):
-    """Send a signal while a piece of training is under way."""
+def stopped_at(piece):
+    """Press Ctrl-C while a piece of training is under way."""
     train, count = ProgramLearner.train, itertools.count(1)
 
     def signalled(self, batches):
         if next(count) == piece:
-            os.kill(os.getpid(), by)
+            os.kill(os.getpid(), signal.SIGINT)
         return train(self, batches)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -32,10 +32,10 @@ def stopped_at(piece, by=signal.SIGINT):
 
 @pytest.fixture
 def interrupted(train):
-    """Runs `train.py` and sends it a signal, which ends it."""
+    """Runs `train.py` and interrupts it."""
 
-    def interrupted(piece=11, *words, by=signal.SIGINT, folder="run"):
-        with stopped_at(piece, by):
+    def interrupted(piece=11, *words, folder="run"):
+        with stopped_at(piece):
             return train(*LONGER, *words, folder=folder)
 
     return interrupted

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from unittest.mock import Mock
 
 import pytest
+from interrupted_runs import stopped_at
 from runs_of_train import without_waits
 
 from app.__main__ import main
@@ -85,8 +86,9 @@ def test_the_check_changes_no_bit_of_training_and_a_resumed_run_is_not_checked_a
     runs = train("check=true"), train("check=false", folder="b")
     kept = [(run.folder / "weights-custom.relu.safetensors").read_bytes() for run in runs]
     assert kept[0] == kept[1]
-    run = wrong("--anyway", folder="c")
-    assert train_py(["--resume", str(run.folder), "--custom-op", "my_ops.py", "train.epochs=3", "check=true"]) == 0
+    with stopped_at(9):
+        run = wrong("--anyway", folder="c")
+    assert train_py(["--resume", str(run.folder), "--custom-op", "my_ops.py", "check=true"]) == 0
     assert len(checked(run)) == 1
 
 

@@ -25,7 +25,6 @@ from app.run.config import (
 )
 from app.run.config_errors import wrong_value
 from app.run.options import CONFIGS
-from app.run.resume import check_config
 
 
 @pytest.fixture(scope="module")
@@ -99,14 +98,13 @@ def test_overrides_apply_in_order_over_the_file_and_change_nothing_else(file):
 
 
 def test_none_means_null_where_text_is_impossible(file):
-    assert load(file, "baseline: none\ntrain: {checkpoint_every: none}") == load(file, "baseline: null")
+    assert load(file, "baseline: none\ntrain: {clip_norm: none}") == load(file, "baseline: null")
     assert load(file, "", "baseline=none").baseline is None
     assert load(file, "", "output=none").output == "none"
 
 
 # --- Errors ---
 
-REMOVED = "is not supported any more; "
 COUNT = "expected a whole number of at least 1"
 MISTYPED = "engine: found 'EAGR' (text), expected one of 'compiled', 'eager', 'reference'; did you mean 'eager'?"
 INTERVAL = "expected two numbers in a list, the lower first, such as [-1, 1]"
@@ -169,10 +167,6 @@ SINGLE = "in single precision"
         ("data.pixel_range=[-1e308, 1e308]", f"data.pixel_range: found [-1e+308, 1e+308], {INTERVAL}; in float32, "),
         ("dist.timeout=1e300", "dist.timeout: found 1e+300, expected a number of seconds, greater than 0 and at most "),
         ("dist.timeout=0", "dist.timeout: found 0, expected a number of seconds"),
-        ("dist.shape=rows", f"dist.shape=rows {REMOVED}write allreduce, which gives the results of one process"),
-        ("dist.pieces=12", f"dist.pieces=12 {REMOVED}remove it: results are the same on any number of ranks"),
-        ("dist.latency=0.1", f"dist.latency=0.1 {REMOVED}remove it: slower networks are not simulated"),
-        ("dist.bandwidth=1000", f"dist.bandwidth=1000 {REMOVED}remove it: slower networks are not simulated"),
     ],
     ids=lambda text: ascii(text[:30]),
 )
@@ -272,30 +266,3 @@ DATA = st.recursive(
 def test_any_data_is_a_config_or_an_error(file, text):
     with contextlib.suppress(ConfigError):
         assert isinstance(load(file, text), Config)
-
-
-# --- Settings of earlier releases ---
-
-WITHOUT_EFFECT = "dist:\n  shape: allreduce\n  pieces: null\n  latency: 0\n  bandwidth: null\n  timeout: 60\n"
-WITH_EFFECT = "dist:\n  shape: rows\n  pieces: 12\n  latency: 0.0\n  bandwidth: null\n"
-
-
-def test_removed_settings_are_refused_or_dropped_without_an_effect_or_noted_in_an_earlier_run(file):
-    assert error(file, "dist:\n  pieces: 12").startswith(f"line 2, column 3: dist.pieces=12 {REMOVED}")
-    assert load(file, WITHOUT_EFFECT) == load(file, "dist:\n  shape: allreduce\n  timeout: 60\n")
-    said = []
-    file.write_text(WITH_EFFECT)
-    config = load_kept_config(file, ["seed=3"], said.append)
-    assert (config.dist.shape, config.seed) == ("allreduce", 3)
-    assert said == [
-        "note: the run was started with dist.pieces=12, dist.shape=rows, which is no longer supported; results from "
-        "here on agree to rounding"
-    ]
-    file.write_text(WITHOUT_EFFECT)
-    load_kept_config(file, (), said.append)
-    assert len(said) == 1
-    before = msgspec.to_builtins(config)
-    before["dist"] |= {"shape": "rows", "pieces": None, "latency": 0.0, "bandwidth": None}
-    check_config(before, config)
-    with pytest.raises(ConfigError, match="seed was 7 and is 3"):
-        check_config({**before, "seed": 7}, config)

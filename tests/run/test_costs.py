@@ -100,11 +100,6 @@ def test_a_slow_operator_is_left_out_for_large_arrays():
     assert [cost.size for cost in costs if cost.operator == "relu"] == list(SIZES)
 
 
-def test_timing_can_be_interrupted():
-    with pytest.raises(KeyboardInterrupt):
-        list(operator_costs([find_activation("relu")], "reference", 10, check=Mock(side_effect=KeyboardInterrupt)))
-
-
 def test_an_operator_that_fails_when_it_is_timed_does_not_make_the_run_a_failure(train, monkeypatch):
     monkeypatch.setattr("app.run.costs.operator_costs", Mock(side_effect=ValueError("not on so many numbers")))
     run = train("costs=true", "train.epochs=1")

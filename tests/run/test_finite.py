@@ -36,7 +36,7 @@ def enter(learner, batches, tmp_path):
         shutil.copy(Path(__file__).with_name("misbehaving_operators.py"), file)
         one = learner(engine, f"{file}:{operator}", **settings)
         one.warm_up(batches[:1])
-        return Position(Contestant(operator, one), 0, 0, len(batches))
+        return Position(Contestant(operator, one), 0, len(batches))
 
     return enter
 

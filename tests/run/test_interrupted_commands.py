@@ -1,7 +1,7 @@
-"""`train.py` when a signal ends it, and when its output goes away: pipes, terminals, full disks.
+"""`train.py` when Ctrl-C ends it, and when its output goes away: pipes, terminals, full disks.
 
-First signals are in test_resume.py, second ones in tests/test_signals.py, full disks behind standard output in
-tests/test_commands.py.
+Ctrl-C in training is in test_resume.py, other signals are in tests/test_signals.py, full disks behind standard output
+in tests/test_commands.py.
 """
 
 import os
@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from app.run import config as config_module
-from app.run.checkpoints import read_checkpoint
 
 pytestmark = pytest.mark.slow
 
@@ -34,26 +33,7 @@ def wait_for(stream, text):
     return read
 
 
-# --- Signals ---
-
-
-@pytest.mark.parametrize("signals", [0, 2])
-def test_a_closed_terminal_ends_a_run_with_its_results_so_far(start, tmp_path, signals):
-    """The shell and the kernel may each send SIGHUP, and a write to the terminal may fail before either arrives."""
-    ours, theirs = os.openpty()
-    settings = {**os.environ, "TERM": "xterm"}
-    process = start(*ENDLESS, env=settings, stdin=theirs, stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    with open(ours, "rb", closefd=False) as terminal:
-        wait_for(terminal, b"test accuracy")
-    os.close(ours)
-    for _ in range(signals):
-        process.send_signal(signal.SIGHUP)
-    assert process.wait(timeout=60) in (129, -signal.SIGHUP)  # the second may come after everything is written
-    assert (tmp_path / "run" / "summary.txt").read_text().startswith("operator")
-    assert (tmp_path / "run" / "metrics.jsonl").read_text().endswith('{"event": "end"}\n')
-    (newest, *_) = sorted((tmp_path / "run" / "checkpoints").iterdir(), reverse=True)
-    assert read_checkpoint(newest).start.done or read_checkpoint(newest).start.turn
+# --- Ctrl-C ---
 
 
 def test_ctrl_c_while_data_is_being_fetched(start, tmp_path):
@@ -72,24 +52,20 @@ def test_ctrl_c_while_data_is_being_fetched(start, tmp_path):
 # --- Readers that go away, and full disks ---
 
 
-def test_a_closed_pipe_ends_a_run_silently_with_its_results_so_far(start, tmp_path):
+def test_a_closed_pipe_ends_a_run_silently(start, tmp_path):
     process = start(*ENDLESS)
     wait_for(process.stdout, "test accuracy")
     process.stdout.close()
     process.wait(timeout=60)
-    assert process.stderr.read() == ""
-    assert process.returncode == 141  # what a shell reports for a writer that a closed pipe ended
-    assert "custom.relu" in (tmp_path / "run" / "summary.txt").read_text()
-    assert (tmp_path / "run" / "weights-relu.safetensors").exists()
+    assert (process.stderr.read(), process.returncode) == ("", 1)
 
 
 def test_a_run_whose_files_may_not_grow_ends_with_an_error_and_resumes_when_they_may(start, tmp_path):
     full = start(*ENDLESS, "train.epochs=2", "train.batch_size=2000", largest_file=500_000)
     out, err = full.communicate(timeout=60)
-    told = "error: run/checkpoints/000001.safetensors cannot be written: File too large\n"
-    assert (full.returncode, err) == (1, told)
-    assert "Resume with: python train.py --resume run\n" in out
-    assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
+    assert (full.returncode, err) == (1, "error: run/checkpoint.safetensors cannot be written: File too large\n")
+    assert out.endswith("Resume with: python train.py --resume run\n")
+    assert {file.name for file in (tmp_path / "run").iterdir()} == {"config.yaml", "metrics.jsonl"}
     again = start("--resume", "run")
     out, err = again.communicate(timeout=60)
     assert (again.returncode, err) == (0, "")

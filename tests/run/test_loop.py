@@ -9,7 +9,7 @@ from app.data import Dataset
 from app.run.callbacks import Callback, Contestant
 from app.run.config import Config, TrainConfig
 from app.run.events import Epoch, Iteration
-from app.run.loop import Start, TrainingLoop
+from app.run.loop import TrainingLoop
 from app.run.metrics import Metrics
 
 
@@ -47,8 +47,8 @@ class Pretended:
 class Remembers(Callback):
     """A callback that remembers its calls."""
 
-    def __init__(self, every=None):
-        self.every, self.calls, self.pieces = every, [], []
+    def __init__(self):
+        self.calls, self.pieces = [], []
 
     def begin(self, position):
         self.calls.append(("begin", position.contestant.operator, position.epoch))
@@ -63,6 +63,9 @@ class Remembers(Callback):
     def epoch(self, position, result):
         self.calls.append(("epoch", result.test_accuracy))
 
+    def finished(self, epoch):
+        self.calls.append(("finished", epoch))
+
     def end(self):
         self.calls.append(("end",))
 
@@ -70,13 +73,13 @@ class Remembers(Callback):
 class Loop:
     """A loop over operators and images whose labels are their numbers; what it did is kept."""
 
-    def __init__(self, train, test, *callbacks, names="a", start=Start(), clock=None, **settings):  # noqa: B008
+    def __init__(self, train, test, *callbacks, names="a", first=0, clock=None, **settings):
         self.log, self.events = [], []
         images = [np.zeros((train, 1), np.uint8), np.arange(train), np.zeros((test, 1), np.uint8), np.arange(test)]
         self.contestants = [Contestant(name, Pretended(name, self.log, clock or Clock())) for name in names]
         config, data = Config(train=TrainConfig(**settings)), Dataset(*images, (1, 1), "", True)
         callbacks = [Metrics(self.events.append), Callback(), *callbacks]
-        self._loop = TrainingLoop(config, data, self.contestants, callbacks, start)
+        self._loop = TrainingLoop(config, data, self.contestants, callbacks, first)
 
     def run(self):
         self._loop.run()
@@ -87,10 +90,10 @@ class Loop:
         return [batch for entry in self.log if entry[:2] == (name, "train") for batch in entry[2]]
 
 
-def test_operators_take_turns_and_share_the_order_of_images_which_changes():
+def test_operators_take_turns_in_another_order_in_every_epoch_and_share_the_order_of_images_which_changes():
     loop = Loop(10, 2, names="ab", epochs=2, batch_size=4).run()
-    turn = [(name, did) for name in "ab" for did in ("train", "end of epoch", "measure")]
-    assert [key for key, _ in itertools.groupby(entry[:2] for entry in loop.log)] == turn + turn
+    turns = [(name, did) for name in "abba" for did in ("train", "end of epoch", "measure")]
+    assert [key for key, _ in itertools.groupby(entry[:2] for entry in loop.log)] == turns
     seen = loop.trained("a")
     assert seen == loop.trained("b")
     assert [len(batch) for batch in seen] == [4, 4, 2, 4, 4, 2]
@@ -124,7 +127,7 @@ def test_a_smaller_last_test_batch_counts_less(size):
 
 def test_seconds_are_those_of_training_alone_and_slow_iterations_are_pieces(monkeypatch):
     clock, callback = Clock(), Remembers()
-    monkeypatch.setattr("app.run.loop.time", clock)
+    monkeypatch.setattr("app.run.steps.time", clock)
     loop = Loop(6, 2, callback, clock=clock, epochs=1, batch_size=1, log_every=100).run()
     assert loop.contestants[0].epochs == [Epoch("a", 0, 12.0, 0.5, 1.0)]
     assert [size for _, size in callback.pieces] == [1] * 6
@@ -134,15 +137,7 @@ def test_callbacks_are_called_in_order():
     callback = Remembers()
     Loop(4, 2, callback, names="ab", epochs=1, batch_size=2, log_every=2).run()
     of_each = [("report", 1), ("piece", 1, 1), ("piece", 2, 1), ("epoch", 0.5)]
-    assert callback.calls == [("begin", "a", 0), *of_each, ("begin", "b", 0), *of_each, ("end",)]
-
-
-@pytest.mark.parametrize("every", [1, 2, 3, 7])
-def test_pieces_end_where_a_callback_asks(every):
-    callback = Remembers(every)
-    Loop(14, 2, callback, epochs=2, batch_size=2, log_every=5).run()
-    assert {done for done, _ in callback.pieces} >= {*range(every, 8, every), 7}
-    assert sum(size for _, size in callback.pieces) == 14
+    assert callback.calls == [("begin", "a", 0), *of_each, ("begin", "b", 0), *of_each, ("finished", 0), ("end",)]
 
 
 def test_an_exception_of_a_callback_ends_the_run_and_all_callbacks():
@@ -155,23 +150,16 @@ def test_an_exception_of_a_callback_ends_the_run_and_all_callbacks():
     loop = Loop(4, 2, Stops(), last, names="ab")
     with pytest.raises(KeyboardInterrupt):
         loop.run()
-    assert [len(contestant.epochs) for contestant in loop.contestants] == [2, 1]
+    assert [len(contestant.epochs) for contestant in loop.contestants] == [1, 2]
     assert last.calls[-1] == ("end",)
 
 
 @pytest.mark.parametrize(
-    ("start", "rest"),
-    [
-        (Start(0, 1, 0), [("b", 0), ("a", 1), ("b", 1)]),
-        (Start(0, 0, 3), [("a", 0), ("b", 0), ("a", 1), ("b", 1)]),
-        (Start(1, 1, 4), [("b", 1)]),
-        (Start(2, 0, 0), []),
-    ],
+    ("first", "rest"), [(0, [("a", 0), ("b", 0), ("b", 1), ("a", 1)]), (1, [("b", 1), ("a", 1)]), (2, [])]
 )
-def test_a_run_continues_from_its_start(start, rest):
+def test_a_run_continues_with_its_first_unfinished_epoch(first, rest):
     callback, settings = Remembers(), {"epochs": 2, "batch_size": 2}
-    loop = Loop(8, 2, callback, names="ab", start=start, **settings).run()
+    loop = Loop(8, 2, callback, names="ab", first=first, **settings).run()
     assert [call[1:] for call in callback.calls if call[0] == "begin"] == rest
-    assert len(loop.trained("a") + loop.trained("b")) == 4 * len(rest) - start.done
     whole, seen = Loop(8, 2, **settings).run().trained(), loop.trained("b")
-    assert seen == whole[len(whole) - len(seen) :]
+    assert seen == whole[4 * first :]

@@ -4,9 +4,7 @@ import re
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
-from safetensors.numpy import load_file
 
 from app.custom.read_only import ADVICE
 
@@ -86,10 +84,7 @@ def test_an_operator_that_raises_in_training_is_named_with_its_line_and_the_iter
     assert re.match(rf"{raised}This happened (in|between) iteration ", run.err)
     repeated = "Replaying the steps raised no error, so an operator keeps state between calls."
     assert (repeated in run.err) == (operator == "raises_once")
-    finished = len(run.column(f"my_ops.py:{operator}", "epoch", "test_loss"))
-    assert f"The run was stopped early. Finished epochs, out of 30: my_ops.py:{operator} {finished}." in run.out
     assert run.column(f"my_ops.py:{operator}", "iteration", "iteration")[:3] == [0, 3, 6]
-    assert (run.folder / f"weights-my_ops.py-{operator}.safetensors").exists()
 
 
 def test_a_shape_that_changes_with_the_batch_is_an_error_with_the_operator(misbehave, engine):
@@ -113,15 +108,9 @@ def test_an_operator_that_makes_nan_of_finite_numbers_is_named_with_its_inputs(m
     assert re.fullmatch(r"  in .*all finite", got)
     assert re.fullmatch(r"  out .*not finite: 1 of 40 \(1 NaN\)", made)
     assert "learning_rate" not in run.err
-    # The saved weights are those before this step.
-    before = misbehave("relu_as_it_is", "train.epochs=1", folder="before")
     (event,) = [m for m in run.metrics if m["event"] == "nonfinite"]
     assert (event["epoch"], event["iteration"], event["did"]) == (1, 2, "stop")
     assert OWN in event["what"]
-    kept, after_one_epoch = (load_file(next(r.folder.glob("weights-*"))) for r in (run, before))
-    for name, weights in kept.items():
-        assert np.isfinite(weights).all()
-        assert not np.array_equal(weights, after_one_epoch[name])
 
 
 @pytest.mark.parametrize(

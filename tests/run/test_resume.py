@@ -1,9 +1,7 @@
 """A resumed run ends as an uninterrupted one, and a run that can be resumed says how."""
 
+import fcntl
 import os
-import re
-import shutil
-import signal
 import sys
 from pathlib import Path
 
@@ -12,53 +10,61 @@ from interrupted_runs import LONGER
 from runs_of_train import assert_same_results
 
 from app.experiment.train_command import main
-from app.locks import lock
+from app.files import write_whole
+from app.run.checkpoints import CHECKPOINT
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize(
-    ("piece", "by", "ended"),
-    [
-        *((piece, signal.SIGINT, (130, "interrupted\n")) for piece in (1, 4, 8, 9, 18)),
-        (5, signal.SIGTERM, (143, "terminated\n")),
-    ],
-)
-def test_a_run_that_a_signal_stops_resumes_to_the_same_results(interrupted, resume, whole, piece, by, ended):
-    run = interrupted(piece, by=by)
-    assert (run.status, run.err) == ended
-    summary = (run.folder / "summary.txt").read_text()
-    assert re.search(
-        r"^The run was stopped early\. Finished epochs, out of 3: custom\.relu \d, relu \d\.$", summary, re.M
-    )
-    assert f"{summary}Resume with: python train.py --resume run\n" in run.out
+@pytest.mark.parametrize("piece", [1, 8, 9, 18, 24])
+def test_an_interrupted_run_prints_how_to_resume_it_and_resumes_to_the_same_results(interrupted, resume, whole, piece):
+    run = interrupted(piece)
+    assert (run.status, run.err) == (130, "interrupted. Resume with: python train.py --resume run\n")
     assert {file.name for file in run.folder.iterdir()} == {
-        *("checkpoints", "config.yaml", "metrics.jsonl", "model.json", "model.safetensors"),
-        *("summary.txt", "weights-custom.relu.safetensors", "weights-relu.safetensors"),
+        *("config.yaml", "metrics.jsonl"),
+        *([CHECKPOINT] if piece > 8 else []),  # two operators with four pieces each make an epoch
     }
     status, out, err = resume()
     assert (status, err) == (0, "")
-    assert "Resuming " in out
-    assert "Resume with" not in out
-    assert "Stopped before" not in out
+    told = f"Resuming in epoch {1 + (piece - 1) // 8}/3." if piece > 8 else "There is no checkpoint yet, so the run st"
+    assert told in out
     assert (run.folder / "summary.txt").read_text() in out
+    assert not (run.folder / CHECKPOINT).exists()
     assert_same_results(run.folder, whole())
     events = [event["event"] for event in run.metrics]
     assert (events[0], events.count("start")) == ("start", 1)
 
 
+@pytest.mark.parametrize("written", ["summary.txt", "weights-relu.safetensors"])
+def test_a_run_that_is_killed_at_its_end_resumes_to_the_same_results(train, resume, whole, monkeypatch, written):
+    class Killed(BaseException):
+        pass
+
+    def killed(path, *words, **options):
+        write_whole(path, *words, **options)
+        if path.name == written:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr("app.run.folder.write_whole", killed)
+        with pytest.raises(Killed):
+            train(*LONGER)
+    status, out, _ = resume()
+    assert status == 0
+    assert "All epochs are trained; what follows them is done again." in out
+    run = Path("run")
+    assert not (run / CHECKPOINT).exists()
+    assert_same_results(run, whole())
+
+
 def test_the_resume_command_is_quoted_and_names_the_python_of_this_folder(interrupted, monkeypatch):
-    assert "Resume with: python train.py --resume 'my run'\n" in interrupted(folder="my run").out
+    assert "Resume with: python train.py --resume 'my run'\n" in interrupted(folder="my run").err
     monkeypatch.setattr(sys, "executable", str(Path.cwd() / ".venv/bin/python"))
-    assert "Resume with: .venv/bin/python train.py --resume run\n" in interrupted().out
+    assert "Resume with: .venv/bin/python train.py --resume run\n" in interrupted().err
 
 
 def no_checkpoint(run):
-    shutil.rmtree(run / "checkpoints")
-
-
-def damaged_checkpoint(run):
-    os.truncate(run / "checkpoints" / "000003.safetensors", 5000)
+    (run / CHECKPOINT).unlink()
 
 
 def half_an_event_more(run):
@@ -74,12 +80,8 @@ def half_the_metrics(run):
     ("damage", "told"),
     [
         (no_checkpoint, ["There is no checkpoint yet, so the run starts from the beginning."]),
-        (
-            damaged_checkpoint,
-            ["so the one before it is: load: run/checkpoints/000003.safe", "Resuming custom.relu in epoch 3/3."],
-        ),
-        (half_an_event_more, ["Resuming custom.relu in epoch 3/3"]),
-        (half_the_metrics, ["Resuming custom.relu in epoch 3/3"]),
+        (half_an_event_more, ["Resuming in epoch 3/3."]),
+        (half_the_metrics, ["Resuming in epoch 3/3."]),
     ],
 )
 def test_a_damaged_run_resumes_to_the_same_results(interrupted, resume, whole, damage, told):
@@ -91,33 +93,21 @@ def test_a_damaged_run_resumes_to_the_same_results(interrupted, resume, whole, d
     assert_same_results(run.folder, whole())
 
 
-# --- Finished runs ---
+def test_a_damaged_checkpoint_is_refused(interrupted, resume):
+    file = interrupted(18).folder / CHECKPOINT
+    os.truncate(file, 5000)
+    status, _, err = resume()
+    assert status == 1
+    assert err.startswith("error: load: run/checkpoint.safetensors was not")
 
 
-def test_updates_that_were_skipped_before_the_interruption_count(train, interrupted, resume, tmp_path):
-    (tmp_path / "my_ops.py").write_text("import app\n\ndef lost(x):\n    return x + float('nan')\n")
-    words = ("model.activation=my_ops.py:lost", "baseline=null", "train.on_nonfinite=skip")
-    assert train(*LONGER, *words, folder="whole").status == 0
-    interrupted(3, *words)
-    status, out, _ = resume("--custom-op", "my_ops.py")
-    assert status == 0
-    assert "my_ops.py:lost: 8 of 8 updates of epoch 1 were skipped" in out
-    assert_same_results(tmp_path / "run", tmp_path / "whole")
-
-
-def test_a_finished_run_says_so_and_its_lost_files_are_written_again(train, resume, whole):
-    run = train(*LONGER)
-    (run.folder / "summary.txt").unlink()
-    os.truncate(run.folder / "weights-relu.safetensors", 20)
-    status, out, _ = resume()
-    assert status == 0
-    assert "This run is finished: 3 of 3 epochs. Its files are written again." in out
-    assert (run.folder / "summary.txt").exists()
-    assert_same_results(run.folder, whole())
-
-
-def test_more_epochs_give_the_results_of_a_run_that_was_started_with_them(train, resume, tmp_path, whole):
+def test_a_finished_run_has_nothing_to_resume(train, resume):
     train(*LONGER)
+    assert resume() == (1, "", "error: the run in run is finished: there is nothing to resume\n")
+
+
+def test_more_epochs_give_the_results_of_a_run_that_was_started_with_them(interrupted, resume, tmp_path, whole):
+    interrupted()
     assert resume("train.epochs=5")[0] == 0
     assert_same_results(tmp_path / "run", whole("train.epochs=5"))
     assert "  epochs: 5\n" in (tmp_path / "run" / "config.yaml").read_text()
@@ -158,10 +148,9 @@ def test_a_mistyped_name_is_answered_with_the_newest_runs(train, resume):
         )
 
 
-def test_two_processes_cannot_resume_one_run(interrupted, resume, monkeypatch):
-    monkeypatch.setattr("app.locks._PATIENCE", 0.1)
+def test_two_processes_cannot_resume_one_run(interrupted, resume):
     with (interrupted().folder / "metrics.jsonl").open("a") as metrics:
-        assert lock(metrics)
+        fcntl.flock(metrics, fcntl.LOCK_EX)
         assert resume() == (1, "", "error: another process is using run; wait for it, or end it\n")
     assert resume()[0] == 0
 
@@ -178,7 +167,7 @@ def test_resume_and_config_exclude_each_other(capsys):
 @pytest.mark.parametrize(
     ("last", "refused"),
     [
-        ("checkpoints/000001.safetensors", "checkpoints/000002.safetensors"),
+        ("config.yaml", "checkpoint.safetensors"),
         ("summary.txt", "weights-custom.relu.safetensors"),
     ],
 )
@@ -196,9 +185,9 @@ def test_a_full_disk_is_named_and_the_run_resumes_when_there_is_room(
         patch.setattr(os, "fsync", sync_until_the_last)
         run = train(*LONGER)
     assert (run.status, run.err) == (1, f"error: run/{refused} cannot be written: No space left on device\n")
-    assert "\nResume with: python train.py --resume run\n" in run.out
+    assert run.out.endswith("Resume with: python train.py --resume run\n")
     assert not (run.folder / refused).exists()
     status, out, _ = resume()
     assert status == 0
-    assert ("Resuming custom.relu in epoch 2/3." in out) == (last != "summary.txt")
+    assert ("All epochs are trained" in out) == (last == "summary.txt")
     assert_same_results(run.folder, whole())

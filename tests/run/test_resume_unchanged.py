@@ -7,9 +7,7 @@ import pytest
 from runs_of_train import assert_same_results
 
 from app.data import load
-from app.run.checkpoints import data_hash, read_checkpoint, write_checkpoint
-from app.run.former import former_data_hash
-from app.run.loop import Start
+from app.run.checkpoints import CHECKPOINT, data_hash, read_checkpoint, write_checkpoint
 
 pytestmark = pytest.mark.slow
 
@@ -30,11 +28,11 @@ def test_settings_that_change_results_are_refused_and_others_are_not(interrupted
             2,
             "",
             "error: a run is resumed with its own settings, but "
-            f"{told.format(here=run.folder.parent)}. Only check, data.folder, data.sources, train.checkpoint_every may "
-            "change, and train.epochs may grow; for others, start a new run\n",
+            f"{told.format(here=run.folder.parent)}. Only check, data.folder, data.sources may change, "
+            "and train.epochs may grow; for others, start a new run\n",
         )
         assert before == sorted((file, file.read_bytes()) for file in run.folder.rglob("*") if file.is_file())
-    assert resume("train.checkpoint_every=2")[0] == 0
+    assert resume("check=false")[0] == 0
     assert_same_results(run.folder, whole())
 
 
@@ -124,16 +122,8 @@ def test_every_image_and_label_counts():
     assert len(hashes) == 7
 
 
-def test_a_run_of_an_earlier_release_goes_on_with_its_hash_of_the_images(interrupted, resume, tiny):
-    *_, last = sorted((interrupted().folder / "checkpoints").iterdir())
-    found = read_checkpoint(last)
-    found.data = former_data_hash(tiny[1])
-    write_checkpoint(last, found)
-    assert resume()[0] == 0
-
-
 WRONG = {
-    "start": [Start(0, 2), Start(0, 0, -1)],
+    "epoch": [0, -1],
     "learners": [{}, {"custom.relu": {}, "relu": {}}],
     "metrics": [
         np.frombuffer(text, np.uint8) for text in (b"\xff", b"[", b"[1]", b'{"event": "epoch", "operator": "relu"}')
@@ -144,7 +134,7 @@ WRONG = {
 
 
 def test_an_undamaged_checkpoint_that_does_not_fit_its_run_is_refused(interrupted, resume):
-    *_, last = sorted((interrupted().folder / "checkpoints").iterdir())
+    last = interrupted().folder / CHECKPOINT
     whole = last.read_bytes()
     for field, wrong in [(field, wrong) for field, values in WRONG.items() for wrong in values]:
         found = read_checkpoint(last)

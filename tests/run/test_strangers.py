@@ -84,10 +84,11 @@ def test_a_file_is_run_for_a_run_folder_if_that_very_file_is_named(
     Path("mine").mkdir()
     Path("mine/ops.py").write_text(THEIRS.replace("2 * x", "x"))  # of the same name, and another function
     assert train("train.epochs=1", "model.activation=theirs/ops.py:theirs").status == 0
+    Path("run/summary.txt").unlink()  # as if it had not come to its end
     marker.unlink()
     words = [word for file in named for word in ("--custom-op", file)]
     for command in (
-        lambda: train_py(["--resume", "run", "train.epochs=2", *words]),
+        lambda: train_py(["--resume", "run", *words]),
         lambda: main(["export", "run", "--to", "onnx", *words]),
     ):
         monkeypatch.setattr(lookup, "_ran", {})  # as in another process
@@ -101,8 +102,9 @@ def test_a_file_is_run_for_a_run_folder_if_that_very_file_is_named(
 def test_the_file_of_a_link_is_the_file_that_it_leads_to(train, marker):
     Path("link.py").symlink_to("theirs/ops.py")
     assert train("train.epochs=1", "model.activation=link.py:theirs").status == 0
+    Path("run/summary.txt").unlink()  # as if it had not come to its end
     marker.unlink()
-    assert train_py(["--resume", "run", "train.epochs=2", "--custom-op", "theirs/ops.py"]) == 0
+    assert train_py(["--resume", "run", "--custom-op", "theirs/ops.py"]) == 0
 
 
 def test_a_file_that_is_not_there_is_looked_for_from_the_folder_of_the_training(train, marker, monkeypatch, capsys):
@@ -116,16 +118,17 @@ def test_a_file_that_is_not_there_is_looked_for_from_the_folder_of_the_training(
 
 def test_a_name_that_is_typed_with_settings_names_the_file(train, marker):
     Path("mine.py").write_text("def scaled(x, by=1.0):\n    return x * by\n")
-    run = train("train.epochs=1", "model.activation=mine.py:scaled(by=0.5)")
-    assert (run.status, run.err) == (0, "")
-    assert train_py(["--resume", "run", "train.epochs=2"]) == 1
-    assert train_py(["--resume", "run", "train.epochs=2", "--custom-op", "mine.py"]) == 0
+    with stopped_at(3):
+        run = train("train.epochs=1", "model.activation=mine.py:scaled(by=0.5)")
+    assert run.status == 130
+    assert train_py(["--resume", "run"]) == 1
+    assert train_py(["--resume", "run", "--custom-op", "mine.py"]) == 0
 
 
 def test_an_interrupted_run_prints_the_file_to_name(train, marker):
     with stopped_at(3):
         run = train("train.epochs=1", "model.activation=theirs/ops.py:theirs")
-    assert "Resume with: python train.py --resume run --custom-op theirs/ops.py\n" in run.out
+    assert "Resume with: python train.py --resume run --custom-op theirs/ops.py\n" in run.err
 
 
 def test_a_run_folder_runs_no_file(train, marker, capsys):
@@ -133,6 +136,7 @@ def test_a_run_folder_runs_no_file(train, marker, capsys):
     assert run.status == 0
     marker.unlink()
     folder = str(run.folder)
+    (run.folder / "summary.txt").unlink()  # as if it had not come to its end
     Path(folder, "picture.png").write_bytes(b"")
     for command, words in [
         (train_py, ["--resume", folder]),
@@ -159,13 +163,17 @@ def test_an_operator_of_a_layer_trains_and_resumes_if_it_is_named(train, marker,
     page = (run.folder / "report.html").read_text(encoding="utf-8")
     assert "return 2 * x" in page
     assert "only single layers use this operator" in page
-    again = ["--resume", str(run.folder), "train.epochs=2"]
+    again = ["--resume", str(run.folder)]
+    (run.folder / "summary.txt").unlink()  # as if it had not come to its end
     marker.unlink()
     assert train_py(again) == 1
     assert "is executed only if you name it" in capsys.readouterr().err
-    assert train_py([*again, "--custom-op", "theirs/ops.py"]) == 0
-    Path("theirs/ops.py").write_text(THEIRS.replace("return 2 * x", "return 3 * x"))
-    assert train_py([*again, "train.epochs=3", "--custom-op", "theirs/ops.py"]) == 1
+    with stopped_at(12):
+        assert train_py([*again, "train.epochs=2", "--custom-op", "theirs/ops.py"]) == 130
+    theirs = Path("theirs/ops.py")
+    capsys.readouterr()
+    theirs.write_text(THEIRS.replace("return 2 * x", "return 3 * x"))
+    assert train_py([*again, "--custom-op", "theirs/ops.py"]) == 1
     assert "the source of theirs/ops.py:theirs, or of a function that it calls, has changed" in capsys.readouterr().err
 
 

@@ -9,7 +9,6 @@ import pytest
 from PIL import Image
 
 from app.__main__ import main
-from app.experiment.train_command import main as train_py
 from app.use.trained import open_run
 
 pytestmark = pytest.mark.slow
@@ -40,7 +39,7 @@ def test_equal_runs_write_equal_bytes_except_for_times(train, tmp_path, monkeypa
         for clock in ("perf_counter", "monotonic", "time"):
             monkeypatch.setattr(time, clock, lambda seconds=seconds: next(seconds) / 8)
         monkeypatch.setattr(time, "strftime", lambda *_: "now")
-        run = train("report=true", "costs=true", "train.checkpoint_every=3")
+        run = train("report=true", "costs=true")
         monkeypatch.undo()
         monkeypatch.chdir(tmp_path)
         assert run.status == 0
@@ -94,25 +93,6 @@ def test_a_missing_half_of_the_network_for_use_is_named(kept, capsys):
         moved.rename(kept / name)
 
 
-def test_a_resumed_run_has_its_last_line_again(interrupted, resume, monkeypatch):
-    folder = interrupted(5).folder
-    metrics = folder / "metrics.jsonl"
-    assert metrics.read_text().endswith(END)
-    with monkeypatch.context() as patch:
-
-        def killed(*_):
-            raise SystemExit(9)
-
-        patch.setattr("app.run.run.TrainingLoop.run", killed)
-        patch.setattr("app.run.run.Run._end", lambda *_, **__: None)
-        with pytest.raises(SystemExit):
-            resume()
-    assert END not in metrics.read_text()  # until it ends
-    assert resume()[0] == 0
-    assert metrics.read_text().endswith(END)
-    assert metrics.read_text().count(END) == 1
-
-
 # --- An operator file that is edited during the run ---
 
 EDITED = """
@@ -138,8 +118,8 @@ def test_editing_an_operator_file_during_a_run_changes_nothing_and_the_end_says_
     assert (run.status, run.err) == (0, "")
     assert file.read_text() == EDITED.replace("x * 2", "x * 3")
     assert run.out.splitlines()[-1] == (
-        "note: my_ops.py was edited during the run, which used the earlier version. `predict`, `demo` and --resume "
-        "will report the change"
+        "note: my_ops.py was edited during the run, which used the earlier version. `predict` and `demo` will "
+        "report the change"
     )
     Image.new("L", (28, 28)).save("zero.png")
     predict = ["predict", "run", "zero.png", "--custom-op", "my_ops.py"]
@@ -148,6 +128,3 @@ def test_editing_an_operator_file_during_a_run_changes_nothing_and_the_end_says_
     file.write_text(EDITED)
     main(predict)
     assert "zero.png: the picture is empty" in capsys.readouterr().err  # so the network was read
-    file.write_text(EDITED.replace("x * 2", "x * 4"))
-    assert train_py(["--resume", "run", "--custom-op", "my_ops.py"]) == 1
-    assert "the source of my_ops.py:mine" in capsys.readouterr().err
