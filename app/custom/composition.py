@@ -199,7 +199,7 @@ def derive_again(gradient: OpDef, on_values: OnValues, message: str) -> None:
         return derivatives(found, inputs, douts, call.needs)
 
     gradient.optional_gradients = True
-    gradient.gradient(rule, ["call", "douts", *gradient.inputs])
+    gradient.gradient(rule, [("call", None), ("douts", None), *(("input", i) for i in range(len(gradient.inputs)))])
 
 
 def _without_contexts(inputs: Sequence[Any]) -> list[Any]:

@@ -26,8 +26,9 @@ from app.errors import OperatorError
 from app.ops.definition import OpDef, as_immutable
 from app.ops.elementwise import to_common_type
 from app.ops.lowering import Elementwise
+from app.ops.rules import Source
 from app.ops.spec import Spec, broadcast, spec_of
-from app.reading import parameters_of, user_place
+from app.reading import parameters_of, place_of, user_place
 
 
 class FunctionOperator(CustomOperator):
@@ -83,11 +84,11 @@ class FunctionOperator(CustomOperator):
         facts = (self.outputs, self.attributes, self.works_on == "numbers", self.row_by_row)
         return self.function, self.backward_function, self._declared_infer, facts
 
-    def _run(self, *arrays: np.ndarray, **settings: Any) -> Any:
+    def _run(self, /, *arrays: np.ndarray, **settings: Any) -> Any:
         results = self._results(*arrays, **settings)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _results(self, *arrays: np.ndarray, **settings: Any) -> list[np.ndarray]:
+    def _results(self, /, *arrays: np.ndarray, **settings: Any) -> list[np.ndarray]:
         given = arrays_of(arrays)
         results = returned_arrays(
             call_function(self._call, self.label, given, settings),
@@ -104,7 +105,7 @@ class FunctionOperator(CustomOperator):
                 results[place] = array
         return results
 
-    def _infer(self, *specs: Spec, **settings: Any) -> tuple[Spec, ...]:
+    def _infer(self, /, *specs: Spec, **settings: Any) -> tuple[Spec, ...]:
         if self._declared_infer is not None:
             return self._checked_specs(self._declared_infer(*specs, **settings))
         if self.works_on == "numbers":
@@ -121,10 +122,10 @@ class FunctionOperator(CustomOperator):
     def backward(self, function: Any = None, *, surrogate: bool = False) -> Any:
         """Declare the gradient. The function gets what its parameters name.
 
-        A parameter names an input, an output, a setting, or `d` + output for the gradient of that output. A single
-        output is called `out` until the parameters of backward name it: `dy` makes it `y`. `surrogate=True` says that
-        the gradient differs from the derivative on purpose, as in a straight-through estimator; no check compares it
-        with finite differences then.
+        A parameter names an input or a setting; else an output, or `d` + output for the gradient of that output. A
+        single output is called `out` until the parameters of backward name it: `dy` makes it `y`. `surrogate=True` says
+        that the gradient differs from the derivative on purpose, as in a straight-through estimator; no check compares
+        it with finite differences then.
         """
         if function is None:
             return lambda decorated: self.backward(decorated, surrogate=surrogate)
@@ -133,15 +134,17 @@ class FunctionOperator(CustomOperator):
         parameters = list(_parameters(function, self.label))
         if self.outputs == ("out",):
             self.outputs = (self._output_name(parameters),)
-        takes = [p for p in parameters if p not in self.attributes]
-        settings = [p for p in parameters if p in self.attributes]
+        sources = {p: self._source_of(p, function) for p in parameters}
+        takes = [p for p, (kind, _) in sources.items() if kind != "attribute"]
+        settings = [p for p, (kind, _) in sources.items() if kind == "attribute"]
         places = tuple(range(len(self.inputs), len(self.inputs) + len(takes)))
         elementwise = self.works_on == "numbers"
         self.differentiate_by(
             function,
-            takes,
+            [sources[p] for p in takes],
             keep_type=True,
             materialize=True,
+            names=takes,
             attributes=settings,
             kernel=over_arrays(function, takes, len(self.inputs)) if elementwise else by_name(guarded(function), takes),
             lowering=_form(function, [*takes, *settings], elementwise, places, self.row_by_row),
@@ -158,6 +161,28 @@ class FunctionOperator(CustomOperator):
 
     def _derived(self) -> CustomOperator:
         return DerivedGradient(self)
+
+    def _source_of(self, parameter: str, backward: Any) -> Source:
+        """What a parameter of backward gets. The names that the user gave to inputs and settings come first."""
+        of_outputs, label = ["d" + name for name in self.outputs], f"{self.label}: its backward ({place_of(backward)})"
+        if parameter in self.inputs or parameter in self.attributes:
+            if parameter in of_outputs:
+                raise OperatorError(
+                    f"{label} takes {parameter!r}, which is an input or a setting and also the gradient of the output "
+                    f"{parameter[1:]!r}; give the output another name: custom_op(outputs=...), or dresult in place of "
+                    "dout"
+                )
+            return ("attribute", parameter) if parameter in self.attributes else ("input", self.inputs.index(parameter))
+        if parameter in self.outputs:
+            return "output", self.outputs.index(parameter)
+        if parameter in of_outputs:
+            return "dout", of_outputs.index(parameter)
+        choices = dict.fromkeys([*self.inputs, *self.outputs, *of_outputs, *self.attributes])
+        other = ""
+        if self.outputs == ("out",):
+            free = next(name for name in ("y", "z", "result") if name not in choices)
+            other = f" ({free} and d{free} are accepted for out and dout)"
+        raise OperatorError(f"{label} has a parameter {parameter!r}; expected one of {', '.join(choices)}{other}")
 
     def _output_name(self, parameters: Sequence[str]) -> str:
         known = (*self.inputs, *self.attributes)
@@ -181,17 +206,9 @@ class DerivedGradient(FunctionOperator):
         from app.engine.compiled.frozen import Frozen  # imported late: it needs Numba
 
         operator = self._operator
-        arriving: list[str] = []
-        source = python_function(operator.function)
-        known = {*operator.inputs, *operator.attributes, *getattr(getattr(source, "__code__", None), "co_varnames", ())}
-        for output in operator.outputs:
-            name = "d" + output
-            while name in known:
-                name = "d" + name
-            arriving.append(name)
         frozen = Frozen(operator.function)
         try:
-            function = derived_gradient(operator.function, operator.inputs, arriving)
+            function = derived_gradient(operator.function, operator.inputs, ["d" + name for name in operator.outputs])
         except UnderivableError as error:
             name = operator.name if operator.name.isidentifier() else "operator"
             raise UnderivableError(
@@ -218,7 +235,7 @@ class DerivedGradient(FunctionOperator):
     def lowering(self, lowering: Any) -> None:
         self._lowering = lowering
 
-    def _run(self, *arrays: np.ndarray, **settings: Any) -> Any:
+    def _run(self, /, *arrays: np.ndarray, **settings: Any) -> Any:
         self.refresh()
         return super()._run(*arrays, **settings)
 
@@ -319,6 +336,14 @@ def custom_op(
         names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
         if elementwise:  # a Numba ufunc takes no numbers by name; its Python function does
             decorated = getattr(getattr(decorated, "_dispatcher", None), "py_func", decorated)
-        return FunctionOperator(decorated, name, names, elementwise, infer, row_by_row, onnx, like)
+        operator = FunctionOperator(decorated, name, names, elementwise, infer, row_by_row, onnx, like)
+        every = [*operator.inputs, *operator.attributes, *(names if names != ("out",) else ())]
+        twice = next((each for each in every if every.count(each) > 1), None)
+        if twice is not None:
+            raise OperatorError(
+                f"{operator.label}: its output {twice!r} has the name of another output, an input or a setting; give "
+                "each a name of its own"
+            )
+        return operator
 
     return make if function is None else make(function)

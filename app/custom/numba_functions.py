@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from types import CellType, CodeType, FunctionType, ModuleType
@@ -56,13 +56,21 @@ def by_name(function: Any, names: Sequence[str]) -> Callable[..., Any]:
     return call
 
 
+def unused(wish: str, names: Collection[str]) -> str:
+    """A name like `wish` that is none of these."""
+    while wish in names:
+        wish += "_"
+    return wish
+
+
 def by_position(function: Any, order: Sequence[str]) -> Any:
     """The function with its parameters in this order; the function itself if they already are."""
     parameters = parameters_of(python_function(function))
     if list(parameters) == list(order) and all(p.kind is not p.KEYWORD_ONLY for p in parameters.values()):
         return function
     call = ", ".join(f"{name}={name}" for name in order)
-    reordered = eval(f"lambda {', '.join(order)}: inner({call})", {"inner": dispatcher_of(function)})
+    inner = unused("inner", order)
+    reordered = eval(f"lambda {', '.join(order)}: {inner}({call})", {inner: dispatcher_of(function)})
     reordered.__name__ = function_name(function)
     return dispatcher_of(reordered) if is_compiled(function) else reordered
 
@@ -84,7 +92,7 @@ def function_beside(
 
 def code_beside(code: CodeType, tree: ast.FunctionDef, free: Sequence[str], file: str = "") -> CodeType:
     """The code of a tree that is compiled in place of another code, with these free variables."""
-    module = ast.parse(f"def closure({', '.join(free)}): pass" if free else "")
+    module = ast.parse(f"def {unused('closure', [tree.name])}({', '.join(free)}): pass" if free else "")
     around = next((node for node in module.body if isinstance(node, ast.FunctionDef)), module)
     around.body = [tree]
     ast.fix_missing_locations(module)

@@ -30,7 +30,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from app.custom.numba_functions import by_position, function_beside, is_compiled, python_function
+from app.custom.numba_functions import by_position, function_beside, is_compiled, python_function, unused
 from app.custom.read_only import for_any_types
 from app.ops.lowering import OnNumbers, Returning
 from app.reading import UnreadableSourceError, definition_of, one_thread_at_a_time
@@ -103,7 +103,8 @@ def on_numbers(function: Any) -> OnNumbers | None:
         from numba import njit
 
         return OnNumbers(_made(function, tree, **{walk.chosen(name): njit(_CHOICES[name]) for name in walk.choices}))
-    return OnNumbers(_dividing_as(function, _made(function, tree)), walk.axes, keeps_type=True)
+    made = _made(function, tree, **{walk.chosen("type"): type})
+    return OnNumbers(_dividing_as(function, made), walk.axes, keeps_type=True)
 
 
 def stops_on_numbers(function: Any) -> tuple[int, str] | None:
@@ -185,7 +186,8 @@ class _Walk:
         self.tree, self.known = tree, known
         names = [argument.arg for argument in tree.args.args]
         self.settings = set(names[len(names) - len(tree.args.defaults) :])
-        self.given = set(names) - self.settings
+        self.arguments = set(names)
+        self.given = self.arguments - self.settings
         self.loops = any(isinstance(statement, ast.For) for statement in tree.body)
         self.choices: set[str] = set()
         """Those of `_CHOICES` that the function needs."""
@@ -203,11 +205,8 @@ class _Walk:
         return tree
 
     def chosen(self, name: str) -> str:
-        """A name for one of `_CHOICES` that the function does not use itself."""
-        taken = {part.id for part in ast.walk(self.tree) if isinstance(part, ast.Name)}
-        while name in taken:
-            name += "_"
-        return name
+        """A name for an additional variable, which the function does not use itself."""
+        return unused(name, {part.id for part in ast.walk(self.tree) if isinstance(part, ast.Name)} | self.arguments)
 
     # Arithmetic on whole arrays
 
@@ -299,7 +298,7 @@ class _Walk:
         if _NEW[made_by] is None:
             return []
         self.written.add(target.id)
-        return ast.parse(f"{target.id} = type({like})({_NEW[made_by]})").body
+        return ast.parse(f"{target.id} = {self.chosen('type')}({like})({_NEW[made_by]})").body
 
     def _loop(self, loop: ast.For) -> list[ast.stmt]:
         """A loop over all elements, or nested loops over the axes."""

@@ -15,6 +15,7 @@ from app.custom.read_only import guarded
 from app.errors import DtypeError, OperatorError, ShapeError
 from app.ops.creation import zeros_like
 from app.ops.definition import OpDef, apply
+from app.ops.rules import Source
 from app.ops.spec import Spec, broadcast
 
 
@@ -77,19 +78,21 @@ class CustomOperator(OpDef):
     def differentiate_by(
         self,
         function: Callable[..., Any],
-        takes: Sequence[str],
+        takes: Sequence[Source],
         *,
         keep_type: bool,
         materialize: bool,
+        names: Sequence[str] = (),
         attributes: Sequence[str] = (),
         kernel: Callable[..., Any] | None = None,
         lowering: Any = None,
     ) -> CustomOperator:
-        """Let a user's function compute the gradients from the values named in `takes`.
+        """Let a user's function compute the gradients from the values of `takes`, and of `attributes` by name.
 
-        The function becomes an operator of its own, which also gets the inputs: gradients must have their shapes.
-        `keep_type` casts gradients to the types of the inputs; without it another type is an error. For an output that
-        got no gradient, `materialize` passes zeros; without it the function gets None.
+        `names` are its parameters for these values; without them, it gets them by position. The function becomes an
+        operator of its own, which also gets the inputs: gradients must have their shapes. `keep_type` casts gradients
+        to the types of the inputs; without it another type is an error. For an output that got no gradient,
+        `materialize` passes zeros; without it the function gets None.
         """
         gradient = CustomOperator(
             self.name + "_grad",
@@ -104,7 +107,7 @@ class CustomOperator(OpDef):
         )
         gradient.declare_attributes({name: self.attributes[name] for name in attributes})
         source = python_function(function)
-        body = source if kernel is None else by_name(source, takes)
+        body = by_name(source, names) if names else source
         gradient.on_values = OnValues(_as_one_of_values(body, len(self.inputs)))
         derive_again(
             gradient,
@@ -118,7 +121,7 @@ class CustomOperator(OpDef):
             return apply(gradient, values[: len(values) - len(attributes)], settings)
 
         self.optional_gradients = not materialize
-        self.gradient(rule, [*self.inputs, *takes, *attributes])
+        self.gradient(rule, [*_all_inputs(self), *takes, *_attributes(attributes)])
         self.backward_function = function
         self.gradient_operator = gradient
         return gradient
@@ -132,7 +135,8 @@ class CustomOperator(OpDef):
             assert self.gradient_operator is not None
             return apply(self.gradient_operator, values[:count], dict(zip(settings, values[count:], strict=True)))
 
-        self.gradient(rule, [*self.inputs, *("d" + name for name in self.outputs), *settings])
+        douts = [("dout", place) for place in range(len(self.outputs))]
+        self.gradient(rule, [*_all_inputs(self), *douts, *_attributes(settings)])
 
     @property
     def gradient_operator(self) -> CustomOperator | None:
@@ -150,6 +154,14 @@ class CustomOperator(OpDef):
 
     def refresh(self) -> None:
         """Make the operator again if it was made from functions that were replaced since."""
+
+
+def _all_inputs(operator: OpDef) -> list[Source]:
+    return [("input", place) for place in range(len(operator.inputs))]
+
+
+def _attributes(names: Sequence[str]) -> list[Source]:
+    return [("attribute", name) for name in names]
 
 
 def _gradient_kernel(

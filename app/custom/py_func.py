@@ -207,8 +207,9 @@ def _definition(
     functions: dict[str, Any] = {"func": func, "backward_func": backward_func}
     definition.origin = Origin("py_func", {k: f for k, f in functions.items() if f is not None}, settings)
     if backward_func is not None:
-        seen = [n for i, n in enumerate([*x_names, *out_names]) if i not in skipped]
-        takes = [*seen, *("d" + n for n in out_names)]
+        sources = [(kind, i) for kind, names in (("input", x_names), ("output", out_names)) for i in range(len(names))]
+        seen = [source for i, source in enumerate(sources) if i not in skipped]
+        takes = [*seen, *(("dout", i) for i in range(len(out_names)))]
         places = tuple(range(inputs, inputs + len(takes)))
         lowering = returning(backward_func, (), places, row_by_row, exact=True)
         definition.differentiate_by(backward_func, takes, keep_type=False, materialize=False, lowering=lowering)

@@ -49,7 +49,7 @@ class Guarded:
         """For each combination of argument kinds what copies the arrays; None if they need no copy."""
         self._frozen: Any = None
 
-    def __call__(self, *values: Any, **settings: Any) -> Any:
+    def __call__(self, /, *values: Any, **settings: Any) -> Any:
         if settings or len(values) != len(self._names):
             values = self._in_order(values, settings)
         if interpreted.on:

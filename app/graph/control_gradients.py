@@ -393,5 +393,5 @@ def _inserted(items: tuple[T, ...], position: int, item: T) -> tuple[T, ...]:
     return (*items[:position], item, *items[position:])
 
 
-cond.gradient(_gradient_of_cond, ["call", "douts"])
-while_loop.gradient(_gradient_of_loop, ["call", "douts"])
+cond.gradient(_gradient_of_cond)
+while_loop.gradient(_gradient_of_loop)

@@ -20,7 +20,7 @@ from app.ops.call_cache import CallCache, kinds_of
 from app.ops.dtype import canonical
 from app.ops.lowering import Accumulates, Alias
 from app.ops.public import Public
-from app.ops.rules import Call, Reads, Rule
+from app.ops.rules import Call, Reads, Rule, Source
 from app.ops.spec import UNKNOWN, OpenSize, Spec, may_broadcast, spec_of
 from app.ops.values import (
     Applied,
@@ -150,9 +150,9 @@ class OpDef(Displayed):
 
     # Gradient rules
 
-    def gradient(self, function: GradientRule, parameters: Sequence[str] | None = None) -> GradientRule:
+    def gradient(self, function: GradientRule, sources: Sequence[Source] | None = None) -> GradientRule:
         """Declare the rule that returns the gradients of all inputs, in order."""
-        self._set_rules([Rule(self, function, tuple(range(len(self.inputs))), parameters)])
+        self._set_rules([Rule(self, function, tuple(range(len(self.inputs))), sources)])
         return function
 
     def gradient_of(self, name: str) -> Callable[[GradientRule], GradientRule]:
@@ -220,7 +220,7 @@ class OpDef(Displayed):
 
     # Application
 
-    def __call__(self, *args: Operand | Setting, **kwargs: Operand | Setting) -> Applied:
+    def __call__(self, /, *args: Operand | Setting, **kwargs: Operand | Setting) -> Applied:
         if len(args) != self._arity:
             return apply(self, *self.bind(args, kwargs))
         attributes = self._bind_attributes((), kwargs) if kwargs or not self._complete else self.attributes
@@ -286,7 +286,8 @@ class OpDef(Displayed):
                     break
             else:
                 return {**self.attributes, **kwargs}
-        kwargs.pop("name", None)  # accepted everywhere, as in Paddle
+        if not self.custom:
+            kwargs.pop("name", None)  # accepted everywhere, as in Paddle
         if len(extra) > len(self._attribute_names):
             raise OperatorError(f"{self.label} got too many arguments; it takes {self._usage()}")
         given = dict(zip(self._attribute_names, extra, strict=False))
@@ -297,7 +298,8 @@ class OpDef(Displayed):
         for name, value in given.items():
             if name not in attributes:
                 raise OperatorError(f"{self.label} has no parameter {name!r}; it takes {self._usage()}")
-            attributes[name] = canonical(value) if name == "dtype" and value is not None else as_immutable(value)
+            is_type = name == "dtype" and value is not None and not self.custom
+            attributes[name] = canonical(value) if is_type else as_immutable(value)
         if attributes.get("axis", 0) == () and "keepdim" in attributes and not self.custom:
             attributes["axis"] = None  # a reduction over no axes is one over all, as in Paddle and PyTorch
         missing = [name for name, value in attributes.items() if value is inspect.Parameter.empty]

@@ -1,16 +1,17 @@
 """Gradient rules: functions that compute the gradients of an operator's inputs with other operators.
 
-The parameter names of a rule select what it is given: an input, an output, an attribute, or `d` + output for the
-gradient of that output. `x_shape` is the shape of the input `x`. `x_like` is a value with the shape and type of `x`
-whose elements are not read, so `x` need not be saved for it. For an operator with any number of inputs, `*values`,
-the parameter `values` is a list, and `values_from_1` is a list without the first input.
+The parameter names of a built-in rule select what it is given: an input, an output, an attribute, or `d` + output for
+the gradient of that output. `x_shape` is the shape of the input `x`. `x_like` is a value with the shape and type of
+`x` whose elements are not read, so `x` need not be saved for it. For an operator with any number of inputs,
+`*values`, the parameter `values` is a list, and `values_from_1` is a list without the first input. A rule of an
+operator whose names are the user's is declared with the sources of its parameters instead.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from app.errors import OperatorError
 from app.ops.size import Shape
@@ -46,6 +47,9 @@ class Call(Protocol):
         """Zeros with the shape and type of output `index`, for an output without a gradient."""
 
 
+Source: TypeAlias = tuple[str, Any]
+"""What a parameter of a rule gets: its kind, which `_ARGUMENTS` lists, and the position or the name of the value."""
+
 _ARGUMENTS = {
     "dout": "douts[{}]",
     "input": "call.input({})",
@@ -70,12 +74,13 @@ class Rule:
         definition: OpDef,
         function: GradientRule,
         targets: tuple[int, ...],
-        parameters: Sequence[str] | None = None,
+        sources: Sequence[Source] | None = None,
     ):
         self.function = function
         self.targets = targets
-        names = inspect.signature(function).parameters if parameters is None else parameters
-        self.sources = [_source(definition, name) for name in names]
+        if sources is None:
+            sources = [_source(definition, name) for name in inspect.signature(function).parameters]
+        self.sources = sources
         arguments = ", ".join([_ARGUMENTS[kind].format(key) for kind, key in self.sources])
         # compiled once, because every backward pass runs every rule
         self._run = eval(f"lambda call, douts: function({arguments})", {"function": function})
@@ -85,7 +90,7 @@ class Rule:
         return result if isinstance(result, (tuple, list)) else (result,)
 
 
-def _source(definition: OpDef, parameter: str) -> tuple[str, Any]:
+def _source(definition: OpDef, parameter: str) -> Source:
     if parameter in ("needs", "douts", "call"):
         return parameter, None
     if definition.variadic:
@@ -108,9 +113,8 @@ def _source(definition: OpDef, parameter: str) -> tuple[str, Any]:
         return "attribute", parameter
     choices = [*definition.inputs, *definition.outputs, *("d" + o for o in definition.outputs)]
     choices += list(definition.attributes)
-    other = " (y and dy are accepted for out and dout)" if definition.custom and definition.outputs == ("out",) else ""
     raise OperatorError(
-        f"{definition.label}: its gradient has a parameter {parameter!r}; expected one of {', '.join(choices)}{other}"
+        f"{definition.label}: its gradient has a parameter {parameter!r}; expected one of {', '.join(choices)}"
     )
 
 

@@ -347,7 +347,7 @@ def _multiplied(factor: ast.expr, slopes: Slopes) -> Slopes:
 def numpy_in(scope: Scope) -> str:
     """The name of NumPy in a function's globals; a new one if there is none."""
     known = [key for key, value in scope.around.items() if value is np and key.isidentifier()]
-    free = [key for key in known if key not in scope.assigned and key not in scope.inputs]
+    free = [key for key in known if key not in scope.local]
     if not free:
         return scope.add_variable("np", np)
     chosen = "np" if "np" in free else free[0]

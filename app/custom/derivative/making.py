@@ -18,23 +18,23 @@ from app.reading import definition_of, definitions_of, one_thread_at_a_time, too
 
 _numbers = count(1)
 
-Finish = Callable[[Scope], Callable[[ast.Return, list[Term]], ast.expr]]
-"""For a scope, what makes the expressions of its return statements."""
+Finish = Callable[[Scope, list[str]], Callable[[ast.Return, list[Term]], ast.expr]]
+"""For a scope, and the names of the gradients of its outputs, what makes the expressions of its return statements."""
 
 
 @one_thread_at_a_time
 def derived_gradient(function: Any, inputs: Sequence[str], outputs: Sequence[str]) -> FunctionType:
     """The function that gives the gradients of the inputs, from the inputs and the gradients of the outputs.
 
-    Its parameters are the inputs, `outputs`, which names the gradients of the outputs, and the function's settings. An
-    UnderivableError names the line that cannot be derived.
+    Its parameters are the inputs, the gradients of the outputs, called `outputs` or like them where the function has
+    such a name itself, and the function's settings. An UnderivableError names the line that cannot be derived.
     """
 
-    def finish(scope: Scope) -> Callable[[ast.Return, list[Term]], ast.expr]:
+    def finish(scope: Scope, arriving: list[str]) -> Callable[[ast.Return, list[Term]], ast.expr]:
         def gradients(statement: ast.Return, terms: list[Term]) -> ast.expr:
-            if len(terms) != len(outputs):
-                scope.refuse(statement, f"returns {len(terms)} numbers, expected {len(outputs)}")
-            found = [_along(i, terms, outputs) or number(0.0) for i in inputs]
+            if len(terms) != len(arriving):
+                scope.refuse(statement, f"returns {len(terms)} numbers, expected {len(arriving)}")
+            found = [_along(i, terms, arriving) or number(0.0) for i in inputs]
             return found[0] if len(found) == 1 else ast.Tuple(found, ast.Load())
 
         return gradients
@@ -56,7 +56,7 @@ def _along(one: str, terms: list[Term], arriving: Sequence[str]) -> Slope:
 def _with_slopes(count: int) -> Finish:
     """For a function that the derived one calls: it returns its values, then their slopes."""
 
-    def finish(scope: Scope) -> Callable[[ast.Return, list[Term]], ast.expr]:
+    def finish(scope: Scope, _arriving: list[str]) -> Callable[[ast.Return, list[Term]], ast.expr]:
         def values_and_slopes(statement: ast.Return, terms: list[Term]) -> ast.expr:
             if len(terms) != count:
                 scope.refuse(statement, f"returns {len(terms)} numbers where {count} are taken")
@@ -77,9 +77,9 @@ class _Making:
     def function(
         self, function: Any, inputs: list[str], arriving: list[str], ending: str, finish: Finish
     ) -> FunctionType:
-        """Derive a function along these inputs; `arriving` are parameters that follow them."""
+        """Derive a function along these inputs; `arriving` are like the names of parameters that follow them."""
         scope = Scope(function, inputs)
-        scope.taken.update(arriving)
+        arriving = [scope.fresh(each) for each in arriving]
 
         def slopes_function(called: Any, along: list[str], values: int, node: ast.AST) -> str:
             made = self._called(called, along, values, scope, node)
@@ -87,7 +87,7 @@ class _Making:
             return known[0] if known else scope.add_variable(made.__name__, made)
 
         expressions = Expressions(scope, numpy_in(scope), slopes_function)
-        statements = Body(scope, expressions, finish(scope)).derived()
+        statements = Body(scope, expressions, finish(scope, arriving)).derived()
         title = scope.name if scope.name.isidentifier() else "function"
         arguments, defaults = _parameters(scope.function, inputs, arriving)
         tree = ast.FunctionDef(f"{title}_{ending}", arguments, statements, [])

@@ -41,7 +41,8 @@ class Scope:
         self.taken = names_in(self.tree) | set(self.parameters)
         stored = {n.id for n in ast.walk(self.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         self.assigned = stored
-        self._local = stored | set(self.parameters)
+        self.local = stored | set(self.parameters)
+        """The names that are variables of the function itself, and so hide globals."""
         self.active: dict[str, list[str]] = {name: [name] for name in inputs}
         """For each name the inputs along which it may have a slope."""
 
@@ -82,6 +83,7 @@ class Scope:
             count += 1
             found = f"{wish.rstrip('0123456789')}{count}"
         self.taken.add(found)
+        self.local.add(found)
         return found
 
     def add_variable(self, wish: str, value: Any) -> str:
@@ -93,7 +95,7 @@ class Scope:
     def meaning(self, node: ast.AST) -> Any:
         """The value of a global name, or of an attribute of a module; None if it is not known."""
         if isinstance(node, ast.Name):
-            return None if node.id in self._local else self._known.get(node.id)
+            return None if node.id in self.local else self._known.get(node.id)
         if isinstance(node, ast.Attribute):
             owner = self.meaning(node.value)
             return getattr(owner, node.attr, None) if isinstance(owner, ModuleType) else None

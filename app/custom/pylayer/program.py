@@ -141,6 +141,8 @@ def _differentiate(eager: LayerOperator, definition: CustomOperator, on_values: 
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
     takes = [*x_names, *out_names, *("d" + name for name in out_names), "context"]
+    counts = [("input", x_end), ("output", len(out_names)), ("dout", len(out_names))]
+    sources = [(kind, place) for kind, count in counts for place in range(count)]
     gradient = CustomOperator(
         definition.name + "_grad",
         eager.backward_function,
@@ -159,7 +161,7 @@ def _differentiate(eager: LayerOperator, definition: CustomOperator, on_values: 
         "code that works on numbers; write both with the framework's operators",
     )
     definition.gradient_operator = gradient
-    definition.gradient(lambda *given: apply(gradient, given, {}), takes)
+    definition.gradient(lambda *given: apply(gradient, given, {}), [*sources, ("output", len(out_names))])
 
 
 def _written(value: Any, place_of: Mapping[int, int]) -> Any:

@@ -60,7 +60,7 @@ class PyLayer:
         raise NotImplementedError
 
     @classmethod
-    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+    def apply(cls, /, *args: Any, **kwargs: Any) -> Any:
         """Run forward, and record it for the backward pass."""
         operator = operator_of_layer(cls)
         args, kwargs = all_as_applied(args, kwargs)

@@ -37,6 +37,6 @@ class Names:
 RESERVED = frozenset((
     *runtime.CALLED, *NAMES, "reshape", "shape", "size", "ndarray", "np", "shard", "shards", "shared", "step", "order",
     "rows", "first", "last", "batch", "n", "lo", "hi", "iteration", "result", "train", "min", "range", "row", "folded",
-    "u", "i", "inf", "nan", "tile", "lost",
+    "u", "i", "inf", "nan", "tile", "lost", *(f"i{axis}" for axis in range(64)),
 ))  # fmt: skip
 """Names that every source uses."""

@@ -50,7 +50,7 @@ def rewrite_if(rewriter: Any, node: ast.If) -> list[ast.stmt]:
     changes = rewriter.scope.changes([*node.body, *node.orelse])
     test, body, orelse = rewriter.visit(node.test), rewriter.block(node.body), rewriter.block(node.orelse)
     line = str(node.lineno)
-    then, otherwise = f"if_{line}_", f"else_{line}_"
+    then, otherwise = f"_jit_if_{line}", f"_jit_else_{line}"
     before, state = state_of(rewriter, changes, node, line)
     declared = rewriter.scope.declarations(changes.names, node)
     return [
@@ -82,12 +82,12 @@ def state_of(rewriter: Any, changes: ChangedNames, at: ast.AST, line: str) -> tu
     setter: str | ast.expr = ast.copy_location(ast.Constant(None), at)
     before: list[ast.stmt] = []
     if names:
-        setter = f"set_{line}_"
+        setter = f"_jit_set_{line}"
         target = ast.Tuple([name(n, at, store=True) for n in names], ast.Store())
-        put: Any = statements("x = values", at)
+        put: Any = statements("x = _jit_values", at)
         put[0].targets = [ast.copy_location(target, at)]
         body = [*rewriter.scope.declarations(names, at), *put]
-        before = statements("def setter(values):\n    body", at, setter=setter, body=body)
+        before = statements("def setter(_jit_values):\n    body", at, setter=setter, body=body)
     every = [*names, *containers]
     getters = ast.Tuple([expression("lambda: value", at, value=name(n, at)) for n in every], ast.Load())
     listed, held = (expression(repr(tuple(each)), at) for each in (every, containers))

@@ -56,7 +56,7 @@ def rewrite_while(rewriter: Any, node: ast.While) -> list[ast.stmt]:
     test, body = rewriter.visit(node.test), rewriter.block(node.body)
     before, state = state_of(rewriter, changes, node, line)
     declared = rewriter.scope.declarations(changes.names, node)
-    parts = {"check": f"while_{line}_", "run": f"body_{line}_"}
+    parts = {"check": f"_jit_while_{line}", "run": f"_jit_body_{line}"}
     return [
         *statements("def check():\n    body", node, check=parts["check"], body=[*declared, *_return(test)]),
         *statements("def run():\n    body", node, run=parts["run"], body=[*declared, *body]),
@@ -76,7 +76,7 @@ def rewrite_for(rewriter: Any, node: ast.For) -> list[ast.stmt]:
     changes, needed = rewriter.scope.changes([node.target, *node.body]), rewriter.scope.read_outside(node)
     line = str(node.lineno)
     items = rewriter.visit(node.iter)
-    item = f"item_{line}_"
+    item = f"_jit_item_{line}"
     take: Any = statements("x = item", node, item=item)
     take[0].targets = [node.target]
     body = [*take, *rewriter.block(node.body)]
@@ -86,10 +86,10 @@ def rewrite_for(rewriter: Any, node: ast.For) -> list[ast.stmt]:
     if hasattr(node, "stop"):
         ask(node.stop)
         stop = expression("lambda: stop", node, stop=rewriter.visit(node.stop))
-    run: Any = statements("def run(item):\n    body", node, run=f"for_{line}_", body=[*declared, *body])
+    run: Any = statements("def run(item):\n    body", node, run=f"_jit_for_{line}", body=[*declared, *body])
     run[0].args.args[0].arg = item
     call = "_jit.for_(items, run, state, needed, stop)"
-    parts = {"items": items, "run": f"for_{line}_", "state": state, "stop": stop}
+    parts = {"items": items, "run": f"_jit_for_{line}", "state": state, "stop": stop}
     return [*run, *before, *statements(call, node, **parts, needed=_listed(needed, changes.names, node))]
 
 

@@ -16,10 +16,10 @@ from app.custom.numba_functions import code_beside
 from app.errors import ProgramError
 from app.jit.convert.names import suspends
 from app.jit.convert.rewrite import rewritten
-from app.reading import NoSourceError, codes_in, definition_in, one_thread_at_a_time, too_deep
+from app.reading import NoSourceError, codes_in, definition_in, one_thread_at_a_time, place_in, too_deep
 
 MEANING = "_jit"
-"""The name under which converted source finds the functions of `meaning`."""
+"""The name under which converted source finds the functions of `meaning`. All names that are added begin with it."""
 
 _made: WeakSet[CodeType] = WeakSet()
 """The code of converted functions, and of functions inside them."""
@@ -84,6 +84,7 @@ def _converted(source: _Source) -> ast.FunctionDef | None:
         return None
     if suspends(node):
         return None
+    _refuse_names(node, source.code)
     scopes = source.qualname.rpartition(".")[0]
     try:
         if scopes and not scopes.endswith("<locals>"):
@@ -110,6 +111,17 @@ def _compiled(source: _Source) -> CodeType | None:
     made = made.replace(co_name=code.co_name, **named)
     _made.update(codes_in(made))
     return made
+
+
+def _refuse_names(function: ast.FunctionDef, code: CodeType) -> None:
+    """Raise an error for a variable of the user's with a name that converted source adds."""
+    for node in ast.walk(function):
+        text = node.id if isinstance(node, ast.Name) else node.arg if isinstance(node, ast.arg) else ""
+        if text.startswith(MEANING):
+            raise ProgramError(
+                f"{place_in(code, getattr(node, 'lineno', 0))}: a traced function cannot have a variable {text!r}, "
+                f"because to_static adds names that begin with {MEANING!r}; give it another name"
+            )
 
 
 class _Mangler(ast.NodeTransformer):
