@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import ClassVar
+
 __all__ = [
     "AppError",
     "BoundsError",
@@ -40,6 +43,10 @@ class AppError(Exception):
     """The base of all errors that a user can correct. Commands print them without a traceback."""
 
     exit_status = 1
+
+    _render_traceback_: ClassVar[Callable[[AppError], list[str]]]
+    """What IPython shows of the error: the lines of the user's code, and the message. `app.reading` assigns it, which
+    knows the files of users."""
 
 
 class ConfigError(AppError):

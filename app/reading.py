@@ -20,7 +20,7 @@ from traceback import walk_tb
 from types import CodeType, FrameType, FunctionType, MethodType, TracebackType
 from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
-from app.errors import OperatorError
+from app.errors import AppError, OperatorError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -216,7 +216,47 @@ def user_place() -> str:
 def user_line(traceback: TracebackType | None) -> tuple[str, int] | None:
     """The file and the number of the last line of the user's code in a traceback."""
     lines = [(frame.f_code.co_filename, line) for frame, line in walk_tb(traceback)]
-    return next((each for each in reversed(lines) if is_users(each[0]) and not each[0].startswith(_INSTALLED)), None)
+    return next((each for each in reversed(lines) if _is_written_by_user(each[0])), None)
+
+
+def _is_written_by_user(file: str) -> bool:
+    return is_users(file) and not file.startswith(_INSTALLED)
+
+
+def traceback_of_users(error: BaseException) -> list[str]:
+    """The traceback of an error as IPython shows it, with the frames of the user's code only.
+
+    Those of its causes, such as an error that the user's function raised, come last: the message names them.
+    """
+    shell = sys.modules["IPython"].get_ipython()
+    shown: TracebackType | None = None
+    for link in reversed([link for each in _with_causes(error) for link in _links(each.__traceback__)]):
+        code = link.tb_frame.f_code
+        if _is_written_by_user(code.co_filename) and linecache.getlines(code.co_filename, link.tb_frame.f_globals):
+            shown = TracebackType(shown, link.tb_frame, link.tb_lasti, link.tb_lineno)
+    cause, context, suppressed = error.__cause__, error.__context__, error.__suppress_context__
+    error.__cause__ = error.__context__ = None  # IPython would show all their frames, too
+    try:
+        lines: list[str] = shell.InteractiveTB.structured_traceback(type(error), error, shown, tb_offset=0)
+    finally:
+        error.__cause__, error.__context__, error.__suppress_context__ = cause, context, suppressed
+    return lines
+
+
+AppError._render_traceback_ = traceback_of_users
+
+
+def _with_causes(error: BaseException) -> list[BaseException]:
+    found = [error]
+    while found[-1].__cause__ is not None and found[-1].__cause__ not in found:
+        found.append(found[-1].__cause__)
+    return found
+
+
+def _links(traceback: TracebackType | None) -> Iterator[TracebackType]:
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
 
 
 def future_flags(code: CodeType) -> int:

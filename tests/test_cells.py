@@ -183,6 +183,29 @@ def test_a_file_that_runs_in_a_notebook_is_read_as_it_was_when_it_ran(run: Run, 
         run("slope(kept)")
 
 
+def test_a_traceback_shows_the_lines_of_the_cell_and_the_message(run: Run, capsys: pytest.CaptureFixture[str]):
+    run(FIRST + "%colors nocolor\n")
+    cell = """
+@opsmith.custom_op
+def split(v):
+    return halves(v)
+def halves(v):
+    return v.reshape(7)
+def caller():
+    return split(x)
+caller()
+"""
+    with pytest.raises(Exception, match="reshape") as caught:
+        run(cell)
+    assert isinstance(caught.value.__cause__, ValueError)
+    shown = capsys.readouterr().out
+    lines = ["caller()", "return split(x)", "return halves(v)", "return v.reshape(7)"]
+    assert [line.split(maxsplit=2)[2] for line in shown.splitlines() if line.startswith("--") and ">" in line] == lines
+    assert shown.count("operator split (Cell In[2], line 1): its function split raised ValueError: cannot resh") == 1
+    assert "site-packages" not in shown
+    assert "File " not in shown
+
+
 @pytest.mark.slow
 def test_a_kernel_trains_and_compares_what_its_first_cell_defines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     nbformat = pytest.importorskip("nbformat", reason="nbclient and ipykernel are of the dev extra")
