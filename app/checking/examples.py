@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import linecache
 import math
 import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from traceback import walk_tb
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from app.checking.finding import Found
 from app.checking.subject import Input, Subject
 from app.custom.calling import ReturnedError, summary_of
 from app.errors import BoundsError, ConfigError, OperatorError, ReadOnlyError, ShapeError
+from app.reading import is_users
 
 _SHAPE = (4, 6)
 """The shape of the first input, unless the operator refuses it."""
@@ -134,7 +137,7 @@ def _first_that_runs(
     takes a `b` of the shape of x, and its backward is right for a row.
     """
     outside: BoundsError | None = None
-    why = ""
+    why = own = ""
     for group in guesses:
         first, refusal = None, ""
         for inputs in group:
@@ -146,6 +149,8 @@ def _first_that_runs(
                 if _is_of_the_code(error):
                     raise OperatorError(summary_of(error)) from error
                 outside = outside or (error if isinstance(error, BoundsError) else None)
+                if not why and _is_raised_by_the_user(error):
+                    own = f"{summary_of(error)}; on {', '.join(map(str, inputs))} and all other inputs that were tried"
                 why = why or f"{', '.join(map(str, inputs))}: {summary_of(error)}"
                 continue
             misfit = _misfit(subject)
@@ -156,6 +161,8 @@ def _first_that_runs(
             return first
     if outside is not None:
         raise outside
+    if own:
+        raise OperatorError(own)
     raise OperatorError(
         f"no inputs were found that it runs on. With {why}. Say their shapes, --shape 4,8 --shape 8 (one for each "
         "input, 4:int64 for whole numbers), the numbers that they are drawn from, --range=-1,1, and settings with "
@@ -185,6 +192,14 @@ def _is_of_the_code(error: BaseException) -> bool:
         if type(seen).__name__ in _NEVER_COMPILED:
             return True
     return False
+
+
+def _is_raised_by_the_user(error: BaseException) -> bool:
+    """Whether a `raise` of the user's own refused the inputs: it says itself what it expects."""
+    *_, first = _causes(error)
+    *_, (frame, line) = [(None, 0), *walk_tb(first.__traceback__)]
+    file = frame.f_code.co_filename if frame else ""
+    return bool(file) and is_users(file) and linecache.getline(file, line).lstrip().startswith("raise")
 
 
 def _is_of_the_types(error: BaseException) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 
 from app import static
 from app.checking.finding import Found, equivalent
+from app.custom.numba_functions import function_name, python_function
 from app.custom.operator import CustomOperator
 from app.errors import OperatorError, silent_end
 from app.graph import names
@@ -20,6 +21,7 @@ from app.graph.defaults import program_guard
 from app.graph.program import Program
 from app.graph.scope import Scope, scope_guard
 from app.listed import as_list
+from app.reading import place_of
 from app.tensor import Tensor, grad
 
 Arrays = list[np.ndarray]
@@ -249,6 +251,18 @@ class Subject:
                 data.append(static.data(one.name, list(shape), dtype if one.is_float else one.dtype))
                 data[-1].stop_gradient = not one.is_float
             yield program, data, self.call(*data)
+
+    def named(self, arrays: Arrays) -> dict[str, np.ndarray]:
+        """The floats among these arrays by the names of their inputs."""
+        return {one.name: array for one, array in zip(self.inputs, arrays, strict=True) if one.is_float}
+
+    @cached_property
+    def backward(self) -> str:
+        """`backward (swish_grad, my_ops.py:8)`: the function that computes the gradient, and its line if known."""
+        definitions = self._definitions_or_none()
+        function = definitions[0].backward_function if len(definitions) == 1 else None
+        where = "" if function is None else place_of(python_function(function))
+        return f"backward ({function_name(function)}, {where})" if where else "backward"
 
     def _definitions_or_none(self) -> list[CustomOperator]:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -36,19 +36,30 @@ class Comparison:
     arriving: np.ndarray | None = None
     """The gradient of the only output; None if there are several outputs."""
 
-    def says(self, by: str, other: str) -> str:
+    def says(self, by: str, other: str, inputs: Mapping[str, np.ndarray] | None = None) -> str:
         """How many elements are wrong, and the worst of them; '' if none is wrong."""
-        return worst_of(self.gradient, self.numeric, self.wrong, by, other)
+        return worst_of(self.gradient, self.numeric, self.wrong, by, other, inputs)
 
 
-def worst_of(found: np.ndarray, wanted: np.ndarray, wrong: np.ndarray, by: str, other: str) -> str:
-    """A sentence on how many elements are wrong, with both values at the worst one; '' if none is wrong."""
+def worst_of(
+    found: np.ndarray,
+    wanted: np.ndarray,
+    wrong: np.ndarray,
+    by: str,
+    other: str,
+    inputs: Mapping[str, np.ndarray] | None = None,
+) -> str:
+    """A sentence on how many elements are wrong, with both values at the worst one; '' if none is wrong.
+
+    `inputs` are shown at that element, if they have its shape.
+    """
     if not wrong.any():
         return ""
     distance = np.where(wrong, distances(found, wanted), -1.0)
     worst = np.unravel_index(np.argmax(distance), found.shape)
+    at = [f", {name} = {array[worst]:.4g}" for name, array in (inputs or {}).items() if array.shape == found.shape]
     return (
-        f"wrong in {int(wrong.sum())} of {wrong.size} elements; worst at {[int(i) for i in worst]}: "
+        f"wrong in {int(wrong.sum())} of {wrong.size} elements; worst at {[int(i) for i in worst]}{''.join(at)}: "
         f"{by} {found[worst]:.8g}, {other} {wanted[worst]:.8g}"
     )
 

@@ -10,13 +10,14 @@ import numpy as np
 
 from app.custom.calling import arrays_of, call_function, returned_arrays
 from app.custom.composition import OnValues, derive_again
-from app.custom.numba_functions import by_name, python_function
+from app.custom.numba_functions import by_name, function_name, python_function
 from app.custom.read_only import guarded
 from app.errors import DtypeError, OperatorError, ShapeError
 from app.ops.creation import zeros_like
 from app.ops.definition import OpDef, apply
 from app.ops.rules import Source
 from app.ops.spec import Spec, broadcast
+from app.reading import place_of
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,8 @@ def _gradient_kernel(
     """The kernel of a gradient: calls the user's function on arrays and checks what it returns."""
     count = len(operator.inputs)
     label = f"the gradient of {operator.label}"
+    line = place_of(python_function(function))
+    where = f" ({function_name(function)}, {line})" if line else ""
 
     def run(*values: Any, **settings: Any) -> Any:
         values = tuple(arrays_of(values))
@@ -180,7 +183,7 @@ def _gradient_kernel(
         if operator.broadcasts:  # gradients of stretched inputs are summed back afterwards
             shapes = [np.broadcast_shapes(*shapes)] * count
         checked = [
-            _checked_gradient(g, x, shape, name, label, keep_type, operator.casts)
+            _checked_gradient(g, x, shape, name, (label, where), keep_type, operator.casts)
             for g, x, shape, name in zip(gradients, values[:count], shapes, operator.inputs, strict=True)
         ]
         return checked[0] if count == 1 else tuple(checked)
@@ -212,18 +215,26 @@ def _as_one_of_values(function: Callable[..., Any], count: int) -> Callable[...,
 
 
 def _checked_gradient(
-    gradient: Any, x: np.ndarray, shape: tuple[int, ...], name: str, label: str, keep_type: bool, casts: dict[str, str]
+    gradient: Any,
+    x: np.ndarray,
+    shape: tuple[int, ...],
+    name: str,
+    about: tuple[str, str],
+    keep_type: bool,
+    casts: dict[str, str],
 ) -> np.ndarray:
-    """A gradient with the shape and the type of its input; None means zeros."""
+    """A gradient with the shape and the type of its input; None means zeros. `about` begins and ends an error."""
+    label, where = about
     if gradient is None or x.dtype.kind != "f":
         return np.zeros(shape, x.dtype)
     if gradient.shape != shape:
         raise ShapeError(
             f"{label}: the gradient of {name} has shape {list(gradient.shape)}, expected that of {name}, {list(shape)}"
+            f"{where}"
         )
     if gradient.dtype != x.dtype and not keep_type:
         raise DtypeError(
-            f"{label}: the gradient of {name} has type {gradient.dtype}, expected that of {name}, {x.dtype}"
+            f"{label}: the gradient of {name} has type {gradient.dtype}, expected that of {name}, {x.dtype}{where}"
         )
     if gradient.dtype != x.dtype:
         casts[f"the gradient of {name}"] = gradient.dtype.name

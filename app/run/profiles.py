@@ -148,7 +148,7 @@ def _both(operator: Activation, array: np.ndarray) -> tuple[np.ndarray, np.ndarr
     """Return an operator's output for an array, and its derivative."""
     x = Tensor(array, stop_gradient=False)
     y = operator(x)
-    (slope,) = grad([y], [x], allow_unused=True)
+    (slope,) = (None,) if y.stop_gradient else grad([y], [x], allow_unused=True)
     return y.numpy(), np.zeros_like(array) if slope is None else slope.numpy()
 
 

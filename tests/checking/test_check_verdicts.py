@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -152,13 +153,17 @@ def refuses_negative(x, dy):
     return 2 * x * dy
 
 
-MISFIT = "the gradient of b has shape [6], expected that of b, [4, 6]; checked on x float64[4, 6], b float64[6]"
+CHECKED_ON = "; checked on x float64[4, 6], b float64[6]"
 
 
 @pytest.mark.parametrize(
     ("forward", "backward", "message"),
     [
-        (lambda x, b: x + b, lambda x, b, dy: (dy, dy.sum()), "b has shape [], expected that of b, [4, 6]; for"),
+        (
+            lambda x, b: x + b,
+            lambda x, b, dy: (dy, dy.sum()),
+            "expected that of b, [4, 6] (<lambda>, test_check_verdicts.py:",
+        ),
         (lambda x: x.T, lambda x, dy: dy, "x has shape [6, 4], expected that of x, [4, 6]"),
         (lambda x: x * x, lambda x, dy: 2 * dy @ x, "raised ValueError: matmul: "),
         (lambda x: x * x, refuses_negative, "raised ValueError: negative"),
@@ -179,7 +184,8 @@ def test_gradients_of_rows_beside_a_batch_are_right_and_a_note_says_what_was_pas
         assert words(operator, "gradient").startswith("ok")
     note, ok = words(add, "shapes").splitlines()
     assert note.startswith("note with x float64[4, 6], b float64[4, 6], ")
-    assert note.endswith(MISFIT)
+    assert "the gradient of b has shape [6], expected that of b, [4, 6]" in note
+    assert note.endswith(CHECKED_ON)
     assert ok.startswith("ok")
     assert words(add, "shapes", shapes=[((4, 6), "float64"), ((6,), "float64")]).startswith("ok")
 
@@ -280,6 +286,13 @@ def calls_helper(x):
     return plain_helper(x)
 
 
+def calls_a_library(x):
+    return copied(x)
+
+
+copied = copy.copy  # a Python function of a library
+
+
 def with_a_file(x):
     with open("/dev/null") as file:
         file.read()
@@ -336,7 +349,7 @@ TOO_LARGE = place('raise ValueError("too large")')
         ("types", NARROW, "ok float32 stays float32, float64 stays float64, and they agree"),
         ("nan and inf", elementwise(positive), "ok"),
         ("nan and inf", elementwise(lambda x: 1.0 if x > 0 else -1.0), "ok NaN in x gives a number, as intended"),
-        ("nan and inf", elementwise(lambda x: x if x > 0 else 0.0), "note NaN in x becomes a number"),
+        ("nan and inf", elementwise(lambda x: x if x > 0 else 0.0), "note NaN in x …write 0 if x <= 0 else x in place"),
         ("nan and inf", elementwise(lambda x, w: x if x > 0 else w), "note NaN in x becomes a number"),  # but not in w
         ("large numbers", SIGMOID, "note the result is NaN at 1000: the formula"),
         ("inlined", elementwise(lambda x: x / (1 + np.exp(-x))), "ok it: inlined: in a loop"),
@@ -368,6 +381,18 @@ def test_the_verdict_of_one_check(check: str, operator: Any, expected: str):
 def test_no_check_fails_for_a_correct_operator_of_any_kind(name: str):
     findings = app.check({**ONE, **TWO}[name])
     assert findings.ok, findings
+
+
+def test_only_a_relu_gets_the_advice_for_a_relu():
+    for function in (lambda x: x * x if x > 0 else 0.0, lambda x, w: x if x > 0 else w):
+        told = words(elementwise(function), "nan and inf")
+        assert told == "note NaN in x becomes a number, which hides a training that went wrong"
+
+
+def test_njit_is_advised_for_the_users_own_functions_alone():
+    told = words(in_numba(calls_a_library), "inlined")
+    assert "Untyped global name 'copied'" in told
+    assert "put @njit above" not in told
 
 
 def test_a_range_that_is_not_narrowed_and_missing_kinks_are_not_mentioned():
@@ -437,8 +462,8 @@ def test_no_gradient_fails_where_an_operator_overflows_oscillates_or_refuses(ope
     [
         (0.0, 0.0, "ok the results equal those of relu6"),
         (1.0, 0.0, "note on special numbers the gradient of x is another in 3 of 24 elements"),
-        (0.0, 1.0, "FAILED on special numbers the gradient of x is wrong in 1 of 24 elements; …, for 20"),
-        (1.0, 1.0, "FAILED on special numbers the gradient of x is wrong in 1 of 24 elements; …, for 20"),
+        (0.0, 1.0, "FAILED on special numbers the gradient of x is wrong in 1 of 24 elements; …, x = 20: it gives"),
+        (1.0, 1.0, "FAILED on special numbers the gradient of x is wrong in 1 of 24 elements; …, x = 20: it gives"),
     ],
 )
 def test_another_gradient_than_that_of_the_equivalent_is_wrong_except_at_a_kink(
@@ -556,6 +581,41 @@ def test_a_wrong_gradient_is_explained(forward: Any, backward: Any, expected: st
     assert expected in words(with_backward(forward, backward), "gradient", **given)
 
 
+def parted(x):
+    return x * x
+
+
+def parted_grad(x, dy):
+    return np.where(x > 1, 3 * x, 2 * x) * dy
+
+
+def test_a_wrong_gradient_names_the_line_of_backward_and_the_input():
+    line = place("def parted_grad(x, dy):")
+    told = words(with_backward(parted, parted_grad), "gradient")
+    at, x = re.search(r"worst at (.*), x = (.*): backward \(parted_grad, (.*)\) gives", told).group(2, 3)
+    assert (float(at) > 1, x) == (True, line)
+    in_a_class = words(Halved, "gradient")
+    assert re.search(rf"backward \(backward, {HERE.name}:\d+\) gives", in_a_class)
+
+
+class Halved(app.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, dy):
+        return dy
+
+
+@pytest.mark.parametrize("step", [np.sign, np.round, lambda x: np.round(x * 4) / 4])
+def test_a_gradient_where_the_derivative_is_0_may_be_a_surrogate(step: Any):
+    told = words(with_backward(lambda x: step(x), lambda x, dy: dy * 1.0), "gradient")
+    assert told.startswith("FAILED")
+    assert "straight-through estimator, declare surrogate=True" in told
+    assert "missing" not in told
+
+
 @pytest.mark.parametrize(
     ("forward", "backward"),
     [
@@ -643,8 +703,9 @@ ASSERTS = f"raised AssertionError: `raise AssertionError` ({place('raise Asserti
         (elementwise(lambda x: "text"), f"…{RETURNED}", False),
         (custom_op(njit(with_a_file)), "…Numba cannot compile its function with_a_file: The 'with ", False),
         (CallsNumba, f"…Numba cannot compile it: Untyped global …{quoted('return plain_helper(x)')}", False),
-        (custom_op(asserts), f"no inputs were found …{ASSERTS}", True),
-        (custom_op(njit(asserts)), f"no inputs were found …{ASSERTS}", True),
+        (custom_op(asserts), f"…{ASSERTS}; on x float64[4, 6] and all other inputs that were tried", False),
+        (custom_op(njit(asserts)), f"…{ASSERTS}; on x float64[4, 6] and all other inputs that were tried", False),
+        (custom_op(lambda x: x.reshape(7, 7)), "no inputs were found …cannot reshape", True),
     ],
 )
 def test_other_inputs_are_advised_unless_the_mistake_is_in_the_code(operator: Any, expected: str, advice: bool):

@@ -27,8 +27,9 @@ def gradient(subject: Subject) -> Iterator[Verdict]:
     try:
         found = list(gradient_of_size(subject))
     except ShapeError as error:
-        advice = "; for inputs of other shapes give --shape once for each, as in --shape 4,6 --shape 6"
-        yield failed(summary_of(error) + advice * (len(subject.inputs) > 1 and not subject.is_fixed))
+        yield failed(summary_of(error))
+        if len(subject.inputs) > 1 and not subject.is_fixed:
+            yield note("for inputs of other shapes give --shape once for each, as in --shape 4,6 --shape 6")
         return
     if found[-1].state != OK or subject.is_surrogate:
         yield from found
@@ -91,7 +92,7 @@ def _against_differences(subject: Subject, arrays: Arrays, eps: float = 1e-6) ->
 
 def _wrong(subject: Subject, found: list[Comparison], arrays: Arrays) -> Iterator[Verdict]:
     for one in found:
-        words = one.says("backward gives", "finite differences give")
+        words = one.says(f"{subject.backward} gives", "finite differences give", subject.named(arrays))
         if words:
             name = subject.inputs[one.place].name
             hint = how_it_is_off(subject, one, found, arrays)

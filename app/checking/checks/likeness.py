@@ -9,7 +9,7 @@ import numpy as np
 from app.checking.checks.gradient import SPECIAL
 from app.checking.subject import Arrays, Result, Subject
 from app.checking.verdict import Verdict, failed, note, ok
-from app.custom.gradcheck import distances, worst_of
+from app.custom.gradcheck import worst_of
 
 _NUMBERS = (*SPECIAL, -0.0, 20.0, -20.0, 1000.0, -1000.0)
 _NOT_FINITE = (np.inf, -np.inf, np.nan)
@@ -36,9 +36,9 @@ def like(subject: Subject) -> Iterator[Verdict]:
             return
         for found, expected in zip(mine.outputs, wanted.outputs, strict=True):
             differ = _differ(found, expected)
-            words = worst_of(found, expected, differ, "it gives", f"{subject.like} gives")
+            words = worst_of(found, expected, differ, "it gives", f"{subject.like} gives", subject.named(arrays))
             if words:
-                yield failed(f"on {what} the result is {words}{_at(arrays, found, expected, differ)}")
+                yield failed(f"on {what} the result is {words}")
                 return
         if not verdicts and not subject.is_surrogate:
             verdicts = [*_of_gradients(subject, arrays, what, mine, wanted)]
@@ -57,10 +57,10 @@ def _of_gradients(subject: Subject, arrays: Arrays, what: str, mine: Result, wan
         differ = _differ(g, e)
         wrong = differ & ~_kinks(subject, arrays, place, differ) if finite else np.zeros_like(differ)
         shown = wrong if wrong.any() else differ
-        words = worst_of(g, e, shown, "it gives", f"{subject.like} gives")
+        words = worst_of(g, e, shown, "it gives", f"{subject.like} gives", subject.named(arrays))
         if not words:
             continue
-        verdict = f"on {what} the gradient of {subject.inputs[place].name} is {words}{_at(arrays, g, e, shown)}"
+        verdict = f"on {what} the gradient of {subject.inputs[place].name} is {words}"
         yield failed(verdict) if wrong.any() else note(verdict.replace("is wrong", "is another"))
 
 
@@ -82,12 +82,3 @@ def _kinks(subject: Subject, arrays: Arrays, place: int, where: np.ndarray) -> n
 
 def _differ(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
     return ~np.isclose(found, expected, rtol=1e-6, atol=1e-9, equal_nan=True)
-
-
-def _at(arrays: Arrays, found: np.ndarray, expected: np.ndarray, where: np.ndarray) -> str:
-    """The inputs of an elementwise operator at the largest of these differences."""
-    if any(a.shape != found.shape for a in arrays):
-        return ""
-    distance = np.where(where, distances(found, expected), -1)
-    place = np.unravel_index(np.argmax(distance), found.shape)
-    return f", for {', '.join(f'{a[place]:g}' for a in arrays)}"

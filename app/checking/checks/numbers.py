@@ -41,10 +41,16 @@ def odd(subject: Subject) -> Iterator[Verdict]:
     elif _is_meant(subject, plain):
         yield ok(f"NaN in {', '.join(hidden)} gives a number, as intended")
     else:
-        yield note(
-            f"NaN in {', '.join(hidden)} becomes a number, which hides a training that went wrong. To propagate NaN, "
-            "write 0 if x <= 0 else x in place of x if x > 0 else 0"
-        )
+        names, remedy = ", ".join(hidden), _remedy(subject, plain)
+        yield note(f"NaN in {names} becomes a number, which hides a training that went wrong{remedy}")
+
+
+def _remedy(subject: Subject, plain: Arrays) -> str:
+    """What to write instead in a ReLU; '' for another function."""
+    (array, *others), name = subject.arrays(), subject.inputs[0].name
+    if others or not np.array_equal(plain[0], np.maximum(array, 0)):
+        return ""
+    return f". To propagate NaN, write 0 if {name} <= 0 else {name} in place of {name} if {name} > 0 else 0"
 
 
 def _hides_nan(subject: Subject, place: int) -> bool:

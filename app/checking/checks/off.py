@@ -22,11 +22,23 @@ def how_it_is_off(subject: Subject, one: Comparison, all_inputs: list[Comparison
 
     `arrays` are the inputs at which the gradients were compared.
     """
-    words = _factor(one) or _other_input(subject, one, all_inputs) or _missing(subject, one, arrays)
+    words = _zero(one) or _factor(one) or _other_input(subject, one, all_inputs) or _missing(subject, one, arrays)
     if not words:
         return ""
     where = _where(subject, one, arrays[one.place])
     return f"; {words}{where}"
+
+
+def _zero(one: Comparison) -> str:
+    """The function is constant where the gradient is wrong, perhaps because it is a step function."""
+    if one.numeric[one.wrong].any():
+        return ""
+    if one.numeric.any():
+        return "it should be 0"
+    return (
+        "the derivative is 0 everywhere: if backward differs on purpose, as in a straight-through estimator, declare "
+        "surrogate=True"
+    )
 
 
 def _factor(one: Comparison) -> str:

@@ -7,11 +7,13 @@ Therefore a function receives the arrays themselves only if LLVM proved that it 
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import os
 import re
 from collections.abc import Sequence
 from traceback import walk_tb
+from types import FunctionType
 from typing import Any
 
 import numba
@@ -19,7 +21,7 @@ from numba import types
 from numba.core.errors import NumbaError
 
 from app.engine.compiled.numba_api import INPLACE_BINOPS_TO_OPERATORS
-from app.reading import place
+from app.reading import LIBRARIES, place
 
 _NUMBA = os.path.dirname(numba.__file__) + os.sep
 _PLAIN = re.compile(r"Untyped (?:global|freevar) name '(\w+)': Cannot determine Numba type of <class 'function'>")
@@ -83,11 +85,20 @@ def why_refused(error: BaseException, function: Any = None) -> str:
     words = telling[0] if telling else f"Numba itself failed, with {type(error).__name__}"
     if words.endswith(":") and len(telling) > 1:  # the signature is in the next line
         words += " " + telling[1]
-    if helper := _PLAIN.match(words):
+    if (helper := _PLAIN.match(words)) and _is_users_own(helper[1], function):
         words += f"; put @njit above {helper[1]}"
     code = getattr(getattr(function, "py_func", function), "__code__", None)
     place = _place(text) or _place_of(error)
     return words + (place if place or code is None else _line(code.co_filename, code.co_firstlineno))
+
+
+def _is_users_own(name: str, function: Any) -> bool:
+    """Whether a name in a function is that of a function of the user's, and not of a library such as SciPy."""
+    source = getattr(function, "py_func", function)
+    if not isinstance(source, FunctionType):
+        return False
+    helper = inspect.unwrap({**source.__globals__, **inspect.getclosurevars(source).nonlocals}.get(name, source))
+    return isinstance(helper, FunctionType) and not helper.__code__.co_filename.startswith(LIBRARIES)
 
 
 def _words(error: BaseException) -> str:

@@ -78,7 +78,7 @@ def _points(x: Sequence[float], y: Numbers) -> list[Point]:
 def _curve_text(record: Record, name: str, profile: Profile) -> str:
     if name not in record.operators:
         return "none: only single layers use this operator"
-    return "" if profile.curve or not profile.sources else "none: the operator is not elementwise"
+    return "" if profile.curve or not profile.sources else "none: the operator is not elementwise, or raises an error"
 
 
 def _operator(record: Record, name: str, checked: str) -> Element:
