@@ -770,3 +770,39 @@ def test_a_layer_keeps_its_parameters():
     after = dict(layer.named_parameters())
     assert list(after) == list(before)
     assert all(after[path] is before[path] is getattr(layer, path, before[path]) for path in before)
+
+
+# --- Settings that are whole numbers ---
+
+
+def is_top(x, k):
+    return x >= np.sort(x, axis=1)[:, -min(k, x.shape[1])][:, None]
+
+
+def top(x, k=20):
+    return x * is_top(x, k)
+
+
+def first(x, k=4):
+    return x * (np.arange(x.shape[1]) < k)
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "text"),
+    [
+        (
+            top,
+            lambda x, dy, k: dy * is_top(x, k),
+            "ok the gradient is right with k=20 at [4, 23]; k=19 at [4, 6]; k=21",
+        ),
+        (top, lambda dy: dy, "FAILED with k=20 and x float64[4, 23], the gradient is wrong in 3 of 23 elements; worst"),
+        (
+            first,
+            lambda x, dy: first(dy),
+            "FAILED with k=3 and x float64[4, 6], the gradient is wrong in 1 of 6 elements",
+        ),
+    ],
+)
+def test_other_whole_numbers_and_a_width_above_them_are_tried(forward, backward, text):
+    (verdict,) = examine(inputs_for(found(with_backward(forward, backward), "operator")), ["whole numbers"])
+    assert f"{verdict.state} {verdict.words}".startswith(text)

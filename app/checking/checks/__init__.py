@@ -15,6 +15,7 @@ from app.checking.checks.gradient import gradient, linear, second, settings
 from app.checking.checks.likeness import like
 from app.checking.checks.numbers import large, odd
 from app.checking.checks.shapes import broadcasting, empty, shapes, types
+from app.checking.checks.whole_numbers import whole_numbers
 from app.checking.subject import Subject
 from app.checking.verdict import Verdict, failed, note
 from app.custom.calling import summary_of
@@ -33,6 +34,7 @@ CHECKS: dict[str, Callable[[Subject], Iterable[Verdict]]] = {
     "gradient": gradient,
     "proportional": linear,
     "settings": settings,
+    "whole numbers": whole_numbers,
     "second": second,
     "like": like,
     "shapes": shapes,
@@ -58,7 +60,7 @@ def check_names(only: Collection[str]) -> None:
             raise ConfigError(f"there is no check {name!r}; there are {', '.join(CHECKS)}")
 
 
-_COMPARE_RESULTS = {"gradient", "proportional", "settings", "second"}
+_COMPARE_RESULTS = {"gradient", "proportional", "settings", "whole numbers", "second"}
 _COMPARE_RUNS = {"like", "types", "broadcasting", "rows", "layout", "nan and inf", "engines"}
 """The checks that compare the results of several runs, and those that also compare gradients."""
 _NOTHING = {

@@ -1,0 +1,55 @@
+"""Settings that are whole numbers, such as a number of elements: other values, and a width above all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from app.checking.checks.bounds import index_outside
+from app.checking.subject import Subject
+from app.checking.verdict import Verdict, failed, ok
+
+_MORE, _WIDEST = 3, 2000
+"""By how much the width is above the largest setting, and the largest width that is tried."""
+
+
+def whole_numbers(subject: Subject) -> Iterator[Verdict]:
+    """The gradient with other whole-number settings, and at a width above them, to find one that is right only where
+    every element is among the first k."""
+    from app.checking.in_a_network import Examined, how_gradient_is_wrong, is_finite  # which uses other checks
+
+    numbers = _numbers(subject)
+    if not numbers or not subject.has_gradient or subject.is_surrogate:
+        return
+    tried = []
+    for changed in _others(subject, numbers):
+        at = Examined(changed, changed.arrays())
+        if index_outside(changed) is not None or not is_finite(at):  # also if it does not take this width or this value
+            continue
+        settings = ", ".join(f"{name}={value}" for name, value in _numbers(changed).items())
+        words = how_gradient_is_wrong(at)
+        if words:
+            yield failed(f"with {settings} and {at.inputs}, the gradient is {words}")
+            return
+        tried.append(f"{settings} at {list(changed.inputs[0].shape)}")
+    if tried:
+        yield ok(f"the gradient is right with {'; '.join(tried)}")
+
+
+def _numbers(subject: Subject) -> dict[str, int]:
+    known = {p.name: p.default for p in subject.found.parameters if p.default is not p.empty}
+    return {name: value for name, value in {**known, **subject.settings}.items() if type(value) is int}
+
+
+def _others(subject: Subject, numbers: dict[str, int]) -> Iterator[Subject]:
+    shape = subject.inputs[0].shape
+    width = max(numbers.values()) + _MORE
+    can_widen = (
+        not subject.is_fixed and not subject.found.shapes and shape and len({i.shape for i in subject.inputs}) == 1
+    )
+    if can_widen and shape[-1] < width <= _WIDEST:
+        yield subject.with_shapes([(*shape[:-1], width)] * len(subject.inputs))
+    for name, value in numbers.items():
+        for other in (value - 1, value + 1):
+            if other > 0:
+                yield replace(subject, settings={**subject.settings, name: other})
