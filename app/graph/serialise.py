@@ -136,6 +136,8 @@ def _operator_from_data(block: Block, data: Json, operator_of: Callable[[int], O
             f"{definition.label} has {len(definition.outputs)} outputs, found {len(outputs)}; "
             "was it written by another release?"
         )
+    if definition.variadic is None and len(inputs) > len(definition.inputs):
+        raise ProgramError(f"{definition.label} has {len(definition.inputs)} inputs, found {len(inputs)}")
     role = data.get("role", FORWARD)
     if role not in (FORWARD, BACKWARD, OPTIMIZE):
         raise ValueError(f"there is no role {role!r}")

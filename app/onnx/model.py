@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from app.errors import ExportError
+from app.errors import AppError, ExportError, ProgramError
 from app.graph.program import Block, Operator
+from app.graph.serialise import DAMAGE_ERRORS
 from app.graph.variable import Variable
 from app.onnx.graph import GraphNodes, Values, described, sizes_of
 from app.onnx.library import DOMAIN, Library
@@ -30,10 +31,22 @@ def model_of(network: SavedModel, output_names: Sequence[str] = ()) -> tuple[Any
     weights = _weights(network, operators)
     values.update((v.name, Value(nodes, nodes.fresh(v.name), v.dtype, v.spec.shape)) for v in weights)
     for operator in operators:
-        nodes.append_operator(operator, block, values)
+        try:
+            nodes.append_operator(operator, block, values)
+        except DAMAGE_ERRORS as error:
+            if isinstance(error, AppError):
+                raise
+            taken = ", ".join(str(block.var(name).spec) for name in operator.inputs if name is not None)
+            call = f"{operator.definition.label} of ({taken}) with {dict(operator.attributes)}"
+            raise ProgramError(
+                f"{call} cannot be exported: {error}. "
+                "No Program that is built has it; if the model was read from a file, save it again"
+            ) from error
     if nodes.problems:
         raise ExportError("\n  ".join([_HEAD, *(f"{label}: {why}" for label, why in nodes.problems.items())]))
     outputs = [block.var(name) for name in network.outputs]
+    if lacking := [v.name for v in outputs if v.name not in values]:
+        raise ProgramError(f"no operator of the network computes its output {', '.join(lacking)}")
     wishes = output_names or [values[v.name].name for v in outputs]
     nodes.scope = "output"
     names = nodes.hand_out([values[v.name] for v in outputs], wishes)

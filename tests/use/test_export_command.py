@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
 import pytest
 
 import app
+from app import static
 from app.__main__ import main
 from app.data import load
 from app.engine import Executor, Scope
@@ -118,3 +123,38 @@ def test_the_path_of_an_operator_as_trained_is_printed_and_accepted(
         assert "add --custom-op ops/quant.py, or" in capsys.readouterr().err
     for named in ("ops/quant.py", "ops/quant.py:Quant"):
         assert main(["export", "run", "--to", "onnx", "--custom-op", named]) == 0
+
+
+def edited(model: Path, change: Callable[[list[Any]], None]) -> None:
+    """Change the operators of a saved model, with a checksum that fits."""
+    data = json.loads(model.read_text())
+    del data["sha256"]
+    change(data["program"]["blocks"][0]["operators"])
+    text = json.dumps(data, indent=1).removesuffix("\n}")
+    model.write_text(f'{text},\n "sha256": "{hashlib.sha256(text.encode()).hexdigest()}"\n}}\n')
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda operators: operators[-1]["inputs"].append(operators[-1]["inputs"][0]),
+        lambda operators: operators[-1]["inputs"].pop(),
+        lambda operators: operators[-1]["inputs"].clear(),
+        lambda operators: operators[0]["inputs"].append(operators[0]["inputs"][0]),
+        lambda operators: operators[0]["attributes"].update(dtype="float33"),
+        lambda operators: operators.pop(),
+    ],
+    ids=["an input too many", "an input too few", "no input", "two inputs of one", "no element type", "no output"],
+)
+def test_an_operator_that_no_program_has_is_an_error(
+    change: Callable[[list[Any]], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    x = static.data("x", [None, 784], "uint8")
+    y = static.nn.fc(x.astype("float32"), 10)
+    static.Executor().run(static.default_startup_program())
+    static.save_inference_model(str(tmp_path / "net"), x, y)
+    edited(tmp_path / "net.json", change)
+    for command in (["export", str(tmp_path / "net"), "--to", "onnx"], ["predict", str(tmp_path / "net"), "x.png"]):
+        assert main(command) == 1
+        assert capsys.readouterr().err.startswith("error: ")
+    assert not (tmp_path / "net.onnx").exists()
