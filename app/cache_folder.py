@@ -9,6 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from app.printing import message
+
 _noted: set[str] = set()
 
 
@@ -16,7 +18,7 @@ def note_unkept(reason: object) -> None:
     """Print once that compiled code is not stored."""
     if not _noted:
         _noted.add("")
-        print(f"note: compiled code cannot be kept, so each run compiles anew: {reason}", file=sys.stderr)
+        print(message(f"note: compiled code cannot be kept, so each run compiles anew: {reason}"), file=sys.stderr)
 
 
 def folder() -> Path | None:

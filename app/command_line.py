@@ -10,18 +10,21 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TextIO
 
-from app.errors import AppError, GradcheckError
-from app.printing import alarm, escaped
+from app.errors import AppError, ConfigError, DataError, FileError, GradcheckError
+from app.printing import alarm
+from app.printing import message as as_message
 
 FAILED, INTERRUPTED = 1, 130
 """The exit statuses for an error, and, as shells report it, for Ctrl-C."""
+_OF_FILES = (ConfigError, DataError, FileError)
+"""Errors that repeat what is in a file. They are one line."""
 
 
 class Parser(argparse.ArgumentParser):
     """A parser that escapes its messages, because they repeat words of the command line."""
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        (sys.stderr if file is None else file).write(escaped(message))  # unlike argparse, raise if the disk is full
+        (sys.stderr if file is None else file).write(as_message(message))  # unlike argparse, raise if the disk is full
 
 
 def run(command: Callable[[], int]) -> int:
@@ -31,7 +34,8 @@ def run(command: Callable[[], int]) -> int:
         return _written(command)
     except AppError as error:
         show = alarm if isinstance(error, GradcheckError) else print
-        return _failed(f"error: {error}{_without_folder()}", error.exit_status, show)
+        words = str(error).replace("\n", "\\n") if isinstance(error, _OF_FILES) else str(error)
+        return _failed(f"error: {words}{_without_folder()}", error.exit_status, show)
     except KeyboardInterrupt as interrupt:
         return _failed(". ".join(["interrupted", *map(str, interrupt.args)]), INTERRUPTED)
     except BrokenPipeError:
@@ -77,7 +81,7 @@ def _without_folder() -> str:
 
 def _failed(message: str, status: int, show: Callable[..., None] = print) -> int:
     with suppress(OSError):  # there is nowhere to print it
-        show(escaped(message), file=sys.stderr)
+        show(as_message(message), file=sys.stderr)
     return status
 
 

@@ -106,6 +106,7 @@ LARGEST = {
     "model": 1 << 26,
     "arrays": 1 << 28,
     "checkpoint": 1 << 30,
+    "onnx": 1 << 29,
     "picture": 100_000_000,
     "package": 1 << 28,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import textwrap
 import unicodedata
@@ -25,9 +26,36 @@ def _harmless(character: str) -> bool:
     return character.isprintable() or unicodedata.category(character) == "Zs"
 
 
+LONGEST_LINE, MOST_LINES = 500, 60
+"""The maximum letters of a line and the maximum lines of a message."""
+_PASSWORD = re.compile(r"(\b[a-z][a-z+.-]*://)[^/\s?#]*@", re.IGNORECASE)
+
+
+def message(text: str) -> str:
+    """Text of an error or a note as it is printed: escaped, without passwords of addresses, and with an end.
+
+    Messages repeat what is in files and in other messages, which may be of any length.
+    """
+    lines = without_passwords(text).split("\n")
+    lines = lines[:MOST_LINES] + ([f"({len(lines) - MOST_LINES:,} more lines)"] if len(lines) > MOST_LINES else [])
+    return "\n".join(map(_shortened, lines))
+
+
+def _shortened(line: str) -> str:
+    """A line, escaped, without its middle if it is too long: what to do comes last."""
+    line = escaped(line[: 2 * LONGEST_LINE] + line[2 * LONGEST_LINE :][-2 * LONGEST_LINE :])
+    half = LONGEST_LINE // 2
+    return line if len(line) <= LONGEST_LINE else f"{line[: half - 1]} … {line[2 - half :]}"
+
+
+def without_passwords(text: str) -> str:
+    """Text in which addresses such as https://name:password@host/ have no name and no password."""
+    return _PASSWORD.sub(r"\1", text)
+
+
 def say(text: str, file: TextIO | None = None) -> None:
-    """Print escaped text, by default on standard output."""
-    print(escaped(text), file=sys.stdout if file is None else file, flush=True)
+    """Print escaped text, by default on standard output; on standard error, a message."""
+    print(message(text) if file is sys.stderr else escaped(text), file=sys.stdout if file is None else file, flush=True)
 
 
 RED, PLAIN = "\x1b[1;31m", "\x1b[0m"
@@ -40,7 +68,7 @@ def in_colour(stream: TextIO) -> bool:
 
 def alarm(text: str, file: TextIO) -> None:
     """Print what nobody should miss: in red where there are colours."""
-    text = escaped(text)
+    text = message(text)
     print(f"{RED}{text}{PLAIN}" if in_colour(file) else text, file=file, flush=True)
 
 

@@ -18,7 +18,7 @@ import pytest
 from app import __version__
 from app.__main__ import COMMANDS, _options, main
 from app.command_line import run
-from app.errors import AppError, ConfigError
+from app.errors import AppError, ConfigError, DataError, FileError
 
 ROOT = Path(__file__).parents[1]
 
@@ -136,6 +136,39 @@ def test_other_statuses_and_unexpected_exceptions_are_passed_on():
     assert (run(lambda: 0), run(lambda: 3)) == (0, 3)
     with pytest.raises(ZeroDivisionError):
         run(lambda: 1 // 0)
+
+
+@pytest.mark.parametrize("kind", [FileError, DataError, ConfigError])
+def test_an_error_of_a_file_is_one_line_of_at_most_500_letters(
+    kind: type[AppError], capsys: pytest.CaptureFixture[str]
+):
+    def fail() -> int:
+        raise kind("x.json: found \x1b[2J\nerror: all is well\u202e" + "\x1b" * 15_000 + "; save it again")
+
+    assert run(fail) == kind.exit_status
+    err = capsys.readouterr().err
+    assert err.startswith("error: x.json: found \\x1b[2J\\nerror: all is well\\u202e\\x1b")
+    assert err.endswith("\\x1b; save it again\n")
+    assert err[:-1].isprintable()
+    assert len(err) <= 501
+
+
+def test_a_message_has_an_end(capsys: pytest.CaptureFixture[str]):
+    def fail() -> int:
+        raise AppError("\n".join(["x" * 15_000] * 1000))
+
+    assert run(fail) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-1] == "(940 more lines)"
+    assert max(map(len, lines)) <= 500
+
+
+def test_messages_have_no_passwords(capsys: pytest.CaptureFixture[str]):
+    def fail() -> int:
+        raise AppError("https://me:secret@host/x and ftp://me:s@cret@host, but https://host/a@b, HTTP://me@host:80/")
+
+    assert run(fail) == 1
+    assert capsys.readouterr().err == "error: https://host/x and ftp://host, but https://host/a@b, HTTP://host:80/\n"
 
 
 def test_characters_outside_the_terminals_encoding_are_escaped():

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from app.printing import alarm, escaped, figure, wrapped
+from app.printing import alarm, escaped, figure, message, wrapped
 from app.run.callbacks import Callback, Contestant, Position
 from app.run.events import Epoch, Event, json_line, line
 from app.run.live import LiveLines, Progress, can_draw, columns_of
@@ -198,7 +198,7 @@ class Quiet(Console):
             super().say(text)
 
     def warn(self, text: str) -> None:
-        print(escaped(text), file=sys.stderr)
+        print(message(text), file=sys.stderr)
 
     def alarm(self, text: str) -> None:
         alarm(text, sys.stderr)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from app.printing import escaped
+from app.printing import escaped, message
 from app.run.callbacks import Contestant, Position
 from app.run.console import Console
 from app.run.events import Epoch
@@ -64,7 +64,7 @@ class NotebookConsole(Console):
 
     def warn(self, text: str) -> None:
         """Print a warning that stays below the display."""
-        print(escaped(text), file=sys.stderr)
+        print(message(text), file=sys.stderr)
 
     def start_training(
         self, operators: Sequence[str], epochs: int, batch_size: int, title: str = "", tested_on: str = "test"

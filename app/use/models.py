@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ import numpy as np
 
 from app.custom.references import ChangedOperatorError
 from app.engine import Executor, Scope
-from app.errors import AppError, MissingFileError
+from app.errors import AppError, FileError, MissingFileError
+from app.files import LARGEST
 from app.ops.spec import plain_sizes
 from app.run.folder import MODEL
 from app.run.options import add_custom_op
@@ -53,10 +56,15 @@ def _of_onnx(path: Path) -> ScoreFunction:
         ) from None
     if not path.is_file():
         raise MissingFileError(f"there is no file {path}")
+    if path.stat().st_size > LARGEST["onnx"]:
+        raise FileError(f"{path} is larger than {LARGEST['onnx']:,} bytes, more than is read of such a file")
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _SILENT
     try:
-        session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        with _after(SECONDS, lambda: getattr(options, "set_load_cancellation_flag", bool)(True)):
+            session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its own exception classes, which differ between releases
-        raise AppError(f"{path} cannot be opened by ONNX Runtime: {str(error).splitlines()[0]}") from error
+        raise FileError(f"{path} cannot be opened by ONNX Runtime: {str(error).splitlines()[0]}") from error
     (taken,) = _one(session.get_inputs(), "input", str(path))
     shape = [size if isinstance(size, int) else -1 for size in taken.shape]
     written = taken.type.removeprefix("tensor(").removesuffix(")")
@@ -65,12 +73,37 @@ def _of_onnx(path: Path) -> ScoreFunction:
 
     def network(pictures: np.ndarray) -> np.ndarray:
         fed = _as_taken(pictures, shape, dtype, str(path))
+        options = onnxruntime.RunOptions()
+        options.log_severity_level = _SILENT
         try:
-            return np.asarray(session.run(None, {taken.name: fed})[0])
+            with _after(SECONDS, lambda: setattr(options, "terminate", True)):
+                return np.asarray(session.run(None, {taken.name: fed}, options)[0])
         except Exception as error:
-            raise AppError(f"{path} cannot be run by ONNX Runtime: {str(error).splitlines()[0]}") from error
+            if options.terminate:
+                raise FileError(
+                    f"{path} gave no answer within {SECONDS:g} seconds; does it have an endless loop?"
+                ) from error
+            raise FileError(f"{path} cannot be run by ONNX Runtime: {str(error).splitlines()[0]}") from error
 
     return network
+
+
+SECONDS = 10.0
+"""How long ONNX Runtime may take to open a file, and to classify a picture."""
+_SILENT = 4
+"""The level of messages of which ONNX Runtime, which prints names of the file as they are, has none."""
+
+
+@contextmanager
+def _after(seconds: float, end: Callable[[], object]) -> Iterator[None]:
+    """Call a function if the block has not ended after so many seconds."""
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 _PIXELS = ("uint8", "int16", "int32", "int64", "float16", "float32", "float64")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +21,9 @@ LARGEST_PICTURE = 100_000_000
 """The maximum pixels of a picture."""
 ANY_FILE, FOR_EACH_BYTE = 16_000_000, 1000
 """The maximum pixels of any file, and per byte of it: a black-and-white scan has hundreds."""
+SECONDS, _PIECE = 2.0, 512
+"""How long a picture may take to be read, and the bytes that are read at once. (A JPEG of 100 KB can have thousands of
+scans, and numbers as text are slow.)"""
 SIDE = 800
 """Larger pictures are reduced to this length of the longer side."""
 
@@ -51,15 +56,33 @@ def _of_image(path: Any, result: Callable[[Any], Any]) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow also warns about large pictures, which are checked here
-            with Image.open(source, formats=FORMATS) as image:
+            with _TimedFile(source) as file, Image.open(file, formats=FORMATS) as image:
                 _check_claim(path, image.size, size)
+                image.decodermaxblock = _PIECE
                 return result(image)
+    except TimeoutError:
+        raise DataError(
+            f"{path}: reading it takes more than {SECONDS:g} seconds, as no picture of a digit does"
+        ) from None
     except UnidentifiedImageError:
         raise DataError(f"{path}: it is not a picture in a supported format: {', '.join(FORMATS)}") from None
     except Image.DecompressionBombError as error:
         raise DataError(f"{path}: it is too large: {error}") from error
     except (OSError, ValueError, SyntaxError, TypeError, LookupError, ArithmeticError) as error:
         raise DataError(f"{path}: it is a damaged picture: {error}") from error
+
+
+class _TimedFile(io.FileIO):
+    """A file that raises a TimeoutError when it is read after too long a time: Pillow reads it piece by piece."""
+
+    def __init__(self, path: Path):
+        super().__init__(path)
+        self._end = time.thread_time() + SECONDS
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if time.thread_time() > self._end:
+            raise TimeoutError
+        return super().read(-1 if size is None else size) or b""
 
 
 def _size_of(source: Path) -> int:

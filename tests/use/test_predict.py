@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -299,3 +300,51 @@ def test_the_model_of_a_run_has_the_weights_of_the_run(run_folder: Path):
     weights = load_file(run_folder / "weights-custom.relu.safetensors")
     kept = read_model(run_folder / MODEL).values
     assert sorted(v.tobytes() for v in kept.values()) == sorted(v.tobytes() for v in weights.values())
+
+
+def looping(ending: str = "", name: str = "x") -> Any:
+    """An ONNX network with a loop that never ends, whose name for its input is shown in messages."""
+    from onnx import TensorProto, helper
+
+    def value(name: str, kind: int = TensorProto.FLOAT, shape: Any = (None, 784)) -> Any:
+        return helper.make_tensor_value_info(name, kind, shape)
+
+    number, truth = TensorProto.INT64, TensorProto.BOOL
+    steps = [helper.make_node("Identity", ["on"], ["still"]), helper.make_node("Relu", ["v"], ["w"])]
+    inputs = [value("i", number, []), value("on", truth, []), value("v")]
+    body = helper.make_graph(steps, "body", inputs, [value("still", truth, []), value("w")])
+    loop = helper.make_node("Loop", ["", "true", name + ending], ["y"], body=body)
+    true = helper.make_tensor("true", truth, [], [True])
+    graph = helper.make_graph([loop], "network", [value(name)], [value("y")], [true])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+def test_an_endless_loop_in_an_onnx_file_is_ended(
+    tmp_path: Path, picture: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("app.use.models.SECONDS", 0.3)
+    (tmp_path / "net.onnx").write_bytes(looping().SerializeToString())
+    start = time.monotonic()
+    status, out, err = predicted(capsys, tmp_path / "net.onnx", picture)
+    assert time.monotonic() - start < 5
+    message = f"error: {tmp_path}/net.onnx gave no answer within 0.3 seconds; does it have an endless loop?\n"
+    assert (status, out, err) == (1, "", message)
+
+
+def test_a_message_about_an_onnx_file_is_one_short_line_without_control_characters(
+    tmp_path: Path, picture: Path, capfd: Any
+):
+    (tmp_path / "net.onnx").write_bytes(looping("\x1b[2J\n" + "x" * 15_000).SerializeToString())
+    assert main(["predict", str(tmp_path / "net.onnx"), str(picture)]) == 1
+    printed = capfd.readouterr()
+    assert printed.out == ""
+    assert re.fullmatch(r"error: .*net\.onnx cannot be opened by ONNX Runtime: .{1,500}\n", printed.err)
+    assert printed.err.rstrip("\n").isprintable()
+
+
+def test_an_onnx_file_that_is_too_large_is_refused(tmp_path: Path, picture: Path, capsys: Any):
+    with (tmp_path / "net.onnx").open("wb") as file:
+        file.truncate(3_000_000_000)
+    status, _, err = predicted(capsys, tmp_path / "net.onnx", picture)
+    assert (status, err.count("\n")) == (1, 1)
+    assert "net.onnx is larger than 536,870,912 bytes" in err

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import struct
+import time
 import zlib
 from pathlib import Path
 from typing import Any
@@ -127,6 +129,31 @@ def test_a_file_that_is_too_long_is_refused(tmp_path: Path):
     with (tmp_path / "a.png").open("wb") as file:
         file.truncate(100_000_001)
     refused(tmp_path / "a.png", "it has 100,000,001 bytes, more than the 100,000,000 that are read")
+
+
+def many_scans() -> bytes:
+    """A JPEG of 60 KB that is refined a thousand times."""
+    stream = io.BytesIO()
+    Image.new("L", (4000, 4000), 128).save(stream, "JPEG", progressive=True)
+    content = stream.getvalue()
+    scan = content[content.rindex(b"\xff\xda") : -2]
+    return content[:-2] + 1000 * scan + b"\xff\xd9"
+
+
+SLOW = {
+    "a.jpg": many_scans,
+    "a.ppm": lambda: b"P3 4000 4000 255 " + b"1 " * 12_000_000,
+    "a.pbm": lambda: b"P1 4000 4000 " + b"1 " * 4_000_000,
+}
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_a_picture_that_is_slow_to_read_is_given_up(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("app.vision.reading.SECONDS", 0.2)
+    (tmp_path / name).write_bytes(SLOW[name]())
+    start = time.thread_time()
+    refused(tmp_path / name, "reading it takes more than 0.2 seconds, as no picture of a digit does")
+    assert time.thread_time() - start < 2
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
