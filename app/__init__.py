@@ -66,9 +66,6 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
     from app.inspection.calls import inspect as inspect
     from app.limits import finfo as finfo
     from app.limits import iinfo as iinfo
-    from app.model import Model as Model
-    from app.model import callbacks as callbacks
-    from app.model import summary as summary
     from app.nn import ParamAttr as ParamAttr
     from app.nn import create_parameter as create_parameter
     from app.ops.dtype import get_default_dtype as get_default_dtype
@@ -101,7 +98,6 @@ _NAMES = {
     ".inspection.calls": "inspect",
     ".graph": "disable_static enable_static in_dynamic_mode",
     ".limits": "finfo iinfo",
-    ".model": "Model callbacks summary",
     ".nn": "ParamAttr create_parameter",
     ".ops.dtype": "get_default_dtype set_default_dtype",
     ".ops.random": "get_rng_state seed set_rng_state",
