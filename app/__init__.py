@@ -25,7 +25,6 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
     from app import optimizer as optimizer
     from app import regularizer as regularizer
     from app import static as static
-    from app import vision as vision
     from app.checking.findings import check as check
     from app.creation import arange as arange
     from app.creation import bernoulli as bernoulli
@@ -86,7 +85,7 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
 __version__ = "0.1.0"
 
 _NAMES = {
-    "": "autograd data device errors io jit linalg metric nn onnx optimizer regularizer static vision",
+    "": "autograd data device errors io jit linalg metric nn onnx optimizer regularizer static",
     ".creation": (
         "arange bernoulli broadcast_shape clone empty eye full is_tensor linspace logspace meshgrid multinomial normal "
         "ones rand randint randint_like randn randperm standard_normal tolist tril_indices triu_indices uniform zeros"

@@ -21,7 +21,7 @@ from app.run.folder import MODEL
 from app.run.options import add_custom_op
 from app.run.trust import NamedFiles
 from app.static.model_file import SavedModel, paths_of, read_model
-from app.vision.digits import SIZE
+from app.use.digits import SIZE
 
 ScoreFunction = Callable[[np.ndarray], np.ndarray]
 """A function from pictures of (28, 28) bytes to class scores."""

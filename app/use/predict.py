@@ -10,9 +10,9 @@ import numpy as np
 from app.data.dataset import CLASSES
 from app.errors import AppError, DataError
 from app.printing import say
+from app.use.digits import prepare
 from app.use.models import add_trust_arguments, load_network
-from app.vision.digits import prepare
-from app.vision.reading import read_picture
+from app.use.reading import read_picture
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -19,7 +19,15 @@ sys.path.insert(0, str(ROOT))
 
 MEMORY, ONE_INPUT = 1024, 10  # megabytes, seconds
 READERS = [
-    *("app.data", "app.vision", "app.saving", "app.static.model_file", "app.graph.serialise", "app.custom.references"),
+    *(
+        "app.data",
+        "app.use.reading",
+        "app.use.digits",
+        "app.saving",
+        "app.static.model_file",
+        "app.graph.serialise",
+        "app.custom.references",
+    ),
     *("app.run.config", "app.run.yaml_text", "app.run.checkpoints", "app.report"),
     *("gzip", "tarfile", "_compression", "ruamel", "PIL"),
 ]

@@ -19,8 +19,8 @@ from app.data.files import FILES, File, read
 from app.data.idx import unpack
 from app.data.mnist import read_folder
 from app.data.sources import NpmPackage
-from app.vision.digits import prepare
-from app.vision.reading import FORMATS, read_picture
+from app.use.digits import prepare
+from app.use.reading import FORMATS, read_picture
 
 
 def idx_bytes(*shape: int) -> bytes:

@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from app.use.demo.reading import SIDE
-from app.vision.digits import prepare_ink
+from app.use.digits import prepare_ink
 
 Line = np.ndarray
 """The points of a line that is drawn without lifting the pen, as (across, down) from 0 to 1."""

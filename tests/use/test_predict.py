@@ -24,9 +24,9 @@ from app.onnx import export
 from app.run.folder import MODEL
 from app.static.model_file import read_model, write_model
 from app.use import predict
+from app.use.digits import prepare
 from app.use.models import load_network
-from app.vision.digits import prepare
-from app.vision.reading import read_picture
+from app.use.reading import read_picture
 
 pytestmark = pytest.mark.slow
 

@@ -17,8 +17,8 @@ from app.run.folder import CONFIG, WEIGHTS
 from app.run.options import add_custom_op
 from app.use.demo.reading import FEW, SHIPPED, Reader, advice
 from app.use.demo.server import Server
+from app.use.digits import SIZE
 from app.use.trained import TrainedRun, accuracies_of, open_run
-from app.vision.digits import SIZE
 
 PORT = 28028
 RUNS = Path("runs")

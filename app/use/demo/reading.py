@@ -11,8 +11,8 @@ import numpy as np
 
 from app.errors import AppError, DataError, OperatorError
 from app.run.layers import layer_names
+from app.use.digits import SIZE, prepare_ink
 from app.use.trained import Answer, TrainedNetwork, TrainedRun
-from app.vision.digits import SIZE, prepare_ink
 
 SIDE = 4 * SIZE
 """The rows and columns of the drawing; each byte is the ink of a pixel."""

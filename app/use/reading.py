@@ -36,17 +36,6 @@ def read_picture(path: Any) -> NDArray[np.float32]:
     return found
 
 
-def read_pixels(path: Any) -> NDArray[np.uint8]:
-    """Read the stored pixels as bytes of (rows, columns, channels)."""
-    return _of_image(path, _pixels)
-
-
-def _pixels(image: Any) -> NDArray[np.uint8]:
-    kept = image if image.mode in ("L", "LA", "RGB", "RGBA") else image.convert("RGB")
-    pixels = np.array(kept, np.uint8)
-    return pixels.reshape(*pixels.shape[:2], -1)
-
-
 def _of_image(path: Any, result: Callable[[Any], Any]) -> Any:
     """Apply a function to the image in a file, which is checked before any pixel is read."""
     from PIL import Image, UnidentifiedImageError

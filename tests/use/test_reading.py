@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from app.errors import DataError
-from app.vision.reading import read_picture
+from app.use.reading import read_picture
 
 # A dark L on a light ground, which stands upright.
 L = np.full((40, 30), 240, np.uint8)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.data.sample import load_sample
 from app.errors import DataError
-from app.vision.digits import find_ink, prepare
+from app.use.digits import find_ink, prepare
 
 
 @pytest.fixture(scope="module")
