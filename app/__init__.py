@@ -16,10 +16,7 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
     from app import data as data
     from app import device as device
     from app import errors as errors
-    from app import io as io
     from app import jit as jit
-    from app import linalg as linalg
-    from app import metric as metric
     from app import nn as nn
     from app import onnx as onnx
     from app import optimizer as optimizer
@@ -63,8 +60,6 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
     from app.graph import enable_static as enable_static
     from app.graph import in_dynamic_mode as in_dynamic_mode
     from app.inspection.calls import inspect as inspect
-    from app.limits import finfo as finfo
-    from app.limits import iinfo as iinfo
     from app.nn import ParamAttr as ParamAttr
     from app.nn import create_parameter as create_parameter
     from app.ops.dtype import get_default_dtype as get_default_dtype
@@ -85,7 +80,7 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
 __version__ = "0.1.0"
 
 _NAMES = {
-    "": "autograd data device errors io jit linalg metric nn onnx optimizer regularizer static",
+    "": "autograd data device errors jit nn onnx optimizer regularizer static",
     ".creation": (
         "arange bernoulli broadcast_shape clone empty eye full is_tensor linspace logspace meshgrid multinomial normal "
         "ones rand randint randint_like randn randperm standard_normal tolist tril_indices triu_indices uniform zeros"
@@ -96,7 +91,6 @@ _NAMES = {
     ".experiment.calls": "compare resume train",
     ".inspection.calls": "inspect",
     ".graph": "disable_static enable_static in_dynamic_mode",
-    ".limits": "finfo iinfo",
     ".nn": "ParamAttr create_parameter",
     ".ops.dtype": "get_default_dtype set_default_dtype",
     ".ops.random": "get_rng_state seed set_rng_state",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,8 @@ from app.tensor import Parameter, Tensor
 FORMAT, VERSION = "opsmith.values", 1
 
 
-def save(obj: Any, path: Any, protocol: int = 4, use_binary_format: bool = False) -> None:
-    """Write a value to a path or an open file. An existing file is replaced once the new one is complete.
-
-    `protocol` and `use_binary_format`, which are Paddle's, have no effect.
-    """
+def save(obj: Any, path: Any) -> None:
+    """Write a value to a path or an open file. An existing file is replaced once the new one is complete."""
     arrays: dict[str, np.ndarray] = {}
     structure = json.dumps(_described(obj, arrays, "the value"))
     header = {"format": FORMAT, "version": str(VERSION), "structure": structure, "sha256": checksum(structure, arrays)}
@@ -67,10 +64,7 @@ def load_own(path: Path, most: int) -> Any:
 
 
 def load(path: Any, return_numpy: bool = False) -> Any:
-    """Read a file that `save` wrote, with Tensors as Tensors or as arrays; or the arrays of any safetensors file.
-
-    Files that PyTorch's `torch.save` wrote are read as well, if they hold Tensors, numbers, text and containers.
-    """
+    """Read a file that `save` wrote, with Tensors as Tensors or as arrays; or the arrays of any safetensors file."""
     return _loaded(*_read(path), return_numpy)
 
 
@@ -78,11 +72,6 @@ def _loaded(name: str, content: bytes, return_numpy: bool) -> Any:
     from safetensors import SafetensorError
     from safetensors.numpy import load as unpack
 
-    from app.io import pytorch_file
-
-    if pytorch_file.is_archive(content):
-        value = pytorch_file.read(content, name)
-        return with_tensors(value, lambda tensor: tensor._array) if return_numpy else value
     try:
         size = int.from_bytes(content[:8], "little")
         metadata = json.loads(content[8 : 8 + size]).get("__metadata__") or {}
@@ -94,8 +83,9 @@ def _loaded(name: str, content: bytes, return_numpy: bool) -> Any:
     except FileError:
         raise
     except (SafetensorError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
-        kind = "a pickle, which is not opened here, as it could run any code"
-        kind = f"{kind} (files of PyTorch are read from its version 1.6 on)" if _is_pickle(content) else ""
+        kind = "a pickle, which is not opened here, as it could run any code" if content[:1] == b"\x80" else ""
+        if content[:2] == b"PK":
+            kind = "an archive; if torch.save wrote it, write its Tensors in PyTorch with safetensors.torch.save_file"
         found = kind or f"damaged or of another kind ({error})"
         raise FileError(f"load: {name} was not written by app.save: it is {found}") from error
 
@@ -123,21 +113,6 @@ def _read(path: Any) -> tuple[str, bytes]:
         raise MissingFileError(
             f"load: there is no file {source}; its folder has {', '.join(near) or 'no files'}"
         ) from None
-
-
-def _is_pickle(content: bytes) -> bool:
-    return content[:1] == b"\x80"
-
-
-def with_tensors(value: Any, made: Callable[[Tensor], Any]) -> Any:
-    """The value with what a function makes of each Tensor in its dictionaries and lists."""
-    if isinstance(value, Tensor):
-        return made(value)
-    if isinstance(value, dict):
-        return {key: with_tensors(item, made) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(with_tensors(item, made) for item in value)
-    return value
 
 
 # The structure around the arrays, as JSON lists of a kind and its content

@@ -141,6 +141,10 @@ app.save(KEPT, WHOLE)
             "has version 2 of its format, and this release reads up to 1",
         ),
         (pickle.dumps({"w": 1}, protocol=4), "it is a pickle, which is not opened here, as it could run any code"),
+        (
+            b"PK\x03\x04" + bytes(40),
+            "it is an archive; if torch.save wrote it, write its Tensors in PyTorch with safetensors",
+        ),
     ],
 )
 def test_a_truncated_file_or_one_of_another_kind_is_an_error(tmp_path: Path, content: bytes, told: str):

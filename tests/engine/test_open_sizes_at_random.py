@@ -53,7 +53,7 @@ ONE: dict[str, Callable[[Any], Any]] = {
     "largest": lambda x: app.max(x, axis=0, keepdim=True),
     "smallest": lambda x: app.min(x, axis=-1),
     "softmax": lambda x: app.nn.functional.softmax(x, axis=0),
-    "norm": lambda x: app.linalg.norm(x, axis=0, keepdim=True),
+    "norm": lambda x: app.norm(x, axis=0, keepdim=True),
     "cumsum": lambda x: app.cumsum(x, axis=0),
     "sort": lambda x: app.sort(x, axis=0),
     "two rows": lambda x: app.gather(x, np.array([0, -1])),

@@ -48,7 +48,7 @@ def test_only_gradients_above_the_largest_norm_change():
 
 def test_norms_of_half_precision_do_not_overflow():
     numbers = np.array([300.0, 400.0], "float16")
-    assert app.linalg.norm(to_tensor(numbers)).item() == 500.0
+    assert app.norm(to_tensor(numbers)).item() == 500.0
     for p, size in ((2.0, 500.0), (1.0, 700.0), (3.0, (2.7e7 + 6.4e7) ** (1 / 3))):
         made = [app.zeros([2], "float16"), app.zeros([1])]
         made[0].grad, made[1].grad = to_tensor(numbers), app.zeros([1])

@@ -44,7 +44,7 @@ def added(x: np.ndarray, index: Any, values: Any) -> np.ndarray:
 
 def norms(order: Any, axis: Any = None, keepdim: bool = False) -> Case:
     return (
-        lambda x: app.linalg.matrix_norm(x, order, axis or (-2, -1), keepdim),
+        lambda x: app.matrix_norm(x, order, axis or (-2, -1), keepdim),
         lambda x: np.linalg.norm(x, order, axis or (-2, -1), keepdim),
         [DEEP if axis else X],
     )
