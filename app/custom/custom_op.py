@@ -16,6 +16,7 @@ from app.custom.calling import (
     require_callable,
     returned_arrays,
 )
+from app.custom.cases import by_cases
 from app.custom.composition import OnValues
 from app.custom.elementwise import over_arrays
 from app.custom.numba_functions import by_name, by_position, function_name, is_compiled, python_function
@@ -72,7 +73,9 @@ class FunctionOperator(CustomOperator):
             onnx=onnx,
             where=self.where,
         )
-        self.on_values = OnValues(by_name(python_function(function), inputs))
+        self.on_values = OnValues(
+            by_cases(function, inputs) if elementwise else by_name(python_function(function), inputs)
+        )
         self.declare_attributes(settings)
         self.origin = Origin("custom_op", {"operator": self})
         if elementwise:

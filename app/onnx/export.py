@@ -18,7 +18,6 @@ from app.graph import Program, Variable
 from app.jit.exporting import in_mode, specs_of, static_function
 from app.listed import as_list
 from app.nn import Layer
-from app.onnx.library import Library
 from app.onnx.model import model_of
 from app.static.inputs import InputSpec
 from app.static.model_file import SavedModel, read_model
@@ -54,15 +53,9 @@ def export(
     if not basename(text):
         raise ExportError(f"{text!r} is not a file name; write {join(text, 'network.onnx')!r}, for example")
     file = Path(text if text.endswith(SUFFIX) else text + SUFFIX)
-    write_model(network, file, list(output_names or names))
-    return file
-
-
-def write_model(network: SavedModel, file: Path, output_names: Sequence[str] = ()) -> Library:
-    """Write a network as an ONNX file; returns its custom operators."""
-    made, library = model_of(network, output_names)
+    made, _ = model_of(network, list(output_names or names))
     write_whole(file, made.SerializeToString())
-    return library
+    return file
 
 
 def network_of(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Collection
 from pathlib import Path
 
-from app.errors import AppError
-from app.files import refuse_foreign
-from app.onnx.export import SUFFIX, write_model
+from app.errors import AppError, ExportError
+from app.files import refuse_foreign, write_whole
+from app.onnx.export import SUFFIX
 from app.onnx.library import DOMAIN
+from app.onnx.model import model_of
 from app.printing import say
 from app.run.folder import MODEL
 from app.use.models import add_trust_arguments, read_named_model
@@ -21,6 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a run's folder, or a saved model (the path without .json)")
     parser.add_argument("--to", choices=FORMATS, required=True, help="the format")
     parser.add_argument("--output", metavar="FILE", help="the file to write (by default the model's name with .onnx)")
+    parser.add_argument(
+        "--allow-opaque",
+        action="store_true",
+        help="write a file with operators that no runtime has an implementation of",
+    )
     add_trust_arguments(parser)
 
 
@@ -35,13 +42,22 @@ def run(options: argparse.Namespace) -> int:
     if str(file) != options.output:
         # a model starts with the name of the program that wrote it
         refuse_foreign(file, DOMAIN, 64, f"add --output {file} to replace it, or name another")
-    own = write_model(network, file).own
+    model, library = model_of(network)
+    if library.own and not options.allow_opaque:
+        raise ExportError(f"{_opaque(library.own)}; add --allow-opaque to write {file} all the same")
+    write_whole(file, model.SerializeToString())
     block = network.program.global_block()
     taken, given = (", ".join(f"{n} {block.var(n).spec}" for n in group) for group in (network.inputs, network.outputs))
     say(f"{file}: from {taken} to {given}; -1 is any size")
-    for operator in own:
-        say(
-            f"note: {operator} is a node of the domain {DOMAIN}, which other programs cannot run until they get an "
-            'implementation; an equivalent of ONNX is declared with onnx=, such as @app.custom_op(onnx="Relu")'
-        )
+    if library.own:
+        say(f"note: {_opaque(library.own)}")
     return 0
+
+
+def _opaque(operators: Collection[str]) -> str:
+    """What is wrong with operators that have no nodes of ONNX."""
+    are = "is a node" if len(operators) == 1 else "are nodes"
+    return (
+        f"{', '.join(operators)} {are} of the domain {DOMAIN}, which other programs cannot run until they get an "
+        'implementation; an equivalent of ONNX is declared with onnx=, such as @app.custom_op(onnx="Relu")'
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,86 @@ def test_functions_are_made_once_for_each_setting_and_call_each_other(
     np.testing.assert_allclose(by_runtime(model), expected, rtol=1e-5)
 
 
+# Choices between numbers
+
+
+@app.custom_op(elementwise=True)
+def branching(x: Any, most: float = 1.0) -> Any:
+    return most if x > most else x
+
+
+@app.custom_op(elementwise=True)
+def equal_to_zero(x: Any) -> Any:
+    return 1.0 * x if x == 0 else 2.0 * x
+
+
+@app.custom_op(elementwise=True)
+def between(x: Any) -> Any:
+    return min(max(x, -0.5), 1.25)
+
+
+@app.custom_op(elementwise=True)
+def on_a_grid(x: Any) -> Any:
+    return round(x * 4) / 4 + math.floor(x) + np.rint(x)
+
+
+@app.custom_op(elementwise=True)
+def sign_of(x: Any) -> Any:
+    if x > 0:
+        return 1.0
+    if x < 0:
+        return -1.0
+    return 0.0
+
+
+@njit
+def bent(x: Any) -> Any:
+    return x if x > 0 or x < -1 else x / 2
+
+
+@app.custom_op(elementwise=True)
+def summed(x: Any) -> Any:
+    total = 0.0
+    for k in range(3):
+        total += bent(x - k) if x != k else math.exp(-x)
+    return total
+
+
+@app.custom_op(elementwise=True)
+def larger(x: Any, y: Any) -> Any:
+    return np.maximum(x, y) if abs(x) < 1 and y < 2 else float(y)
+
+
+CASES = [lambda x: branching(x, most=0.5), equal_to_zero, between, on_a_grid, sign_of, summed]
+
+
+@pytest.mark.parametrize("operator", [*CASES, lambda x: larger(x, x * x - 1.0)])
+def test_choices_between_numbers_are_nodes_that_every_runtime_has(operator: Any, tmp_path: Path):
+    model, expected = exported(operator, tmp_path)
+    assert {node.domain for function in model.functions for node in function.node} == {""}
+    np.testing.assert_allclose(by_runtime(model), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_a_choice_sends_nan_where_python_does(tmp_path: Path):
+    x = np.full((3, 4), np.nan, "float32")
+    for operator in (between, sign_of, equal_to_zero):
+        model, _ = exported(operator, tmp_path)
+        session = onnxruntime.InferenceSession(model.SerializeToString())
+        np.testing.assert_array_equal(session.run(None, {"x": x})[0], operator(app.to_tensor(x)).numpy())
+
+
+def test_a_function_with_too_many_ways_through_it_is_opaque(tmp_path: Path):
+    @app.custom_op(elementwise=True)
+    def deep(x):
+        for k in range(10):
+            x = x + k if x > k else x - k
+        return x
+
+    model, expected = exported(deep, tmp_path)
+    assert not model.functions
+    np.testing.assert_allclose(by_reference(model), expected, rtol=1e-6)
+
+
 # Opaque
 
 
@@ -179,24 +260,13 @@ class Opaque(app.autograd.PyLayer):
         return dy
 
 
-@app.custom_op(elementwise=True)
-def branching(x: Any, most: float = 1.0) -> Any:
-    return most if x > most else x
-
-
-@app.custom_op(elementwise=True)
-def equal_to_zero(x: Any) -> Any:  # with Variables, Python takes x == 0 for true
-    return 1.0 * x if x == 0 else 2.0 * x
-
-
 @app.custom_op
 def raised(x: Any, by: tuple[float, ...] = ()) -> Any:
     return np.sort(x) + np.float32(sum(by))
 
 
 opaque_array = app.custom_op(looped, name="shrunk")
-OPAQUE = [opaque_array, Opaque.apply, lambda x: branching(x, most=0.5), equal_to_zero]
-OPAQUE += [raised, lambda x: raised(x, by=(0.5, 1.5))]
+OPAQUE = [opaque_array, Opaque.apply, raised, lambda x: raised(x, by=(0.5, 1.5))]
 
 
 @pytest.mark.parametrize("operator", OPAQUE)
@@ -208,8 +278,8 @@ def test_an_opaque_operator_is_one_of_our_domain_that_the_reference_evaluator_ru
 
 
 def test_operators_can_be_named_for_the_reference_evaluator(tmp_path: Path):
-    model, expected = exported(lambda x: branching(opaque_array(x), most=0.75), tmp_path)
-    evaluator = ReferenceEvaluator(model, new_ops=app.onnx.reference_operators(opaque_array, branching))
+    model, expected = exported(lambda x: raised(opaque_array(x), by=(0.75,)), tmp_path)
+    evaluator = ReferenceEvaluator(model, new_ops=app.onnx.reference_operators(opaque_array, raised))
     np.testing.assert_allclose(evaluator.run(None, {"x": X})[0], expected)
 
 

@@ -77,20 +77,28 @@ def test_a_missing_run_an_unwritable_output_and_a_missing_format_are_errors(
         main(["export", str(best)])
 
 
-def test_operators_outside_onnx_are_named(
+def test_operators_outside_onnx_are_named_and_refused_unless_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.chdir(tmp_path)
     Path("exported_parts.py").write_text(
-        "import app\n\n@app.custom_op(elementwise=True)\ndef clipped(x):\n    return x if x > 0 else 0.0\n"
+        "import app, numpy\n\n@app.custom_op\ndef ordered(x):\n    return numpy.sort(x)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     x = app.static.data("x", [None, 3])
-    app.static.save_inference_model("net", [x], [importlib.import_module("exported_parts").clipped(x)])
-    assert main(["export", "net", "--to", "onnx", "--custom-op", "exported_parts.py"]) == 0
+    app.static.save_inference_model("net", [x], [importlib.import_module("exported_parts").ordered(x)])
+    command = ["export", "net", "--to", "onnx", "--custom-op", "exported_parts.py"]
+    assert main(command) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(
+        "error: ordered is a node of the domain opsmith, which other programs cannot run until they get"
+    )
+    assert line.endswith("; add --allow-opaque to write net.onnx all the same")
+    assert not Path("net.onnx").exists()
+    assert main([*command, "--allow-opaque"]) == 0
     first, note = capsys.readouterr().out.splitlines()
     assert first.startswith("net.onnx: from x float32[-1, 3]")
-    assert note.startswith("note: clipped is a node of the domain opsmith, which other programs cannot run")
+    assert note.startswith("note: ordered is a node of the domain opsmith, which other programs cannot run")
 
 
 QUANT = """

@@ -1,0 +1,160 @@
+"""A function of single numbers called on Variables: every way through its `if`s, chosen between by `where`.
+
+A comparison that Python asks for true or false splits the call in two: the function runs once for each way. So `if`,
+`and`, `or`, `max` and `min` become choices between the results.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable, Sequence
+from types import FunctionType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from app.custom.numba_functions import by_name, python_function, without_numba
+from app.errors import OperatorError
+from app.ops.definition import REGISTRY, OpDef, apply
+from app.ops.methods import ValueMethods
+from app.ops.settings import key_of_settings
+from app.ops.values import Attributes
+
+MOST = 64
+"""The number of ways through a function above which it is refused."""
+
+
+def by_cases(function: Any, names: Sequence[str]) -> Callable[..., Any]:
+    """The function of numbers as one of Variables, which it gets under these names."""
+
+    def call(*variables: Any, **settings: Any) -> Any:
+        cases = _Cases()
+        numbers = [Number(cases, variable) for variable in variables]
+        with without_numba():
+            source = by_name(_on_numbers(python_function(function)), names)
+            results = cases.results(lambda: source(*numbers, **settings), [])
+        return [_whole(result, variables) for result in results]
+
+    return call
+
+
+class Number(ValueMethods):
+    """A number in a function of numbers: a Variable, which has one for each element."""
+
+    __slots__ = ("_cases", "variable")
+    __hash__ = ValueMethods.__hash__
+
+    def __init__(self, cases: _Cases, variable: Any):
+        self._cases, self.variable = cases, variable
+
+    @property
+    def shape(self) -> Any:
+        return self.variable.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.variable.dtype
+
+    def apply_operator(self, definition: OpDef, inputs: Sequence[Any], attributes: Attributes, into: Any = None) -> Any:
+        return self._cases.applied(definition, inputs, attributes)
+
+    def __bool__(self) -> bool:
+        return self._cases.decided(self if self.dtype == "bool" else self != 0)
+
+    def __round__(self, digits: int = 0) -> Any:
+        return REGISTRY["round"](self, decimals=digits)
+
+    def __floor__(self) -> Any:
+        return REGISTRY["floor"](self)
+
+    def __ceil__(self) -> Any:
+        return REGISTRY["ceil"](self)
+
+    def __trunc__(self) -> Any:
+        return REGISTRY["trunc"](self)
+
+
+class _Cases:
+    """The ways through one call."""
+
+    def __init__(self) -> None:
+        self._decisions: list[bool] = []
+        self._conditions: list[Number] = []
+        self._ways = 0
+        self._known: dict[Any, Any] = {}
+
+    def results(self, call: Callable[[], Any], decisions: list[bool]) -> list[Any]:
+        """The results of a call in which the first conditions are decided like this, whatever the others are."""
+        self._ways += 1
+        if self._ways > MOST:
+            raise OperatorError(f"there are more than {MOST} ways through the function")
+        self._decisions, self._conditions = [*decisions], []
+        returned = call()
+        results = list(returned) if isinstance(returned, tuple) else [returned]
+        conditions = self._conditions
+        for place in range(len(conditions) - 1, len(decisions) - 1, -1):  # each was true, and may be false
+            others = self.results(call, [*decisions, *[True] * (place - len(decisions)), False])
+            pairs = zip(results, others, strict=True)
+            results = [self.applied(REGISTRY["where"], [conditions[place], yes, no], {}) for yes, no in pairs]
+        return results
+
+    def decided(self, condition: Number) -> bool:
+        """What a condition is in this way; true at first."""
+        self._conditions.append(condition)
+        if len(self._conditions) > len(self._decisions):
+            self._decisions.append(True)
+        return self._decisions[len(self._conditions) - 1]
+
+    def applied(self, definition: OpDef, inputs: Sequence[Any], attributes: Attributes) -> Any:
+        """The result of an operator, appended once for all ways that need it."""
+        values = [x.variable if isinstance(x, Number) else x for x in inputs]
+        named = tuple((getattr(v, "name", None), None if hasattr(v, "name") else (type(v), repr(v))) for v in values)
+        key = definition.name, named, key_of_settings(attributes)
+        if key not in self._known:
+            self._known[key] = Number(self, apply(definition, values, attributes))
+        return self._known[key]
+
+
+def _whole(result: Any, variables: Sequence[Any]) -> Any:
+    """A result as a Variable of the type of the inputs; a number is one for each element."""
+    like = variables[0]
+    if not isinstance(result, Number):
+        return REGISTRY["full_like"](like, fill_value=float(result))
+    value = result.variable
+    return value if value.dtype == like.dtype else REGISTRY["cast"](value, dtype=like.dtype)
+
+
+_OF_NUMPY = {"acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan"}
+_OF_NUMPY |= {"atan2": "arctan2", "atanh": "arctanh", "pow": "power"}
+
+
+def _float(number: Any = 0.0) -> Any:
+    return number if isinstance(number, Number) else float(number)
+
+
+_INSTEAD: dict[Any, Any] = {
+    f: getattr(np, _OF_NUMPY.get(name, name))
+    for name, f in vars(math).items()
+    if isinstance(getattr(np, _OF_NUMPY.get(name, name), None), np.ufunc)
+}
+"""The functions of `math`, which take numbers only, as NumPy has them."""
+_INSTEAD[math.erf] = REGISTRY["erf"]
+_MATH = SimpleNamespace(**{name: _INSTEAD.get(f, f) if callable(f) else f for name, f in vars(math).items()})
+
+
+def _on_numbers(function: Any) -> Any:
+    """The function with NumPy's functions in place of those of `math`."""
+    if not isinstance(function, FunctionType):
+        return function
+
+    def instead(value: Any) -> Any:
+        if value is math:
+            return _MATH
+        return _INSTEAD.get(value, value) if type(value) is type(math.exp) else value
+
+    names = {name: instead(value) for name, value in function.__globals__.items()}
+    names["__builtins__"] = {**vars(builtins), "float": _float}
+    made = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
