@@ -54,6 +54,13 @@ def test_a_curve_has_both_derivatives():
         assert curve_of(find_activation(name), -1.0, 1.0) is None
 
 
+def test_a_step_function_without_a_gradient_has_a_curve():
+    step = app.custom_op(lambda x: np.sign(x), name="step")
+    curve = curve_of(Activation("step", step), -2.0, 2.0)
+    assert set(curve.y) == {-1.0, 0.0, 1.0}
+    assert set(curve.slope) == {0.0}
+
+
 def test_sources_are_those_of_both_functions():
     found = sources_of(find_activation("custom.relu"))
     assert list(found) == ["definition", "forward", "backward"]
