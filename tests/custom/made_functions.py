@@ -16,7 +16,8 @@ _numbers = count()
 
 def module_of_text(text: str, **known: Any) -> Any:
     """A module made of text; `known` are names that it has besides."""
-    module = ModuleType(f"made_functions_{next(_numbers)}")
+    names = (f"made_functions_{number}" for number in _numbers)
+    module = ModuleType(next(name for name in names if f"{name}.py" not in linecache.cache))
     file = f"{module.__name__}.py"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     vars(module).update(known)
