@@ -16,7 +16,7 @@ import app
 from app.errors import AppError, FileError, MissingFileError
 from app.files import open_file, read_file, write_whole
 from app.run import answers, comparison, profiles
-from app.run.checkpoints import newest
+from app.run.checkpoints import CHECKPOINT, read_checkpoint
 from app.run.config import load_kept_config
 from app.run.events import read as read_events
 from app.run.folder import read_weights, write_weights
@@ -60,7 +60,7 @@ READERS = {
     "comparison.json": comparison.read,
     "weights-relu.safetensors": read_weights,
     "model.json": lambda folder: read_model(folder / "model"),
-    "checkpoints/000001.safetensors": lambda folder: newest(folder, print),
+    CHECKPOINT: lambda folder: read_checkpoint(folder / CHECKPOINT),
 }
 
 

@@ -105,7 +105,7 @@ def test_progress_in_a_notebook_is_one_text_that_changes():
     console.start_training(["relu", "swish"], 2, 100)
     for name in ("relu", "swish"):
         contestant: Any = Contestant(name, None)  # type: ignore[arg-type]
-        position = Position(contestant, 0, 0, 100)
+        position = Position(contestant, 0, 100)
         console.begin(position)
         for done in range(1, 101):
             position.done, position.seconds = done, done / 100

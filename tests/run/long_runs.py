@@ -25,7 +25,7 @@ class LongRun:
         learner = make_learner(config, activation, dataset.train_images.shape[1])
         self.batches = Batches(dataset.train_images, dataset.train_labels, None, 32)
         learner.warm_up(self.batches[:1])
-        self.place = Position(Contestant(activation.name, learner), 0, 0, len(self.batches))
+        self.place = Position(Contestant(activation.name, learner), 0, len(self.batches))
         self.steps = Steps("stop", lambda event: None, print)
 
     def train(self, iterations):

@@ -31,7 +31,7 @@ NAN_FROM = 0.5
 @misbehaving
 def sometimes_nan(x):
     calls["sometimes"] += 1
-    return np.full_like(x, np.nan) if calls["sometimes"] == 9 else np.maximum(x, 0)
+    return np.full_like(x, np.nan) if calls["sometimes"] == 10 else np.maximum(x, 0)
 
 
 RAISES_FROM = 141
