@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.errors import DataError
+from app.printing import without_passwords
 
 _PIECE = 1 << 16
 _REDIRECTS = 10
@@ -119,6 +120,7 @@ class _Attempt:
 
 def _open(session: Any, url: str, patience: Patience) -> Any:
     """Follow redirects and return the answer, whose body is not read yet."""
+    session.auth = _of_address  # instead of ~/.netrc, which requests would send to whatever host an address names
     to_where = session.get_redirect_target
     # By itself, requests would read, and unpack, the bodies of redirects, however long they are.
     session.get_redirect_target = lambda answer: None
@@ -136,6 +138,15 @@ def _open(session: Any, url: str, patience: Patience) -> Any:
         answer.close()
         url = urllib.parse.urljoin(url, target)
     raise DataError(f"more than {_REDIRECTS} redirects, the last to {printable(url)}")
+
+
+def _of_address(request: Any) -> Any:
+    """Authenticate a request by the name and the password in its address, if there are any."""
+    from requests.auth import HTTPBasicAuth
+    from requests.utils import get_auth_from_url
+
+    name, password = get_auth_from_url(request.url)
+    return HTTPBasicAuth(name, password)(request) if name or password else request
 
 
 def _check_status(code: int) -> None:
@@ -173,5 +184,5 @@ def _in_plain_words(error: Exception) -> DataError:
 
 def printable(words: object) -> str:
     """Text from a server on one line, without control characters."""
-    text = " ".join(str(words).split())[:200]
+    text = " ".join(without_passwords(str(words)).split())[:200]
     return "".join(letter if letter.isprintable() else "?" for letter in text)

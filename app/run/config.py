@@ -18,10 +18,12 @@ from msgspec import Meta
 
 from app.data import SOURCES
 from app.errors import ConfigError
+from app.printing import without_passwords
 from app.run import yaml_text
 from app.run.events import METRICS
 from app.run.layers import OPERATOR, Count, Dense, Dropout, LayerConfig, Share, activation_of
 from app.run.options import CONFIGS, configuration_file
+from app.run.trust import confirm_folders
 from app.run.yaml_text import Document
 
 # Errors quote these descriptions as what is expected.
@@ -141,22 +143,43 @@ class CompareConfig(Config, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 C = TypeVar("C", bound=Config)
 
 
-def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Config:
-    """Load the configuration in a YAML file and apply overrides such as `train.epochs=3`."""
-    return _load(Config(), path, overrides)
+NO_SETTINGS: Mapping[str, Any] = {}
 
 
-def load_compare_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> CompareConfig:
+def load_config(
+    path: str | os.PathLike[str], overrides: Sequence[str] = (), settings: Mapping[str, Any] = NO_SETTINGS
+) -> Config:
+    """Load the configuration in a YAML file and apply overrides such as `train.epochs=3`.
+
+    Folders outside of the working folder and the file's own are confirmed on a terminal, unless the overrides, or the
+    `settings` that the caller applies, name others.
+    """
+    return _load(Config(), path, overrides, settings)
+
+
+def load_compare_config(
+    path: str | os.PathLike[str], overrides: Sequence[str] = (), settings: Mapping[str, Any] = NO_SETTINGS
+) -> CompareConfig:
     """Load the configuration of a comparison. Operators and seeds are optional in the YAML file."""
-    return _load(CompareConfig(), path, overrides)
+    return _load(CompareConfig(), path, overrides, settings)
 
 
-def _load(default: C, path: str | os.PathLike[str], overrides: Sequence[str]) -> C:
+def _load(default: C, path: str | os.PathLike[str], overrides: Sequence[str], settings: Mapping[str, Any]) -> C:
     where = configuration_file(path)
     config, folder = _changed(default, _read(where)), Path(where).parent
     if not (folder / METRICS).exists():  # in the folder of a run, see `load_kept_config`
         config = _found_from(config, folder)
+    changes = [*(_read_override(override).data for override in overrides), settings]
+    folders = {"data.folder": config.data.folder, "output": config.output}
+    confirm_folders({key: name for key, name in folders.items() if not any(_sets(c, key) for c in changes)}, where)
     return _overridden(config, overrides)
+
+
+def _sets(change: Any, key: str) -> bool:
+    """Whether a change of a configuration sets a key. Keyword arguments may leave out the section."""
+    section, _, name = key.rpartition(".")
+    inner = change.get(section) if section and isinstance(change, Mapping) else change
+    return any(isinstance(part, Mapping) and name in part for part in (change, inner))
 
 
 def load_kept_config(path: Path, overrides: Sequence[str] = ()) -> Config:
@@ -206,7 +229,7 @@ def dump_config(config: Config) -> str:
 
 
 def with_absolute_paths(config: Config) -> Config:
-    """Return the configuration with absolute paths, for storing in the folder of a run.
+    """Return the configuration with absolute paths and without passwords of sources, for storing in a run's folder.
 
     Operators in files keep their names, because the run's metrics and tables use them.
     """
@@ -214,7 +237,8 @@ def with_absolute_paths(config: Config) -> Config:
     source = data.source if data.source in _NO_FOLDERS else _absolute(data.source)
     folder = None if data.folder is None else _absolute(data.folder)
     output = None if config.output is None else _absolute(config.output)
-    data = msgspec.structs.replace(data, source=source, folder=folder)
+    sources = tuple(map(without_passwords, data.sources))
+    data = msgspec.structs.replace(data, source=source, folder=folder, sources=sources)
     return msgspec.structs.replace(config, data=data, output=output)
 
 

