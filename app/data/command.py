@@ -38,23 +38,25 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "fetch":
         sources, _ = parse_sources(arguments.sources or SOURCES)
         fetch(FILES, folder, sources, to_stderr)
-        return 0 if _show(folder) else 1
+        if lacking := _show(folder):
+            raise DataError(f"{folder} still lacks {', '.join(lacking)}: what was fetched could not be kept there")
+        return 0
     _show(folder)
     return 0
 
 
-def _show(folder: Path) -> bool:
-    """Print what is there; tells whether the full set is, whole."""
+def _show(folder: Path) -> list[str]:
+    """Print what is there; return the names of the files that are missing or damaged."""
     say(f"The full set, in {folder}")
     states = [_state(file, folder) for file in FILES]
     for file, (_, words) in zip(FILES, states, strict=True):
         say(f"  {file.name:<23} {words}")
     print(f"The sample, in {home()}")
     print(f"  {SAMPLE.name:<23} {_state(SAMPLE, home())[1]}")
-    whole = all(good for good, _ in states)
-    if not whole:
+    lacking = [file.name for file, (good, _) in zip(FILES, states, strict=True) if not good]
+    if lacking:
         print("`python -m app data fetch` downloads missing files. Remove damaged files first.")
-    return whole
+    return lacking
 
 
 def _state(file: File, folder: Path) -> tuple[bool, str]:

@@ -327,6 +327,8 @@ def _read_override(override: str) -> Document:
     if len(keys) > yaml_text.MAX_DEPTH:
         raise ConfigError(f"{where}: nested more than {yaml_text.MAX_DEPTH} deep")
     data = yaml_text.parse(text, where).data
+    if yaml_text.has_comment(text):
+        raise ConfigError(f"{where}: what follows # is a comment in YAML, and would be lost; quote it: {key}='\"...\"'")
     for name in reversed(keys):
         data = {name: data}
     return Document(where, data)

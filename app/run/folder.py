@@ -178,7 +178,7 @@ def _endings() -> Iterator[str]:
 def _runs_near(path: Path) -> list[str]:
     """Return the newest runs in a folder or beside it."""
     found = {file.parent for near in (path, path.parent) for file in near.glob(f"*/{METRICS}")}
-    return [str(run) for run in sorted(found, key=lambda run: (run / METRICS).stat().st_mtime)[:-4:-1]]
+    return [str(run) for run in sorted(found, key=lambda run: (run / METRICS).lstat().st_mtime)[:-4:-1]]
 
 
 def _chosen(output: str) -> Path:

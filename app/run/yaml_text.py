@@ -7,6 +7,7 @@ are not needed in a configuration and are refused. Every error names the line an
 from __future__ import annotations
 
 import io
+import json
 import math
 import re
 from collections.abc import Sequence
@@ -114,6 +115,17 @@ def parse(text: str, where: str) -> Document:
         if "'\\t'" in problem:
             problem += " (a tab; indent with spaces)"
     raise _error(where, line, column, problem)
+
+
+def has_comment(text: str) -> bool:
+    """Whether a text that `parse` reads has a comment: then its data is another with a letter in place of each #."""
+    if "#" not in text:
+        return False
+    try:
+        marked = parse(text.replace("#", "\ue000"), "").data
+    except ConfigError:
+        return True
+    return json.dumps(marked) != json.dumps(parse(text, "").data).replace("#", "\\ue000")
 
 
 _DIRECTIVE = re.compile(r"%YAML[ \t]+1\.2[ \t]*(?:#.*)?\Z")

@@ -4,6 +4,7 @@ import pytest
 
 from app import command_line
 from app.data import command
+from app.errors import FileError
 
 from .conftest import respond, serve_packed
 
@@ -48,6 +49,18 @@ def test_fetch_prints_the_source_and_damage_is_listed(data, server, contents, fi
     status, printed, told = data("fetch", "--source", server.url)
     assert (status, printed, len(server.requests)) == (1, "", 4)
     assert told.startswith(f"error: {tmp_path / files[0].name} is not MNIST's file of that name: ")
+
+
+def test_a_folder_that_keeps_nothing_is_an_error_in_the_last_line(data, server, contents, files, tmp_path, monkeypatch):
+    def full(path, content):
+        raise FileError(f"{path} cannot be written: No space left on device")
+
+    monkeypatch.setattr("app.data.files.write_whole", full)
+    server.answer = serve_packed(contents)
+    status, _, told = data("fetch", "--source", server.url)
+    names = ", ".join(file.name for file in files)
+    assert status == 1
+    assert told.splitlines()[-1] == (f"error: {tmp_path} still lacks {names}: what was fetched could not be kept there")
 
 
 def test_failures_end_in_a_status_and_a_message(data, server, contents, tmp_path):

