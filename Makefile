@@ -11,7 +11,7 @@ RUN := .venv/bin/python
 READY := .venv/made-from-pyproject.toml
 HAS := .venv/has-
 
-.PHONY: help train quick compare demo train-mpi test coverage soak data bench lint docs pictures package clean
+.PHONY: help train quick compare demo train-mpi test coverage soak data bench lint docs pictures package lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -66,6 +66,11 @@ pictures: $(HAS)dev  ## make the pictures of the README again, with Chromium (AR
 package: $(HAS)dev  ## build wheel and sdist into dist/, install them elsewhere, and run them
 	$(RUN) tools/package.py
 
+lock: $(HAS)dev  ## write the packages of development, with hashes, for every Python and system into requirements-dev.txt
+	$(RUN) -m pip install --quiet --disable-pip-version-check uv
+	.venv/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.10 --generate-hashes \
+	  --no-header --no-annotate --no-emit-index-url --upgrade --quiet --output-file requirements-dev.txt
+
 clean:  ## remove caches and site/; runs/, data/ and .venv stay
 	@echo 'Removing $(CACHES), and __pycache__ in $(SOURCES)'
 	@rm -rf $(CACHES)
@@ -79,28 +84,43 @@ SOURCES := app benchmarks examples tests tools
 
 # A .venv whose Python is gone, as after an upgrade of the system, is as good as none.
 ifneq ($(shell test -x $(RUN) && echo there),there)
-.PHONY: $(READY)
+.PHONY: $(READY) $(HAS)dev
 endif
 
 $(READY): pyproject.toml
+	$(CHECK_PYTHON)
+	@$(ALONE) sh -c 'if $(IS_READY); then touch $(READY); exit; fi; \
+	  $(NEW_ENVIRONMENT) && $(call INSTALL,.) && cp pyproject.toml $(READY)'
+
+# Tests and style use exactly the packages of requirements-dev.txt, whose hashes pip verifies.
+$(HAS)dev: pyproject.toml requirements-dev.txt
+	$(CHECK_PYTHON)
+	@$(ALONE) sh -c 'if $(IS_READY) && cat pyproject.toml requirements-dev.txt | cmp -s - $@; then touch $@; exit; fi; \
+	  if $(IS_READY); then :; else $(NEW_ENVIRONMENT); fi && \
+	  echo "Adding what dev needs to .venv ..." && \
+	  $(PIP) --require-hashes --requirement requirements-dev.txt && $(call INSTALL,.,--no-deps --no-build-isolation) && \
+	  cp pyproject.toml $(READY) && cat pyproject.toml requirements-dev.txt > $@'
+
+define CHECK_PYTHON
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { \
 	  echo 'The set-up needs Python 3.10 or newer, which "$(PYTHON)" is not. Name another: make PYTHON=python3.12'; \
 	  exit 1; } >&2
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo 'The set-up needs the venv module of "$(PYTHON)". On Debian and Ubuntu: apt install python3-venv'; \
 	  exit 1; } >&2
-	@$(ALONE) sh -c '$(SET_UP)'
+endef
 
 # Of two makes at once the second waits for the first. (Python's lock, as macOS has no `flock`.)
 ALONE = "$(PYTHON)" -c 'import fcntl, os, sys; lock = os.open("Makefile", os.O_RDONLY); \
 	fcntl.flock(lock, fcntl.LOCK_EX); os.set_inheritable(lock, True); os.execvp(sys.argv[1], sys.argv[1:])'
 
-# What development, or MPI, needs besides.
+# What documentation, or MPI, needs besides.
 $(HAS)%: $(READY)
 	@$(ALONE) sh -c 'if cmp -s pyproject.toml $@; then touch $@; exit; fi; \
 	echo "Adding what $* needs to .venv ..."; $(call INSTALL,.[$*]) && cp pyproject.toml $@'
 
-INSTALL = $(RUN) -m pip install --disable-pip-version-check --editable "$(1)" && \
+PIP = $(RUN) -m pip install --disable-pip-version-check
+INSTALL = $(PIP) $(2) --editable "$(1)" && \
 	(cd .venv/lib/python*/site-packages && for link in *opsmith.pth; do echo ../../../.. > $$link; done)
 
 # In a .venv that make has made, before it is ready: another one is somebody's work, and is not replaced.
@@ -109,9 +129,8 @@ OURS := .venv/made-by-make
 # INSTALL makes pip's link to this checkout relative: Python 3.11 and 3.12 cannot read letters outside ASCII in it under
 # LC_ALL=C, and a checkout that is moved should not go on importing from its old place. The copy of pyproject.toml
 # comes last, so that a set-up which was interrupted is not taken for a whole one.
-SET_UP = if test -x $(RUN) && cmp -s pyproject.toml $(READY); then touch $(READY); exit; fi; \
-	if test -e .venv && ! test -e $(READY) && ! test -e $(OURS); then \
+IS_READY = test -x $(RUN) && cmp -s pyproject.toml $(READY)
+NEW_ENVIRONMENT = if test -e .venv && ! test -e $(READY) && ! test -e $(OURS); then \
 	  echo ".venv is there, and make did not make it: it would be replaced. Move it away, or remove it" >&2; exit 1; fi; \
 	echo "Setting up .venv (once; again when pyproject.toml changes) ..."; \
-	"$(PYTHON)" -m venv --clear .venv && touch $(OURS) && \
-	$(call INSTALL,.) && cp pyproject.toml $(READY)
+	"$(PYTHON)" -m venv --clear .venv && touch $(OURS)

@@ -11,9 +11,16 @@ import time
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 SETTING_UP = "Setting up .venv"
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("make") is None, reason="needs make")]
 
@@ -54,7 +61,7 @@ def failed(folder: Path, *arguments: str) -> str:
 def checkout(tmp_path: Path) -> Path:
     folder = tmp_path / "a folder, ünd more"
     folder.mkdir()
-    for name in ("Makefile", "pyproject.toml"):
+    for name in ("Makefile", "pyproject.toml", "requirements-dev.txt"):
         shutil.copy(ROOT / name, folder)
     python = folder / "my python"
     python.write_text(PRETENDED_PYTHON)
@@ -168,11 +175,37 @@ def test_clean_removes_only_caches(checkout: Path):
 def test_only_tests_install_development_tools(checkout: Path):
     trained = make(checkout, "train")
     assert "--editable ." in trained
-    assert "[dev]" not in trained
+    assert "requirements-dev.txt" not in trained
     tested = make(checkout, "test")
-    assert "--editable .[dev]" in tested
+    assert "--require-hashes --requirement requirements-dev.txt" in tested
+    assert "--no-deps --no-build-isolation --editable ." in tested
     assert SETTING_UP not in tested
     assert "pip" not in make(checkout, "test").replace("-m pytest", "")
     project = checkout / "pyproject.toml"
     os.utime(project, (project.stat().st_mtime + 60,) * 2)
     assert "--editable" not in make(checkout, "lint")
+    with (checkout / "requirements-dev.txt").open("a") as file:
+        file.write("# renewed\n")
+    assert "--require-hashes" in make(checkout, "lint")
+
+
+def test_tests_take_nothing_that_has_no_hash(checkout: Path):
+    installed = [line for line in make(checkout, "test").splitlines() if line.startswith("pip ")]
+    assert len(installed) == 2
+    assert all("--require-hashes" in line or "--no-deps --no-build-isolation" in line for line in installed)
+    assert SETTING_UP not in make(checkout, "train")
+
+
+def test_the_lock_has_what_pyproject_asks_for_with_hashes_and_names_no_host():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    text = (ROOT / "requirements-dev.txt").read_text()
+    entries = [entry.replace("\\\n", " ") for entry in re.split(r"\n(?=\S)", text.strip())]
+    pinned: dict[str, list[str]] = {}
+    for entry in entries:
+        match = re.fullmatch(r"([\w.-]+)==(\S+)( ; [^\n]+?)?(\s+--hash=sha256:[0-9a-f]{64})+\s*", entry)
+        assert match is not None, entry[:100]
+        pinned.setdefault(canonicalize_name(match[1]), []).append(match[2])
+    for asked in map(Requirement, [*project["dependencies"], *project["optional-dependencies"]["dev"]]):
+        versions = pinned[canonicalize_name(asked.name)]
+        assert all(asked.specifier.contains(version) for version in versions), asked
+    assert not re.search(r"://|index|file:", text)
