@@ -32,7 +32,9 @@ _WIDE = (3.0, 100.0)
 """How many times larger a third of the numbers is made, since numbers in training grow."""
 _CALLS = 12
 """About how many calls all of these checks take."""
-_ELEMENTS = 2000
+_GROWTH = 8
+"""How many times more rows are tried, as long as there is time."""
+_ELEMENTS = 500
 """The number of elements for an elementwise operator, to which the size makes no difference."""
 _ALIKE = 1e-9
 
@@ -89,16 +91,19 @@ def in_a_network(one: Found, settings: dict[str, Any], inputs: np.ndarray, secon
     names = [one.parameters[0].name, *one.shapes]
     kinds = tuple(Input(name, a.shape) for name, a in zip(names, [x, *parameters], strict=True))
     all_rows = Examined(Subject(drawing_alike(one), kinds, settings=settings), _moved([x, *parameters], 1))
-    if len(x) <= 2:
+    if one.elementwise:
         return all_rows
-    few = all_rows.rows(0, 2)
-    for _ in range(2):  # the first may compile
+    fitting, rows = None, min(2, len(x))
+    all_rows.rows(0, rows).run()  # which may compile
+    while True:
+        few = all_rows.rows(0, rows)
         began = time.perf_counter()
         few.run()
-        taken = _CALLS * (time.perf_counter() - began)
-        if taken < seconds:
-            break
-    return all_rows.rows(0, min(len(x), max(2, int(2 * seconds / (taken + 1e-9))))) if taken < 2 * seconds else None
+        if _CALLS * (time.perf_counter() - began) > seconds:
+            return fitting
+        if rows == len(x):
+            return few
+        fitting, rows = few, min(_GROWTH * rows, len(x))
 
 
 def _moved(arrays: Arrays, seed: int) -> Arrays:
@@ -122,8 +127,11 @@ def _size_of(array: np.ndarray) -> float:
 
 
 def differs_each_time(of: Examined) -> str:
-    """What differs between two calls with the same inputs: the "result" or the "gradient"; '' if nothing does."""
-    return of.run().copy().differs_from(of.run())
+    """What differs between two calls with the same inputs: the "result" or the "gradient"; '' if nothing does.
+
+    A function of single numbers has no size at which it differs, other than that of the small inputs.
+    """
+    return "" if of.subject.found.elementwise else of.run().copy().differs_from(of.run())
 
 
 def mixes_rows(one: Found, of: Examined) -> bool:
@@ -275,5 +283,6 @@ def _of_elements(of: Examined, direction: _Direction) -> str:
         return ""
     part = replace(of, arrays=[x]).rows(0, 1)
     found = Checked(part.subject.call, part.subject.tensors(part.arrays), _STEPS[0]).comparisons(ATOL, RTOL)
-    words = found[0].says("backward gives", "finite differences give")
+    named = part.subject.named(part.arrays)
+    words = found[0].says(f"{part.subject.backward} gives", "finite differences give", named)
     return words and words + how_it_is_off(part.subject, found[0], found, part.arrays)
