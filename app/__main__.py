@@ -41,7 +41,7 @@ COMMANDS = {
     ),
     "run": Command(
         ".compat.command",
-        "run a program written for Paddle or PyTorch, or list the supported names",
+        "run a program written for Paddle or PyTorch",
         "tutorial.py",
     ),
     "export": Command(".use.export", "export a trained network to a file for other programs", "runs/NAME --to onnx"),

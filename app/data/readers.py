@@ -46,43 +46,6 @@ def firstn(reader: Reader, n: int) -> Reader:
     return lambda: itertools.islice(reader(), n)
 
 
-def chain(*readers: Reader) -> Reader:
-    """The examples of one reader after those of another."""
-    return lambda: itertools.chain.from_iterable(reader() for reader in readers)
-
-
-def compose(*readers: Reader, check_alignment: bool = True) -> Reader:
-    """Combine one example of each reader into one."""
-
-    def composed() -> Iterator[Any]:
-        absent = object()
-        rows = itertools.zip_longest(*(reader() for reader in readers), fillvalue=absent)
-        for row in rows:
-            if any(part is absent for part in row):
-                if check_alignment:
-                    raise DataError("the readers that were composed do not have the same number of examples")
-                return
-            yield tuple(item for part in row for item in (part if isinstance(part, tuple) else (part,)))
-
-    return composed
-
-
-def map_readers(func: Callable[..., Any], *readers: Reader) -> Reader:
-    """Apply a function to one example of each reader."""
-    return lambda: map(func, *(reader() for reader in readers))
-
-
-def cache(reader: Reader) -> Reader:
-    """Read the examples once and keep them in memory."""
-    kept = list(reader())
-    return lambda: iter(kept)
-
-
-def buffered(reader: Reader, size: int) -> Reader:
-    """The reader itself: its examples are in memory, so there is nothing to read ahead."""
-    return reader
-
-
 def mnist(part: str) -> Reader:
     """MNIST's images as 784 numbers from -1 to 1, with labels. `part` is "train" or "test"."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -14,10 +12,10 @@ from app.engine.reference import Dataset, stacked
 from app.errors import AppError, DtypeError, ProgramError, ShapeError
 from app.graph.defaults import default_main_program
 from app.graph.interpret import RunValue
-from app.graph.program import STEP, Program
+from app.graph.program import Program
 from app.graph.scope import Scope, global_scope
 from app.graph.variable import Variable
-from app.ops.spec import UNKNOWN, plain_sizes
+from app.ops.spec import UNKNOWN
 
 
 class Engine(Protocol):
@@ -112,8 +110,7 @@ class Executor:
         scope = scope or global_scope()
         feeds = [_fetch_name(program, item) for item in _listed(feed_list)]
         fetch = [_fetch_name(program, item) for item in _listed(fetch_list)]
-        advances = any(rate.advances for rate in program.schedulers.values())
-        if not hasattr(dataset, "arrays") or advances or _persistable(program, feeds):
+        if not hasattr(dataset, "arrays") or _persistable(program, feeds):
             return stacked([self._run_batch(program, feeds, batch, fetch, scope) for batch in dataset], len(fetch))
         for batch in dataset:  # checking one is enough: all batches come from the same arrays
             _checked_batch(program, feeds, batch)
@@ -136,20 +133,7 @@ def _run_once(
     _refresh(program, scope)
     for name in _persistable(program, fed):
         scope.values[name] = np.array(fed.pop(name))
-    fetched = engine.run(program, fed, fetch, scope)
-    with _scheduling:
-        for name, rate in program.schedulers.items():
-            counted = scope.values.get(name + STEP) if rate.advances else None
-            if counted is None:
-                rate.advance()
-            else:
-                scope.values[name + STEP] = counted + 1
-                rate.go_to(int(counted) + 1)
-    return fetched
-
-
-_scheduling = threading.RLock()
-"""Held while schedules, which threads may share, are set to the step of a scope; a signal handler may run then."""
+    return engine.run(program, fed, fetch, scope)
 
 
 def _persistable(program: Program, names: Iterable[str]) -> list[str]:
@@ -158,11 +142,8 @@ def _persistable(program: Program, names: Iterable[str]) -> list[str]:
 
 def _refresh(program: Program, scope: Scope) -> None:
     """Set learning rates to the values of their schedules."""
-    with _scheduling:
-        for name, rate in program.schedulers.items():
-            if rate.advances and name + STEP in scope.values:
-                rate.go_to(int(scope.values[name + STEP]))
-            scope.values[name] = np.asarray(rate.get_lr(), program.global_block().var(name).dtype)
+    for name, rate in program.schedulers.items():
+        scope.values[name] = np.asarray(rate.get_lr(), program.global_block().var(name).dtype)
 
 
 def _fetch_name(program: Program, item: Variable | str) -> str:
@@ -213,16 +194,6 @@ def _checked_feed(program: Program, feed: Mapping[str, object]) -> dict[str, np.
     return fed
 
 
-def _in_declared_shape(array: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, bool]:
-    """Reshape an array to a declared shape without changing an open number of rows; returns it, and whether it fits."""
-    known = math.prod(size for size in shape if size != UNKNOWN)
-    opens = shape.count(UNKNOWN)
-    if opens > 1 or known == 0 or array.size % known or (not opens and array.size != known):
-        return array, False
-    shaped = array.reshape(shape)
-    return shaped, shape[:1] != (UNKNOWN,) or shaped.shape[:1] == array.shape[:1]
-
-
 def _checked_array(variable: Variable, value: object) -> np.ndarray:
     """A fed value as an array, checked against the declared shape and type."""
     try:
@@ -234,8 +205,6 @@ def _checked_array(variable: Variable, value: object) -> np.ndarray:
     fits = len(array.shape) == len(variable.shape) and all(
         want in (UNKNOWN, size) for want, size in zip(variable.shape, array.shape, strict=True)
     )
-    if not fits and variable.any_rank:
-        array, fits = _in_declared_shape(array, plain_sizes(variable.shape))
     if not fits:
         raise ShapeError(f"{variable.name} takes shape {list(variable.shape)}, but was fed {list(array.shape)}")
     if array.dtype == variable.dtype:

@@ -32,8 +32,6 @@ from app.ops.values import Attributes, Operand, Setting
 from app.reading import user_place
 
 FORWARD, BACKWARD, OPTIMIZE = "forward", "backward", "optimize"
-STEP = "@STEP"
-"""Ends the name of the variable that counts the runs of a schedule; before it stands that of the learning rate."""
 
 
 class Body:
@@ -217,8 +215,6 @@ class Block:
         self.vars[new] = variable
         if old in self.program.schedulers:
             self.program.schedulers[new] = self.program.schedulers.pop(old)
-            if old + STEP in self.vars:
-                self.rename_var(old + STEP, new + STEP)
         replace_name(self, old, new)
 
     def all_parameters(self) -> list[Parameter]:
@@ -307,16 +303,6 @@ class Schedule(Protocol):
 
     def get_lr(self) -> float:
         """The current learning rate."""
-
-    def go_to(self, step: int) -> None:
-        """Go to the rate of a run of the Program, which may be the current one."""
-
-    def advance(self) -> None:
-        """Advance by one run of the Program."""
-
-    @property
-    def advances(self) -> bool:
-        """Whether a run changes the learning rate."""
 
 
 Explain = Callable[["Program", Sequence[str], bool], str]

@@ -42,8 +42,6 @@ class Variable(ValueMethods):
         self.persistable = persistable
         self.stop_gradient = stop_gradient
         self.is_data = is_data
-        self.any_rank = False
-        """Whether a fed array of another rank is reshaped to the declared shape."""
         self.gradient: str | None = None
         """The name of its gradient, or None; several variables may share one."""
 

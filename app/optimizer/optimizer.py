@@ -11,7 +11,7 @@ import numpy as np
 from app.errors import AppError, ShapeError
 from app.graph.defaults import default_startup_program, in_dynamic_mode
 from app.graph.gradients import append_backward
-from app.graph.program import OPTIMIZE, STEP, Program
+from app.graph.program import OPTIMIZE, Program
 from app.graph.variable import Variable
 from app.nn.parameter import initialise
 from app.ops.arithmetic import multiply
@@ -90,21 +90,6 @@ class Optimizer:
             raise AppError(f"set_lr_scheduler takes an LRScheduler, not {scheduler!r}")
         self._learning_rate = scheduler
 
-    @property
-    def advances(self) -> bool:
-        """Whether every step changes the learning rate."""
-        return isinstance(self._learning_rate, LRScheduler) and self._learning_rate.each_step
-
-    def go_to(self, step: int) -> None:
-        """Go to the rate of a step, which may be the current one."""
-        if isinstance(self._learning_rate, LRScheduler) and self._learning_rate.last_epoch != step:
-            self._learning_rate.step(step)
-
-    def advance(self) -> None:
-        """Advance a schedule that changes with every step; called after each step."""
-        if self.advances:
-            self._learning_rate.step()  # type: ignore[union-attr]
-
     # One step, for Tensors and Variables alike
 
     def _step_one(self, group: Group, parameter: Any, gradient: Any, learning_rate: Any, states: list[Any]) -> None:
@@ -171,7 +156,6 @@ class Optimizer:
                     )
                     rates[key] = rate
                 self._step_one(group, parameter, gradient, rate, self._states_of(parameter, group))
-        self.advance()
 
     def _check_gradients(self) -> None:
         """Raise an error, before anything is changed, if a gradient that a program has set does not fit."""
@@ -351,8 +335,6 @@ class Optimizer:
         name = program.global_block().new_name("learning_rate")
         variable = _persistable(program, startup, name, (), dtype, self.get_lr())
         program.schedulers[variable.name] = self
-        if isinstance(given, LRScheduler) and given.each_step:  # each scope, and each file, has its own count of runs
-            _persistable(program, startup, name + STEP, (), "int64", given.last_epoch)
         return variable
 
     def _program_states(self, parameter: Variable, startup: Program) -> list[Variable]:

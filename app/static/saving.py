@@ -11,7 +11,6 @@ from app.engine import Scope, global_scope
 from app.errors import ProgramError
 from app.graph import Program, Variable, default_main_program
 from app.graph.passes.dead_code import dead_code
-from app.graph.program import STEP
 from app.listed import as_list
 from app.static.model_file import SavedModel, read_model, write_model
 
@@ -91,12 +90,9 @@ def write_values(path: Path, variables: Iterable[Variable]) -> None:
 
 
 def read_values(path: Path, variables: Iterable[Variable]) -> None:
-    """Read the values of variables into the global scope; each must be there, in its shape.
-
-    Files of earlier releases have no count of the runs of a schedule, which then stays as it is.
-    """
+    """Read the values of variables into the global scope; each must be there, in its shape."""
     values = saving.load(path, return_numpy=True)
-    listed = [v for v in variables if v.name in values or not v.name.endswith(STEP)]
+    listed = list(variables)
     for variable in listed:
         if variable.name not in values:
             raise ProgramError(f"{path} has no value for {variable.name}; it has {', '.join(values) or 'none'}")

@@ -21,12 +21,6 @@ def count(n: int) -> readers.Reader:
         (readers.batch(count(5), 2), [[0, 1], [2, 3], [4]]),
         (readers.batch(count(5), 2, drop_last=True), [[0, 1], [2, 3]]),
         (readers.firstn(count(9), 3), [0, 1, 2]),
-        (readers.chain(count(2), count(3)), [0, 1, 0, 1, 2]),
-        (readers.map_readers(lambda a, b: a + 10 * b, count(3), count(3)), [0, 11, 22]),
-        (readers.buffered(count(3), 10), [0, 1, 2]),
-        (readers.compose(count(2), readers.batch(count(2), 1)), [(0, [0]), (1, [1])]),
-        (readers.compose(count(2), readers.compose(count(2), count(2))), [(0, 0, 0), (1, 1, 1)]),
-        (readers.compose(count(2), count(3), check_alignment=False), [(0, 0), (1, 1)]),
     ],
 )
 def test_readers_are_made_of_readers_and_can_be_read_again(reader: readers.Reader, examples: list[Any]):
@@ -36,20 +30,12 @@ def test_readers_are_made_of_readers_and_can_be_read_again(reader: readers.Reade
 def test_wrong_arguments_are_errors():
     with pytest.raises(DataError, match="batch_size = 0"):
         readers.batch(count(5), 0)
-    with pytest.raises(DataError, match="do not have the same number"):
-        list(readers.compose(count(2), count(3))())
 
 
 def test_shuffling_keeps_the_examples_of_each_stretch():
     seen = list(readers.shuffle(count(100), 50)())
     assert seen != list(range(100))
     assert (sorted(seen[:50]), sorted(seen[50:])) == (list(range(50)), list(range(50, 100)))
-
-
-def test_a_cache_reads_once():
-    once = iter(range(3))
-    cached = readers.cache(lambda: once)
-    assert list(cached()) == list(cached()) == [0, 1, 2]
 
 
 def test_mnist_is_numbers_from_minus_one_to_one_with_labels(monkeypatch: pytest.MonkeyPatch):

@@ -84,12 +84,12 @@ def test_each_parameter_of_an_iterator_has_its_own_state_and_type():
 def test_a_learning_rate_has_a_default_and_may_follow_a_schedule():
     assert [kind().get_lr() for kind in (SGD, Momentum, Adam)] == [0.001] * 3
     parameter, rate = leaf(), optimizer.lr.ExponentialDecay(0.5, 0.5)
-    rate.each_step = True
     stepper, seen = SGD(0.3, [parameter]), []
     stepper.set_lr_scheduler(rate)
     for _ in range(3):
         seen.append(stepper.get_lr())
         step(stepper, parameter)
+        rate.step()
     assert seen == [0.5, 0.25, 0.125]
     np.testing.assert_allclose(parameter.numpy(), START - 0.875)
 

@@ -12,9 +12,6 @@ from app.tensor.modes import modes
 class LRScheduler:
     """The base class. `get_lr` returns the rate of `last_epoch`; calling the schedule returns the current rate."""
 
-    each_step = False
-    """Whether each step of an optimiser, or run of its Program, advances the schedule, as in Paddle 1."""
-
     def __init__(self, learning_rate: float = 0.1, last_epoch: int = -1, verbose: bool = False):
         self.base_lr = float(learning_rate)
         self.last_lr = float(learning_rate)
