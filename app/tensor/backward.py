@@ -28,7 +28,6 @@ from app.listed import as_list
 from app.ops.values import Gradient
 from app.reading import place_of
 from app.tensor import tape
-from app.tensor.anomaly import checked, detect_anomaly
 from app.tensor.modes import modes, reset_modes, set_modes
 from app.tensor.tape import DifferentiableNode, Hook, Hooks, Node, leading_to, note_change, reachable
 
@@ -75,8 +74,6 @@ def _walk(
         calls: Iterable[Recorded] = nodes
         if create_graph:
             calls = [DifferentiableNode(node) for node in nodes]
-        if detect_anomaly.on:
-            calls = checked(calls, gradients)
         reverse_walk(calls, gradients, complete)
     finally:
         reset_modes(outside)

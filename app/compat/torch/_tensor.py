@@ -46,7 +46,7 @@ class Tensor(FrameworkTensor):
 
     def __init__(self, *data: Any):
         """A Tensor of numbers in the default type, or with arbitrary elements, of the sizes given."""
-        given = len(data) == 1 and not isinstance(data[0], int)
+        given = len(data) == 1 and not isinstance(data[0], (int, Size))
         super().__init__(np.array(data[0] if given else np.empty(sizes(data) or 0), get_default_dtype()))
 
     def apply_operator(self, definition: Any, inputs: Any, attributes: Any, into: Any = None) -> Any:
