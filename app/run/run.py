@@ -137,8 +137,8 @@ class Run:
                     folder.save_text(source_file(activation.name), activation.source)
             try:
                 self._train_all(first, folder)
-            except BaseException:
-                if self._compared:  # which cannot be resumed: keep the finished seeds
+            except BaseException as error:
+                if self._compared or isinstance(error, OperatorError):  # which cannot be resumed: keep what there is
                     with suppress(AppError, OSError):  # the disk may still be full
                         self._end(first, folder)
                 raise
