@@ -24,10 +24,10 @@ quick: $(READY)  ## the same on the committed sample, in seconds
 	$(RUN) train.py --config configs/quick.yaml $(ARGS)
 
 compare: $(READY)  ## compare several operators over several seeds (ARGS="--workers 2 --with relu,my_ops.py:swish")
-	$(RUN) -m app compare --config configs/compare.yaml $(ARGS)
+	$(RUN) -m opsmith compare --config configs/compare.yaml $(ARGS)
 
 demo: $(READY)  ## open a page on which the networks of the best run classify digits that you draw (ARGS="RUN --port N")
-	$(RUN) -m app demo $(ARGS)
+	$(RUN) -m opsmith demo $(ARGS)
 
 train-mpi: $(HAS)mpi  ## train on several ranks, each with its part of every batch (N=2)
 	@case "$(N)" in "" | 0 | *[!0-9]*) echo 'N is a number of ranks, as in make train-mpi N=2; found N=$(N)' >&2; exit 2 ;; esac
@@ -47,7 +47,7 @@ soak: $(HAS)dev  ## run the long tests (about thirty minutes) and store the figu
 	$(RUN) -m pytest -m soak --numprocesses=auto --dist=loadgroup
 
 data: $(READY)  ## download MNIST into data/ and verify it
-	$(RUN) -m app data fetch
+	$(RUN) -m opsmith data fetch
 
 bench: $(READY)  ## benchmark against other frameworks; install them with .venv/bin/pip install -e .[bench]
 	$(RUN) -m benchmarks $(ARGS)

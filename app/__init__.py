@@ -1,6 +1,6 @@
 """A small deep-learning framework for custom operators. Public names follow Paddle 2 wherever it has one.
 
-A public name is imported when it is first used, so that `import app` takes no time.
+A public name is imported when it is first used, so that `import opsmith` takes no time.
 """
 
 from app import working_folder as working_folder  # before all others: it changes where they are found
@@ -108,7 +108,9 @@ def __getattr__(name: str) -> _Any:
     elif name in _HOME:
         home = _HOME[name]
         value = _import_module(f".{name}", __name__) if not home else getattr(_import_module(home, __name__), name)
-    elif name.startswith("__") or _find_spec(f".{name}", __name__) is not None:  # `from app import x` imports it next
+    elif (
+        name.startswith("__") or _find_spec(f".{name}", __name__) is not None
+    ):  # `from opsmith import x` imports it next
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     elif name in (operators := _operators()):
         value = operators[name]
@@ -119,7 +121,7 @@ def __getattr__(name: str) -> _Any:
 
 
 def _operators() -> dict[str, _Any]:
-    """The public operators by their names, and the element types: `app.float32` is "float32"."""
+    """The public operators by their names, and the element types: `opsmith.float32` is "float32"."""
     _import_module(".creation", __name__)  # the last module that declares some
     from app.ops.dtype import NAMES
     from app.ops.public import PUBLIC

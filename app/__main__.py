@@ -1,4 +1,4 @@
-"""The command line: `python -m app COMMAND`, or `opsmith COMMAND` where it is installed."""
+"""The command line: `opsmith COMMAND`, in a checkout `.venv/bin/opsmith COMMAND`."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from importlib import import_module
 
 
 class Displayed:
-    """The base of objects with an HTML display in notebooks; `app.inspection.displays` draws it."""
+    """The base of objects with an HTML display in notebooks; `opsmith.inspection.displays` draws it."""
 
     __slots__ = ()
 

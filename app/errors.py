@@ -45,7 +45,7 @@ class AppError(Exception):
     exit_status = 1
 
     _render_traceback_: ClassVar[Callable[[AppError], list[str]]]
-    """What IPython shows of the error: the lines of the user's code, and the message. `app.reading` assigns it, which
+    """What IPython shows of the error: the lines of the user's code, and the message. `reading.py` assigns it, which
     knows the files of users."""
 
 

@@ -87,7 +87,7 @@ def _loaded(name: str, content: bytes, return_numpy: bool) -> Any:
         if content[:2] == b"PK":
             kind = "an archive; if torch.save wrote it, write its Tensors in PyTorch with safetensors.torch.save_file"
         found = kind or f"damaged or of another kind ({error})"
-        raise FileError(f"load: {name} was not written by app.save: it is {found}") from error
+        raise FileError(f"load: {name} was not written by opsmith.save: it is {found}") from error
 
 
 def _check(metadata: Mapping[str, str], arrays: Mapping[str, np.ndarray], name: str) -> None:

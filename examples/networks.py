@@ -1,11 +1,11 @@
-"""Networks to look into: `python -m app inspect examples/networks.py:seed`, or `:deep`."""
+"""Networks to look into: `opsmith inspect examples/networks.py:seed`, or `:deep`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import app
-from app import static
+import opsmith
+from opsmith import static
 
 
 def seed() -> Any:
@@ -14,8 +14,8 @@ def seed() -> Any:
     label = static.data("label", [None, 1], "int64")
     hidden = static.nn.fc(image, 100, activation="custom.relu")
     scores = static.nn.fc(hidden, 10)
-    loss = app.nn.functional.cross_entropy(scores, label, ignore_index=None)
-    app.optimizer.SGD(learning_rate=0.01).minimize(loss)
+    loss = opsmith.nn.functional.cross_entropy(scores, label, ignore_index=None)
+    opsmith.optimizer.SGD(learning_rate=0.01).minimize(loss)
     return loss
 
 
@@ -26,6 +26,6 @@ def deep() -> Any:
     x = image
     for _ in range(64):
         x = static.nn.fc(x, 100, activation="custom.relu")
-    loss = app.nn.functional.cross_entropy(static.nn.fc(x, 10), label, ignore_index=None)
-    app.optimizer.SGD(learning_rate=0.01).minimize(loss)
+    loss = opsmith.nn.functional.cross_entropy(static.nn.fc(x, 10), label, ignore_index=None)
+    opsmith.optimizer.SGD(learning_rate=0.01).minimize(loss)
     return loss

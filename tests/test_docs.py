@@ -29,7 +29,7 @@ SPARED = {
 @pytest.fixture
 def checkout(tmp_path: Path, page: Path) -> Path:
     """A folder like the checkout, whose quick.yaml takes fewer steps and leaves out what the page does not show."""
-    for name in ("train.py", "app", "examples"):
+    for name in ("train.py", "app", "opsmith", "examples"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "configs").mkdir()
     shown = page.read_text(encoding="utf-8")
@@ -46,8 +46,13 @@ def commands(text: str) -> Iterator[list[str]]:
     """The words of each command of a block, after `python`."""
     for line in text.splitlines():
         if words := shlex.split(line, comments=True):
-            assert words[0] == ".venv/bin/python", f"nobody runs {line!r}"
-            yield words[1:]
+            yield after_python(words)
+
+
+def after_python(words: list[str]) -> list[str]:
+    """The words of a command after `python`."""
+    assert words[0] in (".venv/bin/python", ".venv/bin/opsmith"), f"nobody runs {shlex.join(words)}"
+    return words[1:] if words[0] == ".venv/bin/python" else ["-m", "opsmith", *words[1:]]
 
 
 def run(words: list[str], folder: Path) -> str:
@@ -121,5 +126,5 @@ def test_a_page_ends_with_a_link_to_the_next(page: str, following: str):
 
 def test_the_reference_lists_every_public_module():
     page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| `(app[\w.]*)` \|", page, re.MULTILINE)
-    assert sorted(listed) == sorted(path for path, _ in modules_in("app", app))
+    listed = re.findall(r"^\| `(opsmith[\w.]*)` \|", page, re.MULTILINE)
+    assert sorted(listed) == sorted(path for path, _ in modules_in("opsmith", app))

@@ -80,10 +80,10 @@ def test_make_lists_every_target_with_a_line():
 TARGETS = {
     "train": "train.py seed=1",
     "quick": "train.py --config configs/quick.yaml seed=1",
-    "compare": "-m app compare --config configs/compare.yaml seed=1",
-    "demo": "-m app demo seed=1",
+    "compare": "-m opsmith compare --config configs/compare.yaml seed=1",
+    "demo": "-m opsmith demo seed=1",
     "test": "-m pytest --numprocesses=auto --dist=loadgroup seed=1",
-    "data": "-m app data fetch",
+    "data": "-m opsmith data fetch",
 }
 
 

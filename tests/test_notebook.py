@@ -52,13 +52,13 @@ def test_the_notebook_shows_a_comparison(executed: Any):
 
 def test_every_cell_has_its_display(executed: Any):
     marks = {
-        "@app.custom_op(elementwise=True)\ndef swish": "def swish_grad(x",
-        "x = app.to_tensor": "Tensor 3 × 4",
-        "app.check(swish": "all checks passed",
-        "@app.custom_op(elementwise=True)\ndef hasty": "1 of 1 FAILED",
-        "run = app.train": "chart-accuracy",
-        "program = app.static": "data:image/svg+xml",
-        "app.inspect": "swish_grad(x[row, i1]",
+        "@opsmith.custom_op(elementwise=True)\ndef swish": "def swish_grad(x",
+        "x = opsmith.to_tensor": "Tensor 3 × 4",
+        "opsmith.check(swish": "all checks passed",
+        "@opsmith.custom_op(elementwise=True)\ndef hasty": "1 of 1 FAILED",
+        "run = opsmith.train": "chart-accuracy",
+        "program = opsmith.static": "data:image/svg+xml",
+        "opsmith.inspect": "swish_grad(x[row, i1]",
     }
     for beginning, mark in marks.items():
         assert mark in outputs(executed, beginning)[-1].data["text/html"], beginning

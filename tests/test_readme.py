@@ -9,6 +9,7 @@ from pathlib import Path
 
 import forked
 import pytest
+from test_docs import after_python
 from test_makefile import TARGETS
 
 ROOT = Path(__file__).parents[1]
@@ -38,7 +39,7 @@ SHORT += ["report=false", "engine=reference"]  # `make train`, which .ci/run run
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A folder that looks like the checkout, and has a my_ops.py as the README asks for."""
-    for name in ("train.py", "app", "configs", "examples"):
+    for name in ("train.py", "app", "opsmith", "configs", "examples"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     for text in PYTHON:
@@ -69,11 +70,10 @@ def test_a_target_of_make_is_run_by_ci_or_tested(command: str):
 def test_a_command_is_run_here_or_by_ci(command: str, fails: bool, shown: str, checkout: Path):
     if command in run_by_ci():
         return
-    program, *words = shlex.split(command)
-    assert program == ".venv/bin/python", f"nobody runs {command!r}"
+    words = after_python(shlex.split(command))
     if words[0] == "train.py":
         words += [*SHORT, "output=run"]
-    if words[:3] == ["-m", "app", "compare"]:
+    if words[:3] == ["-m", "opsmith", "compare"]:
         words += SHORT
     done = forked.run(words, cwd=checkout)
     assert (done.returncode, done.stderr) == (int(fails), "")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import os
 import re
 import subprocess
 import sys
 import venv
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -74,6 +76,26 @@ def python(words: list[str], folder: Path, library: Path) -> subprocess.Complete
     return subprocess.run(
         [sys.executable, *words], cwd=folder, env=settings, capture_output=True, text=True, check=False
     )
+
+
+def traces_of_app(source: str) -> Iterator[str]:
+    """The imports of `app`, and the strings that name a module of it."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield from re.findall(r"^app\b.*", node.module or "")
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if re.match(r"app\b", alias.name))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from re.findall(r"(?<![\w./-])app(?:\.(?!py\b)\w+.*|$)", node.value)
+
+
+def test_a_wheel_neither_imports_app_nor_names_a_module_of_it(installed: Path):
+    traces = {
+        str(file.relative_to(installed)): found
+        for file in installed.rglob("*.py")
+        if (found := [*traces_of_app(file.read_text(encoding="utf-8"))])
+    }
+    assert traces == {}
 
 
 def test_a_wheel_has_every_file_of_the_sources(installed: Path):

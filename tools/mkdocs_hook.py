@@ -72,7 +72,7 @@ def modules() -> dict[str, ModuleType]:
             if isinstance(value := getattr(module, inner), ModuleType):
                 yield from walk(f"{name}.{inner}", value)
 
-    return dict(walk("app", app))
+    return dict(walk("opsmith", app))
 
 
 def _reference(name: str) -> str:

@@ -185,7 +185,7 @@ def _judged(one: Found, subject: Subject, places: Sequence[Examined], seconds: f
 _TOO_SLOW = "a call takes too long; `opsmith check` takes the time"
 _OTHER_EACH_TIME = (
     "the same inputs give another {} each time, so that training cannot be repeated, and no gradient can be checked: "
-    "draw random numbers with operators that follow the seed, such as app.nn.functional.dropout, and keep nothing "
+    "draw random numbers with operators that follow the seed, such as opsmith.nn.functional.dropout, and keep nothing "
     "between calls"
 )
 _NOT_BY_ROW = (

@@ -1,4 +1,4 @@
-"""`python -m app check my_ops.py[:name]`: prints a line for each check; the exit status is 1 if one fails."""
+"""`opsmith check my_ops.py[:name]`: prints a line for each check; the exit status is 1 if one fails."""
 
 from __future__ import annotations
 

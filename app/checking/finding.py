@@ -107,7 +107,9 @@ def found(value: Any, name: str) -> Found:
     if not callable(value):
         raise ConfigError(f"{name} is {type(value).__name__}, expected an operator or a function that applies one")
     if is_compiled(value) or isinstance(value, type):
-        raise ConfigError(f"{name} works on arrays and is not an operator: make it one with @app.custom_op or py_func")
+        raise ConfigError(
+            f"{name} works on arrays and is not an operator: make it one with @opsmith.custom_op or py_func"
+        )
     return Found(short, "py_func" if _uses_py_func(value) else "function", value, _of_function(value), place_of(value))
 
 

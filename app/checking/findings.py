@@ -1,4 +1,4 @@
-"""`app.check`: what the checks find about one operator, as a list."""
+"""`opsmith.check`: what the checks find about one operator, as a list."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def check(
 ) -> Findings:
     """Examine an operator: its gradient, shapes, behaviour and how it is compiled. Raises nothing; see `.ok`.
 
-    >>> app.check("custom.relu").ok
+    >>> opsmith.check("custom.relu").ok
     True
 
     Args:

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """`from app.compat import fluid` is `import paddle.fluid as fluid`; the façades themselves are submodules."""
+    """`from opsmith.compat import fluid` is `import paddle.fluid as fluid`; the façades themselves are submodules."""
     if name == "fluid":
         return importlib.import_module(f"{__name__}.paddle.fluid")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

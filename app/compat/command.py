@@ -1,4 +1,4 @@
-"""`python -m app run`: run a program that was written for Paddle or PyTorch on this framework."""
+"""`opsmith run`: run a program that was written for Paddle or PyTorch on this framework."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def install() -> None:
 
 
 class FacadeFinder(MetaPathFinder):
-    """Finds `torch.nn` in `app.compat.torch.nn`, and `paddle.nn` in `app.nn`: one module under both names."""
+    """Finds `torch.nn` in `opsmith.compat.torch.nn`, and `paddle.nn` in `opsmith.nn`: one module under both names."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None

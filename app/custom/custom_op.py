@@ -35,7 +35,8 @@ from app.reading import parameters_of, place_of, user_place
 class FunctionOperator(CustomOperator):
     """The operator that `@custom_op` makes; `@op.backward` declares the function that computes its gradient.
 
-    Without one, the gradient of a function of single numbers is derived from its source (see `app.custom.derivative`).
+    Without one, the gradient of a function of single numbers is derived from its source (see
+    `opsmith.custom.derivative`).
     """
 
     def __init__(
@@ -330,7 +331,7 @@ def custom_op(
         row_by_row: Declares that each row of the outputs depends only on the same row of the inputs. An engine may
             then call the function on part of a batch.
         onnx: The equivalent ONNX operator ("Relu"), or a rule that makes several nodes.
-        like: An operator that computes the same ("relu"); `python -m app check` compares with it.
+        like: An operator that computes the same ("relu"); `opsmith check` compares with it.
     """
     if isinstance(function, str):
         name, function = function, None

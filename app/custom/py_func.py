@@ -29,11 +29,11 @@ from app.tensor.dispatch import as_applied, as_results
 
 _ALSO_INPUT = (
     "{label}: {name} is both input and output, so its gradient would be taken at the wrong value; give a separate out, "
-    "such as app.static.InputSpec.from_tensor(x)"
+    "such as opsmith.static.InputSpec.from_tensor(x)"
 )
 _OUTSIDE = (
     "{label}: its out {place} is a Tensor from outside of the traced function, through which no gradient could flow; "
-    "give app.static.InputSpec.from_tensor(out), or a Tensor that the function makes"
+    "give opsmith.static.InputSpec.from_tensor(out), or a Tensor that the function makes"
 )
 
 
@@ -62,7 +62,7 @@ def py_func(
         row_by_row: Declares that each row of the results of both functions depends only on the same row of their
             inputs. An engine may then call them on part of a batch.
         onnx: The equivalent ONNX operator ("Relu"), or a rule that makes several nodes.
-        like: An operator that computes the same ("relu"); `python -m app check` compares with it.
+        like: An operator that computes the same ("relu"); `opsmith check` compares with it.
         surrogate: Declares that `backward_func` differs from the derivative on purpose, as in a straight-through
             estimator.
     """

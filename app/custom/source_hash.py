@@ -3,7 +3,7 @@
 It covers the functions, those that they call, and the constants and the statements of their modules that they read.
 Comments, layout, annotations, docstrings and the version of Python make no difference. Neither do values that change
 while a program runs: an array, a dictionary or another object counts by the statement that makes it. Objects of
-libraries count by name only. (Whether *compiled code* is the same is decided by `app.engine.compiled.fingerprint`.)
+libraries count by name only. (Whether *compiled code* is the same is decided by `opsmith.engine.compiled.fingerprint`.)
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _EARLIER = {
         "f907b270c2bd36bba8822e1d98e8f4b2b2da4849bff6a639db5f8cb62d4fe8d6",
     "dd1f02f664d0d5b457313fb8ad991fa93ef4b85b6b1fde53c15d4d15637b849f":
         "8239b8ecf003fed642bada943b14e3005d14d59af304d424616c1a9fb535f20e",
-    "3b212e7691e7a334beee7446bbdb3e9cfb0d797c0669e80ab16fec4eacda2926":
+    "08959a42bd061ab50e76fcdf135cac4e51ed34d3c79d0929a08d958cdce62c51":
         "d67107dd252c6f6c570ff9d59b2802915d48e17a3f2e751cfc704b67b0235e77",
-    "d60ea8b544f3640379493b89635fe61f970f33243470b24af394a1e316ea5cfe":
+    "aafcaf7ce1f0be654d51d56464fd389091af80005e7b69b8873b1771029cb767":
         "1ccab8f88c2663ab7554a1d935df3e53e8d22fd763490534d9ccc1fbc72475a8",
-    "935646434e92b03667675bbb8181517f5d39ed6fe34d627dc872abef5e45a071":
+    "0ad0be55b240c3dc20cbb2734e454cf2234e225785f197f1b629440dd735908a":
         "f6e0e57396e21010c6712a3bd305192de434b018a10eb9ed2b44c7c9ece573d0",
 }  # fmt: skip
 """The hashes of the shipped `relu` and `leaky_relu`, each with the one that earlier files have: their functions said

@@ -1,4 +1,4 @@
-"""`python -m app data`: what data is there, from where and whether it is whole; with `fetch`, get the rest."""
+"""`opsmith data`: what data is there, from where and whether it is whole; with `fetch`, get the rest."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _show(folder: Path) -> list[str]:
     print(f"  {SAMPLE.name:<23} {_state(SAMPLE, home())[1]}")
     lacking = [file.name for file, (good, _) in zip(FILES, states, strict=True) if not good]
     if lacking:
-        print("`python -m app data fetch` downloads missing files. Remove damaged files first.")
+        print("`opsmith data fetch` downloads missing files. Remove damaged files first.")
     return lacking
 
 

@@ -1,4 +1,4 @@
-"""Sources of MNIST's files: web servers, and packages on npm. What they give is verified by `app.data.files`."""
+"""Sources of MNIST's files: web servers, and packages on npm. What they give is verified by `opsmith.data.files`."""
 
 from __future__ import annotations
 

@@ -105,7 +105,8 @@ class Executor:
     ) -> list[np.ndarray]:
         """Run a Program on every batch of a dataset; returns the values of `fetch_list` in all batches.
 
-        A dataset with `arrays`, `order` and `batch_size`, such as `app.data.Batches`, may be run in one native call.
+        A dataset with `arrays`, `order` and `batch_size`, such as `opsmith.data.Batches`, may be run in one native
+        call.
         """
         scope = scope or global_scope()
         feeds = [_fetch_name(program, item) for item in _listed(feed_list)]

@@ -1,4 +1,4 @@
-"""Train, resume, compare: a run, its folder and its report. `app.train` and the commands call these functions."""
+"""Train, resume, compare: a run, its folder and its report. `opsmith.train` and the commands call these functions."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ def _operators_again(
         files = ", ".join(str(path / source_file(name)) for name in lost)
         raise ConfigError(
             f"{', '.join(lost)} cannot be imported, because it was defined in a notebook's cell or similar: define "
-            f"it again as it was (its source is in {files}), and call app.resume({str(path)!r}, [{', '.join(lost)}])"
+            f"it again as it was (its source is in {files}), and call opsmith.resume({str(path)!r}, "
+            f"[{', '.join(lost)}])"
         )
     require_named([name for name in needed if name not in by_name], custom_ops, str(path))
     return find_all(names, config.model, given)
@@ -128,7 +129,7 @@ def _operators_of(config: CompareConfig) -> tuple[str, ...]:
         found = f"only {names[0]} is named" if names else "no operator is named"
         raise ConfigError(
             f"{found}; a comparison needs two or more operators: --with relu,custom.relu, or in Python "
-            'app.compare(["relu", "tanh"])'
+            'opsmith.compare(["relu", "tanh"])'
         )
     return names
 

@@ -1,4 +1,4 @@
-"""`app.train`, `app.compare`, `app.resume`: training from Python, with operators as objects or names."""
+"""`opsmith.train`, `opsmith.compare`, `opsmith.resume`: training from Python, with operators as objects or names."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def train(
 ) -> TrainingResult:
     """Train on MNIST with an operator and with a baseline; return the metrics, the weights and the network.
 
-    >>> run = app.train("tanh", baseline=None, config="configs/quick.yaml", epochs=1, quiet=True)
+    >>> run = opsmith.train("tanh", baseline=None, config="configs/quick.yaml", epochs=1, quiet=True)
     >>> run.metrics["test_accuracy"] > 0.7
     True
-    >>> len(run.predict(app.data.load("sample").test_images[:5]))
+    >>> len(run.predict(opsmith.data.load("sample").test_images[:5]))
     5
 
     Args:
@@ -72,7 +72,7 @@ def train(
     if not isinstance(baseline, Default):
         found = msgspec.structs.replace(found, baseline=None if other is None else other.name)
     given = [one for one in (first, other) if one is not None]
-    found, given = configured(found, given, settings, "app.train")
+    found, given = configured(found, given, settings, "opsmith.train")
     return api.train(found, config_name(config), _console(quiet), given)
 
 
@@ -87,15 +87,15 @@ def compare(
 ) -> ComparisonResult:
     """Train several operators under equal conditions with several seeds, and test how the others differ from the first.
 
-    >>> result = app.compare(["relu", "tanh"], seeds=2, config="configs/quick.yaml", epochs=1, quiet=True)
+    >>> result = opsmith.compare(["relu", "tanh"], seeds=2, config="configs/quick.yaml", epochs=1, quiet=True)
     >>> sorted(row["operator"] for row in result.table)
     ['relu', 'tanh']
     >>> result["tanh"].metrics["test_accuracies"] == result["tanh"].accuracies
     True
 
     Args:
-        operators: Names or objects, as in `app.train`. The others are compared with the first. By default those of the
-            configuration.
+        operators: Names or objects, as in `opsmith.train`. The others are compared with the first. By default those of
+            the configuration.
         seeds: The number of seeds. By default that of the configuration.
         config: A YAML file.
         executor: An executor of `concurrent.futures` that runs the trainings in parallel. Its workers import the
@@ -104,14 +104,16 @@ def compare(
         **settings: Settings that override those of the file, such as `epochs=3`.
     """
     if isinstance(operators, str):
-        raise ConfigError(f"app.compare takes a list of operators, found {operators!r}; write [{operators!r}, swish]")
+        raise ConfigError(
+            f"opsmith.compare takes a list of operators, found {operators!r}; write [{operators!r}, swish]"
+        )
     found = load_compare_config(config, settings=settings)
     activations = _told_apart([activation_of(operator) for operator in operators or ()])
     if operators is not None:
         settings["operators"] = [activation.name for activation in activations]
     if seeds is not None:
         settings["seeds"] = seeds
-    found, given = configured(found, activations, settings, "app.compare")
+    found, given = configured(found, activations, settings, "opsmith.compare")
     own = [activation.name for activation in given if not activation.has_name]
     if executor is not None and own:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""`python -m app compare`: train several operators under equal conditions and test how they differ."""
+"""`opsmith compare`: train several operators under equal conditions and test how they differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results of `app.train` and `app.compare`: metrics, weights and networks. They can be pickled."""
+"""The results of `opsmith.train` and `opsmith.compare`: metrics, weights and networks. They can be pickled."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def interval(values: Sequence[float]) -> Estimate | None:
 
 
 class TrainingResult(RunResult):
-    """The result of `app.train`. Metrics and network are those of the operator; the baseline's are in
+    """The result of `opsmith.train`. Metrics and network are those of the operator; the baseline's are in
     `result[name]`."""
 
     @property
@@ -264,7 +264,7 @@ class TrainingResult(RunResult):
 
 
 class ComparisonResult(RunResult):
-    """The result of `app.compare`: ranked operators with intervals, and verdicts on how they differ."""
+    """The result of `opsmith.compare`: ranked operators with intervals, and verdicts on how they differ."""
 
     @property
     def verdicts(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""`python -m app watch my_ops.py`: on every save, check the operators of a file, train briefly with them, and print the
+"""`opsmith watch my_ops.py`: on every save, check the operators of a file, train briefly with them, and print the
 results.
 
 Each version is examined in a fork of this process, which has imported everything but the file: no state of an earlier

@@ -118,7 +118,7 @@ def prepare_write(
         if variable.name in reads or any(variable.name in op.inputs for op in block.ops):
             raise ProgramError(
                 f"{definition.label} cannot write to {variable.name}, which is fed and was read before; "
-                "write to a variable of its own, such as app.assign(x)"
+                "write to a variable of its own, such as opsmith.assign(x)"
             )
         variable.is_data = False
     old = keep_old_value(block, variable) if known else variable.name

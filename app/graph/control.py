@@ -51,7 +51,7 @@ def _truth(value: RunValue) -> bool:
     if np.size(value) != 1:
         raise ShapeError(
             f"its condition must be a single boolean, found shape {list(np.shape(value))}; "
-            "reduce it with app.all or app.any"
+            "reduce it with opsmith.all or opsmith.any"
         )
     if np.asarray(value).dtype != bool:
         raise DtypeError(f"its condition must be boolean, found {np.asarray(value).dtype}; use a comparison")

@@ -60,7 +60,7 @@ class BlockCall:
             f"the gradient of {self.definition.label} ({', '.join(self.output_keys)}) needs the value that {name} had "
             f"there, but {other.definition.label}{f' ({other.place})' if other.place else ''} has written another one "
             f"to it since: append the backward pass before that (for two losses, call backward() of both optimizers "
-            f"before apply_gradients()), or compute with a copy, app.assign({name})"
+            f"before apply_gradients()), or compute with a copy, opsmith.assign({name})"
         )
 
     def input_shape(self, index: int) -> Shape:
@@ -143,7 +143,7 @@ def gradients(
         if key in found and key in requested:
             raise InPlaceError(
                 f"{', '.join(v.name for v in targets)} depends on {key} both as it was before an operator wrote to it "
-                "and as it is now, so its gradient is ambiguous; use the gradient of a copy (app.assign) of either"
+                "and as it is now, so its gradient is ambiguous; use the gradient of a copy (opsmith.assign) of either"
             )
         variable = block.var(str(key))
         found[key] = _rename_gradient(gradient, variable.grad_name, key in requested, gradient.name not in before)

@@ -324,7 +324,7 @@ class Program(Displayed):
         self.schedulers: dict[str, Schedule] = {}
         """The learning-rate schedules, by the names of their variables."""
         self.cached: dict[Any, Any] = {}
-        """Objects built from the Program (see `app.graph.cache`)."""
+        """Objects built from the Program (see `opsmith.graph.cache`)."""
         self._current = 0
 
     def global_block(self) -> Block:
@@ -422,7 +422,7 @@ class Program(Displayed):
     def explain(self, fetch_list: Sequence[Variable | str] = (), source: bool = True, engine: str = "compiled") -> str:
         """Text that describes how an engine runs each operator, and why, with the generated source."""
         if engine not in EXPLANATIONS:
-            known = ", ".join(EXPLANATIONS) or "none: import app.engine"
+            known = ", ".join(EXPLANATIONS) or "none: import opsmith.engine"
             raise ProgramError(f"there is no engine {engine!r} that explains Programs; expected one of {known}")
         return EXPLANATIONS[engine](self, [item if isinstance(item, str) else item.name for item in fetch_list], source)
 

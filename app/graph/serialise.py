@@ -1,7 +1,7 @@
 """Exact conversion of Programs to data for JSON, and back.
 
 A built-in operator is stored by its name. A custom operator is stored as a number, whose meaning depends on the file
-format (see `app.custom.references`).
+format (see `opsmith.custom.references`).
 
 In attributes, tuples are stored as lists, and numbers, strings, booleans and None as they are. Any other value is an
 object with one key, its type: {"float": "inf"}, {"array": {…}}, {"body": {…}}.

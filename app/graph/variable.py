@@ -102,11 +102,11 @@ class Variable(ValueMethods):
         """What to write instead of a condition on this variable, depending on the operator that computes it."""
         maker = next((op for op in reversed(self.block.ops) if self.name in op.outputs), None)
         if maker is None or maker.definition is not REGISTRY["equal"]:
-            return ", or choose with app.where or app.static.nn.cond"
+            return ", or choose with opsmith.where or opsmith.static.nn.cond"
         return (
-            f". It is the result of ==, which on Variables is app.equal({', '.join(map(str, maker.inputs))}): write "
-            "app.where or app.static.nn.cond to choose by it, `a is b` to ask whether two names stand for one "
-            "Variable, and any(v is x for v in found) where `x in found` compares with another Variable first"
+            f". It is the result of ==, which on Variables is opsmith.equal({', '.join(map(str, maker.inputs))}): "
+            "write opsmith.where or opsmith.static.nn.cond to choose by it, `a is b` to ask whether two names stand "
+            "for one Variable, and any(v is x for v in found) where `x in found` compares with another Variable first"
         )
 
     def __float__(self) -> float:

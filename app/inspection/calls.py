@@ -1,4 +1,4 @@
-"""`app.inspect`: what becomes of a network or an operator, down to the source that is compiled."""
+"""`opsmith.inspect`: what becomes of a network or an operator, down to the source that is compiled."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OF_OPERATORS = ("main", "engine", "source")
 
 
 class Inspection(list[Section], Displayed):
-    """Stages of a network or an operator, as `python -m app inspect` prints them."""
+    """Stages of a network or an operator, as `opsmith inspect` prints them."""
 
     def __str__(self) -> str:
         return "\n\n".join(f"== {section.heading}\n\n{section.text}" for section in self)
@@ -47,13 +47,14 @@ def inspect(
 ) -> Inspection:
     """Show the Programs of a network, what each pass changes, how an engine runs them, and the generated source.
 
-    >>> print(app.inspect("custom.relu", "source"))
+    >>> print(opsmith.inspect("custom.relu", "source"))
     == The source that is generated
     ...
 
     `what` is an operator, which is shown with its gradient, a Program, or a function without parameters that builds a
-    network. Without it, the network that `app.train` trains is shown, with the same settings:
-    `app.inspect(activation=swish, hidden=[50])`. `stage` names one stage ("main", "engine", "memory", "source" ...).
+    network. Without it, the network that `opsmith.train` trains is shown, with the same settings:
+    `opsmith.inspect(activation=swish, hidden=[50])`. `stage` names one stage ("main", "engine", "memory",
+    "source" ...).
     """
     if stage is not None and stage not in (*NAMES, ALL):
         raise ConfigError(f"there is no stage {stage!r}; there are {', '.join(NAMES)} and {ALL}")
@@ -78,7 +79,7 @@ def _of_settings(config: str | os.PathLike[str], settings: dict[str, Any]) -> Su
     given = [activation_of(settings.pop("activation"))] if "activation" in settings else []
     if given:
         found = msgspec.structs.replace(found, model=msgspec.structs.replace(found.model, activation=given[0].name))
-    found, given = configured(found, given, settings, "app.inspect")
+    found, given = configured(found, given, settings, "opsmith.inspect")
     (activation,) = find_all([found.model.activation], found.model, given)
     return of_network(found, activation, config_name(config))
 

@@ -1,4 +1,4 @@
-"""`python -m app inspect`: a network at each stage, from its statements to the source that is compiled."""
+"""`opsmith inspect`: a network at each stage, from its statements to the source that is compiled."""
 
 from __future__ import annotations
 

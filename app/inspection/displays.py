@@ -165,7 +165,7 @@ def _plot(operator: OpDef) -> Chart | None:
             if y.shape != x.shape:
                 return None
             slope = None if y.stop_gradient else grad([y], [x], allow_unused=True)[0]
-    except Exception:  # reported by `app.check`; a display does not repeat it
+    except Exception:  # reported by `opsmith.check`; a display does not repeat it
         return None
     curves = {"f(x)": y.numpy()} | ({} if slope is None else {"f'(x)": slope.numpy()})
     lines = [

@@ -130,7 +130,7 @@ class TracedOperator(OpDef):
         if modes().on:
             raise OperatorError(
                 f"{self.label} cannot be differentiated twice from outside; take the first derivative in the function "
-                "(app.grad(..., create_graph=True)), or run it eagerly (app.jit.enable_to_static(False))"
+                "(opsmith.grad(..., create_graph=True)), or run it eagerly (opsmith.jit.enable_to_static(False))"
             )
         found = self.of_gradient.run(self._fed(call, douts))
         for place, gradient in zip(self.of_gradient.wanted, found, strict=True):

@@ -42,7 +42,7 @@ def save(layer: Any, path: str, input_spec: Sequence[Any] | None = None) -> None
 def load(path: str, custom_ops: Any = (), accept_changed: Collection[str] = ()) -> TranslatedLayer:
     """Load a layer written by `save`, in evaluation mode. Files of `save_inference_model` can be loaded too.
 
-    `custom_ops` and `accept_changed` name user operators, as in `app.static.load_inference_model`.
+    `custom_ops` and `accept_changed` name user operators, as in `opsmith.static.load_inference_model`.
     """
     return TranslatedLayer(read_model(path, custom_ops, accept_changed, "jit.load"))
 

@@ -19,8 +19,8 @@ from app.tensor.modes import modes
 
 CHOOSE = (
     "Python needs its truth value here, in code that is not converted. Write `a < b and b < c` instead of `a < b < c`, "
-    "app.maximum instead of max, and app.where or an `if` of a function in a file instead of a condition in a lambda, "
-    "at the prompt, in exec or in a library"
+    "opsmith.maximum instead of max, and opsmith.where or an `if` of a function in a file instead of a condition in a "
+    "lambda, at the prompt, in exec or in a library"
 )
 NUMBER = (
     "Python needs its number here, which is not known while the function is traced. Compute with the Tensor itself "
@@ -148,7 +148,7 @@ class TracedVariable(ChangesInPlace, Variable):
     def backward(self, grad_tensor: Any = None, retain_graph: bool | None = False, create_graph: bool = False) -> None:
         """Append the backward pass of this value, which adds to the `.grad` of arguments and captured Tensors."""
         if self._tracer is None:
-            raise ProgramError("a Variable of a Program has no backward(); use app.static.append_backward(loss)")
+            raise ProgramError("a Variable of a Program has no backward(); use opsmith.static.append_backward(loss)")
         self._tracer.backward([self], [grad_tensor])
 
     @property
@@ -303,7 +303,7 @@ class TracedVariable(ChangesInPlace, Variable):
         if not self.stop_gradient and modes().on:
             raise ProgramError(
                 f"set_value on {self.name}, which requires a gradient, in a traced function; "
-                "do it inside app.no_grad(), or assign a new value to the name"
+                "do it inside opsmith.no_grad(), or assign a new value to the name"
             )
         self._take(self._tracer.like(value, self).detach())
 

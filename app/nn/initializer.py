@@ -43,7 +43,7 @@ class Initializer:
     """The base class. Called with a Tensor, it fills the Tensor; called with a shape, it returns `of_shape(shape)`."""
 
     seed = 0
-    """The seed of the random numbers; 0 takes the next stream of `app.seed` or of the startup Program."""
+    """The seed of the random numbers; 0 takes the next stream of `opsmith.seed` or of the startup Program."""
 
     def of_shape(self, shape: Sequence[int]) -> First:
         """The operator that makes the initial value of a parameter of this shape, and its attributes."""

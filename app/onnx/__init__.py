@@ -20,7 +20,7 @@ def __dir__() -> list[str]:
 def reference_operators(*given: Exportable | OpDef, **how: Any) -> list[type]:
     """The `new_ops` of `onnx.reference.ReferenceEvaluator(file, new_ops=...)`, to run opaque custom operators.
 
-    Pass operators of `@app.custom_op`, or the exported network with the arguments of `export`.
+    Pass operators of `@opsmith.custom_op`, or the exported network with the arguments of `export`.
     """
     found: list[type] = []
     for each in given:

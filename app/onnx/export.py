@@ -1,4 +1,4 @@
-"""`app.onnx.export`: a layer, a function, a Program or a saved model as an ONNX file."""
+"""`opsmith.onnx.export`: a layer, a function, a Program or a saved model as an ONNX file."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _traced(model: Layer | Callable[..., Any], input_spec: Sequence[Any] | None)
     static = static_function(model, "onnx.export")
     if input_spec is None and static._input_spec is None:
         raise ExportError(
-            f"{name} is exported with input_spec=: an app.static.InputSpec for each argument, "
+            f"{name} is exported with input_spec=: an opsmith.static.InputSpec for each argument, "
             "such as [InputSpec([None, 784], 'float32')]"
         )
     specs = specs_of(input_spec)

@@ -1,6 +1,6 @@
 """Matrix products with bytes, most of which are 0, such as the pixels of MNIST: `(scale * bytes + shift) @ w`.
 
-The pass `app.graph.passes.sparse_bytes` replaces products by these operators; users do not call them.
+The pass `opsmith.graph.passes.sparse_bytes` replaces products by these operators; users do not call them.
 """
 
 from __future__ import annotations

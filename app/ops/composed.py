@@ -135,7 +135,7 @@ def repeat_interleave(x: Value, repeats: int, axis: int | None = None, name: str
     """Repeat each slice along an axis, or each element of the flattened value, a number of times."""
     if not isinstance(repeats, (int, np.integer)):
         raise OperatorError(
-            f"repeat_interleave: repeats must be one number, found {repeats!r}; app.gather repeats each"
+            f"repeat_interleave: repeats must be one number, found {repeats!r}; opsmith.gather repeats each"
         )
     if repeats < 0:
         raise OperatorError(f"repeat_interleave: repeats cannot be negative, found {repeats}")
@@ -164,7 +164,9 @@ def vstack(x: Iterable[Value], name: str | None = None) -> Applied:
 def take(x: Value, index: Value, mode: str = "raise", name: str | None = None) -> Applied:
     """Elements of the flattened value, by an array of indices."""
     if mode != "raise":
-        raise OperatorError(f"take: mode must be 'raise', found {mode!r}; use app.remainder or app.clip on the index")
+        raise OperatorError(
+            f"take: mode must be 'raise', found {mode!r}; use opsmith.remainder or opsmith.clip on the index"
+        )
     return gather(reshape(x, [-1]), index)
 
 
@@ -240,7 +242,9 @@ def check_ranks(where: str, *ranked: tuple[int, Value]) -> None:
     """Refuse a value with another number of axes than the one beside it."""
     for rank, value in ranked:
         if len(value.shape) != rank:
-            raise ShapeError(f"{where} needs a value with {rank} axes, found shape {list(value.shape)}; use app.matmul")
+            raise ShapeError(
+                f"{where} needs a value with {rank} axes, found shape {list(value.shape)}; use opsmith.matmul"
+            )
 
 
 @public(method=True)
@@ -297,6 +301,6 @@ def equal_all(x: Value, y: Value, name: str | None = None) -> Applied:
     if UNKNOWN in (*x.shape, *y.shape):
         raise ShapeError(
             f"equal_all: whether shapes {list(x.shape)} and {list(y.shape)} are the same is known only at run time; "
-            "for values of one shape, app.all(x == y) is the same"
+            "for values of one shape, opsmith.all(x == y) is the same"
         )
     return all_(x == y) if list(x.shape) == list(y.shape) else sum_(ones_like(x, "int64")) < 0

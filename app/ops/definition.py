@@ -3,7 +3,7 @@
 A definition is built from a NumPy function, the kernel: its positional parameters are the inputs of the operator, and
 its keyword-only parameters are the attributes. Attributes that several operators share are given as `attributes=`, and
 their kernels take `**settings`. A gradient rule is given as `gradient=`, or declared with a decorator (see
-`app.ops.rules`).
+`opsmith.ops.rules`).
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ class OpDef(Displayed):
     views: bool
     """Whether the outputs are views of the first input wherever NumPy can make them views."""
     lowering: Any
-    """How the operator is compiled (see `app.ops.lowering`); None if compiled Programs call the kernel."""
+    """How the operator is compiled (see `opsmith.ops.lowering`); None if compiled Programs call the kernel."""
     onnx: str | OnnxRule | None
-    """The equivalent ONNX operator, or a function that builds equivalent nodes (see `app.onnx.nodes`)."""
+    """The equivalent ONNX operator, or a function that builds equivalent nodes (see `opsmith.onnx.nodes`)."""
     accumulates: Accumulates | None = None
     """For an update of the form `base - scale * term`, the names of these inputs."""
     step: OpDef | None = None
@@ -81,7 +81,7 @@ class OpDef(Displayed):
     """The inputs and outputs that gradient rules read; others need not be saved."""
 
     custom: bool = False
-    """Whether it runs a user's function (see `app.custom.operator`)."""
+    """Whether it runs a user's function (see `opsmith.custom.operator`)."""
     where: str
     """The file and line that registered it; '' for a built-in operator."""
 

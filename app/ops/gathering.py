@@ -112,7 +112,7 @@ def _check_integers(index: Value) -> None:
 def index_select(x: Value, index: Value, axis: int = 0, name: str | None = None) -> Applied:
     """Select slices along an axis by an array of indices."""
     if len(index.shape) != 1:
-        raise ShapeError(f"index_select: the index needs one axis, found shape {list(index.shape)}; use app.gather")
+        raise ShapeError(f"index_select: the index needs one axis, found shape {list(index.shape)}; use opsmith.gather")
     return gather(x, index, axis=axis)
 
 

@@ -266,7 +266,7 @@ def _take_in_onnx(onnx: Any, x: Any, arrays: Sequence[Any], items: Items) -> Any
         return _sliced_in_onnx(onnx, x, parts)
     places = [place for place, part in enumerate(parts) if not (isinstance(part, slice) and part == slice(None))]
     if len(places) > 1 or arrays[0].dtype == "bool":
-        raise OperatorError("ONNX takes one array of integers along one axis, as app.gather does")
+        raise OperatorError("ONNX takes one array of integers along one axis, as opsmith.gather does")
     return onnx.Gather(x, arrays[0], axis=places[0])
 
 

@@ -120,7 +120,7 @@ class ByteProduct:
 
 @dataclass(frozen=True)
 class Convolution:
-    """A derivative of `sum(conv2d(x, weight) * y)` with respect to `gives` (see `app.ops.convolution`).
+    """A derivative of `sum(conv2d(x, weight) * y)` with respect to `gives` (see `opsmith.ops.convolution`).
 
     The inputs are the other two, in the order x, weight, y, and for x and the weight a value of the output's shape.
     """
@@ -131,7 +131,7 @@ class Convolution:
 
 @dataclass(frozen=True)
 class Pooling:
-    """The maximum of each window of images, or its gradient: see `app.ops.pooling`."""
+    """The maximum of each window of images, or its gradient: see `opsmith.ops.pooling`."""
 
     does: Literal["max", "scatter"]
     takes: tuple[int, ...] = (0,)

@@ -111,7 +111,7 @@ class ValueMethods:
                 return getattr(ufunc, method)(*arrays, **settings)
             raise OperatorError(
                 f"{_shown(ufunc)} does not work on a {type(self).__name__}, as no operator corresponds to it: "
-                "use x.numpy() of a Tensor, or define an operator with app.custom_op"
+                "use x.numpy() of a Tensor, or define an operator with opsmith.custom_op"
             )
         return operator(*inputs)
 

@@ -15,7 +15,7 @@ class Public(NamedTuple):
 
     function: Callable[..., Applied]
     names: tuple[str, ...]
-    """Its names in the package `app`."""
+    """Its names in the package `opsmith`."""
     method: bool
     """Whether Tensors and Variables have methods of these names."""
     in_place: bool

@@ -106,7 +106,7 @@ def _without_open_sizes(x: Any, shape: Any) -> Any:
     """The shape with open sizes replaced.
 
     A single open size becomes -1, the size of the same axis of the value becomes 0, which copies it, and any other
-    becomes a value, an element of `app.shape`.
+    becomes a value, an element of `opsmith.shape`.
     """
     if not isinstance(shape, (list, tuple)):
         return shape

@@ -57,7 +57,7 @@ class OpenSize:
         name, place = self.where
         return ShapeError(
             f"the size of axis {place} of {name} (printed as -1) is known only when the Program runs, so Python cannot "
-            f"compute with it, compare it or use it in range(); use app.shape({name})[{place}], which is a Variable"
+            f"compute with it, compare it or use it in range(); use opsmith.shape({name})[{place}], which is a Variable"
         )
 
     __int__ = __index__ = __float__ = __bool__ = __neg__ = __pos__ = __abs__ = __round__ = _refuse

@@ -46,12 +46,12 @@ Gradient: TypeAlias = Any
 Gradients: TypeAlias = "Gradient | Sequence[Gradient]"
 """What a gradient rule returns: the gradient of one input, or a sequence with the gradients of all inputs."""
 GradientRule: TypeAlias = "Callable[..., Gradients]"
-"""A function that returns gradients; its parameter names select what it is given (see `app.ops.rules`)."""
+"""A function that returns gradients; its parameter names select what it is given (see `opsmith.ops.rules`)."""
 
 
 OnnxRule: TypeAlias = "Callable[..., Any]"
 """A function that builds ONNX nodes and returns the values of the outputs, None for one that nothing reads.
 
 Its parameters are named `onnx`, after inputs and attributes of the operator, or `attributes` for all of these. A method
-of `onnx` that is named after an ONNX operator appends a node (see `app.onnx.nodes`), as does arithmetic on values.
+of `onnx` that is named after an ONNX operator appends a node (see `opsmith.onnx.nodes`), as does arithmetic on values.
 """

@@ -1,4 +1,4 @@
-"""`python -m app report`: write the report of a run from its folder."""
+"""`opsmith report`: write the report of a run from its folder."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Start(Event, frozen=True, tag="start"):
 
 
 class Checked(Event, frozen=True, tag="checked"):
-    """The result of checking an operator's gradient before training; see `app.checking.before_training`."""
+    """The result of checking an operator's gradient before training; see `opsmith.checking.before_training`."""
 
     operator: str
     state: str

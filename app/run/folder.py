@@ -117,7 +117,7 @@ class RunFolder:
         self._weights.append(file)
 
     def save_model(self, model: SavedModel) -> None:
-        """Write an exported network, as read by `python -m app predict`."""
+        """Write an exported network, as read by `opsmith predict`."""
         write_model(self.path / MODEL, model)
 
     def save_summary(self, text: str) -> None:

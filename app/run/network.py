@@ -44,7 +44,7 @@ from app.static.model_file import SavedModel
 from app.static.saving import for_use
 from app.tensor import Tensor, no_grad
 
-_HINT = "; a function on NumPy arrays becomes an operator with @app.custom_op"
+_HINT = "; a function on NumPy arrays becomes an operator with @opsmith.custom_op"
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def add_overrides(parser: argparse._ActionsContainer) -> None:
 
 
 def add_custom_op(parser: argparse._ActionsContainer) -> None:
-    """Declare `--custom-op`, which names operator files that may be executed; see `app.run.trust`."""
+    """Declare `--custom-op`, which names operator files that may be executed; see `opsmith.run.trust`."""
     about = (
         "a file with operators that the run's folder or the saved model names, such as ops/my_ops.py. "
         "The file is executed: name only files that you trust"
@@ -48,7 +48,7 @@ def add_anyway(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output(parser: argparse._ActionsContainer) -> None:
-    """Declare the options for the console output; see `app.run.console`."""
+    """Declare the options for the console output; see `opsmith.run.console`."""
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--quiet", action="store_true", help="print only the summary of the run and its folder")
     choice.add_argument("--json", action="store_true", help="print each event as a line of JSON")

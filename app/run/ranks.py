@@ -1,7 +1,7 @@
 """A run on several ranks: all ranks check that they start equal, and split epochs alike.
 
 Only rank 0 writes the run's folder. Muting the other ranks, and ending all ranks if one fails, are done where commands
-start: see `app.ranks.ending`.
+start: see `opsmith.ranks.ending`.
 """
 
 from __future__ import annotations

@@ -385,7 +385,7 @@ class Run:
         try:
             folder.save_model(model_for_use(self._config, self._activations[0], image, weights))
         except OperatorError as error:
-            return [f"note: the network was not saved for `python -m app predict`: {error}"]
+            return [f"note: the network was not saved for `opsmith predict`: {error}"]
         return []
 
     def _weights(self, entered: Sequence[Contestant]) -> dict[str, dict[str, np.ndarray]]:
@@ -464,7 +464,7 @@ def _resume_words(folder: Path, activations: Sequence[Activation]) -> str:
     if not unnamed:
         return _resume_command(folder, activations)
     names, files = (", ".join(words(a.name) for a in unnamed) for words in (str, source_file))
-    return f"app.resume({str(folder)!r}, [{names}])  (define {names} again first; the source is in {files})"
+    return f"opsmith.resume({str(folder)!r}, [{names}])  (define {names} again first; the source is in {files})"
 
 
 def _resume_command(folder: Path, activations: Sequence[Activation]) -> str:

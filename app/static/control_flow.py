@@ -139,7 +139,7 @@ def _truth(operator: str, pred: Any) -> bool:
     if value.size != 1:
         raise ShapeError(
             f"operator {operator}: its condition must be a single boolean, found shape {list(value.shape)}; "
-            "reduce it with app.all or app.any"
+            "reduce it with opsmith.all or opsmith.any"
         )
     return bool(value.reshape(())[()])
 
@@ -196,7 +196,7 @@ def _check_predicate(label: str, pred: Variable) -> None:
     if any(size not in (1, UNKNOWN) for size in pred.shape):
         raise ShapeError(
             f"{label}: its condition {pred.name} must be a single boolean, found shape {list(pred.shape)}; "
-            "reduce it with app.all or app.any"
+            "reduce it with opsmith.all or opsmith.any"
         )
 
 

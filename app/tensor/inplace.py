@@ -218,7 +218,7 @@ def check_changeable(tensor: Tensor, incoming: Operand = None) -> None:
         what = "" if base is tensor else "a view of "
         raise InPlaceError(
             f"{what}a leaf Tensor with stop_gradient=False (a leaf Variable that requires grad) cannot be changed in "
-            "place while gradients are recorded; do it inside app.no_grad(), or write x = x + ... for a new Tensor"
+            "place while gradients are recorded; do it inside opsmith.no_grad(), or write x = x + ... for a new Tensor"
         )
 
 

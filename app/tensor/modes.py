@@ -28,7 +28,9 @@ class Modes:
         self.on = on
         """Whether operators are recorded."""
         self.tracer = tracer
-        """While a function is traced into a Program, the `app.jit.tracer.Tracer` that gets the operators; else None."""
+        """While a function is traced into a Program, the `opsmith.jit.tracer.Tracer` that gets the
+        operators; else None.
+        """
         self.node = node
         """The class of the records."""
         self.direct = not on and tracer is None
@@ -94,7 +96,7 @@ class _Switched(ContextDecorator):
             name = type(self).__name__
             raise OperatorError(
                 f"{name} cannot decorate {function.__name__}, whose body runs after the call: write "
-                f"`with app.{name}():` inside it, around what it computes"
+                f"`with opsmith.{name}():` inside it, around what it computes"
             )
         return super().__call__(function)
 

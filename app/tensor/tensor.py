@@ -145,7 +145,9 @@ class Tensor(RunsOperators, ChangesInPlace, Displayed):
 
     def __bool__(self) -> bool:
         if self._array.size != 1:
-            raise ShapeError(f"the truth value of a Tensor of shape {self.shape} is ambiguous; use app.any or app.all")
+            raise ShapeError(
+                f"the truth value of a Tensor of shape {self.shape} is ambiguous; use opsmith.any or opsmith.all"
+            )
         return bool(self._read())
 
     def __float__(self) -> float:

@@ -1,4 +1,4 @@
-"""`python -m app export`: write a trained network to a file for other programs."""
+"""`opsmith export`: write a trained network to a file for other programs."""
 
 from __future__ import annotations
 
@@ -59,5 +59,5 @@ def _opaque(operators: Collection[str]) -> str:
     are = "is a node" if len(operators) == 1 else "are nodes"
     return (
         f"{', '.join(operators)} {are} of the domain {DOMAIN}, which other programs cannot run until they get an "
-        'implementation; an equivalent of ONNX is declared with onnx=, such as @app.custom_op(onnx="Relu")'
+        'implementation; an equivalent of ONNX is declared with onnx=, such as @opsmith.custom_op(onnx="Relu")'
     )

@@ -1,4 +1,4 @@
-"""`python -m app predict`: classify the digits in image files with a trained network."""
+"""`opsmith predict`: classify the digits in image files with a trained network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m app check`: what it prints, and its exit status."""
+"""`opsmith check`: what it prints, and its exit status."""
 
 from __future__ import annotations
 

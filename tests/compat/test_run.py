@@ -1,4 +1,4 @@
-"""`python -m app run script.py`: a script ends as under Python, and imports façades by the packages' names."""
+"""`opsmith run script.py`: a script ends as under Python, and imports façades by the packages' names."""
 
 from __future__ import annotations
 

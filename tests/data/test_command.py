@@ -11,7 +11,7 @@ from .conftest import respond, serve_packed
 
 @pytest.fixture
 def data(files, tmp_path, monkeypatch, capsys):
-    """`python -m app data ...` on a cache of its own: gives the exit status, what was printed, and to stderr."""
+    """`opsmith data ...` on a cache of its own: gives the exit status, what was printed, and to stderr."""
     monkeypatch.setattr(command, "FILES", files)
 
     def run(*words: str) -> tuple[int, str, str]:
@@ -32,7 +32,7 @@ def test_data_lists_what_is_missing_and_how_to_get_it(data, files, tmp_path, mon
     for file in files:
         assert f"  {file.name:<23} missing\n" in printed
     assert "mnist-sample.npz         1,976,460 bytes, verified" in printed
-    assert "`python -m app data fetch`" in printed
+    assert "`opsmith data fetch`" in printed
 
 
 def test_fetch_prints_the_source_and_damage_is_listed(data, server, contents, files, tmp_path):

@@ -98,7 +98,7 @@ def test_the_sample_is_every_sixth_training_image_of_each_digit_and_every_fifth_
     try:
         full = load("auto", sources=[], say=lambda _: None)
     except DataError:
-        pytest.skip("the full set is not in the cache: `python -m app data fetch` fetches it")
+        pytest.skip("the full set is not in the cache: `opsmith data fetch` fetches it")
     sample = load_sample()
     for part, one_of in (("train", 6), ("test", 5)):
         images, labels = getattr(full, f"{part}_images"), getattr(full, f"{part}_labels")

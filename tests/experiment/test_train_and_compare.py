@@ -1,4 +1,4 @@
-"""`app.train`, `app.compare`, `app.check` and `app.inspect`: operators as objects, and their results."""
+"""`train`, `compare`, `check` and `inspect` from Python: operators as objects, and their results."""
 
 import doctest
 import json
@@ -140,7 +140,9 @@ def test_operators_of_a_session_are_kept_as_source_and_asked_for_again(images):
     kept["a_lambda"].use(square, swish=swish)
     np.testing.assert_array_equal(kept.predict(images), run.predict(images))
     (run.folder / "summary.txt").unlink()  # as if it had not come to its end
-    with pytest.raises(ConfigError, match=r"^a_lambda, swish cannot be imported, because .* app.resume\(.*swish\]\)"):
+    with pytest.raises(
+        ConfigError, match=r"^a_lambda, swish cannot be imported, because .* opsmith.resume\(.*swish\]\)"
+    ):
         app.resume(run.folder, quiet=True)
     again = app.resume(run.folder, [square, swish], quiet=True)
     assert again.metrics["test_accuracy"] == run.metrics["test_accuracy"]
@@ -169,9 +171,9 @@ def stopping_at(count):
 
 def test_an_interrupted_run_of_such_an_operator_resumes_when_it_is_passed():
     stopping = stopping_at(5)
-    with pytest.raises(KeyboardInterrupt, match=r"Resume with: app.resume\('stopped', \[stopping\]\)"):
+    with pytest.raises(KeyboardInterrupt, match=r"Resume with: opsmith.resume\('stopped', \[stopping\]\)"):
         app.train(stopping, None, **{**QUICK, "engine": "eager", "output": "stopped"})
-    with pytest.raises(ConfigError, match=r"stopping cannot be imported.*app.resume\('stopped', \[st"):
+    with pytest.raises(ConfigError, match=r"stopping cannot be imported.*opsmith.resume\('stopped', \[st"):
         app.resume("stopped", quiet=True)
     with pytest.raises(ConfigError, match=r"the run in stopped has no operator scaled; it has stopping"):
         app.resume("stopped", [of_a_cell("scaled", "app.tanh(x)")], quiet=True)
@@ -188,7 +190,7 @@ def test_an_interrupted_run_of_such_an_operator_resumes_when_it_is_passed():
     ],
 )
 def test_settings_that_no_file_of_a_run_can_hold_are_errors(setting, told):
-    with pytest.raises(ConfigError, match=f"^app.train: {told}"):
+    with pytest.raises(ConfigError, match=f"^opsmith.train: {told}"):
         app.train("tanh", None, **{**QUICK, **setting})
     assert not list(Path().iterdir())
 
@@ -240,8 +242,8 @@ ONE, OTHER = of_a_cell("one", "x * 1.0"), of_a_cell("one", "x * 2.0")
 @pytest.mark.parametrize(
     ("call", "given", "settings", "message"),
     [
-        (app.train, ["relu"], {"epochs": -1}, r"app.train: train.epochs: found -1, expected a whole number"),
-        (app.train, ["relu"], {"epoch": 1}, r"app\.train: epoch: unknown key; did you mean 'train\.epochs'\?"),
+        (app.train, ["relu"], {"epochs": -1}, r"opsmith.train: train.epochs: found -1, expected a whole number"),
+        (app.train, ["relu"], {"epoch": 1}, r"opsmith\.train: epoch: unknown key; did you mean 'train\.epochs'\?"),
         (app.train, [5], {}, "an operator, a function of one value or a name is expected, found 5"),
         (app.train, [ONE], {"layers": layers(OTHER)}, "two different operators are called one; give each a name of"),
         (app.compare, ["relu"], {}, r"takes a list of operators, found 'relu'; write \['relu', swish\]"),
@@ -379,7 +381,7 @@ def test_a_result_that_an_earlier_release_pickled_predicts(run, images):
     np.testing.assert_array_equal(again["tanh"].predict(images), run["tanh"].predict(images))
 
 
-# --- app.check and app.inspect, and the examples of all ---
+# --- opsmith.check and opsmith.inspect, and the examples of all ---
 
 
 def test_a_check_is_a_list_and_raises_nothing():
@@ -417,6 +419,6 @@ def test_the_examples_of_help_run(name):
     function = getattr(app, name)
     assert ">>>" in function.__doc__
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
-    for test in doctest.DocTestFinder(recurse=False).find(function, name, globs={"app": app}):
+    for test in doctest.DocTestFinder(recurse=False).find(function, name, globs={"opsmith": app}):
         runner.run(test)
     assert runner.summarize(verbose=False).failed == 0

@@ -1,4 +1,4 @@
-"""`python -m app watch`: each save of a file of operators prints a line, and only Ctrl-C ends it."""
+"""`opsmith watch`: each save of a file of operators prints a line, and only Ctrl-C ends it."""
 
 import os
 import re

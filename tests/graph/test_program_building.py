@@ -72,7 +72,7 @@ def test_an_operator_has_names_of_variables_and_settings():
 
 NO_VALUE = "variable x has no value while the Program is built"
 NO_BRANCH = "has no value while the Program is built, so Python cannot branch on it"
-NO_EQUALITY = r"result of ==, which on Variables is app.equal\(x, y\)|app.equal\(y, x\)"
+NO_EQUALITY = r"result of ==, which on Variables is opsmith.equal\(x, y\)|opsmith.equal\(y, x\)"
 
 
 @pytest.mark.parametrize(

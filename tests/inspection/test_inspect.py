@@ -1,4 +1,4 @@
-"""`python -m app inspect` as a user types it."""
+"""`opsmith inspect` as a user types it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ Inspect = Callable[..., str]
 
 @pytest.fixture
 def inspect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Inspect:
-    """`python -m app inspect ...` in a folder with nets.py; gives what it prints, or the message that it ends with."""
+    """`opsmith inspect ...` in a folder with nets.py; gives what it prints, or the message that it ends with."""
     (tmp_path / "nets.py").write_text(NETWORK)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

@@ -107,7 +107,7 @@ best changes from None to a Tensor
             break
     return best
 
-HERE: .* is neither true nor false; use app.any or app.all
+HERE: .* is neither true nor false; use opsmith.any or opsmith.all
     if x > 0:  # here
         x = -x
     return x
@@ -135,7 +135,7 @@ no value yet(.|\n)*HERE: number =
         number = 0.0
     return x * number
 
-app.maximum instead of max(.|\n)*HERE: y = max
+opsmith.maximum instead of max(.|\n)*HERE: y = max
     y = x
     with suppress(Exception):
         y = max(x[0].sum(), x[1].sum())  # here
@@ -246,9 +246,9 @@ EXPRESSIONS = {
     "x * np.asarray(x.sum())": "no value yet",
     "x * 2 if x.sum().item() > 3 else x": "`if x > 1`, not `if x.item",
     "x * 2 if 0 < x.sum() < 3 else x": "`a < b and b < c` instead",
-    "max(x.sum(), 3)": "app.maximum instead of max",
+    "max(x.sum(), 3)": "opsmith.maximum instead of max",
     'x * float(x.astype("int64").sum())': r"write .astype\('float64'\)",
-    "x * random.random()": r"random\(\) would draw .* use app.rand",
+    "x * random.random()": r"random\(\) would draw .* use opsmith.rand",
     "x * float(stream.normal())": r"normal\(\) would draw .* pass it as a Tensor",
     "x * float(np.random.default_rng().normal())": r"normal\(\) would draw .* pass it as a Tensor",
     "x * float(np.random.rand())": r"rand\(\) would draw .* pass it as a Tensor",

@@ -1,4 +1,4 @@
-"""`python -m app compare` as a user types it, and trainings side by side, whose figures are the same."""
+"""`opsmith compare` as a user types it, and trainings side by side, whose figures are the same."""
 
 import json
 import re

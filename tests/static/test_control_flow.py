@@ -177,7 +177,7 @@ REFUSED = {
     "many conditions": (
         lambda x: cond(app.sum(x, axis=0) > 0.0, lambda: x, lambda: x),
         ShapeError,
-        r"must be a single boolean, found shape \[3\]; reduce it with app.all or app.any",
+        r"must be a single boolean, found shape \[3\]; reduce it with opsmith.all or opsmith.any",
     ),
     "no function": (lambda x: cond(app.sum(x) > 0.0, x, x), OperatorError, "true_fn must be a function"),
     "fewer loop variables": (

@@ -53,7 +53,7 @@ def in_program(function: Callable[..., Any], *arrays: np.ndarray, shapes: Any = 
 def test_uses_of_an_open_size_as_a_number_are_errors(use: Callable[[Any, Any], Any]):
     x = static.data("x", [None, 3])
     with pytest.raises(
-        ShapeError, match=r"the size of axis 0 of x \(printed as -1\) is known only when.*app\.shape\(x\)\[0\]"
+        ShapeError, match=r"the size of axis 0 of x \(printed as -1\) is known only when.*opsmith\.shape\(x\)\[0\]"
     ):
         use(x.shape[0], x)
 

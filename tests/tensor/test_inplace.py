@@ -197,7 +197,7 @@ def test_a_leaf_and_its_views_are_not_changed_while_gradients_are_recorded(error
     x.stop_gradient = False
     changes = [lambda: x.add_(x), lambda: view.fill_(1.0), lambda: x.unsqueeze_(0), lambda: x.__setitem__(0, 1.0)]
     for change in changes:
-        with pytest.raises(error, match=r"a leaf Tensor with stop_gradient=False.*do it inside app\.no_grad\(\)"):
+        with pytest.raises(error, match=r"a leaf Tensor with stop_gradient=False.*do it inside opsmith\.no_grad\(\)"):
             change()
     with app.no_grad():
         view.fill_(1.0)

@@ -159,7 +159,7 @@ def test_a_users_function_with_the_name_of_an_operator_does_not_run_the_operator
     x = to_tensor([-1.0, 3.0], dtype="float32")
     assert np.asarray(relu(x)).tolist() == [-1, 3]
     x.stop_gradient = False
-    with pytest.raises(OperatorError, match=r"^relu does not work on a Tensor.*app\.custom_op"):
+    with pytest.raises(OperatorError, match=r"^relu does not work on a Tensor.*opsmith\.custom_op"):
         relu(x)
     with pytest.raises(AppError):
         relu(static.data("x", [2]))

@@ -70,7 +70,7 @@ def test_generators_and_coroutines_cannot_be_decorated():
         yield 1
 
     for function in (batches, evaluates, numbers):
-        with pytest.raises(OperatorError, match=rf"no_grad cannot decorate {function.__name__}.*with app.no_grad"):
+        with pytest.raises(OperatorError, match=rf"no_grad cannot decorate {function.__name__}.*with opsmith.no_grad"):
             no_grad()(function)
 
 

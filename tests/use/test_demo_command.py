@@ -1,4 +1,4 @@
-"""`python -m app demo`: which run it shows, where it listens, and how it ends."""
+"""`opsmith demo`: which run it shows, where it listens, and how it ends."""
 
 from __future__ import annotations
 

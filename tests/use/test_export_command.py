@@ -1,4 +1,4 @@
-"""`python -m app export`: what was trained, as an ONNX file that gives the same scores."""
+"""`opsmith export`: what was trained, as an ONNX file that gives the same scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m app predict`: digits in ordinary picture files, as a network that was just trained sees them."""
+"""`opsmith predict`: digits in ordinary picture files, as a network that was just trained sees them."""
 
 from __future__ import annotations
 
@@ -291,7 +291,7 @@ def test_a_run_whose_operator_has_no_reference_saves_no_model(
     trained(f"import app\n\ndef own(x):\n    return {call}\n", "reference")
     kept = {path.name for path in Path("own").iterdir()}
     assert not {name for name in kept if name.startswith("model")}
-    note = "the network was not saved for `python -m app predict`: operator py_func.<lambda> (my_own_ops.py:4) is made"
+    note = "the network was not saved for `opsmith predict`: operator py_func.<lambda> (my_own_ops.py:4) is made"
     assert note in capsys.readouterr().out
     assert kept >= {"config.yaml", "metrics.jsonl", "summary.txt", "weights-my_own_ops.py-own.safetensors"}
 

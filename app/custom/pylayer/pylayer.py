@@ -32,7 +32,7 @@ class PyLayer:
     onnx: ClassVar[Any] = None
     """The equivalent ONNX operator ("Relu"), or a rule, a static method, that makes several nodes."""
     like: ClassVar[str] = ""
-    """An operator that computes the same ("relu"); `python -m app check` compares with it."""
+    """An operator that computes the same ("relu"); `opsmith check` compares with it."""
     surrogate: ClassVar[bool] = False
     """Whether backward differs from the derivative on purpose, as in a straight-through estimator."""
     _operator: ClassVar[LayerOperator]

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import app
+import opsmith
 
 
-class Exp(app.autograd.PyLayer):
+class Exp(opsmith.autograd.PyLayer):
     """e to the power of x."""
 
     like, onnx = "exp", "Exp"
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
-        y = app.exp(x)
+        y = opsmith.exp(x)
         ctx.save_for_backward(y)
         return y
 

@@ -3,7 +3,7 @@
 Use this way for operators that combine values. A configuration cannot put one between two layers, which have one value
 between them; in a network of your own, split the output of a layer into values and gates:
 
-    value, gate = app.split(layer(x), 2, axis=-1)
+    value, gate = opsmith.split(layer(x), 2, axis=-1)
     x = gated(value, gate)
 """
 
@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-import app
+import opsmith
 
 
-@app.custom_op(elementwise=True)
+@opsmith.custom_op(elementwise=True)
 def gated(x: float, gate: float) -> float:
     """x * sigmoid(gate): the gate passes all, nothing, or a part."""
     return x / (1 + np.exp(-gate))

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-import app
+import opsmith
 
 
-@app.custom_op(like="leaky_relu(negative_slope=0.1)")
+@opsmith.custom_op(like="leaky_relu(negative_slope=0.1)")
 @njit
 def leaky_relu(x: np.ndarray, slope: float = 0.1) -> np.ndarray:
     """x where it is positive, else x * slope."""

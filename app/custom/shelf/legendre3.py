@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import app
+import opsmith
 
 
-class Legendre3(app.autograd.Function):
+class Legendre3(opsmith.autograd.Function):
     """(5 x³ - 3 x) / 2."""
 
     @staticmethod

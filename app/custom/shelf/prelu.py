@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import app
+import opsmith
 
 
-@app.custom_op(elementwise=True)
+@opsmith.custom_op(elementwise=True)
 def sloped(x: float, slope: float) -> float:
     """x where it is positive, else x * slope."""
     return x if x > 0 else x * slope
 
 
-class PReLU(app.nn.Layer):
+class PReLU(opsmith.nn.Layer):
     """A leaky ReLU with a learned slope, which starts at 0.25."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.slope = self.create_parameter([1], default_initializer=app.nn.initializer.Constant(0.25))
+        self.slope = self.create_parameter([1], default_initializer=opsmith.nn.initializer.Constant(0.25))
 
     def forward(self, x: Any) -> Any:
         return sloped(x, self.slope)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-import app
+import opsmith
 
 
 @njit
@@ -35,6 +35,6 @@ def relu(x: Any) -> Any:
     """x where it is positive, else zero. Works on Tensors and in Programs."""
     if x.dtype == "float16":  # which Numba does not have; neither conversion loses anything
         return relu(x.astype("float32")).astype("float16")
-    out = app.static.InputSpec.from_tensor(x)
+    out = opsmith.static.InputSpec.from_tensor(x)
     told: dict[str, Any] = {"row_by_row": True, "onnx": "Relu", "like": "relu"}
-    return app.static.py_func(relu_forward, x, out, relu_backward, skip_vars_in_backward_input=x, **told)
+    return opsmith.static.py_func(relu_forward, x, out, relu_backward, skip_vars_in_backward_input=x, **told)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-import app
+import opsmith
 
 
 @njit
@@ -18,7 +18,7 @@ def sigmoid(x: float) -> float:
     return 1 / (1 + np.exp(-x)) if x > 0 else np.exp(x) / (1 + np.exp(x))
 
 
-@app.custom_op(elementwise=True, like="softplus", onnx="Softplus")
+@opsmith.custom_op(elementwise=True, like="softplus", onnx="Softplus")
 def softplus(x: float) -> float:
     """log(1 + exp(x)), written so that nothing overflows."""
     return (x if x > 0 else 0.0) + np.log1p(np.exp(-abs(x)))

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-import app
+import opsmith
 
 
-@app.custom_op(elementwise=True, like="silu")
+@opsmith.custom_op(elementwise=True, like="silu")
 def swish(x: float) -> float:
     """x * sigmoid(x)."""
     return x / (1 + np.exp(-x))

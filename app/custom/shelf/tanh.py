@@ -1,7 +1,7 @@
 """Hyperbolic tangent: plain NumPy functions under `py_func`, as in Paddle's own example.
 
 Use this way for code that only Python can run, such as calls of other libraries: any function on arrays works. It is
-called between the compiled parts of the network, which is slower; `python -m app check` says if it would compile.
+called between the compiled parts of the network, which is slower; `opsmith check` says if it would compile.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-import app
+import opsmith
 
 
 def tanh_forward(x: np.ndarray) -> np.ndarray:
@@ -23,6 +23,6 @@ def tanh_backward(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
 
 def tanh(x: Any) -> Any:
     """The hyperbolic tangent. Works on Tensors and in Programs."""
-    out = app.static.InputSpec.from_tensor(x)
+    out = opsmith.static.InputSpec.from_tensor(x)
     told: dict[str, Any] = {"row_by_row": True, "onnx": "Tanh", "like": "tanh"}
-    return app.static.py_func(tanh_forward, x, out, tanh_backward, skip_vars_in_backward_input=x, **told)
+    return opsmith.static.py_func(tanh_forward, x, out, tanh_backward, skip_vars_in_backward_input=x, **told)

@@ -1,8 +1,8 @@
 """A tap for debugging: it returns its input unchanged and reports the values, forward and backward.
 
 Use it to look inside a network while it runs. Put it around another operator's input, as in
-`app.relu(tap(x, label="before relu"))`. It prints every 100th call, and every call with NaN or infinity; `seen` keeps
-the last thousand calls.
+`opsmith.relu(tap(x, label="before relu"))`. It prints every 100th call, and every call with NaN or infinity; `seen`
+keeps the last thousand calls.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-import app
+import opsmith
 
 seen: deque[dict[str, object]] = deque(maxlen=1000)
 """The last calls: the label, the direction, the number of calls before it, and statistics of the values."""
@@ -21,7 +21,7 @@ seen: deque[dict[str, object]] = deque(maxlen=1000)
 _calls: Counter[tuple[str, str]] = Counter()
 
 
-@app.custom_op(infer=lambda x, **settings: x)
+@opsmith.custom_op(infer=lambda x, **settings: x)
 def tap(x: np.ndarray, label: str = "tap", every: int = 100) -> np.ndarray:
     """x itself; `every=0` prints only calls with NaN or infinity."""
     note(label, "forward", x, every)

@@ -89,8 +89,8 @@ def call(function: Any) -> Callable[..., Any]:
     if isinstance(owner, _STREAMS) and not known and "state" not in function.__name__:
         raise ProgramError(
             f"{function.__name__}() would draw a random number only when the function is traced, and every call would "
-            "have the same one; use app.rand, app.randn or app.randint, or draw it outside and pass it as a Tensor. If "
-            "once is meant, draw it in a function with @app.jit.not_to_static"
+            "have the same one; use opsmith.rand, opsmith.randn or opsmith.randint, or draw it outside and pass it as "
+            "a Tensor. If once is meant, draw it in a function with @opsmith.jit.not_to_static"
         )
     if isinstance(function, BuiltinMethodType):
         about_to_change(function.__self__, kept=function.__name__ not in WRITES)

@@ -61,7 +61,8 @@ def as_condition(value: Any, where: str) -> Any:
     truth = as_truth(value)
     if any(size != 1 for size in getattr(truth, "shape", ())):
         raise ProgramError(
-            f"{where}: a Tensor of shape {words_of(truth.shape)} is neither true nor false; use app.any or app.all"
+            f"{where}: a Tensor of shape {words_of(truth.shape)} is neither true nor false; use opsmith.any or "
+            "opsmith.all"
         )
     return truth
 

@@ -145,7 +145,7 @@ class _Watch:
                     f"{_words(place)} changes{line and f' at {line},'} in the branch or loop over a Tensor at {where}. "
                     "It would change once, when the function is traced, whatever the Tensor is: only variables of the "
                     "function itself, and Tensors that are changed in place, follow it. Return the new value and "
-                    "assign it there; or, if once is meant, change it in a function with @app.jit.not_to_static"
+                    "assign it there; or, if once is meant, change it in a function with @opsmith.jit.not_to_static"
                 )
 
 

@@ -1,4 +1,4 @@
-"""`python -m app demo`: serve the page for the networks of a run."""
+"""`opsmith demo`: serve the page for the networks of a run."""
 
 from __future__ import annotations
 
