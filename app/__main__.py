@@ -37,7 +37,7 @@ COMMANDS = {
     "watch": Command(
         ".experiment.watch_command",
         "check the operators of a file and train them briefly, whenever it is saved",
-        "my_ops.py --config configs/quick.yaml",
+        "my_ops.py --config quick",
     ),
     "run": Command(
         ".compat.command",
@@ -61,7 +61,7 @@ COMMANDS = {
     "inspect": Command(
         ".inspection.command",
         "show a network's Programs at every stage, the memory they need, and a picture",
-        "--config configs/quick.yaml",
+        "--config quick",
     ),
 }
 """The commands other than `train`."""

@@ -45,7 +45,7 @@ def _parser(name: str) -> argparse.ArgumentParser:
     parser = Parser(
         prog=name,
         description="Train MNIST with a custom operator and with the built-in one, and compare them.",
-        epilog=f"example: {typed} --config configs/quick.yaml train.epochs=3 model.activation=tanh",
+        epilog=f"example: {typed} --config quick train.epochs=3 model.activation=tanh",
     )
     begin = parser.add_mutually_exclusive_group()
     add_config(begin)

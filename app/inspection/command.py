@@ -22,7 +22,7 @@ SETTING = re.compile(r"[\w.]+=")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command line."""
-    parser.add_argument("--config", help="the configuration whose network is shown (configs/default.yaml)")
+    parser.add_argument("--config", help="the configuration whose network is shown (default)")
     parser.add_argument(
         "words",
         nargs="*",

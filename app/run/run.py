@@ -469,9 +469,9 @@ def _resume_words(folder: Path, activations: Sequence[Activation]) -> str:
 
 def _resume_command(folder: Path, activations: Sequence[Activation]) -> str:
     """The command that resumes a run, as it can be typed here: with the same Python and number of ranks."""
-    python = Path(sys.executable)
-    here = str(python.relative_to(Path.cwd())) if python.is_relative_to(Path.cwd()) else "python"
-    launcher = Path(here).with_name("mpiexec") if here != "python" else "mpiexec"
+    programs = Path(sys.executable).parent
+    here = programs.relative_to(Path.cwd()) if programs.is_relative_to(Path.cwd()) else Path()
+    launcher = here / "mpiexec"
     ranks = f"{launcher} -n {current().size} " if current().size > 1 else ""
     trusted = "".join(f" --custom-op {shlex.quote(home)}" for home in _homes(activations))
-    return f"{ranks}{here} train.py --resume {shlex.quote(str(folder))}{trusted}"
+    return f"{ranks}{here / 'opsmith'} train --resume {shlex.quote(str(folder))}{trusted}"

@@ -118,8 +118,8 @@ def test_progress_in_a_notebook_is_one_text_that_changes():
     assert [line.split()[0] for line in lines[1:]] == ["relu", "swish"]
     assert "epoch 1/2" in lines[1]
     assert lines[2].endswith("test accuracy 0.9100")
-    console.conclude("a table\nResume with: python train.py --resume runs/x", {}, "runs/x")
-    assert texts[-1] == "Resume with: python train.py --resume runs/x\nThe run is in runs/x/"
+    console.conclude("a table\nResume with: opsmith train --resume runs/x", {}, "runs/x")
+    assert texts[-1] == "Resume with: opsmith train --resume runs/x\nThe run is in runs/x/"
     console.say("Writing the report ...")
     console.say("The report is runs/x/report.html")
     assert texts[-1].endswith("The run is in runs/x/\nThe report is runs/x/report.html")

@@ -93,4 +93,4 @@ def test_inaccurate_networks_come_with_advice():
     assert advice([network(None)]) == ""
     told = advice([network(0.9059), network(0.9)])
     assert told.startswith("The best network of this run classifies only 90.6 % of the test digits correctly, and will")
-    assert 'make train ARGS="--config configs/best.yaml"' in told
+    assert "opsmith train --config best" in told

@@ -77,7 +77,7 @@ def advice(networks: list[TrainedNetwork]) -> str:
     return (
         f"The best network of this run classifies only {100 * max(known):.1f} % of the test digits correctly, and will "
         "often misread drawings. "
-        'To train better networks: make train ARGS="--config configs/best.yaml"'
+        "To train better networks: opsmith train --config best"
     )
 
 
