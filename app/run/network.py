@@ -16,6 +16,7 @@ from app.custom.operator import written_as
 from app.data.dataset import CLASSES
 from app.engine import Scope
 from app.errors import AppError, ConfigError, OperatorError, ShapeError
+from app.files import LARGEST
 from app.graph import Program, in_dynamic_mode, names, program_guard, static_mode
 from app.nn import BatchNorm1D, Conv2D, Dropout, Layer, Linear, ParamAttr, Sequential, functional
 from app.nn.functional.convolution import padding_of, pair
@@ -44,6 +45,8 @@ from app.static.model_file import SavedModel
 from app.static.saving import for_use
 from app.tensor import Tensor, no_grad
 
+MOST_WEIGHTS = LARGEST["arrays"] // 8
+"""The maximum number of a network's weights: with them, Adam's moments of two networks fit into a checkpoint."""
 _HINT = "; a function on NumPy arrays becomes an operator with @opsmith.custom_op"
 
 
@@ -288,6 +291,7 @@ class _Builder:
         """The layers with parameters, in order; weights are named by their index."""
         self.others: list[Layer] = []
         """The layers that behave differently in training and evaluation."""
+        self._weights = 0
         self._attr = ParamAttr(initializer=INITIALIZERS[config.initializer]())
         self.shape: tuple[int, ...] = (pixels_of(image),)
         """The input shape of the next layer per image: units, or channels, rows and columns."""
@@ -306,11 +310,15 @@ class _Builder:
     def dense(self, units: int) -> Compute:
         """Build a dense layer. Images are flattened first."""
         given, self.shape = self.shape, (units,)
+        self.require_room(math.prod(given) * units)
         layer = self.kept(Linear(math.prod(given), units, weight_attr=self._attr))
         return layer if len(given) == 1 else lambda x: layer(flatten(x, 1))
 
     def conv(self, layer: Conv) -> Compute:
         """A convolution."""
+        self.require_room(
+            self.channels * layer.channels * math.prod(pair("conv", "kernel", layer.kernel)) // layer.groups
+        )
         made = Conv2D(
             self.channels,
             layer.channels,
@@ -353,6 +361,15 @@ class _Builder:
         """Record the output shape of a layer with windows."""
         counts = counts_of((0, *self.shape), kernel, stride, padding, dilation)
         self.shape = (channels, *map(int, counts))
+
+    def require_room(self, weights: int) -> None:
+        """Refuse a network whose files could not be read again, before memory for it is allocated."""
+        self._weights += weights
+        if self._weights > MOST_WEIGHTS:
+            raise ConfigError(
+                f"the network has {self._weights:,} weights up to this layer; at most {MOST_WEIGHTS:,} are possible, "
+                "as the files of a run have a largest size. Use smaller layers"
+            )
 
     def kept(self, layer: Layer) -> Layer:
         """Register a layer with parameters."""

@@ -65,3 +65,23 @@ def test_an_operator_with_a_name_that_climbs_writes_into_the_run_alone(train, im
     written = [path for path in made if "__pycache__" not in path]
     assert written
     assert all(path == "run" or path.startswith("run/") for path in written)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "hidden: [200000]",
+        "hidden: [4096, 4096, 4096]",
+        "hidden: [1000000000000]",
+        "layers: [{type: conv, channels: 100000000, kernel: 5}]",
+        "layers: [{type: conv, channels: 6, kernel: 3}, {type: dense, units: 100000}]",
+    ],
+)
+def test_a_network_that_takes_much_memory_is_refused_before_it_is_built(model, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("strange.yaml").write_text(f"model: {{{model}}}\ndata: {{source: sample}}\n")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert main(["--config", "strange.yaml", "check=false"]) != 0
+    assert "weights up to this layer; at most 33,554,432 are possible" in capsys.readouterr().err
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400 << 10
+    assert os.listdir(tmp_path) == ["strange.yaml"]
