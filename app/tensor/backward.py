@@ -71,9 +71,7 @@ def _walk(
             if node.hooks is not None:
                 complete = partial(_after_hooks, complete)
                 break
-        calls: Iterable[Recorded] = nodes
-        if create_graph:
-            calls = [DifferentiableNode(node) for node in nodes]
+        calls: Iterable[Recorded] = [DifferentiableNode(node) for node in nodes] if create_graph else nodes
         reverse_walk(calls, gradients, complete)
     finally:
         reset_modes(outside)

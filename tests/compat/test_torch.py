@@ -127,6 +127,21 @@ def test_memory_is_shared_as_in_pytorch():
     assert (x.tolist(), x.grad.tolist()) == ([5.0, 1.0], [10.0, 2.0])
 
 
+def test_the_class_of_tensors_makes_them_of_numbers_or_of_sizes():
+    assert torch.Tensor([1, 2]).tolist() == [1.0, 2.0]
+    assert torch.Tensor(2, 3).shape == torch.Tensor(torch.Size([2, 3])).shape == (2, 3)
+    assert torch.Tensor().shape == (0,)
+
+
+def test_a_result_names_the_operator_that_made_it():
+    x = torch.ones(1, requires_grad=True)
+    assert (str((x * 2).grad_fn), (x * 2).grad_fn.name(), x.grad_fn) == (
+        "<MultiplyBackward0>",
+        "MultiplyBackward0",
+        None,
+    )
+
+
 def test_a_module_has_the_parameters_among_its_attributes():
     class Scaled(torch.nn.Module):
         def __init__(self) -> None:

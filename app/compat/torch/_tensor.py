@@ -47,7 +47,8 @@ class Tensor(FrameworkTensor):
     def __init__(self, *data: Any):
         """A Tensor of numbers in the default type, or with arbitrary elements, of the sizes given."""
         given = len(data) == 1 and not isinstance(data[0], (int, Size))
-        super().__init__(np.array(data[0] if given else np.empty(sizes(data) or 0), get_default_dtype()))
+        kind = get_default_dtype()
+        super().__init__(np.array(data[0], kind) if given else np.empty(sizes(data) if data else 0, kind))
 
     def apply_operator(self, definition: Any, inputs: Any, attributes: Any, into: Any = None) -> Any:
         """Run an operator, whose results are of this class."""
@@ -166,7 +167,8 @@ class Tensor(FrameworkTensor):
     @property
     def grad_fn(self) -> Any:
         """The operator that made it, if it was recorded: it has a name, and is of no other use."""
-        return None if self._node is None else type(_maker(self), (), {"name": lambda _: _maker(self)})()
+        name = "" if self._node is None else _maker(self)
+        return type(name, (), {"name": lambda _: name, "__repr__": lambda _: f"<{name}>"})() if name else None
 
     def backward(
         self, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
