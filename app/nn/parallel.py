@@ -15,12 +15,11 @@ import numpy as np
 from app.ranks.messages import BUCKET, in_messages
 from app.ranks.world import DistError, World
 from app.tensor import Tensor
-from app.tensor.backward import call_after_backward
 from app.tensor.tape import note_change
 
 
 class Averaging:
-    """Keeps a network equal on all ranks: it starts with the values of rank 0, and its gradients are averaged."""
+    """Keeps a network equal on all ranks: it starts with the values of rank 0, and `average` its gradients."""
 
     def __init__(self, network: Any, world: World):
         self._network, self._world = network, world
@@ -29,8 +28,6 @@ class Averaging:
             return
         self._check_same()
         in_place([tensor._array for tensor in (*network.parameters(), *network.buffers())], world.broadcast)
-        for parameter in self._trained:
-            parameter.register_hook(self._arriving)
 
     def _check_same(self) -> None:
         """Refuse networks that differ between ranks."""
@@ -44,11 +41,10 @@ class Averaging:
                     f"{there}, where that of rank 0 is {here}. Every rank has to build the same"
                 )
 
-    def _arriving(self, gradient: Any) -> None:
-        call_after_backward(self.average)
-
     def average(self) -> None:
-        """Replace the gradients with their averages; one that no rank has stays None."""
+        """Replace the gradients with their averages, after a backward pass; one that no rank has stays None."""
+        if self._world.size == 1:
+            return
         there = np.array([p.grad is not None for p in self._trained], np.float32)
         arrays = [np.zeros_like(p._array) if p.grad is None else p.grad._array for p in self._trained]
         in_place([*arrays, there], self._world.allreduce)

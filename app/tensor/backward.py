@@ -10,7 +10,6 @@ import threading
 import warnings
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
-from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -232,42 +231,6 @@ def run_backward(
         return
     if not _any_requires_gradient(tensors):
         return
-    outside = len(_callbacks_of_thread()) if _callbacks else 0  # callbacks of an outer backward pass
-    try:
-        _run_backward(tensors, starts, retain_graph, create_graph, inputs)
-        while _callbacks and len(_callbacks_of_thread()) > outside:
-            _callbacks_of_thread().pop()()
-    finally:
-        if _callbacks:
-            _drop_callbacks(outside)
-
-
-def call_after_backward(function: Callable[[], None]) -> None:
-    """Call a function once after the running backward pass has set every `.grad`."""
-    callbacks = _callbacks.setdefault(get_ident(), [])
-    if function not in callbacks:
-        callbacks.append(function)
-
-
-_callbacks: dict[int, list[Callable[[], None]]] = {}
-"""The functions to call after backward passes, by thread; nearly always empty."""
-
-
-def _callbacks_of_thread() -> list[Callable[[], None]]:
-    return _callbacks.get(get_ident(), [])
-
-
-def _drop_callbacks(outside: int) -> None:
-    """Drop the functions after the first `outside`."""
-    here = _callbacks_of_thread()
-    del here[outside:]
-    if not here:
-        _callbacks.pop(get_ident(), None)
-
-
-def _run_backward(
-    tensors: Sequence[Tensor], starts: Sequence[Start], retain_graph: bool | None, create_graph: bool, inputs: Any
-) -> None:
     if inputs is not None:
         inputs = _tensors_among(inputs, "inputs")
         found = _gradients_of(tensors, inputs, starts, bool(retain_graph), create_graph)
@@ -329,7 +292,6 @@ def grad(
         return made
     blocked = _tensors_among(around, "no_grad_vars") if around else []
     keep = create_graph if retain_graph is None else retain_graph
-    outside = len(_callbacks_of_thread()) if _callbacks else 0
     found = _gradients_of(outputs, inputs, starts, keep, create_graph, blocked)
     results: list[Gradient] = []
     for position, tensor in enumerate(inputs):
@@ -341,9 +303,6 @@ def grad(
         elif gradient is not None and gradient.stop_gradient:
             gradient = tape.new_tensor(gradient._array.copy(), False)
         results.append(gradient)
-    if _callbacks and len(_callbacks_of_thread()) > outside:
-        _drop_callbacks(outside)
-        raise GradientError("a hook waits for backward() to set every .grad, but grad() sets none")
     return results
 
 

@@ -18,7 +18,6 @@ from app.errors import InPlaceError, OperatorError
 from app.graph import default_main_program, default_startup_program, in_dynamic_mode, names, static_mode
 from app.jit import to_static
 from app.ops.random import Streams
-from app.tensor.backward import call_after_backward
 
 
 def records() -> bool:
@@ -166,22 +165,6 @@ def test_gradients_of_several_threads_for_one_parameter_are_all_added():
 
     together([run] * 4)
     assert w.grad.tolist() == [800.0] * 8
-
-
-def test_each_thread_waits_for_its_own_backward_pass():
-    def run(number: int) -> list[Any]:
-        w, order = to_tensor([1.0], stop_gradient=False), []
-
-        def hook(gradient: Any) -> None:
-            call_after_backward(lambda: order.append(w.grad.item()))
-
-        w.register_hook(hook)
-        for _ in range(50):
-            (w * number).sum().backward()
-            w.clear_gradient(False)
-        return order
-
-    assert together([lambda n=n: run(n) for n in range(1, 5)]) == [[float(n)] * 50 for n in range(1, 5)]
 
 
 def test_a_change_in_place_is_noticed_whatever_other_threads_change():

@@ -36,7 +36,7 @@ class EagerLearner:
         with self._streams.drawing():
             self._network = Network(config.model, activation, image_shape, config.data.pixel_range)
         self.shapes = self._network.shapes
-        Averaging(self._network, self._world)
+        self._averaging = Averaging(self._network, self._world)
         self._schedule = schedule_of(config.train)
         self._optimizer = optimizer_of(config.train, self._schedule, self._network.parameters())
 
@@ -44,7 +44,7 @@ class EagerLearner:
         before = self.state()
         with self._streams.drawing(advance=False):
             for image, label in batches:
-                self._run(Tensor(image), label)[0].backward()
+                self._backward(self._run(Tensor(image), label)[0])
         trained = [(path, p) for path, p in self._network.named_parameters() if not p.stop_gradient]
         self._activation.require_gradients([path for path, p in trained if p.grad is None])
         self._optimizer.clear_grad(set_to_zero=False)
@@ -67,10 +67,14 @@ class EagerLearner:
     def _step(self, image: np.ndarray, label: np.ndarray, share: float) -> tuple[float, float]:
         loss, score = self._run(Tensor(image), label)
         weighted = loss if self._world.size == 1 else loss * (share * self._world.size)  # see app/nn/parallel.py
-        weighted.backward()
+        self._backward(weighted)
         self._optimizer.step()
         self._optimizer.clear_grad(set_to_zero=False)
         return loss.item() * share, score.item() * share
+
+    def _backward(self, loss: Any) -> None:
+        loss.backward()
+        self._averaging.average()
 
     def _overall(self, rows: list[tuple[float, float]]) -> PerIteration:
         """Combine the losses and accuracies of all ranks into those of whole batches."""
