@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from app.errors import AppError, ShapeError
-from app.graph.defaults import default_startup_program, in_dynamic_mode
+from app.graph.defaults import default_startup_program
 from app.graph.gradients import append_backward
 from app.graph.program import OPTIMIZE, Program
 from app.graph.variable import Variable
@@ -22,7 +22,6 @@ from app.ops.shaping import reshape
 from app.optimizer.groups import Group, Rule, as_regularizer, groups_of
 from app.optimizer.lr import LRScheduler
 from app.tensor import Tensor, no_grad
-from app.tensor.memory import keep_freed_memory
 from app.tensor.modes import modes
 
 SCHEDULER = "LR_Scheduler"
@@ -58,8 +57,6 @@ class Optimizer:
         self.groups = groups_of(parameters, self.default)
         """The parameters; None where they are those of a Program, which `minimize` finds."""
         self._memory: dict[int, list[Tensor]] = {}
-        if self.groups is not None and in_dynamic_mode():
-            keep_freed_memory()
 
     @property
     def _parameter_list(self) -> list[Any] | None:

@@ -1,13 +1,10 @@
-"""What a recorded computation keeps alive, and for how long; and the memory that the process keeps for training."""
+"""What a recorded computation keeps alive, and for how long."""
 
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 import weakref
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +13,6 @@ from leaves import leaf
 import app
 from app import Tensor, grad, to_tensor
 from app.errors import OperatorError
-from app.tensor.memory import keep_freed_memory
 
 
 @pytest.fixture(autouse=True)
@@ -78,38 +74,3 @@ def test_a_long_chain_is_walked_and_freed_without_recursion():
     node = weakref.ref(y._node)
     del y
     assert node() is None
-
-
-# Memory that the process keeps: only for training, as it is the process of whoever imports this
-
-STATEMENTS = """
-import app
-from app.tensor.memory import keep_freed_memory as keep
-
-def asked():
-    print(keep.cache_info().currsize, end="")
-    keep.cache_clear()
-
-app.to_tensor([1.0], stop_gradient=False).backward(), asked()
-app.enable_static(), app.optimizer.SGD(0.1), app.disable_static(), asked()
-app.optimizer.SGD(0.1, parameters=app.nn.Linear(1, 1).parameters()), asked()
-"""
-
-
-def test_an_eager_optimizer_asks_to_keep_freed_memory():
-    folder = Path(__file__).parents[2]
-    done = subprocess.run([sys.executable, "-c", STATEMENTS], cwd=folder, capture_output=True, text=True, check=True)
-    assert done.stdout == "001"
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("MALLOC_ARENA_MAX", "1"), ("GLIBC_TUNABLES", "glibc.malloc.trim_threshold=1")]
-)
-def test_settings_of_the_environment_are_left_unchanged(monkeypatch: pytest.MonkeyPatch, name: str, value: str):
-    monkeypatch.setenv(name, value)
-    assert keep_freed_memory.__wrapped__() is False
-
-
-def test_another_c_library_is_left_unchanged(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("app.tensor.memory.ctypes.CDLL", lambda name: object())
-    assert keep_freed_memory.__wrapped__() is False
