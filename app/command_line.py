@@ -37,7 +37,8 @@ def run(command: Callable[[], int]) -> int:
         words = str(error).replace("\n", "\\n") if isinstance(error, _OF_FILES) else str(error)
         return _failed(f"error: {words}{_without_folder()}", error.exit_status, show)
     except KeyboardInterrupt as interrupt:
-        return _failed(". ".join(["interrupted", *map(str, interrupt.args)]), INTERRUPTED)
+        below = "\n" if sys.stderr.isatty() else ""  # the terminal has printed ^C
+        return _failed(below + ". ".join(["interrupted", *map(str, interrupt.args)]), INTERRUPTED)
     except BrokenPipeError:
         return FAILED
     except MemoryError as error:

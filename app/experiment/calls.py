@@ -22,9 +22,8 @@ from app.experiment.results import ComparisonResult, TrainingResult
 from app.ops import REGISTRY, OpDef
 from app.reading import PACKAGE
 from app.run.config import C, config_name, load_compare_config, load_config, with_settings
-from app.run.console import Console, Silent
+from app.run.console import Console, in_notebook
 from app.run.network import Activation, find_activation
-from app.run.notebook import NotebookConsole, kernel
 from app.run.options import DEFAULT
 
 Operator = str | Callable[..., Any]
@@ -144,9 +143,7 @@ def resume(
 
 
 def _console(quiet: bool) -> Console:
-    if quiet:
-        return Silent()
-    return Console() if kernel() is None else NotebookConsole()
+    return Console(lines=not quiet, outcome=None if quiet or in_notebook() else "text")
 
 
 def activation_of(operator: Operator) -> Activation:

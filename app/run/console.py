@@ -1,7 +1,8 @@
-"""Console output of a run: text with live lines on a terminal, only the result (`Quiet`), or JSON."""
+"""Console output of a run: lines, above a progress bar on a terminal and in a notebook; the result alone; or JSON."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import stat
 import statistics
@@ -10,28 +11,35 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from typing import Any, TextIO
+from importlib.util import find_spec
+from typing import Any, Literal, TextIO
 
 import numpy as np
 
 from app.printing import alarm, escaped, figure, message, wrapped
 from app.run.callbacks import Callback, Contestant, Position
 from app.run.events import Epoch, Event, json_line, line
-from app.run.live import LiveLines, Progress, can_draw, columns_of
 
-_SECONDS_BETWEEN_DRAWINGS = 0.1
 COMPILING = "Compiling {} (cached in .cache for later runs)"
 _PATIENCE = 1.5
 """Seconds of silence before the console prints what it is waiting for."""
+_FIGURES = 64
+"""The columns of a line of training after the operator's name."""
 
 
 class Console(Callback):
-    """Prints lines to standard output. On a terminal, a live line per operator replaces the periodic reports."""
+    """Prints the lines of a run to standard output, above a progress bar.
 
-    def __init__(self, live: bool = True) -> None:
-        self._live = LiveLines() if live and _can_show_live_lines() else None
-        self._progress: dict[str, Progress] = {}
-        self._width, self._epochs, self._drawn_at = 0, 0, 0.0
+    `lines=False` leaves out all but warnings, which go to standard error, and the outcome: as text, as JSON together
+    with each event, or not at all for a caller that has it.
+    """
+
+    def __init__(
+        self, lines: bool = True, outcome: Literal["text", "json", None] = "text", out: TextIO | None = None
+    ) -> None:
+        self._lines, self._outcome, self._out = lines, outcome, out
+        self._bar: Any = None
+        self._width, self._epochs, self._operators, self._done = 0, 0, 0, 0
         self._every_epoch = True
         self._tested_on = "test"
         self._tested: set[str] = set()
@@ -39,17 +47,29 @@ class Console(Callback):
         self.said_at, self._pause = time.monotonic(), _PATIENCE
 
     def say(self, text: str) -> None:
-        """Print lines above the live ones, wrapped to the width of the terminal."""
+        """Print lines above the bar, wrapped to the width of the terminal."""
+        if self._lines:
+            self._print(text)
+
+    def _print(self, text: str) -> None:
         self.said_at, self._pause = time.monotonic(), _PATIENCE
-        print(wrapped(escaped(text), self.columns), flush=True)
+        text = wrapped(escaped(text), self.columns)
+        if self._bar is None:
+            print(text, flush=True)
+        else:
+            self._bar.write(text)
+            sys.stdout.flush()
 
     def warn(self, text: str) -> None:
         """Print a warning. The run continues."""
-        self.say(text)
+        if self._lines and self._outcome == "text":
+            self._print(text)
+        else:
+            print(message(text), file=sys.stderr)
 
     def alarm(self, text: str) -> None:
         """Print a prominent warning."""
-        alarm(text, sys.stdout)
+        alarm(text, sys.stdout if self._lines else sys.stderr)
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
@@ -61,14 +81,8 @@ class Console(Callback):
             wait.end()
 
     def waiting(self, text: str) -> None:
-        """Show the state of a long wait: as a live line on a terminal, otherwise after ever longer silences."""
-        now = time.monotonic()
-        if self._live is not None:
-            if now >= self._drawn_at + 1:
-                self._live.begin()
-                self._live.draw([text])
-                self._drawn_at = now
-        elif now >= self.said_at + self._pause:
+        """Print the state of a long wait after ever longer silences."""
+        if time.monotonic() >= self.said_at + self._pause:
             pause = self._pause
             self.say(text)
             self._pause = 2 * pause
@@ -77,8 +91,9 @@ class Console(Callback):
         self, operators: Sequence[str], epochs: int, batch_size: int, title: str = "", tested_on: str = "test"
     ) -> None:
         """Training of these operators begins. With a title it is one seed of several, and epochs are not printed."""
-        self._width, self._epochs = max(map(len, operators)), epochs
-        self._progress = {operator: Progress(epochs, batch_size) for operator in operators}
+        room = max((self.columns or 1000) - _FIGURES, 8)
+        self._width = min(max(map(len, operators)), room)
+        self._epochs, self._operators = epochs, len(operators)
         self._every_epoch = not title
         self._tested_on = tested_on
         if title:
@@ -93,36 +108,49 @@ class Console(Callback):
             self.say(f"  {contestant.operator:{width}}  {accuracy}  {seconds:.3f} s per epoch")
 
     def record(self, event: Event) -> None:
-        """Print an event that was written to the metrics."""
+        """Print an event that was written to the metrics, if everything is printed as JSON."""
+        if self._outcome == "json":
+            print(line(event), file=self._out, flush=True)
 
     def conclude(self, text: str, outcome: Mapping[str, Any], folder: str) -> None:
         """Print the outcome, given as text and as data, and the folder of the run."""
-        self.say(f"\n{text}\n\nThe run is in {folder}/")
+        if self._outcome == "json":
+            print(json_line({**outcome, "folder": folder}), file=self._out, flush=True)
+        elif self._outcome == "text":
+            before = "\n" if self._lines else ""
+            self._lines = True  # a report's path follows
+            self._print(f"{before}{text}\n\nThe run is in {folder}/")
+        else:
+            self.say(f"The run is in {folder}/")
 
     @property
     def columns(self) -> int | None:
-        """The width of the terminal, or None."""
-        return columns_of(sys.stdout)
+        """The width of the terminal of standard output; None if it is not one, or the width is unknown."""
+        try:
+            return os.get_terminal_size(sys.stdout.fileno()).columns or None if sys.stdout.isatty() else None
+        except (OSError, ValueError):
+            return None
 
     # As a callback
 
     def begin(self, position: Position) -> None:
-        self._progress[position.contestant.operator].begin(position)
-        if self._live is not None:
-            self._live.begin()
-        self._draw(position)
+        if self._bar is None and self._lines:
+            each = position.iterations * self._operators
+            self._bar = _bar(total=each * self._epochs, initial=each * position.epoch)
+        if self._bar is not None:
+            self._bar.set_description(escaped(self._name(position)).strip(), refresh=False)
+        self._done = 0
 
     def report(self, position: Position, loss: float, accuracy: float) -> None:
-        if self._every_epoch and (self._live is None or not sys.stdout.isatty()):
+        if self._every_epoch:
             of = position.iterations
             where = f"iteration {position.done - 1:>{len(str(of))}}/{of}"
             self.say(f"{self._head(position)}  {where}  loss {figure(loss)}  accuracy {accuracy:.4f}")
 
     def piece(self, position: Position, losses: np.ndarray, accuracies: np.ndarray) -> None:
-        self._progress[position.contestant.operator].piece(position, losses, accuracies)
-        late = time.monotonic() >= self._drawn_at + _SECONDS_BETWEEN_DRAWINGS
-        if late or position.done == position.iterations:
-            self._draw(position)
+        if self._bar is not None:
+            self._bar.update(position.done - self._done)
+        self._done = position.done
 
     def test(self, position: Position) -> None:
         operator = position.contestant.operator
@@ -134,33 +162,26 @@ class Console(Callback):
         self._end_wait()
         if self._every_epoch:
             loss = float("nan") if result.test_loss is None else result.test_loss
-            of = self._tested_on
-            figures = f"{of} accuracy {result.test_accuracy:.4f}  {of} loss {figure(loss)}  {result.seconds:.3f} s"
-            self.say(f"{self._head(position)}  {figures}")
+            figures = f"{self._tested_on} accuracy {result.test_accuracy:.4f}  loss {figure(loss)}"
+            self.say(f"{self._head(position)}  {figures}  {result.seconds:.3f} s")
 
     def end(self) -> None:
         self._end_wait()
-        if self._live is not None:
-            self._live.end()
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
 
     def _end_wait(self) -> None:
         if self._wait is not None:
             self._wait.end()
             self._wait = None
 
-    def _draw(self, position: Position) -> None:
-        """Show the progress of the operators, or of this one if there is no room for all."""
-        if self._live is not None:
-            columns, rows = self._live.room()
-            shown = self._progress if len(self._progress) <= rows else [position.contestant.operator]
-            self._live.draw([self._line(name, columns) for name in shown])
-            self._drawn_at = time.monotonic()
-
-    def _line(self, name: str, columns: int) -> str:
-        return self._progress[name].line(f"{_plain(name):{self._width}}", columns)
+    def _name(self, position: Position) -> str:
+        name = position.contestant.operator
+        return f"{name:{self._width}}" if len(name) <= self._width else f"…{name[1 - self._width :]}"
 
     def _head(self, position: Position) -> str:
-        return f"{position.contestant.operator:{self._width}}  epoch {position.epoch + 1}/{self._epochs}"
+        return f"{self._name(position)}  epoch {position.epoch + 1}/{self._epochs}"
 
 
 class _Wait:
@@ -186,64 +207,25 @@ class _Wait:
             self._console.say(f"  {time.monotonic() - self._began:.1f} s")
 
 
-class Quiet(Console):
-    """Prints only the outcome of a run and warnings."""
+def _bar(**settings: Any) -> Any:
+    """A progress bar on a terminal, or in a notebook with ipywidgets; None elsewhere."""
+    from tqdm import tqdm  # imported late: nothing else needs it
 
-    def __init__(self) -> None:
-        super().__init__(live=False)
-        self._ending = False
-
-    def say(self, text: str) -> None:
-        if self._ending:
-            super().say(text)
-
-    def warn(self, text: str) -> None:
-        print(message(text), file=sys.stderr)
-
-    def alarm(self, text: str) -> None:
-        alarm(text, sys.stderr)
-
-    def conclude(self, text: str, outcome: Mapping[str, Any], folder: str) -> None:
-        self._ending = True
-        self.say(f"{text}\n\nThe run is in {folder}/")
+    kind: type[tqdm[Any]] = tqdm
+    if in_notebook():
+        if find_spec("ipywidgets") is None:  # without which tqdm prints a warning
+            return None
+        from tqdm.notebook import tqdm as kind
+    elif not _can_draw():
+        return None
+    kind.monitor_interval = 0  # a thread that outlives the run
+    columns = None if in_notebook() else (os.get_terminal_size(sys.stderr.fileno()).columns or 80) - 3  # room for ^C
+    return kind(**settings, unit="batch", file=sys.stderr, leave=False, ncols=columns)
 
 
-class Silent(Quiet):
-    """Prints only warnings, for calls from Python, which return the result."""
-
-    def conclude(self, text: str, outcome: Mapping[str, Any], folder: str) -> None:
-        """Print nothing: the caller has the result."""
-
-
-class Json(Quiet):
-    """Prints a JSON object per line: each line of metrics.jsonl, then one for the outcome."""
-
-    def __init__(self, out: TextIO) -> None:
-        super().__init__()
-        self._out = out
-
-    def record(self, event: Event) -> None:
-        print(line(event), file=self._out, flush=True)
-
-    def conclude(self, text: str, outcome: Mapping[str, Any], folder: str) -> None:
-        print(json_line({**outcome, "folder": folder}), file=self._out, flush=True)
-
-
-@contextmanager
-def console(quiet: bool = False, as_json: bool = False) -> Iterator[Console]:
-    """Return the console for the command line's options. With JSON, all other output goes to standard error."""
-    if not as_json:
-        yield Quiet() if quiet else Console()
-        return
-    out = sys.stdout
-    with redirect_stdout(sys.stderr):
-        yield Json(out)
-
-
-def _can_show_live_lines() -> bool:
-    """Return whether standard error supports live lines and standard output does not share its screen through a
-    pipe."""
-    if not can_draw(sys.stderr):
+def _can_draw() -> bool:
+    """Whether standard error is a terminal that moves its cursor, and whose screen no pipe shares."""
+    if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") in ("", "dumb"):
         return False
     try:
         return not stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
@@ -251,5 +233,38 @@ def _can_show_live_lines() -> bool:
         return True
 
 
-def _plain(name: str) -> str:
-    return "".join(letter if letter.isprintable() else "?" for letter in name)
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook, and not IPython on a terminal."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
+@contextmanager
+def console(quiet: bool = False, as_json: bool = False) -> Iterator[Console]:
+    """Return the console for the command line's options. With JSON, all other output goes to standard error."""
+    if as_json:
+        with _only_json() as out:
+            yield Console(lines=False, outcome="json", out=out)
+    else:
+        yield Console(lines=not quiet)
+
+
+@contextmanager
+def _only_json() -> Iterator[TextIO]:
+    """Standard output for JSON alone. All else, also what native code and processes print, goes to standard error."""
+    out = sys.stdout
+    try:
+        standard = out.fileno()
+    except (OSError, ValueError):  # not a file of the operating system
+        with redirect_stdout(sys.stderr):
+            yield out
+        return
+    with os.fdopen(os.dup(standard), "w", encoding="utf-8") as json_out:
+        os.dup2(2, standard)
+        try:
+            with redirect_stdout(sys.stderr):
+                yield json_out
+        finally:
+            if os.name == "posix":
+                ctypes.CDLL(None).fflush(None)  # what native code printed
+            os.dup2(json_out.fileno(), standard)

@@ -14,9 +14,6 @@ from app.checking.findings import Findings
 from app.checking.verdict import FAILED, Verdict
 from app.display import Displayed
 from app.inspection import displays
-from app.run.callbacks import Contestant, Position
-from app.run.events import Epoch
-from app.run.notebook import NotebookConsole
 
 HOSTILE = '<img src=x onerror="alert(1)">'
 
@@ -96,30 +93,3 @@ def test_no_rule_of_the_style_reaches_outside():
     rules = [rule.strip() for rule in outer.split("  ") if rule.strip()]
     assert depth == 0
     assert all(".opsmith" in rule or rule.startswith("@media") for rule in rules), rules
-
-
-def test_progress_in_a_notebook_is_one_text_that_changes():
-    texts: list[str] = []
-    console = NotebookConsole(texts.append)
-    console.say("Data: 10,000 training images")
-    console.start_training(["relu", "swish"], 2, 100)
-    for name in ("relu", "swish"):
-        contestant: Any = Contestant(name, None)  # type: ignore[arg-type]
-        position = Position(contestant, 0, 100)
-        console.begin(position)
-        for done in range(1, 101):
-            position.done, position.seconds = done, done / 100
-            console.report(position, 0.5, 0.9)
-            console.piece(position, np.array([0.5]), np.array([0.9]))
-        console.epoch(position, Epoch(name, 0, 1.0, 0.91, 0.3))
-    assert len(texts) < 20
-    lines = texts[-1].splitlines()
-    assert lines[0] == "Training"
-    assert [line.split()[0] for line in lines[1:]] == ["relu", "swish"]
-    assert "epoch 1/2" in lines[1]
-    assert lines[2].endswith("test accuracy 0.9100")
-    console.conclude("a table\nResume with: opsmith train --resume runs/x", {}, "runs/x")
-    assert texts[-1] == "Resume with: opsmith train --resume runs/x\nThe run is in runs/x/"
-    console.say("Writing the report ...")
-    console.say("The report is runs/x/report.html")
-    assert texts[-1].endswith("The run is in runs/x/\nThe report is runs/x/report.html")

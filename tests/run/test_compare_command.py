@@ -20,7 +20,7 @@ from app.experiment.train_command import main as train
 from app.run import run as run_module
 from app.run import yaml_text
 from app.run.config import load_compare_config
-from app.run.console import Console, Quiet
+from app.run.console import Console
 from app.run.workers import Processes, run_all
 
 pytestmark = pytest.mark.slow
@@ -202,7 +202,7 @@ def words(images):
 
 def compared(words, folder, executor):
     config = load_compare_config(ROOT / "configs" / "quick.yaml", [*words, f"output={folder}"])
-    api_compare(config, "test", Quiet(), executor=executor)
+    api_compare(config, "test", Console(lines=False), executor=executor)
     return figures(folder)
 
 

@@ -1,21 +1,17 @@
 """What a run prints: its lines, the quiet form, JSON, the live line, and the texts before and after it."""
 
-import io
 import json
 import re
-import sys
 import time
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
-from app.run.callbacks import Contestant, Position
+from app.run.callbacks import Contestant
 from app.run.config import Config, DataConfig, DistConfig, ModelConfig, TrainConfig
 from app.run.console import Console
 from app.run.events import Epoch
 from app.run.layers import Dense
-from app.run.live import CLEAR, LiveLines, Progress, fitted
 from app.run.summary import outcome, summary, without_effect
 
 CHATTY = """
@@ -48,7 +44,7 @@ def test_json_is_the_metrics_and_a_summary_and_holds_no_output_of_operators(trai
     assert end["operators"][0]["ratio"] > 0
     run = train("--json", "model.activation=my_ops.py:stops", "engine=eager", folder="stopped")
     assert (run.status, run.out) == (130, "")  # it never began
-    assert lines_of(train("--json", "train.learning_rate=1e30", folder="lost"))[-1]["event"] == "summary"
+    assert lines_of(train("--json", "train.learning_rate=1e30", folder="lost"))[-1]["event"] == "nonfinite"
 
 
 def test_quiet_prints_the_end_or_an_error_alone(train, capsys):
@@ -61,64 +57,6 @@ def test_quiet_prints_the_end_or_an_error_alone(train, capsys):
     with pytest.raises(SystemExit):
         train("--quiet", "--json")
     assert "not allowed with argument" in capsys.readouterr().err
-
-
-# --- The live line ---
-
-
-class Line:
-    """A live line, and a clock that is set by hand."""
-
-    def __init__(self, epoch=0):
-        self.now = 1000.0
-        self._progress = Progress(4, 50, lambda: self.now)
-        self._progress.begin(self._position(epoch, 0, 0.0))
-
-    def _position(self, epoch, done, seconds):
-        return Position(SimpleNamespace(operator="relu"), epoch, 100, done, seconds)
-
-    def after(self, wait, *position, columns=99):
-        """The line after training to this epoch, this iteration and so many seconds."""
-        self.now += wait
-        self._progress.piece(self._position(*position), np.array([0.5, 0.25]), np.array([0.75, 0.875]))
-        return self.text(columns)
-
-    def text(self, columns=99):
-        return self._progress.line("relu", columns)
-
-
-def test_the_live_line_has_the_progress_the_figures_and_the_time_left():
-    line = Line()
-    assert line.text() == "relu  waiting"
-    shown = "relu  epoch 1/4    5%  loss 0.3750  accuracy 0.8125  250k images/s  9:30 left"
-    assert line.after(30, 0, 20, 0.004, columns=len(shown)) == shown
-    assert "  1M images/s  " in line.after(0, 0, 20, 0.00100001)
-    assert line.after(3600, 2, 100, 2.0).endswith("accuracy 0.8125  2.5k images/s  20:10 left")
-    assert line.after(0, 3, 100, 2.0).endswith("2.5k images/s  done")
-    assert Line(epoch=2).after(7200, 2, 100, 1.0).endswith("2:00:00 left")  # of a resumed run
-    narrow = [line.text(columns) for columns in range(90)]
-    assert all(len(text) <= columns for columns, text in enumerate(narrow))
-    assert (narrow[40], narrow[3]) == ("relu  1/4  loss 0.3750  done", "re…")  # the least important parts are left out
-    assert [fitted([("活性", 0), ("loss 1", 1)], columns) for columns in (12, 11)] == ["活性  loss 1", "活性"]
-    assert fitted([("e\u0301", 0), ("loss 1", 1)], 9) == "e\u0301  loss 1"
-
-
-def test_lines_are_printed_above_the_live_ones_and_streams_are_restored(monkeypatch):
-    screen = io.StringIO()
-    for stream in ("stdout", "stderr"):
-        monkeypatch.setattr(sys, stream, screen)
-    live = LiveLines()
-    live.begin()
-    live.begin()  # as each epoch does
-    live.draw(["one", "two"])
-    print("said")
-    print("begun", end="", file=sys.stderr)
-    sys.stderr.flush()
-    assert screen.getvalue() == (f"{CLEAR}one\ntwo\x1b[1A\r{CLEAR}\rsaid\n{CLEAR}one\ntwo\x1b[1A\r")
-    live.end()
-    live.end()
-    assert screen.getvalue().endswith(f"{CLEAR}\rbegun")
-    assert sys.stdout is sys.stderr is screen
 
 
 # --- Waits ---
@@ -169,7 +107,8 @@ def test_the_summary_is_a_table_with_the_ratio_of_paired_epochs(lines):
         "operator         test accuracy  seconds per epoch (median)",
         "my_ops.py:swish         0.9000                       2.000",
     ]
-    assert lines(contestant("a", 3), contestant("b", 2), epochs=1)[1].endswith("  1.50 (one epoch)")
+    assert lines(contestant("a", 3), contestant("b", 2), epochs=1)[1].endswith("  1.50")
+    assert lines(contestant("a", 3, 3), contestant("b", 2, 4), epochs=2)[1].endswith("  1.06")
 
 
 def test_the_summary_of_a_run_that_stopped_counts_finished_epochs(lines):

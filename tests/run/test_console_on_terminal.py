@@ -31,7 +31,6 @@ class Terminal:
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
         self.drawn = b""
-        self.seen = []
         options = {"stdin": its_end, "stdout": its_end, "stderr": its_end, "terminal": True} | options
         environment = {k: v for k, v in os.environ.items() if k != "COLUMNS"}
         self.process = start(*words, env=environment | {"TERM": term}, **options)
@@ -50,9 +49,7 @@ class Terminal:
             if not piece:
                 break
             self.drawn += piece
-            for part in re.split(rb"(?=\r\x1b\[J)", piece):  # one drawing of the live lines after the other
-                self._stream.feed(part)
-                self.seen.append(self.lines)
+            self._stream.feed(piece)
         assert until in "\n".join(self.screen.display)
 
     @property
@@ -85,61 +82,50 @@ def masked(lines):
     return [re.sub(r"\d", "0", line) for line in lines]
 
 
-def test_live_lines_stand_below_the_epochs_and_leave_only_the_summary(terminal):
-    run = terminal()
+def test_loss_and_accuracy_are_printed_above_a_bar_and_nothing_wraps_at_80_columns(terminal):
+    run = terminal("data.validation=10", columns=80, rows=60)
     lines = without_waits("\n".join(run.end())).split("\n")
     start = next(i for i, line in enumerate(lines) if "epoch 1/3" in line)
-    epoch = "{}  epoch 0/0  test accuracy 0.0000  test loss 0.0000  0.000 s"
-    assert masked(lines[start : start + 6]) == [epoch.format("custom.relu"), epoch.format("relu       ")] * 3
-    assert [line.split()[:1] for line in lines[start + 6 : -2]] == [[], ["operator"], ["custom.relu"], ["relu"]]
+    iteration = "{}  epoch 0/0  iteration 0/0  loss 0.0000  accuracy 0.0000"
+    epoch = "{}  epoch 0/0  validation accuracy 0.0000  loss 0.0000  0.000 s"
+    turns = ["custom.relu", "relu       ", "relu       ", "custom.relu", "custom.relu", "relu       "]
+    expected = [form.format(name) for name in turns for form in (iteration, iteration, iteration, epoch)]
+    assert masked(lines[start : start + 24]) == expected
+    assert lines[start + 24] == ""
     assert lines[-2:] == ["", "The run is in run/"]
-    assert not any("images/s" in line or "iteration" in line for line in lines)
-    # While it went on, there was a live line for each operator below what was printed.
-    live = re.compile(
-        r"^(custom\.relu|relu       )  epoch \d/3 +\d+%  loss \S+  accuracy \S+  \S+ images/s  \S+( left)?$"
-    )
-    most = max(([line for line in lines if live.match(line)] for lines in run.seen), key=len)
-    assert [line.split()[0] for line in most] == ["custom.relu", "relu"]
-    for lines in run.seen:
-        places = [i for i, line in enumerate(lines) if "images/s" in line or "waiting" in line]
-        assert places == list(range(len(lines) - len(places), len(lines)))  # at the bottom
-        assert len(places) <= 2
+    assert b"batch/s" in run.drawn
+    assert not any("batch/s" in line for line in lines)
 
 
-@pytest.mark.parametrize("columns", [40, 8])
-def test_a_narrow_terminal_wraps_no_live_line_and_breaks_others_between_words(terminal, columns):
-    run = terminal(columns=columns, rows=200)
-    lines = without_waits("\n".join(run.end())).split("\n")
-    text = " ".join(" ".join(lines).split())
+def test_a_long_name_of_an_operator_is_cut_and_not_wrapped(terminal, tmp_path):
+    (tmp_path / "my_operators_of_today.py").write_text("import app\n\ndef double(x):\n    return x * 2.0\n")
+    run = terminal("model.activation=my_operators_of_today.py:double", "baseline=null", columns=80, rows=60)
+    lines = [line for line in run.end() if "epoch 1/3" in line]
+    assert masked(lines)[0] == "…today.py:double  epoch 0/0  iteration 0/0  loss 0.0000  accuracy 0.0000"
+    assert len(lines) == 4
+
+
+def test_a_narrow_terminal_breaks_lines_between_words(terminal):
+    run = terminal(columns=40, rows=200)
+    text = " ".join(" ".join(run.end()).split())
     assert "The run is in run/" in text
-    assert not re.search(r"images/s|left|waits|\d%", text)
-    for seen in run.seen:
-        assert len([line for line in seen if re.search(r"^custom\.r\S*  (\d/3  loss|waits)", line)]) <= 1
-    if columns == 40:
-        shown = re.compile(r"^custom\.relu  \d/3  loss \d\.\d{4}  \S+( left)?$", re.M)
-        assert any(shown.search("\n".join(seen)) for seen in run.seen)
-        table = ["  test accuracy  0.0000", "  seconds per epoch (median)  0.000", "  ratio  0.00"]
-        *first, ratio = masked(lines[-10:-6])
-        assert first == ["custom.relu", *table[:2]]
-        assert re.match(r"  ratio  0+\.00 \(", ratio)
-        assert masked(lines[-6:]) == ["relu", *table, "", "The run is in run/"]
+    assert "batch/s" not in text
 
 
 def test_ctrl_c_leaves_a_clean_screen(terminal):
-    run = terminal("train.epochs=10000")
-    run.read(until="images/s")
+    run = terminal("train.epochs=10000", columns=120)
+    run.read(until="batch/s")
     os.write(run.master, b"\x03")
     lines = run.end(status=130)
-    assert "Stopping. Press Ctrl-C again to stop immediately." in lines
-    assert lines[-1] == "interrupted"
-    assert not any("images/s" in line or "^C" in line for line in lines)
+    assert lines[-1].endswith("interrupted. Resume with: python train.py --resume run")
+    assert not any("batch/s" in line for line in lines)
 
 
-def test_a_log_has_no_control_characters_while_the_terminal_shows_the_live_lines(terminal, tmp_path):
+def test_a_log_has_no_control_characters_while_the_terminal_shows_the_bar(terminal, tmp_path):
     with (tmp_path / "log.txt").open("w") as log:
         run = terminal(stdout=log)
-        assert run.end() == [""]  # all that was there is erased
-    assert b"images/s" in run.drawn
+        assert run.end() == [""]  # the bar is erased
+    assert b"batch/s" in run.drawn
     text = (tmp_path / "log.txt").read_text()
     assert all(letter == "\n" or letter.isprintable() for letter in text)
     assert text.count("iteration") == 18
@@ -161,3 +147,4 @@ def test_nothing_is_drawn_on_a_dumb_terminal_beside_a_pipe_or_if_unwanted(termin
     run = terminal(*words, **options)
     assert run.end()[0].startswith(first)
     assert b"\x1b" not in run.drawn
+    assert b"batch/s" not in run.drawn
