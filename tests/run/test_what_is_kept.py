@@ -5,9 +5,11 @@ import shutil
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
+import app
 from app.__main__ import main
 from app.use.trained import open_run
 
@@ -91,6 +93,14 @@ def test_a_missing_half_of_the_network_for_use_is_named(kept, capsys):
         message = f"error: run has no {name}: a network for use is that file and the one beside it\n"
         assert capsys.readouterr().err == message
         moved.rename(kept / name)
+
+
+def test_writing_a_report_leaves_the_random_numbers_of_the_user_alone(kept):
+    app.seed(5)
+    expected = app.rand([3]).numpy()
+    app.seed(5)
+    assert main(["report", str(kept)]) == 0
+    np.testing.assert_array_equal(app.rand([3]).numpy(), expected)
 
 
 # --- An operator file that is edited during the run ---

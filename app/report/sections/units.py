@@ -57,6 +57,6 @@ def _tiles(operators: list[str], weights: np.ndarray, config: Config, shape: tup
 
 def _first_weights(config: Config, pixels: int) -> np.ndarray:
     """The initial weights of the first layer. They depend only on the seed and are drawn before all others."""
-    random.seed(config.seed)
     attr = ParamAttr(initializer=INITIALIZERS[config.model.initializer]())
-    return Linear(pixels, config.model.hidden[0], weight_attr=attr).weight.numpy()
+    with random.Streams(config.seed).drawing():  # the user's own streams are left alone
+        return Linear(pixels, config.model.hidden[0], weight_attr=attr).weight.numpy()
