@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 
+from app.command_line import FAILED
 from app.errors import ConfigError
 from app.run.options import add_anyway, add_config, add_output, add_overrides
 
@@ -60,8 +61,8 @@ def run(options: argparse.Namespace) -> int:
         with ranks():
             return 0
     with console(options.quiet, options.json) as said:
-        compare(config, config_name(options.config), said, executor)
-    return 0
+        result = compare(config, config_name(options.config), said, executor)
+    return 0 if result.comparison is not None else FAILED
 
 
 def _parted(text: str) -> list[str]:

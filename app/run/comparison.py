@@ -61,8 +61,8 @@ class Difference(msgspec.Struct, frozen=True):
     """Whether both trained to the same weights, to the last bit, with every seed."""
     accuracy: Claim
     """By how much it is more accurate."""
-    speed: Claim
-    """How many times as long its epochs take."""
+    speed: Claim | None = None
+    """How many times as long its epochs take; None where trainings ran at the same time."""
 
     @property
     def of_accuracy(self) -> Gist:
@@ -98,20 +98,22 @@ class Comparison(msgspec.Struct, frozen=True):
     verdicts: list[str] = []
 
 
-def compare(outcomes: Outcomes, seeds: Sequence[int], costs: Sequence[Cost] = ()) -> Comparison:
-    """Compare the outcomes with these seeds."""
+def compare(
+    outcomes: Outcomes, seeds: Sequence[int], costs: Sequence[Cost] = (), one_at_a_time: bool = True
+) -> Comparison:
+    """Compare the outcomes with these seeds. Speeds are compared if the trainings ran one at a time."""
     return Comparison(
         list(outcomes),
         next(iter(outcomes)),
         list(seeds),
-        {name: _result(trained) for name, trained in outcomes.items()},
-        differences(outcomes) if seeds else [],
+        {name: _result(trained, one_at_a_time) for name, trained in outcomes.items()},
+        differences(outcomes, one_at_a_time) if seeds else [],
         [msgspec.structs.asdict(cost) for cost in costs],
     )
 
 
-def _result(trained: Sequence[Trained]) -> OperatorResult:
-    seconds = [epoch.seconds for one in trained for epoch in one.timed]
+def _result(trained: Sequence[Trained], one_at_a_time: bool) -> OperatorResult:
+    seconds = [epoch.seconds for one in trained for epoch in one.epochs if one_at_a_time]
     tested = [one.tested.accuracy for one in trained if one.tested is not None]
     return OperatorResult(
         trained[0].how if trained else "",
@@ -121,8 +123,8 @@ def _result(trained: Sequence[Trained]) -> OperatorResult:
     )
 
 
-def differences(outcomes: Outcomes) -> list[Difference]:
-    """How every operator differs from the first of them.
+def differences(outcomes: Outcomes, one_at_a_time: bool = True) -> list[Difference]:
+    """How every operator differs from the first of them: in accuracy, and in speed if trainings ran one at a time.
 
     All claims are made together: the p-values are adjusted by Holm's method, and the intervals with them, so that an
     interval excludes "no difference" wherever the p-value does.
@@ -137,14 +139,18 @@ def differences(outcomes: Outcomes) -> list[Difference]:
         for n, other in enumerate(others)
         if any(a.fingerprint != b.fingerprint for a, b in _pairs(first, other))
     }
-    chances = [*of_accuracy.values(), *(_speed(first, other).p for other in others)]
+    speeds = [_speed(first, other).p for other in others if one_at_a_time]
+    chances = [*of_accuracy.values(), *speeds]
     judged = holm(chances)
     accuracies = dict(zip(of_accuracy, judged, strict=False))
     found = []
     for n, other in enumerate(others):
-        (p, level), (p_speed, level_speed) = accuracies.get(n, (1.0, LEVEL)), judged[len(of_accuracy) + n]
+        p, level = accuracies.get(n, (1.0, LEVEL))
         accuracy = _claim(_accuracy(first, other, level), p, p_images[n])
-        speed = _claim(_speed(first, other, level_speed), p_speed)
+        speed = None
+        if one_at_a_time:
+            p_speed, level_speed = judged[len(of_accuracy) + n]
+            speed = _claim(_speed(first, other, level_speed), p_speed)
         found.append(Difference(names[n], n not in of_accuracy, accuracy, speed))
     return found
 
@@ -172,7 +178,7 @@ def _accuracy(first: Sequence[Trained], other: Sequence[Trained], level: float =
 
 def _speed(first: Sequence[Trained], other: Sequence[Trained], level: float = LEVEL) -> Estimate:
     """The ratio of the times of paired epochs, over all seeds."""
-    return time_ratio([(a.timed, b.timed) for a, b in _pairs(first, other)], level)
+    return time_ratio([(a.epochs, b.epochs) for a, b in _pairs(first, other)], level)
 
 
 def time_ratio(pairs: Sequence[tuple[Sequence[Epoch], Sequence[Epoch]]], level: float = LEVEL) -> Estimate:

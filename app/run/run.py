@@ -107,8 +107,6 @@ class Run:
         begin_alike(self._world, config, self._dataset, activations, found)
         self._trained: dict[int, dict[str, Trained]] = {}
         """The results of a comparison, by seed and operator name."""
-        self._timed: dict[int, dict[str, list[Epoch]]] = {}
-        """The timed epochs of each seed, if trainings run in parallel."""
         self._costs: list[Cost] = []
 
     def _data_set(self) -> Dataset:
@@ -178,7 +176,7 @@ class Run:
             for checked in self._checked:
                 record(checked)
         if self._workers is not None:
-            self._train_side_by_side(first, record)
+            self._train_side_by_side(record)
         else:
             for seed in self._seeds:
                 entered = first
@@ -226,16 +224,9 @@ class Run:
     def _finished_seeds(self) -> list[int]:
         return [seed for seed in self._seeds if len(self._trained.get(seed, {})) == len(self._activations)]
 
-    def _train_side_by_side(self, first: list[Contestant], record: Record) -> None:
-        """Time an epoch of each operator in this process, one at a time, then train all operators and seeds on the
-        workers."""
+    def _train_side_by_side(self, record: Record) -> None:
+        """Train all operators with all seeds on the workers."""
         width = max(len(activation.name) for activation in self._activations)
-        for number, seed in enumerate(self._seeds):
-            entered = first if not number else self._enter(seed)
-            with self._console.busy(f"Timing an epoch of each operator, one at a time (seed {seed})"):
-                if number:
-                    self._warm_up(entered)
-                self._time(entered, seed, number)
         assert self._workers is not None
         with self._workers() as executor:
             assert executor is not None, "only rank 0 comes here"
@@ -251,14 +242,10 @@ class Run:
                 nonlocal ended
                 ended += 1
                 seed = job.config.seed
-                found.timed = self._timed[seed][job.operator]
-                seconds = found.timed[0].seconds
-                found.epochs = [msgspec.structs.replace(epoch, seconds=seconds) for epoch in found.epochs]
                 for note in found.notes:
                     self._console.warn(note)
                 for event in found.events:
-                    kept = msgspec.structs.replace(event, seconds=seconds) if isinstance(event, Epoch) else event
-                    record(with_seed(kept, seed))
+                    record(with_seed(event, seed))
                 self._trained.setdefault(seed, {})[job.operator] = found
                 accuracy = f"{self._dataset.tested_on} accuracy {found.epochs[-1].test_accuracy:.4f}"
                 self._console.say(f"  {job.operator:{width}}  seed {seed}  {accuracy}")
@@ -278,13 +265,6 @@ class Run:
                 run_all(executor, train_one, jobs, done, lost, check)
             finally:
                 self._console.end()
-
-    def _time(self, entered: Sequence[Contestant], seed: int, number: int) -> None:
-        """Time an epoch of every operator with one seed."""
-        config = self._with(seed)
-        once = msgspec.structs.replace(config, train=msgspec.structs.replace(config.train, epochs=1))
-        TrainingLoop(once, self._dataset, self._turns(entered, number), []).run()
-        self._timed[seed] = {contestant.operator: contestant.epochs for contestant in entered}
 
     def _jobs(self) -> list[Job]:
         data = data_hash(self._dataset)
@@ -357,7 +337,7 @@ class Run:
         return text, {"event": "comparison", **msgspec.to_builtins(found), "verdicts": plain(sentences)}
 
     def _comparison(self) -> Comparison:
-        return compare(self._outcomes(), self._finished_seeds(), self._costs)
+        return compare(self._outcomes(), self._finished_seeds(), self._costs, self._workers is None)
 
     def _keep(self, entered: Sequence[Contestant], folder: RunFolder, text: str, data: dict[str, Any]) -> list[str]:
         """Write the files of the run; return the final messages."""

@@ -40,7 +40,8 @@ def over_groups(groups: Sequence[Sequence[float]], least_spread: float, level: f
 
     The medians lie as far apart as they are seen to, but at least as far as the differences within groups make them,
     and at least `least_spread`. Each group may have an offset of its own, so the degrees of freedom are those of the
-    groups. One group says nothing of others: its interval is that of its own median, by the differences within it.
+    groups. One group says nothing of others: its interval is that of its own median, by the differences within it,
+    if there are at least three; two say next to nothing of their spread.
     """
     values = np.array(groups, float)
     medians = np.median(values, axis=1)
@@ -48,7 +49,7 @@ def over_groups(groups: Sequence[Sequence[float]], least_spread: float, level: f
     # From mean absolute deviation to standard deviation, from that to the error of a mean, and to that of a median.
     within = SQRT_HALF_PI * of_each.mean() / math.sqrt(max(size - 1, 1)) * (SQRT_HALF_PI if size > 2 else 1.0)
     between = float(np.std(medians, ddof=1)) if len(medians) > 1 else 0.0
-    freedom = (len(medians) if len(medians) > 1 else size) - 1
+    freedom = len(medians) - 1 if len(medians) > 1 else size - 1 if size > 2 else 0
     return _students(float(medians.mean()), max(between, within, least_spread), len(medians), freedom, level)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -13,12 +12,13 @@ from app.data import Dataset
 from app.data.dataset import CLASSES
 from app.printing import table
 from app.run.callbacks import Contestant
-from app.run.comparison import Comparison, Difference, time_ratio
+from app.run.comparison import Claim, Comparison, Difference, time_ratio
 from app.run.config import Config
 from app.run.events import Cost
 from app.run.layers import has_operator, layer_names
 from app.run.statistics import LEVEL, Estimate
 from app.run.wording import (
+    NOT_COMPARED,
     NOTHING_FINISHED,
     ONE_SEED,
     SAMPLE,
@@ -142,9 +142,8 @@ def _of_one_seed(entered: Sequence[Contestant], tested_on: str, columns: int | N
 
 
 def _ratio_text(contestant: Contestant, baseline: Contestant) -> str:
-    """Format the ratio of the times and its interval; a single epoch has no interval."""
-    found = _ratio(contestant, baseline)
-    return estimated(found, ".2f") + ("" if math.isfinite(found.high) else " (one epoch)")
+    """Format the ratio of the times and its interval; one epoch or two have none."""
+    return estimated(_ratio(contestant, baseline), ".2f")
 
 
 def _ratio(one: Contestant, other: Contestant) -> Estimate:
@@ -213,14 +212,17 @@ def comparison(
 
 def results_table(found: Comparison, columns: int | None = None) -> list[str]:
     """Return a table with the accuracy and the epoch time of each operator."""
-    ratios = {d.operator: estimated(d.speed, ".2f") for d in found.differences}
+    ratios = {d.operator: estimated(d.speed, ".2f") for d in found.differences if d.speed is not None}
     rows = [["operator", "test accuracy", "seconds per epoch", f"ratio to {found.first}"]]
     if found.results[found.first].validation_accuracies:
         rows = [["operator", "validation acc.", "test accuracy", "s per epoch", f"ratio to {found.first}"]]
     for name in found.operators:
         result = found.results[name]
         each = [of_it for of_it in (result.validation_accuracies, result.test_accuracies) if of_it]
-        rows.append([name, *map(_accuracy, each), f"{result.seconds_per_epoch:.3f}", ratios.get(name, "1.00")])
+        speed = ["not compared", "not compared"]
+        if result.seconds_per_epoch is not None:
+            speed = [f"{result.seconds_per_epoch:.3f}", ratios.get(name, "1.00")]
+        rows.append([name, *map(_accuracy, each), *speed])
     return table(rows, columns)
 
 
@@ -243,7 +245,11 @@ def verdicts(found: Comparison, tested_on: str = "test") -> list[Verdict]:
         return []
     sentences = []
     for d in found.differences:
-        sentences += [_of_accuracy(d, found.first, seeds, tested_on), _of_speed(d, found.first, seeds)]
+        sentences.append(_of_accuracy(d, found.first, seeds, tested_on))
+        if d.speed is not None:
+            sentences.append(_of_speed(d, d.speed, found.first, seeds))
+    if any(d.speed is None for d in found.differences):
+        sentences.append(Verdict("", NOT_COMPARED))
     sentences.append(Verdict("", how_tested(seeds, tested_on)))
     return [*sentences, *([Verdict("", ONE_SEED)] if seeds == 1 else [])]
 
@@ -260,8 +266,8 @@ def _of_accuracy(d: Difference, first: str, seeds: int, tested_on: str) -> Verdi
     return Verdict(gist, f"whether {d.operator} and {first} differ in accuracy ({count(seeds, 'seed')}): {figures}")
 
 
-def _of_speed(d: Difference, first: str, seeds: int) -> Verdict:
-    claim, gist = d.speed, d.speed.gist
+def _of_speed(d: Difference, claim: Claim, first: str, seeds: int) -> Verdict:
+    gist = claim.gist
     figures = f"time ratio {estimated(claim, '.2f')}, {p_value(claim.p)}"
     if gist == "differs":
         return Verdict(gist, f"{d.operator} is {'slower' if claim.mean > 1 else 'faster'} than {first}: {figures}")

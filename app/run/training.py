@@ -40,8 +40,6 @@ class Trained:
     """Whether each test image, or each validation image, was classified correctly."""
     fingerprint: str
     """The hash of the trained weights."""
-    timed: list[Epoch]
-    """The epochs whose times count: all of them, unless trainings ran side by side."""
     weights: dict[str, np.ndarray]
     """The trained weights, and the scores of the images below; empty unless requested."""
     scores: np.ndarray | None
@@ -164,7 +162,6 @@ def trained(contestant: Contestant, dataset: Dataset, config: Config, keep: bool
         contestant.tested,
         predictions(scores) == dataset.test_labels,
         fingerprint(weights),
-        contestant.epochs,
         weights if keep else {},
         scores if keep else None,
         profile(contestant, dataset) if keep and config.report else None,

@@ -12,6 +12,7 @@ from app.run.statistics import LEVEL, Estimate
 
 SAMPLE = "This is a small sample of MNIST; accuracies are lower than with the full data set."
 NOTHING_FINISHED = "No epoch finished, so there are no results."
+NOT_COMPARED = "Speeds are not compared, because trainings ran at the same time."
 ONE_SEED = "One seed does not show how results vary between seeds: use --seeds 5."
 GUESSING = math.log(CLASSES)
 """The loss of a network that predicts all classes with equal probability."""

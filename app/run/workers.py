@@ -4,12 +4,13 @@ is retried once; if that fails too, its seed is excluded for all operators.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
+import pickle
 import signal
-import threading
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from app.errors import AppError, ConfigError
 from app.ranks import cores
 from app.ranks.current import using
 from app.ranks.world import World
+from app.signals import die_with_parent
 
 OpenExecutor = Callable[[], AbstractContextManager[Executor | None]]
 """Starts workers; the context manager shuts them down."""
@@ -63,15 +65,19 @@ def run_all(
             future.cancel()
 
 
-class Processes(Executor):
-    """A pool of local processes. A process that dies loses only its own job.
+class WorkerError(RuntimeError):
+    """A process ended before it had finished its call."""
 
-    (The processes of one ProcessPoolExecutor end together when one of them dies.)
+
+class Processes(Executor):
+    """Local processes. One that dies loses only its own job, and is replaced.
+
+    A process imports from the same places as this one, never from the working folder. All die with this process.
     """
 
     def __init__(self, count: int):
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="opsmith-worker")
-        self._idle = [self._started() for _ in range(count)]
+        self._idle = [_Worker() for _ in range(count)]
         self._all = list(self._idle)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -79,50 +85,93 @@ class Processes(Executor):
         return self._threads.submit(self._run, fn, args, kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the processes, immediately if `wait` is false."""
+        """End the processes, without waiting for their calls if `wait` is false."""
         if not wait:
-            for pool in self._all:
-                for process in list((pool._processes or {}).values()):
-                    process.kill()
-        self._threads.shutdown(wait, cancel_futures=cancel_futures)
-        for pool in self._all:
-            pool.shutdown(wait)
+            self._kill()
+        self._threads.shutdown(cancel_futures=cancel_futures)
+        self._kill()
+
+    def _kill(self) -> None:
+        for worker in self._all:
+            worker.kill()
 
     def __exit__(self, kind: Any, error: Any, at: Any) -> bool | None:
         self.shutdown(wait=error is None, cancel_futures=error is not None)
         return None
 
-    def _started(self) -> ProcessPoolExecutor:
-        spawn = multiprocessing.get_context("spawn")  # fork would copy locks held by threads of Numba and BLAS
-        return ProcessPoolExecutor(1, spawn, _begin)
-
     def _run(self, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        pool = self._idle.pop()  # one per thread
+        worker = self._idle.pop()  # one per thread
         try:
-            return pool.submit(fn, *args, **kwargs).result()
-        except BrokenProcessPool:
-            pool = self._started()
-            self._all.append(pool)
+            return worker.call(fn, args, kwargs)
+        except WorkerError:
+            worker = _Worker()
+            self._all.append(worker)
             raise
         finally:
-            self._idle.append(pool)
+            self._idle.append(worker)
 
 
-def _begin() -> None:
-    """Initialise a worker before it imports NumPy or Numba."""
-    for name in ("SIGINT", "SIGHUP"):  # a terminal sends them to all processes, and the parent handles them
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+class _Worker:
+    """A process that makes one call after the other. Functions and results travel as pickles through its pipes.
+
+    (The processes of `multiprocessing` import modules of Python itself from the working folder when they start.)
+    """
+
+    def __init__(self) -> None:
+        path = [os.path.abspath(entry) for entry in sys.path if entry]
+        program = f"import sys; sys.path[:] = {path!r}; from {__name__} import serve; serve({os.getpid()})"
+        options = ["-I", *(["-B"] if sys.dont_write_bytecode else []), "-X", f"utf8={sys.flags.utf8_mode}"]
+        self._process = subprocess.Popen(
+            [sys.executable, *options, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+
+    def call(self, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Call a function in the process; return its result, or raise its exception."""
+        call = pickle.dumps((fn, args, kwargs))
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(call)
+            self._process.stdin.flush()
+            is_result, value = pickle.load(self._process.stdout)
+        except (OSError, EOFError, pickle.UnpicklingError) as error:
+            self.kill()
+            raise WorkerError("its worker died") from error
+        if is_result:
+            return value
+        raise value
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self._process.kill()
+        self._process.wait()
+
+
+def serve(parent: int) -> None:
+    """Make the calls that arrive on standard input, until this process is killed."""
+    if hasattr(signal, "SIGINT"):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all processes, and the parent handles it
+    die_with_parent(parent)
+    calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what operators print, also in native code, is no answer
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     cores.limit(1)
-
-
-def _end_with_parent() -> None:
-    """End this process when its parent has ended for any reason."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    while True:
+        try:
+            fn, args, kwargs = pickle.load(calls)
+        except EOFError:
+            return
+        try:
+            answer = True, fn(*args, **kwargs)
+        except Exception as error:
+            answer = False, error
+        try:
+            content = pickle.dumps(answer)
+            pickle.loads(content)
+        except Exception:  # an exception of the user's that cannot be pickled
+            content = pickle.dumps((False, RuntimeError(f"{type(answer[1]).__name__}: {answer[1]}")))
+        answers.write(content)
+        answers.flush()
 
 
 def executor_of(workers: str) -> OpenExecutor | None:
@@ -150,4 +199,6 @@ def ranks() -> Iterator[Executor | None]:
 def died(error: BaseException) -> str:
     """Return a short reason why a training was lost."""
     words = str(error).strip().partition("\n")[0]
-    return "its worker died" if isinstance(error, BrokenProcessPool) else f"{type(error).__name__}: {words}"
+    return (
+        "its worker died" if isinstance(error, (BrokenProcessPool, WorkerError)) else f"{type(error).__name__}: {words}"
+    )

@@ -1,6 +1,7 @@
 """`opsmith compare` as a user types it, and trainings side by side, whose figures are the same."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runs_of_train import Run, without_waits
+from runs_of_train import TINY, Run, without_waits
 from safetensors.numpy import load_file
 
 from app.__main__ import main
@@ -219,11 +220,20 @@ def test_processes_give_the_same_figures(words, expected, tmp_path):
     assert expected["seeds"] == [0, 1]
     assert len(expected["weights"]) == 2
     assert len(expected["results"]["tanh"]["test_accuracies"]) == 2
-    # times are measured one at a time, in this process
-    for name, result in json.loads((tmp_path / "run" / "comparison.json").read_text())["results"].items():
-        seconds = Run(0, "", "", tmp_path / "run").column(name, "epoch", "seconds")
-        assert len(seconds) == 2
-        assert result["seconds_per_epoch"] == pytest.approx(sum(seconds) / 2)
+
+
+def test_speeds_of_trainings_that_ran_at_the_same_time_are_not_compared(words, expected, tmp_path):
+    with Processes(2) as executor:
+        compared([*words, "train.epochs=3"], tmp_path / "run", executor)
+    run = Run(0, "", "", tmp_path / "run")
+    found = json.loads((tmp_path / "run" / "comparison.json").read_text())
+    for name in found["results"]:
+        assert len(set(run.column(name, "epoch", "seconds"))) == 6  # each as it was measured
+    assert [result["seconds_per_epoch"] for result in found["results"].values()] == [None, None]
+    assert [difference["speed"] for difference in found["differences"]] == [None]
+    assert not [sentence for sentence in found["verdicts"] if "faster" in sentence or "differ in speed" in sentence]
+    assert "Speeds are not compared, because trainings ran at the same time." in found["verdicts"]
+    assert (tmp_path / "run" / "summary.txt").read_text().count("not compared") == 5  # a table and a sentence
 
 
 def test_workers_train_networks_with_image_layers(words, tmp_path):
@@ -313,3 +323,79 @@ def test_a_seed_that_was_lost_twice_counts_for_no_operator(words, tmp_path, monk
     err = capsys.readouterr().err
     assert f"{told}trying again\n" in err
     assert f"{told}this was the second time, so seed 0 is left out for all operators\n" in err
+
+
+PLANTED = ("threading", "struct", "pickle", "subprocess", "signal", "numpy", "json", "random", "socket", "statistics")
+
+
+def test_workers_import_no_module_from_the_working_folder(tmp_path, images):
+    for name in PLANTED:
+        (tmp_path / f"{name}.py").write_text("open('was_run', 'a').close()\nraise SystemExit(7)\n")
+    program = (
+        "import sys; sys.path[:] = [p for p in sys.path if p]\n"
+        "from app.run.workers import Processes\n"
+        "with Processes(2) as executor: print(executor.submit(eval, '__import__(\"os\").getcwd()').result())"
+    )
+    command = [sys.executable, "-I", "-c", f"import sys; sys.path.append({str(ROOT)!r})\n{program}"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{tmp_path}\n", "")
+    assert not (tmp_path / "was_run").exists()
+
+
+FAILING = """
+import app
+from numba import njit
+
+@njit
+def shout(x):
+    print("native")
+    return x
+
+@app.custom_op
+def failing(x):
+    shout(1)
+    print("python", flush=True)
+    if FAIL and x.shape[0] == 8:
+        raise ValueError("enough of it")
+    return x
+
+@failing.backward
+def _(dy):
+    return dy
+"""
+
+
+def test_an_error_of_an_operator_in_a_worker_ends_the_comparison_and_is_printed_as_itself(type_it, images, tmp_path):
+    (tmp_path / "ops.py").write_text(f"FAIL = True\n{FAILING}")
+    words = ("--with", "relu,ops.py:failing", "--seeds", "2", "--workers", "2", "check=false", "report=false")
+    command = [sys.executable, "-m", "app", "compare", *words, f"data.source={images}", *TINY]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "its function failing raised ValueError: enough of it (ops.py:16)" in done.stderr
+    assert "PicklingError" not in done.stdout + done.stderr
+    assert "trying again" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_json_holds_nothing_that_operators_print(images, tmp_path, workers):
+    (tmp_path / "ops.py").write_text(f"FAIL = False\n{FAILING}")
+    words = ("--with", "relu,ops.py:failing", "--seeds", "1", "--workers", workers, "--json", "report=false")
+    command = [sys.executable, "-m", "app", "compare", *words, f"data.source={images}", *TINY]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["event"] for line in done.stdout.splitlines()][-1] == "comparison"
+    assert "native" in done.stderr
+    assert "python" in done.stderr
+
+
+def test_a_comparison_that_compared_nothing_ends_with_status_1(compare, monkeypatch):
+    def lost(job):
+        raise RuntimeError("the machine is gone")
+
+    monkeypatch.setattr(run_module, "train_one", lost)
+    monkeypatch.setattr("app.run.workers.Processes", lambda count: ThreadPoolExecutor(count))
+    done = compare("relu,tanh", "--seeds", "1", "--workers", "2")
+    assert "No seed finished, so there is nothing to compare." in done.out
+    assert done.status == 1

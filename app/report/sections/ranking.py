@@ -44,7 +44,9 @@ def table(record: Record, found: Comparison) -> list[Element]:
     """Return the table and a description of the test."""
     ranked = sorted(found.operators, key=lambda name: -statistics.fmean(found.results[name].compared))
     points = _Column(_axis([d.accuracy for d in found.differences], 0.0, 100.0), 0.0, 100.0, "+.2f")
-    times = _Column(_axis([d.speed for d in found.differences], 1.0, 1.0, log=True), 1.0, 1.0, ".2f")
+    times = _Column(
+        _axis([d.speed for d in found.differences if d.speed is not None], 1.0, 1.0, log=True), 1.0, 1.0, ".2f"
+    )
     at_end = any(result.validation_accuracies and result.test_accuracies for result in found.results.values())
     heads = ["", "operator", f"{record.tested_on} accuracy", *(["final test accuracy"] if at_end else [])]
     heads += [f"accuracy difference from {found.first}, in points", "time per epoch", f"time ratio to {found.first}"]
@@ -108,6 +110,8 @@ def _claims(found: Comparison, name: str, points: _Column, times: _Column, style
     for difference in found.differences:
         if difference.operator == name:
             accuracy = _claim(difference.accuracy, difference.of_accuracy, points, style)
+            if difference.speed is None:
+                return accuracy, tag("td", "not compared")
             return accuracy, _claim(difference.speed, difference.speed.gist, times, style)
     return tag("td", "–"), tag("td", "–")
 
