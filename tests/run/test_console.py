@@ -44,7 +44,7 @@ def test_json_is_the_metrics_and_a_summary_and_holds_no_output_of_operators(trai
     assert end["operators"][0]["ratio"] > 0
     run = train("--json", "model.activation=my_ops.py:stops", "engine=eager", folder="stopped")
     assert (run.status, run.out) == (130, "")  # it never began
-    assert lines_of(train("--json", "train.learning_rate=1e30", folder="lost"))[-1]["event"] == "nonfinite"
+    assert lines_of(train("--json", "train.learning_rate=1e30", folder="lost"))[-1]["event"] == "summary"
 
 
 def test_quiet_prints_the_end_or_an_error_alone(train, capsys):

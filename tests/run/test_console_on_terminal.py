@@ -117,7 +117,7 @@ def test_ctrl_c_leaves_a_clean_screen(terminal):
     run.read(until="batch/s")
     os.write(run.master, b"\x03")
     lines = run.end(status=130)
-    assert lines[-1].endswith("interrupted. Resume with: python train.py --resume run")
+    assert lines[-1].endswith("interrupted. Resume with: opsmith train --resume run")
     assert not any("batch/s" in line for line in lines)
 
 
