@@ -28,17 +28,19 @@ from app.data.sources import HttpMirror
 files = [File(name, int(size), sha256) for name, size, sha256 in (line.split() for line in sys.argv[3:])]
 fetch(files, __import__("pathlib").Path(sys.argv[1]), [HttpMirror(sys.argv[2])], print)
 """
-SAMPLE = "from app.data import load; print(len(load('sample').train_images))"
+SAMPLE = "from opsmith.data import load; print(len(load('sample').train_images))"
 
 
 def start(code: str, *words: str, folder: Path | None = None, path: Path = ROOT, **environment: str):
     """Python with nothing in its environment that it could do without.
 
-    Its `app` is a folder of modules and nothing more, which loads in a tenth of the time of the whole framework.
+    Our package, `app` in a checkout and `opsmith` where it is installed, is a folder of modules and nothing more, which
+    loads in a tenth of the time of the whole framework.
     """
-    alone = "import sys, types; app = types.ModuleType('app'); app.__path__ = [sys.path[1] + '/app']"
+    name = "app" if path == ROOT else "opsmith"
+    alone = f"import sys, types; package = types.ModuleType({name!r}); package.__path__ = [sys.path[1] + '/{name}']"
     return subprocess.Popen(
-        [sys.executable, "-c", f"{alone}; sys.modules['app'] = app\n{code}", *words],
+        [sys.executable, "-c", f"{alone}; sys.modules[{name!r}] = package\n{code}", *words],
         cwd=folder,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(path), "NO_PROXY": "127.0.0.1", **environment},
         stdout=subprocess.PIPE,
@@ -107,18 +109,18 @@ def test_an_installed_package_has_the_sample(installed, tmp_path, environment):
 
 
 def test_the_licence_of_the_sample_is_installed_with_it(installed):
-    assert "Attribution-ShareAlike" in (installed / "app" / "data" / "README.md").read_text(encoding="utf-8")
+    assert "Attribution-ShareAlike" in (installed / "opsmith" / "data" / "README.md").read_text(encoding="utf-8")
 
 
 def test_an_installed_package_keeps_files_in_the_cache_of_the_user(installed, tmp_path):
-    where = "from app.data import files; print(files.default_folder())"
+    where = "from opsmith.data import files; print(files.default_folder())"
     assert printed(start(where, path=installed, HOME=str(tmp_path), LC_ALL="C")) == f"{tmp_path}/.cache/opsmith\n"
 
 
 def test_an_installed_package_without_its_sample_says_how_to_get_it_back(installed, tmp_path):
     bare = tmp_path / "bare"
     shutil.copytree(installed, bare)
-    (bare / "app" / "data" / "mnist-sample.npz").unlink()
+    (bare / "opsmith" / "data" / "mnist-sample.npz").unlink()
     out, err = start(SAMPLE, path=bare).communicate(timeout=60)
     assert out == ""
     assert "mnist-sample.npz cannot be read: No such file or directory" in err

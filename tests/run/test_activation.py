@@ -187,7 +187,7 @@ def test_an_operator_may_be_named_with_its_settings(train):
 
 # --- Errors ---
 
-HINT = "; a function on NumPy arrays becomes an operator with @app.custom_op"
+HINT = "; a function on NumPy arrays becomes an operator with @opsmith.custom_op"
 ERRORS = {
     "my_ops.py:nothing": f"my_ops.py:nothing made a NoneType of a VALUE, expected a VALUE{HINT}\n",
     "my_ops.py:raises": "my_ops.py:raises raised RuntimeError: boom",

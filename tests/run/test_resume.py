@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("piece", [1, 8, 9, 18, 24])
 def test_an_interrupted_run_prints_how_to_resume_it_and_resumes_to_the_same_results(interrupted, resume, whole, piece):
     run = interrupted(piece)
-    assert (run.status, run.err) == (130, "interrupted. Resume with: python train.py --resume run\n")
+    assert (run.status, run.err) == (130, "interrupted. Resume with: opsmith train --resume run\n")
     assert {file.name for file in run.folder.iterdir()} == {
         *("config.yaml", "metrics.jsonl"),
         *([CHECKPOINT] if piece > 8 else []),  # two operators with four pieces each make an epoch
@@ -58,9 +58,9 @@ def test_a_run_that_is_killed_at_its_end_resumes_to_the_same_results(train, resu
 
 
 def test_the_resume_command_is_quoted_and_names_the_python_of_this_folder(interrupted, monkeypatch):
-    assert "Resume with: python train.py --resume 'my run'\n" in interrupted(folder="my run").err
+    assert "Resume with: opsmith train --resume 'my run'\n" in interrupted(folder="my run").err
     monkeypatch.setattr(sys, "executable", str(Path.cwd() / ".venv/bin/python"))
-    assert "Resume with: .venv/bin/python train.py --resume run\n" in interrupted().err
+    assert "Resume with: .venv/bin/opsmith train --resume run\n" in interrupted().err
 
 
 def no_checkpoint(run):
@@ -185,7 +185,7 @@ def test_a_full_disk_is_named_and_the_run_resumes_when_there_is_room(
         patch.setattr(os, "fsync", sync_until_the_last)
         run = train(*LONGER)
     assert (run.status, run.err) == (1, f"error: run/{refused} cannot be written: No space left on device\n")
-    assert run.out.endswith("Resume with: python train.py --resume run\n")
+    assert run.out.endswith("Resume with: opsmith train --resume run\n")
     assert not (run.folder / refused).exists()
     status, out, _ = resume()
     assert status == 0

@@ -94,14 +94,16 @@ def test_a_read_only_installation_trains_without_a_home_in_any_path_and_in_the_c
     data = tmp_path / "dätä"
     shutil.copytree(images, data)
     operators = tmp_path / STRANGE / "meine ops äöü.py"
-    shutil.copy(Path(__file__).with_name("misbehaving_operators.py"), operators)
+    text = Path(__file__).with_name("misbehaving_operators.py").read_text()
+    operators.write_text(text.replace("import app\n", "import opsmith as app\n"))
     config = shutil.copy(ROOT / "configs" / "quick.yaml", tmp_path / STRANGE / "größer.yaml")
     words = (str(site), "--config", config, f"data.source={data}", "output=läuft gut", *TINY, "engine=reference")
     own = (f"model.activation={operators.name}:relu_as_it_is", "baseline=custom.relu")  # whose functions are Numba's
     nowhere = {"XDG_CACHE_HOME": str(site / "cache"), "MPLCONFIGDIR": str(tmp_path)}
     locale = {"LC_ALL": "C", "LANG": "C", "PYTHONCOERCECLOCALE": "0"}
     default = "from app.run.config import load_config; from app.run.options import DEFAULT; print(load_config(DEFAULT))"
-    process = python(f"{READ_ONLY}{default}\n{TRAIN}", *words, *own, path=site, **locale, **nowhere)
+    code = f"{default}\n{TRAIN}".replace("from app.", "from opsmith.")
+    process = python(f"{READ_ONLY}{code}", *words, *own, path=site, **locale, **nowhere)
     out = printed(process, "note: compiled code cannot be kept, .* set OPSMITH_CACHE to one\n")
     assert "baseline='relu'" in out
     assert "epoch 2/2" in out
