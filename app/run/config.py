@@ -334,6 +334,20 @@ def _read_override(override: str) -> Document:
     return Document(where, data)
 
 
+def _with_one_network(config: C, change: Document) -> C:
+    """Refuse a change that sets `hidden` or `dropout` beside `layers`, which is the whole network and replaces them."""
+    model, default = config.model, ModelConfig()
+    changed = change.data.get("model") if isinstance(change.data, dict) else None
+    if model.layers is None or not isinstance(changed, dict):
+        return config
+    for name in ("hidden", "dropout"):
+        if name in changed and getattr(model, name) != getattr(default, name):
+            problem = f"model.{name} has no effect beside model.layers, the whole network: remove one"
+            raise change.error(f"$.model.{name}", problem, of_key=True)
+    model = msgspec.structs.replace(model, hidden=default.hidden, dropout=default.dropout)
+    return msgspec.structs.replace(config, model=model)
+
+
 def _changed(config: C, change: Document) -> C:
     """Apply one layer of plain data to `config` and validate the result."""
     kind = type(config)
@@ -349,7 +363,7 @@ def _changed(config: C, change: Document) -> C:
     else:
         unusable = _unusable_range(*changed.data.pixel_range)
         if unusable is None:
-            return changed
+            return _with_one_network(changed, change)
         problem_at, reason = "$.data.pixel_range", unusable
     from app.run import config_errors  # slow to compute, needed only for errors
 

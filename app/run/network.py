@@ -37,6 +37,7 @@ from app.run.layers import (
     LayerConfig,
     MaxPool,
     activation_of,
+    has_operator,
     operators_named_in,
 )
 from app.run.layers import Dropout as LayerDropout
@@ -200,6 +201,23 @@ def _found(name: str, homes: Mapping[str, str]) -> Activation:
             "apply it in a function of one value in a file of your own, and name that as path/to/file.py:name"
         )
     return Activation(name, operator, home, settings)
+
+
+def refuse_contradictions(config: Config, images: int) -> None:
+    """Refuse a network that does not apply the operator that its results are named after, and a batch of more images
+    than there are for training."""
+    model = config.model
+    if not has_operator(model.all_layers):
+        why = "each names its own operator" if model.layers else "the network has no hidden layers"
+        raise ConfigError(
+            f"no layer applies {model.activation}, because {why}: write activation: true in a layer of model.layers, "
+            "or give model.hidden a width, as in model.hidden=[100]"
+        )
+    if config.train.batch_size > images:
+        raise ConfigError(
+            f"train.batch_size={config.train.batch_size} exceeds the number of training images, {images:,}: set a "
+            f"smaller one, such as train.batch_size={max(1, min(100, images // 10))}"
+        )
 
 
 INITIALIZERS: dict[str, type[Initializer]] = {"xavier": XavierUniform, "kaiming": KaimingUniform}

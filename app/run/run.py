@@ -37,7 +37,7 @@ from app.run.gradients import check_gradients, gradient_lines
 from app.run.learners import make_learner
 from app.run.loop import TrainingLoop
 from app.run.metrics import Metrics, start_event
-from app.run.network import Activation, every_operator, model_for_use
+from app.run.network import Activation, every_operator, model_for_use, refuse_contradictions
 from app.run.profiles import keep as keep_profiles
 from app.run.profiles import of_layers
 from app.run.ranks import InStep, begin_alike, ranks_of, ranks_text
@@ -100,6 +100,7 @@ class Run:
             check_sources(found.operators, self._sources)
         self._world = ranks_of(config)
         self._dataset = self._data_set()
+        refuse_contradictions(config, len(self._dataset.train_images))
         self._checked: list[Checked] = []
         """The results of the gradient checks. A resumed run was checked when it began."""
         if found is None:

@@ -15,7 +15,7 @@ from app.run.callbacks import Contestant
 from app.run.comparison import Claim, Comparison, Difference, time_ratio
 from app.run.config import Config
 from app.run.events import Cost
-from app.run.layers import has_operator, layer_names
+from app.run.layers import layer_names
 from app.run.statistics import LEVEL, Estimate
 from app.run.wording import (
     NOT_COMPARED,
@@ -63,10 +63,8 @@ def introduction(
     ]
     width = max(len(contestant.operator) for contestant in entered)
     lines += [f"{c.operator:{width}}  {how}" for c in entered if (how := c.learner.how())]
-    if not has_operator(config.model.all_layers):
-        lines.append("Note: the activation is not used, because the network has no hidden layers.")
     lines += [f"Note: {note}" for note in _changed_shapes(entered)]
-    lines += [f"Note: {note}" for note in without_effect(config, train)]
+    lines += [f"Note: {note}" for note in without_effect(config)]
     if seeds:
         epochs = config.train.epochs
         lines.append(
@@ -91,20 +89,12 @@ def _shape_text(shape: Sequence[int]) -> str:
     return " x ".join(map(str, shape))
 
 
-def without_effect(config: Config, images: int) -> list[str]:
+def without_effect(config: Config) -> list[str]:
     """Return a line for each changed setting that has no effect on this run."""
     train, default = config.train, Config()
     notes = []
     if train.momentum != default.train.momentum and train.optimizer != "momentum":
         notes.append(f"train.momentum has no effect with train.optimizer={train.optimizer}.")
-    if train.batch_size > images:
-        notes.append(f"train.batch_size={train.batch_size} exceeds the number of images, so it is {images}.")
-    if config.model.layers is not None:
-        for name in ("hidden", "dropout"):
-            if getattr(config.model, name) != getattr(default.model, name):
-                notes.append(f"model.{name} has no effect with model.layers.")
-    elif config.model.dropout and not config.model.hidden:
-        notes.append("model.dropout has no effect without hidden layers.")
     if config.data.folder is not None and config.data.source != "auto":
         notes.append(f"data.folder has no effect with data.source={config.data.source}.")
     if config.dist.shape == "none" and config.dist != default.dist:

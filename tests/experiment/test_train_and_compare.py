@@ -21,6 +21,7 @@ pytestmark = pytest.mark.slow
 
 TINY = {"source": "sample", "engine": "reference", "hidden": [4], "epochs": 1, "batch_size": 250}
 QUICK = {**TINY, "costs": False, "report": False, "quiet": True}
+LAYERED = {key: value for key, value in QUICK.items() if key != "hidden"}
 
 
 @app.custom_op
@@ -115,11 +116,11 @@ def named(run):
 
 @pytest.mark.parametrize("own", [relu, Rectified, scaled], ids=["custom_op", "PyLayer", "function"])
 def test_a_layer_takes_an_operator_as_an_object(own, images):
-    run = app.train("tanh", None, **QUICK, layers=layers(own, "tanh"))
-    again = app.train(own, "tanh", **QUICK, layers=layers(own, app.tanh))
+    run = app.train("tanh", None, **LAYERED, layers=layers(own, "tanh"))
+    again = app.train(own, "tanh", **LAYERED, layers=layers(own, app.tanh))
     assert named(run) == [again.operators[0], "tanh", True]
     np.testing.assert_array_equal(again["tanh"].predict(images), run.predict(images))
-    compared = app.compare(["tanh", "relu"], 1, **QUICK, layers=layers(own, on_the_shelf("custom.relu")))
+    compared = app.compare(["tanh", "relu"], 1, **LAYERED, layers=layers(own, on_the_shelf("custom.relu")))
     assert len(compared["tanh"].accuracies) == 1
     assert named(compared)[1] == "custom.relu"
 
@@ -129,7 +130,7 @@ def test_operators_of_a_session_are_kept_as_source_and_asked_for_again(images):
         return x * app.sigmoid(x)
 
     square = lambda x: app.tanh(x) * 2.0  # noqa: E731
-    run = app.train(square, None, **QUICK, layers=layers(swish))
+    run = app.train(square, None, **LAYERED, layers=layers(swish))
     assert "lambda x: app.tanh(x) * 2.0" in (run.folder / "operator-a_lambda.py").read_text()
     assert "x * app.sigmoid(x)" in (run.folder / "operator-swish.py").read_text()
     kept = pickle.loads(pickle.dumps(run))
@@ -197,9 +198,12 @@ def test_settings_that_no_file_of_a_run_can_hold_are_errors(setting, told):
 
 def test_a_configuration_that_a_call_names_runs_its_operators(tmp_path):
     (tmp_path / "ops.py").write_text("def double(x):\n    return x * 2.0\n")
-    for model in ("{activation: 'ops.py:double'}", "{layers: [{type: dense, units: 4, activation: 'ops.py:double'}]}"):
+    for model in (
+        "{activation: 'ops.py:double'}",
+        "{layers: [{type: dense, units: 4, activation: 'ops.py:double'}, {type: dense, units: 4}]}",
+    ):
         (tmp_path / "mine.yaml").write_text(f"model: {model}")
-        run = app.train(baseline=None, config="mine.yaml", **{k: v for k, v in QUICK.items() if k != "hidden"})
+        run = app.train(baseline=None, config="mine.yaml", **LAYERED)
         assert "ops.py:double" in (run.config.model.activation, named(run)[0])
         app.inspect(config="mine.yaml")
 
@@ -225,7 +229,7 @@ def test_workers_of_an_executor_find_operators_by_their_files(tmp_path, monkeypa
     import my_own_ops
 
     with ThreadPoolExecutor(1) as executor:
-        settings = {**QUICK, "executor": executor, "seeds": 1}
+        settings = {**LAYERED, "executor": executor, "seeds": 1}
         result = app.compare(["relu", my_own_ops.double], **settings)
         beside = app.compare(["relu", "tanh"], **settings, layers=layers(my_own_ops.double))
         for operators, more in ((["relu", lambda x: x], {}), (["relu", "tanh"], {"layers": layers(lambda x: x)})):
@@ -264,7 +268,7 @@ def wrong_gradient():
 
 def test_a_wrong_gradient_of_a_layers_operator_ends_a_run_before_it_begins():
     with pytest.raises(GradcheckError, match=r"^wrong: gradient is wrong"):
-        app.train("tanh", None, **QUICK, layers=layers(wrong_gradient()))
+        app.train("tanh", None, **LAYERED, layers=layers(wrong_gradient()))
 
 
 def test_lambdas_have_numbered_names():

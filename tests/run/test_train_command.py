@@ -100,7 +100,7 @@ def test_metrics_are_the_documented_ones_and_the_resolved_configuration_repeats_
 
 @pytest.mark.parametrize(
     "words",
-    [["report=true", "--no-baseline", "train.epochs=1", "train.batch_size=99999999999"], ["baseline=custom.relu"]],
+    [["report=true", "--no-baseline", "train.epochs=1", "train.batch_size=60"], ["baseline=custom.relu"]],
     ids=["no baseline", "baseline"],
 )
 def test_a_run_without_a_baseline_trains_one_network(train, words):
@@ -112,13 +112,31 @@ def test_a_run_without_a_baseline_trains_one_network(train, words):
     assert " against " not in run.out
 
 
-def test_a_network_without_hidden_layers_compares_nothing_and_says_so(train):
-    run = train("model.hidden=[]", "costs=true")
-    assert run.status == 0
-    assert "Network 12-10 with" in run.out
-    assert "Note: the activation is not used, because the network has no hidden layers." in run.out
-    assert {m["event"] for m in run.metrics} == {"start", "iteration", "epoch", "end"}
-    assert "could not be timed" not in run.out
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["model.hidden=[]"], "no layer applies custom.relu, because the network has no hidden layers: write"),
+        (
+            ["model.layers=[{type: dense, units: 5, activation: tanh}]"],
+            "no layer applies custom.relu, because each names its own operator: write activation: true in a layer",
+        ),
+        (
+            ["model.layers=[{type: dense, units: 5}]", "model.hidden=[9]"],
+            "model.hidden has no effect beside model.layers, the whole network: remove one",
+        ),
+        (["train.batch_size=61"], "train.batch_size=61 exceeds the number of training images, 60: set a smaller one"),
+    ],
+)
+def test_settings_that_contradict_each_other_or_the_data_are_errors(train, settings, message):
+    run = train(*settings)
+    assert (run.status, run.folder.exists()) == (2, False)
+    assert message in run.err
+
+
+def test_a_second_configuration_is_an_error(capsys):
+    with pytest.raises(SystemExit):
+        main(["--config", "quick", "--config", "best"])
+    assert "--config is given twice: quick and best" in capsys.readouterr().err
 
 
 # --- Errors ---
@@ -154,8 +172,8 @@ def test_help_names_the_options_and_an_example(capsys):
 @pytest.mark.parametrize("engine", ["reference", "eager"])
 def test_a_network_too_large_for_the_machine_is_an_error(train, engine):
     run = train("model.hidden=[1000000000000]", f"engine={engine}")
-    assert run.status == 1
-    assert "Unable to allocate" in run.err
+    assert run.status == 2
+    assert "the network has 12,000,000,000,000 weights up to this layer" in run.err
 
 
 def test_a_run_begins_in_an_empty_folder_and_is_not_written_over(train, tmp_path):
