@@ -7,12 +7,13 @@ is over, it asks all ranks where they are, and names those that do not answer.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import re
 import socket
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -94,6 +95,15 @@ class MPIWorld(World):
 
     def name(self, rank: int) -> str:
         return f"rank {rank} of {self.size} ({self._places[rank]})"
+
+    @contextlib.contextmanager
+    def time_limit(self) -> Iterator[None]:
+        # Its thread, which is not Python's, prints where the rank is. A rank that waits for another names it before.
+        faulthandler.dump_traceback_later(self._timeout + _ANSWERS + self.rank + 1, exit=True, file=2)
+        try:
+            yield
+        finally:
+            faulthandler.cancel_dump_traceback_later()
 
     # Collectives
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
 from app.errors import AppError
@@ -46,6 +47,11 @@ class World:
 
     def configure(self, timeout: float = TIMEOUT) -> None:
         """Set the time limit."""
+
+    def time_limit(self) -> AbstractContextManager[None]:
+        """A block of work between collectives, such as steps: this rank ends if it takes longer than the time limit,
+        whatever native code does, as when all ranks hang and none waits for another."""
+        return nullcontext()
 
     def allreduce(self, buffer: np.ndarray, how: Reduction = "sum") -> None:
         """Replace an array on every rank with its sum, or another reduction, over all ranks."""

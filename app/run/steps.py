@@ -44,7 +44,7 @@ class Steps(Callback):
         learner = position.contestant.learner
         before = learner.state()
         try:
-            with self._warnings():
+            with self._warnings(), current().time_limit():
                 start = time.perf_counter()
                 done = learner.train(batches)
                 position.seconds += time.perf_counter() - start
@@ -142,7 +142,7 @@ class Steps(Callback):
 
     def measure(self, position: Position, tests: Batches) -> PerIteration:
         """Return the loss and the accuracy of each batch."""
-        with self._warnings():
+        with self._warnings(), current().time_limit():
             losses, accuracies = position.contestant.learner.measure(tests)
         if not (self._skip or self._ignore) and not is_finite(losses):
             index = int(np.argmin(np.isfinite(losses)))
