@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,21 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Any:
         patch.setenv("PYTHONPATH", path)
         client = nbclient.NotebookClient(notebook, timeout=180, resources={"metadata": {"path": str(folder)}})
         client.execute()
+    for cell in notebook.cells:
+        cell.outputs = joined(cell.get("outputs", []))
     return notebook
+
+
+def joined(outputs: list[Any]) -> list[Any]:
+    """Outputs with the pieces of each stream together, as a notebook shows and keeps them."""
+    together: list[Any] = []
+    for output in outputs:
+        last = together[-1] if together else None
+        if last is not None and output.output_type == last.output_type == "stream" and output.name == last.name:
+            last.text += output.text
+        else:
+            together.append(output)
+    return together
 
 
 def outputs(notebook: Any, beginning: str) -> list[Any]:
@@ -44,10 +59,15 @@ def outputs(notebook: Any, beginning: str) -> list[Any]:
 
 def test_the_notebook_shows_a_comparison(executed: Any):
     progress, shown = outputs(executed, "settings = dict")
-    assert progress.data["text/plain"].startswith("The run is in runs/compare-")
-    assert progress.data["text/plain"].count("\n") == 0
+    assert "Seed 0 (1 of 3)\n  relu   validation accuracy 0." in progress.text
+    assert progress.text.splitlines()[-1].startswith("The run is in runs/compare-")
     assert shown.data["text/html"].count('class="forest"') == 2
     assert "Tested over seeds" in shown.data["text/plain"]
+
+
+def test_loss_and_accuracy_are_printed_while_a_network_trains(executed: Any):
+    (printed,) = [output for output in outputs(executed, "run = ") if output.output_type == "stream"]
+    assert re.search(r"epoch 1/\d+  iteration +0/\d+  loss \d\.\d{4}  accuracy \d\.\d{4}\n", printed.text)
 
 
 def test_every_cell_has_its_display(executed: Any):
