@@ -238,3 +238,25 @@ def test_the_report_of_a_strangers_run_holds_no_script_of_theirs(tmp_path):
     assert "alert(1)" in page
     assert bad not in page
     assert "<script>alert" not in page
+
+
+PLANTED = (
+    *("abc", "argparse", "collections", "contextlib", "dataclasses", "enum", "functools", "importlib", "io", "json"),
+    *("numba", "numpy", "os", "pathlib", "pickle", "PIL", "random", "re", "requests", "runpy", "signal", "socket"),
+    *("statistics", "struct", "subprocess", "threading", "tqdm", "types", "typing", "warnings"),
+)
+
+
+@pytest.mark.parametrize("words", [["check", "relu"], ["compare", "--seeds", "1", "--workers", "2"]])
+def test_the_command_and_its_workers_import_nothing_from_the_working_folder(tmp_path, images, words):
+    script, folder = tmp_path / "bin" / "opsmith", tmp_path / "folder"
+    for place in (script.parent, folder):
+        place.mkdir()
+    script.write_text(f"import sys\nsys.path.append({str(ROOT)!r})\nfrom app.__main__ import main\nsys.exit(main())\n")
+    for name in PLANTED:
+        (folder / f"{name}.py").write_text("open('was_run', 'a').close()\nraise SystemExit(7)\n")
+    settings = [f"data.source={images}", "engine=reference", "report=false", "train.epochs=1"]
+    command = [sys.executable, script, *words, *(settings if words[0] == "compare" else [])]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (folder / "was_run").exists()
