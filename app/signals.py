@@ -73,6 +73,12 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
+def kill_group(process: int) -> None:
+    """Kill a child process that leads a group or a session, and the processes that it has started."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process, signal.SIGKILL)
+
+
 def guard(parent: int) -> None:
     """Let another process kill this one when the parent has ended."""
     child = os.getpid()

@@ -38,7 +38,7 @@ def test_the_second_ctrl_c_ends_training_in_a_native_loop(tmp_path: Path):
 def test_one_ctrl_c_ends_training_in_a_plain_loop(tmp_path: Path):
     with stuck("training step", "plain_loop", tmp_path) as command:
         command.send(signal.SIGINT)
-        assert command.end() == 130
+        assert command.end(seconds=10) == 130  # Python ends by itself
         assert (tmp_path / "err").read_text().splitlines()[-1].startswith("interrupted. Resume with: ")
 
 
@@ -93,7 +93,7 @@ def test_signals_that_arrive_together_are_one_ctrl_c():
         process.stdout.readline()
         for _ in range(2):
             process.send_signal(signal.SIGINT)
-            time.sleep(0.05)
+            time.sleep(0.01)
     assert process.returncode == 0
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from app.custom.numba_functions import without_numba
 from app.ops import random
-from app.signals import die_with_parent, forked
+from app.signals import die_with_parent, forked, kill_group
 
 _SIZE = struct.Struct("Q")
 
@@ -64,8 +64,7 @@ def _in_a_copy(work: Callable[[], bytes], patience: float) -> bytes:
     finally:
         os.close(reading)
         _group_of_its_own(copy)  # it may not have come to that itself
-        with suppress(ProcessLookupError):
-            os.killpg(copy, signal.SIGKILL)
+        kill_group(copy)
         os.waitpid(copy, 0)
 
 

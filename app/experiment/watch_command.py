@@ -12,7 +12,6 @@ import contextlib
 import importlib
 import multiprocessing
 import os
-import signal
 import statistics
 import sys
 import time
@@ -27,7 +26,7 @@ from app.errors import AppError, ConfigError
 from app.printing import PLAIN, RED, escaped, in_colour
 from app.reading import PACKAGE
 from app.run.options import CONFIGS, add_overrides
-from app.signals import die_with_parent
+from app.signals import die_with_parent, kill_group
 
 if TYPE_CHECKING:
     from app.data import Dataset
@@ -149,6 +148,8 @@ class Watcher:
     def stop(self) -> None:
         """End the process that examines a version, if any."""
         if self._process is not None:
+            if hasattr(os, "killpg"):
+                kill_group(self._process.pid)
             self._process.kill()
             self._process.join()
         self._process = self._answers = None
@@ -201,7 +202,8 @@ def line_of(look: Look, last: Look | None) -> str:
 
 def _examine(parent: int, file: str, name: str, config: Config, dataset: Dataset, answers: Connection) -> None:
     """Send a Look for each operator, and the imported files."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the watcher ends this process
+    if hasattr(os, "setsid"):
+        os.setsid()  # with the processes that operators start; Ctrl-C is for the watcher
     die_with_parent(parent)
     from app.checking.finding import find
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +18,7 @@ from app.errors import AppError, ConfigError
 from app.ranks import cores
 from app.ranks.current import using
 from app.ranks.world import World
-from app.signals import die_with_parent
+from app.signals import die_with_parent, kill_group
 
 OpenExecutor = Callable[[], AbstractContextManager[Executor | None]]
 """Starts workers; the context manager shuts them down."""
@@ -122,7 +121,10 @@ class _Worker:
         program = f"import sys; sys.path[:] = {path!r}; from {__name__} import serve; serve({os.getpid()})"
         options = ["-I", *(["-B"] if sys.dont_write_bytecode else []), "-X", f"utf8={sys.flags.utf8_mode}"]
         self._process = subprocess.Popen(
-            [sys.executable, *options, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, *options, "-c", program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # with the processes that operators start; Ctrl-C is for the parent
         )
 
     def call(self, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -143,14 +145,14 @@ class _Worker:
 
     def kill(self) -> None:
         """End the process at once."""
+        if hasattr(os, "killpg"):
+            kill_group(self._process.pid)
         self._process.kill()
         self._process.wait()
 
 
 def serve(parent: int) -> None:
     """Make the calls that arrive on standard input, until this process is killed."""
-    if hasattr(signal, "SIGINT"):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all processes, and the parent handles it
     die_with_parent(parent)
     calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what operators print, also in native code, is no answer
