@@ -8,7 +8,7 @@ from typing import Any
 import custom_zoo
 
 import app
-from app.static.nn import case, cond, switch_case, while_loop
+from app.static.nn import cond, while_loop
 
 CUSTOM = (
     "PyLayer",
@@ -36,11 +36,10 @@ ONE: dict[str, Callable[[Any], Any]] = {
     "choice": lambda x: cond(app.sum(x) > 0.1, lambda: app.tanh(x) * x, lambda: x * 0.5),
     "choice of constants": lambda x: x * cond(app.mean(x) > 0.0, lambda: app.sum(x), lambda: app.sum(x) * 0.0 + 2.0),
     "choice of rows": lambda x: cond(app.max(x) > 0.4, lambda: app.sum(x, axis=0), lambda: app.mean(x, axis=0)),
-    "choice of many": lambda x: case(
-        [(app.sum(x) > 1.0, lambda: app.exp(app.tanh(x))), (app.sum(x) > 0.0, lambda: x * x)], lambda: -x
-    ),
-    "switch": lambda x: switch_case(
-        app.sum(x > 0.0).astype("int64") % 3, {0: lambda: app.tanh(x), 1: lambda: x + 1.0, 2: lambda: x * x * 0.5}
+    "choice in a choice": lambda x: cond(
+        app.sum(x) > 1.0,
+        lambda: app.exp(app.tanh(x)),
+        lambda: cond(app.sum(x) > 0.0, lambda: x * x, lambda: -x),
     ),
     "choice that one branch ignores": lambda x: x * cond(app.sum(x) > 0.0, lambda: x * x, lambda: app.ones_like(x)),
     "choice of several values": lambda x: app.add_n(

@@ -53,9 +53,7 @@ class Executor:
     def __init__(self, place: object = None, engine: str = "reference", sparse: bool = True):
         if engine not in ENGINES:
             raise ProgramError(f"there is no engine {engine!r}; expected one of {', '.join(ENGINES)}")
-        self._settings = {} if sparse else {"sparse": False}
-        self._engine = ENGINES[engine](**self._settings)
-        self._others: dict[str, Engine] = {}
+        self._engine = ENGINES[engine](**({} if sparse else {"sparse": False}))
 
     def run(
         self,
@@ -75,25 +73,16 @@ class Executor:
 
         A value that is fed for a persistable variable is stored in the scope first, as in Paddle.
 
-        An object with a `program` and an `engine`, such as a CompiledProgram, runs with that engine. `feed_var_name`,
-        `fetch_var_name`, `return_numpy` and `use_program_cache` have no effect; they exist for Paddle's programs.
+        `feed_var_name`, `fetch_var_name`, `return_numpy` and `use_program_cache` have no effect; they exist for
+        Paddle's programs.
         """
-        engine = self._engine_of(program)
-        program = getattr(program, "program", program) or default_main_program()
+        program = program or default_main_program()
         scope = scope or global_scope()
         if use_prune:
             raise ProgramError("use_prune=True is not supported: run a clone of the Program, made before minimize()")
         fetch = [_fetch_name(program, item) for item in _flat(fetch_list)]
         fed = _checked_feed(program, feed or {})
-        return [np.array(value) for value in _run_once(engine, program, fed, fetch, scope)]
-
-    def _engine_of(self, program: Any) -> Engine:
-        name = getattr(program, "engine", None)
-        if name is None:
-            return self._engine
-        if name not in self._others:
-            self._others[name] = ENGINES[name](**self._settings)
-        return self._others[name]
+        return [np.array(value) for value in _run_once(self._engine, program, fed, fetch, scope)]
 
     def train_from_dataset(
         self,

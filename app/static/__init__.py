@@ -18,23 +18,16 @@ from app.graph import (
 from app.graph.statements import watch
 from app.ops.loss import accuracy
 from app.static import nn
-from app.static.compiled_program import BuildStrategy, CompiledProgram, ExecutionStrategy
-from app.static.inputs import DataFeeder, InputSpec, data
+from app.static.inputs import InputSpec, data
 from app.static.saving import load, load_inference_model, save, save_inference_model
-from app.static.variables import create_global_var, create_parameter, name_scope
-from app.static.watching import Print
+from app.static.variables import create_global_var, create_parameter
 
 __all__ = [
     "Block",
-    "BuildStrategy",
-    "CompiledProgram",
-    "DataFeeder",
-    "ExecutionStrategy",
     "Executor",
     "InputSpec",
     "Operator",
     "Parameter",
-    "Print",
     "Program",
     "Scope",
     "Variable",
@@ -50,7 +43,6 @@ __all__ = [
     "gradients",
     "load",
     "load_inference_model",
-    "name_scope",
     "nn",
     "program_guard",
     "py_func",

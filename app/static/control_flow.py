@@ -1,8 +1,8 @@
-"""Control flow as functions, for Variables and Tensors: `cond`, `while_loop`, `case` and `switch_case`."""
+"""Control flow as functions, for Variables and Tensors: `cond` and `while_loop`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,12 @@ from app.errors import DtypeError, OperatorError, ShapeError
 from app.graph import Program, Variable, default_main_program, in_dynamic_mode
 from app.graph.control import append_cond, append_while, traced
 from app.listed import as_list
-from app.ops.logic import equal
 from app.ops.spec import UNKNOWN
 from app.reading import place_of
 from app.static.structure import Structure
 from app.tensor import Tensor
 
-__all__ = ["case", "cond", "switch_case", "while_loop"]
+__all__ = ["cond", "while_loop"]
 
 
 def cond(
@@ -85,50 +84,6 @@ def while_loop(
         return news
 
     return list(carried.filled(append_while(initial, says, makes)))
-
-
-def case(
-    pred_fn_pairs: Sequence[tuple[Any, Callable[[], Any]]],
-    default: Callable[[], Any] | None = None,
-    name: str | None = None,
-) -> Any:
-    """The result of the function of the first true condition; without one, of `default` or the last function."""
-    pairs = list(pred_fn_pairs) if isinstance(pred_fn_pairs, (list, tuple)) else []
-    if not pairs or not all(isinstance(p, (list, tuple)) and len(p) == 2 and callable(p[1]) for p in pairs):
-        raise OperatorError(
-            "operator case: pred_fn_pairs must be a list of pairs of a condition and a function, "
-            f"found {pred_fn_pairs!r}"
-        )
-    if default is None:
-        default = pairs.pop()[1]
-    for pred, function in reversed(pairs):
-        default = _either(pred, function, default)
-    return default()
-
-
-def _either(pred: Any, function: Callable[[], Any], otherwise: Callable[[], Any]) -> Callable[[], Any]:
-    return lambda: cond(pred, function, otherwise)
-
-
-def switch_case(
-    branch_index: Any,
-    branch_fns: Mapping[int, Callable[[], Any]] | Sequence[Any],
-    default: Callable[[], Any] | None = None,
-    name: str | None = None,
-) -> Any:
-    """The result of the function with that index; without one, of `default` or the function with the largest index."""
-    listed = list(branch_fns.items() if isinstance(branch_fns, Mapping) else branch_fns)
-    pairs = listed if all(isinstance(item, (list, tuple)) for item in listed) else list(enumerate(listed))
-    numbers = [pair[0] for pair in pairs]
-    if not pairs or not all(isinstance(n, int) and callable(fn) for n, fn in pairs) or len({*numbers}) < len(numbers):
-        raise OperatorError(
-            "operator switch_case: branch_fns must be functions, or functions by different whole numbers, "
-            f"found {branch_fns!r}"
-        )
-    pairs.sort(key=lambda pair: pair[0])
-    if default is None:
-        default = pairs[-1][1]
-    return case([(equal(branch_index, number), function) for number, function in pairs], default)
 
 
 # For values that are known now

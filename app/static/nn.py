@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from app.custom.lookup import make_operator
-from app.custom.pylayer import layer_of_functions
-from app.errors import CustomOperatorError, ShapeError
+from app.errors import ShapeError
 from app.graph import names
 from app.graph.defaults import static_mode
 from app.listed import as_list
@@ -16,9 +15,9 @@ from app.nn import BatchNorm1D, Conv2D, create_parameter, functional
 from app.nn.parameter import new_name
 from app.ops.shaping import reshape
 from app.ops.spec import UNKNOWN
-from app.static.control_flow import case, cond, switch_case, while_loop
+from app.static.control_flow import cond, while_loop
 
-__all__ = ["batch_norm", "case", "cond", "conv2d", "embedding", "fc", "static_pylayer", "switch_case", "while_loop"]
+__all__ = ["batch_norm", "cond", "conv2d", "fc", "while_loop"]
 
 
 def __dir__() -> list[str]:
@@ -121,37 +120,6 @@ def activated(out: Any, activation: str | Callable[..., Any] | None) -> Any:
     if activation is None:
         return out
     return functional.softmax(out) if activation == "softmax" else make_operator(activation)(out)
-
-
-def embedding(
-    input: Any,
-    size: Sequence[int],
-    is_sparse: bool = False,
-    is_distributed: bool = False,
-    padding_idx: int | None = None,
-    param_attr: Any = None,
-    dtype: Any = "float32",
-    name: str | None = None,
-) -> Any:
-    """The rows of a table of parameters at the indices `input`; rows at `padding_idx` are zeros."""
-    with static_mode():
-        table = create_parameter(list(size), dtype, attr=param_attr, name=new_name(f"{name or 'embedding'}.w"))
-        return functional.embedding(input, table, padding_idx)
-
-
-def static_pylayer(
-    forward_fn: Callable[..., Any],
-    inputs: Sequence[Any],
-    backward_fn: Callable[..., Any] | None = None,
-    name: str | None = None,
-) -> Any:
-    """An operator whose forward and backward are functions on Tensors."""
-    if backward_fn is None and not all(v.stop_gradient for v in inputs):
-        raise CustomOperatorError(
-            "static_pylayer: without backward_fn all inputs must have stop_gradient=True; "
-            f"{next(v.name for v in inputs if not v.stop_gradient)} has not"
-        )
-    return layer_of_functions(forward_fn, backward_fn, name).apply(*inputs)
 
 
 def _product(x: Any, size: int, keep: int, weight_attr: Any, scope: str) -> Any:

@@ -1,13 +1,12 @@
-"""Persistable variables of a Program, and name scopes."""
+"""Persistable variables of a Program."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from app import nn
-from app.graph import Variable, default_main_program, default_startup_program, names, static_mode
+from app.graph import Variable, default_main_program, default_startup_program, static_mode
 from app.nn.parameter import initialise
 from app.ops.creation import fill_constant
 from app.ops.dtype import canonical
@@ -40,10 +39,3 @@ def create_global_var(
     initialise(default_startup_program(), fill_constant, attributes, name)
     block = default_main_program().global_block()
     return block.create_var(name, shape, dtype, persistable=True, stop_gradient=True)
-
-
-@contextmanager
-def name_scope(prefix: str | None = None) -> Iterator[None]:
-    """A block in which new names begin with `prefix/`."""
-    with names.prefixed(f"{prefix}/" if prefix else ""):
-        yield

@@ -72,7 +72,7 @@ def plus_one(x):
     return x + 1.0
 
 
-def same(dy):
+def same(x, y, dy):
     return dy
 """
 NEEDED = ["my_saved_ops.py:swish", "my_saved_ops.py:double", "my_saved_ops.py:double_grad", "my_saved_ops.py:Cube"]
@@ -103,7 +103,7 @@ def saved(ops: ModuleType) -> np.ndarray:
     x = static.data("x", [None, 3])
     y = static.py_func(ops.double, ops.swish(x, beta=0.5), static.InputSpec([None, 3]), ops.double_grad)
     y = ops.Cube.apply(y, [2.0], by=0.5)
-    y = static.nn.static_pylayer(ops.plus_one, [y], ops.same)
+    y = static.py_func(ops.plus_one, y, static.InputSpec([None, 3]), ops.same)
     (result,) = static.Executor().run(feed={"x": FEED}, fetch_list=[y])
     static.save_inference_model("net", [x], [y])
     forget()

@@ -17,7 +17,6 @@ from app.custom.shelf.swish import swish
 from app.errors import AppError, InPlaceError, OperatorError
 from app.jit import to_static
 from app.static import InputSpec, py_func
-from app.static.nn import static_pylayer
 
 # Gradients that no derivation would find, so that one that is not the user's is noticed.
 
@@ -128,7 +127,6 @@ OPERATORS = {
     "elementwise": lambda x, y: smooth(x) + smooth(y) * 2,
     "several outputs": lambda x, y: sum(bounds(x, y)),
     "shipped": lambda x, y: swish(x) + swish(y),
-    "static_pylayer": lambda x, y: static_pylayer(lambda a, b: a * b, [x, y], lambda d: (d * 10, d * 20)),
 }
 
 

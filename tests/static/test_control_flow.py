@@ -1,4 +1,4 @@
-"""`cond`, `while_loop`, `case` and `switch_case` of Variables and of Tensors, and what they refuse."""
+"""`cond` and `while_loop` of Variables and of Tensors, and what they refuse."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import app
 from app import static
 from app.errors import DtypeError, OperatorError, ProgramError, ShapeError
-from app.static.nn import case, cond, switch_case, while_loop
+from app.static.nn import cond, while_loop
 
 
 @pytest.fixture
@@ -52,23 +52,6 @@ def nested(x: Any) -> list[Any]:
     return [nest["a"], i]
 
 
-def cases(x: Any) -> list[Any]:
-    total = app.sum(x)
-    return [
-        case([(total > 10.0, lambda: x * 10.0), (total > 0.0, lambda: x)], lambda: -x),
-        case([(total > 10.0, lambda: x * 10.0), (total > 0.0, lambda: x * 3.0)]),
-    ]
-
-
-def switches(x: Any) -> list[Any]:
-    index = app.sum(x).astype("int64")
-    return [
-        switch_case(index, {1: lambda: x, 3: lambda: x * 3.0}, lambda: x * 0.0),
-        switch_case(index, [(1, lambda: x), (3, lambda: x * 5.0)]),
-        switch_case(index, [lambda: x, lambda: x * 2.0]),
-    ]
-
-
 def at_once(x: Any) -> list[Any]:
     start = [app.full([], 0, "int64"), x * 1.0, x * 1.0]
     return while_loop(lambda i, a, b: i < 3, lambda i, a, b: [i + 1, b, a + b], start)
@@ -83,13 +66,11 @@ def until_false(x: Any) -> list[Any]:
     [
         (structured, {2.0: [2, 4], -2.0: [-6, -2]}),
         (lambda x: [cond(app.sum(x) > 0.0, lambda: 1.5, lambda: -1.5)], {1.0: [1.5], -1.0: [-1.5]}),
-        (cases, {20.0: [200, 200], 2.0: [2, 6], -2.0: [2, -6]}),
-        (switches, {1.0: [1, 1, 2], 3.0: [9, 15, 6], 7.0: [0, 35, 14]}),
         (at_once, {1.0: [3, 3, 5]}),
         (nested, {1.0: [3, 2]}),
         (until_false, {1.0: [2, False]}),
     ],
-    ids=["structure", "numbers", "case", "switch_case", "loop variables", "nested loop variables", "number in a loop"],
+    ids=["structure", "numbers", "loop variables", "nested loop variables", "number in a loop"],
 )
 def test_values_of_choices_and_loops(x: Any, build: Any, expected: dict[float, list[float]]):
     """The first element of each value, for rows that begin with a number."""
@@ -124,7 +105,6 @@ def test_choices_and_loops_of_tensors_run_at_once():
     i, z = while_loop(lambda i, z: i < 2, lambda i, z: [i + 1, z * y], [app.to_tensor(0), t])
     z.sum().backward()
     assert (i.item(), z.numpy().tolist(), t.grad.numpy().tolist()) == (2, [1.0, 32.0], [5.0, 80.0])
-    assert switch_case(app.to_tensor(1), [lambda: 5, lambda: 6]) == 6
     assert cond(True, lambda: 3, lambda: 4) == 3
     with pytest.raises(ShapeError, match=r"a single boolean, found shape \[2\]"):
         cond(t > 0.0, lambda: 1, lambda: 2)
@@ -204,12 +184,6 @@ REFUSED = {
         lambda x: while_loop(lambda: True, list, []),
         OperatorError,
         "loop_vars must be a list of at least one value",
-    ),
-    "case without functions": (lambda x: case([x]), OperatorError, "pairs of a condition and a function"),
-    "numbers given twice": (
-        lambda x: switch_case(app.sum(x).astype("int64"), [(1, lambda: x), (1, lambda: x)]),
-        OperatorError,
-        "functions by different whole numbers",
     ),
 }
 

@@ -93,7 +93,7 @@ def test_guards_hold_in_their_own_thread_only():
 
     outside = in_another_thread(defaults)
     guards = static.program_guard(static.Program(), static.Program()), static.scope_guard(static.Scope())
-    with static_mode(), guards[0], guards[1], static.name_scope("block"), names.guard():
+    with static_mode(), guards[0], guards[1], names.guard():
         assert not set(defaults()) & set(outside)
         assert in_another_thread(defaults) == outside
         assert in_another_thread(lambda: names.generate("kept")).startswith("kept")

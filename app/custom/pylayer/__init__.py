@@ -3,6 +3,6 @@
 `context` is the `ctx` of both, `operator` applies a class to Tensors, and `program` puts it into a Program.
 """
 
-from app.custom.pylayer.pylayer import Function, PyLayer, layer_of_functions, once_differentiable, sets_up_context
+from app.custom.pylayer.pylayer import Function, PyLayer, once_differentiable, sets_up_context
 
-__all__ = ["Function", "PyLayer", "layer_of_functions", "once_differentiable", "sets_up_context"]
+__all__ = ["Function", "PyLayer", "once_differentiable", "sets_up_context"]

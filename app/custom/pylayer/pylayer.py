@@ -37,8 +37,6 @@ class PyLayer:
     """Whether backward differs from the derivative on purpose, as in a straight-through estimator."""
     _operator: ClassVar[LayerOperator]
     """The operator of a class (see `operator_of_layer`)."""
-    _made_by: ClassVar[Origin | None] = None
-    """The origin of a class that was made from functions; None for a class that the user wrote."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -102,7 +100,7 @@ def operator_of_layer(layer: type[PyLayer]) -> LayerOperator:
         )
         operator.made_of = made_of
         operator.surrogate = layer.surrogate
-        operator.origin = layer._made_by or Origin("pylayer", {"layer": layer})
+        operator.origin = Origin("pylayer", {"layer": layer})
         layer._operator = known = operator
     return known
 
@@ -142,18 +140,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     return unrecorded
 
 
-# Layers of two functions, and making operators again when a file is read
-
-
-def layer_of_functions(forward_fn: Callable[..., Any], backward_fn: Any, name: str | None = None) -> Any:
-    """A class whose forward and backward are functions of Tensors without a context."""
-    functions = {"forward_fn": forward_fn, "backward_fn": backward_fn}
-    members = {
-        "forward": staticmethod(lambda ctx, *values: forward_fn(*values)),
-        "backward": staticmethod(lambda ctx, *gradients: backward_fn(*gradients)),
-        "_made_by": Origin("static_pylayer", {k: f for k, f in functions.items() if f is not None}),
-    }
-    return type(name or forward_fn.__name__, (PyLayer,), members)
+# Making operators again when a file is read
 
 
 @makes("pylayer")
@@ -163,8 +150,3 @@ def _of_class(functions: Mapping[str, Any], settings: Mapping[str, Any], where: 
         raise OperatorError(f"{where}: {layer!r} was found, expected a PyLayer")
     call, stops, outs = Call(settings["args"], settings["kwargs"]), settings["stops"], settings["outs"]
     return definition_of(operator_of_layer(layer), call, stops, (), outs)[0]
-
-
-@makes("static_pylayer")
-def _of_functions(functions: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> OpDef:
-    return _of_class({"layer": layer_of_functions(functions["forward_fn"], functions.get("backward_fn"))}, settings, "")
