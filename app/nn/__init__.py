@@ -1,6 +1,6 @@
 """Layers, parameters and gradient clipping."""
 
-from app.nn import functional, initializer, layers, utils
+from app.nn import functional, initializer, layers
 from app.nn.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
 from app.nn.layer import Layer
 from app.nn.layers import *  # noqa: F403
@@ -15,7 +15,6 @@ __all__ = [
     "create_parameter",
     "functional",
     "initializer",
-    "utils",
     *layers.__all__,
 ]
 

@@ -13,7 +13,7 @@ import numpy as np
 from app.device import set_device
 from app.errors import AppError, ShapeError
 from app.graph import names
-from app.nn.hooks import HookRemoveHelper, inputs_after, one_call, output_after
+from app.nn.hooks import HookRemoveHelper, inputs_after, output_after
 from app.nn.parameter import create_parameter, new_name
 from app.nn.tree import KINDS, Tree
 from app.ops.dtype import canonical, fitting, is_float
@@ -50,10 +50,8 @@ class Layer(Tree):
             return forward(*inputs, **kwargs)
         if tracer is not None:
             before, after = tracer.hooks_of(self)
-        with one_call():
-            inputs = inputs_after(before, self, inputs)
-            output = forward(*inputs, **kwargs)
-            return output_after(after, self, inputs, output)
+        inputs = inputs_after(before, self, inputs)
+        return output_after(after, self, inputs, forward(*inputs, **kwargs))
 
     def register_forward_pre_hook(self, hook: Callable[..., Any]) -> HookRemoveHelper:
         """Call `hook(layer, inputs)` before `forward`. A return value other than None replaces the inputs."""
@@ -196,6 +194,6 @@ class Layer(Tree):
 
 
 def _snake_case(name: str) -> str:
-    """`LayerNorm` as `layer_norm`."""
+    """`BatchNorm1D` as `batch_norm1d`."""
     parted = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
     return re.sub("([a-z])([A-Z])", r"\1_\2", parted).lower()

@@ -55,8 +55,8 @@ paddle.sum({0}{1}) paddle.mean({0}{1}) paddle.max({0}{1}) paddle.min({0}{1}) pad
 """)
 ALONG = _forms("""
 F.softmax({0},axis={1}) F.log_softmax({0},axis={1}) paddle.cumsum({0},axis={1}) paddle.flip({0},axis=[{1}])
-paddle.roll({0},shifts=1,axis={1}) paddle.sort({0},axis={1}) F.normalize({0}+2,axis={1})
-paddle.argsort({0},axis={1}).astype('float64')*{0} F.label_smooth({0}.abs())
+paddle.roll({0},shifts=1,axis={1}) paddle.sort({0},axis={1}) ({0}+2)/paddle.norm({0}+2,p=2,axis={1},keepdim=True)
+paddle.argsort({0},axis={1}).astype('float64')*{0} {0}.abs()*0.9+0.1/paddle.ones_like({0}).sum(axis=-1,keepdim=True)
 """)
 
 
@@ -199,12 +199,14 @@ class Writer:
         reduction = self.random.choice(["mean", "sum", "none"])
         left: Shape = () if reduction != "none" else shape
         same = self.random.choice([n for n, s in self.shapes.items() if s == shape])
+        share, centered = f"F.softmax({same}).detach()", f"({name} - {name}.mean(-1, keepdim=True))"
+        divergence = f"({share} * ({share}.log() - F.log_softmax({name})))"
         return [
             (f"F.mse_loss({name}, {same}, reduction='{reduction}')", left),
             (f"F.smooth_l1_loss({name}, {same}, reduction='{reduction}')", left),
             (f"F.l1_loss({name}, {same}, reduction='{reduction}')", left),
-            (f"F.kl_div(F.log_softmax({name}), F.softmax({same}).detach(), reduction='{reduction}')", left),
-            (f"F.layer_norm({name}, [{shape[1]}])", shape),
+            (divergence + ("" if reduction == "none" else f".{reduction}()"), left),
+            (f"{centered} * paddle.rsqrt(({centered} * {centered}).mean(-1, keepdim=True) + 1e-5)", shape),
             (f"F.cross_entropy({name}, paddle.to_tensor({labels}))", ()),
             (f"F.nll_loss(F.log_softmax({name}), paddle.to_tensor({labels}))", ()),
             (f"F.one_hot(paddle.to_tensor({labels}), {shape[1]}).astype('float64') * {name}", shape),

@@ -54,7 +54,6 @@ D = np.abs(SCORES - TARGETS)
 HUBER = np.where(D < 0.7, 0.5 * D**2, 0.7 * (D - 0.35))
 BINARY = -(YES * np.log(P) + (1 - YES) * np.log(1 - P))
 WEIGHED = -(WEIGHTS * YES * np.log(P) + (1 - YES) * np.log(1 - P))
-DIVERGENCE = SHARES * (np.log(np.where(SHARES > 0, SHARES, 1)) - LOG)
 
 
 def cross_entropy(**settings: Any) -> Callable[[str], Any]:
@@ -104,7 +103,6 @@ LOSSES: dict[str, tuple[Any, np.ndarray, np.ndarray, np.ndarray, Any]] = {
     "BCELoss": (lambda r: nn.BCELoss(reduction=r), P, YES, BINARY, 12),
     "BCEWithLogitsLoss": (lambda r: nn.BCEWithLogitsLoss(reduction=r), SCORES, YES, BINARY, 12),
     "pos_weight": (lambda r: nn.BCEWithLogitsLoss(reduction=r, pos_weight=WEIGHTS), SCORES, YES, WEIGHED, 12),
-    "KLDivLoss": (nn.KLDivLoss, LOG, SHARES, DIVERGENCE, 12),
 }  # fmt: skip
 """Of a loss, by its reduction: itself, its arguments, the loss of each element, and what the mean divides by."""
 
@@ -168,8 +166,6 @@ def test_further_forms_of_losses():
     assert nn.BCELoss()(to_tensor([0.0, 1.0]), to_tensor([1.0, 1.0])).item() == 50.0
     found = F.smooth_l1_loss(to_tensor([1.0, 2.0]), to_tensor([1.5, 0.0]), "none", 0.0, is_huber=False)
     assert found.tolist() == [0.5, 2.0]
-    found = F.kl_div(to_tensor(LOG), to_tensor(SHARES), "batchmean")
-    np.testing.assert_allclose(found.item(), DIVERGENCE.sum() / 4, rtol=1e-12)
 
 
 @pytest.mark.parametrize("is_huber", [True, False])

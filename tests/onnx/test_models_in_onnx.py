@@ -37,14 +37,14 @@ class Block(nn.Layer):
 
     def __init__(self) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(7, 6)
-        self.first, self.norm = nn.Linear(6, 8), nn.LayerNorm(8)
+        self.table = self.create_parameter([7, 6])
+        self.first = nn.Linear(6, 8)
         self.batch_norm, self.dropout = nn.BatchNorm1D(8), nn.Dropout(0.5)
         self.last = nn.Linear(8, 3)
 
     def forward(self, words: Any, weights: Any) -> Any:
-        mixed = app.matmul(weights.unsqueeze(1), self.embedding(words)).squeeze(1)
-        hidden = functional.gelu(self.norm(self.first(mixed)))
+        mixed = app.matmul(weights.unsqueeze(1), app.gather(self.table, words.flatten()).reshape([-1, 5, 6])).squeeze(1)
+        hidden = functional.gelu(self.first(mixed))
         hidden = self.dropout(self.batch_norm(hidden)) + app.concat([hidden[:, 4:], hidden[:, :4]], axis=1)
         return functional.softmax(self.last(hidden)), hidden.mean(axis=1)
 

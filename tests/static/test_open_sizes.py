@@ -72,10 +72,6 @@ def test_an_open_size_is_printed_and_passed_on_as_minus_one():
 
 
 CALLS: dict[str, tuple[Callable[..., Any], Any]] = {
-    "label_smooth": (F.label_smooth, [[-1, -1]]),
-    "label_smooth of one axis": (lambda x: F.label_smooth(x.reshape([-1])), None),
-    "label_smooth, turned": (lambda x: F.label_smooth(app.transpose(x, [1, 0])), None),
-    "kl_div": (lambda x: F.kl_div(x.log(), x, "batchmean"), None),
     "tril": (app.tril, None),
     "triu": (lambda x: app.triu(x, 1), None),
     "diag of a row": (lambda x: app.diag(x[:, 0], 1, 0.5), None),
@@ -127,11 +123,6 @@ def test_functions_of_the_library_are_right_for_open_sizes(call: str):
 def test_functions_that_need_a_known_size_are_errors_for_open_ones(call: Callable[..., Any], told: str):
     with pytest.raises(ShapeError, match=told):
         in_program(call, X)
-
-
-@app.jit.to_static
-def smoothed(x: Any) -> Any:
-    return F.label_smooth(x.abs())
 
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])

@@ -1,4 +1,4 @@
-"""Products, masks, lookups and distances."""
+"""Products, masks and one-hot rows."""
 
 from __future__ import annotations
 
@@ -8,25 +8,15 @@ import numpy as np
 
 from app.errors import OperatorError, ShapeError
 from app.ops import loss, shaping
-from app.ops.creation import shape_of
 from app.ops.drawing import dropout_mask
-from app.ops.gathering import from_start, gather
-from app.ops.joining import bordered
 from app.ops.linear import matmul
-from app.ops.logic import where
-from app.ops.norms import norm
-from app.ops.spec import UNKNOWN
 
 __all__ = [
     "dropout",
     "dropout2d",
-    "embedding",
     "flatten",
-    "label_smooth",
     "linear",
-    "normalize",
     "one_hot",
-    "pad",
 ]
 
 flatten = shaping.flatten
@@ -69,62 +59,8 @@ def dropout2d(x: Any, p: float = 0.5, training: bool = True, data_format: str = 
     return dropout(x, p, [0, 1] if data_format == "NCHW" else [0, 3], training)
 
 
-def embedding(
-    x: Any, weight: Any, padding_idx: int | None = None, sparse: bool = False, name: str | None = None
-) -> Any:
-    """The rows of `weight` at the indices `x`. Rows at `padding_idx` are zeros and get no gradient."""
-    rows = gather(weight, from_start(x))
-    if padding_idx is None:
-        return rows
-    padding = padding_idx if padding_idx >= 0 else padding_idx + weight.shape[0]
-    return where(shaping.unsqueeze(x != padding, axis=-1), rows, 0.0)
-
-
 def one_hot(x: Any, num_classes: int = -1, name: str | None = None) -> Any:
     """One-hot encoding of class indices, as a new last axis; -1 classes means the largest index plus 1."""
     if num_classes == -1:
         num_classes = int(np.max(np.asarray(x), initial=-1)) + 1
     return loss.one_hot(x, int(num_classes))
-
-
-def label_smooth(label: Any, prior_dist: Any = None, epsilon: float = 0.1, name: str | None = None) -> Any:
-    """Label smoothing: (1 - epsilon) * label + epsilon * prior, with `prior_dist` or a uniform prior."""
-    if prior_dist is not None:
-        return label * (1.0 - epsilon) + prior_dist * epsilon
-    classes = label.shape[-1]
-    if classes == UNKNOWN:
-        classes = shaping.cast(shape_of(label)[-1], dtype=label.dtype)
-    return label * (1.0 - epsilon) + epsilon / classes
-
-
-def normalize(x: Any, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: str | None = None) -> Any:
-    """Divide by the p-norm along an axis."""
-    along = axis if len(x.shape) > 1 else 0
-    return x / norm(x, p, along, True).clip(min=epsilon)
-
-
-def pad(
-    x: Any,
-    pad: Any,
-    mode: str = "constant",
-    value: float = 0.0,
-    data_format: str = "NCHW",
-    pad_from_left_axis: bool = True,
-    name: str | None = None,
-) -> Any:
-    """Pad with a constant. `pad` has a pair of widths for every axis, or for the last axes, beginning with the last.
-
-    With a `data_format` that ends with C, such as "NHWC", widths for all axes of an image leave the channels out.
-    """
-    if mode != "constant":
-        raise OperatorError(f"pad: mode must be 'constant', found {mode!r}")
-    widths = [int(n) for n in np.ravel(pad)]
-    rank = len(x.shape)
-    if len(widths) % 2 or len(widths) > 2 * rank:
-        raise ShapeError(f"pad: expected two widths for each of at most {rank} axes, found {len(widths)} widths")
-    pairs = list(zip(widths[::2], widths[1::2], strict=True))
-    whole = len(pairs) == rank and pad_from_left_axis
-    channels_last = (data_format or "").endswith("C") and len(pairs) == rank - 2
-    last = [(0, 0)] if channels_last else []
-    around = pairs if whole else [(0, 0)] * (rank - len(pairs) - len(last)) + pairs[::-1] + last
-    return bordered(x, widths=around, value=value)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from app.errors import OperatorError, ShapeError
-from app.nn.functional.common import label_smooth
 from app.nn.functional.loss import reduced
 from app.ops import loss
 from app.ops.composed import moveaxis
@@ -52,7 +51,7 @@ def cross_entropy(
             raise OperatorError("cross_entropy: label_smoothing needs the classes along the last axis")
         if not soft_label:
             label = _shares(label, input, along)
-        label, soft_label = label_smooth(label, epsilon=label_smoothing), True
+        label, soft_label = label * (1.0 - label_smoothing) + label_smoothing / input.shape[along], True
     if soft_label:
         return _of_shares(input, label, weight, reduction, along, use_softmax)
     return _of_classes(input, label, weight, ignore_index, reduction, along, use_softmax)

@@ -9,17 +9,14 @@ from app.ops import loss
 from app.ops import reduction as reductions
 from app.ops.activation import softplus
 from app.ops.arithmetic import maximum, minimum
-from app.ops.logic import where
-from app.ops.math import abs_, exp, log, square
+from app.ops.math import abs_, square
 from app.ops.shaping import cast
 from app.ops.spec import UNKNOWN
 
 __all__ = [
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
-    "kl_div",
     "l1_loss",
-    "log_loss",
     "mse_loss",
     "smooth_l1_loss",
     "square_error_cost",
@@ -98,26 +95,3 @@ def binary_cross_entropy_with_logits(
     present = softplus(-logit) if pos_weight is None else softplus(-logit) * pos_weight
     losses = label * present + (1.0 - label) * softplus(logit)
     return reduced(losses if weight is None else losses * weight, reduction)
-
-
-def log_loss(input: Any, label: Any, epsilon: float = 0.0001, name: str | None = None) -> Any:
-    """Cross entropy of probabilities and labels; a small number inside the logarithm keeps it finite."""
-    return -label * log(input + epsilon) - (1.0 - label) * log(1.0 - input + epsilon)
-
-
-def kl_div(input: Any, label: Any, reduction: str = "mean", log_target: bool = False, name: str | None = None) -> Any:
-    """The Kullback-Leibler divergence of `exp(input)` from the probabilities `label`."""
-    if log_target:
-        losses = exp(label) * (label - input)
-    else:
-        absent = label <= 0  # false for NaN
-        losses = where(absent, 0.0, label * (log(where(absent, 1.0, label)) - input))
-    if reduction == "batchmean":
-        known = input.shape[0] != UNKNOWN and input.shape[0] > 0
-        return reductions.sum_(losses) / float(input.shape[0]) if known else _batch_mean(losses)
-    return reduced(losses, reduction)
-
-
-def _batch_mean(losses: Any) -> Any:
-    """The mean over the first axis of sums over the others."""
-    return reductions.sum_(reductions.mean(losses, axis=0))

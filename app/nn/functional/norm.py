@@ -1,4 +1,4 @@
-"""Normalisation to mean 0 and variance 1, over a batch or over parts of an example."""
+"""Normalisation to mean 0 and variance 1 over a batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.ops.shaping import reshape
 from app.ops.spec import differ
 from app.ops.training_mode import in_training, running_mean
 
-__all__ = ["batch_norm", "layer_norm"]
+__all__ = ["batch_norm"]
 
 
 def batch_norm(
@@ -67,19 +67,3 @@ def _scaled(x: Any, center: Any, spread: Any, shape: list[int], epsilon: float, 
     out = (x - reshape(center, shape)) * reshape(rsqrt(spread + epsilon), shape)
     out = out if weight is None else out * reshape(weight, shape)
     return out if bias is None else out + reshape(bias, shape)
-
-
-def layer_norm(
-    x: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, epsilon: float = 1e-5, name: str | None = None
-) -> Any:
-    """Normalise each example to mean 0 and variance 1 over its last axes, which have `normalized_shape`."""
-    sizes = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
-    if not sizes:
-        raise ShapeError("layer_norm: normalized_shape needs at least one size")
-    if list(x.shape[len(x.shape) - len(sizes) :]) != sizes:
-        raise ShapeError(f"layer_norm: an input of shape {list(x.shape)} does not end in {sizes}")
-    axes = list(range(-len(sizes), 0))
-    centered = x - mean(x, axis=axes, keepdim=True)
-    out = centered * rsqrt(mean(square(centered), axis=axes, keepdim=True) + epsilon)
-    out = out if weight is None else out * reshape(weight, sizes)
-    return out if bias is None else out + reshape(bias, sizes)

@@ -28,21 +28,20 @@ from app.nn.layers.activation import (
     Tanhshrink,
     ThresholdedReLU,
 )
-from app.nn.layers.common import Dropout, Dropout2D, Embedding, Flatten, Identity, Linear
-from app.nn.layers.containers import LayerDict, LayerList, ParameterList, Sequential
+from app.nn.layers.common import Dropout, Dropout2D, Flatten, Identity, Linear
+from app.nn.layers.containers import LayerList, Sequential
 from app.nn.layers.convolution import AdaptiveAvgPool2D, AdaptiveMaxPool2D, AvgPool2D, Conv2D, MaxPool2D
 from app.nn.layers.loss import (
     BCELoss,
     BCEWithLogitsLoss,
     CrossEntropyLoss,
     HuberLoss,
-    KLDivLoss,
     L1Loss,
     MSELoss,
     NLLLoss,
     SmoothL1Loss,
 )
-from app.nn.layers.norm import BatchNorm1D, BatchNorm2D, LayerNorm
+from app.nn.layers.norm import BatchNorm1D, BatchNorm2D
 
 __all__ = [
     "CELU",
@@ -61,7 +60,6 @@ __all__ = [
     "CrossEntropyLoss",
     "Dropout",
     "Dropout2D",
-    "Embedding",
     "Flatten",
     "Hardshrink",
     "Hardsigmoid",
@@ -69,11 +67,8 @@ __all__ = [
     "Hardtanh",
     "HuberLoss",
     "Identity",
-    "KLDivLoss",
     "L1Loss",
-    "LayerDict",
     "LayerList",
-    "LayerNorm",
     "LeakyReLU",
     "Linear",
     "LogSigmoid",
@@ -83,7 +78,6 @@ __all__ = [
     "Mish",
     "NLLLoss",
     "PReLU",
-    "ParameterList",
     "ReLU",
     "ReLU6",
     "Sequential",

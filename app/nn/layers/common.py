@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from app.errors import ShapeError
 from app.nn import functional as F  # noqa: N812 - the name that it has everywhere
-from app.nn.initializer import Normal
 from app.nn.layer import Layer
-from app.tensor import no_grad
 
 
 class Linear(Layer):
@@ -34,38 +29,6 @@ class Linear(Layer):
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, dtype={self.weight.dtype}"
-
-
-class Embedding(Layer):
-    """A table of `num_embeddings` trained vectors, looked up by index."""
-
-    def __init__(
-        self,
-        num_embeddings: int,
-        embedding_dim: int,
-        padding_idx: int | None = None,
-        sparse: bool = False,
-        weight_attr: Any = None,
-        name: str | None = None,
-    ):
-        super().__init__(name)
-        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
-            raise ShapeError(f"Embedding: padding_idx {padding_idx} is out of range for {num_embeddings} rows")
-        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
-        shape = [num_embeddings, embedding_dim]
-        self.weight = self.create_parameter(shape, weight_attr, default_initializer=Normal())
-        if padding_idx is not None and hasattr(self.weight, "set_value"):
-            with no_grad():
-                rows = np.array(self.weight)
-            rows[padding_idx] = 0
-            self.weight.set_value(rows)
-
-    def forward(self, x: Any) -> Any:
-        return F.embedding(x, self.weight, self.padding_idx)
-
-    def extra_repr(self) -> str:
-        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.weight.shape[0]}, {self.weight.shape[1]}{padding}"
 
 
 class Identity(Layer):

@@ -1,18 +1,17 @@
-"""Containers of layers: a sequence, a list, a dictionary."""
+"""Containers of layers: a sequence and a list."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from app.errors import AppError
 from app.nn.layer import Layer
 
 
 class _Indexed(Layer):
-    """Layers, or parameters, whose names are numbers."""
+    """Layers whose names are numbers."""
 
-    def _items(self) -> dict[str, Any]:
+    def _items(self) -> dict[str, Layer]:
         return self._held("_sub_layers")
 
     def _name_at(self, index: int) -> str:
@@ -94,72 +93,3 @@ class LayerList(_Indexed):
     def __init__(self, sublayers: Iterable[Layer] | None = None):
         super().__init__()
         self.extend(sublayers or [])
-
-
-class ParameterList(_Indexed):
-    """A list of parameters, which become part of the layer that holds it."""
-
-    def __init__(self, parameters: Iterable[Any] | None = None):
-        super().__init__()
-        self.extend(parameters or [])
-
-    def _items(self) -> dict[str, Any]:
-        return self._held("_parameters")
-
-
-class LayerDict(Layer):
-    """Layers by name, which become part of the layer that holds it."""
-
-    def __init__(self, sublayers: Any = None):
-        super().__init__()
-        self.update(sublayers or {})
-
-    def __getitem__(self, key: str) -> Layer:
-        layer: Layer = self._held("_sub_layers")[key]
-        return layer
-
-    def __setitem__(self, key: str, layer: Layer) -> None:
-        self.add_sublayer(key, layer)
-
-    def __delitem__(self, key: str) -> None:
-        delattr(self, key)
-
-    def __len__(self) -> int:
-        return len(self._held("_sub_layers"))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(list(self._held("_sub_layers")))
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._held("_sub_layers")
-
-    def keys(self) -> Iterable[str]:
-        """The names."""
-        return self._held("_sub_layers").keys()
-
-    def values(self) -> Iterable[Layer]:
-        """The layers."""
-        return self._held("_sub_layers").values()
-
-    def items(self) -> Iterable[tuple[str, Layer]]:
-        """The names and the layers."""
-        return self._held("_sub_layers").items()
-
-    def pop(self, key: str) -> Layer:
-        """Remove a layer and return it."""
-        layer = self[key]
-        del self[key]
-        return layer
-
-    def clear(self) -> None:
-        """Remove all layers."""
-        for key in self:
-            del self[key]
-
-    def update(self, sublayers: Any) -> None:
-        """Add layers, replacing those of the same names."""
-        pairs = sublayers.items() if hasattr(sublayers, "items") else sublayers
-        for pair in pairs:
-            if not _is_named(pair):
-                raise AppError(f"LayerDict: {pair!r} is not a pair of a name and a layer")
-            self.add_sublayer(*pair)

@@ -26,4 +26,3 @@ BCELoss = layer_of("BCELoss", F.binary_cross_entropy, (), weight=None, reduction
 BCEWithLogitsLoss = layer_of(
     "BCEWithLogitsLoss", F.binary_cross_entropy_with_logits, (), weight=None, reduction="mean", pos_weight=None
 )
-KLDivLoss = layer_of("KLDivLoss", F.kl_div, (), reduction="mean", log_target=False)

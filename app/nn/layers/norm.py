@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from app.errors import ShapeError
@@ -95,28 +94,3 @@ class BatchNorm2D(BatchNorm1D):
     def extra_repr(self) -> str:
         text = f"num_features={self.num_features}, momentum={self.momentum}, epsilon={self.epsilon}"
         return text if self.data_format == "NCHW" else f"{text}, data_format={self.data_format}"
-
-
-class LayerNorm(Layer):
-    """Normalises each example to mean 0 and variance 1 over its last axes, then scales and shifts it."""
-
-    def __init__(
-        self,
-        normalized_shape: Any,
-        epsilon: float = 1e-5,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        name: str | None = None,
-    ):
-        super().__init__(name)
-        sizes = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
-        self.normalized_shape: Sequence[int] = sizes
-        self.epsilon = epsilon
-        self.weight = self.create_parameter(sizes, weight_attr, default_initializer=Constant(1.0))
-        self.bias = self.create_parameter(sizes, bias_attr, is_bias=True)
-
-    def forward(self, x: Any) -> Any:
-        return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.epsilon)
-
-    def extra_repr(self) -> str:
-        return f"normalized_shape={self.normalized_shape}, epsilon={self.epsilon}"
