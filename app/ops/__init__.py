@@ -9,7 +9,6 @@ from app.ops import (  # noqa: F401 - each registers its operators
     convolution,
     creation,
     drawing,
-    einsum,
     gathering,
     indexing,
     joining,

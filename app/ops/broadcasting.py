@@ -11,7 +11,6 @@ from app.errors import ShapeError
 from app.ops.definition import REGISTRY, operator
 from app.ops.lowering import Elementwise, Reduction
 from app.ops.public import public
-from app.ops.shaping import reshape
 from app.ops.size import AnySize, Shape
 from app.ops.spec import UNKNOWN, Spec, broadcast, plain_sizes
 from app.ops.values import Applied, Array, Element, Gradients, Results, Value
@@ -121,25 +120,6 @@ def expand_as(x: Array, y: Array) -> Results:
 @expand_as.gradient_of("x")
 def _(x_like: Value, dout: Value) -> Gradients:
     return sum_like(dout, x_like)
-
-
-@public(method=True)
-def tile(x: Value, repeat_times: int | Sequence[int], name: str | None = None) -> Applied:
-    """Repeat a value along each axis; more counts than axes add leading axes."""
-    times = [int(n) for n in np.ravel(repeat_times)]
-    if 0 in times:
-        part = (..., *[slice(0 if n == 0 else None) for n in times])
-        return tile(x, [n or 1 for n in times])[part]
-    rank = max(len(times), len(x.shape))
-    times = [1] * (rank - len(times)) + times
-    sizes = [1] * (rank - len(x.shape)) + list(plain_sizes(x.shape))
-    if UNKNOWN in sizes[1:]:
-        raise ShapeError(f"tile: only the first size of a value may be unknown, found shape {list(x.shape)}")
-    apart = reshape(x, [part for size in sizes for part in (1, size)])
-    repeated = expand(apart, [part for n, size in zip(times, sizes, strict=True) for part in (n, size)])
-    tiled = reshape(repeated, [UNKNOWN if s == UNKNOWN else n * s for n, s in zip(times, sizes, strict=True)])
-    arrays = [value._array for value in (x, tiled) if hasattr(value, "_array")]
-    return REGISTRY["assign"](tiled) if len(arrays) == 2 and np.may_share_memory(*arrays) else tiled
 
 
 @public()

@@ -1,11 +1,6 @@
-"""Gathering and scattering: selecting, replacing and adding to slices and elements by arrays of indices.
-
-All but `gather`, which has a lowering of its own, are composed of `take_items` and `put_items`.
-"""
+"""Selecting slices and elements by arrays of indices and masks."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,13 +8,12 @@ from app.errors import BoundsError, DtypeError, ShapeError
 from app.ops.broadcasting import broadcast_tensors
 from app.ops.definition import operator
 from app.ops.dtype import INTEGERS, canonical
-from app.ops.elementwise import to_common_type
-from app.ops.indexing import ROWS, Items, along, index_items, on_axis, put_items, take_items
+from app.ops.indexing import Items, along, on_axis, put_items, take_items
 from app.ops.logic import where
 from app.ops.lowering import Filling
 from app.ops.public import PUBLIC, public
 from app.ops.shaping import cast, reshape
-from app.ops.spec import UNKNOWN, Spec, normal_axis
+from app.ops.spec import Spec, normal_axis
 from app.ops.values import Applied, Array, Gradients, Operand, Results, Value
 
 
@@ -105,46 +99,6 @@ def _check_integers(index: Value) -> None:
         raise DtypeError(f"an index array must contain integers, found {canonical(index.dtype)}")
 
 
-# Slices along an axis
-
-
-@public(method=True)
-def index_select(x: Value, index: Value, axis: int = 0, name: str | None = None) -> Applied:
-    """Select slices along an axis by an array of indices."""
-    if len(index.shape) != 1:
-        raise ShapeError(f"index_select: the index needs one axis, found shape {list(index.shape)}; use opsmith.gather")
-    return gather(x, index, axis=axis)
-
-
-@public(method=True, in_place=True)
-def index_add(x: Value, index: Value, axis: int, value: Value, name: str | None = None) -> Applied:
-    """Add `value` to the slices of `x` along an axis that `index` selects."""
-    _check_integers(index)
-    x, value = to_common_type([x, value])
-    return put_items([x, value, index], items=on_axis(normal_axis(axis, len(x.shape))), accumulate=True)
-
-
-@public(method=True, in_place=True)
-def scatter(x: Value, index: Value, updates: Value, overwrite: bool = True, name: str | None = None) -> Applied:
-    """Replace the rows of `x` that `index` selects by `updates`, or without `overwrite` by the sum for each row."""
-    _check_integers(index)
-    x, updates = to_common_type([x, updates])
-    rows = reshape(index, [-1])
-    if overwrite:
-        return put_items([x, updates, rows], items=ROWS)
-    emptied = put_items([x, np.zeros((), canonical(x.dtype)), rows], items=ROWS)
-    return put_items([emptied, updates, rows], items=ROWS, accumulate=True)
-
-
-@public(method=True)
-def slice_(input: Value, axes: Sequence[int], starts: Sequence[int], ends: Sequence[int]) -> Applied:
-    """Slice along the given axes, from `starts` to `ends`."""
-    parts = [slice(None)] * len(input.shape)
-    for axis, start, end in zip(axes, starts, ends, strict=True):
-        parts[normal_axis(int(axis), len(parts))] = slice(int(start), int(end))
-    return take_items([input], items=index_items(tuple(parts))[1])
-
-
 # Elements by indices along an axis
 
 
@@ -179,39 +133,7 @@ def take_along_axis(x: Value, index: Value, axis: int, broadcast: bool = True) -
     return take_items([x, index], items=items)
 
 
-@public(method=True, in_place=True)
-def put_along_axis(
-    arr: Value,
-    indices: Value,
-    values: Operand,
-    axis: int,
-    reduce: str = "assign",
-    include_self: bool = True,
-    broadcast: bool = True,
-) -> Applied:
-    """Replace, or with reduce="add" add to, the elements selected by an array of indices along an axis.
-
-    The other axes broadcast. Without `broadcast`, the index may be shorter than the value along these.
-    """
-    items = _items_along(arr, indices, axis)
-    if reduce not in ("assign", "add") or not include_self:
-        raise ShapeError(f"put_along_axis: reduce must be 'assign' or 'add', not {reduce!r}")
-    arr, values = to_common_type([arr, values])
-    indices = _broadcast_except(indices, arr, axis) if broadcast else indices
-    return put_items([arr, values, indices], items=items, accumulate=reduce == "add")
-
-
 # By masks
-
-
-@public(method=True)
-def masked_select(x: Value, mask: Value, name: str | None = None) -> Applied:
-    """Elements where a mask is true, in row-major order."""
-    if mask.dtype != "bool":
-        raise DtypeError(f"masked_select: the mask must contain booleans, found {mask.dtype}; write mask != 0")
-    if tuple(x.shape) != tuple(mask.shape):
-        x, mask = broadcast_tensors([x, mask])
-    return take_items([x, mask], items=ROWS)
 
 
 @public(method=True, in_place=True)
@@ -219,24 +141,3 @@ def masked_fill(x: Value, mask: Value, value: Operand, name: str | None = None) 
     """Replace the elements where a mask is true by `value`."""
     fill = cast(value, dtype=x.dtype) if hasattr(value, "dtype") else np.asarray(value, canonical(x.dtype))
     return where(mask, fill, x)
-
-
-@operator(lambda x: Spec((UNKNOWN, len(x.shape)), "int64"))
-def places_of_nonzero(x: Array) -> Results:
-    """Indices of the nonzero elements, one row for each."""
-    return np.argwhere(x)
-
-
-@public(method=True)
-def nonzero(x: Value, as_tuple: bool = False) -> Applied:
-    """Indices of the nonzero elements: one row for each, or with `as_tuple` one value for each axis."""
-    places = places_of_nonzero(x)
-    return tuple(places[:, axis] for axis in range(len(x.shape))) if as_tuple else places
-
-
-@public(method=True)
-def where_(condition: Value, x: Value | None = None, y: Value | None = None, name: str | None = None) -> Applied:
-    """Elements of `x` where `condition` is true, else of `y`; without `x` and `y`, the indices where it is true."""
-    if x is None and y is None:
-        return nonzero(condition, as_tuple=True)
-    return where(condition, x, y)

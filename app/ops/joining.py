@@ -1,4 +1,4 @@
-"""Concatenating, splitting, padding and flipping values."""
+"""Concatenating, splitting and padding values."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from app.errors import DtypeError, ShapeError
-from app.ops.creation import assign
 from app.ops.definition import operator
 from app.ops.elementwise import to_common_type
 from app.ops.lowering import Joining, Splitting
 from app.ops.public import public
-from app.ops.shaping import squeeze, unsqueeze
+from app.ops.shaping import unsqueeze
 from app.ops.size import AnySize
-from app.ops.spec import UNKNOWN, Axis, Spec, normal_axis, plain_sizes, reduced_axes
+from app.ops.spec import UNKNOWN, Spec, normal_axis, plain_sizes
 from app.ops.values import Applied, Array, Gradients, Results, Value
 
 
@@ -136,28 +135,6 @@ def stack(x: Iterable[Value], axis: int = 0, name: str | None = None) -> Applied
     return concat([unsqueeze(v, axis=axis) for v in x], axis=axis)
 
 
-@public(method=True)
-def chunk(x: Value, chunks: int, axis: int = 0, name: str | None = None) -> Applied:
-    """Split a value along an axis into a number of parts, of which the last may be smaller."""
-    if chunks < 1:
-        raise ShapeError(f"chunk: the number of parts must be at least 1, found {chunks}")
-    size = x.shape[_checked_axis(axis, len(x.shape))]
-    if size == UNKNOWN or size % chunks == 0:
-        return split(x, num_or_sections=chunks, axis=axis)
-    length = -(-size // chunks)
-    return split(x, num_or_sections=[min(length, size - start) for start in range(0, size, length)], axis=axis)
-
-
-@public("unbind", method=True)
-def unstack(x: Value, axis: int = 0, num: int | None = None) -> list[Applied]:
-    """Split a value into slices along an axis, and remove this axis."""
-    size = x.shape[_checked_axis(axis, len(x.shape))]
-    parts = num if size == UNKNOWN else size
-    if parts is None:
-        raise ShapeError(f"unstack: axis {axis} has an unknown size; give the number of slices as num=")
-    return [squeeze(part, axis=axis) for part in split(x, num_or_sections=parts, axis=axis)] if parts else []
-
-
 Widths = Sequence[tuple[int, int]]
 """For each axis the widths before and after it."""
 
@@ -186,12 +163,3 @@ def _(onnx: Any, x: Any, widths: Widths, value: float) -> Any:
     if not widths:
         return x
     return onnx.Pad(x, [w[0] for w in widths] + [w[1] for w in widths], np.asarray(value).astype(x.dtype))
-
-
-@public(method=True)
-def flip(x: Value, axis: Axis | Sequence[int], name: str | None = None) -> Applied:
-    """Reverse the order of elements along the given axes."""
-    axes = reduced_axes(axis, len(x.shape))
-    if not isinstance(axis, int) and axis is not None and len(axes) < len(axis) and x.shape:
-        raise ShapeError(f"flip: an axis appears more than once in {list(axis)}")
-    return assign(x[tuple(slice(None, None, -1 if a in axes else None) for a in range(len(x.shape)))])

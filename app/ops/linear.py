@@ -125,16 +125,6 @@ def mm(input: Value, mat2: Value, name: str | None = None) -> Applied:
 
 
 @public(method=True)
-def bmm(x: Value, y: Value, name: str | None = None) -> Applied:
-    """Batched matrix product of two values with three axes."""
-    if len(x.shape) != 3 or len(y.shape) != 3:
-        raise ShapeError(f"bmm needs values with three axes, found shapes {list(x.shape)} and {list(y.shape)}")
-    if differ(x.shape[:1], y.shape[:1]):
-        raise ShapeError(f"bmm needs batches of one size, found shapes {list(x.shape)} and {list(y.shape)}")
-    return matmul(x, y)
-
-
-@public(method=True)
 def dot(x: Value, y: Value, name: str | None = None) -> Applied:
     """Dot product of two vectors, or of each pair of rows of two matrices."""
     if differ(x.shape, y.shape):

@@ -84,7 +84,7 @@ def _choose(condition: Element, x: Element, y: Element) -> Element:
     return x if condition else y
 
 
-@public()
+@public(method=True)
 @operator(_infer_where, prepare=_prepare_where, broadcasts=True, lowering=Elementwise(_choose), onnx="Where")
 def where(condition: Array, x: Array, y: Array) -> Results:
     """Elements of `x` where `condition` is true, and of `y` elsewhere."""

@@ -1,23 +1,22 @@
-"""Norms of vectors and matrices, and distances."""
+"""Norms."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from app.errors import OperatorError, ShapeError
+from app.errors import OperatorError
 from app.ops.definition import operator
 from app.ops.elementwise import floats
 from app.ops.logic import where
 from app.ops.math import abs_
 from app.ops.public import public
-from app.ops.reduction import infer_reduction, max_, min_, reduced_in_onnx, spread, sum_
+from app.ops.reduction import infer_reduction, reduced_in_onnx, spread, sum_
 from app.ops.rounding import sign
-from app.ops.shaping import cast, squeeze
-from app.ops.spec import Axis, Spec, normal_axis, reduced_axes
+from app.ops.shaping import cast
+from app.ops.spec import Axis, Spec, reduced_axes
 from app.ops.values import Applied, Array, Gradients, Results, Value
 
 
@@ -69,47 +68,17 @@ def _(onnx: Any, x: Any, p: float, axis: Axis, keepdim: bool) -> Any:
 
 
 @public(method=True)
-def vector_norm(x: Value, p: float = 2.0, axis: Axis = None, keepdim: bool = False, name: str | None = None) -> Applied:
-    """Vector p-norm along the given axes, or of the flattened value."""
-    return p_norm(x, float(p), axis, keepdim)
-
-
-_AXES = (-2, -1)
-
-
-@public(method=True)
-def matrix_norm(
-    x: Value, p: float | str = "fro", axis: Sequence[int] = _AXES, keepdim: bool = False, name: str | None = None
-) -> Applied:
-    """Matrix norm along two axes.
-
-    `p` is 'fro' for the Frobenius norm, 1 for the largest and -1 for the smallest column sum of absolute values, and
-    inf and -inf for the largest and smallest row sum.
-    """
-    if len(x.shape) < 2 or len(axis) != 2:
-        raise ShapeError(f"matrix_norm needs two axes, found {list(axis)} of shape {list(x.shape)}")
-    if p == "fro":
-        return p_norm(x, 2.0, tuple(axis), keepdim)
-    if p not in (1, -1, math.inf, -math.inf):
-        raise OperatorError(
-            f"matrix_norm: p is 'fro', 1, -1 or an infinity, not {p!r}; np.linalg.norm(x.numpy(), {p!r}) computes it"
-        )
-    rows, columns = (normal_axis(a, len(x.shape)) for a in axis)
-    sums = sum_(abs_(x), axis=rows if math.fabs(p) == 1 else columns, keepdim=True)
-    largest = (max_ if p > 0 else min_)(sums, axis=columns if math.fabs(p) == 1 else rows, keepdim=True)
-    return largest if keepdim else squeeze(largest, axis=[rows, columns])
-
-
-@public(method=True)
 def norm(
     x: Value, p: float | str | None = None, axis: Axis = None, keepdim: bool = False, name: str | None = None
 ) -> Applied:
     """Norm along the given axes, or of the flattened value; the 2-norm by default.
 
-    With `p` and two axes it is a matrix norm (see `matrix_norm`).
+    Along two axes it is the Frobenius norm of matrices.
     """
-    if p is not None and isinstance(axis, (tuple, list)) and len(axis) == 2:
-        return matrix_norm(x, p, axis, keepdim)
     if isinstance(p, str) and p != "fro":
         raise OperatorError(f"norm: p is a number or 'fro', not {p!r}")
+    if isinstance(axis, (tuple, list)) and len(axis) == 2 and p not in (None, "fro"):
+        raise OperatorError(
+            f"norm: of matrices, along two axes, p is 'fro', not {p!r}; np.linalg.norm(x.numpy(), {p!r}) computes it"
+        )
     return p_norm(x, 2.0 if p is None or p == "fro" else float(p), axis, keepdim)

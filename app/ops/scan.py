@@ -1,4 +1,4 @@
-"""Cumulative sums and products along an axis, and differences."""
+"""Cumulative sums along an axis."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import numpy as np
 
 from app.ops.definition import operator
 from app.ops.dtype import INTEGERS
-from app.ops.joining import concat
 from app.ops.public import public
 from app.ops.shaping import cast, reshape_like
 from app.ops.spec import Spec, count, normal_axis
-from app.ops.values import Applied, Array, Gradients, Results, Value
+from app.ops.values import Array, Gradients, Results, Value
 
 
 def _infer_cumsum(x: Spec, *, axis: int | None = None, dtype: str | None = None, reverse: bool = False) -> Spec:
@@ -54,24 +53,3 @@ def _(onnx: Any, x: Any, axis: int | None, dtype: str | None, reverse: bool) -> 
         return onnx.CumSum(wide, np.int64(axis), reverse=reverse)
     sums = onnx.CumSum(onnx.Reshape(wide, [-1]), np.int64(0), reverse=reverse and axis is not None)
     return sums if axis is None else onnx.Reshape(sums, [])
-
-
-@public(method=True)
-def diff(
-    x: Value,
-    n: int = 1,
-    axis: int = -1,
-    prepend: Value | None = None,
-    append: Value | None = None,
-    name: str | None = None,
-) -> Applied:
-    """n-th difference of adjacent elements along an axis."""
-    parts = [part for part in (prepend, x, append) if part is not None]
-    out = concat(parts, axis) if len(parts) > 1 else x
-    before: list[slice] = [slice(None)] * len(x.shape)
-    after = list(before)
-    before[axis], after[axis] = slice(None, -1), slice(1, None)
-    for _ in range(n):
-        later, earlier = out[tuple(after)], out[tuple(before)]
-        out = later != earlier if out.dtype == "bool" else later - earlier
-    return out

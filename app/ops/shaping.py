@@ -297,16 +297,3 @@ def swapaxes(x: Value, axis0: int, axis1: int, name: str | None = None) -> Appli
     first, second = normal_axis(axis0, len(order)), normal_axis(axis1, len(order))
     order[first], order[second] = second, first
     return transpose(x, perm=order)
-
-
-@public(method=True)
-def unflatten(x: Value, axis: int, shape: Sequence[int], name: str | None = None) -> Applied:
-    """Split one axis into several of the sizes in `shape`; -1 is the remaining size."""
-    along = normal_axis(axis, len(x.shape))
-    return reshape(x, [*[0] * along, *shape, *x.shape[along + 1 :]])
-
-
-@public(method=True)
-def view_as(x: Value, other: Value, name: str | None = None) -> Applied:
-    """Reshape `x` to the shape of another value."""
-    return reshape_like(x, other)

@@ -1,4 +1,4 @@
-"""Sorting, top-k and unique elements."""
+"""Sorting and top-k."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import numpy as np
 
 from app.errors import ShapeError
 from app.ops.definition import operator
-from app.ops.dtype import DTypeLike
 from app.ops.indexing import along, put_items
 from app.ops.public import public
-from app.ops.spec import UNKNOWN, Spec, count, normal_axis
+from app.ops.spec import UNKNOWN, Spec, normal_axis
 from app.ops.values import Applied, Array, Gradient, Results, Value
 
 
@@ -110,39 +109,3 @@ def topk(
 ) -> TopK:
     """The k largest values along an axis in order, and their indices; the smallest with largest=False."""
     return TopK(*largest_with_places(x, int(k), -1 if axis is None else axis, largest, sorted))
-
-
-def _infer_unique(x: Spec, *, axis: int | None = None) -> tuple[Spec, ...]:
-    along = 0 if axis is None else normal_axis(axis, len(x.shape))
-    shape = (UNKNOWN,) if axis is None else (*x.shape[:along], UNKNOWN, *x.shape[along + 1 :])
-    there = count(x.shape) if axis is None else x.shape[along]
-    whole = Spec((UNKNOWN,), "int64")
-    return Spec(shape, x.dtype), whole, Spec((there,), "int64"), whole
-
-
-@operator(
-    _infer_unique,
-    outputs=("out", "index", "inverse", "counts"),
-    onnx=lambda onnx, x, axis: onnx.Unique(x, axis=axis, sorted=1, outputs=4),
-)
-def different(x: Array, *, axis: int | None = None) -> Results:
-    """Sorted unique elements, the indices of their first occurrences, the inverse indices, and the counts."""
-    out, index, inverse, counts = np.unique(x, True, True, True, axis)
-    return out, index, inverse.reshape(-1), counts
-
-
-@public(method=True)
-def unique(
-    x: Value,
-    return_index: bool = False,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    axis: int | None = None,
-    dtype: DTypeLike = "int64",
-    name: str | None = None,
-) -> Applied:
-    """Sorted unique elements, or slices along an axis; on request with indices, inverse indices and counts."""
-    out, *more = different(x, axis=axis)
-    wanted = zip(more, (return_index, return_inverse, return_counts), strict=True)
-    extras = [part.astype(dtype) for part, asked in wanted if asked]
-    return (out, *extras) if extras else out

@@ -140,7 +140,7 @@ def test_operators_that_keep_state_or_mix_rows_are_told_from_those_that_do_not()
     for right in RIGHT.values():
         assert differs_each_time(examined(right, inputs)) == ""
         assert not mixes_rows(found(right, "operator"), examined(right, inputs))
-    for mixing in (lambda x: x - app.mean(x, axis=0), lambda x: app.cumsum(x, axis=0), lambda x: app.flip(x, 0)):
+    for mixing in (lambda x: x - app.mean(x, axis=0), lambda x: app.cumsum(x, axis=0), lambda x: x[::-1]):
         assert mixes_rows(found(mixing, "operator"), examined(mixing, inputs))
 
 

@@ -57,15 +57,12 @@ ONE: dict[str, Callable[[Any], Any]] = {
     "cumsum": lambda x: app.cumsum(x, axis=0),
     "sort": lambda x: app.sort(x, axis=0),
     "two rows": lambda x: app.gather(x, np.array([0, -1])),
-    "chosen": lambda x: app.index_select(x, np.array([0]), axis=0),
-    "picked": lambda x: app.masked_select(x, x > 0.0),
     "top": lambda x: app.topk(x, 1, axis=0)[0],
     "halves": lambda x: app.split(x, 2, axis=0)[0],
     "doubled": lambda x: app.concat([x, x * 0.5], axis=0),
     "one more": lambda x: app.concat([x, x[0:1]], axis=0),
     "stacked": lambda x: app.stack([x, app.tanh(x)], axis=0),
     "ones": lambda x: app.ones_like(x) + x,
-    "flipped": lambda x: app.flip(x, axis=[0]),
 }
 TWO: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda x, y: x + y,

@@ -191,8 +191,8 @@ def names_of_patterns(x):
     return x * n * kept + first * rest["b"] + others[0]
 
 def with_an_index(x):
-    places = (x > 1).nonzero()
-    if x.sum() > 10 and x[places[0]].max() > 1.5:
+    large = x[x > 1]
+    if x.sum() > 10 and large[0] > 1.5:
         return x * 2
     return x * 5
 

@@ -186,15 +186,11 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "put_items": put_one_by_one,
     "last_writes": last_writes,
     "take_items": lambda *values, items: values[0][np_items(Call(list(values), {"items": items}))],
-    "places_of_nonzero": lambda x: np.stack(np.nonzero(np.atleast_1d(x)), 1)[:, : x.ndim],
     "bordered": lambda x, widths, value: np.pad(x, widths, constant_values=value) if x.ndim else x,
     "split_like": lambda *values, axis: tuple(values[1:]),
     "sorted_with_places": in_order,
     "largest_with_places": lambda x, k, axis, largest: tuple(
         np.take(part, range(k), axis) for part in in_order(x, axis, largest)
-    ),
-    "different": lambda x, axis: tuple(
-        np.ravel(v) if i else v for i, v in enumerate(np.unique(x, True, True, True, axis))
     ),
     "shape_of": lambda x: np.array(x.shape),
     "number_of_elements": lambda x: np.array(x.size),

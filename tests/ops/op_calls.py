@@ -208,7 +208,6 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     "take_items": parts.taking_items(),
     "put_items": parts.putting_items(),
     "last_writes": parts.taking_items(),
-    "places_of_nonzero": one(),
     "split_like": parts.cutting_like(),
     "bordered": one(
         widths=lambda x: st.tuples(*[st.tuples(st.integers(0, 2), st.integers(0, 2))] * x.ndim), value=st.integers(0, 3)
@@ -222,7 +221,6 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
         k=lambda x: st.integers(1, min(x.shape)),
         largest=st.booleans(),
     ),
-    "different": one(["int32"], of=sized(min_dims=1, max_dims=2, least=1), axis=lambda x: st.none() | axis_of(x)),
     # products and losses
     "matmul": matrices(),
     "matmul_step": matrices(step=True),

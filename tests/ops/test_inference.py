@@ -47,7 +47,7 @@ def run(program: static.Program, call: Call, variables: list[static.Variable]) -
     return static.Executor().run(program, {f"x{i}": x for i, x in enumerate(call.inputs)}, variables)
 
 
-SIZED_BY_NUMBERS = {"different", "last_writes", "places_of_nonzero", "take_items"}
+SIZED_BY_NUMBERS = {"last_writes", "take_items"}
 """Operators whose results have as many elements as their inputs' numbers say, so that it is not known before a run."""
 
 

@@ -10,7 +10,7 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 PROGRAMS = {
-    "compat/test_paddle_programs.py": 2000,
+    "compat/test_paddle_programs.py": 1375,
     "custom/test_in_place_at_random.py": 200,
     "custom/test_derived_at_random.py": 1000,
     "engine/test_open_sizes_at_random.py": 3000,

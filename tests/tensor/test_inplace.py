@@ -46,18 +46,10 @@ def test_an_expanded_value_gets_memory_of_its_own_when_it_is_changed():
     assert (wide.tolist(), x.tolist()) == ([5.0, 1.0, 1.0], [1.0])
 
 
-@pytest.mark.parametrize(("shape", "times"), [([3], [1]), ([1, 3], [2, 1]), ([3], [2, 1]), ([3], [2])])
-def test_a_tiled_value_does_not_see_a_later_change(shape: list[int], times: list[int]):
-    for stop_gradient in (True, False):
-        x = app.ones(shape)
-        x.stop_gradient = stop_gradient
-        tiled = x.tile(times)
-        with app.no_grad():
-            x.zero_()
-        assert (tiled.numpy() == 1).all()
+def test_an_expanded_leaf_gets_memory_of_its_own_when_it_is_changed():
     leaf_of_one = app.ones([3])
     leaf_of_one.stop_gradient = False
-    leaf_of_one.expand([2, 3]).add_(app.ones([3])).sum().backward()  # it gets memory of its own
+    leaf_of_one.expand([2, 3]).add_(app.ones([3])).sum().backward()
     assert leaf_of_one.grad.tolist() == [2.0, 2.0, 2.0]
 
 
@@ -140,7 +132,6 @@ def test_scalars_can_be_changed_in_place():
         (app.transpose, [[2.0, 2.0], [2.0, 2.0]]),
         (lambda x: app.split(x, 2)[1], [[0.0, 0.0], [2.0, 2.0]]),
         (lambda x: x[1:], [[0.0, 0.0], [2.0, 2.0]]),
-        (lambda x: app.view_as(x, app.zeros([4])), [[2.0, 2.0], [2.0, 2.0]]),
         (lambda x: x.expand([3, 2, 2]), [[6.0, 6.0], [6.0, 6.0]]),
         (lambda x: app.expand_as(x, app.zeros([3, 2, 2])), [[6.0, 6.0], [6.0, 6.0]]),
         (lambda x: x.broadcast_to([2, 2]), [[2.0, 2.0], [2.0, 2.0]]),

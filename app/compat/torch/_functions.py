@@ -24,7 +24,7 @@ SAME = frozenset(_SAME.split())
 _RENAMED = "mul=multiply div=divide eq=equal ne=not_equal lt=less_than le=less_equal gt=greater_than ge=greater_equal"
 _OVER_AXES = "all any amax amin argmax argmin logsumexp mean prod sum"
 _IN_PLACE = """
-    abs add ceil clamp cos div exp floor log masked_fill mul neg pow reciprocal relu round rsqrt scatter sigmoid sign
+    abs add ceil clamp cos div exp floor log masked_fill mul neg pow reciprocal relu round rsqrt sigmoid sign
     sin sqrt square sub tan tanh
 """
 
@@ -145,7 +145,6 @@ _BOTH: dict[str, Callable[..., Any]] = {
     "unsqueeze": lambda input, dim: app.unsqueeze(input, axis=dim),
     "flatten": lambda input, start_dim=0, end_dim=-1: app.flatten(input, start_dim, end_dim),
     "gather": lambda input, dim, index: app.take_along_axis(input, _places(index), dim, broadcast=False),
-    "scatter": lambda input, dim, index, src: app.put_along_axis(input, _places(index), src, dim, broadcast=False),
     "clone": lambda input: app.assign(input),
 }
 FUNCTIONS: dict[str, Any] = {
