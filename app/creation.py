@@ -12,7 +12,7 @@ from app.graph.build import constant
 from app.graph.defaults import default_main_program, dynamic_mode, in_dynamic_mode, static_mode
 from app.graph.variable import Variable
 from app.ops import creation as ops
-from app.ops import drawing
+from app.ops import drawing, sorting
 from app.ops.broadcasting import broadcast_tensors
 from app.ops.definition import REGISTRY, OpDef, apply, as_immutable
 from app.ops.dtype import canonical, get_default_dtype
@@ -20,7 +20,6 @@ from app.ops.math import log
 from app.ops.public import public
 from app.ops.reduction import argmax
 from app.ops.shaping import sizes_of
-from app.ops.sorting import topk
 from app.ops.spec import broadcast
 from app.tensor import Tensor, to_tensor
 from app.tensor.modes import modes
@@ -218,7 +217,7 @@ def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False, name
     races = np.repeat(weights[..., None, :], num_samples if replacement else 1, -2) / weights.max(initial=0.0)
     with dynamic_mode():  # each index arrives first with its probability
         arrivals = to_tensor(races) / -log(rand(races.shape, "float64"))
-    return argmax(arrivals, axis=-1) if replacement else topk(arrivals, num_samples).indices.squeeze(-2)
+    return argmax(arrivals, axis=-1) if replacement else sorting.topk(arrivals, num_samples)[1].squeeze(-2)
 
 
 @public()

@@ -78,16 +78,16 @@ def empty_like(x: Value, dtype: DTypeLike | None = None, name: str | None = None
     return zeros_like(x, dtype)
 
 
-@public(name="shape")
+@public()
 @operator(lambda x: Spec((len(x.shape),), "int64"), onnx="Shape")
-def shape_of(x: Array) -> Results:
+def shape(x: Array) -> Results:
     """Shape of a value, as a value."""
     return np.array(x.shape, np.int64)
 
 
-@public(name="numel")
+@public()
 @operator(lambda x: Spec((), "int64"), onnx="Size")
-def number_of_elements(x: Array) -> Results:
+def numel(x: Array) -> Results:
     """Number of elements of a value, as a value."""
     return np.array(x.size, np.int64)
 
@@ -95,7 +95,7 @@ def number_of_elements(x: Array) -> Results:
 @public()
 def rank(input: Value) -> Applied:
     """Number of axes of a value, as a value."""
-    return number_of_elements(shape_of(input))
+    return numel(shape(input))
 
 
 @public()

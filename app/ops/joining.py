@@ -153,12 +153,12 @@ def _infer_pad(x: Spec, *, widths: Widths, value: float = 0.0) -> Spec:
     checked=True,
     gradient=lambda dout, widths: dout[tuple(slice(before, -after or None) for before, after in widths)],
 )
-def bordered(x: Array, *, widths: Widths, value: float = 0.0) -> Results:
+def pad(x: Array, *, widths: Widths, value: float = 0.0) -> Results:
     """Pad a value with a constant; `widths` has the widths before and after each axis."""
     return np.pad(x, widths, constant_values=value) if widths else np.copy(x)
 
 
-@bordered.in_onnx
+@pad.in_onnx
 def _(onnx: Any, x: Any, widths: Widths, value: float) -> Any:
     if not widths:
         return x

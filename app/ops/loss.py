@@ -165,12 +165,12 @@ def _(onnx: Any, x: Any, num_classes: int) -> Any:
     return onnx.Cast(onnx.Equal(onnx.Cast(onnx.Unsqueeze(x, [-1]), to="int64"), classes), to="float32")
 
 
-def _infer_pick(x: Spec, label: Spec) -> Spec:
+def _infer_index_sample(x: Spec, label: Spec) -> Spec:
     _check_labels(x, label)
     return Spec((x.shape[0], 1), x.dtype)
 
 
-def _fill_pick(x: Array, label: Array, out: Array) -> bool:
+def _fill_index_sample(x: Array, label: Array, out: Array) -> bool:
     if label.size != x.shape[0]:
         return False
     for i in range(x.shape[0]):
@@ -181,13 +181,13 @@ def _fill_pick(x: Array, label: Array, out: Array) -> bool:
     return True
 
 
-@operator(_infer_pick, lowering=Filling(_fill_pick, row_by_row=True, problem=_LABELS), checked=True)
-def pick(x: Array, label: Array) -> Results:
+@operator(_infer_index_sample, lowering=Filling(_fill_index_sample, row_by_row=True, problem=_LABELS), checked=True)
+def index_sample(x: Array, label: Array) -> Results:
     """The element of each row at its label."""
     return np.take_along_axis(x, _rows(x, label)[:, None], axis=1)
 
 
-@pick.gradient_of("x")
+@index_sample.gradient_of("x")
 def _(x_like: Value, label: Value, dout: Value) -> Gradients:
     return one_hot_like(label, x_like) * dout
 

@@ -13,7 +13,7 @@ from app.ops.elementwise import floats
 from app.ops.logic import where
 from app.ops.math import abs_
 from app.ops.public import public
-from app.ops.reduction import infer_reduction, reduced_in_onnx, spread, sum_
+from app.ops.reduction import expand_reduced, infer_reduction, reduced_in_onnx, sum_
 from app.ops.rounding import sign
 from app.ops.shaping import cast
 from app.ops.spec import Axis, Spec, reduced_axes
@@ -41,13 +41,14 @@ def p_norm(x: Array, *, p: float = 2.0, axis: Axis = None, keepdim: bool = False
 
 @p_norm.gradient
 def _(x: Value, out: Value, dout: Value, p: float, axis: Axis, keepdim: bool) -> Gradients:
-    whole = spread(out, x, axis=axis, keepdim=keepdim)
-    upstream = spread(dout, x, axis=axis, keepdim=keepdim)
+    whole = expand_reduced(out, x, axis=axis, keepdim=keepdim)
+    upstream = expand_reduced(dout, x, axis=axis, keepdim=keepdim)
     if p == 0:
         return upstream * 0.0
     if math.isinf(p):
         chosen = cast(abs_(x) == whole, dtype=x.dtype)
-        return upstream * sign(x) * chosen / spread(sum_(chosen, axis, None, keepdim), x, axis=axis, keepdim=keepdim)
+        count = expand_reduced(sum_(chosen, axis, None, keepdim), x, axis=axis, keepdim=keepdim)
+        return upstream * sign(x) * chosen / count
     if p == 1:
         return upstream * sign(x)
     safe = where(whole == 0, 1.0, whole)  # at zero the gradient is zero

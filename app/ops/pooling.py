@@ -168,7 +168,7 @@ def max_pool2d_scatter(y: Array, x: Array, **settings: Any) -> Results:
 
 
 @operator(_infer_pick, attributes=_SETTINGS, checked=True)
-def max_pool2d_pick(values: Array, x: Array, **settings: Any) -> Results:
+def max_pool2d_gather(values: Array, x: Array, **settings: Any) -> Results:
     """For each window, the element of `values` at the position of the first maximum of `x`."""
     windows = _Windows(x.shape, **settings)
     out = np.zeros(windows.shape, values.dtype)
@@ -184,10 +184,10 @@ def _(x: Value, dout: Value, call: Call) -> Gradients:
 
 @max_pool2d_scatter.gradient_of("y")
 def _(x: Value, dout: Value, call: Call) -> Gradients:
-    return max_pool2d_pick(dout, x, **call.attributes)
+    return max_pool2d_gather(dout, x, **call.attributes)
 
 
-@max_pool2d_pick.gradient_of("values")
+@max_pool2d_gather.gradient_of("values")
 def _(x: Value, dout: Value, call: Call) -> Gradients:
     return max_pool2d_scatter(dout, x, **call.attributes)
 
@@ -207,7 +207,7 @@ def avg_pool2d(x: Array, **settings: Any) -> Results:
 
 
 @operator(_infer_back, attributes=_OF_MEANS, checked=True)
-def avg_pool2d_spread(y: Array, like: Array, **settings: Any) -> Results:
+def avg_pool2d_expand(y: Array, like: Array, **settings: Any) -> Results:
     """Zeros in the shape of `like`, with an equal share of `y` added to all elements of each window."""
     windows = _Windows(like.shape, **settings)
     shares, out = (y / windows.numbers()).astype(y.dtype, copy=False), np.zeros(like.shape, y.dtype)
@@ -218,10 +218,10 @@ def avg_pool2d_spread(y: Array, like: Array, **settings: Any) -> Results:
 
 @avg_pool2d.gradient
 def _(x_like: Value, dout: Value, call: Call) -> Gradients:
-    return avg_pool2d_spread(dout, x_like, **call.attributes)
+    return avg_pool2d_expand(dout, x_like, **call.attributes)
 
 
-@avg_pool2d_spread.gradient_of("y")
+@avg_pool2d_expand.gradient_of("y")
 def _(dout: Value, call: Call) -> Gradients:
     return avg_pool2d(dout, **call.attributes)
 

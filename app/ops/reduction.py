@@ -1,4 +1,4 @@
-"""Reductions along axes, and their transpose `spread`."""
+"""Reductions along axes, and their transpose `expand_reduced`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def sum_(x: Array, *, axis: Axis = None, dtype: str | None = None, keepdim: bool
 
 @sum_.gradient
 def _(x_like: Value, dout: Value, axis: Axis, dtype: str | None, keepdim: bool) -> Gradients:
-    gradient = spread(dout, x_like, axis=axis, keepdim=keepdim)
+    gradient = expand_reduced(dout, x_like, axis=axis, keepdim=keepdim)
     return gradient if dtype is None else cast(gradient, dtype=x_like.dtype)
 
 
@@ -95,7 +95,7 @@ def mean(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
 
 @mean.gradient
 def _(x_like: Value, dout: Value, axis: Axis, keepdim: bool) -> Gradients:
-    return spread(dout, x_like, axis=axis, keepdim=keepdim, share=True)
+    return expand_reduced(dout, x_like, axis=axis, keepdim=keepdim, share=True)
 
 
 def _infer_spread(y: Spec, like: Spec, *, axis: Axis = None, keepdim: bool = False, share: bool = False) -> Spec:
@@ -103,7 +103,7 @@ def _infer_spread(y: Spec, like: Spec, *, axis: Axis = None, keepdim: bool = Fal
 
 
 @operator(_infer_spread, lowering=Spread(_axes_of, lambda attributes: attributes["share"]))
-def spread(y: Array, like: Array, *, axis: Axis = None, keepdim: bool = False, share: bool = False) -> Results:
+def expand_reduced(y: Array, like: Array, *, axis: Axis = None, keepdim: bool = False, share: bool = False) -> Results:
     """Broadcast the result of a reduction to the shape of its input; `share` divides by the number of elements."""
     if share:
         y = y / y.dtype.type((like.size or 1) / (y.size or 1))
@@ -116,7 +116,7 @@ def spread(y: Array, like: Array, *, axis: Axis = None, keepdim: bool = False, s
     return np.broadcast_to(y.reshape(kept), like.shape)
 
 
-@spread.gradient_of("y")
+@expand_reduced.gradient_of("y")
 def _(dout: Value, axis: Axis, keepdim: bool, share: bool) -> Gradients:
     reduce = mean if share else sum_
     return reduce(dout, axis=axis, keepdim=keepdim)
@@ -161,9 +161,9 @@ def min_(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
 @max_.gradient
 @min_.gradient
 def _(x: Value, out: Value, dout: Value, axis: Axis, keepdim: bool) -> Gradients:
-    chosen = x == spread(out, x, axis=axis, keepdim=keepdim)
+    chosen = x == expand_reduced(out, x, axis=axis, keepdim=keepdim)
     share = dout / sum_(cast(chosen, dtype=x.dtype), axis=axis, keepdim=keepdim)
-    return where(chosen, spread(share, x, axis=axis, keepdim=keepdim), 0.0)
+    return where(chosen, expand_reduced(share, x, axis=axis, keepdim=keepdim), 0.0)
 
 
 def _infer_prod(x: Spec, *, axis: Axis = None, keepdim: bool = False, dtype: str | None = None) -> Spec:
@@ -183,14 +183,14 @@ def _(x: Value, dout: Value, axis: Axis, keepdim: bool, dtype: str | None) -> Gr
     # the product of the other elements: out / x, except where x is zero
     zero = x == 0
     filled = where(zero, 1.0, x)
-    zeros = spread(sum_(zero, axis=axis, keepdim=keepdim), x, axis=axis, keepdim=keepdim)
-    product = spread(prod(filled, axis=axis, keepdim=keepdim), x, axis=axis, keepdim=keepdim)
+    zeros = expand_reduced(sum_(zero, axis=axis, keepdim=keepdim), x, axis=axis, keepdim=keepdim)
+    product = expand_reduced(prod(filled, axis=axis, keepdim=keepdim), x, axis=axis, keepdim=keepdim)
     quotient, rest = product / filled, zeros - cast(zero, dtype="int64")
     # beside one other zero it is zero, but written as a multiple of that zero for its own derivative
     nothing = where(zero, x, 0.0)
-    other = spread(sum_(nothing, axis=axis, keepdim=keepdim), x, axis=axis, keepdim=keepdim) - nothing
+    other = expand_reduced(sum_(nothing, axis=axis, keepdim=keepdim), x, axis=axis, keepdim=keepdim) - nothing
     multiple = where(rest == 1, other * where(isfinite(quotient), quotient, 0.0), 0.0)
-    return spread(dout, x, axis=axis, keepdim=keepdim) * where(rest == 0, quotient, multiple)
+    return expand_reduced(dout, x, axis=axis, keepdim=keepdim) * where(rest == 0, quotient, multiple)
 
 
 @prod.in_onnx
@@ -322,8 +322,8 @@ def _(onnx: Any, x: Any, axis: Axis, keepdim: bool) -> Any:
 
 @logsumexp.gradient
 def _(x: Value, out: Value, dout: Value, axis: Axis, keepdim: bool) -> Gradients:
-    share = exp(x - spread(out, x, axis=axis, keepdim=keepdim))
-    return share * spread(dout, x, axis=axis, keepdim=keepdim)
+    share = exp(x - expand_reduced(out, x, axis=axis, keepdim=keepdim))
+    return share * expand_reduced(dout, x, axis=axis, keepdim=keepdim)
 
 
 @public(method=True)

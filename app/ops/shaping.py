@@ -117,7 +117,7 @@ def _without_open_sizes(x: Any, shape: Any) -> Any:
     for place, size in enumerate(shape):
         if isinstance(size, OpenSize):
             name, axis = size.where
-            size = 0 if own[place : place + 1] == [size.where] else REGISTRY["shape_of"](x.block.var(name))[axis]
+            size = 0 if own[place : place + 1] == [size.where] else REGISTRY["shape"](x.block.var(name))[axis]
         found.append(size)
     return found
 

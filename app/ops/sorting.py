@@ -9,7 +9,7 @@ import numpy as np
 from app.errors import ShapeError
 from app.ops.definition import operator
 from app.ops.indexing import along, put_items
-from app.ops.public import public
+from app.ops.public import PUBLIC, public
 from app.ops.spec import UNKNOWN, Spec, normal_axis
 from app.ops.values import Applied, Array, Gradient, Results, Value
 
@@ -40,7 +40,7 @@ def _order(x: Array, axis: int, descending: bool) -> Array:
     optional_gradients=True,
     gradient=lambda x_like, index, dout, axis: _put_back(dout, index, x_like, axis) if x_like.shape else dout,
 )
-def sorted_with_places(x: Array, *, axis: int = -1, descending: bool = False, stable: bool = False) -> Results:
+def sort(x: Array, *, axis: int = -1, descending: bool = False, stable: bool = False) -> Results:
     """Sorted values along an axis, and their indices."""
     if not x.ndim:
         normal_axis(axis, 0)
@@ -57,7 +57,7 @@ def _put_back(dout: Gradient, index: Value, x_like: Value, axis: int) -> Gradien
     return put_items([x_like, dout, index], items=places, accumulate=True, onto_zeros=True)
 
 
-@sorted_with_places.in_onnx
+@sort.in_onnx
 def _(onnx: Any, x: Any, axis: int, descending: bool) -> Any:
     if not x.rank:
         return x, onnx.constant(0, "int64")
@@ -66,10 +66,15 @@ def _(onnx: Any, x: Any, axis: int, descending: bool) -> Any:
     )  # ONNX's TopK keeps the order of equal elements
 
 
-@public(method=True)
-def sort(x: Value, axis: int = -1, descending: bool = False, stable: bool = False, name: str | None = None) -> Applied:
+@public(name="sort", method=True)
+def sort_values(
+    x: Value, axis: int = -1, descending: bool = False, stable: bool = False, name: str | None = None
+) -> Applied:
     """Sorted values along an axis; ties keep their order."""
-    return sorted_with_places(x, axis, descending, stable)[0]
+    return sort(x, axis, descending, stable)[0]
+
+
+sort.public = PUBLIC["sort"]  # its own form also returns the indices
 
 
 @public(method=True)
@@ -77,7 +82,7 @@ def argsort(
     x: Value, axis: int = -1, descending: bool = False, stable: bool = False, name: str | None = None
 ) -> Applied:
     """Indices that sort a value along an axis; ties keep their order."""
-    return sorted_with_places(x, axis, descending, stable)[1]
+    return sort(x, axis, descending, stable)[1]
 
 
 def _infer_topk(x: Spec, *, k: int = 1, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Spec, Spec]:
@@ -97,15 +102,18 @@ def _infer_topk(x: Spec, *, k: int = 1, axis: int = -1, largest: bool = True, so
     gradient=lambda x_like, index, dout, axis: _put_back(dout, index, x_like, axis),
     onnx=lambda onnx, x, k, axis, largest: onnx.TopK(x, [k], axis=axis, largest=largest),
 )
-def largest_with_places(x: Array, *, k: int = 1, axis: int = -1, largest: bool = True, sorted: bool = True) -> Results:
+def topk(x: Array, *, k: int = 1, axis: int = -1, largest: bool = True, sorted: bool = True) -> Results:
     """The k largest or smallest values along an axis in order, and their indices."""
     places = np.take(_order(x, axis, largest), range(k), axis)
     return np.take_along_axis(x, places, axis), places
 
 
-@public(method=True)
-def topk(
+@public(name="topk", method=True)
+def topk_of_axis(
     x: Value, k: int, axis: int | None = None, largest: bool = True, sorted: bool = True, name: str | None = None
 ) -> TopK:
     """The k largest values along an axis in order, and their indices; the smallest with largest=False."""
-    return TopK(*largest_with_places(x, int(k), -1 if axis is None else axis, largest, sorted))
+    return TopK(*topk(x, int(k), -1 if axis is None else axis, largest, sorted))
+
+
+topk.public = PUBLIC["topk"]

@@ -26,9 +26,9 @@ from app.static.saving import for_use
 
 WITHOUT = {
     "adadelta", "adagrad", "adam", "amsgrad", "momentum", "rmsprop", "sgd", "matmul_step", "running_mean",
-    "avg_pool2d_spread", "conv2d_input", "conv2d_weight", "max_pool2d_pick", "max_pool2d_scatter", "one_hot_like",
-    "put_items", "last_writes", "split_like", "spread", "sum_like", "sum_to",  # of training and gradients
-    "accuracy", "binary_cross_entropy", "pick", "softmax_with_cross_entropy",  # of losses
+    "avg_pool2d_expand", "conv2d_input", "conv2d_weight", "max_pool2d_gather", "max_pool2d_scatter", "one_hot_like",
+    "put_items", "last_writes", "split_like", "expand_reduced", "sum_like", "sum_to",  # of training and gradients
+    "accuracy", "binary_cross_entropy", "index_sample", "softmax_with_cross_entropy",  # of losses
     "gaussian_random", "integer_random", "permutation", "truncated_gaussian_random", "uniform_random",
     "byte_product", "transposed_byte_product", "transposed_byte_product_step", "transposed_bytes",  # made by a pass
     "isclose",

@@ -25,7 +25,7 @@ def running_sum(x: np.ndarray, axis: int | None, reverse: bool = False, dtype: s
     return np.flip(sums, axis) if reverse and x.ndim else sums
 
 
-def spread(y: np.ndarray, like: np.ndarray, axis: Any, keepdim: bool, share: bool) -> np.ndarray:
+def expand_reduced(y: np.ndarray, like: np.ndarray, axis: Any, keepdim: bool, share: bool) -> np.ndarray:
     count = like.size / y.size if share and y.size else 1
     return np.broadcast_to(
         y.reshape(np.sum(like, axis if like.ndim else None, keepdims=True).shape) / count, like.shape
@@ -162,7 +162,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "softmax": lambda x, axis: special.softmax(x, axis=axis if x.ndim else None),
     "log_softmax": lambda x, axis: special.log_softmax(x, axis=axis if x.ndim else None),
     "cumsum": running_sum,
-    "spread": spread,
+    "expand_reduced": expand_reduced,
     "sum_to": lambda x, shape: summed(x, tuple(shape)),
     "sum_like": lambda x, like: summed(x, like.shape),
     "expand": lambda x, shape: np.ones([1 if size == -1 else size for size in shape]) * x,
@@ -186,19 +186,17 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "put_items": put_one_by_one,
     "last_writes": last_writes,
     "take_items": lambda *values, items: values[0][np_items(Call(list(values), {"items": items}))],
-    "bordered": lambda x, widths, value: np.pad(x, widths, constant_values=value) if x.ndim else x,
+    "pad": lambda x, widths, value: np.pad(x, widths, constant_values=value) if x.ndim else x,
     "split_like": lambda *values, axis: tuple(values[1:]),
-    "sorted_with_places": in_order,
-    "largest_with_places": lambda x, k, axis, largest: tuple(
-        np.take(part, range(k), axis) for part in in_order(x, axis, largest)
-    ),
-    "shape_of": lambda x: np.array(x.shape),
-    "number_of_elements": lambda x: np.array(x.size),
+    "sort": in_order,
+    "topk": lambda x, k, axis, largest: tuple(np.take(part, range(k), axis) for part in in_order(x, axis, largest)),
+    "shape": lambda x: np.array(x.shape),
+    "numel": lambda x: np.array(x.size),
     "matmul": product,
     "matmul_step": lambda c, scale, x, y, **turned: c - scale * product(x, y, **turned),
     "one_hot": one_hot,
     "one_hot_like": lambda label, like: one_hot(label.reshape(-1), like.shape[1]),
-    "pick": lambda x, label: np.take_along_axis(x, label.reshape(-1, 1).astype(int), axis=1),
+    "index_sample": lambda x, label: np.take_along_axis(x, label.reshape(-1, 1).astype(int), axis=1),
     "softmax_with_cross_entropy": lambda x, label: (
         -np.take_along_axis(special.log_softmax(x, axis=1), label.reshape(-1, 1).astype(int), axis=1),
         special.softmax(x, axis=1),

@@ -182,8 +182,8 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     "p_norm": reducing(empty=False, p=st.sampled_from([1.0, 2.0, 3.0, 0.5, np.inf, -np.inf, 0.0])),
     "cumsum": one(NUMBERS, axis=axis_of, reverse=st.booleans())
     | one(axis=st.none(), dtype=st.none() | st.just("float64")),
-    **dict.fromkeys(["shape_of", "number_of_elements"], one()),
-    "spread": spreading(),
+    **dict.fromkeys(["shape", "numel"], one()),
+    "expand_reduced": spreading(),
     "sum_to": stretched(as_shape=True, sums=True),
     "sum_like": stretched(as_shape=False, sums=True),
     "expand": stretched(as_shape=True, sums=False),
@@ -209,12 +209,12 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     "put_items": parts.putting_items(),
     "last_writes": parts.taking_items(),
     "split_like": parts.cutting_like(),
-    "bordered": one(
+    "pad": one(
         widths=lambda x: st.tuples(*[st.tuples(st.integers(0, 2), st.integers(0, 2))] * x.ndim), value=st.integers(0, 3)
     ),
     # order
-    "sorted_with_places": one(NUMBERS, of=sized(least=1), axis=axis_of, descending=st.booleans()),
-    "largest_with_places": one(
+    "sort": one(NUMBERS, of=sized(least=1), axis=axis_of, descending=st.booleans()),
+    "topk": one(
         NUMBERS,
         of=sized(min_dims=1, least=1),
         axis=axis_of,
@@ -233,11 +233,11 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     "conv2d_weight": convolving("weight"),
     "max_pool2d": pooling(),
     "max_pool2d_scatter": pooling(pooled_first=True),
-    "max_pool2d_pick": pooling(images_twice=True),
+    "max_pool2d_gather": pooling(images_twice=True),
     "avg_pool2d": pooling(mean=True),
-    "avg_pool2d_spread": pooling(pooled_first=True, mean=True),
+    "avg_pool2d_expand": pooling(pooled_first=True, mean=True),
     "softmax_with_cross_entropy": classes(),
-    "pick": classes(ANY),
+    "index_sample": classes(ANY),
     "binary_cross_entropy": broadcasting(dtypes=FLOATS, ranges=[(0, 1), (0, 1)]),
     "one_hot_like": classes(ANY, swapped=True),
     "accuracy": accuracies(),

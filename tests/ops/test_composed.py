@@ -87,8 +87,6 @@ WITHOUT_GRADIENT: dict[str, Case] = {
     **alike([X], "ones_like"),
     "zeros_like": (lambda x: app.zeros_like(x, "int64"), lambda x: np.zeros_like(x, "int64"), [X]),
     "empty_like": (app.empty_like, np.zeros_like, [X]),
-    "shape": (app.shape, np.shape, [DEEP]),
-    "numel": (app.numel, np.size, [DEEP]),
     "rank": (app.rank, np.ndim, [DEEP]),
     "argsort": (lambda x: app.argsort(x, 1, True), lambda x: np.argsort(-x, 1), [X]),
     "count_nonzero": (lambda x: app.count_nonzero(x > 0, 1), lambda x: np.count_nonzero(x > 0, 1), [X]),

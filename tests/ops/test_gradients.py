@@ -91,7 +91,7 @@ CASES: dict[str, list[Call]] = {
     "cumsum": [Call([X], a) for a in ({}, {"axis": 0}, {"axis": 1, "reverse": True})],
     "logsumexp": reduced(),
     **{f"p_norm{' ' * i}": reduced(p=p) for i, p in enumerate((1.0, 2.0, 3.0, 1.5, np.inf, -np.inf, 0.0))},
-    "spread": [
+    "expand_reduced": [
         Call([DEEP.sum(1), DEEP], {"axis": 1}),
         Call([DEEP.sum((0, 2), keepdims=True), DEEP], {"axis": (0, 2), "keepdim": True, "share": True}),
         Call([NUMBER, DEEP], {"share": True}),
@@ -141,9 +141,9 @@ CASES: dict[str, list[Call]] = {
         Call([X, Y[:, :2], np.array([2, 2])], {"items": ("...", ("array", 0)), "accumulate": True}),
     ],
     "split_like": [Call([X, Y[:, :1], Y[:, 1:]], {"axis": 1}), Call([X, Y[:1], Y[1:]])],
-    "bordered": [Call([X], {"widths": [(1, 0), (0, 2)], "value": 3.0}), Call([ROW], {"widths": [(2, 1)]})],
-    "sorted_with_places": [Call([X], {"axis": 0}), Call([DEEP], {"descending": True}), Call([NUMBER])],
-    "largest_with_places": [Call([X], {"k": 2}), Call([DEEP], {"k": 2, "axis": 1, "largest": False})],
+    "pad": [Call([X], {"widths": [(1, 0), (0, 2)], "value": 3.0}), Call([ROW], {"widths": [(2, 1)]})],
+    "sort": [Call([X], {"axis": 0}), Call([DEEP], {"descending": True}), Call([NUMBER])],
+    "topk": [Call([X], {"k": 2}), Call([DEEP], {"k": 2, "axis": 1, "largest": False})],
     "in_training": [Call([X, Y]), Call([X, Y], {"training": False})],
     "matmul": [
         Call([X, Y.T]),
@@ -164,12 +164,12 @@ CASES: dict[str, list[Call]] = {
     "conv2d_weight": of_images("conv2d", {}, SPARSE, ROUND, IN_GROUPS, places="xyw"),
     "max_pool2d": of_images("max_pool2d", PAIRS, LAPPING, PARTS, places="x"),
     "max_pool2d_scatter": of_images("max_pool2d", PAIRS, LAPPING, PARTS, places="yx"),
-    "max_pool2d_pick": of_images("max_pool2d", PAIRS, LAPPING, PARTS, places="xx"),
+    "max_pool2d_gather": of_images("max_pool2d", PAIRS, LAPPING, PARTS, places="xx"),
     "avg_pool2d": of_images("avg_pool2d", PAIRS, LAPPING, LAPPING | {"exclusive": False}, PARTS, places="x"),
-    "avg_pool2d_spread": of_images("avg_pool2d", PAIRS, LAPPING | {"exclusive": False}, PARTS, places="yx"),
+    "avg_pool2d_expand": of_images("avg_pool2d", PAIRS, LAPPING | {"exclusive": False}, PARTS, places="yx"),
     "softmax_with_cross_entropy": [Call([X, LABELS]), Call([X, LABELS[:, None]]), Call([EMPTY, LABELS[:0]])],
     "binary_cross_entropy": [Call([np.abs(X) / 4 + 0.1, np.abs(Y) / 4])],
-    "pick": [Call([X, LABELS]), Call([X, LABELS[:, None]])],
+    "index_sample": [Call([X, LABELS]), Call([X, LABELS[:, None]])],
 }
 
 

@@ -15,7 +15,7 @@ from app.ops import REGISTRY
 
 X = np.arange(6.0).reshape(2, 3)
 LABELS = np.array([0, 2])
-OF_LABELS = ("softmax_with_cross_entropy", "pick", "accuracy")
+OF_LABELS = ("softmax_with_cross_entropy", "index_sample", "accuracy")
 
 
 @pytest.fixture(params=["eager", "static"])

@@ -36,7 +36,7 @@ from app.jit.convert.state import (
 from app.jit.convert.watch import watched
 from app.jit.tracer import Again, Findings, Kind
 from app.jit.variable import Memory, settle
-from app.ops.creation import shape_of
+from app.ops import creation
 from app.ops.dtype import is_float
 from app.ops.spec import UNKNOWN
 from app.reading import place_of
@@ -136,7 +136,7 @@ def for_(
     if all(hasattr(items, name) for name in ("arrays", "order", "batch_size")):
         raise ProgramError(BATCHES.format(place_of(body)))
     if isinstance(items, Variable) and items.shape[:1] == (UNKNOWN,):
-        rows = TensorRange(0, shape_of(items)[0], 1)
+        rows = TensorRange(0, creation.shape(items)[0], 1)
         _count(rows, lambda i: body(items[i]), state, needed, stop, place_of(body))
         return
     if stop is not None and isinstance(items, range) and len(items) > 1:

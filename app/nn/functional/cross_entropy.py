@@ -140,12 +140,12 @@ def _of_places(input: Any, places: Any, axis: int, use_softmax: bool) -> Any:
 def _picked(x: Any, places: Any, axis: int) -> Any:
     """The element of each line along an axis of classes that a label names."""
     if len(x.shape) == 2 and axis == 1:
-        return loss.pick(x, places)
+        return loss.index_sample(x, places)
     expected = [1 if a == axis else size for a, size in enumerate(x.shape)]
     if differ(places.shape, expected):
         raise ShapeError(f"labels have shape {list(places.shape)}, expected {expected} for these scores")
     lines = reshape(moveaxis(x, axis, -1), [-1, x.shape[axis]])
-    return reshape_like(loss.pick(lines, reshape(places, [-1, 1])), places)
+    return reshape_like(loss.index_sample(lines, reshape(places, [-1, 1])), places)
 
 
 def softmax_with_cross_entropy(
