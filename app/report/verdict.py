@@ -12,7 +12,7 @@ from app.data.dataset import CLASSES
 from app.report.record import Record
 from app.report.sections.ranking import headline
 from app.run.comparison import time_ratio
-from app.run.events import Epoch, Nonfinite
+from app.run.events import Epoch
 from app.run.profiles import IMAGES
 from app.run.statistics import LEVEL, over_signs
 from app.run.wording import (
@@ -50,9 +50,7 @@ def _wrong_gradients(record: Record) -> Iterator[str]:
 def _failures(record: Record) -> Iterator[str]:
     epochs = record.config.train.epochs
     finished = {operator: record.finished(operator) for operator in record.operators}
-    for operator, events in _by_operator(record.nonfinite).items():
-        many = f" This happened {len(events):,} times." if len(events) > 1 else ""
-        yield f"{operator}: {events[0].where}.{many}"
+    yield from (f"{event.operator}: {event.where}." for event in record.nonfinite)
     if not any(finished.values()):
         yield NOTHING_FINISHED
     elif record.unfinished:
@@ -84,13 +82,6 @@ def is_at_chance(record: Record, operator: str) -> bool:
     images = 10_000 if labels is None else len(labels)
     least = share + 2 * math.sqrt(share * (1 - share) / images)
     return bool(accuracies) and statistics.mean(accuracies) <= least
-
-
-def _by_operator(found: list[Nonfinite]) -> dict[str, list[Nonfinite]]:
-    grouped: dict[str, list[Nonfinite]] = {}
-    for event in found:
-        grouped.setdefault(event.operator, []).append(event)
-    return grouped
 
 
 def _accuracy(record: Record) -> Iterator[str]:

@@ -102,7 +102,6 @@ class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     clip_norm: Rate | None = None
     schedule: Literal["constant", "cosine", "linear"] = "constant"
     log_every: Count = 100
-    on_nonfinite: Literal["stop", "skip", "ignore"] = "stop"
     eval_batch_size: Count = 1000
 
 

@@ -83,11 +83,6 @@ class Epoch(Event, frozen=True, tag="epoch"):
     test_loss: Number
     seed: int | None = None
 
-    @property
-    def diverged(self) -> bool:
-        """Whether the loss is NaN or infinite."""
-        return self.test_loss is None or not math.isfinite(self.test_loss)
-
 
 class Tested(Event, frozen=True, tag="tested"):
     """The test accuracy and loss of a trained network whose epochs were tested on validation images."""
@@ -99,12 +94,11 @@ class Tested(Event, frozen=True, tag="tested"):
 
 
 class Nonfinite(Event, frozen=True, tag="nonfinite"):
-    """A step after which the loss or the weights were NaN or infinite, and the action taken."""
+    """A step after which the loss or the weights were NaN or infinite, and the operator that made them so."""
 
     operator: str
     epoch: Index
     iteration: Index
-    did: str
     where: str
     what: str
     seed: int | None = None

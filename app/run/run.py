@@ -195,8 +195,8 @@ class Run:
         if self._compared:
             run_record, record = record, lambda event: run_record(with_seed(event, seed))
         self._begin_seed(entered, seed)
-        steps = Steps(self._config.train.on_nonfinite, record, self._console.warn)
-        callbacks: list[Callback] = [Metrics(record), self._console, steps]
+        steps = Steps(record)
+        callbacks: list[Callback] = [Metrics(record), self._console]
         if self._world.size > 1:
             callbacks.insert(0, InStep(self._world))
         if folder is not None and not self._compared:
@@ -243,8 +243,6 @@ class Run:
                 nonlocal ended
                 ended += 1
                 seed = job.config.seed
-                for note in found.notes:
-                    self._console.warn(note)
                 for event in found.events:
                     record(with_seed(event, seed))
                 self._trained.setdefault(seed, {})[job.operator] = found

@@ -153,7 +153,7 @@ def _figures(contestant: Contestant, baseline: Contestant, validated: bool) -> d
     if contestant.epochs:
         last = contestant.epochs[-1]
         accuracy: float | None = last.test_accuracy
-        loss = None if last.diverged else last.test_loss
+        loss = last.test_loss
         if validated:
             figures |= {"validation_accuracy": accuracy, "validation_loss": loss}
             tested = contestant.tested  # at the end of the run

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from app.data import Batches, Dataset, load
 from app.errors import DataError
 from app.run.answers import predictions
-from app.run.callbacks import Callback, Contestant, Position
+from app.run.callbacks import Contestant, Position
 from app.run.checkpoints import data_hash
 from app.run.config import Config, DataConfig
 from app.run.events import Epoch, Event, Record, Tested
@@ -46,7 +46,6 @@ class Trained:
     profile: Profile | None = None
     """The report data of the operator, if the weights are stored."""
     events: list[Event] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
 
     @property
     def accuracy(self) -> float:
@@ -97,13 +96,10 @@ def _train_one(job: Job) -> Trained:
     train = config.train
     warm_up(entered, Batches(dataset.train_images, dataset.train_labels, None, train.batch_size)[:1])
     events: list[Event] = []
-    notes: list[str] = []
-    steps = Steps(train.on_nonfinite, events.append, notes.append)
-    callbacks: Sequence[Callback] = [Metrics(events.append), steps]
-    TrainingLoop(config, dataset, [entered], callbacks, steps=steps).run()
+    TrainingLoop(config, dataset, [entered], [Metrics(events.append)], steps=Steps(events.append)).run()
     test_at_end(entered, dataset, config, events.append)
     found = trained(entered, dataset, config, job.keep)
-    found.events, found.notes = events, notes
+    found.events = events
     return found
 
 

@@ -26,7 +26,7 @@ class LongRun:
         self.batches = Batches(dataset.train_images, dataset.train_labels, None, 32)
         learner.warm_up(self.batches[:1])
         self.place = Position(Contestant(activation.name, learner), 0, len(self.batches))
-        self.steps = Steps("stop", lambda event: None, print)
+        self.steps = Steps()
 
     def train(self, iterations):
         pieces = len(self.batches) // PIECE

@@ -134,9 +134,9 @@ def test_settings_without_an_effect_are_noted():
 
 
 def test_the_outcome_is_the_summary_as_data():
-    entered = [contestant("a", 2, 4), contestant("b", 1, loss=float("nan")), contestant("c")]
+    entered = [contestant("a", 2, 4), contestant("b", 1, loss=2.5), contestant("c")]
     figures = {"epochs": 2, "test_accuracy": 0.9, "test_loss": 0.3, "seconds": 3, "ratio": pytest.approx(2.0)}
-    second = {"operator": "b", "epochs": 1, "test_accuracy": 0.9, "test_loss": None, "seconds": 1}
+    second = {"operator": "b", "epochs": 1, "test_accuracy": 0.9, "test_loss": 2.5, "seconds": 1}
     found = outcome(Config(train=TrainConfig(epochs=2)), entered[:2])
     assert found == {"event": "summary", "finished": False, "operators": [{"operator": "a", **figures}, second]}
     assert outcome(Config(), entered)["operators"][2] == {"operator": "c", "epochs": 0}

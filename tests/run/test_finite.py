@@ -1,4 +1,4 @@
-"""Numbers that are not finite: which steps are bad, and what `train.on_nonfinite` makes of them."""
+"""Steps that give NaN or infinity, or raise: they end training with an error that names the operator and the step."""
 
 import shutil
 from itertools import count
@@ -14,14 +14,6 @@ from app.run.callbacks import Contestant, Position
 from app.run.finite import statistics
 from app.run.steps import Steps
 from app.run.training import trained
-
-
-class Heard(Steps):
-    """Steps that keep what they record and say."""
-
-    def __init__(self, on_nonfinite):
-        self.events, self.lines = [], []
-        super().__init__(on_nonfinite, self.events.append, self.lines.append)
 
 
 @pytest.fixture
@@ -41,79 +33,85 @@ def enter(learner, batches, tmp_path):
     return enter
 
 
+@pytest.fixture
+def events():
+    """The events that steps record."""
+    return []
+
+
+@pytest.fixture
+def steps(events):
+    """Steps that record their events."""
+    return Steps(events.append)
+
+
+def equal_states(learner, other):
+    state, expected = learner.state(), other.state()
+    assert state.keys() == expected.keys()
+    for name, value in expected.items():
+        if not name.startswith("random."):
+            np.testing.assert_array_equal(state[name], value)
+
+
 @pytest.mark.parametrize(
     ("engine", "optimizer"),
     [*((engine, "sgd") for engine in ("compiled", "reference", "eager")), ("reference", "adam"), ("eager", "adam")],
 )
-def test_skip_leaves_out_the_bad_steps_and_no_others(enter, batches, engine, optimizer):
+def test_the_first_bad_step_is_named_and_the_state_is_the_one_before_it(
+    enter, steps, events, batches, engine, optimizer
+):
     settings = {"optimizer": optimizer, "learning_rate": 0.1}
-    place, steps = enter("nan_from_finite", engine, **settings), Heard("skip")
-    losses, accuracies = steps.train(place, batches)
-    skipped = [event.iteration for event in steps.events]
-    assert 0 < len(skipped) < len(batches)
-    assert list(np.flatnonzero(~np.isfinite(losses))) == skipped
-    assert len(accuracies) == len(batches)
+    place, first = enter("nan_from_finite", engine, **settings), 2
+    with pytest.raises(OperatorError, match=r"the loss became NaN in iteration 2 of epoch 1\.\nReplaying") as e:
+        steps.train(place, batches)
+    (event,) = events
+    assert (event.epoch, event.iteration) == (0, first)
+    assert "is the first operator that turns finite inputs into NaN or inf" in event.what
+    assert event.what in str(e.value)
 
     other = enter("nan_from_finite", engine, **settings)
-    for index in range(len(batches)):
-        if index not in skipped:
-            other.contestant.learner.train(batches[index : index + 1])
-    after, expected = place.contestant.learner.state(), other.contestant.learner.state()
-    assert after.keys() == expected.keys()
-    for name, value in expected.items():
-        if not name.startswith("random."):
-            np.testing.assert_array_equal(after[name], value)
+    other.contestant.learner.train(batches[:first])
+    equal_states(place.contestant.learner, other.contestant.learner)
 
 
-def test_the_first_skipped_step_is_reported_with_its_operator_and_all_are_counted(enter, batches):
-    place, steps = enter("gradient_of_nan"), Heard("skip")
-    steps.begin(place)
-    steps.train(place, batches)
-    steps.epoch(place, None)
-    steps.begin(place)
-    steps.epoch(place, None)  # in which no step was skipped
-    first, last = steps.lines
-    assert "the weights became NaN or infinite in iteration 0 of epoch 1.\nReplaying the step" in first
-    assert first.endswith("This update is skipped, and so is every later one with NaN or infinite values.")
-    assert last.endswith("8 of 8 updates of epoch 1 were skipped because of NaN or infinite values")
-    assert [event.did for event in steps.events] == ["skip"] * 8
-    assert [bool(event.what) for event in steps.events] == [True] + [False] * 7
+@pytest.mark.parametrize("operator", ["raises_later", "raises_once"])
+def test_an_exception_says_between_which_iterations_and_leaves_the_state_before_them(enter, steps, batches, operator):
+    place, other = enter(operator), enter("relu_as_it_is")
+
+    def train():
+        for _ in range(30):  # it raises at its 141st call
+            steps.train(place, batches)
+            other.contestant.learner.train(batches)
+
+    with pytest.raises(OperatorError, match=r"enough of it .*\nThis happened between iteration 0 and iteration 7 of"):
+        train()
+    equal_states(place.contestant.learner, other.contestant.learner)
 
 
-def test_ignore_continues_with_nan(enter, batches):
-    steps = Heard("ignore")
-    losses, _ = steps.train(enter("gradient_of_nan"), batches)
-    assert np.isfinite(losses).tolist() == [True] + [False] * 7
-    assert steps.events == []
+def test_nan_in_weights_is_found_though_the_operator_hides_it_from_the_loss(enter, steps, batches):
+    place = enter("nan_gradient_hidden_from_the_loss")
+    losses, _ = place.contestant.learner.train(batches)
+    assert np.isfinite(losses).all()
+    with pytest.raises(OperatorError, match="the weights became NaN or infinite in iteration 0 of epoch 1"):
+        steps.train(enter("nan_gradient_hidden_from_the_loss"), batches)
 
 
 def test_a_network_of_nan_is_right_about_no_image(enter, batches, tiny):
     place = enter("gradient_of_nan")
-    Heard("ignore").train(place, batches)
+    place.contestant.learner.train(batches)
     config, dataset = tiny
     assert 0 in dataset.test_labels
     assert not trained(place.contestant, dataset, config, keep=False).right.any()
 
 
-def test_nan_in_weights_is_found_though_the_operator_hides_it_from_the_loss(enter, batches):
-    losses, _ = Heard("ignore").train(enter("nan_gradient_hidden_from_the_loss"), batches)
-    assert np.isfinite(losses).all()
-    with pytest.raises(OperatorError, match="the weights became NaN or infinite in iteration 0 of epoch 1"):
-        Heard("stop").train(enter("nan_gradient_hidden_from_the_loss"), batches)
-
-
-def test_nan_that_does_not_come_again_is_reported_as_such(enter, batches, engine):
+def test_nan_that_does_not_come_again_is_reported_as_such(enter, steps, batches, engine):
     where = "between iteration 0 and iteration 7 of epoch 1"
     told = f"values were not finite {where}.\nReplaying the steps from the same weights gave finite values"
     with pytest.raises(OperatorError, match=told):
-        Heard("stop").train(enter("sometimes_nan", engine), batches)
-    steps = Heard("skip")
-    losses, _ = steps.train(enter("sometimes_nan", engine), batches)
-    assert np.isfinite(losses).all()
-    assert [event.did for event in steps.events] == ["again"]
+        steps.train(enter("sometimes_nan", engine), batches)
 
 
-def test_nan_in_a_test_loss_stops_training_too(enter, batches):
+def test_nan_in_a_test_loss_stops_training_too(enter, steps, batches):
     place = enter("nan_from_finite", learning_rate=1e-6)
     place.contestant.learner.train(batches)
     bad = Batches(255 - batches.images, batches.labels, None, 8)
@@ -121,18 +119,15 @@ def test_nan_in_a_test_loss_stops_training_too(enter, batches):
     index = int(np.argmin(np.isfinite(losses)))
     assert not np.isfinite(losses[index])
     with pytest.raises(OperatorError, match=f"the loss became NaN in test batch {index}, after epoch 1"):
-        Heard("stop").measure(place, bad)
+        steps.measure(place, bad)
 
 
-def test_if_all_is_finite_every_setting_gives_the_same_weights(enter, batches):
-    weights = []
-    for on_nonfinite in ("stop", "skip", "ignore"):
-        place, steps = enter("relu_as_it_is"), Heard(on_nonfinite)
-        steps.train(place, batches)
-        weights.append(place.contestant.learner.weights())
-        assert steps.events == steps.lines == []
-    for name, first in weights[0].items():
-        assert all(np.array_equal(first, other[name]) for other in weights)
+def test_steps_give_the_weights_of_the_learner_alone(enter, steps, events, batches):
+    place, other = enter("relu_as_it_is"), enter("relu_as_it_is")
+    steps.train(place, batches)
+    other.contestant.learner.train(batches)
+    equal_states(place.contestant.learner, other.contestant.learner)
+    assert events == []
 
 
 # --- Blame ---
