@@ -19,7 +19,7 @@ LINKING = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LEFT_OUT = "…"
 SPARED = {
-    "costs: false": "Time of one call",
+    "costs: false": "Time of one call alone",
     "report: false": "report.html",
     "engine: reference": "engine compiled",
 }

@@ -1,9 +1,9 @@
-"""The time of one forward and backward call of an operator by itself, as a function of the array size."""
+"""The time of one forward and one backward call of an operator by itself, at the size that it has in a network."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,34 +25,29 @@ from app.tensor import Tensor
 Go = Callable[[], tuple[float, float]]
 """Runs both passes once and returns the seconds of each."""
 
-Prepare = Callable[[np.ndarray, np.ndarray], Go]
-"""Compiles both passes for an input and a gradient. The input may be overwritten between runs."""
-
 Calls = Sequence[Callable[[], Any]]
 
 
-def timed_operator(activation: Activation, engine: str, width: int) -> Prepare:
-    """Return an operator with inputs as between two layers of this width, without the layers."""
-    return _eagerly(activation) if engine == "eager" else _in_programs(activation, width, engine == "compiled")
+def timed_operator(activation: Activation, engine: str, x: np.ndarray, dy: np.ndarray) -> Go:
+    """Return both passes of an operator as between two layers, without the layers, for an input and a gradient. The
+    input may be overwritten between runs."""
+    return _eagerly(activation, x, dy) if engine == "eager" else _in_programs(activation, x, dy, engine == "compiled")
 
 
-def _eagerly(activation: Activation) -> Prepare:
+def _eagerly(activation: Activation, x: np.ndarray, dy: np.ndarray) -> Go:
     operator = activation.for_one_layer()
 
-    def prepare(x: np.ndarray, dy: np.ndarray) -> Go:
-        def go() -> tuple[float, float]:
-            given = Tensor(x, stop_gradient=False)
-            start = time.perf_counter()
-            y = operator(given)
-            forward = time.perf_counter() - start
-            arrives = Tensor(_resized(dy, y.shape))
-            start = time.perf_counter()
-            y.backward(arrives)
-            return forward, time.perf_counter() - start
+    def go() -> tuple[float, float]:
+        given = Tensor(x, stop_gradient=False)
+        start = time.perf_counter()
+        y = operator(given)
+        forward = time.perf_counter() - start
+        arrives = Tensor(_resized(dy, y.shape))
+        start = time.perf_counter()
+        y.backward(arrives)
+        return forward, time.perf_counter() - start
 
-        return go
-
-    return prepare
+    return go
 
 
 def _resized(dy: np.ndarray, shape: Sequence[int]) -> np.ndarray:
@@ -60,15 +55,14 @@ def _resized(dy: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     return dy if list(dy.shape) == list(shape) else np.resize(dy, shape)
 
 
-def _in_programs(activation: Activation, width: int, native: bool) -> Prepare:
+def _in_programs(activation: Activation, x: np.ndarray, dy: np.ndarray, native: bool) -> Go:
     """The forward and backward passes as separate Programs, split where a network would have more layers."""
     whole, startup = Program(), Program()
     with names.guard(), program_guard(whole, startup), static_mode():
-        x = data("x", [None, width])
-        x.stop_gradient = False
-        y = activation.for_one_layer()(x)
-        dy = data("dy", y.shape, y.dtype)
-        found = gradients([y], [x, *whole.all_parameters()], [dy])
+        entry = data("x", [None, x.shape[1]])
+        entry.stop_gradient = False
+        y = activation.for_one_layer()(entry)
+        found = gradients([y], [entry, *whole.all_parameters()], [data("dy", y.shape, y.dtype)])
     operators = whole.global_block().ops
     wanted = [gradient.name for gradient in found if gradient is not None]
     backward, taken = _cut(whole, [op for op in operators if op.role == BACKWARD or not op.inputs], wanted)
@@ -79,26 +73,23 @@ def _in_programs(activation: Activation, width: int, native: bool) -> Prepare:
     scope = Scope()
     Executor().run(startup, scope=scope)
 
-    def prepare(x: np.ndarray, dy: np.ndarray) -> Go:
-        dy = _resized(dy, [len(x), *y.shape[1:]])
-        values: dict[str, Any] = {}
-        both = []
-        for program, fetch, compiled in passes:
-            calls, values = _calls(program, fetch, compiled, {**values, "x": x, "dy": dy}, scope)
-            both.append(calls)
+    dy = _resized(dy, [len(x), *y.shape[1:]])
+    values: dict[str, Any] = {}
+    both = []
+    for program, fetch, compiled in passes:
+        calls, values = _calls(program, fetch, compiled, {**values, "x": x, "dy": dy}, scope)
+        both.append(calls)
 
-        def go() -> tuple[float, float]:
-            start = time.perf_counter()
-            for call in both[0]:
-                call()
-            between = time.perf_counter()
-            for call in both[1]:
-                call()
-            return between - start, time.perf_counter() - between
+    def go() -> tuple[float, float]:
+        start = time.perf_counter()
+        for call in both[0]:
+            call()
+        between = time.perf_counter()
+        for call in both[1]:
+            call()
+        return between - start, time.perf_counter() - between
 
-        return go
-
-    return prepare
+    return go
 
 
 def _cut(whole: Program, operators: Sequence[Operator], fetch: Sequence[str]) -> tuple[Program, list[str]]:
@@ -144,76 +135,53 @@ def _compiled(program: Program, fetch: Sequence[str]) -> Any:
     return native if native is not None and not native.lowered.kept else None
 
 
-SIZES = (1_000, 4_000, 16_000, 64_000, 250_000)
 SECONDS = 0.1
-COMPARED_SIZES, COMPARED_SECONDS = (*SIZES, 1_000_000), 0.3
+"""The time for measuring an operator, in seconds."""
 LEAST, MOST = 3, 50
-"""The minimum number of runs per operator and array, regardless of the time limit."""
+"""The minimum number of runs per operator, regardless of the time limit, and the maximum."""
 
 
 def operator_costs(
-    activations: Sequence[Activation],
-    engine: str,
-    width: int,
-    sizes: Sequence[int] = SIZES,
-    seconds: float = SECONDS,
-) -> Iterator[Cost]:
-    """Time operators through an engine, on one thread and in turns, for about the given number of seconds each.
+    activations: Sequence[Activation], engine: str, rows: int, width: int, seconds: float = SECONDS
+) -> list[Cost]:
+    """Time operators through an engine, on one thread and in turns, for about the given number of seconds each. The
+    minimum of several runs counts.
 
-    The arrays have rows of `width` elements and about `sizes` elements in total. An operator that would take too long
-    on the larger arrays is skipped there.
+    Each run gets new values, as in training: with the same values, branch prediction would make the calls faster.
     """
-    subjects = {activation.name: timed_operator(activation, engine, width) for activation in activations}
-    numbers = np.random.default_rng(0).standard_normal((max(1, round(max(sizes) / width)), width), np.float32)
-    for size, following in zip(sizes, [*sizes[1:], 0], strict=True):
-        rows, share = max(1, round(size / width)), seconds * len(subjects) / len(sizes)
-        taken = _taken(list(subjects.values()), numbers, rows, share)
-        for name, both in zip(list(subjects), taken, strict=True):
-            forward, backward = map(min, zip(*both, strict=True))
-            yield Cost(name, rows * width, forward, backward)
-            if LEAST * (forward + backward) * following / size > seconds:
-                del subjects[name]
-
-
-def _taken(
-    subjects: Sequence[Prepare], numbers: np.ndarray, rows: int, seconds: float
-) -> list[list[tuple[float, float]]]:
-    """Return the seconds of both passes in each run of each operator. Each run gets new values, as in training: with
-    the same values, branch prediction would make the calls faster.
-    """
-    x, dy = np.array(numbers[:rows]), np.array(numbers[-rows:])
-    goes = [prepare(x, dy) for prepare in subjects]
-    taken: list[list[tuple[float, float]]] = [[] for _ in subjects]
-    until = time.perf_counter() + seconds
+    random = np.random.default_rng(0)
+    x, dy = random.standard_normal((2, rows, width), np.float32)
+    goes = [timed_operator(activation, engine, x, dy) for activation in activations]
+    taken: list[list[tuple[float, float]]] = [[] for _ in activations]
+    until = time.perf_counter() + seconds * len(activations)
     for number in range(MOST):
         if number >= LEAST and time.perf_counter() > until:
             break
-        first = number * rows % (len(numbers) - rows + 1)
         for go, times in zip(goes, taken, strict=True):
-            np.copyto(x, numbers[first : first + rows])
+            random.standard_normal(out=x, dtype=np.float32)
             times.append(go())
-    return taken
+    return [
+        Cost(activation.name, *map(min, zip(*times, strict=True)))
+        for activation, times in zip(activations, taken, strict=True)
+    ]
 
 
 def measure_costs(
-    config: Config,
-    activations: Sequence[Activation],
-    record: Record,
-    warn: Callable[[str], None],
-    sizes: Sequence[int] = SIZES,
-    seconds: float = SECONDS,
+    config: Config, activations: Sequence[Activation], images: int, record: Record, warn: Callable[[str], None]
 ) -> list[Cost]:
-    """Measure the cost of each operator of a run at the width of its first hidden layer, and record an event for each.
+    """Measure the cost of each operator at the batch size of a run, which has this number of training images, and the
+    width of its first hidden layer. Record an event for each.
 
     The run has already succeeded: an error raised by a user's operator is reported, but does not fail the run.
     """
-    costs: list[Cost] = []
     width = width_of(config.model.all_layers)
-    if config.costs and width is not None:
-        try:
-            for cost in operator_costs(activations, config.engine, width, sizes, seconds):
-                record(cost)
-                costs.append(cost)
-        except Exception as error:
-            warn(f"note: the operators could not be timed alone: {error}")
+    if not config.costs or width is None:
+        return []
+    try:
+        costs = operator_costs(activations, config.engine, min(config.train.batch_size, images), width)
+    except Exception as error:
+        warn(f"note: the operators could not be timed alone: {error}")
+        return []
+    for cost in costs:
+        record(cost)
     return costs

@@ -105,10 +105,10 @@ class Nonfinite(Event, frozen=True, tag="nonfinite"):
 
 
 class Cost(Event, frozen=True, tag="cost"):
-    """The time of a call of an operator by itself on an array of this size: the minimum of several calls."""
+    """The time of a call of an operator by itself, on arrays of the size that it has in the network: the minimum of
+    several calls."""
 
     operator: str
-    size: Index
     forward: Seconds
     backward: Seconds
 

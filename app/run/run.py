@@ -30,7 +30,7 @@ from app.run.checkpoints import CHECKPOINT, Checkpoint, Checkpoints, capture, da
 from app.run.comparison import Comparison, Outcomes, compare
 from app.run.config import Config, with_absolute_paths
 from app.run.console import COMPILING, Console
-from app.run.costs import COMPARED_SECONDS, COMPARED_SIZES, SECONDS, SIZES, measure_costs
+from app.run.costs import measure_costs
 from app.run.events import Checked, Cost, End, Epoch, Event, Record, with_seed
 from app.run.folder import COMPARISON, RunFolder, source_file
 from app.run.gradients import check_gradients, gradient_lines
@@ -186,9 +186,9 @@ class Run:
                     self._warm_up(entered)
                 self._train(entered, seed, record, folder)
         if folder is not None:
-            sizes, seconds = (COMPARED_SIZES, COMPARED_SECONDS) if self._compared else (SIZES, SECONDS)
             with self._console.busy("Timing each operator alone"):
-                self._costs = measure_costs(self._config, self._activations, record, self._console.warn, sizes, seconds)
+                images = len(self._dataset.train_images)
+                self._costs = measure_costs(self._config, self._activations, images, record, self._console.warn)
 
     def _train(self, entered: list[Contestant], seed: int, record: Record, folder: RunFolder | None) -> None:
         """Train every operator with one seed, in turns."""

@@ -217,15 +217,12 @@ def results_table(found: Comparison, columns: int | None = None) -> list[str]:
 
 
 def costs_table(costs: Sequence[Cost], columns: int | None = None) -> list[str]:
-    """Return a table with a row per array size and the call time of each operator."""
+    """Return a table with the time of one call of each operator."""
     if not costs:
         return []
-    taken = {(c.operator, c.size): f"{_micro(c.forward)} + {_micro(c.backward)}" for c in costs}
-    operators = list(dict.fromkeys(cost.operator for cost in costs))
-    rows = [["elements", *operators]]
-    for size in sorted({cost.size for cost in costs}):
-        rows.append([f"{size:,}", *(taken.get((operator, size), "-") for operator in operators)])
-    return ["Time of one call on one thread, forward + backward, in µs", *table(rows, columns)]
+    rows = [["operator", "forward", "backward"]]
+    rows += [[cost.operator, _micro(cost.forward), _micro(cost.backward)] for cost in costs]
+    return ["Time of one call alone, as large as in the network, on one thread, in µs", *table(rows, columns)]
 
 
 def verdicts(found: Comparison, tested_on: str = "test") -> list[Verdict]:

@@ -57,7 +57,7 @@ METRICS = b"""\
 {"event": "iteration", "operator": "custom.relu", "epoch": 0, "iteration": 0, "loss": null, "accuracy": 0.5}
 {"event": "epoch", "operator": "relu", "epoch": 0, "seconds": 0.5, "test_accuracy": 0.75, "test_loss": 1.5}
 {"event": "epoch", "operator": "relu", "epoch": 1, "seconds": 0.25, "test_accuracy": 0.875, "test_loss": null}
-{"event": "cost", "operator": "relu", "size": 1024, "forward": 1e-06, "backward": 2e-06}
+{"event": "cost", "operator": "relu", "forward": 1e-06, "backward": 2e-06}
 {"event": "nonfinite", "operator": "relu", "epoch": 1, "iteration": 3, "where": "", "what": ""}
 """
 

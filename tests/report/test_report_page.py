@@ -112,7 +112,7 @@ def test_several_seeds_are_a_curve_with_a_band(tmp_path: Path):
         ("[1]", "metrics.jsonl, line 2"),
         ('{"event": "epoch", "operator": "relu", "epoch": -1}', "metrics.jsonl, line 2"),
         ('{"event": "epoch", "operator": "\\ud800"}', "metrics.jsonl, line 2"),
-        ('{"event": "cost", "operator": 3, "size": 1, "forward": 1, "backward": 1}', "Expected `str`"),
+        ('{"event": "cost", "operator": 3, "forward": 1, "backward": 1}', "Expected `str`"),
         ("\0" * 50, "metrics.jsonl, line 2"),
     ],
 )
@@ -126,7 +126,7 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: str, problem: str):
 
 def test_an_event_of_an_unknown_kind_is_an_error(tmp_path: Path):
     folder = made_run(tmp_path / "run", others=[{"event": "something new", "operator": 7}])
-    with pytest.raises(AppError, match=r"metrics.jsonl, line 36: there is no event 'something new'; the events are"):
+    with pytest.raises(AppError, match=r"metrics.jsonl, line 34: there is no event 'something new'; the events are"):
         read(folder)
 
 

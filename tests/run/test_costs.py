@@ -1,6 +1,5 @@
-"""What operators cost alone: through every engine, in turns, for as many sizes as there is time."""
+"""What operators cost alone: through every engine, in turns, at the size that they have in a network."""
 
-import time
 from unittest.mock import Mock
 
 import numpy as np
@@ -8,7 +7,8 @@ import pytest
 
 import app
 from app.custom import custom_op, py_func
-from app.run.costs import LEAST, SIZES, operator_costs, timed_operator
+from app.run.config import Config, ModelConfig, TrainConfig
+from app.run.costs import LEAST, measure_costs, operator_costs, timed_operator
 from app.run.network import Activation, find_activation
 
 pytestmark = pytest.mark.slow
@@ -35,12 +35,11 @@ def squared(x):
 squared.backward(lambda x, dy: 2 * x * dy)
 
 
-def test_operators_of_every_kind_are_timed_for_every_size(engine):
+def test_operators_of_every_kind_are_timed(engine):
     made = [Activation("tripled", Tripled.apply), Activation("squared", squared), Activation("double", lambda x: x + x)]
     found = [find_activation(name) for name in ("relu", "custom.relu", "custom.prelu", "assign")]
-    costs = list(operator_costs([*found, *made], engine, 10, sizes=(100, 1000), seconds=1.0))
-    names = [activation.name for activation in (*found, *made)]
-    assert [(cost.operator, cost.size) for cost in costs] == [(name, size) for size in (100, 1000) for name in names]
+    costs = operator_costs([*found, *made], engine, 20, 10)
+    assert [cost.operator for cost in costs] == [activation.name for activation in (*found, *made)]
     assert all(0 < cost.forward < 1 and 0 < cost.backward < 1 for cost in costs)
 
 
@@ -59,7 +58,7 @@ def test_each_pass_runs_as_often_as_it_is_timed_and_the_backward_pass_has_the_va
         return py_func(forward, x, app.static.InputSpec(x.shape, x.dtype), backward)
 
     x, dy = np.random.default_rng(0).standard_normal((2, 6, 5), np.float32)
-    go = timed_operator(Activation("doubled", doubled), engine, 5)(x, dy)
+    go = timed_operator(Activation("doubled", doubled), engine, x, dy)
     before = len(forward_calls), len(backward_calls)
     for _ in range(5):
         go()
@@ -71,7 +70,7 @@ def test_each_pass_runs_as_often_as_it_is_timed_and_the_backward_pass_has_the_va
 
 def test_the_compiled_engine_is_timed_and_not_the_reference_engine(monkeypatch):
     monkeypatch.setattr("app.run.costs.run_operator", Mock(side_effect=AssertionError))
-    timed_operator(find_activation("relu"), "compiled", 4)(*np.ones((2, 3, 4), np.float32))()
+    timed_operator(find_activation("relu"), "compiled", *np.ones((2, 3, 4), np.float32))()
 
 
 def test_operators_take_turns():
@@ -84,20 +83,23 @@ def test_operators_take_turns():
 
         return Activation(name, operator)
 
-    list(operator_costs([noting("a"), noting("b")], "eager", 2, sizes=(4,), seconds=0))
+    operator_costs([noting("a"), noting("b")], "eager", 2, 2, seconds=0)
     assert order == ["a", "b"] * LEAST
 
 
-def test_a_slow_operator_is_left_out_for_large_arrays():
-    def slow(x):
-        time.sleep(1e-5 * x.size)
+@pytest.mark.parametrize(("batch", "rows"), [(16, 16), (10**10, 60)])
+def test_arrays_have_the_batch_and_the_width_of_the_network(batch, rows):
+    shapes, events = set(), []
+
+    def operator(x):
+        shapes.add(tuple(x.shape))
         return x * 1.0
 
-    start = time.perf_counter()
-    costs = list(operator_costs([Activation("slow", slow), find_activation("relu")], "eager", 10, seconds=0.02))
-    assert time.perf_counter() - start < 2
-    assert [cost.size for cost in costs if cost.operator == "slow"] == [1000]
-    assert [cost.size for cost in costs if cost.operator == "relu"] == list(SIZES)
+    config = Config(engine="eager", model=ModelConfig(hidden=(7, 9)), train=TrainConfig(batch_size=batch))
+    costs = measure_costs(config, [Activation("a", operator)], 60, events.append, pytest.fail)
+    assert shapes == {(rows, 7)}
+    assert events == costs
+    assert len(costs) == 1
 
 
 def test_an_operator_that_fails_when_it_is_timed_does_not_make_the_run_a_failure(train, monkeypatch):

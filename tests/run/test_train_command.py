@@ -10,7 +10,6 @@ from runs_of_train import without_waits
 
 from app.experiment.train_command import main
 from app.run import config as config_module
-from app.run.costs import SIZES
 
 pytestmark = pytest.mark.slow
 
@@ -89,13 +88,12 @@ def test_metrics_are_the_documented_ones_and_the_resolved_configuration_repeats_
     ]
     assert all(m["seconds"] > 0 and m["test_accuracy"] * 20 % 1 == 0 for m in of_event["epoch"])
     assert first.metrics[-len(costs) - 1 : -1] == costs
-    assert [m["operator"] for m in costs[:2]] == list(operators)
-    assert {m["size"] for m in costs} == set(SIZES)
-    assert {tuple(m) for m in costs} == {("event", "operator", "size", "forward", "backward")}
+    assert [m["operator"] for m in costs] == list(operators)
+    assert {tuple(m) for m in costs} == {("event", "operator", "forward", "backward")}
     again = train("--config", str(first.folder / "config.yaml"), "costs=false", folder="again")
     figures = [[run.column(name, "epoch", "test_loss") for name in operators] for run in (first, again)]
     assert figures[0] == figures[1]
-    assert again.column("relu", "cost", "size") == []
+    assert again.column("relu", "cost", "forward") == []
 
 
 @pytest.mark.parametrize(
