@@ -15,7 +15,7 @@ from app.ops.methods import ValueMethods
 from app.ops.spec import spec_of
 from app.ops.values import Applied, Array, Attributes, Operand, Results
 from app.tensor import tape
-from app.tensor.inplace import note_view, write
+from app.tensor.inplace import note_sharing, write
 from app.tensor.modes import Modes, modes
 
 
@@ -134,7 +134,7 @@ class RunsOperators(ValueMethods):
             results = definition.kernel(*arrays, **attributes) if attributes else definition.kernel(*arrays)
         except Exception as error:
             raise kernel_error(definition, arrays, attributes, error) from error
-        if results.__class__ is ndarray and not here.on and not definition.many_outputs:
+        if results.__class__ is ndarray and not (here.on or definition.many_outputs or definition.views):
             return tape.new_tensor(results)
         outputs = [results] if results.__class__ is ndarray else _as_arrays(results)
         tensors = self._results(definition, inputs, arrays, outputs, attributes, here)
@@ -153,9 +153,11 @@ class RunsOperators(ValueMethods):
         tensors = []
         for array in outputs:
             tensors.append(tape.new_tensor(array))
-        if not here.on:
-            return tensors
-        if definition.rules:
+        if definition.views and hasattr(inputs[0], "_array"):
+            for tensor in tensors:
+                if tensor._array.base is not None:
+                    note_sharing(tensor, inputs[0])
+        if here.on and definition.rules:
             needs, sources = [], []
             for x in inputs:
                 wanted = isinstance(x, RunsOperators) and not x.stop_gradient
@@ -166,9 +168,6 @@ class RunsOperators(ValueMethods):
                 for slot, tensor in enumerate(tensors):
                     if tensor._array.dtype.kind == "f":
                         tensor._node, tensor._slot, tensor.stop_gradient = node, slot, False
-        if definition.views:
-            for slot, tensor in enumerate(tensors):
-                note_view(tensor, inputs, definition, attributes, slot)
         return tensors
 
 

@@ -1,179 +1,69 @@
 """Changes in place: the Tensor keeps its memory, so every Tensor that shares the memory has the new elements.
 
-A view stores the Tensor that it was made from, its base, and the operators that made it. After a recorded change of
-either, the base gets the tape position of its new value, and its views are recomputed from it, so that gradients flow
-through the change whichever of them is used. Writing to a part of a Tensor is one operator on the tape, `put_part`.
+Gradients follow a recorded change only for the Tensor that is changed. So it is refused while another Tensor shares the
+memory, such as a view: change a copy, `x.clone()`.
 """
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from app.errors import DtypeError, InPlaceError, ShapeError
-from app.ops.broadcasting import sum_to
-from app.ops.definition import REGISTRY, OpDef, apply
+from app.ops.definition import REGISTRY, OpDef
 from app.ops.dtype import fitting
-from app.ops.indexing import Index, in_order, index_items, remaining_writes, take_items
-from app.ops.logic import where
+from app.ops.indexing import Index, in_order, index_items, put_items
 from app.ops.public import PUBLIC
-from app.ops.shaping import cast
-from app.ops.values import Applied, Array, Attributes, Gradients, Operand, Setting, Value
-from app.tensor import tape
+from app.ops.values import Operand, Setting
 from app.tensor.modes import modes
 from app.tensor.tape import Node, move_retained_gradient, note_change, owner_of
 
 if TYPE_CHECKING:
     from app.tensor.tensor import Tensor
 
-# Views
+# Shared memory
 
 _lock = threading.RLock()
-"""Held while a view is added to the views of its base, because several threads may make views of one Tensor."""
+"""Held while Tensors are noted to share memory, because several threads may make views of one Tensor."""
 
 
-class Step(NamedTuple):
-    """One operator on the way from a base to its view."""
-
-    definition: OpDef
-    attributes: Attributes
-    slot: int
-    others: Sequence[Operand] = ()
-    """The inputs after the first, of which only the shape is read."""
-
-    def __call__(self, value: Operand) -> Applied:
-        result = apply(self.definition, [value, *self.others], self.attributes)
-        return result[self.slot] if isinstance(result, (tuple, list)) else result
-
-
-class View:
-    """How a Tensor is computed from its base, whose memory it shares."""
-
-    __slots__ = ("base", "made_by", "steps")
-
-    def __init__(self, base: Tensor, steps: Sequence[Step], made_by: str = ""):
-        self.base = base
-        self.steps = tuple(steps)
-        self.made_by = made_by
-        """The label of the user's operator that returned it; gradients cannot follow a change through unknown steps."""
-
-    def recomputed(self) -> Tensor:
-        value: Tensor = self.base
-        for step in self.steps:
-            value = step(value)
-        return value
-
-
-def note_view(view: Tensor, inputs: Sequence[Any], definition: OpDef, attributes: Attributes, slot: int) -> None:
-    """Record that a result of an operator is a view, if it shares the memory of its first input."""
-    source: Tensor = inputs[0]
-    if view._array.base is None or owner_of(view._array) is not owner_of(source._array):
-        return
-    above: View | None = source._view
-    base, steps, made_by = (source, (), "") if above is None else (above.base, above.steps, above.made_by)
-    others = [getattr(x, "_array", x) for x in inputs[1:]]
-    view._view = View(base, (*steps, Step(definition, attributes, slot, others)), made_by)
-    if made_by:
+def note_sharing(result: Tensor, source: Tensor) -> None:
+    """Note that the result of an operator shares memory with one of its inputs, if it does."""
+    if result is source or owner_of(result._array) is not owner_of(source._array):
         return
     with _lock:
-        known = [] if base._views is None else [ref for ref in base._views if ref() is not None]
-        base._views = [*known, weakref.ref(view)]
+        if source._sharing is None:
+            source._sharing = weakref.WeakValueDictionary({id(source): source})
+        for one in [result, *_sharing_with(result)]:
+            source._sharing[id(one)] = one
+            one._sharing = source._sharing
 
 
-def new_base(tensor: Tensor) -> Tensor:
-    """Return a Tensor with the memory, the tape position and the views of one that becomes a view of it."""
-    base: Tensor = tape.new_tensor(tensor._array, tensor.stop_gradient)
-    base._node, base._slot = tensor._node, tensor._slot
-    with _lock:
-        for ref in tensor._views or ():
-            view = ref()
-            if view is not None and view._view is not None:
-                view._view.base = base
-        base._views, tensor._views = [*(tensor._views or ()), weakref.ref(tensor)], None
-    return base
+def _sharing_with(tensor: Tensor) -> list[Tensor]:
+    """The other Tensors that are known to share the memory of a Tensor."""
+    if tensor._sharing is None:
+        return []
+    others = [ref() for ref in tensor._sharing.valuerefs()]
+    return [one for one in others if one is not None and one is not tensor]
 
 
-def note_view_of_inputs(result: Tensor, inputs: Sequence[Tensor], made_by: str) -> None:
-    """Record that a result of a user's operator is a view, if it shares the memory of one of its inputs."""
-    for source in inputs:
-        if source is not result and owner_of(result._array) is owner_of(source._array):
-            result._view = View(source if source._view is None else source._view.base, (), made_by)
+def stop_sharing(tensor: Tensor) -> None:
+    """Note that a Tensor has other memory now."""
+    if tensor._sharing is not None:
+        tensor._sharing.pop(id(tensor), None)
+        tensor._sharing = None
 
 
-def record_change(target: Tensor, result: Tensor) -> None:
-    """Record that a Tensor was changed in place to `result`, for it and for its base and views."""
-    view: View | None = target._view
-    if view is not None:
-        _record_change_of_part(view, None, result)
-        return
-    _move(target, result._node, result._slot, result.stop_gradient)
-    _recompute_views(target)
-
-
-def _move(tensor: Tensor, node: Node | None, slot: int, stop_gradient: bool) -> None:
-    """Give a Tensor another position on the tape."""
-    before = tensor._node, tensor._slot
-    tensor._node, tensor._slot, tensor.stop_gradient = node, slot, stop_gradient
-    move_retained_gradient(tensor, *before)
-
-
-def _record_change_of_part(view: View, index: Index, value: Any) -> None:
-    """Record that `value` was written to a view or, with `index`, to a part of it."""
-    base = view.base
-    values = [base, value]
-    needs = [not getattr(v, "stop_gradient", True) for v in values]
-    sources = [v.source if need else None for v, need in zip(values, needs, strict=True)]
-    arrays = [base._array, np.asarray(getattr(value, "_array", value))]
-    node = modes().node(put_part, sources, arrays, [base._array], {"steps": view.steps, "index": index}, needs)
-    _move(base, node, 0, False)
-    _recompute_views(base)
-
-
-def _recompute_views(base: Tensor) -> None:
-    for ref in base._views or ():
-        view = ref()
-        if view is not None and view._view is not None:
-            new = view._view.recomputed()
-            _move(view, new._node, new._slot, new.stop_gradient)
-
-
-def _put_part(x: Array, value: Array, *, steps: Sequence[Step], index: Index = None) -> Array:
-    """A copy of `x` with the part selected by the steps and then the index replaced by `value`."""
-    out: Array = np.array(x, order="C")
-    part = _part_of(out, steps)
-    if np.may_share_memory(part, out):
-        part[... if index is None else index] = value
-    else:  # the steps copy an array of this layout, such as a reshape of a transposed one
-        places = _part_of(np.arange(out.size).reshape(out.shape), steps)
-        out.reshape(-1)[places[... if index is None else index]] = value
-    return out
-
-
-def _part_of(array: Array, steps: Sequence[Step]) -> Array:
-    for step in steps:
-        array = step(array)
-    return array
-
-
-put_part = OpDef("put_part", _put_part, lambda x, value, **attributes: x)
-
-
-@put_part.gradient
-def _(value_like: Value, dout: Value, steps: Sequence[Step], index: Index) -> Gradients:
-    part = dout
-    for step in steps:
-        part = step(part)
-    if index is not None:
-        remains = remaining_writes(tuple(part.shape), index)
-        part = where(remains, part[index], 0.0)
-    rest = apply(put_part, [dout, np.zeros((), np.float32)], {"steps": steps, "index": index})
-    part = sum_to(part, shape=tuple(value_like.shape))
-    return rest, part if part.dtype == value_like.dtype else cast(part, dtype=value_like.dtype)
+def record_change(target: Tensor, node: Node | None, slot: int, stop_gradient: bool) -> None:
+    """Give a Tensor that was changed in place its new position on the tape."""
+    before = target._node, target._slot
+    target._node, target._slot, target.stop_gradient = node, slot, stop_gradient
+    move_retained_gradient(target, *before)
 
 
 # Changes
@@ -199,23 +89,28 @@ def making_new(name: str, symbol: str) -> Callable[[Any, Operand], Any]:
     return method
 
 
-def check_changeable(tensor: Tensor, incoming: Operand = None) -> None:
-    """Raise an error if a leaf that requires a gradient would be changed while operators are recorded.
+def check_changeable(tensor: Tensor, *incoming: Operand) -> None:
+    """Raise an error if a change of a Tensor in place would leave gradients wrong.
 
-    The same holds for a view that a user's operator returned, if gradients are required, as these could not follow.
+    That is so for a leaf that requires a gradient, and for memory that another Tensor shares.
     """
     if not modes().on:
         return
-    view: View | None = tensor._view if tensor._array.flags.writeable else None  # otherwise `write` copies it
-    base = tensor if view is None else view.base
-    if view is not None and view.made_by and _require_gradients(base, tensor, incoming):
-        raise InPlaceError(
-            f"{view.made_by} returned a view of its input, which cannot be changed in place while gradients are "
-            "recorded, because they cannot follow the change; return a clone() there, or call ctx.mark_dirty and "
-            "return the input"
-        )
-    if base._node is None and not base.stop_gradient:
-        what = "" if base is tensor else "a view of "
+    sharing = _sharing_with(tensor) if tensor._array.flags.writeable else []  # otherwise `write` copies it
+    for one in (tensor, *sharing):
+        check_not_leaf(one, "" if one is tensor else "memory of ")
+    if not sharing or modes().tracer is not None or not _require_gradients(tensor, *incoming, *sharing):
+        return
+    raise InPlaceError(
+        f"a Tensor of shape {list(tensor._array.shape)} cannot be changed in place while gradients are recorded and "
+        f"another one, of shape {list(sharing[0]._array.shape)}, is a view of the same memory, as its gradients would "
+        "not follow; change a copy (x = x.clone() first), or make the other one a copy (x[0].clone())"
+    )
+
+
+def check_not_leaf(tensor: Tensor, what: str = "") -> None:
+    """Raise an error for a leaf that requires a gradient, if operators are recorded."""
+    if modes().on and tensor._node is None and not tensor.stop_gradient:
         raise InPlaceError(
             f"{what}a leaf Tensor with stop_gradient=False (a leaf Variable that requires grad) cannot be changed in "
             "place while gradients are recorded; do it inside opsmith.no_grad(), or write x = x + ... for a new Tensor"
@@ -229,7 +124,8 @@ def _require_gradients(*values: Operand) -> bool:
 def write(tensor: Tensor, numbers: npt.ArrayLike, index: Index = ...) -> None:
     """Write numbers to the memory of a Tensor, or to a part of it."""
     if not tensor._array.flags.writeable:  # a broadcast scalar, or memory of another owner
-        tensor._array, tensor._view = tensor._array.copy(), None
+        tensor._array = tensor._array.copy()
+        stop_sharing(tensor)
     if numbers is not tensor._array:  # otherwise the operator has written them already
         tensor._array[index] = numbers if index is ... else np.asarray(numbers, order="C")
     note_change(tensor._array)
@@ -268,7 +164,7 @@ def become(tensor: Tensor, result: Any) -> Any:
         result._node.copy_saved(tensor._array)
     write(tensor, result._array)
     if here.on and not (tensor.stop_gradient and result.stop_gradient):
-        record_change(tensor, result)
+        record_change(tensor, result._node, result._slot, result.stop_gradient)
     return tensor
 
 
@@ -279,25 +175,29 @@ def set_item(tensor: Tensor, index: Index, value: Any) -> None:
     if here.tracer is not None:
         here.tracer.replace(tensor, here.tracer.with_item(tensor, index, value))
         return
-    write(tensor, getattr(value, "_array", value), _index_of_arrays(index))
-    if not (here.on and not (tensor.stop_gradient and getattr(value, "stop_gradient", True))):
+    array = getattr(value, "_array", value)
+    write(tensor, array, _index_of_arrays(index))
+    needs = [not tensor.stop_gradient, not getattr(value, "stop_gradient", True)]
+    if not here.on or True not in needs:
         return
-    steps, advanced = _steps_to_part(index)
-    above = tensor._view
-    view = View(tensor, steps) if above is None else View(above.base, (*above.steps, *steps))
-    _record_change_of_part(view, advanced, value)
+    arrays, items = index_items(index)
+    arrays = [np.asarray(getattr(one, "_array", one)) for one in arrays]
+    sources = [one.source if need else None for one, need in zip((tensor, value), needs, strict=True)]
+    node = here.node(
+        put_items,
+        [*sources, *[None] * len(arrays)],
+        [tensor._array, np.asarray(array), *arrays],
+        [tensor._array],
+        {**put_items.attributes, "items": items},
+        [*needs, *[False] * len(arrays)],
+    )
+    record_change(tensor, node, 0, False)
 
 
 def _index_of_arrays(index: Index) -> Index:
     if isinstance(index, tuple):
         return in_order(tuple(getattr(i, "_array", i) for i in index))
     return in_order(getattr(index, "_array", index))
-
-
-def _steps_to_part(index: Index) -> tuple[tuple[Step, ...], Index]:
-    """The step to a part that is a view; for an index with arrays, no step and the index itself."""
-    arrays, items = index_items(index)
-    return ((), _index_of_arrays(index)) if arrays else ((Step(take_items, {"items": items}, 0),), None)
 
 
 class ChangesInPlace:

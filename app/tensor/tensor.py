@@ -22,9 +22,9 @@ from app.ops.values import Applied
 from app.tensor import inplace, tape
 from app.tensor.backward import Start, run_backward
 from app.tensor.dispatch import RunsOperators, as_applied
-from app.tensor.inplace import ChangesInPlace, View, making_new, write
+from app.tensor.inplace import ChangesInPlace, making_new, write
 from app.tensor.modes import modes
-from app.tensor.tape import Hook, HookHandle, Hooks, Node, add_hook, note_change, retain_gradient, version_of
+from app.tensor.tape import Hook, HookHandle, Hooks, Node, add_hook, note_change, owner_of, retain_gradient, version_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -41,9 +41,8 @@ class Tensor(RunsOperators, ChangesInPlace, Displayed):
         "_hooks",
         "_name",
         "_node",
+        "_sharing",
         "_slot",
-        "_view",
-        "_views",
         "grad",
         "persistable",
         "stop_gradient",
@@ -58,8 +57,7 @@ class Tensor(RunsOperators, ChangesInPlace, Displayed):
         self._node: Node | None = None
         self._slot = 0
         self._hooks: Hooks | None = None
-        self._view: View | None = None
-        self._views: list[weakref.ref[Tensor]] | None = None
+        self._sharing: weakref.WeakValueDictionary[int, Tensor] | None = None
 
     __iadd__, __isub__ = making_new("add", "+"), making_new("subtract", "-")
     __imul__, __itruediv__ = making_new("multiply", "*"), making_new("divide", "/")
@@ -250,15 +248,20 @@ class Tensor(RunsOperators, ChangesInPlace, Displayed):
 
     def change_shape(self, make: Callable[[Any], Any]) -> Tensor:
         """Become the view of this Tensor that a function makes."""
-        inplace.check_changeable(self)
-        self.take_place_of(make(inplace.new_base(self) if self._view is None else self))
+        inplace.check_not_leaf(self)
+        before = Tensor(self._array, self.stop_gradient)
+        before._node, before._slot = self._node, self._slot
+        self.take_place_of(make(before))
         note_change(self._array)
         return self
 
     def take_place_of(self, result: Tensor) -> None:
         """Become the result, with its memory and its position on the tape."""
+        if owner_of(result._array) is not owner_of(self._array):
+            inplace.stop_sharing(self)
         self._array, self._node, self._slot = result._array, result._node, result._slot
-        self._view, self.stop_gradient = result._view, result.stop_gradient
+        self.stop_gradient = result.stop_gradient
+        inplace.note_sharing(self, result)
 
 
 tape.new_tensor = Tensor

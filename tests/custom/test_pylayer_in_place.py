@@ -88,7 +88,7 @@ def test_a_view_of_an_input_cannot_be_changed(apply: Any, change: Any, leaf: boo
     start = data(1.0, 2.0, 3.0)
     x = start if leaf else start * 1.0
     y = apply(x)
-    with pytest.raises(InPlaceError, match=r"operator \w+ .* returned a view of its input, which cannot be changed"):
+    with pytest.raises(InPlaceError, match=r"is a view of the same memory|memory of a leaf"):
         change(y)
     assert x.tolist() == [1, 2, 3]
 
@@ -99,14 +99,14 @@ def test_a_view_made_under_no_grad_can_be_changed_only_there():
         y = Part.apply(x)
         y.multiply_(app.to_tensor([2.0, 2.0]))
     assert x.tolist() == [2, 4, 3]
-    with pytest.raises(InPlaceError, match="returned a view"):
+    with pytest.raises(InPlaceError, match=r"is a view of the same memory|memory of a leaf"):
         y.zero_()
 
 
 def test_a_view_of_an_input_without_gradient_takes_only_values_without_gradient():
     x = data(1.0, 2.0, 3.0, stop_gradient=True)
     for change in (lambda y, w: y.add_(w), lambda y, w: y.__setitem__(0, w)):
-        with pytest.raises(InPlaceError, match="returned a view"):
+        with pytest.raises(InPlaceError, match=r"is a view of the same memory|memory of a leaf"):
             change(Part.apply(x), data(5.0)[0])
     assert x.tolist() == [1, 2, 3]
     Part.apply(x).zero_()

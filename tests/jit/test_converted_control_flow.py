@@ -263,14 +263,12 @@ def changes_in_a_loop_under_a_branch(x):
         y.multiply_(2)
     return y
 
-def changes_of_a_view(x):
+def changes_of_parts(x):
     y = (x * 1).reshape([1, 6])
-    row = y[0]
-    row[1] = 5.0
+    y[0, 1] = 5.0
     y[0] += 2.0
-    y[0][0] = x.sum()
-    flat = y.flatten()
-    flat.multiply_(2)
+    y[0, 0] = x.sum()
+    y.multiply_(2)
     return y
 
 def changes_of_items_of_containers(x):

@@ -16,6 +16,7 @@ PROGRAMS = {
     "engine/test_open_sizes_at_random.py": 3000,
     "graph/test_overwrites_at_random.py": 3000,
     "jit/test_captured_operators.py": 2000,
+    "tensor/test_inplace_at_random.py": 3000,
     "tensor/test_threads_at_random.py": 1000,
 }
 """Files with a function `check` of a seed, and for how many seeds it is called: fewer where programs are compiled."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -126,36 +127,86 @@ def test_scalars_can_be_changed_in_place():
 # Gradients
 
 
-@pytest.mark.parametrize(
-    ("view", "expected"),
-    [
-        (app.transpose, [[2.0, 2.0], [2.0, 2.0]]),
-        (lambda x: app.split(x, 2)[1], [[0.0, 0.0], [2.0, 2.0]]),
-        (lambda x: x[1:], [[0.0, 0.0], [2.0, 2.0]]),
-        (lambda x: x.expand([3, 2, 2]), [[6.0, 6.0], [6.0, 6.0]]),
-        (lambda x: app.expand_as(x, app.zeros([3, 2, 2])), [[6.0, 6.0], [6.0, 6.0]]),
-        (lambda x: x.broadcast_to([2, 2]), [[2.0, 2.0], [2.0, 2.0]]),
-    ],
-)
-def test_gradients_of_a_view_follow_a_later_change_of_its_value(view: Any, expected: Any):
+VIEWS: list[Any] = [
+    app.transpose,
+    lambda x: app.split(x, 2)[1],
+    lambda x: x[1:],
+    lambda x: x.reshape([4]),
+    lambda x: x.expand([3, 2, 2]),
+    lambda x: app.expand_as(x, app.zeros([3, 2, 2])),
+    lambda x: x.broadcast_to([2, 2]),
+]
+REFUSED = r"is a view of the same memory.*x = x\.clone\(\)"
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_value_is_not_changed_while_gradients_are_recorded_and_it_has_a_view(view: Any, recorded: bool):
     x = to_tensor([[1.0, 2.0], [3.0, 4.0]], "float64", stop_gradient=False)
     value = x * 1.0
-    seen = view(value)
+    with nullcontext() if recorded else app.no_grad():
+        seen = view(value)
+    for change in (lambda: value.scale_(2.0), lambda: value.__setitem__(0, 5.0), lambda: value.fill_(x[0, 0])):
+        with pytest.raises(InPlaceError, match=REFUSED):
+            change()
+    assert value.tolist() == x.tolist()
+    value = value.clone()
     value.scale_(2.0)
+    (value + seen.sum()).sum().backward()
+    once = np.full((2, 2), 2.0)
+    assert x.grad.tolist() == (once + 4 * app.grad(view(x * 1.0).sum(), x)[0].numpy() if recorded else once).tolist()
+    del seen
+    again = x * 1.0
+    view(again)
+    again.scale_(2.0)  # the view is gone
+
+
+@pytest.mark.parametrize("view", VIEWS[:4])
+def test_a_view_is_not_changed_while_gradients_are_recorded_and_its_base_is_there(view: Any):
+    x = to_tensor([[1.0, 2.0], [3.0, 4.0]], "float64", stop_gradient=False)
+    value, weight = x * 1.0, x[0, 0]
+    seen = view(value)
+    for change in (lambda: seen.scale_(2.0), lambda: seen.__setitem__(0, 5.0), lambda: seen.zero_()):
+        with pytest.raises(InPlaceError, match=REFUSED):
+            change()
+    constant = app.zeros([2, 2], "float64")
+    part = view(constant)
+    with pytest.raises(InPlaceError, match=REFUSED):
+        part.fill_(weight)
+    part.fill_(3.0)  # no gradient is concerned
+    assert constant[1, 1].item() == 3.0
+    del value
+    seen.scale_(2.0)
     seen.sum().backward()
-    assert seen.tolist() == view(x * 2.0).tolist()
-    assert x.grad.tolist() == expected
+    assert x.grad.tolist() == (2 * app.grad(view(x * 1.0).sum(), x)[0].numpy()).tolist()
 
 
-def test_gradients_flow_through_changes_of_a_value_and_of_its_views():
+def test_a_part_that_is_written_to_another_part_is_a_copy():
+    x = leaf(1.0, 2.0, 3.0)
+    y = x * 1.0
+    with pytest.raises(InPlaceError, match=r"make the other one a copy \(x\[0\]\.clone\(\)\)"):
+        y[1:] = y[:-1]
+    y[1:] = y[:-1].clone()
+    y[0] += 2.0
+    (y * to_tensor([1.0, 10.0, 100.0], "float64")).sum().backward()
+    assert (y.tolist(), x.grad.tolist()) == ([3.0, 1.0, 2.0], [11.0, 100.0, 0.0])
+
+
+def test_a_tensor_that_took_another_shape_can_be_changed():
     x = leaf(1.0, 2.0, 3.0, 4.0)
     y = x * 1.0
-    square, last = y.reshape([2, 2]), y[3]
-    square[0].multiply_(10.0)
-    last.multiply_(x[0])
-    (y * y).sum().backward()
-    assert y.tolist() == [10.0, 20.0, 3.0, 4.0]
-    np.testing.assert_allclose(x.grad.numpy(), [200.0 + 2 * 4.0 * 4.0, 400.0, 6.0, 8.0])
+    y.reshape_([2, 2]).transpose_([1, 0]).unsqueeze_(0).multiply_(x[0])
+    y[0, 1] = 0.0
+    y.sum().backward()
+    assert (y.tolist(), x.grad.tolist()) == ([[[1.0, 3.0], [0.0, 0.0]]], [1.0 + 1.0 + 3.0, 0.0, 1.0, 0.0])
+    seen = y[0]
+    y.squeeze_(0)
+    with pytest.raises(InPlaceError, match=REFUSED):
+        y.zero_()
+    assert seen.tolist() == y.tolist()
+
+
+def test_gradients_flow_through_changes_of_a_value():
     x = leaf(0.5, 2.0)
     (x * 3.0).exp_().multiply_(x).sum().backward()
     e = np.exp([1.5, 6.0])

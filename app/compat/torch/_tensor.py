@@ -118,7 +118,7 @@ class Tensor(FrameworkTensor):
         return super().become(result)
 
     def _check_own_memory(self) -> None:
-        if not self._array.flags.writeable and self._view is not None:
+        if not self._array.flags.writeable and self._sharing is not None:
             raise InPlaceError(
                 "a Tensor that was expanded cannot be changed in place, because several of its elements are one in "
                 "memory; change its clone()"

@@ -16,7 +16,7 @@ from app.ops.dtype import name_of
 from app.ops.methods import ValueMethods
 from app.reading import signature_of
 from app.tensor import Tensor
-from app.tensor.inplace import check_changeable, note_view_of_inputs, record_change
+from app.tensor.inplace import check_changeable, note_sharing, record_change
 from app.tensor.modes import modes, reset_modes, set_modes
 from app.tensor.tape import Node, note_change
 
@@ -76,19 +76,18 @@ class LayerOperator(CustomOperator):
         """Run forward and record the call on the tape."""
         context, result, outputs = self.forward(args, kwargs, arguments, inputs)
         handed = _handed_through(inputs, outputs)
-        changed = self._changed_inputs(context, handed, outputs) if handed or context._dirty else ()
+        changed = self._changed_inputs(context, handed, outputs, inputs) if handed or context._dirty else ()
         node = self._record(inputs, outputs, context)
         context._close(outputs, node)
         if isinstance(result, Tensor):
             own = _placed(result, 0, node, context, handed, changed)
-            if handed or own._array.base is not None:
-                note_view_of_inputs(own, [tensor for _, tensor in inputs], self._label)
+            _note_sharing(own, inputs)
             return own
         if not outputs:
             return result
         placed = {id(t): _placed(t, slot, node, context, handed, changed) for slot, t in enumerate(outputs)}
         for own in placed.values():
-            note_view_of_inputs(own, [tensor for _, tensor in inputs], self._label)
+            _note_sharing(own, inputs)
         return like(result, [placed.get(id(r), r) for r in result])
 
     def forward(
@@ -207,7 +206,7 @@ class LayerOperator(CustomOperator):
         return modes().node(self, sources, arrays, results, {"context": context}, context._needs)
 
     def _changed_inputs(
-        self, context: PyLayerContext, handed: Sequence[Tensor], outputs: Sequence[Tensor]
+        self, context: PyLayerContext, handed: Sequence[Tensor], outputs: Sequence[Tensor], inputs: Inputs
     ) -> list[Tensor]:
         """The inputs that forward changed in place and returned; their memory gets a new version."""
         changed = list(context._dirty)
@@ -218,7 +217,7 @@ class LayerOperator(CustomOperator):
                 raise CustomOperatorError(
                     f"{self.label}: a Tensor that was marked as dirty was not returned as output of forward"
                 )
-            check_changeable(tensor)
+            check_changeable(tensor, *(one for _, one in inputs if one is not tensor))
             note_change(tensor._array)
         return changed
 
@@ -250,6 +249,11 @@ def _handed_through(inputs: Inputs, outputs: Sequence[Tensor]) -> list[Tensor]:
     return found
 
 
+def _note_sharing(result: Tensor, inputs: Inputs) -> None:
+    for _, tensor in inputs:
+        note_sharing(result, tensor)
+
+
 def _placed(
     output: Tensor,
     slot: int,
@@ -267,7 +271,7 @@ def _placed(
     if not changed or all(output is not tensor for tensor in changed):
         return own
     if node is not None:
-        record_change(output, own)
+        record_change(output, own._node, own._slot, own.stop_gradient)
     return output
 
 
