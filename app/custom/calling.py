@@ -101,7 +101,7 @@ def _explained(error: BaseException, label: str, function: Callable[..., Any]) -
         return ReadOnlyError(f"{words}; {ADVICE}")
     if isinstance(error, SystemExit):
         words += "; only the program around an operator may end it"
-    return OperatorError(words)
+    return _of_both_kinds(_builtin(type(error)), words)
 
 
 def _is_of_numba(error: BaseException) -> bool:
@@ -140,6 +140,25 @@ def _line_of(error: BaseException, function: Callable[..., Any]) -> str:
     file = getattr(getattr(inspect.unwrap(python_function(function)), "__code__", None), "co_filename", None)
     lines = [line for raised_in, line in _places(error) if raised_in == file]
     return f" ({place(file, lines[-1])})" if file and lines and is_users(file) else ""
+
+
+def _builtin(kind: type[BaseException]) -> type[BaseException]:
+    """The nearest base class that is one of Python's own exceptions."""
+    return next(k for k in kind.__mro__ if k.__module__ == "builtins")
+
+
+def _of_both_kinds(kind: type[BaseException], words: str) -> OperatorError:
+    """An OperatorError that is also of another kind, one of Python's own, if one class can be both."""
+    if kind is Exception or issubclass(OperatorError, kind) or not issubclass(kind, Exception):
+        return OperatorError(words)
+    content = {
+        "__str__": AppError.__str__,
+        "__reduce__": lambda error: (_of_both_kinds, (kind, words)),  # processes send errors to each other
+    }
+    try:
+        return type("OperatorError", (OperatorError, kind), content)(words)
+    except TypeError:  # an exception whose constructor needs more than a message
+        return OperatorError(words)
 
 
 class ReturnedError(OperatorError):

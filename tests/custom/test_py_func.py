@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -340,6 +341,14 @@ def test_errors_and_wrong_results_of_the_function_name_the_operator(
 ):
     with pytest.raises(kind, match=message):
         differentiate(mode, function, **given)
+
+
+def test_an_error_is_of_the_kind_that_the_function_raised_also_in_another_process():
+    with pytest.raises(OperatorError, match="KeyError: 'key'") as raised:
+        py_func(broken, app.ones([2]), InputSpec([2]))
+    error = pickle.loads(pickle.dumps(raised.value))
+    assert isinstance(raised.value, KeyError) and isinstance(error, KeyError) and isinstance(error, OperatorError)
+    assert str(error) == str(raised.value)
 
 
 def test_a_function_without_outputs_must_return_nothing():
