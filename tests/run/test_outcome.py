@@ -18,7 +18,7 @@ def outcome(name, wrong, seconds=None, images=1000, weights=""):
     for of_seed, times in zip(wrong, seconds or [[1.0, 1.0] for _ in wrong], strict=True):
         right = ~np.isin(np.arange(images), list(of_seed))
         epochs = [Epoch(name, number, s, float(right.mean()), 0.5) for number, s in enumerate(times)]
-        trained.append(Trained(name, "", epochs, None, right, weights or name, epochs, {}, None))
+        trained.append(Trained(name, "", epochs, None, right, weights or name, {}, None))
     return name, trained
 
 
