@@ -71,7 +71,7 @@ def test_a_network_and_its_optimiser_resume(tmp_path: Path):
     def made() -> tuple[nn.Layer, optimizer.Optimizer]:
         with app.graph.names.guard():
             net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1D(4), nn.ReLU(), nn.Linear(4, 1))
-        rate = optimizer.lr.LinearWarmup(optimizer.lr.StepDecay(0.1, 1), 2, 0.0, 0.1)
+        rate = optimizer.lr.StepDecay(0.1, 1)
         return net, optimizer.Adam(rate, parameters=net.parameters())
 
     def train(net: nn.Layer, stepper: Any) -> None:

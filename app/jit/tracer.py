@@ -401,7 +401,7 @@ class Tracer:
         known = self.captured.get(id(now))
         return known.variable if known is not None else self._capture(tensor, of_gradient=True)
 
-    def rate(self, optimizer: Any, factor: float, dtype: str) -> Any:
+    def rate(self, optimizer: Any, dtype: str) -> Any:
         """Return the variable of an optimiser's learning rate."""
         key = id(optimizer), dtype
         if key not in self._rates:
@@ -409,7 +409,7 @@ class Tracer:
             name = block.new_name("learning_rate")
             self._rates[key] = block.create_var(name, (), dtype, persistable=True, stop_gradient=True)
             self.program.schedulers[name] = optimizer
-        return self._rates[key] if factor == 1.0 else self._rates[key] * factor
+        return self._rates[key]
 
     # Layers
 

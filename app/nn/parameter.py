@@ -17,43 +17,31 @@ from app.tensor import Parameter
 
 
 class ParamAttr:
-    """The settings of a parameter: name, initialiser, learning rate, regularisation, and whether it is trained."""
+    """The settings of a parameter: name, initialiser, and whether it is trained and its gradient clipped."""
 
     def __init__(
         self,
         name: str | None = None,
         initializer: Initializer | None = None,
-        learning_rate: float = 1.0,
-        regularizer: Any = None,
         trainable: bool = True,
-        do_model_average: bool = True,
         need_clip: bool = True,
     ):
         self.name = name
         self.initializer = initializer
-        self.learning_rate = learning_rate
-        """A factor of the optimiser's learning rate for this parameter."""
-        self.regularizer = regularizer
-        """The regularisation of this parameter, instead of the optimiser's."""
         self.trainable = trainable
-        self.do_model_average = do_model_average
         self.need_clip = need_clip
         """Whether the optimiser's `grad_clip` applies to this parameter."""
 
 
 def as_param_attr(attr: Any) -> ParamAttr:
-    """Convert what layers accept to a ParamAttr: None, a name, an initializer, a regularizer or a ParamAttr."""
+    """Convert what layers accept to a ParamAttr: None, a name, an initializer or a ParamAttr."""
     if isinstance(attr, ParamAttr):
         return attr
     if isinstance(attr, str):
         return ParamAttr(name=attr)
     if attr is None or attr is True or callable(attr):
         return ParamAttr(initializer=None if attr is True else attr)
-    if hasattr(attr, "penalty_gradient"):
-        return ParamAttr(regularizer=attr)
-    raise AppError(
-        f"{attr!r} does not describe a parameter: expected a ParamAttr, a name, an initializer or a regularizer"
-    )
+    raise AppError(f"{attr!r} does not describe a parameter: expected a ParamAttr, a name or an initializer")
 
 
 def create_parameter(

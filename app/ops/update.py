@@ -94,57 +94,16 @@ def adam(
     return decayed - learning_rate * step, mean, square
 
 
-@update("moment1", "moment2", "moment2_max")
-def amsgrad(
-    param: Array, grad: Array, learning_rate: Array,
-    moment1: Array, moment2: Array, moment2_max: Array, beta1_pow: Array, beta2_pow: Array,
-    beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, coeff: float = 0.0,
-) -> tuple[Array, ...]:  # fmt: skip
-    """One step of AMSGrad: Adam with the maximum of all second moments so far."""
-    mean = beta1 * moment1 + (1 - beta1) * grad
-    square = beta2 * moment2 + (1 - beta2) * grad * grad
-    largest = np.maximum(moment2_max, square)
-    step = mean / (1 - beta1_pow) / (np.sqrt(largest / (1 - beta2_pow)) + epsilon)
-    decayed = param * (1 - learning_rate * coeff) if coeff else param
-    return decayed - learning_rate * step, mean, square, largest
-
-
-@update("moment")
-def adagrad(param: Array, grad: Array, learning_rate: Array, moment: Array, epsilon: float = 1e-6) -> tuple[Array, ...]:
-    """One step of Adagrad: the gradient is divided by the root of the sum of all squared gradients."""
-    squares = moment + grad * grad
-    return param - learning_rate * grad / (np.sqrt(squares) + epsilon), squares
-
-
-@update("squares", "updates")
-def adadelta(
-    param: Array, grad: Array, learning_rate: Array, squares: Array, updates: Array,
-    rho: float = 0.95, epsilon: float = 1e-6,
-) -> tuple[Array, ...]:  # fmt: skip
-    """One step of Adadelta: the gradient is scaled by the RMS of recent steps over the RMS of recent gradients."""
-    new_squares = rho * squares + (1 - rho) * grad * grad
-    step = grad * np.sqrt((updates + epsilon) / (new_squares + epsilon))
-    return param - learning_rate * step, new_squares, rho * updates + (1 - rho) * step * step
-
-
 @update("velocity", "squares", "mean")
 def rmsprop(
     param: Array, grad: Array, learning_rate: Array, velocity: Array, squares: Array, mean: Array,
-    rho: float = 0.95, epsilon: float = 1e-6, momentum: float = 0.0, centered: bool = False, outside: bool = False,
+    rho: float = 0.95, epsilon: float = 1e-6, momentum: float = 0.0, centered: bool = False,
 ) -> tuple[Array, ...]:  # fmt: skip
-    """One step of RMSProp: the gradient is divided by the root of the mean square or, if `centered`, of the variance.
-
-    `epsilon` is added to the mean square, and the learning rate enters the velocity; with `outside`, `epsilon` is added
-    to the root, and the learning rate multiplies the velocity.
-    """
+    """One step of RMSProp: the gradient is divided by its recent root mean square or, if `centered`, its deviation."""
     new_squares = rho * squares + (1 - rho) * grad * grad
     new_mean = rho * mean + (1 - rho) * grad if centered else mean
     spread = new_squares - new_mean * new_mean if centered else new_squares
-    root = np.sqrt(spread) + epsilon if outside else np.sqrt(spread + epsilon)
-    if outside:
-        new_velocity = momentum * velocity + grad / root
-        return param - learning_rate * new_velocity, new_velocity, new_squares, new_mean
-    new_velocity = momentum * velocity + learning_rate * grad / root
+    new_velocity = momentum * velocity + learning_rate * grad / np.sqrt(spread + epsilon)
     return param - new_velocity, new_velocity, new_squares, new_mean
 
 

@@ -3,8 +3,6 @@
 from app.optimizer import lr
 from app.optimizer.kinds import (
     SGD,
-    Adadelta,
-    Adagrad,
     Adam,
     AdamW,
     Momentum,
@@ -14,8 +12,6 @@ from app.optimizer.optimizer import Optimizer
 
 __all__ = [
     "SGD",
-    "Adadelta",
-    "Adagrad",
     "Adam",
     "AdamW",
     "Momentum",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,15 +17,29 @@ from app.graph.variable import Variable
 from app.nn.parameter import initialise
 from app.ops.arithmetic import multiply
 from app.ops.creation import fill_constant
-from app.ops.definition import apply
+from app.ops.definition import OpDef, apply
 from app.ops.dtype import canonical, fitting
 from app.ops.shaping import reshape
-from app.optimizer.groups import Group, Rule, as_regularizer, groups_of
 from app.optimizer.lr import LRScheduler
+from app.regularizer import L2Decay
 from app.tensor import Tensor, no_grad
 from app.tensor.modes import modes
 
 SCHEDULER = "LR_Scheduler"
+
+
+class Rule(NamedTuple):
+    """An update operator, and the state that it keeps for each parameter."""
+
+    definition: OpDef
+    states: Mapping[str, tuple[bool, float]] = MappingProxyType({})
+    """For each state value: whether it has the parameter's shape (otherwise it is a scalar), and its initial value."""
+    powers: Mapping[str, str] = MappingProxyType({})
+    """Scalars of the state that each step multiplies by a setting before the operator reads them, with that setting."""
+
+
+class RepeatedError(AppError, ValueError):
+    """A parameter that is given to an optimiser more than once."""
 
 
 class Optimizer:
@@ -32,10 +47,9 @@ class Optimizer:
 
     Args:
         learning_rate: A number or a schedule.
-        parameters: The parameters, or dictionaries of groups with their own settings. In a Program, by default all.
+        parameters: The parameters. In a Program, by default all.
         weight_decay: A number (L2, or decoupled in AdamW) or a regularizer.
         grad_clip: How gradients are clipped, such as `nn.ClipGradByGlobalNorm(1.0)`.
-        name: No effect.
         settings: The hyperparameters of a subclass.
     """
 
@@ -47,20 +61,14 @@ class Optimizer:
         parameters: Iterable[Any] | None = None,
         weight_decay: Any = None,
         grad_clip: Any = None,
-        name: str | None = None,
         settings: Mapping[str, Any] | None = None,
     ):
         self._learning_rate = learning_rate
-        attributes = {**self.rule.definition.attributes, **(settings or {})}
-        self.default = Group([], self.rule, 1.0, weight_decay, grad_clip, attributes)
-        """The settings of parameters without a group."""
-        self.groups = groups_of(parameters, self.default)
+        self._settings: dict[str, Any] = {**self.rule.definition.attributes, **(settings or {})}
+        self._regularizer, self._clip = regularizer_of(weight_decay), grad_clip
+        self._parameters = None if parameters is None else parameters_of(parameters)
         """The parameters; None where they are those of a Program, which `minimize` finds."""
         self._memory: dict[int, list[Tensor]] = {}
-
-    @property
-    def _parameter_list(self) -> list[Any] | None:
-        return None if self.groups is None else [p for group in self.groups for p in group.params]
 
     # The learning rate
 
@@ -89,36 +97,22 @@ class Optimizer:
 
     # One step, for Tensors and Variables alike
 
-    def _step_one(self, group: Group, parameter: Any, gradient: Any, learning_rate: Any, states: list[Any]) -> None:
-        gradient = self._regularized(group, parameter, gradient)
-        settings = self._settings_of(group, parameter)
-        rule = group.rule
+    def _step_one(self, parameter: Any, gradient: Any, learning_rate: Any, states: list[Any]) -> None:
+        if self._regularizer is not None:
+            gradient = gradient + self._regularizer.penalty_gradient(parameter)
+        settings, rule = self._settings_of(parameter), self.rule
         for name, state in zip(rule.states, states, strict=True):
             if name in rule.powers:
                 apply(multiply, [state, settings[rule.powers[name]]], {}, into=[state])
         changed = [parameter, *states][: len(rule.definition.outputs)]
         apply(rule.definition, [parameter, gradient, learning_rate, *states], settings, into=changed)
 
-    def _regularized(self, group: Group, parameter: Any, gradient: Any) -> Any:
-        """The gradient plus that of the regularizer of the parameter or, without one, of its group."""
-        own = None if group.replaces else own_regularizer(parameter)
-        if own is None and group.weight_decay is None:
-            return gradient
-        regularizer = as_regularizer(group.weight_decay) if own is None else own
-        return gradient if regularizer is None else gradient + regularizer.penalty_gradient(parameter)
-
-    def _settings_of(self, group: Group, parameter: Any) -> dict[str, Any]:
+    def _settings_of(self, parameter: Any) -> dict[str, Any]:
         """The attributes of the operator for one parameter."""
-        return group.settings
+        return self._settings
 
-    def _factor(self, group: Group, parameter: Any) -> float:
-        """A factor of the learning rate for one parameter."""
-        attr = None if group.replaces else getattr(parameter, "attr", None)
-        return group.learning_rate * (1.0 if attr is None else float(attr.learning_rate))
-
-    def _rate(self, group: Group, parameter: Any) -> tuple[Any, float]:
-        """The object whose `get_lr()` is the learning rate of a parameter, and a factor of it."""
-        return self, self._factor(group, parameter)
+    def _clipped(self, pairs: Sequence[tuple[Any, Any]]) -> Sequence[tuple[Any, Any]]:
+        return pairs if self._clip is None else self._clip(pairs)
 
     # Eagerly
 
@@ -129,34 +123,25 @@ class Optimizer:
     @no_grad()
     def _update(self, only: Container[int] | None = None) -> None:
         """Update the parameters that have a gradient or, of them, only those with these ids."""
-        if self.groups is None:
+        if self._parameters is None:
             raise AppError(f"{type(self).__name__} was made without parameters=; it has nothing to update")
         tracer = modes().tracer
         if tracer is None:
             self._check_gradients()
-        rates: dict[tuple[int, float, str], Any] = {}
-        for group in self.groups:
-            moving = [p for p in group.params if not p.stop_gradient]
-            pairs = [(p, p.grad) for p in moving if p.grad is not None and (only is None or id(p) in only)]
-            if tracer is not None:
-                pairs = [(p, tracer.gradient_of(p)) for p, _ in pairs]
-            for parameter, gradient in pairs if group.grad_clip is None else group.grad_clip(pairs):
-                source, factor = self._rate(group, parameter)
-                key = id(source), factor, parameter.dtype
-                rate = rates.get(key)
-                if rate is None:
-                    dtype = remembered_as(parameter)
-                    rate = (
-                        np.asarray(source.get_lr() * factor, dtype)
-                        if tracer is None
-                        else tracer.rate(source, factor, dtype)
-                    )
-                    rates[key] = rate
-                self._step_one(group, parameter, gradient, rate, self._states_of(parameter, group))
+        moving = [p for p in self._parameters if not p.stop_gradient]
+        pairs = [(p, p.grad) for p in moving if p.grad is not None and (only is None or id(p) in only)]
+        if tracer is not None:
+            pairs = [(p, tracer.gradient_of(p)) for p, _ in pairs]
+        rates: dict[str, Any] = {}
+        for parameter, gradient in self._clipped(pairs):
+            dtype = remembered_as(parameter)
+            if dtype not in rates:
+                rates[dtype] = np.asarray(self.get_lr(), dtype) if tracer is None else tracer.rate(self, dtype)
+            self._step_one(parameter, gradient, rates[dtype], self._states_of(parameter))
 
     def _check_gradients(self) -> None:
         """Raise an error, before anything is changed, if a gradient that a program has set does not fit."""
-        for parameter in self._parameter_list or []:
+        for parameter in self._parameters or []:
             gradient = parameter.grad
             if gradient is not None and gradient._array.shape != parameter._array.shape:
                 raise ShapeError(
@@ -164,18 +149,18 @@ class Optimizer:
                     f"parameter {list(parameter.shape)}; set .grad to a Tensor of that shape, or to None"
                 )
 
-    def _states_of(self, parameter: Tensor, group: Group) -> list[Tensor]:
+    def _states_of(self, parameter: Tensor) -> list[Tensor]:
         if id(parameter) not in self._memory:
-            self._memory[id(parameter)] = [first_state(parameter, *state) for state in group.rule.states.values()]
+            self._memory[id(parameter)] = [first_state(parameter, *state) for state in self.rule.states.values()]
         return self._memory[id(parameter)]
 
     def states_of(self, parameter: Tensor) -> dict[str, Tensor]:
         """The state of a parameter, by name."""
-        return dict(zip(self.rule.states, self._states_of(parameter, self.default), strict=True))
+        return dict(zip(self.rule.states, self._states_of(parameter), strict=True))
 
     def clear_grad(self, set_to_zero: bool = True) -> None:
         """Set the gradients of all parameters to zero, or to None."""
-        for parameter in self._parameter_list or []:
+        for parameter in self._parameters or []:
             parameter.clear_grad(set_to_zero)
 
     clear_gradients = clear_grad
@@ -187,7 +172,7 @@ class Optimizer:
 
     def _check_names(self) -> None:
         """Raise an error if two parameters of the optimiser have the same name."""
-        names = Counter(p.name for p in self._parameter_list or [] if self.rule.states)
+        names = Counter(p.name for p in self._parameters or [] if self.rule.states)
         repeated = [name for name, count in names.items() if count > 1]
         if repeated:
             raise AppError(
@@ -199,7 +184,7 @@ class Optimizer:
         """The state of every parameter that was updated, and of the schedule."""
         state: dict[str, Any] = {}
         self._check_names()
-        for parameter in self._parameter_list or []:
+        for parameter in self._parameters or []:
             if id(parameter) in self._memory:
                 state.update(zip(self._names_of_states(parameter), self._memory[id(parameter)], strict=True))
         if isinstance(self._learning_rate, LRScheduler):
@@ -212,7 +197,7 @@ class Optimizer:
         If something does not fit, nothing is changed.
         """
         self._check_names()
-        kind, parameters = type(self).__name__, self._parameter_list or []
+        kind, parameters = type(self).__name__, self._parameters or []
         known = {name for p in parameters for name in self._names_of_states(p)}
         unknown = [name for name in state_dict if name not in known and name != SCHEDULER]
         if unknown:
@@ -227,7 +212,7 @@ class Optimizer:
         for parameter, values in loaded:
             if values or id(parameter) in self._memory:
                 new = values or [first_state(parameter, *state) for state in self.rule.states.values()]
-                for remembered, value in zip(self._states_of(parameter, self.default), new, strict=True):
+                for remembered, value in zip(self._states_of(parameter), new, strict=True):
                     remembered.set_value(value)
 
     def _found_states(self, parameter: Any, state_dict: Mapping[str, Any]) -> list[Any]:
@@ -275,19 +260,18 @@ class Optimizer:
         startup_program: Program | None = None,
         parameters: Sequence[Any] | None = None,
         no_grad_set: Any = None,
-        callbacks: Any = None,
     ) -> list[tuple[Any, Any]]:
         """Append, or run, the backward pass of a loss. Returns each parameter with its gradient."""
         if isinstance(loss, Tensor):
             loss.backward()
             return [(p, p.grad) for p in self._chosen(parameters, no_grad_set) if p.grad is not None]
-        return append_backward(loss, parameters or self._parameter_list, no_grad_set)
+        return append_backward(loss, parameters or self._parameters, no_grad_set)
 
     def _chosen(self, parameters: Sequence[Any] | None, no_grad_set: Any) -> list[Any]:
         """The parameters of this optimiser among those given, without those of `no_grad_set`, Tensors or names."""
-        own, wanted = self._parameter_list or [], [id(p) for p in parameters or ()]
+        own, wanted = self._parameters or [], [id(p) for p in parameters or ()]
         without = {p if isinstance(p, str) else p.name for p in no_grad_set or ()}
-        strange = [] if self.groups is None else [p for p in parameters or () if not any(p is o for o in own)]
+        strange = [] if self._parameters is None else [p for p in parameters or () if not any(p is o for o in own)]
         if strange:
             raise AppError(f"{type(self).__name__}: {strange[0].name} is none of the parameters that it was made with")
         return [p for p in own if (not wanted or id(p) in wanted) and not (without and p.name in without)]
@@ -305,22 +289,9 @@ class Optimizer:
         before = len(program.global_block().ops)
         with program.appending(OPTIMIZE):
             rate = self._rate_variable(program, startup, remembered_as(params_grads[0][0]))
-            for group, pairs in self._grouped(params_grads):
-                for parameter, gradient in pairs if group.grad_clip is None else group.grad_clip(pairs):
-                    factor = self._factor(group, parameter)
-                    here = rate if factor == 1.0 else rate * factor
-                    self._step_one(group, parameter, gradient, here, self._program_states(parameter, startup))
+            for parameter, gradient in self._clipped(params_grads):
+                self._step_one(parameter, gradient, rate, self._program_states(parameter, startup))
         return program.global_block().ops[before:]
-
-    def _grouped(self, params_grads: Sequence[tuple[Any, Any]]) -> list[tuple[Group, list[tuple[Any, Any]]]]:
-        """The pairs of each group. Parameters of no group have the default settings."""
-        groups = self.groups or [self.default]
-        group_of = {getattr(p, "name", p): group for group in groups for p in group.params}
-        found: dict[int, tuple[Group, list[tuple[Any, Any]]]] = {}
-        for parameter, gradient in params_grads:
-            group = group_of.get(parameter.name, self.default)
-            found.setdefault(id(group), (group, []))[1].append((parameter, gradient))
-        return list(found.values())
 
     def _rate_variable(self, program: Program, startup: Program, dtype: str) -> Variable:
         given = self._learning_rate
@@ -348,9 +319,33 @@ class Optimizer:
         ]
 
 
-def own_regularizer(parameter: Any) -> Any:
-    """The regularizer of the parameter's ParamAttr, or None."""
-    return getattr(getattr(parameter, "attr", None), "regularizer", None)
+def regularizer_of(weight_decay: Any) -> Any:
+    """A regularizer from what an optimiser accepts: a number, a regularizer or None."""
+    if weight_decay is None or hasattr(weight_decay, "penalty_gradient"):
+        return weight_decay
+    if isinstance(weight_decay, (int, float)):
+        return L2Decay(weight_decay) if weight_decay else None
+    raise AppError(f"weight_decay is a number, L1Decay or L2Decay, not {weight_decay!r}")
+
+
+def parameters_of(parameters: Iterable[Any]) -> list[Any]:
+    """The parameters as a list, each once, as a step would change a repeated one twice."""
+    if not isinstance(parameters, Iterable) or hasattr(parameters, "dtype"):
+        raise AppError("parameters= takes a list of parameters, such as network.parameters(), not a single one")
+    listed = list(parameters)
+    for parameter in listed:
+        if isinstance(parameter, Mapping):
+            raise AppError(
+                f"parameters= takes a list of parameters, found a dictionary with {', '.join(map(repr, parameter))}; "
+                "where some have other settings, make an optimizer for them"
+            )
+    for number, parameter in enumerate(listed):
+        if any(parameter is other for other in listed[:number]):
+            raise RepeatedError(
+                f"the parameter {parameter.name} of shape {list(parameter.shape)} appears more than once in the "
+                "parameters of an optimizer, and each step would change it as often; give it once"
+            )
+    return listed
 
 
 def first_state(parameter: Tensor, shaped: bool, value: float) -> Tensor:

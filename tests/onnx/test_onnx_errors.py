@@ -63,7 +63,7 @@ def test_without_the_package_the_error_says_what_to_install(tmp_path: Path, monk
 
 
 def training_steps(x: Any) -> Any:
-    return REGISTRY["sgd"](x, x, 0.1) + REGISTRY["adagrad"](x, x, 0.1, x)[0]
+    return REGISTRY["sgd"](x, x, 0.1) + REGISTRY["momentum"](x, x, 0.1, x)[0]
 
 
 @app.custom_op
@@ -99,13 +99,13 @@ def by_table(x: Any, table: Any = TABLE, most: float = 1e40, least: int = 0) -> 
     return np.sort(x)[::-1] * table
 
 
-NO_SGD, NO_ADAGRAD = (f"operator {name}: it has no counterpart in ONNX" for name in ("sgd", "adagrad"))
+NO_SGD, NO_MOMENTUM = (f"operator {name}: it has no counterpart in ONNX" for name in ("sgd", "momentum"))
 
 
 @pytest.mark.parametrize(
     ("operator", "messages"),
     [
-        (training_steps, ["this network cannot be exported to ONNX:\n  operator ", NO_SGD, NO_ADAGRAD]),
+        (training_steps, ["this network cannot be exported to ONNX:\n  operator ", NO_SGD, NO_MOMENTUM]),
         (step_inside, [NO_SGD]),
         (misspelt, ["operator misspelt (test_onnx_errors.py:", ": ONNX has no operator 'Rellu'"]),
         (by_wrong_rule, ["its ONNX rule asks for 'y'; it can have onnx, attributes, x, out_shape"]),

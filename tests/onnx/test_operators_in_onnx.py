@@ -25,7 +25,7 @@ from app.ops.lowering import Convolution, Pooling
 from app.static.saving import for_use
 
 WITHOUT = {
-    "adadelta", "adagrad", "adam", "amsgrad", "momentum", "rmsprop", "sgd", "matmul_step", "running_mean",
+    "adam", "momentum", "rmsprop", "sgd", "matmul_step", "running_mean",
     "avg_pool2d_expand", "conv2d_input", "conv2d_weight", "max_pool2d_gather", "max_pool2d_scatter", "one_hot_like",
     "put_items", "last_writes", "split_like", "expand_reduced", "sum_like", "sum_to",  # of training and gradients
     "accuracy", "binary_cross_entropy", "index_sample", "softmax_with_cross_entropy",  # of losses

@@ -31,31 +31,18 @@ def momentum(mu: float = 0.9, nesterov: bool = False) -> Rule:
     return rule
 
 
-def adam(beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, amsgrad: bool = False) -> Rule:
+def adam(beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8) -> Rule:
     def rule(p: np.ndarray, g: np.ndarray, rate: float, s: State) -> np.ndarray:
         s["t"] = s.get("t", 0) + 1
         s["m"] = beta1 * s.get("m", 0) + (1 - beta1) * g
         s["v"] = beta2 * s.get("v", 0) + (1 - beta2) * g * g
-        s["top"] = np.maximum(s.get("top", 0), s["v"]) if amsgrad else s["v"]
-        return p - rate * (s["m"] / (1 - beta1 ** s["t"])) / (np.sqrt(s["top"] / (1 - beta2 ** s["t"])) + epsilon)
+        return p - rate * (s["m"] / (1 - beta1 ** s["t"])) / (np.sqrt(s["v"] / (1 - beta2 ** s["t"])) + epsilon)
 
     return rule
 
 
 def adamw(p: np.ndarray, g: np.ndarray, rate: float, s: State) -> np.ndarray:
     return adam()(p * (1 - rate * 0.2), g, rate, s)
-
-
-def adagrad(p: np.ndarray, g: np.ndarray, rate: float, s: State) -> np.ndarray:
-    s["h"] = s.get("h", 0.1) + g * g
-    return p - rate * g / (np.sqrt(s["h"]) + 1e-6)
-
-
-def adadelta(p: np.ndarray, g: np.ndarray, rate: float, s: State) -> np.ndarray:
-    s["h"] = 0.95 * s.get("h", 0) + 0.05 * g * g
-    step = g * np.sqrt((s.get("d", 0) + 1e-6) / (s["h"] + 1e-6))
-    s["d"] = 0.95 * s.get("d", 0) + 0.05 * step * step
-    return p - rate * step
 
 
 def rmsprop(p: np.ndarray, g: np.ndarray, rate: float, s: State) -> np.ndarray:
@@ -80,11 +67,8 @@ KINDS: list[tuple[type[optimizer.Optimizer], dict[str, Any], Rule]] = [
     (optimizer.Momentum, {"momentum": 0.5, "use_nesterov": True}, momentum(0.5, nesterov=True)),
     (optimizer.Adam, {}, adam()),
     (optimizer.Adam, {"beta1": 0.5, "beta2": 0.8, "epsilon": 1e-2}, adam(0.5, 0.8, 1e-2)),
-    (optimizer.Adam, {"amsgrad": True}, adam(amsgrad=True)),
     (optimizer.AdamW, {"weight_decay": 0.2}, adamw),
-    (optimizer.AdamW, {"weight_decay": 0.0, "amsgrad": True}, adam(amsgrad=True)),
-    (optimizer.Adagrad, {"initial_accumulator_value": 0.1}, adagrad),
-    (optimizer.Adadelta, {}, adadelta),
+    (optimizer.AdamW, {"weight_decay": 0.0}, adam()),
     (optimizer.RMSProp, {}, rmsprop),
     (optimizer.RMSProp, {"momentum": 0.9, "centered": True}, rmsprop_centered),
     (optimizer.SGD, {"weight_decay": 0.3}, decayed(sgd, lambda p: 0.3 * p)),

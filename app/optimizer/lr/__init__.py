@@ -2,13 +2,7 @@
 
 from app.optimizer.lr.decays import (
     CosineAnnealingDecay,
-    ExponentialDecay,
-    InverseTimeDecay,
     LambdaDecay,
-    LinearWarmup,
-    MultiStepDecay,
-    NaturalExpDecay,
-    PiecewiseDecay,
     PolynomialDecay,
     StepDecay,
 )
@@ -16,14 +10,8 @@ from app.optimizer.lr.scheduler import LRScheduler
 
 __all__ = [
     "CosineAnnealingDecay",
-    "ExponentialDecay",
-    "InverseTimeDecay",
     "LRScheduler",
     "LambdaDecay",
-    "LinearWarmup",
-    "MultiStepDecay",
-    "NaturalExpDecay",
-    "PiecewiseDecay",
     "PolynomialDecay",
     "StepDecay",
 ]
