@@ -41,7 +41,7 @@ def _shape(shape: Any) -> list[int]:
     return [int(shape)] if isinstance(shape, (int, np.integer)) else [int(s) for s in shape]
 
 
-def full(shape: Any, fill_value: float, dtype: Any = None, name: str | None = None) -> Any:
+def full(shape: Any, fill_value: float, dtype: Any = None) -> Any:
     """A value filled with one number, by default of the default floating type, as in Paddle."""
     if dtype is None:
         dtype = "bool" if isinstance(fill_value, bool) else get_default_dtype()
@@ -51,24 +51,22 @@ def full(shape: Any, fill_value: float, dtype: Any = None, name: str | None = No
     return _make(ops.fill_constant, shape=_shape(known), value=fill_value, dtype=canonical(dtype))
 
 
-def zeros(shape: Any, dtype: Any = None, name: str | None = None) -> Any:
+def zeros(shape: Any, dtype: Any = None) -> Any:
     """A value filled with zeros."""
     return full(shape, 0.0, dtype or get_default_dtype())
 
 
-def ones(shape: Any, dtype: Any = None, name: str | None = None) -> Any:
+def ones(shape: Any, dtype: Any = None) -> Any:
     """A value filled with ones."""
     return full(shape, 1.0, dtype or get_default_dtype())
 
 
-def empty(shape: Any, dtype: Any = None, name: str | None = None) -> Any:
+def empty(shape: Any, dtype: Any = None) -> Any:
     """A value to be filled later. It is filled with zeros here."""
     return zeros(shape, dtype)
 
 
-def arange(
-    start: float = 0, end: float | None = None, step: float = 1, dtype: Any = None, name: str | None = None
-) -> Any:
+def arange(start: float = 0, end: float | None = None, step: float = 1, dtype: Any = None) -> Any:
     """Numbers from `start` (inclusive) to `end` (exclusive), in steps of `step`."""
     start, end = (0, start) if end is None else (start, end)
     array = np.arange(start, end, step)
@@ -76,21 +74,19 @@ def arange(
     return _from_array(array.astype(canonical(dtype or kind)))
 
 
-def linspace(start: float, stop: float, num: int, dtype: Any = None, name: str | None = None) -> Any:
+def linspace(start: float, stop: float, num: int, dtype: Any = None) -> Any:
     """`num` evenly spaced numbers from `start` to `stop`, both included."""
     array = np.linspace(float(start), float(stop), int(num))
     return _from_array(array.astype(canonical(dtype or get_default_dtype())))
 
 
-def logspace(
-    start: float, stop: float, num: int, base: float = 10.0, dtype: Any = None, name: str | None = None
-) -> Any:
+def logspace(start: float, stop: float, num: int, base: float = 10.0, dtype: Any = None) -> Any:
     """`num` powers of `base` with evenly spaced exponents."""
     array = np.logspace(float(start), float(stop), int(num), base=float(base))
     return _from_array(array.astype(canonical(dtype or get_default_dtype())))
 
 
-def meshgrid(*args: Any, name: str | None = None, indexing: str = "ij") -> list[Any]:
+def meshgrid(*args: Any, indexing: str = "ij") -> list[Any]:
     """Coordinate matrices from coordinate vectors. With indexing "xy" the first two axes are swapped."""
     if indexing not in ("ij", "xy"):
         raise OperatorError(f"meshgrid: indexing must be 'ij' or 'xy', found {indexing!r}")
@@ -120,7 +116,7 @@ def triu_indices(row: int, col: int | None = None, offset: int = 0, dtype: Any =
     return _from_array(np.stack(np.triu_indices(row, offset, col)).astype(canonical(dtype)))
 
 
-def clone(x: Any, name: str | None = None) -> Any:
+def clone(x: Any) -> Any:
     """A copy, through which gradients flow."""
     return REGISTRY["assign"](x)
 
@@ -135,9 +131,7 @@ def tolist(x: Any) -> Any:
     return x.tolist()
 
 
-def uniform(
-    shape: Any, dtype: Any = None, min: float = -1.0, max: float = 1.0, seed: int = 0, name: str | None = None
-) -> Any:
+def uniform(shape: Any, dtype: Any = None, min: float = -1.0, max: float = 1.0, seed: int = 0) -> Any:
     """Uniformly distributed random numbers between `min` and `max`."""
     return _make(
         drawing.uniform_random,
@@ -149,14 +143,12 @@ def uniform(
     )
 
 
-def rand(shape: Any, dtype: Any = None, name: str | None = None) -> Any:
+def rand(shape: Any, dtype: Any = None) -> Any:
     """Uniformly distributed random numbers between 0 and 1."""
     return uniform(shape, dtype, 0.0, 1.0)
 
 
-def normal(
-    mean: Any = 0.0, std: Any = 1.0, shape: Any = None, name: str | None = None, dtype: Any = None, seed: int = 0
-) -> Any:
+def normal(mean: Any = 0.0, std: Any = 1.0, shape: Any = None, dtype: Any = None, seed: int = 0) -> Any:
     """Normally distributed random numbers. Without `shape`, they have the shape of `mean` and `std`."""
     if hasattr(mean, "dtype") or hasattr(std, "dtype"):
         shape = (mean + std).shape if shape is None else shape
@@ -173,7 +165,7 @@ def normal(
     )
 
 
-def standard_normal(shape: Any, dtype: Any = None, name: str | None = None) -> Any:
+def standard_normal(shape: Any, dtype: Any = None) -> Any:
     """Normally distributed random numbers with mean 0 and standard deviation 1."""
     return normal(0.0, 1.0, shape, dtype=dtype)
 
@@ -181,31 +173,29 @@ def standard_normal(shape: Any, dtype: Any = None, name: str | None = None) -> A
 randn = standard_normal
 
 
-def randint(
-    low: int = 0, high: int | None = None, shape: Any = (1,), dtype: Any = None, name: str | None = None
-) -> Any:
+def randint(low: int = 0, high: int | None = None, shape: Any = (1,), dtype: Any = None) -> Any:
     """Random integers from `low` (inclusive) to `high` (exclusive), or from 0 to `low` if `high` is not given."""
     low, high = (0, low) if high is None else (low, high)
     return _make(drawing.integer_random, shape=_shape(shape), dtype=canonical(dtype or "int64"), low=low, high=high)
 
 
-def randint_like(x: Any, low: int = 0, high: int | None = None, dtype: Any = None, name: str | None = None) -> Any:
+def randint_like(x: Any, low: int = 0, high: int | None = None, dtype: Any = None) -> Any:
     """Random integers with the shape and element type of `x`."""
     return randint(low, high, x.shape, "int64").astype(dtype or x.dtype)
 
 
-def randperm(n: int, dtype: Any = "int64", name: str | None = None) -> Any:
+def randperm(n: int, dtype: Any = "int64") -> Any:
     """The integers from 0 to n - 1 in random order."""
     return _make(drawing.permutation, n=int(n), dtype=canonical(dtype))
 
 
-def bernoulli(x: Any, name: str | None = None) -> Any:
+def bernoulli(x: Any) -> Any:
     """Bernoulli samples: 1 with the probability that each element gives, else 0."""
     with static_mode() if isinstance(x, Variable) else dynamic_mode():
         return (rand(x.shape, "float64") < x).astype(x.dtype)
 
 
-def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False, name: str | None = None) -> Any:
+def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False) -> Any:
     """Indices drawn from each row with probabilities proportional to its elements, with or without replacement."""
     if not isinstance(x, Tensor):
         raise OperatorError("multinomial checks its weights, so it needs a Tensor; in a Program, use a custom operator")

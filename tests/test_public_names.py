@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import subprocess
 import sys
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -69,6 +72,54 @@ def test_methods_are_those_that_are_declared():
         elif name not in ("shape", "numel"):
             assert not hasattr(tensor, name) or name == "clone", name
         assert hasattr(tensor, name + "_") == entry.in_place, name
+
+
+PROTOCOL = {"of_shape", "captured"}
+"""Methods that get more than some classes need."""
+
+
+def functions_of(value: Any) -> Iterator[Callable[..., Any]]:
+    """A function, or the methods of a class that users call."""
+    if inspect.isclass(value):
+        for kind in value.__mro__:
+            for name, method in vars(kind).items() if kind.__module__.startswith("app") else ():
+                if name in ("__init__", "__call__") or (name[0] != "_" and name not in PROTOCOL):
+                    yield getattr(method, "__func__", method)
+    else:
+        yield value
+
+
+def unread(function: Callable[..., Any]) -> list[str]:
+    """The parameters that the body of a function never reads; one that only raises an error reads none."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    if not isinstance(tree, ast.FunctionDef):
+        return []
+    body = [node for node in tree.body if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Constant)]
+    if not body or isinstance(body[0], ast.Raise):
+        return []
+    names = {node.id for part in body for node in ast.walk(part) if isinstance(node, ast.Name)}
+    return [name for name in inspect.signature(function).parameters if name not in {*names, "self", "cls"}]
+
+
+@pytest.mark.parametrize("found", MODULES)
+def test_every_parameter_has_an_effect(found: ModuleType):
+    public = [getattr(found, name) for name in found.__all__]
+    functions = {inspect.unwrap(f) for value in public if callable(value) for f in functions_of(value) if callable(f)}
+    written = [f for f in functions if inspect.isfunction(f) and not f.__code__.co_filename.startswith("<")]
+    assert [(f.__qualname__, name) for f in written for name in unread(f)] == []
+
+
+def test_a_parameter_that_is_never_read_is_seen():
+    def forgetful(x: float, name: str = "", *rest: float, scale: float = 1.0) -> float:
+        """Its name is ignored."""
+        return x + sum(rest)
+
+    assert unread(forgetful) == ["name", "scale"]
+
+
+def test_operators_take_no_name_that_has_no_effect():
+    with pytest.raises(app.errors.OperatorError, match="operator tanh has no parameter 'name'; it takes"):
+        app.tanh(to_tensor([1.0]), name="y")
 
 
 def test_type_checkers_see_the_names_that_are_imported_late():

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from app.device import set_device
 from app.engine import reference
 from app.engine.reference import Dataset, stacked
 from app.errors import AppError, DtypeError, ProgramError, ShapeError
@@ -47,10 +48,12 @@ ENGINES: dict[str, Callable[..., Engine]] = {"reference": _reference, "compiled"
 class Executor:
     """Runs Programs with the engine of a given name; every engine computes the same results, except for rounding.
 
-    With `sparse`, the compiled engine may skip the zero bytes of a dataset in its matrix products.
+    With `sparse`, the compiled engine may skip the zero bytes of a dataset in its matrix products. A `place` other than
+    the CPU is an error.
     """
 
     def __init__(self, place: object = None, engine: str = "reference", sparse: bool = True):
+        set_device("cpu" if place is None else place)
         if engine not in ENGINES:
             raise ProgramError(f"there is no engine {engine!r}; expected one of {', '.join(ENGINES)}")
         self._engine = ENGINES[engine](**({} if sparse else {"sparse": False}))
@@ -60,11 +63,7 @@ class Executor:
         program: Any = None,
         feed: Mapping[str, object] | None = None,
         fetch_list: Sequence[Variable | str] | None = None,
-        feed_var_name: str = "feed",
-        fetch_var_name: str = "fetch",
         scope: Scope | None = None,
-        return_numpy: bool = True,
-        use_program_cache: bool = False,
         use_prune: bool = False,
     ) -> list[np.ndarray]:
         """Run a Program once with the values fed; returns the values of the variables in `fetch_list`.
@@ -72,9 +71,6 @@ class Executor:
         Lists in `fetch_list` are flattened.
 
         A value that is fed for a persistable variable is stored in the scope first, as in Paddle.
-
-        `feed_var_name`, `fetch_var_name`, `return_numpy` and `use_program_cache` have no effect; they exist for
-        Paddle's programs.
         """
         program = program or default_main_program()
         scope = scope or global_scope()

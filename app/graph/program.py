@@ -458,7 +458,7 @@ class Program(Displayed):
     def _persistable(self) -> list[Variable]:
         return [v for v in self.list_vars() if v.persistable]
 
-    def to_string(self, throw_on_error: bool = True, with_details: bool = False) -> str:
+    def to_string(self) -> str:
         """The Program as text, as `print` shows it."""
         return str(self)
 

@@ -13,9 +13,7 @@ from app.nn.layer import Layer
 def to_static(
     function: Any = None,
     input_spec: Sequence[Any] | None = None,
-    build_strategy: Any = None,
     backend: str | None = None,
-    full_graph: bool = True,
 ) -> Any:
     """Run a function, or the `forward` of a Layer, as a Program; it is traced again for each new kind of arguments.
 
@@ -24,9 +22,7 @@ def to_static(
     Args:
         function: The function or the Layer; a Layer is returned itself.
         input_spec: InputSpecs of the arguments, to fix shapes and types.
-        build_strategy: No effect.
         backend: "compiled" (the default), or "reference" for the engine that runs operators one by one.
-        full_graph: No effect: the whole function always becomes one Program.
     """
 
     def make(target: Any) -> Any:

@@ -26,7 +26,7 @@ def save(layer: Any, path: str, input_spec: Sequence[Any] | None = None) -> None
     """
     function = static_function(layer, "jit.save")
     owner, specs = owner_of(function), specs_of(input_spec)
-    paths = {} if owner is None else {id(tensor): path for path, tensor in owner.state_dict(use_hook=False).items()}
+    paths = {} if owner is None else {id(tensor): path for path, tensor in owner.state_dict().items()}
     with in_mode(owner, training=False):
         use = _Traced(function.concrete_program_for(specs), paths, for_test=True)
     model = SavedModel(use.program, use.inputs, use.outputs, use.values, notes={"use": use.notes})

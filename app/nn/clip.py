@@ -63,7 +63,7 @@ class ClipGradByNorm(ClipGrad):
 class ClipGradByGlobalNorm(ClipGrad):
     """Scales all gradients down by one factor if their norm, taken together, exceeds `clip_norm`."""
 
-    def __init__(self, clip_norm: float, group_name: str = "default_group", auto_skip_clip: bool = False):
+    def __init__(self, clip_norm: float):
         self.clip_norm = _positive(self, clip_norm)
 
     def clipped(self, gradients: Sequence[Any]) -> Sequence[Any]:

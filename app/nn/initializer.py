@@ -49,7 +49,7 @@ class Initializer:
         """The operator that makes the initial value of a parameter of this shape, and its attributes."""
         raise NotImplementedError(f"{type(self).__name__} needs a method of_shape")
 
-    def __call__(self, value: Any, block: Any = None) -> Any:
+    def __call__(self, value: Any) -> Any:
         if not hasattr(value, "apply_operator"):
             return self.of_shape(tuple(value))
         if not isinstance(value, Tensor):
@@ -88,7 +88,7 @@ class Constant(Initializer):
 class Uniform(Initializer):
     """Uniformly distributed random numbers between `low` and `high`."""
 
-    def __init__(self, low: float = -1.0, high: float = 1.0, name: str | None = None):
+    def __init__(self, low: float = -1.0, high: float = 1.0):
         self.low, self.high = low, high
 
     def of_shape(self, shape: Sequence[int]) -> First:
@@ -98,7 +98,7 @@ class Uniform(Initializer):
 class Normal(Initializer):
     """Normally distributed random numbers."""
 
-    def __init__(self, mean: float = 0.0, std: float = 1.0, name: str | None = None):
+    def __init__(self, mean: float = 0.0, std: float = 1.0):
         self.mean, self.std = mean, std
 
     def of_shape(self, shape: Sequence[int]) -> First:
@@ -108,7 +108,7 @@ class Normal(Initializer):
 class TruncatedNormal(Initializer):
     """Normally distributed random numbers; those outside the range from `a` to `b` are drawn again."""
 
-    def __init__(self, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, name: str | None = None):
+    def __init__(self, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0):
         self.mean, self.std, self.a, self.b = mean, std, a, b
 
     def of_shape(self, shape: Sequence[int]) -> First:
@@ -123,7 +123,6 @@ class _Xavier(Initializer):
         fan_in: float | None = None,
         fan_out: float | None = None,
         gain: float = 1.0,
-        name: str | None = None,
     ):
         self.fan_in, self.fan_out, self.gain = fan_in, fan_out, gain
 
@@ -188,7 +187,7 @@ class KaimingNormal(_Kaiming):
 class Assign(Initializer):
     """Sets the parameter to given values."""
 
-    def __init__(self, value: Any, name: str | None = None):
+    def __init__(self, value: Any):
         self.value = np.asarray(value)
 
     def of_shape(self, shape: Sequence[int]) -> First:

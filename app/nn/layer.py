@@ -101,7 +101,6 @@ class Layer(Tree):
         destination: dict[str, Any] | None = None,
         include_sublayers: bool = True,
         structured_name_prefix: str = "",
-        use_hook: bool = True,
     ) -> dict[str, Any]:
         """All parameters and persistent buffers by path; they are put into `destination`, if it is given."""
         state: dict[str, Any] = OrderedDict()
@@ -154,7 +153,7 @@ class Layer(Tree):
 
     set_dict = load_dict = set_state_dict
 
-    def to(self: L, device: Any = None, dtype: Any = None, blocking: bool | None = None) -> L:
+    def to(self: L, device: Any = None, dtype: Any = None) -> L:
         """Convert parameters and buffers to another floating type; the only device is the CPU. Returns the layer."""
         if device is not None:
             set_device(device)
@@ -166,7 +165,7 @@ class Layer(Tree):
         """Convert parameters and buffers to another floating type. Returns the layer."""
         return self.to(dtype=dtype)
 
-    def float(self: L, excluded_layers: Any = None) -> L:
+    def float(self: L) -> L:
         """Convert parameters and buffers to float32. Returns the layer."""
         return self.to(dtype="float32")
 

@@ -192,7 +192,7 @@ def _share(mine: Value, other: Value, out: Value, dout: Value) -> Gradient:
 
 
 @public()
-def add_n(inputs: Value | Sequence[Value], name: str | None = None) -> Applied:
+def add_n(inputs: Value | Sequence[Value]) -> Applied:
     """Sum of a list of values."""
     values = inputs if isinstance(inputs, (list, tuple)) else [inputs]
     total: Applied = values[0]

@@ -123,7 +123,7 @@ def _(x_like: Value, dout: Value) -> Gradients:
 
 
 @public()
-def broadcast_tensors(input: Sequence[Value], name: str | None = None) -> list[Applied]:
+def broadcast_tensors(input: Sequence[Value]) -> list[Applied]:
     """Broadcast values to their common shape."""
     shape = broadcast(*(plain_sizes(value.shape) for value in input))
     if UNKNOWN not in shape:

@@ -22,43 +22,43 @@ from app.ops.values import Applied, Operand, Value
 
 
 @public(method=True)
-def deg2rad(x: Value, name: str | None = None) -> Applied:
+def deg2rad(x: Value) -> Applied:
     """Convert degrees to radians, elementwise."""
     return x * (math.pi / 180.0)
 
 
 @public(method=True)
-def rad2deg(x: Value, name: str | None = None) -> Applied:
+def rad2deg(x: Value) -> Applied:
     """Convert radians to degrees, elementwise."""
     return x * (180.0 / math.pi)
 
 
 @public(method=True, in_place=True)
-def frac(x: Value, name: str | None = None) -> Applied:
+def frac(x: Value) -> Applied:
     """Fractional part, elementwise: x - trunc(x)."""
     return x - trunc(x)
 
 
 @public(method=True)
-def fmax(x: Value, y: Operand, name: str | None = None) -> Applied:
+def fmax(x: Value, y: Operand) -> Applied:
     """Maximum of two values, elementwise; NaN is ignored if the other value is a number. Of equals, it is the first."""
     return where((x >= y) | isnan(y), x, y)
 
 
 @public(method=True)
-def fmin(x: Value, y: Operand, name: str | None = None) -> Applied:
+def fmin(x: Value, y: Operand) -> Applied:
     """Minimum of two values, elementwise; NaN is ignored if the other value is a number. Of equals, it is the first."""
     return where((x <= y) | isnan(y), x, y)
 
 
 @public(method=True)
-def logaddexp(x: Value, y: Value, name: str | None = None) -> Applied:
+def logaddexp(x: Value, y: Value) -> Applied:
     """log(exp(x) + exp(y)), elementwise, computed without overflow."""
     return logsumexp(stack(broadcast_tensors([x, y])), axis=0)
 
 
 @public(method=True, in_place=True)
-def lerp(x: Value, y: Value, weight: Operand, name: str | None = None) -> Applied:
+def lerp(x: Value, y: Value, weight: Operand) -> Applied:
     """Linear interpolation: x + weight * (y - x)."""
     return x + (y - x) * weight
 
@@ -67,9 +67,7 @@ def lerp(x: Value, y: Value, weight: Operand, name: str | None = None) -> Applie
 
 
 @public(method=True)
-def moveaxis(
-    x: Value, source: int | Sequence[int], destination: int | Sequence[int], name: str | None = None
-) -> Applied:
+def moveaxis(x: Value, source: int | Sequence[int], destination: int | Sequence[int]) -> Applied:
     """Move axes to other positions; the other axes keep their order."""
     numbered = np.empty(tuple(range(len(x.shape))))  # axis i has size i
     return transpose(x, perm=np.moveaxis(numbered, source, destination).shape)
@@ -79,13 +77,13 @@ def moveaxis(
 
 
 @public(method=True)
-def outer(x: Value, y: Value, name: str | None = None) -> Applied:
+def outer(x: Value, y: Value) -> Applied:
     """Outer product of two flattened values."""
     return reshape(x, [-1, 1]) * reshape(y, [1, -1])
 
 
 @public(method=True)
-def dist(x: Value, y: Value, p: float = 2.0, name: str | None = None) -> Applied:
+def dist(x: Value, y: Value, p: float = 2.0) -> Applied:
     """p-norm of x - y."""
     return norm(x - y, p)
 
@@ -94,6 +92,6 @@ def dist(x: Value, y: Value, p: float = 2.0, name: str | None = None) -> Applied
 
 
 @public(method=True)
-def count_nonzero(x: Value, axis: Axis = None, keepdim: bool = False, name: str | None = None) -> Applied:
+def count_nonzero(x: Value, axis: Axis = None, keepdim: bool = False) -> Applied:
     """Number of nonzero elements along the given axes."""
     return sum_(x != 0, axis=axis, keepdim=keepdim)

@@ -61,19 +61,19 @@ def full_like(x: Array, *, fill_value: float, dtype: str | None = None) -> Resul
 
 
 @public()
-def zeros_like(x: Operand, dtype: DTypeLike | None = None, name: str | None = None) -> Applied:
+def zeros_like(x: Operand, dtype: DTypeLike | None = None) -> Applied:
     """Zeros with the shape and type of another value."""
     return full_like(x, fill_value=0, dtype=dtype)
 
 
 @public()
-def ones_like(x: Operand, dtype: DTypeLike | None = None, name: str | None = None) -> Applied:
+def ones_like(x: Operand, dtype: DTypeLike | None = None) -> Applied:
     """Ones with the shape and type of another value."""
     return full_like(x, fill_value=1, dtype=dtype)
 
 
 @public()
-def empty_like(x: Value, dtype: DTypeLike | None = None, name: str | None = None) -> Applied:
+def empty_like(x: Value, dtype: DTypeLike | None = None) -> Applied:
     """A value with the shape and type of another and arbitrary elements (zeros here)."""
     return zeros_like(x, dtype)
 

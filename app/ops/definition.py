@@ -286,8 +286,6 @@ class OpDef(Displayed):
                     break
             else:
                 return {**self.attributes, **kwargs}
-        if not self.custom:
-            kwargs.pop("name", None)  # accepted everywhere, as in Paddle
         if len(extra) > len(self._attribute_names):
             raise OperatorError(f"{self.label} got too many arguments; it takes {self._usage()}")
         given = dict(zip(self._attribute_names, extra, strict=False))

@@ -64,7 +64,7 @@ def _(x_like: Value, index: Value, dout: Value, axis: int | None) -> Gradients:
 
 
 @public(name="gather", method=True)
-def gather_slices(x: Value, index: Value, axis: int | None = 0, name: str | None = None) -> Applied:
+def gather_slices(x: Value, index: Value, axis: int | None = 0) -> Applied:
     """Gather slices along an axis by an array of indices. A column of indices, as of `nonzero`, counts as a list."""
     is_column = list(getattr(index, "shape", ())[1:]) == [1]
     return gather(x, reshape(index, [-1]) if is_column else index, axis=axis)
@@ -137,7 +137,7 @@ def take_along_axis(x: Value, index: Value, axis: int, broadcast: bool = True) -
 
 
 @public(method=True, in_place=True)
-def masked_fill(x: Value, mask: Value, value: Operand, name: str | None = None) -> Applied:
+def masked_fill(x: Value, mask: Value, value: Operand) -> Applied:
     """Replace the elements where a mask is true by `value`."""
     fill = cast(value, dtype=x.dtype) if hasattr(value, "dtype") else np.asarray(value, canonical(x.dtype))
     return where(mask, fill, x)

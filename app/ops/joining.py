@@ -130,7 +130,7 @@ def _(onnx: Any, x: Any, num_or_sections: int | Sequence[int], axis: int) -> Any
 
 
 @public()
-def stack(x: Iterable[Value], axis: int = 0, name: str | None = None) -> Applied:
+def stack(x: Iterable[Value], axis: int = 0) -> Applied:
     """Stack values of one shape along a new axis."""
     return concat([unsqueeze(v, axis=axis) for v in x], axis=axis)
 

@@ -119,13 +119,13 @@ matmul.step = matmul_step
 
 
 @public(method=True)
-def mm(input: Value, mat2: Value, name: str | None = None) -> Applied:
+def mm(input: Value, mat2: Value) -> Applied:
     """Product of two matrices."""
     return matmul(input, mat2)
 
 
 @public(method=True)
-def dot(x: Value, y: Value, name: str | None = None) -> Applied:
+def dot(x: Value, y: Value) -> Applied:
     """Dot product of two vectors, or of each pair of rows of two matrices."""
     if differ(x.shape, y.shape):
         raise ShapeError(f"dot needs values of one shape, found {list(x.shape)} and {list(y.shape)}")

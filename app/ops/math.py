@@ -190,7 +190,6 @@ def scale(
     bias: float = 0.0,
     bias_after_scale: bool = True,
     act: str | None = None,
-    name: str | None = None,
 ) -> Applied:
     """x * scale + bias, or (x + bias) * scale; `act` names an operator to apply to the result."""
     out = x * scale + bias if bias_after_scale else (x + bias) * scale

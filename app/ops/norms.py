@@ -69,9 +69,7 @@ def _(onnx: Any, x: Any, p: float, axis: Axis, keepdim: bool) -> Any:
 
 
 @public(method=True)
-def norm(
-    x: Value, p: float | str | None = None, axis: Axis = None, keepdim: bool = False, name: str | None = None
-) -> Applied:
+def norm(x: Value, p: float | str | None = None, axis: Axis = None, keepdim: bool = False) -> Applied:
     """Norm along the given axes, or of the flattened value; the 2-norm by default.
 
     Along two axes it is the Frobenius norm of matrices.

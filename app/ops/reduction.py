@@ -278,7 +278,7 @@ def _number_of(x: Value, axis: Axis) -> Applied:
 
 
 @public(method=True)
-def var(x: Value, axis: Axis = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None) -> Applied:
+def var(x: Value, axis: Axis = None, unbiased: bool = True, keepdim: bool = False) -> Applied:
     """Variance along the given axes; with `unbiased`, divided by n - 1 instead of n."""
     axis = None if isinstance(axis, (list, tuple)) and not axis else axis
     squares = square(x - mean(x, axis=axis, keepdim=True))
@@ -290,7 +290,7 @@ def var(x: Value, axis: Axis = None, unbiased: bool = True, keepdim: bool = Fals
 
 
 @public(method=True)
-def std(x: Value, axis: Axis = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None) -> Applied:
+def std(x: Value, axis: Axis = None, unbiased: bool = True, keepdim: bool = False) -> Applied:
     """Standard deviation along the given axes; with `unbiased`, from the variance divided by n - 1.
 
     The gradient is zero where all values are equal.
@@ -327,8 +327,6 @@ def _(x: Value, out: Value, dout: Value, axis: Axis, keepdim: bool) -> Gradients
 
 
 @public(method=True)
-def allclose(
-    x: Value, y: Value, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False, name: str | None = None
-) -> Applied:
+def allclose(x: Value, y: Value, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Applied:
     """Whether all elements are close: abs(x - y) <= atol + rtol * abs(y)."""
     return all_(isclose(x, y, float(rtol), float(atol), equal_nan))

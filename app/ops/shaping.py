@@ -283,7 +283,7 @@ def _(dout: Value, perm: Sequence[int] | None) -> Gradients:
 
 
 @public(method=True)
-def t(input: Value, name: str | None = None) -> Applied:
+def t(input: Value) -> Applied:
     """Transpose of a matrix; a value with fewer axes is returned unchanged."""
     if len(input.shape) > 2:
         raise ShapeError(f"t() needs a matrix, found shape {list(input.shape)}; use transpose")
@@ -291,7 +291,7 @@ def t(input: Value, name: str | None = None) -> Applied:
 
 
 @public("swapdims", method=True)
-def swapaxes(x: Value, axis0: int, axis1: int, name: str | None = None) -> Applied:
+def swapaxes(x: Value, axis0: int, axis1: int) -> Applied:
     """Exchange two axes."""
     order = list(range(len(x.shape)))
     first, second = normal_axis(axis0, len(order)), normal_axis(axis1, len(order))

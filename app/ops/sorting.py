@@ -67,9 +67,7 @@ def _(onnx: Any, x: Any, axis: int, descending: bool) -> Any:
 
 
 @public(name="sort", method=True)
-def sort_values(
-    x: Value, axis: int = -1, descending: bool = False, stable: bool = False, name: str | None = None
-) -> Applied:
+def sort_values(x: Value, axis: int = -1, descending: bool = False, stable: bool = False) -> Applied:
     """Sorted values along an axis; ties keep their order."""
     return sort(x, axis, descending, stable)[0]
 
@@ -78,9 +76,7 @@ sort.public = PUBLIC["sort"]  # its own form also returns the indices
 
 
 @public(method=True)
-def argsort(
-    x: Value, axis: int = -1, descending: bool = False, stable: bool = False, name: str | None = None
-) -> Applied:
+def argsort(x: Value, axis: int = -1, descending: bool = False, stable: bool = False) -> Applied:
     """Indices that sort a value along an axis; ties keep their order."""
     return sort(x, axis, descending, stable)[1]
 
@@ -109,9 +105,7 @@ def topk(x: Array, *, k: int = 1, axis: int = -1, largest: bool = True, sorted: 
 
 
 @public(name="topk", method=True)
-def topk_of_axis(
-    x: Value, k: int, axis: int | None = None, largest: bool = True, sorted: bool = True, name: str | None = None
-) -> TopK:
+def topk_of_axis(x: Value, k: int, axis: int | None = None, largest: bool = True, sorted: bool = True) -> TopK:
     """The k largest values along an axis in order, and their indices; the smallest with largest=False."""
     return TopK(*topk(x, int(k), -1 if axis is None else axis, largest, sorted))
 

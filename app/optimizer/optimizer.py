@@ -251,13 +251,12 @@ class Optimizer:
             chosen = self._chosen(parameters, no_grad_set)
             self._update({id(p) for p in chosen})
             return [], [(p, p.grad) for p in chosen]
-        pairs = self.backward(loss, startup_program, parameters, no_grad_set)
+        pairs = self.backward(loss, parameters, no_grad_set)
         return self.apply_gradients(pairs, startup_program), pairs
 
     def backward(
         self,
         loss: Any,
-        startup_program: Program | None = None,
         parameters: Sequence[Any] | None = None,
         no_grad_set: Any = None,
     ) -> list[tuple[Any, Any]]:

@@ -23,7 +23,6 @@ def cond(
     pred: Any,
     true_fn: Callable[[], Any] | None = None,
     false_fn: Callable[[], Any] | None = None,
-    name: str | None = None,
     return_names: Sequence[str] | None = None,
 ) -> Any:
     """The result of `true_fn` if `pred` is true, else of `false_fn`. Both must match in structure, shapes and types."""
@@ -55,8 +54,6 @@ def while_loop(
     cond: Callable[..., Any],
     body: Callable[..., Any],
     loop_vars: Sequence[Any],
-    is_test: bool = False,
-    name: str | None = None,
 ) -> list[Any]:
     """Replace `loop_vars` with `body(*loop_vars)` while `cond(*loop_vars)` is true. Returns the last ones."""
     label = f"operator while_loop (condition{_at(cond)}, body{_at(body)})"

@@ -12,7 +12,7 @@ from app.ops.dtype import canonical
 from app.ops.spec import plain_sizes
 
 
-def data(name: str, shape: Sequence[int | None], dtype: Any = "float32", lod_level: int = 0) -> Variable:
+def data(name: str, shape: Sequence[int | None], dtype: Any = "float32") -> Variable:
     """A variable that is fed in every run. -1 or None stands for an axis of any size."""
     block = default_main_program().global_block()
     return block.create_var(name, shape, dtype, is_data=True, stop_gradient=True)

@@ -64,17 +64,15 @@ def conv2d(
     groups: int | None = None,
     param_attr: Any = None,
     bias_attr: Any = None,
-    use_cudnn: bool = True,
     act: str | Callable[..., Any] | None = None,
     name: str | None = None,
-    data_format: str = "NCHW",
 ) -> Any:
-    """A convolution that creates its weight and bias, followed by an activation. `use_cudnn` has no effect."""
+    """A convolution that creates its weight and bias, followed by an activation."""
     with static_mode():
         if len(input.shape) != 4 or input.shape[1] == UNKNOWN:
             wanted = "[images, channels, height, width] with a known number of channels"
             raise ShapeError(f"conv2d: expected images of shape {wanted}, found shape {list(input.shape)}")
-        settings = {"weight_attr": param_attr, "bias_attr": bias_attr, "data_format": data_format}
+        settings = {"weight_attr": param_attr, "bias_attr": bias_attr}
         layer = Conv2D(
             input.shape[1], num_filters, filter_size, stride, padding, dilation, groups or 1, **settings,
             name=name or "conv2d",
@@ -91,17 +89,14 @@ def batch_norm(
     param_attr: Any = None,
     bias_attr: Any = None,
     data_layout: str = "NCHW",
-    in_place: bool = False,
     name: str | None = None,
     moving_mean_name: str | None = None,
     moving_variance_name: str | None = None,
-    do_model_average_for_mean_and_var: bool = True,
     use_global_stats: bool = False,
 ) -> Any:
     """Batch normalisation that creates its parameters, followed by an activation.
 
-    With `is_test` or `use_global_stats` the running mean and variance are used. `in_place` and
-    `do_model_average_for_mean_and_var` have no effect.
+    With `is_test` or `use_global_stats` the running mean and variance are used.
     """
     with static_mode():
         if len(input.shape) < 2:

@@ -17,12 +17,12 @@ from app.static.model_file import SavedModel, read_model, write_model
 VALUES = ".pdparams"
 
 
-def save(program: Program, model_path: str, protocol: int = 4) -> None:
+def save(program: Program, model_path: str) -> None:
     """Write the persistable values of a Program to `model_path.pdparams`."""
     write_values(Path(model_path + VALUES), program._persistable())
 
 
-def load(program: Program, model_path: str, executor: Any = None, var_list: Iterable[Variable] | None = None) -> None:
+def load(program: Program, model_path: str, *, var_list: Iterable[Variable] | None = None) -> None:
     """Read the values of a Program, or of the listed variables, from a file that `save` wrote."""
     read_values(Path(model_path + VALUES), program._persistable() if var_list is None else var_list)
 
@@ -31,7 +31,7 @@ def save_inference_model(
     path_prefix: str,
     feed_vars: Variable | Sequence[Variable],
     fetch_vars: Variable | Sequence[Variable],
-    executor: Any = None,
+    *,
     program: Program | None = None,
     scope: Scope | None = None,
 ) -> None:
@@ -63,7 +63,7 @@ def reduced(program: Program, feed: list[str], fetch: list[str]) -> Program:
 
 def load_inference_model(
     path_prefix: str,
-    executor: Any = None,
+    *,
     custom_ops: Any = (),
     accept_changed: Collection[str] = (),
 ) -> list[Any]:
@@ -74,7 +74,6 @@ def load_inference_model(
 
     Args:
         path_prefix: The path without `.json`.
-        executor: No effect.
         custom_ops: The custom operators of files that may be loaded: "my_ops.py:swish", "package.ops:swish", a whole
             file or module, or the function itself.
         accept_changed: Names of operators whose source may have changed since the model was saved.

@@ -29,8 +29,6 @@ def create_global_var(
     shape: Sequence[int],
     value: float,
     dtype: Any,
-    persistable: bool = False,
-    force_cpu: bool = False,
     name: str | None = None,
 ) -> Variable:
     """Create a variable that is not trained, set to a number by the default startup Program."""

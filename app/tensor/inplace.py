@@ -210,7 +210,7 @@ class ChangesInPlace:
     change_shape: Callable[[Callable[[Any], Any]], Any]
     """Become the view of this value that a function makes."""
 
-    def copy_(self, other: Operand, blocking: bool = True) -> Any:
+    def copy_(self, other: Operand) -> Any:
         """Copy the elements of another value, broadcast to this shape."""
         self[...] = other
         return self

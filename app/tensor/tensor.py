@@ -276,7 +276,7 @@ def _restored(
     return restored
 
 
-def to_tensor(data: Any, dtype: DTypeLike | None = None, place: object = None, stop_gradient: bool = True) -> Tensor:
+def to_tensor(data: Any, dtype: DTypeLike | None = None, stop_gradient: bool = True) -> Tensor:
     """Create a Tensor from numbers, lists or arrays; Python floats get the default type, the others keep theirs.
 
     A Variable, or a Tensor while a function is traced, is copied in the Program; a list of them is stacked.

@@ -347,7 +347,9 @@ def test_an_error_is_of_the_kind_that_the_function_raised_also_in_another_proces
     with pytest.raises(OperatorError, match="KeyError: 'key'") as raised:
         py_func(broken, app.ones([2]), InputSpec([2]))
     error = pickle.loads(pickle.dumps(raised.value))
-    assert isinstance(raised.value, KeyError) and isinstance(error, KeyError) and isinstance(error, OperatorError)
+    assert isinstance(raised.value, KeyError)
+    assert isinstance(error, KeyError)
+    assert isinstance(error, OperatorError)
     assert str(error) == str(raised.value)
 
 

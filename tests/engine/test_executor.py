@@ -148,7 +148,7 @@ def test_wrong_feeds_are_errors(fed: Any, error: type[Exception], told: str):
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
 def test_what_is_fed_for_a_persistable_variable_is_its_value_from_then_on(engine: str):
     x = static.data("x", [None])
-    total = static.create_global_var([2], 1.0, "float32", persistable=True, name="total")
+    total = static.create_global_var([2], 1.0, "float32", name="total")
     before = total * 1.0
     app.assign(total + app.sum(x), output=total)
     run(program=static.default_startup_program())

@@ -126,7 +126,7 @@ def test_updates_of_one_model_run_one_after_another():
     """Between reading a value of a scope and changing it, a Program is not interrupted by another run."""
     program, startup = static.Program(), static.Program()
     with static.program_guard(program, startup):
-        total = static.create_global_var([4], 0.0, "float32", persistable=True)
+        total = static.create_global_var([4], 0.0, "float32")
         read = static.py_func(lambda a: time.sleep(1e-5) or a + 0, total, spec_of(total))  # lets other threads run
         app.assign(read + static.data("x", [4]), output=total)
     scope, executor = static.Scope(), static.Executor(engine="compiled")

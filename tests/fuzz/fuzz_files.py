@@ -59,7 +59,7 @@ def _model() -> bytes:
         scores = app.nn.functional.relu(app.static.nn.fc(image, 2))
         executor = app.static.Executor()
         executor.run(startup)
-        app.static.save_inference_model(f"{folder}/net", [image], [scores], executor, program=main)
+        app.static.save_inference_model(f"{folder}/net", [image], [scores], program=main)
         return BETWEEN.join(Path(folder, "net" + end).read_bytes() for end in (MODEL, WEIGHTS))
 
 

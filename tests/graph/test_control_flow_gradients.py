@@ -155,7 +155,7 @@ def test_a_detached_value_carries_no_gradient():
 def test_a_gradient_uses_a_value_from_before_a_branch_overwrites_it(engine: str):
     x = static.data("x", [2], "float64")
     x.stop_gradient = False
-    total = static.create_global_var([2], 3.0, "float64", persistable=True)
+    total = static.create_global_var([2], 3.0, "float64")
 
     def times() -> Any:
         y = x * total

@@ -182,7 +182,7 @@ def test_a_saved_model_is_shown(inspect: Inspect, tmp_path: Path):
     out = app.tanh(static.nn.fc(x, 3))
     executor = static.Executor()
     executor.run(static.default_startup_program())
-    static.save_inference_model(str(tmp_path / "net"), [x], [out], executor)
+    static.save_inference_model(str(tmp_path / "net"), [x], [out])
     printed = inspect("net", "--stage", "main")
     assert "tanh.out_0 = tanh(add.out_0)" in printed
     assert inspect("net.json", "--stage", "main") == printed

@@ -65,7 +65,7 @@ def test_a_program_drops_at_every_run_and_its_clone_for_testing_never():
 
 def test_identity_and_flatten_layers():
     x = to_tensor(np.arange(24.0).reshape(2, 3, 4))
-    assert nn.Identity(5, a=1)(x) is x
+    assert nn.Identity()(x) is x
     assert (nn.Flatten()(x).shape, nn.Flatten(0, 1)(x).shape) == ([2, 12], [6, 4])
 
 

@@ -134,7 +134,7 @@ def test_a_program_is_exported_with_the_values_of_a_scope_and_a_saved_model_by_i
     path = app.onnx.export(main, tmp_path / "program", feed=x, fetch=[scores])
     (expected,) = executor.run(main.clone(for_test=True), {"x": array, "label": labels}, [scores])
     np.testing.assert_allclose(open_session(path).run([scores.name], {"x": array})[0], expected, rtol=1e-5)
-    static.save_inference_model(str(tmp_path / "saved"), [x], [scores], executor, program=main)
+    static.save_inference_model(str(tmp_path / "saved"), [x], [scores], program=main)
     path = app.onnx.export(tmp_path / "saved", tmp_path / "exported")
     np.testing.assert_allclose(fed(open_session(path), array)[0], expected, rtol=1e-5)
 

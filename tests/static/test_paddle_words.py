@@ -54,7 +54,7 @@ def test_a_fully_connected_layer_of_several_inputs_has_an_attribute_for_each_wei
 @pytest.mark.parametrize("kind", [app.optimizer.SGD, app.optimizer.Adam])
 def test_a_learning_rate_may_be_a_variable(shape: list[int], kind: Any):
     x = data()
-    rate = static.create_global_var(shape, 0.5, "float32", persistable=True, name="rate")
+    rate = static.create_global_var(shape, 0.5, "float32", name="rate")
     w = static.create_parameter([2], "float32", default_initializer=app.nn.initializer.Constant(2.0))
     optimizer = kind(learning_rate=rate)
     optimizer.minimize(app.sum(x * w))

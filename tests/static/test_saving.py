@@ -33,9 +33,9 @@ def test_a_saved_network_runs_in_another_scope(trained, tmp_path: Path):
     test = static.default_main_program().clone(for_test=True)
     expected = executor.run(test, feed=LABELLED, fetch_list=[out])
     prefix = str(tmp_path / "folder" / "net")
-    static.save_inference_model(prefix, [x], [out], executor)
+    static.save_inference_model(prefix, [x], [out])
     with static.scope_guard(static.Scope()):
-        program, feed, fetch = static.load_inference_model(prefix, executor)
+        program, feed, fetch = static.load_inference_model(prefix)
         assert feed == ["x"]
         np.testing.assert_array_equal(executor.run(program, feed=FEED, fetch_list=fetch), expected)
         assert {v.name for v in program.list_vars() if v.persistable} == {p.name for p in program.all_parameters()}
@@ -64,11 +64,11 @@ def test_a_network_is_continued_in_another_process(engine: str, tmp_path: Path):
 
 
 def test_data_that_the_outputs_need_must_be_fed(trained, tmp_path: Path):
-    executor, x, _ = trained
+    _, x, _ = trained
     block = static.default_main_program().global_block()
     loss = next(v for name, v in block.vars.items() if name.startswith("mean"))
     with pytest.raises(ProgramError, match="cannot be computed from x alone; feed label too"):
-        static.save_inference_model(str(tmp_path / "net"), x, loss, executor)
+        static.save_inference_model(str(tmp_path / "net"), x, loss)
 
 
 def test_every_persistable_value_is_saved_and_loaded(trained, tmp_path: Path):
@@ -87,7 +87,7 @@ def test_the_values_of_another_scope_can_be_saved(trained, tmp_path: Path):
     executor, x, out = trained
     scope = static.Scope()
     scope.values = {name: value * 0 for name, value in static.global_scope().values.items()}
-    static.save_inference_model(str(tmp_path / "net"), x, out, executor, scope=scope)
+    static.save_inference_model(str(tmp_path / "net"), x, out, scope=scope)
     static.load_inference_model(str(tmp_path / "net"))
     (found,) = executor.run(static.default_main_program().clone(for_test=True), feed=LABELLED, fetch_list=[out])
     np.testing.assert_array_equal(found, np.full((2, 2), 0.5))
@@ -110,8 +110,8 @@ def test_values_of_another_network_are_an_error(trained, tmp_path: Path):
 def test_stored_values_take_the_type_of_their_variables(tmp_path: Path):
     path = str(tmp_path / "all")
     program = static.default_main_program()
-    count = static.create_global_var([1], 0, "int64", persistable=True, name="count")
-    rate = static.create_global_var([1], 0.0, "float32", persistable=True, name="rate")
+    count = static.create_global_var([1], 0, "int64", name="count")
+    rate = static.create_global_var([1], 0.0, "float32", name="rate")
     app.save({"rate": np.array([0.5], "float64"), "count": np.array([2], "int32")}, path + ".pdparams")
     static.load(program, path)
     assert [v.tolist() for v in static.Executor(engine="reference").run(fetch_list=[count, rate])] == [[2], [0.5]]

@@ -51,27 +51,27 @@ elu = activation.elu
 softsign = activation.softsign
 
 
-def softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Any:
+def softmax(x: Any, axis: int = -1, dtype: Any = None) -> Any:
     """Softmax along an axis: exp(x) / sum(exp(x))."""
     return softmaxes.softmax(x if dtype is None else cast(x, dtype=dtype), axis)
 
 
-def log_softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Any:
+def log_softmax(x: Any, axis: int = -1, dtype: Any = None) -> Any:
     """Logarithm of softmax along an axis, accurate where softmax rounds to 0."""
     return softmaxes.log_softmax(x if dtype is None else cast(x, dtype=dtype), axis)
 
 
-def silu(x: Any, inplace: bool = False, name: str | None = None) -> Any:
+def silu(x: Any) -> Any:
     """SiLU (swish), elementwise: x * sigmoid(x)."""
     return activation.silu(x)
 
 
-def swish(x: Any, name: str | None = None) -> Any:
+def swish(x: Any) -> Any:
     """Swish (SiLU), elementwise: x * sigmoid(x)."""
     return activation.silu(x)
 
 
-def softplus(x: Any, beta: float = 1, threshold: float = 20, name: str | None = None) -> Any:
+def softplus(x: Any, beta: float = 1, threshold: float = 20) -> Any:
     """Softplus, elementwise: log(1 + exp(beta * x)) / beta, computed without overflow.
 
     Where beta * x is above `threshold`, it is x; from 20 on this makes no difference.
@@ -80,76 +80,76 @@ def softplus(x: Any, beta: float = 1, threshold: float = 20, name: str | None = 
     return found if threshold >= 20 else where(x * float(beta) > float(threshold), x, found)
 
 
-def gelu(x: Any, approximate: Any = False, name: str | None = None) -> Any:
+def gelu(x: Any, approximate: Any = False) -> Any:
     """GELU, elementwise: x * Φ(x), with Φ the normal distribution function, or its tanh approximation."""
     if approximate in (True, "tanh"):
         return 0.5 * x * (1.0 + tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)))
     return 0.5 * x * (1.0 + erf(x * math.sqrt(0.5)))
 
 
-def relu6(x: Any, name: str | None = None) -> Any:
+def relu6(x: Any) -> Any:
     """ReLU6, elementwise: min(max(x, 0), 6)."""
     return hardtanh(x, 0.0, 6.0)
 
 
-def hardtanh(x: Any, min: float = -1.0, max: float = 1.0, name: str | None = None) -> Any:
+def hardtanh(x: Any, min: float = -1.0, max: float = 1.0) -> Any:
     """Hardtanh: clip to the range from `min` to `max`, elementwise. Unlike that of clip, its gradient is 0 at both."""
     if not is_float(x.dtype):
         return clip(x, float(min), float(max))
     return where(x >= float(max), float(max), where(x <= float(min), float(min), x))
 
 
-def hardsigmoid(x: Any, slope: float = 0.1666667, offset: float = 0.5, name: str | None = None) -> Any:
+def hardsigmoid(x: Any, slope: float = 0.1666667, offset: float = 0.5) -> Any:
     """Hardsigmoid, elementwise: slope * x + offset, clipped to the range from 0 to 1."""
     return hardtanh(x * slope + offset, 0.0, 1.0)
 
 
-def hardswish(x: Any, name: str | None = None) -> Any:
+def hardswish(x: Any) -> Any:
     """Hardswish, elementwise: x * min(max(x + 3, 0), 6) / 6."""
     return x * (hardtanh(x + 3.0, 0.0, 6.0) / 6.0)
 
 
-def hardshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
+def hardshrink(x: Any, threshold: float = 0.5) -> Any:
     """Hardshrink, elementwise: x if abs(x) > threshold, else 0."""
     return where((x <= threshold).logical_and(x >= -threshold), 0.0, x)
 
 
-def softshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
+def softshrink(x: Any, threshold: float = 0.5) -> Any:
     """Softshrink, elementwise: sign(x) * max(abs(x) - threshold, 0)."""
     return x - clip(x, -threshold, threshold)
 
 
-def tanhshrink(x: Any, name: str | None = None) -> Any:
+def tanhshrink(x: Any) -> Any:
     """Tanhshrink, elementwise: x - tanh(x)."""
     return x - tanh(x)
 
 
-def thresholded_relu(x: Any, threshold: float = 1.0, value: float = 0.0, name: str | None = None) -> Any:
+def thresholded_relu(x: Any, threshold: float = 1.0, value: float = 0.0) -> Any:
     """Thresholded ReLU, elementwise: x if x > threshold, else `value`."""
     return where(x <= threshold, float(value), x)
 
 
-def log_sigmoid(x: Any, name: str | None = None) -> Any:
+def log_sigmoid(x: Any) -> Any:
     """Logarithm of sigmoid, elementwise: -log(1 + exp(-x)), computed without overflow."""
     return -activation.softplus(-x)
 
 
-def mish(x: Any, name: str | None = None) -> Any:
+def mish(x: Any) -> Any:
     """Mish, elementwise: x * tanh(softplus(x))."""
     return x * tanh(activation.softplus(x))
 
 
-def selu(x: Any, scale: float = 1.0507009873554805, alpha: float = 1.6732632423543772, name: str | None = None) -> Any:
+def selu(x: Any, scale: float = 1.0507009873554805, alpha: float = 1.6732632423543772) -> Any:
     """SELU, elementwise: scale * elu(x, alpha)."""
     return activation.elu(x, alpha=alpha) * scale
 
 
-def celu(x: Any, alpha: float = 1.0, name: str | None = None) -> Any:
+def celu(x: Any, alpha: float = 1.0) -> Any:
     """CELU, elementwise: x if x > 0, else alpha * (exp(x / alpha) - 1)."""
     return activation.elu(x / alpha) * alpha
 
 
-def prelu(x: Any, weight: Any, data_format: str = "NCHW", name: str | None = None) -> Any:
+def prelu(x: Any, weight: Any, data_format: str = "NCHW") -> Any:
     """PReLU: x if x > 0, else weight * x, with one weight for all channels or one for each."""
     channels = weight.shape[0] if weight.shape else 1
     if channels > 1:
@@ -162,7 +162,7 @@ def prelu(x: Any, weight: Any, data_format: str = "NCHW", name: str | None = Non
     return where(x > 0, x, x * weight)
 
 
-def glu(x: Any, axis: int = -1, name: str | None = None) -> Any:
+def glu(x: Any, axis: int = -1) -> Any:
     """Gated linear unit: the first half along an axis times the sigmoid of the second half."""
     value, gate = split(x, 2, axis)
     return value * sigmoid(gate)

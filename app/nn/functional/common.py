@@ -22,7 +22,7 @@ __all__ = [
 flatten = shaping.flatten
 
 
-def linear(x: Any, weight: Any, bias: Any = None, name: str | None = None) -> Any:
+def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     """`x @ weight + bias`."""
     out = matmul(x, weight)
     return out if bias is None else out + bias
@@ -33,9 +33,7 @@ def dropout(
     p: float = 0.5,
     axis: Any = None,
     training: bool = True,
-    inplace: bool = False,
     mode: str = "upscale_in_train",
-    name: str | None = None,
     seed: int = 0,
 ) -> Any:
     """In training, set each element to 0 with probability `p`, and scale the others so that the mean stays the same.
@@ -52,14 +50,14 @@ def dropout(
     return x * dropout_mask(x, float(p), mode, bool(training), axis, (int(seed), 0) if seed else None)
 
 
-def dropout2d(x: Any, p: float = 0.5, training: bool = True, data_format: str = "NCHW", name: str | None = None) -> Any:
+def dropout2d(x: Any, p: float = 0.5, training: bool = True, data_format: str = "NCHW") -> Any:
     """In training, set each channel of each image to 0 with probability `p`, and scale the others up."""
     if len(x.shape) != 4 or data_format not in ("NCHW", "NHWC"):
         raise ShapeError(f"dropout2d: expected images of four axes in 'NCHW', found {list(x.shape)}, {data_format!r}")
     return dropout(x, p, [0, 1] if data_format == "NCHW" else [0, 3], training)
 
 
-def one_hot(x: Any, num_classes: int = -1, name: str | None = None) -> Any:
+def one_hot(x: Any, num_classes: int = -1) -> Any:
     """One-hot encoding of class indices, as a new last axis; -1 classes means the largest index plus 1."""
     if num_classes == -1:
         num_classes = int(np.max(np.asarray(x), initial=-1)) + 1

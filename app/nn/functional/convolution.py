@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from app.errors import OperatorError, ShapeError
+from app.errors import ShapeError
 from app.ops import convolution, pooling
 from app.ops.shaping import reshape
 from app.ops.spec import UNKNOWN, plain_sizes
@@ -34,15 +34,12 @@ def conv2d(
     padding: Any = 0,
     dilation: Sizes = 1,
     groups: int = 1,
-    data_format: str = "NCHW",
-    name: str | None = None,
 ) -> Any:
     """2-D convolution of images with a weight of shape [outputs, channels / groups, height, width].
 
     `padding` is a number, one for height and one for width, [top, bottom, left, right], "valid" (none) or "same": as
     many windows as rows and columns, divided by the stride.
     """
-    check_format("conv2d", data_format)
     steps, apart = pair("conv2d", "stride", stride), pair("conv2d", "dilation", dilation)
     around = padding_of("conv2d", padding, weight.shape[2:], steps, apart)
     out = convolution.conv2d(x, weight, stride=steps, padding=around, dilation=apart, groups=groups)
@@ -58,14 +55,9 @@ def max_pool2d(
     kernel_size: Sizes,
     stride: Sizes | None = None,
     padding: Any = 0,
-    return_mask: bool = False,
     ceil_mode: bool = False,
-    data_format: str = "NCHW",
-    name: str | None = None,
 ) -> Any:
     """2-D max pooling: the maximum of each window. `stride` is by default the size of the windows."""
-    check_format("max_pool2d", data_format)
-    _refuse_mask("max_pool2d", return_mask)
     return pooling.max_pool2d(x, **_windows("max_pool2d", kernel_size, stride, padding, ceil_mode))
 
 
@@ -76,30 +68,19 @@ def avg_pool2d(
     padding: Any = 0,
     ceil_mode: bool = False,
     exclusive: bool = True,
-    divisor_override: int | None = None,
-    data_format: str = "NCHW",
-    name: str | None = None,
 ) -> Any:
     """2-D average pooling: the mean of each window; with `exclusive`, without the padding."""
-    check_format("avg_pool2d", data_format)
     settings = _windows("avg_pool2d", kernel_size, stride, padding, ceil_mode)
-    if divisor_override is not None:
-        raise OperatorError(
-            f"avg_pool2d: divisor_override={divisor_override!r} is not supported; multiply the means, as in "
-            "avg_pool2d(x, 2) * (4 / divisor)"
-        )
     return pooling.avg_pool2d(x, **settings, exclusive=bool(exclusive))
 
 
-def adaptive_avg_pool2d(x: Any, output_size: Any, data_format: str = "NCHW", name: str | None = None) -> Any:
+def adaptive_avg_pool2d(x: Any, output_size: Any) -> Any:
     """Average pooling to a given output size; None keeps the height or the width."""
-    check_format("adaptive_avg_pool2d", data_format)
     return pooling.avg_pool2d(x, **_parts("adaptive_avg_pool2d", x, output_size))
 
 
-def adaptive_max_pool2d(x: Any, output_size: Any, return_mask: bool = False, name: str | None = None) -> Any:
+def adaptive_max_pool2d(x: Any, output_size: Any) -> Any:
     """Max pooling to a given output size; None keeps the height or the width."""
-    _refuse_mask("adaptive_max_pool2d", return_mask)
     return pooling.max_pool2d(x, **_parts("adaptive_max_pool2d", x, output_size))
 
 
@@ -170,17 +151,3 @@ def _parts(where: str, x: Any, output_size: Any) -> dict[str, Any]:
         kernel = (sizes[0] // counts[0], sizes[1] // counts[1])
         return {"kernel": kernel, "stride": kernel}
     return {"output_size": counts}
-
-
-def check_format(where: str, data_format: str) -> None:
-    """Refuse other orders of the axes than images, channels, height, width."""
-    if data_format != "NCHW":
-        raise OperatorError(
-            f"{where}: data_format must be 'NCHW', found {data_format!r}; transpose the images first: "
-            "x.transpose([0, 3, 1, 2])"
-        )
-
-
-def _refuse_mask(where: str, return_mask: bool) -> None:
-    if return_mask:
-        raise OperatorError(f"{where}: return_mask is not supported; leave it out")

@@ -32,7 +32,6 @@ def cross_entropy(
     axis: int = -1,
     use_softmax: bool = True,
     label_smoothing: float = 0.0,
-    name: str | None = None,
 ) -> Any:
     """Cross entropy between labels and scores, or probabilities with `use_softmax=False`, along the axis of classes.
 
@@ -153,7 +152,6 @@ def softmax_with_cross_entropy(
     label: Any,
     soft_label: bool = False,
     ignore_index: int = -100,
-    numeric_stable_mode: bool = True,
     return_softmax: bool = False,
     axis: int = -1,
 ) -> Any:
@@ -169,7 +167,6 @@ def nll_loss(
     weight: Any = None,
     ignore_index: int | None = -100,
     reduction: str = "mean",
-    name: str | None = None,
 ) -> Any:
     """Negative log likelihood: `-input` at each label, along axis 1, or along the only axis."""
     axis = min(1, len(input.shape) - 1)

@@ -32,7 +32,7 @@ def reduced(losses: Any, reduction: str) -> Any:
     return (reductions.mean if reduction == "mean" else reductions.sum_)(losses)
 
 
-def mse_loss(input: Any, label: Any, reduction: str = "mean", name: str | None = None) -> Any:
+def mse_loss(input: Any, label: Any, reduction: str = "mean") -> Any:
     """Squared error, (input - label) ** 2; by default its mean."""
     return reduced(square(input - label), reduction)
 
@@ -42,7 +42,7 @@ def square_error_cost(input: Any, label: Any) -> Any:
     return square(input - label)
 
 
-def l1_loss(input: Any, label: Any, reduction: str = "mean", name: str | None = None) -> Any:
+def l1_loss(input: Any, label: Any, reduction: str = "mean") -> Any:
     """Absolute error, abs(input - label); by default its mean."""
     return reduced(abs_(input - label), reduction)
 
@@ -53,7 +53,6 @@ def smooth_l1_loss(
     reduction: str = "mean",
     delta: float = 1.0,
     is_huber: bool = True,
-    name: str | None = None,
 ) -> Any:
     """Huber's loss: half the squared difference up to `delta`, then linear; divided by `delta` unless `is_huber`."""
     if delta < 0:
@@ -72,9 +71,7 @@ def _check_same_shape(where: str, input: Any, label: Any) -> None:
         raise ShapeError(f"{where}: labels of shape {list(label.shape)} for an input of shape {list(input.shape)}")
 
 
-def binary_cross_entropy(
-    input: Any, label: Any, weight: Any = None, reduction: str = "mean", name: str | None = None
-) -> Any:
+def binary_cross_entropy(input: Any, label: Any, weight: Any = None, reduction: str = "mean") -> Any:
     """Cross entropy of probabilities and labels between 0 and 1."""
     _check_same_shape("binary_cross_entropy", input, label)
     losses = loss.binary_cross_entropy(input, cast(label, dtype=input.dtype))
@@ -87,7 +84,6 @@ def binary_cross_entropy_with_logits(
     weight: Any = None,
     reduction: str = "mean",
     pos_weight: Any = None,
-    name: str | None = None,
 ) -> Any:
     """Cross entropy of scores, whose sigmoid is the probability, and labels between 0 and 1."""
     _check_same_shape("binary_cross_entropy_with_logits", logit, label)

@@ -27,7 +27,6 @@ def batch_norm(
     epsilon: float = 1e-5,
     data_format: str = "NCHW",
     use_global_stats: bool | None = None,
-    name: str | None = None,
     unbiased: bool = False,
 ) -> Any:
     """Normalise each channel with the mean and variance of the batch in training, else with the running ones.

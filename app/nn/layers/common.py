@@ -32,10 +32,7 @@ class Linear(Layer):
 
 
 class Identity(Layer):
-    """The input, unchanged. Arguments of the constructor have no effect."""
-
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__()
+    """The input, unchanged."""
 
     def forward(self, input: Any) -> Any:
         return input
@@ -53,12 +50,11 @@ class Flatten(Layer):
 
 
 class Dropout(Layer):
-    """In training, sets elements to 0 with probability `p`. `inplace` has no effect."""
+    """In training, sets elements to 0 with probability `p`."""
 
     def __init__(
         self,
         p: float = 0.5,
-        inplace: bool = False,
         axis: Any = None,
         mode: str = "upscale_in_train",
         name: str | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from app.errors import OperatorError, ShapeError
+from app.errors import ShapeError
 from app.nn import functional as F  # noqa: N812 - the name that it has everywhere
 from app.nn.functional.convolution import pair
 from app.nn.initializer import Normal
@@ -28,16 +28,12 @@ class Conv2D(Layer):
         padding: Any = 0,
         dilation: Any = 1,
         groups: int = 1,
-        padding_mode: str = "zeros",
         weight_attr: Any = None,
         bias_attr: Any = None,
-        data_format: str = "NCHW",
         name: str | None = None,
     ):
         super().__init__(name)
         kind = type(self).__name__
-        if padding_mode != "zeros":
-            raise OperatorError(f"{kind}: padding_mode must be 'zeros', found {padding_mode!r}")
         if groups < 1 or in_channels % groups or out_channels % groups:
             raise ShapeError(
                 f"{kind}: groups must divide both in_channels and out_channels, found {groups} groups of "
@@ -45,16 +41,14 @@ class Conv2D(Layer):
             )
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
         self.kernel_size, self.stride = pair(kind, "kernel_size", kernel_size), pair(kind, "stride", stride)
-        self.dilation, self.padding, self.data_format = pair(kind, "dilation", dilation), padding, data_format
+        self.dilation, self.padding = pair(kind, "dilation", dilation), padding
         shape = [out_channels, in_channels // groups, *self.kernel_size]
         first = Normal(0.0, math.sqrt(2.0 / (in_channels * math.prod(self.kernel_size))))  # as in Paddle
         self.weight = self.create_parameter(shape, weight_attr, default_initializer=first)
         self.bias = self.create_parameter([out_channels], bias_attr, is_bias=True)
 
     def forward(self, x: Any) -> Any:
-        return F.conv2d(
-            x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups, self.data_format
-        )
+        return F.conv2d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
 
     def extra_repr(self) -> str:
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={list(self.kernel_size)}"
@@ -66,24 +60,20 @@ class Conv2D(Layer):
         }
         usual = {"stride": [1, 1], "padding": 0, "dilation": [1, 1], "groups": 1}
         parts = [f"{name}={value}" for name, value in others.items() if value != usual[name]]
-        return ", ".join([text, *parts, f"data_format={self.data_format}"])
+        return ", ".join([text, *parts])
 
 
 _WINDOWS = ("kernel_size", "stride", "padding")
 
 MaxPool2D = layer_of(
     "MaxPool2D", F.max_pool2d, _WINDOWS,
-    kernel_size=REQUIRED, stride=None, padding=0, return_mask=False, ceil_mode=False, data_format="NCHW",
+    kernel_size=REQUIRED, stride=None, padding=0, ceil_mode=False,
 )  # fmt: skip
 AvgPool2D = layer_of(
     "AvgPool2D", F.avg_pool2d, _WINDOWS,
-    kernel_size=REQUIRED, stride=None, padding=0, ceil_mode=False, exclusive=True, divisor_override=None,
-    data_format="NCHW",
+    kernel_size=REQUIRED, stride=None, padding=0, ceil_mode=False, exclusive=True,
 )  # fmt: skip
-AdaptiveAvgPool2D = layer_of(
-    "AdaptiveAvgPool2D", F.adaptive_avg_pool2d, ("output_size",), output_size=REQUIRED, data_format="NCHW"
-)
+AdaptiveAvgPool2D = layer_of("AdaptiveAvgPool2D", F.adaptive_avg_pool2d, ("output_size",), output_size=REQUIRED)
 AdaptiveMaxPool2D = layer_of(
-    "AdaptiveMaxPool2D", F.adaptive_max_pool2d, ("output_size", "return_mask"),
-    output_size=REQUIRED, return_mask=False,
+    "AdaptiveMaxPool2D", F.adaptive_max_pool2d, ("output_size",), output_size=REQUIRED
 )  # fmt: skip

@@ -21,31 +21,26 @@ class FunctionLayer(Layer):
     """The settings and their defaults, in the order in which the layer takes them."""
     shown: ClassVar[Sequence[str] | None] = None
     """The settings that `print` shows; None for all."""
-    takes_name = True
-    """Whether the constructor takes a `name`, as all of Paddle's layers do."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         taken = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, default=d) for n, d in cls.settings.items()]
         named = Parameter("name", Parameter.POSITIONAL_OR_KEYWORD, default=None)
-        cls.__signature__ = Signature([*taken, named] if cls.takes_name else taken)  # type: ignore[attr-defined]
+        cls.__signature__ = Signature([*taken, named])  # type: ignore[attr-defined]
 
     def __init__(self, *args: Any, **kwargs: Any):
         bound = type(self).__signature__.bind(*args, **kwargs)  # type: ignore[attr-defined]
         bound.apply_defaults()
-        super().__init__(bound.arguments.pop("name", None))
+        super().__init__(bound.arguments.pop("name"))
         for name, value in bound.arguments.items():
             setattr(self, name, value)
 
     def forward(self, *inputs: Any) -> Any:
         return type(self).function(*inputs, **{name: getattr(self, name) for name in self.settings})
 
-    def shown_settings(self) -> dict[str, Any]:
-        """The settings that `print` shows, with their values."""
-        return {name: getattr(self, name) for name in (self.settings if self.shown is None else self.shown)}
-
     def extra_repr(self) -> str:
-        return ", ".join(f"{name}={value}" for name, value in self.shown_settings().items())
+        shown = self.settings if self.shown is None else self.shown
+        return ", ".join(f"{name}={getattr(self, name)}" for name in shown)
 
 
 def layer_of(name: str, function: Callable[..., Any], shown: Sequence[str] | None = None, **settings: Any) -> Any:
