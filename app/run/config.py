@@ -20,8 +20,9 @@ from app.data import SOURCES
 from app.errors import ConfigError
 from app.printing import without_passwords
 from app.run import yaml_text
+from app.run.config_errors import problems, sections, unexpected
 from app.run.events import METRICS
-from app.run.layers import OPERATOR, Count, Dense, Dropout, LayerConfig, Share, activation_of
+from app.run.layers import OPERATOR, Count, Dense, Dropout, LayerConfig, Share
 from app.run.options import CONFIGS, configuration_file
 from app.run.trust import confirm_folders
 from app.run.yaml_text import Document
@@ -39,7 +40,7 @@ Layers = Annotated[
     tuple[LayerConfig, ...],
     Meta(description="a list of layers, such as [{type: conv, channels: 6, kernel: 5}, {type: dense, units: 84}]"),
 ]
-Interval = Annotated[  # variable length, because msgspec.inspect may crash on tuple[float, float]
+Interval = Annotated[
     tuple[Number, ...],
     Meta(min_length=2, max_length=2, description="two numbers in a list, the lower first, such as [-1, 1]"),
 ]
@@ -167,7 +168,7 @@ def _load(default: C, path: str | os.PathLike[str], overrides: Sequence[str], se
     where = configuration_file(path)
     config, folder = _changed(default, _read(where)), Path(where).parent
     if not (folder / METRICS).exists():  # in the folder of a run, see `load_kept_config`
-        config = _found_from(config, folder)
+        config = msgspec.convert(_found_from(msgspec.to_builtins(config), folder), type(config))
     changes = [*(_read_override(override).data for override in overrides), settings]
     folders = {"data.folder": config.data.folder, "output": config.output}
     confirm_folders({key: name for key, name in folders.items() if not any(_sets(c, key) for c in changes)}, where)
@@ -192,12 +193,7 @@ def load_kept_config(path: Path, overrides: Sequence[str] = ()) -> Config:
 
 def with_settings(config: C, settings: Mapping[str, Any], where: str) -> C:
     """Apply keyword arguments to a configuration. A key such as `epochs` may omit its section."""
-    home = {
-        inner.name: field.name
-        for field in msgspec.structs.fields(Config)
-        if isinstance(field.default, msgspec.Struct)
-        for inner in msgspec.structs.fields(field.default)
-    }
+    home = sections(Config)
     data: dict[str, Any] = {}
     for key, value in settings.items():
         _refuse_unwritable(value, f"{where}: {key}")
@@ -248,24 +244,21 @@ def _absolute(path: str) -> str:
     return os.path.abspath(os.path.expanduser(path))
 
 
-def _found_from(config: C, folder: Path) -> C:
-    """Resolve the paths in a YAML file, which are relative to the file's folder."""
-    change = msgspec.structs.replace
-    source, images = _from(config.data.source, folder, must_exist=True), _from(config.data.folder, folder)
-    found = change(
-        config,
-        data=change(config.data, source=source, folder=images),
-        model=change(
-            config.model,
-            activation=_operator_from(config.model.activation, folder),
-            layers=None if config.model.layers is None else tuple(_layer_from(c, folder) for c in config.model.layers),
-        ),
-        baseline=_operator_from(config.baseline, folder),
-        output=_from(config.output, folder),
-    )
-    if isinstance(found, CompareConfig) and found.operators:
-        found = change(found, operators=tuple(_operator_from(name, folder) for name in found.operators))
-    return found
+_OPERATORS = ("activation", "baseline", "operators")
+
+
+def _found_from(value: Any, folder: Path, key: str = "") -> Any:
+    """Return the data of a YAML file with paths that start from the working folder, not from the file's."""
+    if isinstance(value, dict):
+        return {name: _found_from(item, folder, name) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_found_from(item, folder, key) for item in value]
+    if key in ("source", "folder", "output"):
+        return _from(value, folder, must_exist=key == "source")
+    if key in _OPERATORS and isinstance(value, str) and ".py:" in value:
+        file, _, function = value.rpartition(".py:")
+        return f"{_from(f'{file}.py', folder, must_exist=True)}:{function}"
+    return value
 
 
 def _from(path: str | None, folder: Path, must_exist: bool = False) -> str | None:
@@ -282,18 +275,6 @@ def _from(path: str | None, folder: Path, must_exist: bool = False) -> str | Non
         )
     here = os.path.relpath(found)
     return found if here.startswith(os.pardir) else here
-
-
-def _layer_from(layer: LayerConfig, folder: Path) -> LayerConfig:
-    own = activation_of(layer)
-    return msgspec.structs.replace(layer, activation=_operator_from(own, folder)) if isinstance(own, str) else layer
-
-
-def _operator_from(name: str | None, folder: Path) -> str | None:
-    if name is None or ".py:" not in name:
-        return name
-    file, _, function = name.rpartition(".py:")
-    return f"{_from(f'{file}.py', folder, must_exist=True)}:{function}"
 
 
 def operators_of(config: Config) -> list[str]:
@@ -357,19 +338,13 @@ def _changed(config: C, change: Document) -> C:
             settings[key] = None
     try:
         changed = msgspec.convert(data, kind)
-    except msgspec.ValidationError as error:
-        problem_at, reason = _path_in(str(error)), ""
-    else:
-        unusable = _unusable_range(*changed.data.pixel_range)
-        if unusable is None:
-            return _with_one_network(changed, change)
-        problem_at, reason = "$.data.pixel_range", unusable
-    from app.run import config_errors  # slow to compute, needed only for errors
-
-    unknown = config_errors.unknown_key(change.data, kind)
-    if unknown is not None:
-        raise change.error(*unknown, of_key=True)
-    raise change.error(problem_at, config_errors.wrong_value(data, kind, problem_at) + reason)
+    except msgspec.ValidationError:
+        raise change.error(*next(problems(data, kind))) from None
+    unusable = _unusable_range(*changed.data.pixel_range)
+    if unusable is not None:
+        problem = f"data.pixel_range: {unexpected(data['data']['pixel_range'], Interval)}{unusable}"
+        raise change.error("$.data.pixel_range", problem)
+    return _with_one_network(changed, change)
 
 
 _NONE_IS_NULL = (
@@ -400,12 +375,6 @@ def _laid_over(base: Any, change: Any) -> Any:
     if isinstance(base, dict) and isinstance(change, dict):
         return base | {key: _laid_over(base.get(key), value) for key, value in change.items()}
     return change
-
-
-def _path_in(message: str) -> str:
-    """Extract the path from msgspec's "Expected `int`, got `str` - at `$.train.epochs`"; the root has no path."""
-    path = re.search(r" - at `(\$[^`]*)`$", message)
-    return path[1] if path else "$"
 
 
 def _shown(text: str) -> str:

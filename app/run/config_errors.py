@@ -1,56 +1,78 @@
-"""Error messages for configurations: where the error is, what was found, and what is allowed."""
+"""Errors in configurations: where the first one is, what was found, and what is expected."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import inspect
 
 from app.run import layers
 
+Problem = tuple[str, str, bool]
+"""A path such as `$.model.hidden[0]`, what is wrong there, and whether it is the key that is wrong."""
 
-def unknown_key(data: Any, struct: type[msgspec.Struct], path: str = "$") -> tuple[str, str] | None:
-    """Return the path of the first key in `data` that is unknown to `struct` or a nested struct, and a description."""
-    if not isinstance(data, dict):
-        return None
-    fields = {field.name: field.type for field in msgspec.structs.fields(struct)}
-    tag = struct.__struct_config__.tag_field
+
+def problems(data: Any, kind: Any, path: str = "$") -> Iterator[Problem]:
+    """Yield what makes data unfit for a type."""
+    if kind == layers.LayerConfig:
+        yield from _of_layer(data, path)
+        return
+    if _is_section(kind) and isinstance(data, dict):
+        yield from _of_section(data, kind, path)
+        return
+    if isinstance(data, (list, tuple)) and (item := _item_of(kind)) is not None:
+        for number, value in enumerate(data):
+            yield from problems(value, item, f"{path}[{number}]")
+    try:
+        msgspec.convert(data, kind)
+    except msgspec.ValidationError:
+        yield path, f"{_as_written(path)}: {unexpected(data, kind)}", False
+
+
+def unexpected(value: Any, kind: Any) -> str:
+    """Say what was found, and what is expected of a type."""
+    hint = _hint(value, map(str, get_args(kind))) if get_origin(kind) is Literal else ""
+    return f"found {_found(value)}, expected {_expected(kind)}{hint}"
+
+
+def sections(struct: type[msgspec.Struct]) -> dict[str, str]:
+    """Return the section of each setting that is in one: `train` for `epochs`."""
+    kinds = {field.name: field.type for field in msgspec.structs.fields(struct)}
+    return {key: name for name, kind in kinds.items() if _is_section(kind) for key in kind.__struct_fields__}
+
+
+def _of_section(data: dict[str, Any], kind: type[msgspec.Struct], path: str) -> Iterator[Problem]:
+    kinds, tag = get_type_hints(kind, include_extras=True), kind.__struct_config__.tag_field
+    kinds = {name: kinds[name] for name in kind.__struct_fields__}
+    for key in data:
+        if key not in kinds and key != tag:
+            dotted = {name: f"{section}.{name}" for name, section in sections(kind).items()}
+            hint = _hint(key, kinds) or _hint(key, dotted, dotted) or "."
+            keys = ", ".join([tag, *kinds] if tag else kinds)
+            shown = key if key.isprintable() and 0 < len(key) <= 60 else repr(key[:60])
+            yield f"{path}.{key}", f"{_as_written(f'{path}.{shown}')}: unknown key{hint} Known keys here: {keys}", True
     for key, value in data.items():
-        here = f"{path}.{key}"
-        if key == tag:
-            continue
-        if key not in fields:
-            nearest = nearest_of(key, fields) or (_in_a_section(key, fields) if path == "$" else None)
-            hint = f"; did you mean {nearest!r}?" if nearest else "."
-            known = [tag, *fields] if tag else [*fields]
-            at = _as_written(f"{path}.{_shown_key(key)}")
-            return here, f"{at}: unknown key{hint} Known keys here: {', '.join(known)}"
-        if _is_struct(fields[key]) and (problem := unknown_key(value, fields[key], here)):
-            return problem
-        if key == "layers" and isinstance(value, list):
-            for number, layer in enumerate(value):
-                kind = layers.KINDS.get(str(layer["type"])) if isinstance(layer, dict) and "type" in layer else None
-                if kind is not None and (problem := unknown_key(layer, kind, f"{here}[{number}]")):
-                    return problem
-    return None
+        if key in kinds:
+            yield from problems(value, kinds[key], f"{path}.{key}")
 
 
-def wrong_value(data: Any, struct: type[msgspec.Struct], path: str) -> str:
-    """Describe the value at `path` (such as `$.model.hidden[0]`) and what `struct` allows there."""
-    allowed: Any = inspect.type_info(struct)
-    for step in path.replace("[", ".").replace("]", "").split(".")[1:]:
-        allowed = _inner(_meant(allowed, data), step)
-        data = data[int(step) if step.isdecimal() else step] if step != "type" or "type" in data else None
-    if (reason := _of_layer(data, allowed)) is not None:
-        return f"{_as_written(path)}: {reason}"
-    hint = ""
-    if isinstance(data, str) and isinstance(allowed, inspect.LiteralType):
-        nearest = nearest_of(data, map(str, allowed.values))
-        hint = f"; did you mean {nearest!r}?" if nearest else ""
-    return f"{_as_written(path)}: found {found(data)}, expected {_expected(allowed)}{hint}"
+def _of_layer(data: Any, path: str) -> Iterator[Problem]:
+    types, name = layers.KINDS, _as_written(path)
+    if not isinstance(data, dict) or "type" not in data:
+        expected = f"a layer, such as {{type: dense, units: 84}}; types of layers: {', '.join(types)}"
+        yield path, f"{name}: found {_found(data)}, expected {expected}", False
+    elif not isinstance(data["type"], str) or data["type"] not in types:
+        found, hint = _found(data["type"]), _hint(data["type"], types)
+        yield f"{path}.type", f"{name}.type: found {found}, expected {_one_of(types)}{hint}", False
+    else:
+        kind = types[data["type"]]
+        yield from _of_section(data, kind, path)
+        missing = [f.name for f in msgspec.structs.fields(kind) if f.required and f.name not in data]
+        if missing:
+            yield path, f"{name}: a {data['type']} layer needs {' and '.join(missing)}; found {_found(data)}", False
 
 
 def _as_written(path: str) -> str:
@@ -58,7 +80,7 @@ def _as_written(path: str) -> str:
     return path.removeprefix("$.")
 
 
-def found(value: Any) -> str:
+def _found(value: Any) -> str:
     """Format a value as it is written in YAML."""
     if value is None:
         return "nothing (null)"
@@ -69,78 +91,41 @@ def found(value: Any) -> str:
     return f"{shown} (text)" if isinstance(value, str) else shown
 
 
-def nearest_of(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word closest to `word`."""
-    matches = difflib.get_close_matches(word[:60].lower(), list(known), n=1)
-    return matches[0] if matches else None
+def _hint(word: Any, words: Iterable[str], shown: dict[str, str] | None = None) -> str:
+    """Ask whether the closest of some words was meant."""
+    closest = difflib.get_close_matches(word[:60].lower(), list(words), n=1) if isinstance(word, str) else []
+    return f"; did you mean {(shown or {}).get(closest[0], closest[0])!r}?" if closest else ""
 
 
-def _in_a_section(key: str, fields: dict[str, Any]) -> str | None:
-    """Return `train.epochs` for a plain `epochs`."""
-    dotted = {
-        inner.name: f"{name}.{inner.name}"
-        for name, kind in fields.items()
-        if _is_struct(kind)
-        for inner in msgspec.structs.fields(kind)
-    }
-    nearest = nearest_of(key, dotted)
-    return dotted[nearest] if nearest else None
-
-
-def _is_struct(kind: Any) -> bool:
+def _is_section(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
-def _shown_key(key: str) -> str:
-    return key if key.isprintable() and 0 < len(key) <= 60 else repr(key[:60])
+def _members(kind: Any) -> tuple[Any, ...]:
+    """Return the types of a union, or else the type."""
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
-def _inner(kind: Any, step: str) -> Any:
-    """Return the type one step further down the path."""
-    if isinstance(kind, inspect.Metadata):
-        kind = kind.type
-    if isinstance(kind, inspect.StructType):
-        return next(field.type for field in kind.fields if field.name == step)
-    if isinstance(kind, inspect.UnionType):  # only one of the types in a union has parts, except for layers
-        if step == "type":
-            return inspect.LiteralType(tuple(layers.KINDS))
-        kinds = [one.type if isinstance(one, inspect.Metadata) else one for one in kind.types]
-        kind = next(one for one in kinds if isinstance(one, inspect.VarTupleType))
-    return kind.item_type
-
-
-def _meant(kind: Any, data: Any) -> Any:
-    """Return the member of a union of layers that the data names; return any other type unchanged."""
-    if isinstance(kind, inspect.UnionType) and isinstance(data, dict):
-        for one in kind.types:
-            if isinstance(one, inspect.StructType) and one.tag == data.get("type"):
-                return one
-    return kind
-
-
-def _of_layer(data: Any, kind: Any) -> str | None:
-    """Describe an error in a layer as a whole; None if the error is elsewhere."""
-    if not isinstance(kind, inspect.UnionType) or not any(isinstance(one, inspect.StructType) for one in kind.types):
-        return None
-    if not isinstance(data, dict) or "type" not in data:
-        types = ", ".join(layers.KINDS)
-        return f"found {found(data)}, expected a layer, such as {{type: dense, units: 84}}; types of layers: {types}"
-    meant = _meant(kind, data)
-    if isinstance(meant, inspect.StructType):
-        missing = [field.name for field in meant.fields if field.required and field.name not in data]
-        return f"a {data['type']} layer needs {' and '.join(missing)}; found {found(data)}" if missing else None
-    nearest = nearest_of(str(data["type"]), layers.KINDS)
-    hint = f"; did you mean {nearest!r}?" if nearest else ""
-    return f"found the type {data['type']!r}, expected one of {', '.join(map(repr, layers.KINDS))}{hint}"
+def _item_of(kind: Any) -> Any:
+    """Return the type of the items if a type is a list, or a union with a list."""
+    for member in _members(kind):
+        if hasattr(member, "__metadata__"):  # of Annotated
+            return _item_of(member.__origin__)
+        if get_origin(member) is tuple:
+            return get_args(member)[0]
+    return None
 
 
 def _expected(kind: Any) -> str:
-    if isinstance(kind, inspect.Metadata) and kind.extra_json_schema:
-        return str(kind.extra_json_schema["description"])
-    if isinstance(kind, inspect.LiteralType):
-        return f"one of {', '.join(map(repr, kind.values))}"
-    if isinstance(kind, inspect.UnionType):
-        return " or ".join(map(_expected, kind.types))
-    if isinstance(kind, inspect.NoneType):
+    for meta in getattr(kind, "__metadata__", ()):
+        if meta.description:
+            return str(meta.description)
+    if get_origin(kind) is Literal:
+        return _one_of(get_args(kind))
+    if kind is NoneType:
         return "null"
-    return "a section of `key: value` lines"
+    return "a section of `key: value` lines" if _is_section(kind) else " or ".join(map(_expected, get_args(kind)))
+
+
+def _one_of(words: Iterable[str]) -> str:
+    return f"one of {', '.join(map(repr, words))}"

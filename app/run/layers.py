@@ -12,12 +12,12 @@ Count = Annotated[int, Meta(ge=1, description="a whole number of at least 1")]
 Share = Annotated[
     float, Meta(ge=0, le=0.9999999, description="a number of at least 0 and less than 1, in single precision")
 ]
-Two = Meta(min_length=2, max_length=2)  # because msgspec.inspect may crash on tuple[int, int]
+Two = Meta(min_length=2, max_length=2)
 Sizes = Annotated[
     Count | Annotated[tuple[Count, ...], Two],
     Meta(description="a whole number of at least 1, or two in a list: [height, width]"),
 ]
-Border = Annotated[int, Meta(ge=0)]
+Border = Annotated[int, Meta(ge=0, description="a whole number of at least 0")]
 Padding = Annotated[
     Literal["same", "valid"] | Border | Annotated[tuple[Border, ...], Two],
     Meta(description="'same', 'valid', a whole number of at least 0, or two in a list: [height, width]"),

@@ -6,11 +6,11 @@ are not needed in a configuration and are refused. Every error names the line an
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -28,9 +28,7 @@ from ruamel.yaml.events import (
     SequenceEndEvent,
     SequenceStartEvent,
 )
-from ruamel.yaml.nodes import Node
 from ruamel.yaml.reader import ReaderError
-from ruamel.yaml.representer import SafeRepresenter
 
 from app.errors import ConfigError, FileError
 from app.files import LARGEST, read_file
@@ -47,15 +45,14 @@ NAMELESS = "a null character or half a surrogate pair cannot name anything"
 _TAG = "tag:yaml.org,2002:"
 
 # The core schema of YAML 1.2 (ruamel.yaml also takes 1_000 for a number). The first row that fits decides.
-_SCALARS = tuple(
-    (kind, re.compile(rf"(?:{spelling})\Z"))
-    for kind, spelling in (
-        ("null", r"~|null|Null|NULL|"),
-        ("bool", r"true|True|TRUE|false|False|FALSE"),
-        ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"),
-        ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"),
-    )
+_SCALARS: tuple[tuple[str, Callable[[str], Any]], ...] = (
+    (r"~|null|Null|NULL|", lambda text: None),
+    (r"true|True|TRUE|false|False|FALSE", lambda text: text.lower() == "true"),
+    (r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", lambda text: int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))),
+    (r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", float),
 )
+_PLAIN = re.compile(r"[A-Za-z_/][\w.@/:()=+-]*(?<!:)", re.ASCII)
+"""Text that needs no quotes, unless it is a scalar of another type."""
 
 Place = tuple[int, int]
 """A line and a column, counted from 0."""
@@ -128,35 +125,57 @@ def has_comment(text: str) -> bool:
     return json.dumps(marked) != json.dumps(parse(text, "").data).replace("#", "\\ue000")
 
 
-_DIRECTIVE = re.compile(r"%YAML[ \t]+1\.2[ \t]*(?:#.*)?\Z")
+_BLANK = r"(?:[ \t\r]*(?:#.*)?\n)*"
+_DIRECTIVE, _VERSION = re.compile(rf"{_BLANK}%(.*)"), re.compile(r"YAML[ \t]+1\.2[ \t]*(?:#.*)?\r?")
 
 
 def _without_directive(text: str, where: str) -> str:
-    """Return a text with an empty line in place of `%YAML 1.2`, which the library reads only in other ways of loading.
-    Other directives are refused: tags are not allowed, and `no` and `010` mean something else in YAML 1.1."""
-    lines = text.split("\n")
-    directives = [n for n, line in enumerate(lines) if line.startswith("%")]
-    if not directives or any(line.strip(" \t\r") and line[0] not in "%#" for line in lines[: directives[0]]):
+    """Return a text without `%YAML 1.2`, which the library reads only in other ways of loading. Other directives are
+    refused: tags are not allowed, and `no` and `010` mean something else in YAML 1.1."""
+    directive = _DIRECTIVE.match(text)
+    if directive is None:
         return text
-    number = directives[0]
-    following = next((n for n, line in enumerate(lines) if n > number and line.strip(" \t\r") and line[0] != "#"), None)
-    if _DIRECTIVE.match(lines[number].rstrip("\r")) is None:
-        problem = f"the directive {lines[number][:40]!r} is not allowed here: remove it, or write %YAML 1.2"
+    before, after = text[: directive.start(1) - 1], text[directive.end() :]
+    number = before.count("\n")
+    if not _VERSION.fullmatch(directive[1]):
+        problem = f"the directive {'%' + directive[1][:40]!r} is not allowed here: remove it, or write %YAML 1.2"
         raise _error(where, number, 0, problem)
-    if following is None or not lines[following].startswith("---"):
-        raise _error(where, number if following is None else following, 0, "expected --- after %YAML 1.2")
-    return "\n".join(["" if n == number else line for n, line in enumerate(lines)])
+    blank = re.match(_BLANK, after)
+    assert blank is not None
+    if not after.startswith("---", blank.end()):
+        following = blank[0].count("\n") if blank.end() < len(after) else 0
+        raise _error(where, number + following, 0, "expected --- after %YAML 1.2")
+    return before + after
 
 
-def write(data: Any) -> str:
+def write(data: Any, indent: str = "") -> str:
     """Return YAML that `parse` reads back as `data`."""
-    yaml = YAML(typ="safe", pure=True)
-    yaml.Representer = _Representer
-    yaml.default_flow_style, yaml.sort_base_mapping_type_on_output = False, False  # type: ignore[assignment]
-    yaml.allow_unicode, yaml.width = True, 110
-    text = io.StringIO()
-    yaml.dump(data, text)
-    return text.getvalue().removesuffix("...\n")
+    if not isinstance(data, dict) or not data:
+        return f"{_written(data)}\n"
+    text = ""
+    for key, value in data.items():
+        text += f"{indent}{_written(key)}:"
+        if isinstance(value, dict) and value:
+            text += f"\n{write(value, f'{indent}  ')}"
+        elif isinstance(value, (list, tuple)) and len(_written(value)) > 80:
+            text += "\n" + "".join(f"{indent}  - {_written(item)}\n" for item in value)
+        else:
+            text += f" {_written(value)}\n"
+    return text
+
+
+def _written(value: Any) -> str:
+    """Return a value in a line."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_written(key)}: {_written(item)}' for key, item in value.items())}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_written, value))}]"
+    if not isinstance(value, str):
+        return json.dumps(value)
+    if _PLAIN.fullmatch(value) and not any(re.fullmatch(pattern, value) for pattern, _ in _SCALARS):
+        return value
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in escaped) + '"'
 
 
 class _Reader:
@@ -231,55 +250,18 @@ class _Reader:
         return mapping
 
 
-class _Representer(SafeRepresenter):
-    """Quotes text that `_scalar` would read as another type; lists of numbers stay on one line."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-    def represent_items(self, data: Sequence[Any]) -> Node:
-        numbers = all(isinstance(item, int | float) for item in data)
-        return self.represent_sequence(f"{_TAG}seq", data, flow_style=numbers)
-
-    def represent_text(self, data: str) -> Node:
-        plain = data.isprintable() and not any(pattern.match(data) for _, pattern in _SCALARS)
-        return self.represent_scalar(f"{_TAG}str", data, style=None if plain else '"')
-
-
-_Representer.add_representer(str, _Representer.represent_text)
-_Representer.add_representer(list, _Representer.represent_items)
-_Representer.add_representer(tuple, _Representer.represent_items)
-
-
 def _scalar(event: ScalarEvent) -> Any:
     text: str = event.value
-    kind = next((kind for kind, pattern in _SCALARS if pattern.match(text)), "str") if event.style is None else "str"
-    if kind == "null":
-        return None
-    if kind == "bool":
-        return text.lower() == "true"
-    if kind in ("int", "float"):
-        try:
-            return _integer(text) if kind == "int" else _finite(text)
-        except ValueError:
-            raise _mistake(event, f"{text[:40]} is not a finite number of at most 64 bits") from None
+    for pattern, value_of in _SCALARS if event.style is None else ():
+        if re.fullmatch(pattern, text):
+            with suppress(ValueError):  # of `.inf` and `.nan`, and of more digits than Python takes
+                value = value_of(text)
+                if value is None or (isinstance(value, float) and math.isfinite(value)) or -(2**63) <= value < 2**63:
+                    return value
+            raise _mistake(event, f"{text[:40]} is not a finite number of at most 64 bits")
     if UNUSABLE.search(text):
         raise _mistake(event, f"text with {NAMELESS}")
     return text
-
-
-def _integer(text: str) -> int:
-    number = int(text, base={"0o": 8, "0x": 16}.get(text[:2], 10))
-    if not -(2**63) <= number < 2**63:
-        raise ValueError(text)
-    return number
-
-
-def _finite(text: str) -> float:
-    number = float(text)  # which does not know `.inf` and `.nan`: also a ValueError
-    if math.isinf(number):
-        raise ValueError(text)
-    return number
 
 
 def _place(event: Any) -> Place:
