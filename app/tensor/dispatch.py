@@ -163,7 +163,11 @@ class RunsOperators(ValueMethods):
                 wanted = isinstance(x, RunsOperators) and not x.stop_gradient
                 needs.append(wanted)
                 sources.append(x.source if wanted else None)
-            if True in needs:
+            if True in needs:  # the user may change an array of NumPy before the backward pass
+                arrays = [
+                    array.copy() if array.__class__ is ndarray and array is x else array
+                    for array, x in zip(arrays, inputs, strict=True)
+                ]
                 node = here.node(definition, sources, arrays, outputs, attributes, needs)
                 for slot, tensor in enumerate(tensors):
                     if tensor._array.dtype.kind == "f":

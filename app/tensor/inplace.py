@@ -181,7 +181,7 @@ def set_item(tensor: Tensor, index: Index, value: Any) -> None:
     if not here.on or True not in needs:
         return
     arrays, items = index_items(index)
-    arrays = [np.asarray(getattr(one, "_array", one)) for one in arrays]
+    arrays = [one._array if hasattr(one, "_array") else np.array(one) for one in arrays]
     sources = [one.source if need else None for one, need in zip((tensor, value), needs, strict=True)]
     node = here.node(
         put_items,

@@ -15,6 +15,40 @@ from app.errors import GradientError, OperatorError, ShapeError
 # backward()
 
 
+def with_zeros(x: Any, index: Any) -> Any:
+    y = x * 2.0
+    y[index] = 0.0
+    return y
+
+
+@pytest.mark.parametrize(
+    ("function", "array"),
+    [
+        (lambda x, a: x * a, np.full(4, 3.0)),
+        (lambda x, a: a * x, np.full(4, 3.0)),
+        (app.maximum, np.full(4, 2.5)),
+        (lambda x, a: app.matmul(x, a), np.full((4, 2), 3.0)),
+        (lambda x, a: app.where(a, x, x * 2.0), np.array([True, False, True, False])),
+        (lambda x, a: x[a], np.array([True, False, True, False])),
+        (lambda x, a: x[a], np.array([1, 2])),
+        (lambda x, a: x.reshape([2, 2])[a, 0], np.array([1, 1])),
+        (app.gather, np.array([1, 2])),
+        (with_zeros, np.array([1, 2])),
+    ],
+    ids=["multiply", "swapped", "maximum", "matmul", "where", "mask", "index", "indices", "gather", "set_item"],
+)
+def test_a_gradient_uses_the_array_of_numpy_that_the_forward_pass_had(function: Any, array: np.ndarray):
+    gradients = []
+    for change in (False, True):
+        given, x = array.copy(), to_tensor(np.arange(1.0, 5.0), stop_gradient=False)
+        y = function(x, given)
+        if change:
+            given[...] = 0
+        y.sum().backward()
+        gradients.append(x.grad.tolist())
+    assert gradients[0] == gradients[1]
+
+
 @pytest.mark.parametrize("create_graph", [False, True])
 def test_gradients_add_up_until_they_are_set_to_zero_or_removed(create_graph: bool):
     x = leaf(3.0)
