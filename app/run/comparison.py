@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
-import numpy as np
 from msgspec import UNSET, UnsetType
 
 from app.errors import FileError
 from app.files import LARGEST, read_file
 from app.run.events import Cost, Epoch
 from app.run.folder import COMPARISON
-from app.run.statistics import LEVEL, Estimate, holm, over_groups, over_signs, over_units
+from app.run.statistics import LEVEL, Estimate, holm, over_groups, over_units
 
 if TYPE_CHECKING:
     from app.run.training import Trained
@@ -41,9 +40,7 @@ class Claim(msgspec.Struct, frozen=True):
     low: float | None = None
     high: float | None = None
     p_seeds: float = 1.0
-    """Over the seeds alone."""
-    p_images: float | UnsetType = UNSET
-    """Of an accuracy: over the images alone, that is, if it is chance which network is right."""
+    """As the only claim."""
     p: float = 1.0
     """As a claim among all that are made together."""
 
@@ -130,14 +127,9 @@ def differences(outcomes: Outcomes, one_at_a_time: bool = True) -> list[Differen
     interval excludes "no difference" wherever the p-value does.
     """
     names, (first, *others) = list(outcomes)[1:], outcomes.values()
-    p_images = [
-        over_signs(np.sum([a.right.astype(int) - b.right for a, b in _pairs(first, o)], axis=0)) for o in others
-    ]
-    # A claim about accuracy has to withstand both the choice of seeds and that of test images.
-    of_accuracy = {
-        n: _either(_accuracy(first, other).p, p_images[n], len(first))
-        for n, other in enumerate(others)
-        if any(a.fingerprint != b.fingerprint for a, b in _pairs(first, other))
+    identical = [all(a.fingerprint == b.fingerprint for a, b in _pairs(first, other)) for other in others]
+    of_accuracy = {  # one seed compares two networks, not two operators
+        n: _accuracy(first, other).p for n, other in enumerate(others) if not identical[n] and len(first) > 1
     }
     speeds = [_speed(first, other).p for other in others if one_at_a_time]
     chances = [*of_accuracy.values(), *speeds]
@@ -146,12 +138,12 @@ def differences(outcomes: Outcomes, one_at_a_time: bool = True) -> list[Differen
     found = []
     for n, other in enumerate(others):
         p, level = accuracies.get(n, (1.0, LEVEL))
-        accuracy = _claim(_accuracy(first, other, level), p, p_images[n])
+        accuracy = _claim(_accuracy(first, other, level), p)
         speed = None
         if one_at_a_time:
             p_speed, level_speed = judged[len(of_accuracy) + n]
             speed = _claim(_speed(first, other, level_speed), p_speed)
-        found.append(Difference(names[n], n not in of_accuracy, accuracy, speed))
+        found.append(Difference(names[n], identical[n], accuracy, speed))
     return found
 
 
@@ -160,19 +152,14 @@ def _pairs(first: Sequence[Trained], other: Sequence[Trained]) -> list[tuple[Tra
     return list(zip(other, first, strict=True))
 
 
-def _claim(estimate: Estimate, p: float, p_images: float | UnsetType = UNSET) -> Claim:
+def _claim(estimate: Estimate, p: float) -> Claim:
     low, high = (estimate.low, estimate.high) if math.isfinite(estimate.high) else (None, None)
-    return Claim(estimate.mean, low, high, estimate.p, p_images, p)
-
-
-def _either(p_seeds: float, p_images: float, seeds: int) -> float:
-    """With one seed nothing is known of others: what is said is of these networks alone."""
-    return max(p_seeds, p_images) if seeds > 1 else p_images
+    return Claim(estimate.mean, low, high, estimate.p, p)
 
 
 def _accuracy(first: Sequence[Trained], other: Sequence[Trained], level: float = LEVEL) -> Estimate:
     """The difference of the accuracies, over the seeds."""
-    rounding = 1 / (math.sqrt(12) * len(first[0].right))  # accuracies are known to whole images
+    rounding = 1 / (math.sqrt(12) * first[0].images)  # accuracies are known to whole images
     return over_units([a.accuracy - b.accuracy for a, b in _pairs(first, other)], rounding, level)
 
 

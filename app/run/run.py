@@ -331,7 +331,7 @@ class Run:
         if not self._compared:
             return summary(self._config, self._dataset, entered, columns), outcome(self._config, entered)
         found = self._comparison()
-        sentences = verdicts(found, self._dataset.tested_on)
+        sentences = verdicts(found)
         text = comparison(found, sentences, self._costs, len(self._seeds), columns)
         return text, {"event": "comparison", **msgspec.to_builtins(found), "verdicts": plain(sentences)}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -60,52 +59,10 @@ def _students(mean: float, spread: float, count: int, freedom: int, level: float
     error = spread / math.sqrt(count)
     if error == 0.0:
         return Estimate(mean, mean, mean, 1.0 if mean == 0 else 0.0)
-    reach = _students_reach(freedom, 1 - level) * error
-    angle = math.atan(abs(mean) / error / math.sqrt(freedom))
-    return Estimate(mean, mean - reach, mean + reach, max(1 - _students_within(freedom, angle), 0.0))
+    from scipy.special import stdtr, stdtrit  # imported here because importing SciPy takes 0.1 s
 
-
-def _students_within(freedom: int, angle: float) -> float:
-    """The probability that |t| < sqrt(freedom) * tan(angle) for Student's t.
-
-    Abramowitz and Stegun, 26.7.3 and 26.7.4. SciPy has it too, but importing `scipy.special` takes 0.1 s of every run.
-    """
-    cosine, odd = math.cos(angle), freedom % 2
-    term, total = (cosine if odd else 1.0), 0.0
-    for power in range(odd, freedom - 1, 2):
-        total += term
-        term *= cosine * cosine * (power + 1) / (power + 2)
-    total *= math.sin(angle)
-    return (angle + total) * 2 / math.pi if odd else total
-
-
-@lru_cache(maxsize=256)
-def _students_reach(freedom: int, probability: float) -> float:
-    """The r for which |t| < r has this probability."""
-    low, high = 0.0, math.pi / 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _students_within(freedom, middle) < probability else (low, middle)
-    return math.sqrt(freedom) * math.tan(low)
-
-
-def over_signs(differences: np.ndarray) -> float:
-    """How probable a sum this far from zero is, if the sign of each of these whole numbers is chance.
-
-    Exact. Of numbers that are all -1, 0 or 1 it is McNemar's test. The chances of all sums are the Fourier transform of
-    the product of cos(size * angle), which is what one random sign contributes.
-    """
-    sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
-    farthest, reached = int(sizes @ counts), abs(int(differences.sum()))
-    if reached == 0:
-        return 1.0
-    period = 1 << (2 * farthest).bit_length()  # at least the number of sums; a power of two makes the FFT fast
-    angles = 2 * np.pi * np.arange(period) / period
-    wave = np.ones(period)
-    for size, count in zip(sizes, counts, strict=True):
-        wave *= np.cos(size * angles) ** int(count)
-    chances = np.fft.fft(wave).real / period
-    return float(np.clip(2 * chances[reached : farthest + 1].sum(), 0, 1))
+    reach = -float(stdtrit(freedom, level / 2)) * error
+    return Estimate(mean, mean - reach, mean + reach, 2 * float(stdtr(freedom, -abs(mean) / error)))
 
 
 def holm(chances: Sequence[float]) -> list[tuple[float, float]]:

@@ -6,8 +6,6 @@ import statistics
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from msgspec import UNSET
-
 from app.data import Dataset
 from app.data.dataset import CLASSES
 from app.printing import table
@@ -16,7 +14,7 @@ from app.run.comparison import Claim, Comparison, Difference, time_ratio
 from app.run.config import Config
 from app.run.events import Cost
 from app.run.layers import layer_names
-from app.run.statistics import LEVEL, Estimate
+from app.run.statistics import Estimate
 from app.run.wording import (
     NOT_COMPARED,
     NOTHING_FINISHED,
@@ -27,7 +25,7 @@ from app.run.wording import (
     estimated,
     how_tested,
     listed,
-    p_value,
+    tested,
     unfinished,
     unfinished_seeds,
 )
@@ -225,37 +223,35 @@ def costs_table(costs: Sequence[Cost], columns: int | None = None) -> list[str]:
     return ["Time of one call alone, as large as in the network, on one thread, in µs", *table(rows, columns)]
 
 
-def verdicts(found: Comparison, tested_on: str = "test") -> list[Verdict]:
+def verdicts(found: Comparison) -> list[Verdict]:
     """Return sentences on how each operator differs from the first, and how this was tested."""
     seeds = len(found.seeds)
     if not seeds:
         return []
     sentences = []
     for d in found.differences:
-        sentences.append(_of_accuracy(d, found.first, seeds, tested_on))
+        sentences.append(_of_accuracy(d, found.first, seeds))
         if d.speed is not None:
             sentences.append(_of_speed(d, d.speed, found.first, seeds))
     if any(d.speed is None for d in found.differences):
         sentences.append(Verdict("", NOT_COMPARED))
-    sentences.append(Verdict("", how_tested(seeds, tested_on)))
+    sentences.append(Verdict("", how_tested(seeds)))
     return [*sentences, *([Verdict("", ONE_SEED)] if seeds == 1 else [])]
 
 
-def _of_accuracy(d: Difference, first: str, seeds: int, tested_on: str) -> Verdict:
+def _of_accuracy(d: Difference, first: str, seeds: int) -> Verdict:
     claim, gist = d.accuracy, d.of_accuracy
     if gist == "same":
         return Verdict(gist, f"{d.operator} has the same weights as {first}, bit for bit")
-    figures = f"{estimated(claim, '+.4f')}, {p_value(claim.p)}"
+    figures = tested(claim, "+.4f")
     if gist == "differs":
         return Verdict(gist, f"{d.operator} is {'more' if claim.mean > 0 else 'less'} accurate than {first}: {figures}")
-    if seeds > 1 and claim.p_images is not UNSET and claim.p_images <= LEVEL:
-        figures += f"; over the {tested_on} images alone, {p_value(claim.p_images)}"
     return Verdict(gist, f"whether {d.operator} and {first} differ in accuracy ({count(seeds, 'seed')}): {figures}")
 
 
 def _of_speed(d: Difference, claim: Claim, first: str, seeds: int) -> Verdict:
     gist = claim.gist
-    figures = f"time ratio {estimated(claim, '.2f')}, {p_value(claim.p)}"
+    figures = f"time ratio {tested(claim, '.2f')}"
     if gist == "differs":
         return Verdict(gist, f"{d.operator} is {'slower' if claim.mean > 1 else 'faster'} than {first}: {figures}")
     return Verdict(gist, f"whether {d.operator} and {first} differ in speed ({count(seeds, 'seed')}): {figures}")

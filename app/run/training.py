@@ -13,7 +13,6 @@ from threadpoolctl import threadpool_limits
 
 from app.data import Batches, Dataset, load
 from app.errors import DataError
-from app.run.answers import predictions
 from app.run.callbacks import Contestant, Position
 from app.run.checkpoints import data_hash
 from app.run.config import Config, DataConfig
@@ -36,8 +35,8 @@ class Trained:
     """A description of how the engine runs the network."""
     epochs: list[Epoch]
     tested: Tested | None
-    right: np.ndarray
-    """Whether each test image, or each validation image, was classified correctly."""
+    images: int
+    """The number of test images, or of validation images, in an accuracy."""
     fingerprint: str
     """The hash of the trained weights."""
     weights: dict[str, np.ndarray]
@@ -150,16 +149,16 @@ def test_at_end(contestant: Contestant, dataset: Dataset, config: Config, record
 
 def trained(contestant: Contestant, dataset: Dataset, config: Config, keep: bool) -> Trained:
     """Return the result of a trained network."""
-    scores, weights = scores_of(contestant, dataset, config), contestant.learner.weights()
+    weights = contestant.learner.weights()
     return Trained(
         contestant.operator,
         contestant.learner.how(),
         contestant.epochs,
         contestant.tested,
-        predictions(scores) == dataset.test_labels,
+        len(dataset.test_labels),
         fingerprint(weights),
         weights if keep else {},
-        scores if keep else None,
+        scores_of(contestant, dataset, config) if keep else None,
         profile(contestant, dataset) if keep and config.report else None,
     )
 

@@ -13,7 +13,7 @@ from app.run.statistics import LEVEL, Estimate
 SAMPLE = "This is a small sample of MNIST; accuracies are lower than with the full data set."
 NOTHING_FINISHED = "No epoch finished, so there are no results."
 NOT_COMPARED = "Speeds are not compared, because trainings ran at the same time."
-ONE_SEED = "One seed does not show how results vary between seeds: use --seeds 5."
+ONE_SEED = "One seed compares two networks, not two operators: use --seeds 5."
 GUESSING = math.log(CLASSES)
 """The loss of a network that predicts all classes with equal probability."""
 _NOTHING = "no number"
@@ -70,6 +70,12 @@ def _bound(value: float, form: str) -> str:
     return f"{value:{form}}" if value < 1000 else "over 1000"
 
 
+def tested(claim: Claim, form: str) -> str:
+    """Format a claim and its p-value; a claim that could not be tested has none."""
+    text = estimated(claim, form)
+    return text if claim.low is None else f"{text}, {p_value(claim.p)}"
+
+
 def p_value(p: float) -> str:
     """Format a p-value; never as zero."""
     return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"
@@ -102,9 +108,10 @@ def diverged(losses: Mapping[str, Sequence[float | None]]) -> list[str]:
     return [f"{listed(list(lost))} diverged: the loss is {is_now} ({guessing}). Try a smaller train.learning_rate."]
 
 
-def how_tested(seeds: int, tested_on: str) -> str:
+def how_tested(seeds: int) -> str:
     """Return how the differences of a comparison were tested."""
-    over = f"seeds and {tested_on} images" if seeds > 1 else f"the {tested_on} images and the epochs of one seed"
+    over = "seeds" if seeds > 1 else "the epochs of one seed"
     return (
-        f"Tested over {over}. p-values and intervals are adjusted for a family-wise error rate of {LEVEL:.0%} (Holm)."
+        f"Tested over {over} (paired t-tests). p-values and intervals are adjusted for a family-wise error rate of "
+        f"{LEVEL:.0%} (Holm)."
     )

@@ -1,34 +1,15 @@
-"""The tests of chance: against every case counted out, against SciPy, and against chance itself."""
+"""The tests of chance: against SciPy, and against chance itself."""
 
 import itertools
 import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betainc
 
-from app.run.statistics import LEVEL, holm, over_groups, over_signs, over_units
-
-# --- Signs ---
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.lists(st.integers(-4, 4), max_size=9))
-def test_the_sign_test_agrees_with_counting_all_signs(differences):
-    reached = abs(sum(differences))
-    sums = [abs(np.dot(signs, differences)) for signs in itertools.product((-1, 1), repeat=len(differences))]
-    assert over_signs(np.array(differences, int)) == pytest.approx(np.mean(np.array(sums) >= reached))
-
-
-@pytest.mark.parametrize(("better", "worse"), [(0, 0), (5, 0), (0, 6), (12, 30), (500, 430), (3000, 2800)])
-def test_the_sign_test_of_differences_of_one_is_mcnemars_test(better, worse):
-    differences = np.array([1] * better + [-1] * worse + [0] * 100)
-    least, most = sorted((better, worse))
-    expected = min(1.0, 2 * betainc(most, least + 1, 0.5)) if most else 1.0  # the binomial distribution
-    assert over_signs(differences) == pytest.approx(expected, abs=1e-12)
-
+from app.run.statistics import LEVEL, holm, over_groups, over_units
 
 # --- Units: seeds or epochs ---
 

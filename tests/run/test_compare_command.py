@@ -84,7 +84,7 @@ def test_a_comparison_prints_tables_and_verdicts_and_keeps_metrics_weights_and_h
         *[r"(cannot tell|differs    )  .*tanh.*"] * 2,
         r"same         custom\.relu has the same weights as relu, bit for bit",
         r"(cannot tell|differs    )  .*custom\.relu.*",
-        r"Tested over seeds and test images\. .*",
+        r"Tested over seeds \(paired t-tests\)\. .*",
         r"",
         r"The run is in run/",
         r"The report is run/report\.html",

@@ -10,10 +10,11 @@ import pytest
 from app.data import Batches
 from app.engine.watch import OperatorRun, first_nonfinite
 from app.errors import OperatorError
+from app.run.answers import predictions
 from app.run.callbacks import Contestant, Position
 from app.run.finite import statistics
 from app.run.steps import Steps
-from app.run.training import trained
+from app.run.training import scores_of
 
 
 @pytest.fixture
@@ -101,7 +102,7 @@ def test_a_network_of_nan_is_right_about_no_image(enter, batches, tiny):
     place.contestant.learner.train(batches)
     config, dataset = tiny
     assert 0 in dataset.test_labels
-    assert not trained(place.contestant, dataset, config, keep=False).right.any()
+    assert not (predictions(scores_of(place.contestant, dataset, config)) == dataset.test_labels).any()
 
 
 def test_nan_that_does_not_come_again_is_reported_as_such(enter, steps, batches, engine):

@@ -86,10 +86,12 @@ def headline(found: Comparison, tested_on: str) -> str:
     several = {"differs": "differ", "has": "have", "does": "do"}
     claims = []
     for gist, sentence in words.items():
-        if names := by_gist.get(gist):
+        names = by_gist.get(gist, [])
+        if names and (gist == "same" or len(found.seeds) > 1):
             verb, _, rest = sentence.partition(" ")
             claims.append(f"{listed(names)} {several.get(verb, verb) if len(names) > 1 else verb} {rest}")
-    return f"With {count(len(found.seeds), 'seed')}: {'; '.join(claims)}."
+    sentences = [f"With {count(len(found.seeds), 'seed')}: {'; '.join(claims)}."] if claims else []
+    return " ".join([*sentences, *([ONE_SEED] if len(found.seeds) == 1 else [])])
 
 
 def _rank(found: Comparison, ranked: Sequence[str], name: str) -> str:
@@ -127,13 +129,14 @@ def _claim(claim: Claim, gist: Gist, column: _Column, style: int) -> Element:
         parts.append(tag("line", x1=column.at(claim.low), x2=column.at(claim.high), y1=10, y2=10, class_="reach"))
     parts.append(tag("g", marker(style, column.at(claim.mean), 10), class_=f"mark c{style}"))
     picture = tag("svg", parts, class_="forest", viewBox=f"0 0 {_FOREST} 20", aria_hidden="true")
-    return tag("td", badge, f" {column.written(claim)}", tag("small", p_value(claim.p)), picture)
+    p = "" if claim.low is None else p_value(claim.p)
+    return tag("td", badge, f" {column.written(claim)}", tag("small", p), picture)
 
 
 def _how(record: Record, found: Comparison) -> str:
     seeds = len(found.seeds)
     sentences = [f"Accuracies are means and standard deviations over {seeds} seeds."] if seeds > 1 else []
-    sentences += [how_tested(seeds, record.tested_on), f"The dashed line marks {found.first}."]
+    sentences += [how_tested(seeds), f"The dashed line marks {found.first}."]
     wanted = getattr(record.config, "seeds", seeds)
     sentences += [unfinished_seeds(seeds, wanted)] if seeds < wanted else []
-    return " ".join([*sentences, *([ONE_SEED] if seeds == 1 else [])])
+    return " ".join(sentences)
