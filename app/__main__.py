@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from app import __version__
 from app.command_line import Parser, run
-from app.ranks import ending
 from app.signals import end_at_second_interrupt
 
 
@@ -77,8 +76,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from app.experiment.train_command import main as train
 
         return train(given[1:], "opsmith train")
-    if given[:1] == ["compare"]:  # may run on many ranks, as training does
-        return ending.run(lambda: _run(given))
     return run(lambda: _run(given))
 
 

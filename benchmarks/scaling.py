@@ -22,7 +22,7 @@ import numpy as np
 from app.data import Batches, epoch_order, load
 from app.errors import AppError
 from app.ranks import ending
-from app.ranks.current import current
+from app.ranks.world import connect
 from app.run.config import Config
 from app.run.learners import make_learner
 from app.run.network import find_activation
@@ -119,14 +119,14 @@ def _measure() -> int:
 
 def _seconds(work: Mapping[str, Any]) -> float:
     """The seconds of an iteration of plain SGD: a quarter of the tries are faster; the first does not count."""
-    random, taken = np.random.default_rng(0), []
+    random, taken, world = np.random.default_rng(0), [], connect()
     images = random.integers(0, 256, (BATCH * _ITERATIONS, PIXELS)).astype(np.uint8)
     batches = Batches(images, random.integers(0, 10, len(images)), None, BATCH)
     settings = {"model": {"hidden": [work["width"]]}, "dist": {"shape": work["shape"]}}
     learner = make_learner(msgspec.convert(settings, Config), find_activation("custom.relu"), PIXELS)
     learner.warm_up(batches[:1])
     for _ in range(work["rounds"] + 1):
-        current().barrier()
+        world.gather(None)  # all begin at the same time
         start = time.perf_counter()
         learner.train(batches)
         taken.append(time.perf_counter() - start)
@@ -135,6 +135,7 @@ def _seconds(work: Mapping[str, Any]) -> float:
 
 def _losses(work: Mapping[str, Any]) -> Iterator[float]:
     """The loss of every batch of MNIST over some epochs."""
+    connect()
     config = msgspec.convert({"dist": {"shape": work["shape"]}}, Config)
     data, learner = load(), make_learner(config, find_activation(work["operator"]), PIXELS)
     for epoch in range(work["epochs"]):

@@ -110,7 +110,7 @@ def main(lines: Sequence[str]) -> str:
     """A program that runs these lines as a command of many ranks, with `world` and `numpy` at hand."""
     body = "\n".join(f"    {line}" for line in lines)
     return (
-        "import os, signal, sys, time\nimport numpy\nfrom app.ranks import ending\nfrom app.ranks.current import *\n"
-        f"from app.ranks.world import *\n\ndef command():\n    world = current()\n{body}\n    return 0\n\n"
+        "import os, signal, sys, time\nimport numpy\nfrom app.ranks import ending\nfrom app.ranks.world import *\n\n"
+        f"def command():\n    world = connect()\n{body}\n    return 0\n\n"
         "sys.exit(ending.run(command))\n"
     )

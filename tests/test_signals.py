@@ -64,7 +64,7 @@ def test_ranks_end_together_at_one_signal(tmp_path: Path):
 def test_ranks_that_all_hang_end_after_the_timeout_and_say_where_they_are(tmp_path: Path):
     with stuck("ranks for two seconds", "native_loop", tmp_path) as command:
         assert command.end(seconds=15) != 0
-        assert re.search(r"Timeout .*ops\.py\", line \d+ in get_stuck", (tmp_path / "err").read_text(), re.DOTALL)
+        assert re.search(r'Stack .*\n.*ops\.py", line \d+ in get_stuck', (tmp_path / "err").read_text())
 
 
 def test_a_script_handles_signals_itself(tmp_path: Path):

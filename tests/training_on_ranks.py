@@ -17,7 +17,7 @@ from safetensors.numpy import load_file, save_file
 
 from app.data import Batches, Dataset, epoch_order, load
 from app.ranks import ending
-from app.ranks.current import current
+from app.ranks.world import connect, current
 from app.run.config import load_config
 from app.run.learners import make_learner
 from app.run.network import find_activation
@@ -52,6 +52,7 @@ class Result:
 def train(job: Job, ranks: bool = True) -> Result:
     """Do a job, on all ranks or in this process alone."""
     one = () if ranks else ("dist.shape=none",)
+    connect()
     config = load_config(CONFIGS / "quick.yaml", [*job.settings, *one])
     data = _some_of(load("sample"), job.images)
     learner = make_learner(

@@ -11,8 +11,7 @@ import msgspec
 
 from app.errors import ConfigError
 from app.experiment.results import ComparisonResult, TrainingResult
-from app.ranks.current import place, using
-from app.ranks.world import World
+from app.ranks.launch import launched
 from app.run.config import CompareConfig, Config, operators_of
 from app.run.console import Console
 from app.run.folder import RunFolder, source_file
@@ -50,7 +49,8 @@ def resume(
     that cannot be imported. Files with others are executed only if `custom_ops` names them.
     """
     console = console or Console()
-    with RunFolder.again(path) if place()[0] == 0 else nullcontext() as folder:
+    launch = launched()
+    with nullcontext() if launch is not None and launch.rank else RunFolder.again(path) as folder:
         config, found = interrupted_run(path, overrides)
 
         def reopened(config: Config) -> RunFolder:
@@ -106,16 +106,8 @@ def compare(
     activations = find_all(operators, config.model, given)
     chosen = range(config.seed, config.seed + config.seeds)
     workers = (lambda: nullcontext(executor)) if isinstance(executor, Executor) else executor
-    with using(World()):
-        run = Run(
-            config,
-            activations,
-            console or Console(),
-            seeds=chosen,
-            workers=workers,
-            write_report=_write_report,
-        )
-        return ComparisonResult(run.go(lambda config: RunFolder.new(config, f"compare-{name}")), activations)
+    run = Run(config, activations, console or Console(), seeds=chosen, workers=workers, write_report=_write_report)
+    return ComparisonResult(run.go(lambda config: RunFolder.new(config, f"compare-{name}")), activations)
 
 
 def _operators_of(config: CompareConfig) -> tuple[str, ...]:

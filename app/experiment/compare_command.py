@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--workers",
         default="1",
         metavar="N",
-        help="train in N processes side by side, or with `mpi` on the ranks that mpiexec started",
+        help="train in N processes side by side",
     )
     add_anyway(parser)
     add_output(parser)
@@ -48,18 +48,16 @@ def run(options: argparse.Namespace) -> int:
     config = load_compare_config(options.config, overrides)
 
     from app.experiment.api import compare
-    from app.ranks.current import place
+    from app.ranks.launch import launched
     from app.run.console import console
-    from app.run.workers import executor_of, ranks
+    from app.run.workers import executor_of
 
     executor = executor_of(options.workers)
-    if options.workers == "mpi" and place()[1] < 2:
-        raise ConfigError("--workers mpi is for several ranks: mpiexec -n 3 opsmith compare --workers mpi")
-    if options.workers != "mpi" and place()[1] > 1:
-        raise ConfigError(f"mpiexec started {place()[1]} ranks: add --workers mpi, or start one process")
-    if place()[0]:
-        with ranks():
-            return 0
+    if launched() is not None:
+        raise ConfigError(
+            "mpiexec started several ranks, each of which would do the whole work: start one process. In Python, ranks "
+            "train side by side with opsmith.compare(..., executor=mpi4py.futures.MPIPoolExecutor())"
+        )
     with console(options.quiet, options.json) as said:
         result = compare(config, config_name(options.config), said, executor)
     return 0 if result.comparison is not None else FAILED

@@ -10,7 +10,7 @@ from app.errors import ConfigError
 from app.files import write_whole
 from app.inspection.picture import draw
 from app.inspection.stages import ALL, NAMES, Stages
-from app.inspection.subject import RANKS, Subject, of_configuration, of_function, of_model
+from app.inspection.subject import Subject, of_configuration, of_function, of_model
 from app.printing import say
 from app.run.options import DEFAULT
 from app.run.trust import refuse_without_effect
@@ -32,8 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--stage", help=f"show only this stage: {', '.join(NAMES)}; or {ALL}")
     parser.add_argument("--batch", type=int, help="the batch size for the memory that is shown")
-    parser.add_argument("--ranks", type=int, help="the number of ranks, for a configuration with dist.shape")
-    parser.add_argument("--rank", type=int, default=0, help="the rank whose Program is shown (%(default)s)")
+    parser.add_argument("--rank", type=int, help="the rank whose Program is shown, for a configuration with dist.shape")
     parser.add_argument(
         "--svg",
         metavar="FILE",
@@ -46,11 +45,8 @@ def run(options: argparse.Namespace) -> int:
     """Print the requested stages, or draw one of them."""
     if options.batch is not None and options.batch < 1:
         raise ConfigError(f"--batch must be at least 1, found {options.batch}")
-    if options.ranks is not None and options.ranks < 1:
-        raise ConfigError(f"--ranks must be at least 1, found {options.ranks}")
-    ranks = RANKS if options.ranks is None else options.ranks
-    if not 0 <= options.rank < ranks:
-        raise ConfigError(f"--rank must be one of the {ranks} of --ranks, from 0 on, found {options.rank}")
+    if options.rank is not None and options.rank < 0:
+        raise ConfigError(f"--rank must be at least 0, found {options.rank}")
     stages = Stages(_subject(options), options.batch)
     if options.svg:
         _draw(stages, options.stage, Path(options.svg))
@@ -66,12 +62,12 @@ def _subject(options: argparse.Namespace) -> Subject:
     if not others:
         path = options.config or str(DEFAULT)
         refuse_without_effect(options.custom_op)
-        return of_configuration(path, settings, options.ranks, options.rank)
+        return of_configuration(path, settings, options.rank)
     if options.config or settings or len(others) > 1:
         more = ["--config", *settings] if options.config else settings or others[1:]
         raise ConfigError(f"one network at a time: {others[0]} cannot be combined with {', '.join(more)}")
-    if options.ranks is not None or options.rank:
-        raise ConfigError(f"--ranks and --rank are for a configuration; {others[0]} is for one process")
+    if options.rank is not None:
+        raise ConfigError(f"--rank is for a configuration; {others[0]} is for one process")
     return _of_word(others[0], options)
 
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from app import static
 from app.custom.lookup import find_operator
@@ -21,17 +21,6 @@ if TYPE_CHECKING:
 
 BATCH = 256
 """The default batch size."""
-
-
-RANKS = 2
-"""The default number of ranks of a configuration for several."""
-
-
-class Rank(NamedTuple):
-    """A rank that is only inspected."""
-
-    rank: int
-    size: int
 
 
 @dataclass
@@ -56,28 +45,25 @@ class Subject:
         return self.main if self.of_rank is None else self.of_rank
 
 
-def of_configuration(path: str, overrides: Sequence[str], ranks: int | None = None, rank: int = 0) -> Subject:
-    """The Programs that training with a configuration runs, on one rank if it is for several."""
+def of_configuration(path: str, overrides: Sequence[str], rank: int | None = None) -> Subject:
+    """The Programs that training with a configuration runs, on one rank (by default the first) if it is for several."""
     from app.run.config import load_config
     from app.run.network import find_all
 
     config = load_config(path, overrides)
-    if config.dist.shape == "none" and (ranks is not None or rank):
-        raise ConfigError(
-            f"--ranks={RANKS if ranks is None else ranks}: {path} is for one process; add dist.shape=allreduce"
-        )
-    place = Rank(rank, RANKS if ranks is None else ranks) if config.dist.shape != "none" else None
+    if config.dist.shape == "none" and rank is not None:
+        raise ConfigError(f"--rank={rank}: {path} is for one process; add dist.shape=allreduce")
     (activation,) = find_all([config.model.activation], config.model)
-    return of_network(config, activation, Path(path).name, place)
+    return of_network(config, activation, Path(path).name, rank or 0)
 
 
-def of_network(config: Config, activation: Activation, name: str, place: Rank | None = None) -> Subject:
+def of_network(config: Config, activation: Activation, name: str, rank: int = 0) -> Subject:
     """The Programs that train the network of a configuration."""
     from app.run import network
     from app.run.learners import program as learner
 
     with static.watch(learner.__file__, network.__file__) as built:
-        learning = learner.ProgramLearner(config, activation, (28, 28), place)
+        learning = learner.ProgramLearner(config, activation, (28, 28), rank)
     size = config.train.batch_size
     of_rank = None if learning.main_here is learning.main else learning.main_here
     return Subject(name, learning.startup, learning.main, learning.fetch, built, size, of_rank, config.sparse == "auto")

@@ -1,7 +1,7 @@
-"""Each rank's share of the cores: as many threads as there would be cores if the ranks of a machine divided them.
+"""Each rank's share of the cores: as many threads as there would be cores if the ranks of a host divided them.
 
-Two pools of threads that each believe to have the machine for themselves wait for each other most of the time.
-Whoever has set a number of threads in the environment is taken at his word.
+Two pools of threads that each use all cores wait for each other most of the time. Thread counts set in the environment
+are respected.
 """
 
 from __future__ import annotations
@@ -9,19 +9,22 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from fractions import Fraction
-from typing import Any
+from collections.abc import Sequence
 
 BLAS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 NUMBA = ("NUMBA_NUM_THREADS",)
 
 
-def share(world: Any) -> str:
-    """Limit this rank's threads to its share. Returns a line about all ranks for the first lines of a run."""
-    host, cores = world.host, sorted(_cores())
-    ranks = [set(theirs) for there, theirs in world.gather((host, cores)) if there == host]
-    mine = max(1, int(sum(Fraction(1, sum(core in theirs for theirs in ranks)) for core in cores)))
-    return _said(world.gather((host, os.getpid(), len(cores), limit(mine))))
+def usable() -> set[int]:
+    """The cores that this process may run on, which a launcher may have bound it to."""
+    if hasattr(os, "sched_getaffinity"):
+        return os.sched_getaffinity(0)
+    return set(range(os.cpu_count() or 1))
+
+
+def share(of_ranks: Sequence[set[int]]) -> int:
+    """The number of threads for this rank, from the cores that each rank of this host may use."""
+    return max(1, min(len(usable()), len(set().union(*of_ranks)) // len(of_ranks)))
 
 
 def limit(threads: int) -> str:
@@ -29,15 +32,7 @@ def limit(threads: int) -> str:
     return f"{_limit('BLAS', BLAS, threads)}, {_limit('Numba', NUMBA, threads)}"
 
 
-def _cores() -> set[int]:
-    """The cores that this process may run on, which a launcher may have bound it to."""
-    if hasattr(os, "sched_getaffinity"):
-        return os.sched_getaffinity(0)
-    return set(range(os.cpu_count() or 1))
-
-
 def _limit(what: str, variables: tuple[str, ...], threads: int) -> str:
-    """Limit one kind of threads, including libraries that are loaded later. Returns the limit."""
     set_by_user = [f"{name}={os.environ[name]}" for name in variables if os.environ.get(name)]
     if set_by_user:
         return f"{what} as {' '.join(set_by_user)} says"
@@ -52,17 +47,3 @@ def _limit(what: str, variables: tuple[str, ...], threads: int) -> str:
         with contextlib.suppress(RuntimeError):  # its threads are running: the user's program has begun
             numba.config.reload_config()
     return f"{threads} for {what}"
-
-
-def _said(ranks: list[tuple[str, int, int, str]]) -> str:
-    """A line for each host: `Ranks: 2 on host a with 2 cores, processes 4711 4712; threads of each: 1 for BLAS, ...`.
-
-    mpiexec names a killed rank by its process.
-    """
-    lines = []
-    for host in dict.fromkeys(there for there, *_ in ranks):
-        _, processes, cores, threads = zip(*(rank for rank in ranks if rank[0] == host), strict=True)
-        of_host = f"{len(processes)} on host {host} with {max(cores)} core{'s' * (max(cores) != 1)}"
-        named = " ".join(map(str, processes))
-        lines.append(f"{of_host}, processes {named}; threads of each: {' or '.join(dict.fromkeys(threads))}")
-    return "Ranks: " + "\n       ".join(lines)

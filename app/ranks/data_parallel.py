@@ -13,7 +13,7 @@ that computes the gradient.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, Protocol
+from typing import Literal
 
 from app.errors import ProgramError
 from app.graph.program import BACKWARD, OPTIMIZE, Block, Operator, Program
@@ -22,7 +22,6 @@ from app.ops.arithmetic import multiply
 from app.ops.definition import OpDef
 from app.ops.dtype import is_float
 from app.ranks import operators
-from app.ranks.messages import BUCKET
 
 COMMUNICATION = "communication"
 """The role of inserted operators."""
@@ -30,24 +29,11 @@ COMMUNICATION = "communication"
 WEIGHT = "weight_of_rank"
 """The prefix of the variables that hold the weight of a rank, one for each element type."""
 
-Shape = Literal["none", "allreduce", "pserver"]
+Shape = Literal["allreduce", "pserver"]
 
 
-class Place(Protocol):
-    """A rank and the number of ranks, all that the passes need of a World."""
-
-    @property
-    def rank(self) -> int: ...
-    @property
-    def size(self) -> int: ...
-
-
-def data_parallel(
-    program: Program, place: Place, shape: Shape = "allreduce", *, loss: str, bucket: int = BUCKET
-) -> Program:
-    """The Program of one rank. `loss` is what is minimised; arrays of fewer bytes than `bucket` travel together."""
-    if place.size == 1 or shape == "none":
-        return program
+def data_parallel(program: Program, rank: int, shape: Shape = "allreduce", *, loss: str) -> Program:
+    """The Program of one rank of several. `loss` is what is minimised."""
     source, result = program.global_block(), program.clone_without_operators()
     block, seed = result.global_block(), _seed_of(source, loss)
     updates = [op for op in source.ops if op.role == OPTIMIZE]
@@ -63,14 +49,14 @@ def data_parallel(
         for op in ops:
             copied = op.copied_into(block)
             stream = copied.attributes["seed"] if op.definition.random else None
-            if stream is not None and place.rank:  # each rank draws its own random numbers
-                copied.attributes["seed"] = (stream[0], stream[1] + (place.rank << 32))
+            if stream is not None and rank:  # each rank draws its own random numbers
+                copied.attributes["seed"] = (stream[0], stream[1] + (rank << 32))
             block.ops.append(copied)
 
     def insert(collective: OpDef, values: Iterable[str]) -> None:
         if inputs := list(values):
             changed = inputs if collective.infer_outputs([block.var(n).spec for n in inputs], {}) else []
-            block.ops.append(Operator(collective, inputs, changed, {"bucket": bucket}, COMMUNICATION))
+            block.ops.append(Operator(collective, inputs, changed, {}, COMMUNICATION))
 
     for op in before:
         if op is seed:
@@ -87,7 +73,7 @@ def data_parallel(
         changed = {n for op in updates for n in op.outputs if block.var(n).persistable}
         used = {n for op in [*before, *after] for n in op.inputs}
         new = [n for n, v in source.vars.items() if n in changed and (n in used or isinstance(v, Parameter))]
-        if place.rank == 0:
+        if rank == 0:
             insert(operators.receive_gradients, gradients)
             copy(updates)
             insert(operators.send_parameters, new)

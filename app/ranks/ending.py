@@ -1,32 +1,24 @@
-"""How ranks end: when one of them fails, all end, with one message and an exit status.
+"""How ranks end: when one of them fails, it prints its message and ends all through MPI's Abort.
 
-Rank 0 prints, and ends all through MPI's Abort. Another rank that fails tells rank 0, which raises the same error when
-it next waits, so that it keeps what there is to keep. Where rank 0 does not end all in time, the rank does so itself.
+If all fail, such as at a wrong configuration, only rank 0 prints: the others wait some seconds first.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import socket
 import sys
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import redirect_stderr
-from types import TracebackType
-from typing import NoReturn
 
 from app import command_line
-from app.ranks.current import current, entered
-from app.ranks.launch import launched
-from app.ranks.world import RankError
+from app.ranks.launch import Launch, launched
+from app.ranks.world import connect
 
-_PATIENCE, _STEP = 5.0, 0.5
-"""Seconds for rank 0 to end all, and more for each rank."""
-_PASSING_ON = 0.2
-"""Seconds for mpiexec to pass on a message before it ends all."""
-_LONGEST = 8000
-"""Characters of a message."""
+_FOR_RANK_0, _FOR_EACH_RANK, _FOR_MPIEXEC = 1.5, 0.5, 0.2
+"""Seconds for rank 0 to end all, for each rank before this one, and for mpiexec to pass on the message."""
 
 
 def run(command: Callable[[], int]) -> int:
@@ -34,62 +26,35 @@ def run(command: Callable[[], int]) -> int:
     launch = launched()
     if launch is None:
         return command_line.run(command)
-    command_line.begin()
-    heard = _silence() if launch.rank else None
+    if launch.rank:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open until the process ends
+        sys.stderr = io.StringIO()
+
+    def connected() -> int:
+        connect()
+        return command()
+
     try:
-        world = current()
-        status = command()
-        world.leave()
-        return status
-    except BaseException as error:
-        if isinstance(error, SystemExit) and not error.code:
-            current().leave()
-            return 0
-        _end(error, *_message_of(error, heard))
+        status = command_line.run(connected)
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else command_line.FAILED if end.code else 0
+    except BaseException:
+        traceback.print_exc()
+        status = command_line.FAILED
+    if status:
+        _end(launch, status)
+    return status
 
 
-def _silence() -> io.StringIO:
-    """Silence all ranks but rank 0. Returns what this rank writes to standard error."""
-    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open until the process ends
-    sys.stderr = heard = io.StringIO()
-    return heard
-
-
-def _message_of(error: BaseException, heard: io.StringIO | None) -> tuple[str, int]:
-    """The message of an error, and the exit status."""
-    at = error.__traceback__.tb_next if error.__traceback__ else None  # without the frame of `run`
-
-    def again() -> int:
-        raise error
-
-    with redirect_stderr(io.StringIO()) as said:
-        try:
-            status = command_line.run(again)
-        except SystemExit as end:
-            status = end.code if isinstance(end.code, int) else command_line.FAILED
-            said.write(end.code if isinstance(end.code, str) else heard.getvalue() if heard else "")
-        except BaseException:
-            said.write(_trace(error, at))
-            status = command_line.FAILED
-    return said.getvalue().strip()[-_LONGEST:], status
-
-
-def _trace(error: BaseException, at: TracebackType | None) -> str:
-    return "".join(traceback.format_exception(type(error), error, at)).strip()
-
-
-def _end(error: BaseException, message: str, status: int) -> NoReturn:
-    """Print a message and end all ranks, or let rank 0 do so."""
-    from app.ranks.mpi import MPIWorld  # imported late: few processes need it
-
-    world = entered()
-    if isinstance(world, MPIWorld) and world.rank:
-        if not isinstance(error, (RankError, KeyboardInterrupt)):
-            message = f"error: {world.name(world.rank)}: {message.removeprefix('error: ')}"
-        world.tell(0, message.removeprefix("error: "), status, _PATIENCE + _STEP * min(world.rank, 8))
-    if message:
-        print(message, file=sys.__stderr__, flush=True)
-    if isinstance(world, MPIWorld):
-        time.sleep(_PASSING_ON)
-        world.end(status)
+def _end(launch: Launch, status: int) -> None:
+    """Print this rank's message, if it is not rank 0, which has done so; and end all ranks."""
+    if isinstance(sys.stderr, io.StringIO):
+        time.sleep(_FOR_RANK_0 + _FOR_EACH_RANK * min(launch.rank, 8))
+        place = f"rank {launch.rank} of {launch.size} (host {socket.gethostname()}, process {os.getpid()})"
+        message = sys.stderr.getvalue().strip().removeprefix("error: ")
+        print(f"error: {place}: {message}", file=sys.__stderr__, flush=True)
+    time.sleep(_FOR_MPIEXEC)
+    if mpi := sys.modules.get("mpi4py.MPI"):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # MPI would say that it was asked to
+        mpi.COMM_WORLD.Abort(status)
     os._exit(status)

@@ -26,13 +26,7 @@ def launched() -> Launch | None:
     """The Launch of this process; None without a launcher, or with one rank only."""
     for rank, size in _LAUNCHERS:
         if os.environ.get(rank, "").isdecimal():
-            said = os.environ.get(size, "")
-            launch = Launch(int(os.environ[rank]), int(said) if said.isdecimal() else 0)
+            number = os.environ.get(size, "")
+            launch = Launch(int(os.environ[rank]), int(number) if number.isdecimal() else 0)
             return None if launch.size == 1 else launch
     return None
-
-
-def hide_launch() -> None:
-    """Remove the launcher's variables, so that child processes are not taken for ranks."""
-    for rank, _ in _LAUNCHERS:
-        os.environ.pop(rank, None)

@@ -10,29 +10,35 @@ import numpy as np
 from app.ops.definition import OpDef
 from app.ops.lowering import InPlace
 from app.ops.spec import Spec
-from app.ranks.current import current
-from app.ranks.messages import BUCKET, in_messages
+from app.ranks.world import current
 
 
 def _collective(name: str, exchange: Callable[[np.ndarray], None], changes: bool = True) -> OpDef:
-    """An operator that applies this to its inputs in place; `changes` says whether their values change."""
+    """An operator that applies `exchange` to its inputs in place; `changes` says whether their values change."""
 
-    def calls(arrays: Sequence[np.ndarray], bucket: int) -> Callable[[], None]:
-        return in_messages(arrays, bucket, exchange)
+    def calls(arrays: Sequence[np.ndarray]) -> Callable[[], None]:
+        flat = [array.reshape(array.size) for array in arrays]
 
-    def kernel(*x: Any, bucket: int = BUCKET) -> tuple[np.ndarray, ...]:
+        def run() -> None:
+            for numbers in flat:
+                exchange(numbers)
+
+        return run
+
+    def kernel(*x: Any) -> tuple[np.ndarray, ...]:
         arrays = [np.array(array, order="C") for array in x]
-        calls(arrays, bucket)()
+        calls(arrays)()
         return tuple(arrays) if changes else ()
 
-    def infer(*x: Spec, bucket: int = BUCKET) -> tuple[Spec, ...]:
+    def infer(*x: Spec) -> tuple[Spec, ...]:
         return x if changes else ()
 
     return OpDef(name, kernel, infer, many_outputs=True, effects=True, lowering=InPlace(calls))
 
 
 def _average(numbers: np.ndarray) -> None:
-    current().allreduce(numbers, "avg")
+    current().allreduce(numbers)
+    numbers /= current().size
 
 
 def _send_to_first(numbers: np.ndarray) -> None:

@@ -1,77 +1,170 @@
-"""`World`: the ranks of a run and their collective operations."""
+"""`World`: the ranks of a run and their collective operations, which are those of mpi4py."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Literal
+import faulthandler
+import os
+import re
+import signal
+import socket
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from app.errors import AppError
+from app.ranks import cores
+from app.ranks.launch import Launch, launched
 
 if TYPE_CHECKING:
     import numpy as np
 
-Reduction = Literal["sum", "avg", "prod", "max", "min"]
 
-TIMEOUT = 120.0
-"""The default time limit of waiting, in seconds."""
+_FOR_ALARMS = 4.0
+"""Seconds in which alarms of other ranks come, one after the other, before a rank that waits for them gives up."""
 
 
 class DistError(AppError, RuntimeError):
     """Ranks that were started or used in a way that cannot work."""
 
 
-class RankError(DistError):
-    """Another rank failed or did not respond. Has the message and the exit status."""
-
-    def __init__(self, message: str, status: int = 1):
-        super().__init__(message)
-        self.exit_status = status
-
-
 class World:
-    """All ranks, seen by one of them: here a world of one rank, where nothing has to be done.
+    """All ranks, seen by one of them: here the only one, so that nothing has to be done.
 
-    Every rank makes the same calls in the same order. Buffers are C-contiguous arrays that are changed in place. A
-    sum has the same bits at every rank. A call that waits for another rank longer than the time limit raises a
-    RankError that names who did not come.
+    Every rank makes the same calls in the same order. Buffers are C-contiguous arrays that are changed in place. A sum
+    has the same bits at every rank.
     """
 
     rank, size = 0, 1
-    said = ""
+    description = ""
     """A line about the ranks and their threads for the first lines of a run; '' for one rank."""
 
-    def name(self, rank: int) -> str:
-        """The name of a rank in messages."""
-        return f"rank {rank}"
+    def allreduce(self, buffer: np.ndarray) -> None:
+        """Replace an array on every rank with its sum over all ranks."""
 
-    def configure(self, timeout: float = TIMEOUT) -> None:
-        """Set the time limit."""
+    def reduce(self, buffer: np.ndarray) -> None:
+        """Replace an array on rank 0 with its sum over all ranks; the others keep theirs."""
 
-    def time_limit(self) -> AbstractContextManager[None]:
-        """A block of work between collectives, such as steps: this rank ends if it takes longer than the time limit,
-        whatever native code does, as when all ranks hang and none waits for another."""
-        return nullcontext()
-
-    def allreduce(self, buffer: np.ndarray, how: Reduction = "sum") -> None:
-        """Replace an array on every rank with its sum, or another reduction, over all ranks."""
-
-    def reduce(self, buffer: np.ndarray, root: int = 0) -> None:
-        """Replace an array on the root with its sum over all ranks; the others keep theirs."""
-
-    def broadcast(self, buffer: np.ndarray, root: int = 0) -> None:
-        """Replace an array on every rank with that of the root."""
+    def broadcast(self, buffer: np.ndarray) -> None:
+        """Replace an array on every rank with that of rank 0."""
 
     def gather(self, value: Any) -> list[Any]:
-        """Collect plain data, such as text and numbers, of all ranks on every rank, in order."""
+        """Collect a value of each rank, in order, on every rank."""
         return [value]
 
-    def barrier(self) -> None:
-        """Wait until every rank has called this."""
+    @contextmanager
+    def time_limit(self, seconds: float) -> Iterator[None]:
+        """A block in which all ranks end if one of them comes to no collective for so many seconds."""
+        yield
 
-    def shared(self, like: Sequence[np.ndarray]) -> list[np.ndarray] | None:
-        """Allocate such arrays in shared memory, where means need no copies; None without shared memory."""
-        return None
 
-    def leave(self) -> None:
-        """Wait until every rank has finished its work."""
+class MPIWorld(World):
+    """The ranks that one launch of mpiexec started."""
+
+    def __init__(self, mpi: Any):
+        self._mpi, self._communicator = mpi, mpi.COMM_WORLD
+        self.rank, self.size = self._communicator.rank, self._communicator.size
+        self._seconds = 0.0
+        host = socket.gethostname()
+        neighbours = [rank for name, *rank in self.gather((host, cores.usable(), _shared_files())) if name == host]
+        for file in set.intersection(*(files for _, files in neighbours)):  # which would remain if ranks are killed
+            with suppress(OSError):  # another rank was first
+                os.unlink(file)
+        threads = cores.limit(cores.share([usable for usable, _ in neighbours]))
+        self.description = "\n".join(
+            self.gather(f"Rank {self.rank}: process {os.getpid()} on {host}; threads: {threads}")
+        )
+
+    def allreduce(self, buffer: np.ndarray) -> None:
+        self._finish(self._communicator.Iallreduce(self._mpi.IN_PLACE, buffer))
+
+    def reduce(self, buffer: np.ndarray) -> None:
+        if self.rank:
+            self._finish(self._communicator.Ireduce(buffer, None))
+        else:
+            self._finish(self._communicator.Ireduce(self._mpi.IN_PLACE, buffer))
+
+    def broadcast(self, buffer: np.ndarray) -> None:
+        self._finish(self._communicator.Ibcast(buffer))
+
+    def gather(self, value: Any) -> list[Any]:
+        self._finish(self._communicator.Ibarrier())
+        values: list[Any] = self._communicator.allgather(value)
+        return values
+
+    @contextmanager
+    def time_limit(self, seconds: float) -> Iterator[None]:
+        faulthandler.register(signal.SIGALRM, sys.__stderr__ or 2, all_threads=False, chain=True)
+        self._seconds = seconds
+        try:
+            yield
+        finally:
+            self._seconds = 0.0
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+    def _finish(self, request: Any) -> None:
+        """Wait for the other ranks. Meanwhile other processes may use the core, and Python handles signals.
+
+        Between two calls an alarm is set, which ends a rank whatever native code it runs, after the lines of Python
+        were printed that it is at. mpiexec then ends the others.
+        """
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        start = time.monotonic()
+        while not request.Test():
+            os.sched_yield()
+            if 0 < self._seconds < time.monotonic() - start - _FOR_ALARMS:
+                raise DistError(
+                    f"rank {self.rank} has waited {self._seconds:g} seconds (dist.timeout) for another rank: it is "
+                    "stopped, or at work on something that takes longer"
+                )
+        if self._seconds:
+            signal.setitimer(signal.ITIMER_REAL, self._seconds + min(self.rank / 4, _FOR_ALARMS / 2))
+
+
+def _shared_files() -> set[str]:
+    """MPICH's files in /dev/shm that this process has open."""
+    try:
+        return set(re.findall(r" (/dev/shm/mpich_shm_\w+)$", Path("/proc/self/maps").read_text(), re.MULTILINE))
+    except OSError:  # not Linux
+        return set()
+
+
+_world = World()
+
+
+def current() -> World:
+    """The world of this process: of one rank, unless `connect` was called."""
+    return _world
+
+
+def connect() -> World:
+    """Connect to the other ranks that the launcher started, if it started several."""
+    global _world
+    launch = launched()
+    if launch is not None and _world.size == 1:
+        _world = MPIWorld(_mpi_of(launch))
+    return _world
+
+
+def _mpi_of(launch: Launch) -> Any:
+    """mpi4py's module, after checks that it meets the ranks that the launcher started."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of what is checked below
+            from mpi4py import MPI
+    except ImportError as error:
+        raise DistError(
+            f"training with many ranks needs mpi4py and an MPI library: {error}. Install them: python -m pip install "
+            "mpi4py mpich, or in a checkout: .venv/bin/python -m pip install -e '.[mpi]'"
+        ) from error
+    size = MPI.COMM_WORLD.size
+    if launch.size not in (0, size):
+        raise DistError(
+            f"the launcher started {launch.size} ranks, but each of them meets {size}: mpi4py uses "
+            f"{MPI.Get_library_version().splitlines()[0].strip()}, and mpiexec belongs to another MPI library. "
+            "Use the mpiexec of the one that mpi4py uses, such as .venv/bin/mpiexec"
+        )
+    return MPI

@@ -29,7 +29,6 @@ from app.run.yaml_text import Document
 
 # Errors quote these descriptions as what is expected.
 Seed = Annotated[int, Meta(ge=0, description="a whole number of at least 0")]
-Bytes = Annotated[int, Meta(ge=0, description="a whole number of bytes, of at least 0")]
 Held = Annotated[int, Meta(ge=0, description="a whole number of images, of at least 0")]
 _LEAST, _MOST = 1e-45, 3.4e38  # of float32, in which they are used
 Rate = Annotated[float, Meta(ge=_LEAST, le=_MOST, description="a number greater than 0, in single precision")]
@@ -110,8 +109,7 @@ class DistConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """How the ranks started by mpiexec share the work."""
 
     shape: Literal["none", "allreduce", "pserver"] = "none"
-    bucket: Bytes = 65536
-    timeout: Seconds = 120.0
+    timeout: Seconds = 600.0
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -12,9 +12,9 @@ import numpy as np
 
 from app.data import Dataset
 from app.errors import ConfigError
-from app.ranks.current import current
+from app.ranks.launch import launched
 from app.ranks.same import compare, framework
-from app.ranks.world import World
+from app.ranks.world import World, connect
 from app.run.callbacks import Callback, Position
 from app.run.checkpoints import Checkpoint, data_hash
 from app.run.config import Config, dump_config
@@ -34,12 +34,12 @@ def _of_one_process(config: Config) -> str:
 
 
 def ranks_of(config: Config) -> World:
-    """Return the ranks of a run, with the timeout from its configuration."""
-    world, settings = current(), config.dist
-    if world.size > 1 and settings.shape == "none":
+    """Return the ranks of a run, connected to each other."""
+    launch, settings = launched(), config.dist
+    if launch is not None and settings.shape == "none":
         raise ConfigError(
-            f"mpiexec started {world.size} ranks, but dist.shape is none, by which each would do the whole work: set "
-            "dist.shape=allreduce, or start one process"
+            f"mpiexec started {launch.size or 'several'} ranks, but dist.shape is none, by which each would do the "
+            "whole work: set dist.shape=allreduce, or start one process"
         )
     if settings.shape != "none" and (named := _of_one_process(config)):
         raise ConfigError(
@@ -51,8 +51,7 @@ def ranks_of(config: Config) -> World:
             "engine=eager adds up gradients at every rank, and has no dist.shape=pserver: set dist.shape=allreduce, or "
             "engine=compiled"
         )
-    world.configure(settings.timeout)
-    return world
+    return World() if settings.shape == "none" else connect()
 
 
 def begin_alike(
@@ -80,7 +79,7 @@ def ranks_text(world: World, config: Config) -> str:
     """Return a line about the ranks of a run; '' if it is not distributed."""
     if world.size == 1 and config.dist.shape != "none":
         return f"Ranks: 1, so dist.shape={config.dist.shape} shares nothing; mpiexec -n 2 (mpi4py's own) starts two"
-    return world.said
+    return world.description
 
 
 class InStep(Callback):

@@ -23,7 +23,7 @@ import numpy as np
 from app.custom.lookup import edited_since
 from app.data import Batches, Dataset, load
 from app.errors import AppError, OperatorError
-from app.ranks.current import current
+from app.ranks.world import World, current
 from app.run.answers import answers, keep
 from app.run.callbacks import Callback, Contestant
 from app.run.checkpoints import CHECKPOINT, Checkpoint, Checkpoints, capture, data_hash, restore
@@ -98,7 +98,7 @@ class Run:
         self._sources = sources_of(activations)
         if found is not None:
             check_sources(found.operators, self._sources)
-        self._world = ranks_of(config)
+        self._world = World() if self._compared else ranks_of(config)
         self._dataset = self._data_set()
         refuse_contradictions(config, len(self._dataset.train_images))
         self._checked: list[Checked] = []
@@ -203,9 +203,10 @@ class Run:
             callbacks.append(self._checkpoints(folder, entered))
         first_epoch = 0 if self._found is None else self._found.epoch
         turns = self._turns(entered, self._finished)
-        TrainingLoop(self._with(seed), self._dataset, turns, callbacks, first_epoch, steps).run()
-        for contestant in entered:
-            test_at_end(contestant, self._dataset, self._config, record)
+        with self._world.time_limit(self._config.dist.timeout):
+            TrainingLoop(self._with(seed), self._dataset, turns, callbacks, first_epoch, steps).run()
+            for contestant in entered:
+                test_at_end(contestant, self._dataset, self._config, record)
         if self._compared:
             keep = seed == self._seeds[0]
             self._trained[seed] = {c.operator: trained(c, self._dataset, self._config, keep) for c in entered}
@@ -230,7 +231,6 @@ class Run:
         width = max(len(activation.name) for activation in self._activations)
         assert self._workers is not None
         with self._workers() as executor:
-            assert executor is not None, "only rank 0 comes here"
             jobs = self._jobs()
             self._console.say(f"Training {len(jobs)} networks in parallel")
             begun, ended = time.monotonic(), 0

@@ -11,7 +11,7 @@ from app.custom.read_only import inputs_watched
 from app.data import Batches
 from app.engine.watch import first_nonfinite, is_finite
 from app.errors import AppError, OperatorError, ShapeError
-from app.ranks.current import current
+from app.ranks.world import current
 from app.run.callbacks import Contestant, Position
 from app.run.events import Nonfinite, Record
 from app.run.finite import CAME_ONCE, blame
@@ -41,7 +41,7 @@ class Steps:
     def _take(position: Position, index: int, batches: Batches, before: State) -> PerIteration:
         """Take the steps from an offset on. An error says where it happened, and leaves the state as `before`."""
         try:
-            with warnings_off(), current().time_limit():
+            with warnings_off():
                 return position.contestant.learner.train(batches)
         except Exception as error:
             known = _known(error, position.contestant)
@@ -79,7 +79,7 @@ class Steps:
 
     def measure(self, position: Position, tests: Batches) -> PerIteration:
         """Return the loss and the accuracy of each batch."""
-        with warnings_off(), current().time_limit():
+        with warnings_off():
             losses, accuracies = position.contestant.learner.measure(tests)
         if not is_finite(losses):
             index = int(np.argmin(np.isfinite(losses)))

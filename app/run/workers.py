@@ -1,4 +1,4 @@
-"""Workers for the trainings of a comparison: local processes, MPI ranks, or any executor. A training whose worker dies
+"""Workers for the trainings of a comparison: local processes, or any executor. A training whose worker dies
 is retried once; if that fails too, its seed is excluded for all operators.
 """
 
@@ -8,19 +8,17 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from app.errors import AppError, ConfigError
 from app.ranks import cores
-from app.ranks.current import using
-from app.ranks.world import World
 from app.signals import die_with_parent, kill_group
 
-OpenExecutor = Callable[[], AbstractContextManager[Executor | None]]
+OpenExecutor = Callable[[], AbstractContextManager[Executor]]
 """Starts workers; the context manager shuts them down."""
 
 T = TypeVar("T")
@@ -177,25 +175,11 @@ def serve(parent: int) -> None:
 
 
 def executor_of(workers: str) -> OpenExecutor | None:
-    """Return the executor for `--workers`: a number of processes, or mpi; None for this process alone."""
-    if workers == "mpi":
-        return ranks
+    """Return the executor for `--workers`, a number of processes; None for this process alone."""
     if not workers.isdecimal() or int(workers) < 1:
-        raise ConfigError(f"--workers takes a number of processes of at least 1, or mpi; found {workers!r}")
+        raise ConfigError(f"--workers takes a number of processes of at least 1, found {workers!r}")
     count = int(workers)
     return None if count == 1 else lambda: Processes(count)
-
-
-@contextmanager
-def ranks() -> Iterator[Executor | None]:
-    """Yield the executor over all ranks on rank 0. The other ranks run jobs until rank 0 leaves the block; they yield
-    None."""
-    from mpi4py import MPI  # imported late: an optional dependency
-    from mpi4py.futures import MPICommExecutor
-
-    pool: Any = MPICommExecutor(MPI.COMM_WORLD, root=0)
-    with using(World()), pool as executor:  # each training runs on one rank
-        yield executor
 
 
 def died(error: BaseException) -> str:

@@ -118,7 +118,7 @@ def test_collectives_of_any_rank_are_shown_without_mpi(inspect: Inspect):
     assert " = average(linear_0.w_0, " in printed
     with_velocity = inspect(*mpi, "train.optimizer=momentum", "--stage", "data_parallel")
     assert " = average(linear_0.w_0@GRAD, " in with_velocity
-    trainer = inspect(*mpi, "dist.shape=pserver", "--ranks", "4", "--rank", "3", "--stage", "data_parallel")
+    trainer = inspect(*mpi, "dist.shape=pserver", "--rank", "3", "--stage", "data_parallel")
     assert "// 4 sgd → multiply, send_gradients, receive_parameters" in trainer
     assert "if call_python(shared, n):" in inspect(*mpi, "--stage", "source")
 
@@ -231,13 +231,9 @@ def test_a_file_whose_name_is_no_text_can_be_drawn(inspect: Inspect):
             2,
             "there is no stage 'nope'; there are build, startup, main, data_parallel, passes, inline_array_.*all",
         ),
-        ([*MPI, "--ranks", "2", "--rank", "2"], 2, ".*one of the 2 of --ranks.*"),
-        ([*MPI, "--rank", "2"], 2, ".*one of the 2 of --ranks.*"),
-        ([*MPI, "--rank", "-1"], 2, ".*one of the 2 of --ranks.*"),
-        ([*MPI, "--ranks", "0"], 2, "--ranks must be at least 1, found 0"),
-        ([*SEED, "--ranks", "2"], 2, ".*is for one process; add dist.shape=.*"),
+        ([*MPI, "--rank", "-1"], 2, "--rank must be at least 0, found -1"),
         ([*SEED, "--rank", "1"], 2, ".*is for one process; add dist.shape=.*"),
-        (["nets.py:network", "--ranks", "2"], 2, "--ranks and --rank are for a configuration; nets.py:network is .*"),
+        (["nets.py:network", "--rank", "1"], 2, "--rank is for a configuration; nets.py:network is .*"),
         (["--batch", "0"], 2, "--batch must be at least 1, found 0"),
         (["nets.py:network", "--svg", "/"], 1, "/ is a folder, expected the name of a file"),
         (["nowhere"], 2, "nowhere: there is no saved model nowhere.json; expected one, a run's folder, or .*"),

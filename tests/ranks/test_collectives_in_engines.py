@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from worlds import using
 
 import app
 from app.data import Batches
 from app.engine import Executor, Scope
 from app.graph import Program, names, static_mode
 from app.ops.definition import OpDef
-from app.ranks.current import using
 from app.ranks.data_parallel import data_parallel
 from app.ranks.operators import average, receive_gradients, receive_parameters, send_gradients
-from app.ranks.world import RankError, Reduction, World
+from app.ranks.world import DistError, World
 
 pytestmark = pytest.mark.slow
 
@@ -31,16 +31,15 @@ class Twins(World):
     def __init__(self) -> None:
         self.asked: list[tuple[str, int]] = []
 
-    def allreduce(self, buffer: np.ndarray, how: Reduction = "sum") -> None:
+    def allreduce(self, buffer: np.ndarray) -> None:
         self.asked.append(("allreduce", buffer.size))
-        if how == "sum":
-            buffer *= 2
+        buffer *= 2
 
-    def reduce(self, buffer: np.ndarray, root: int = 0) -> None:
+    def reduce(self, buffer: np.ndarray) -> None:
         self.asked.append(("reduce", buffer.size))
         buffer *= 2
 
-    def broadcast(self, buffer: np.ndarray, root: int = 0) -> None:
+    def broadcast(self, buffer: np.ndarray) -> None:
         self.asked.append(("broadcast", buffer.size))
 
 
@@ -92,7 +91,7 @@ def train(engine: str, program: Program, startup: Program, loss: str) -> tuple[n
 def test_twins_train_as_one_process_with_the_rows_of_one(engine: str, shape: Any, activation: Any, asked: set[str]):
     main, startup, loss = network(activation)
     world = Twins()
-    here = data_parallel(main, world, shape, loss=loss, bucket=64)
+    here = data_parallel(main, 0, shape, loss=loss)
     with using(world):
         alone, twins = train("reference", main, startup, loss), train(engine, here, startup, loss)
     for one, twin in zip(alone, twins, strict=True):
@@ -102,25 +101,25 @@ def test_twins_train_as_one_process_with_the_rows_of_one(engine: str, shape: Any
 
 def test_compiled_code_calls_collectives_unless_other_operators_are_python():
     main, _, loss = network(app.tanh)
-    text = data_parallel(main, Twins(), loss=loss).explain([loss])
+    text = data_parallel(main, 0, loss=loss).explain([loss])
     assert re.search(r"average +Python that compiled code calls", text)
     assert "def train(" in text
     assert "if call_python(shared, n):" in text
     main, _, loss = network(in_python)
-    text = data_parallel(main, Twins(), loss=loss).explain([loss], source=False)
+    text = data_parallel(main, 0, loss=loss).explain([loss], source=False)
     assert "Python call: compiled code could call it only if all operators were compiled" in text
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("error", [RankError("rank 1 of 2: its disk is full"), KeyboardInterrupt("stop")])
+@pytest.mark.parametrize("error", [DistError("rank 1 of 2: its disk is full"), KeyboardInterrupt("stop")])
 def test_an_exception_of_a_collective_is_raised_unchanged(engine: str, error: BaseException):
     class Broken(Twins):
-        def allreduce(self, buffer: np.ndarray, how: Reduction = "sum") -> None:
+        def allreduce(self, buffer: np.ndarray) -> None:
             raise error
 
     main, startup, loss = network(app.tanh)
-    with using(Broken()) as world, pytest.raises(type(error), match=str(error)):
-        train(engine, data_parallel(main, world, loss=loss, bucket=64), startup, loss)
+    with using(Broken()), pytest.raises(type(error), match=str(error)):
+        train(engine, data_parallel(main, 0, loss=loss), startup, loss)
 
 
 def test_a_collective_is_never_removed_moved_or_merged():
@@ -145,13 +144,13 @@ class AtRest(World):
 
     size = 2
 
-    def allreduce(self, buffer: np.ndarray, how: Reduction = "sum") -> None:
-        buffer /= 2
-
-    def reduce(self, buffer: np.ndarray, root: int = 0) -> None:
+    def allreduce(self, buffer: np.ndarray) -> None:
         pass
 
-    def broadcast(self, buffer: np.ndarray, root: int = 0) -> None:
+    def reduce(self, buffer: np.ndarray) -> None:
+        pass
+
+    def broadcast(self, buffer: np.ndarray) -> None:
         buffer[:] = 0
 
 
@@ -166,13 +165,12 @@ def test_collectives_of_arrays_return_new_arrays(collective: OpDef, expected: fl
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("bucket", [1, 1 << 16])
 @pytest.mark.parametrize("collective", [average, receive_gradients])
-def test_values_that_are_transposed_are_averaged_as_any_others(collective: OpDef, bucket: int, engine: str):
+def test_values_that_are_transposed_are_averaged_as_any_others(collective: OpDef, engine: str):
     main = Program()
     with names.guard(), app.static.program_guard(main, Program()), static_mode():
         value = app.transpose(in_python(app.static.data("x", [2, 3])), [1, 0])
-    main.global_block().append_op(collective, [value], {"bucket": bucket}, [value])
+    main.global_block().append_op(collective, [value], None, [value])
     given = np.arange(6, dtype="float32").reshape(2, 3)
     with using(AtRest()):
         (found,) = Executor(engine=engine).run(main, {"x": given}, [value.name], scope=Scope())

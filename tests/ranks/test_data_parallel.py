@@ -22,11 +22,6 @@ PARAMETERS = ("fc_0.w_0", "fc_0.b_0")
 GRADIENTS = ("fc_0.w_0@GRAD", "fc_0.b_0@GRAD")
 
 
-class Place(NamedTuple):
-    rank: int
-    size: int
-
-
 class Network(NamedTuple):
     main: Program
     loss: str
@@ -59,21 +54,16 @@ def network(train: Training = SGD) -> Network:
 
 def shared_out(rank: int, shape: Any = "allreduce", train: Training = SGD) -> Program:
     one = network(train)
-    return data_parallel(one.main, Place(rank, 2), shape, loss=one.loss)
+    return data_parallel(one.main, rank, shape, loss=one.loss)
 
 
 def ops(program: Program, role: str = COMMUNICATION) -> list[str]:
     return [op.type for op in program.global_block().ops if op.role == role]
 
 
-def test_a_single_rank_runs_the_program_itself():
-    one = network()
-    assert data_parallel(one.main, Place(0, 1), loss=one.loss) is one.main
-
-
 def test_the_given_program_is_unchanged_and_ranks_of_an_allreduce_run_the_same_one():
     one = network()
-    programs = [data_parallel(one.main, Place(rank, 2), loss=one.loss) for rank in (0, 1)]
+    programs = [data_parallel(one.main, rank, loss=one.loss) for rank in (0, 1)]
     assert programs[0].equals(programs[1])
     assert one.main.equals(network().main)
 
@@ -149,7 +139,7 @@ def test_each_rank_draws_its_own_random_numbers():
     def seeds(program: Program) -> list[Any]:
         return [op.attributes["seed"] for op in program.global_block().ops if "seed" in op.attributes]
 
-    of_ranks = [seeds(data_parallel(one.main, Place(rank, 3), loss=one.loss)) for rank in range(3)]
+    of_ranks = [seeds(data_parallel(one.main, rank, loss=one.loss)) for rank in range(3)]
     assert len(set(map(tuple, of_ranks))) == 3
     assert of_ranks[0] == seeds(one.main)
 

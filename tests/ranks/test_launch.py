@@ -6,15 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from app.ranks import cores
-from app.ranks.current import current, entered, place, using
 from app.ranks.launch import Launch, launched
-from app.ranks.mpi import meet
-from app.ranks.world import DistError, World
+from app.ranks.world import DistError, connect
 
 pytestmark = pytest.mark.slow
 
@@ -49,68 +46,42 @@ def test_launchers_name_a_rank_by_environment_variables(
 
 
 def test_without_mpi4py_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PMI_RANK", "0")
+    monkeypatch.setenv("PMI_SIZE", "2")
     monkeypatch.setitem(sys.modules, "mpi4py", None)
     with pytest.raises(DistError, match=r"python -m pip install mpi4py mpich, or in a checkout: .*'\.\[mpi\]'$"):
-        meet(Launch(0, 2))
+        connect()
 
 
-def test_a_world_can_replace_the_one_that_is_found():
-    with using(None):
-        assert entered() is None
-        assert place() == (0, 1)
-        assert type(current()) is World
-    other = World()
-    with using(other) as world:
-        assert current() is world is other
-    assert current() is not other
-
-
-def test_a_world_of_one_does_nothing():
-    world = World()
+def test_a_single_process_is_a_world_of_one():
+    world = connect()
     assert world.gather("me") == ["me"]
-    world.barrier()
-    assert world.shared([]) is None
-    assert (world.rank, world.size, world.said) == (0, 1, "")
-
-
-class Pretended:
-    """A rank that hears what the others would say."""
-
-    host = "here"
-
-    def __init__(self, *others: Any):
-        self._others = others
-
-    def gather(self, value: Any) -> list[Any]:
-        return [value, *self._others] if len(value) == 2 else [value]
-
-
-TWO, EIGHT = ("here", [0, 1]), ("here", list(range(8)))
+    assert (world.rank, world.size, world.description) == (0, 1, "")
 
 
 @pytest.mark.parametrize(
-    ("mine", "others", "settings", "said"),
+    ("ranks", "settings", "limits"),
     [
-        (range(8), [EIGHT], {}, "4 for BLAS, 4 for Numba"),
-        (range(8), [EIGHT, EIGHT], {}, "2 for BLAS, 2 for Numba"),
-        (range(8), [("there", list(range(8)))], {}, "8 for BLAS, 8 for Numba"),
-        (range(2), [TWO, TWO], {}, "1 for BLAS, 1 for Numba"),
-        (range(2), [("here", [2, 3])], {}, "2 for BLAS, 2 for Numba"),  # bound to cores of its own
-        (range(2), [TWO], {"OMP_NUM_THREADS": "2"}, "BLAS as OMP_NUM_THREADS=2 says, 1 for Numba"),
+        ([range(8), range(8)], {}, "4 for BLAS, 4 for Numba"),
+        ([range(8), range(8), range(8)], {}, "2 for BLAS, 2 for Numba"),
+        ([range(8)], {}, "8 for BLAS, 8 for Numba"),
+        ([range(2), range(2), range(2)], {}, "1 for BLAS, 1 for Numba"),
+        ([range(2), range(2, 4)], {}, "2 for BLAS, 2 for Numba"),  # bound to cores of their own
+        ([range(2), range(2)], {"OMP_NUM_THREADS": "2"}, "BLAS as OMP_NUM_THREADS=2 says, 1 for Numba"),
     ],
 )
-def test_ranks_of_a_machine_divide_its_cores_unless_the_user_has(
-    mine: range, others: list[Any], settings: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
+def test_ranks_of_a_host_divide_its_cores_unless_the_user_has(
+    ranks: list[range], settings: dict[str, str], limits: str, monkeypatch: pytest.MonkeyPatch
 ):
     for name in (*cores.BLAS, *cores.NUMBA):
         monkeypatch.setenv(name, "")  # so that what is set is undone
         monkeypatch.delenv(name)
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(cores, "_cores", lambda: set(mine))
+    monkeypatch.setattr(cores, "usable", lambda: set(ranks[0]))
     monkeypatch.delitem(sys.modules, "numba", raising=False)  # that of the tests is left alone
     monkeypatch.setattr("threadpoolctl.threadpool_limits", lambda *args, **kwargs: None)
-    assert cores.share(Pretended(*others)).partition("each: ")[2] == said
+    assert cores.limit(cores.share([set(usable) for usable in ranks])) == limits
 
 
 @pytest.mark.parametrize(

@@ -48,9 +48,9 @@ SMALL += ("train.learning_rate=0.05",)
 REFERENCE = (*SMALL, "engine=reference")
 ADAM = ("train.optimizer=adam", "train.learning_rate=0.002", "train.weight_decay=0.001")
 JOBS = {
-    # an operator without a kink, and weights that travel by themselves, over five epochs
+    # an operator without a kink, over five epochs
     "smooth": [*SMALL, "dist.shape=allreduce", "train.epochs=5", "model.hidden=[40]", "model.activation=custom.tanh"],
-    "plain": [*REFERENCE, "dist.shape=pserver", "dist.bucket=100", "model.activation=ops.py:plain"],
+    "plain": [*REFERENCE, "dist.shape=pserver", "model.activation=ops.py:plain"],
     "cosine": [*REFERENCE, *ADAM, "dist.shape=pserver", "train.schedule=cosine", "train.batch_size=17"],
     "layer": [*REFERENCE, *ADAM, "dist.shape=allreduce", "model.activation=ops.py:swish", "model.hidden=[9,8]"],
     "eager": [*SMALL, "dist.shape=allreduce", "engine=eager", "train.batch_size=7", "train.optimizer=momentum"],

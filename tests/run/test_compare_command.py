@@ -9,6 +9,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import launches
 import numpy as np
 import pytest
 from runs_of_train import TINY, Run, without_waits
@@ -119,7 +120,7 @@ def test_without_names_the_operators_are_those_of_the_configuration(compare):
     assert data(done)["operators"] == ["tanh", "relu"]
 
 
-WORKERS = "--workers takes a number of processes of at least 1, or mpi; found"
+WORKERS = "--workers takes a number of processes of at least 1, found"
 
 
 @pytest.mark.parametrize(
@@ -258,11 +259,23 @@ def test_workers_that_remain_read_a_data_set_again_that_has_changed(words, image
         assert compared(words, tmp_path / "after", executor)["weights"] != before["weights"]
 
 
+ON_RANKS = """
+import sys
+from mpi4py.futures import MPIPoolExecutor
+from app.experiment.api import compare
+from app.run.config import load_compare_config
+
+if __name__ == "__main__":
+    with MPIPoolExecutor() as executor:
+        compare(load_compare_config(sys.argv[1], sys.argv[2:]), "test", executor=executor)
+"""
+
+
 def test_ranks_of_mpi_give_the_same_figures(words, expected, tmp_path):
-    mpiexec = Path(sys.executable).with_name("mpiexec")
-    command = [mpiexec, "-n", "2", sys.executable, "-m", "app", "compare", "--workers", "mpi"]
-    words = ["--config", "configs/quick.yaml", *words, f"output={tmp_path / 'run'}"]
-    subprocess.run([*command, *words], cwd=ROOT, check=True, capture_output=True, timeout=100)
+    file = launches.program(tmp_path, ON_RANKS)
+    words = [str(ROOT / "configs" / "quick.yaml"), *words, "output=run"]
+    ended = launches.run(3, "-m", "mpi4py.futures", file, *words, folder=tmp_path)
+    assert ended.status == 0, ended.err
     assert figures(tmp_path / "run") == expected
 
 

@@ -12,14 +12,12 @@ import numpy as np
 from app.data import Batches
 from app.engine.watch import OperatorRun, watch_tensors
 from app.nn import functional
-from app.nn.parallel import Averaging
 from app.ops import random
 from app.ops.loss import accuracy
-from app.ranks.current import current
 from app.ranks.data_parallel import refuse_statistics
-from app.ranks.executor import shards
 from app.ranks.same import check_agreement
-from app.ranks.world import World
+from app.ranks.shares import copied_from_first, shares
+from app.ranks.world import World, current
 from app.run.config import Config
 from app.run.learners.learner import PerIteration, State, optimizer_of, restore_from, schedule_of, state_of
 from app.run.network import Activation, ImageShape, Network
@@ -36,7 +34,12 @@ class EagerLearner:
         with self._streams.drawing():
             self._network = Network(config.model, activation, image_shape, config.data.pixel_range)
         self.shapes = self._network.shapes
-        self._averaging = Averaging(self._network, self._world)
+        if self._world.size > 1:
+            tensors = list(self._network.state_dict().values())
+            for tensor, value in zip(
+                tensors, copied_from_first(self._world, [t.numpy() for t in tensors]), strict=True
+            ):
+                tensor.set_value(value)
         self._schedule = schedule_of(config.train)
         self._optimizer = optimizer_of(config.train, self._schedule, self._network.parameters())
 
@@ -60,13 +63,13 @@ class EagerLearner:
 
     def _rows(self, batches: Batches) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
         """Return this rank's rows of each batch and their fraction of the batch."""
-        for share, part in shards(batches, self._world):
+        for fraction, part in shares(batches, self._world.rank, self._world.size):
             for image, label in part:
-                yield image, label, share
+                yield image, label, fraction
 
     def _step(self, image: np.ndarray, label: np.ndarray, share: float) -> tuple[float, float]:
         loss, score = self._run(Tensor(image), label)
-        weighted = loss if self._world.size == 1 else loss * (share * self._world.size)  # see app/nn/parallel.py
+        weighted = loss if self._world.size == 1 else loss * (share * self._world.size)
         self._backward(weighted)
         self._optimizer.step()
         self._optimizer.clear_grad(set_to_zero=False)
@@ -74,7 +77,21 @@ class EagerLearner:
 
     def _backward(self, loss: Any) -> None:
         loss.backward()
-        self._averaging.average()
+        if self._world.size > 1:
+            self._average_gradients()
+
+    def _average_gradients(self) -> None:
+        """Replace the gradients with their means over the ranks; one that no rank has stays None."""
+        for parameter in self._network.parameters():
+            if parameter.stop_gradient:
+                continue
+            has_gradient = np.array([parameter.grad is not None], np.float32)
+            self._world.allreduce(has_gradient)
+            if has_gradient[0]:
+                value = np.zeros_like(parameter.numpy()) if parameter.grad is None else parameter.grad.numpy()
+                total = np.array(value, order="C")
+                self._world.allreduce(total.reshape(total.size))
+                parameter.grad = Tensor(total / total.dtype.type(self._world.size))
 
     def _overall(self, rows: list[tuple[float, float]]) -> PerIteration:
         """Combine the losses and accuracies of all ranks into those of whole batches."""

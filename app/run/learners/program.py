@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from app.data import Batches
-from app.engine import Scope
+from app.engine import Executor, Scope
 from app.engine.watch import OperatorRun, watch_program
 from app.graph import Program, names, program_guard, static_mode
 from app.nn import functional
 from app.ops import random
 from app.ops.loss import accuracy
-from app.ranks.current import current
-from app.ranks.data_parallel import Place, data_parallel
-from app.ranks.executor import RankExecutor
+from app.ranks.data_parallel import data_parallel
 from app.ranks.same import check_agreement
-from app.ranks.world import World
+from app.ranks.shares import copied_from_first, run_share
+from app.ranks.world import World, current
 from app.run.config import Config
 from app.run.learners.learner import PerIteration, State, optimizer_of, restore_from, schedule_of, state_of
 from app.run.network import Activation, ImageShape, Network, pixels_of
@@ -29,7 +27,8 @@ from app.static import data
 class ProgramLearner:
     """Runs the network as startup, training and test Programs, in the original form and in the form for this rank."""
 
-    def __init__(self, config: Config, activation: Activation, image_shape: ImageShape, place: Place | None = None):
+    def __init__(self, config: Config, activation: Activation, image_shape: ImageShape, rank: int | None = None):
+        """`rank` is that of a Program that is only inspected."""
         self._world = World() if config.dist.shape == "none" else current()
         self.main, self.startup = Program(), Program()
         self.startup.random_seed = config.seed
@@ -46,10 +45,9 @@ class ProgramLearner:
             parameters = dict(network.named_parameters())
             optimizer = optimizer_of(config.train, self._schedule, list(parameters.values()))
             _, trained = optimizer.minimize(self.main.global_block().var(self.fetch[0]))
-        dist = config.dist
-        self.main_here = data_parallel(
-            self.main, place or self._world, dist.shape, loss=self.fetch[0], bucket=dist.bucket
-        )
+        self.main_here, shape = self.main, config.dist.shape
+        if shape != "none" and (rank is not None or self._world.size > 1):
+            self.main_here = data_parallel(self.main, rank or self._world.rank, shape, loss=self.fetch[0])
         self._feed = [image.name, label.name]
         self._scores = scores.name
         self._paths = {path: variable.name for path, variable in parameters.items()}
@@ -61,8 +59,12 @@ class ProgramLearner:
         _, drawn = self.startup.next_seed() or (0, 1)
         self._streams = random.Streams(config.seed, drawn - 1)  # the random streams after those of the initial weights
         self._native = config.engine == "compiled"
-        self._executor = RankExecutor(self._world, config.engine, sparse=config.sparse == "auto")
-        self._executor.start(self.startup, self.main_here, self._scope)
+        self._executor = Executor(engine=config.engine, sparse=config.sparse == "auto")
+        self._executor.run(self.startup, scope=self._scope)
+        if self._world.size > 1:
+            values = self._scope.values
+            of_first = copied_from_first(self._world, [values[name] for name in self._paths.values()])
+            values.update(zip(self._paths.values(), of_first, strict=True))
 
     def warm_up(self, batches: Batches) -> None:
         copies = Scope()
@@ -95,7 +97,11 @@ class ProgramLearner:
             yield self._executor.run(self.test, feed, [self._scores, *self._applied], scope=self._scope)
 
     def _run(self, program: Program, batches: Batches, scope: Scope) -> PerIteration:
-        loss, score = self._executor.run_batches(program, batches, self._feed, self.fetch, scope)
+        words = (program, batches, self._feed, self.fetch, scope)
+        if self._world.size == 1:
+            loss, score = self._executor.train_from_dataset(*words)
+        else:
+            loss, score = run_share(self._world, self._executor, *words)
         return loss, score
 
     def looks(self, batches: Batches, training: bool) -> Iterator[OperatorRun]:
@@ -124,7 +130,7 @@ class ProgramLearner:
         return state_of(self._values(), self._schedule, self._streams)
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        put = partial(self._executor.put, self._scope)
+        put = self._scope.values.__setitem__
         restore_from(state, self._values(), put, self._schedule, self._streams)
 
     def _values(self) -> dict[str, np.ndarray]:

@@ -1,0 +1,37 @@
+"""Ranks that differ are refused: before a run, and after an epoch by the bits of their parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.ranks.same import check_agreement, compare
+from app.ranks.world import DistError, World
+
+
+class Second(World):
+    """A world of two, where the other rank has another value of a name."""
+
+    size = 2
+
+    def __init__(self, name: str, value: str):
+        self._other = {name: value}
+
+    def gather(self, value: Any) -> list[Any]:
+        return [value, value | self._other]
+
+
+def test_a_parameter_that_differs_between_ranks_is_an_error_with_its_name():
+    parameters = {"layers.0.weight": np.ones(3), "layers.1.bias": np.zeros(2)}
+    check_agreement(World(), parameters)
+    with pytest.raises(DistError, match=r"layers\.1\.bias differs between ranks: rank 1 .* rank 0"):
+        check_agreement(Second("layers.1.bias", "other"), parameters)
+
+
+def test_sources_of_operators_are_compared():
+    texts = {"configuration": "seed: 0", "source of my_ops.py:swish": "a1b2"}
+    compare(Second("configuration", "seed: 0"), texts)
+    with pytest.raises(DistError, match=r"another source of my_ops.py:swish than rank 0: c3d4, not a1b2"):
+        compare(Second("source of my_ops.py:swish", "c3d4"), texts)
