@@ -11,7 +11,7 @@ from app.run import wording
 _OUT_OF_SIGHT = 1e100
 """The limit of axes; the difference of the ends must be finite too."""
 
-UNITS = ("", "whole", "share", "seconds", "count")
+UNITS = ("", "whole", "share", "seconds")
 _LONG = 1e7
 """From this value on, numbers are written with an exponent."""
 
@@ -50,9 +50,6 @@ class Axis:
             return f"{round(100 * value, 6):g} %"
         if self.unit == "seconds":
             return wording.seconds(value)
-        if self.unit == "count":
-            size, name = next(((s, n) for s, n in ((1e6, "M"), (1e3, "k")) if value >= s), (1, ""))
-            return f"{value / size:.4g}{name}"
         if abs(value) >= _LONG or 0 < abs(value) < 1 / _LONG:
             return f"{value:.4g}"
         return f"{round(value, 9):,.10g}"

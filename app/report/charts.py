@@ -57,7 +57,6 @@ class Chart:
     lines: Sequence[Line]
     x_unit: str = ""
     y_unit: str = ""
-    log_x: bool = False
     log_y: bool = False
 
     @property
@@ -135,7 +134,7 @@ def picture(chart: Chart) -> Element:
 def axes(chart: Chart) -> tuple[Axis, Axis]:
     """Return the axes that show the whole chart."""
     points = [point for line in chart.lines for point in line.points]
-    x = around(chart.x, [point[0] for point in points], chart.x_unit, chart.log_x)
+    x = around(chart.x, [point[0] for point in points], chart.x_unit)
     return x, around(chart.y, [value for point in points for value in point[1:]], chart.y_unit, chart.log_y, 0.06)
 
 
@@ -184,7 +183,7 @@ class _Plot:
     def curve(self, line: Line) -> Iterator[Element]:
         """The curve, and the band between minimum and maximum."""
         kind = _kind(line)
-        drawn = runs(line.points, self.x.log, self.y.log)
+        drawn = runs(line.points, self.y.log)
         if any(p[2] != p[3] for run in drawn for p in run) and not line.faint:
             edges = ([(p[0], p[3]) for p in run] + [(p[0], p[2]) for p in reversed(run)] for run in drawn)
             yield tag("path", class_=f"band {kind}", d="".join(f"{self._path(edge)}Z" for edge in edges))
@@ -200,17 +199,14 @@ class _Plot:
         """A marker for each point, if there are few."""
         if line.faint or len(line.points) > FEW:
             return None
-        shown = [point for run in runs(line.points, self.x.log, self.y.log) for point in run]
+        shown = [point for run in runs(line.points, self.y.log) for point in run]
         places = [marker(style_of(line.colour), self.across(p[0]), self.down(p[1])) for p in shown]
         return tag("g", places, class_=f"mark {_kind(line)}")
 
     def tooltips(self, chart: Chart) -> Iterator[Element]:
         """Upright strips over the plot, each with the values of the curves in it as its title."""
         values = [
-            (self.across(p[0]), p, line)
-            for line in chart.lines
-            for run in runs(line.points, self.x.log, self.y.log)
-            for p in run
+            (self.across(p[0]), p, line) for line in chart.lines for run in runs(line.points, self.y.log) for p in run
         ]
         stops = sorted({at for at, _, line in values if not line.faint} or {at for at, _, _ in values})
         if len(stops) > FEW:
@@ -239,11 +235,11 @@ def _short(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def runs(points: Sequence[Point], log_x: bool, log_y: bool) -> list[list[Point]]:
+def runs(points: Sequence[Point], log_y: bool) -> list[list[Point]]:
     """Split the points at those that cannot be drawn."""
     found: list[list[Point]] = [[]]
     for point in points:
-        if all(map(math.isfinite, point)) and (point[0] > 0 or not log_x) and (min(point[1:]) > 0 or not log_y):
+        if all(map(math.isfinite, point)) and (min(point[1:]) > 0 or not log_y):
             found[-1].append(point)
         elif found[-1]:
             found.append([])
