@@ -93,7 +93,15 @@ def test_the_check_changes_no_bit_of_training_and_a_resumed_run_is_not_checked_a
 
 
 def test_compare_checks_as_well(wrong, images, capsys):
-    words = [f"data.source={images}", "engine=reference", "train.epochs=1", "report=false", "costs=false", "output=c"]
+    words = [
+        f"data.source={images}",
+        "engine=reference",
+        "train.epochs=1",
+        "train.batch_size=8",
+        "report=false",
+        "costs=false",
+        "output=c",
+    ]
     compare = ["compare", "--with", "relu,my_ops.py:swish", "--seeds", "1", *words]
     assert main(compare) == 1
     assert capsys.readouterr().err.startswith(f"error: {WRONG}")

@@ -11,6 +11,7 @@ from pathlib import Path
 import forked
 import pytest
 from interrupted_runs import stopped_at
+from runs_of_train import QUICK_END
 
 from app.__main__ import main
 from app.custom import lookup
@@ -48,10 +49,11 @@ OPERATORS_OF_A_FILE = ["activation: 'ops.py:theirs'", f"layers: {LAYERS.replace(
 
 
 @pytest.mark.parametrize("operators", OPERATORS_OF_A_FILE, ids=["activation", "layer"])
-def test_a_configuration_that_the_user_names_runs_its_operators(train, marker, operators):
+def test_a_configuration_that_the_user_names_runs_its_operators(images, marker, capsys, operators):
     Path("theirs/run.yaml").write_text(f"model: {{{operators}}}\n")
-    run = train("--config", "theirs/run.yaml", "train.epochs=1")
-    assert (run.status, run.err) == (0, "")
+    settings = [f"data.source={images}", "engine=reference", "train.epochs=1", "train.batch_size=8", *QUICK_END]
+    status = train_py(["--config", "theirs/run.yaml", "output=run", *settings])
+    assert (status, capsys.readouterr().err) == (0, "")
     assert marker.exists()
 
 
@@ -255,7 +257,7 @@ def test_the_command_and_its_workers_import_nothing_from_the_working_folder(tmp_
     script.write_text(f"import sys\nsys.path.append({str(ROOT)!r})\nfrom app.__main__ import main\nsys.exit(main())\n")
     for name in PLANTED:
         (folder / f"{name}.py").write_text("open('was_run', 'a').close()\nraise SystemExit(7)\n")
-    settings = [f"data.source={images}", "engine=reference", "report=false", "train.epochs=1"]
+    settings = [f"data.source={images}", "engine=reference", "report=false", "train.epochs=1", "train.batch_size=8"]
     command = [sys.executable, script, *words, *(settings if words[0] == "compare" else [])]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

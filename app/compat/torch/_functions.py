@@ -11,6 +11,8 @@ import app as _package
 from app.compat.torch._tensor import Tensor
 from app.compat.torch._types import sizes
 from app.errors import ShapeError
+from app.ops.indexing import along, put_items
+from app.ops.spec import normal_axis
 
 app: Any = _package  # operators are created on import, invisible to a type checker
 
@@ -24,7 +26,7 @@ SAME = frozenset(_SAME.split())
 _RENAMED = "mul=multiply div=divide eq=equal ne=not_equal lt=less_than le=less_equal gt=greater_than ge=greater_equal"
 _OVER_AXES = "all any amax amin argmax argmin logsumexp mean prod sum"
 _IN_PLACE = """
-    abs add ceil clamp cos div exp floor log masked_fill mul neg pow reciprocal relu round rsqrt sigmoid sign
+    abs add ceil clamp cos div exp floor log masked_fill mul neg pow reciprocal relu round rsqrt scatter sigmoid sign
     sin sqrt square sub tan tanh
 """
 
@@ -110,6 +112,11 @@ def _places(index: Any) -> Any:
     return index
 
 
+def _with_elements(input: Any, dim: int, index: Any, src: Any) -> Any:
+    """A value whose elements at places along an axis are those of another one."""
+    return put_items([input, src, index], items=along(normal_axis(dim, len(input.shape))))
+
+
 def _contiguous(self: Any) -> Any:
     if self._array.flags.c_contiguous:
         return self
@@ -145,6 +152,7 @@ _BOTH: dict[str, Callable[..., Any]] = {
     "unsqueeze": lambda input, dim: app.unsqueeze(input, axis=dim),
     "flatten": lambda input, start_dim=0, end_dim=-1: app.flatten(input, start_dim, end_dim),
     "gather": lambda input, dim, index: app.take_along_axis(input, _places(index), dim, broadcast=False),
+    "scatter": lambda input, dim, index, src: _with_elements(input, dim, _places(index), src),
     "clone": lambda input: app.assign(input),
 }
 FUNCTIONS: dict[str, Any] = {
