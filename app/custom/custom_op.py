@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -314,6 +315,7 @@ def custom_op(
     row_by_row: bool = False,
     onnx: str | Callable[..., Any] | None = None,
     like: str = "",
+    **misspelt: NoReturn,
 ) -> Any:
     """Make an operator from a function on arrays or, with `elementwise`, from a function on single numbers.
 
@@ -333,6 +335,11 @@ def custom_op(
         onnx: The equivalent ONNX operator ("Relu"), or a rule that makes several nodes.
         like: An operator that computes the same ("relu"); `opsmith check` compares with it.
     """
+    for word in misspelt:
+        words = list(custom_op.__kwdefaults__ or ())
+        closest = difflib.get_close_matches(word, words, n=1)
+        hint = f"; did you mean {closest[0]!r}?" if closest else f"; it takes {', '.join(words)}"
+        raise TypeError(f"custom_op() got an unexpected keyword argument {word!r}{hint}")
     if isinstance(function, str):
         name, function = function, None
 

@@ -348,3 +348,12 @@ def test_the_place_is_that_of_the_user_even_through_a_symbolic_link(tmp_path: Pa
     (tmp_path / "mine.py").write_text("import app\nprint(app.custom_op(lambda x: x).where)\n")
     done = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "mine.py:2", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [("lik", r"; did you mean 'like'\?"), ("row_by_rows", "; did you mean 'row_by_row'"), ("x", "; it takes")],
+)
+def test_a_misspelt_argument_is_named_with_the_one_that_was_meant(word: str, hint: str):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{word}'{hint}"):
+        app.custom_op(**{word: True})
