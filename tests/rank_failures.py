@@ -65,6 +65,8 @@ def check(ended: Ended, name: str) -> None:
     _, message, status = FAILURES[name]
     text = "\n".join(line for line in (ended.out + ended.err).splitlines() if not line.startswith("[mpiexec"))
     assert re.search(message, text, re.IGNORECASE), ended.err
-    assert sum(line.startswith("error:") for line in text.splitlines()) == message.startswith("error:")
+    errors = sum(line.startswith("error:") for line in text.splitlines())
+    assert errors <= 1  # of mpiexec alone, or of a rank that waited for the one that is gone
+    assert errors or not message.startswith("error:")
     assert ended.status == status if status is not FAILED else ended.status != 0
     assert ended.seconds < 10
