@@ -103,7 +103,7 @@ STAGES = {
     "training step": Stage((*TRAIN, "check=false"), 50, 20),
     "eager step": Stage((*TRAIN, "check=false", "engine=eager"), 50, 20),
     "test pass": Stage((*TRAIN, "check=false"), 70),
-    "timing": Stage((*TRAIN, "check=false", "train.epochs=1"), 200),
+    "timing": Stage((*TRAIN, "check=false", "train.epochs=1"), 50, 202),  # after 200 steps
     "json": Stage((*TRAIN, "check=false", "--json"), 50, 20),
     "check": Stage(("-m", "app", "check", "ops.py:stuck"), 0),
     "inspect": Stage(("-m", "app", "inspect", "model.activation=ops.py:stuck", *SMALL), 0),
