@@ -27,7 +27,10 @@ def test_two_ctrl_c_end_every_stage(stage: str, how: str, tmp_path: Path):
         for _ in range(2):
             command.send(signal.SIGINT)
             time.sleep(0.5)
-        assert command.end() != 0 or stage == "watch"
+        status = command.end()
+        assert (
+            status != 0 or stage == "watch" or stage.startswith("ranks")
+        )  # of ranks it is mpiexec's own, which may be 0
 
 
 @pytest.mark.parametrize("numbers", [(signal.SIGTERM,), (signal.SIGINT, signal.SIGINT)])
