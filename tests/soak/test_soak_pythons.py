@@ -17,7 +17,7 @@ from pythons import pythons
 
 ROOT = Path(__file__).parents[2]
 ENGINES = ("compiled", "reference", "eager")
-TRAIN = "import sys; from app.experiment.train_command import main; sys.exit(main())"
+TRAIN = "import sys; from opsmith.experiment.train_command import main; sys.exit(main())"
 _done: list[str] = []
 
 
