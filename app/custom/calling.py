@@ -153,7 +153,7 @@ def _of_both_kinds(kind: type[BaseException], words: str) -> OperatorError:
         return OperatorError(words)
     content = {
         "__str__": AppError.__str__,
-        "__reduce__": lambda error: (_of_both_kinds, (kind, words)),  # processes send errors to each other
+        "__reduce__": lambda error: (_of_both_kinds, (kind, str(error))),  # processes send errors to each other
     }
     try:
         return type("OperatorError", (OperatorError, kind), content)(words)

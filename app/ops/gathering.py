@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from app.errors import BoundsError, DtypeError, ShapeError
+from app.errors import DtypeError, ShapeError
 from app.ops.broadcasting import broadcast_tensors
 from app.ops.definition import operator
 from app.ops.dtype import INTEGERS, canonical
@@ -14,7 +14,7 @@ from app.ops.lowering import Filling
 from app.ops.public import PUBLIC, public
 from app.ops.shaping import cast, reshape
 from app.ops.spec import Spec, normal_axis
-from app.ops.values import Applied, Array, Gradients, Operand, Results, Value
+from app.ops.values import Applied, Array, Gradients, Operand, Value
 
 
 def _infer_gather(x: Spec, index: Spec, *, axis: int | None = 0) -> Spec:
@@ -65,33 +65,12 @@ def _(x_like: Value, index: Value, dout: Value, axis: int | None) -> Gradients:
 
 @public(name="gather", method=True)
 def gather_slices(x: Value, index: Value, axis: int | None = 0) -> Applied:
-    """Gather slices along an axis by an array of indices. A column of indices, as of `nonzero`, counts as a list."""
+    """Gather slices along an axis by an array of indices. A column of indices counts as a list."""
     is_column = list(getattr(index, "shape", ())[1:]) == [1]
     return gather(x, reshape(index, [-1]) if is_column else index, axis=axis)
 
 
-gather.public = PUBLIC["gather"]  # its own form is for embeddings, which keep every axis of their indices
-
-
-def _fill_from_start(index: Array, out: Array) -> bool:
-    places, target = index.reshape(index.size), out.reshape(out.size)
-    for i in range(places.size):
-        if places[i] < 0:
-            return False
-        target[i] = places[i]
-    return True
-
-
-@operator(
-    lambda index: index,
-    lowering=Filling(_fill_from_start, row_by_row=False, problem="indices are 0 or more"),
-    onnx="Identity",
-)
-def from_start(index: Array) -> Results:
-    """The same indices. Negative ones, which would count from the end, are refused."""
-    if np.min(index, initial=0) < 0:
-        raise BoundsError(f"indices are 0 or more, found {np.min(index)}; x[index] also counts from the end")
-    return index.copy()
+gather.public = PUBLIC["gather"]  # its own form keeps every axis of the indices
 
 
 def _check_integers(index: Value) -> None:

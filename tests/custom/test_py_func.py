@@ -346,11 +346,12 @@ def test_errors_and_wrong_results_of_the_function_name_the_operator(
 def test_an_error_is_of_the_kind_that_the_function_raised_also_in_another_process():
     with pytest.raises(OperatorError, match="KeyError: 'key'") as raised:
         py_func(broken, app.ones([2]), InputSpec([2]))
-    error = pickle.loads(pickle.dumps(raised.value))
+    raised_in_training = type(raised.value)(f"{raised.value}\nThis happened in iteration 3 of epoch 1.")
+    error = pickle.loads(pickle.dumps(raised_in_training))
     assert isinstance(raised.value, KeyError)
     assert isinstance(error, KeyError)
     assert isinstance(error, OperatorError)
-    assert str(error) == str(raised.value)
+    assert str(error) == str(raised_in_training)
 
 
 def test_a_function_without_outputs_must_return_nothing():

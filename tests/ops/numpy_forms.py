@@ -175,7 +175,6 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "split": cut,
     "transpose": lambda x, perm: np.transpose(x, perm),
     "concat": lambda *x, axis: np.concatenate(x, axis),
-    "from_start": lambda index: index,
     "gather": lambda x, index, axis: np.take(x, index, axis),
     "logsumexp": lambda x, axis, keepdim: (
         np.log(np.sum(np.exp(x, dtype=float), axis=axis, keepdims=keepdim))

@@ -204,7 +204,6 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     "concat": parts.joining(),
     "split": parts.cutting(),
     "gather": parts.gathering(),
-    "from_start": one(INTEGERS).map(lambda call: Call([np.abs(call.inputs[0] // 2)])),
     "take_items": parts.taking_items(),
     "put_items": parts.putting_items(),
     "last_writes": parts.taking_items(),
