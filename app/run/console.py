@@ -170,6 +170,8 @@ class Console(Callback):
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+            if _can_draw() and not in_notebook():  # tqdm leaves a bar that Ctrl-C met while it was drawn
+                print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
     def _end_wait(self) -> None:
         if self._wait is not None:

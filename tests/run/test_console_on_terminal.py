@@ -8,11 +8,14 @@ import select
 import struct
 import termios
 import time
+from unittest.mock import Mock
 
 import pyte
 import pytest
 from forked import PIPE
 from runs_of_train import without_waits
+
+from app.run import console
 
 pytestmark = pytest.mark.slow
 
@@ -119,6 +122,14 @@ def test_ctrl_c_leaves_a_clean_screen(terminal):
     lines = run.end(status=130)
     assert lines[-1].endswith("interrupted. Resume with: opsmith train --resume run")
     assert not any("batch/s" in line for line in lines)
+
+
+def test_the_line_of_a_bar_that_was_interrupted_while_it_was_drawn_is_erased(monkeypatch, capsys):
+    monkeypatch.setattr(console, "_can_draw", lambda: True)
+    shown = console.Console()
+    shown._bar = Mock()
+    shown.end()
+    assert capsys.readouterr().err == "\r\x1b[K"
 
 
 def test_a_log_has_no_control_characters_while_the_terminal_shows_the_bar(terminal, tmp_path):
