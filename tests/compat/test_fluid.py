@@ -47,6 +47,13 @@ def run(fetch: Any, **feed: np.ndarray) -> np.ndarray:
     return exe.run(feed=feed, fetch_list=[fetch])[0]
 
 
+def test_data_of_layers_puts_an_axis_for_the_batch_before_its_shape():
+    with fluid.program_guard(fluid.Program()), fluid.scope_guard(fluid.core.Scope()):
+        assert layers.data(name="image", shape=[784]).shape == (-1, 784)
+        assert layers.data(name="whole", shape=[8, 784], append_batch_size=False).shape == (8, 784)
+        assert fluid.data(name="as_it_is", shape=[8, 784]).shape == (8, 784)
+
+
 def test_paddle_is_the_framework():
     for name in app.__all__:
         if name not in ("nn", "autograd"):

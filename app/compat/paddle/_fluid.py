@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,11 @@ def ones(shape: Any, dtype: Any) -> Any:
 # Layers and optimisers
 
 
+def data(name: str, shape: Sequence[int | None], dtype: Any = "float32", append_batch_size: bool = True) -> Any:
+    """An input of the Program; unless told otherwise, an axis for the batch is put before the shape."""
+    return static.data(name, [None, *shape] if append_batch_size else shape, dtype)
+
+
 def fc(
     input: Any,
     size: int,
@@ -144,6 +149,7 @@ FLUID: dict[str, Any] = {
     "Executor": Executor,
     "CPUPlace": app.CPUPlace,
     "ParamAttr": app.ParamAttr,
+    "core": {"Scope": static.Scope},
     "backward": {"append_backward": graph.append_backward, "gradients": graph.gradients},
     "dygraph": {"guard": guard, "Linear": Linear, "to_variable": to_variable},
     "initializer": {name: getattr(initializer, name) for name in ("Constant", "Normal", "Uniform")},
@@ -152,7 +158,7 @@ FLUID: dict[str, Any] = {
         **{name: getattr(functional, name) for name in ("relu", "softmax", "square_error_cost")},
         **{f"reduce_{name}": _reduction(getattr(app, name)) for name in ("sum", "mean", "max", "min", "prod")},
         **{name: getattr(static.nn, name) for name in ("cond", "while_loop")},
-        **{f.__name__: f for f in (accuracy, concat, cross_entropy, fc, fill_constant, mean, ones)},
+        **{f.__name__: f for f in (accuracy, concat, cross_entropy, data, fc, fill_constant, mean, ones)},
         "py_func": static.py_func,
         "softmax_with_cross_entropy": softmax_with_cross_entropy,
         "zeros": zeros,
