@@ -22,6 +22,7 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
     from app import optimizer as optimizer
     from app import regularizer as regularizer
     from app import static as static
+    from app.checking.exhaustive import certify as certify
     from app.checking.findings import check as check
     from app.creation import arange as arange
     from app.creation import bernoulli as bernoulli
@@ -87,6 +88,7 @@ _NAMES = {
     ),
     ".custom": "custom_op",
     ".device": "CPUPlace get_device is_compiled_with_cuda set_device",
+    ".checking.exhaustive": "certify",
     ".checking.findings": "check",
     ".experiment.calls": "compare resume train",
     ".inspection.calls": "inspect",

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from importlib import metadata
 
-from app.run import machine
+from app import machine
 from benchmarks.process import environment
 
 PACKAGES = ("numpy", "numba", "scipy", "torch", "jax", "paddlepaddle")

@@ -7,16 +7,19 @@ import ast
 import json
 import shutil
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from app.checking.checks import CHECKS, check_names, examine
 from app.checking.examples import inputs_for
+from app.checking.exhaustive import certificate
 from app.checking.finding import Found, equivalent, find
 from app.checking.findings import Findings, painted, refusal
 from app.checking.subject import Subject
 from app.checking.verdict import Verdict
 from app.custom.lookup import UNREADABLE
 from app.errors import AppError, ConfigError
+from app.files import without_tilde, write_whole
 from app.ops.dtype import NAMES
 from app.printing import escaped, say, wrapped
 
@@ -47,6 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the operator")
     parser.add_argument("--range", metavar="LOW,HIGH", help="the interval from which inputs are drawn")
     parser.add_argument("--only", metavar="CHECK,…", help=f"only these checks, of: {', '.join(CHECKS)}")
+    parser.add_argument(
+        "--exhaustive",
+        action="store_true",
+        help="instead, compare an elementwise operator of one input with exact results at all numbers of float16, "
+        "bfloat16 and float32",
+    )
+    parser.add_argument("--certificate", metavar="FILE", help="with --exhaustive: write what it finds, as JSON")
     parser.add_argument("--json", action="store_true", help="print a JSON object for each check instead")
 
 
@@ -58,6 +68,8 @@ def run(options: argparse.Namespace) -> int:
     within = _range(options.range) if options.range else None
     if options.like:
         equivalent(options.like)
+    if options.certificate and not options.exhaustive:
+        raise ConfigError("--certificate is written by --exhaustive: give both")
     operators = [one for word in options.operators for one in find(word)]
     wrong = []
     for number, one in enumerate(operators):
@@ -71,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
             shown.add(refusal(error))
         else:
             shown.begin(subject)
-            for verdict in examine(subject, only):
+            for verdict in _exhaustively(subject, options) if options.exhaustive else examine(subject, only):
                 shown.add(verdict)
         shown.end()
         if shown.findings.failed:
@@ -80,6 +92,13 @@ def run(options: argparse.Namespace) -> int:
         failed = f"{len(wrong)} of {len(operators)} operators failed: {', '.join(wrong)}" if wrong else ""
         say(_wrapped("\n" + (failed or f"all {len(operators)} operators passed"), 0))
     return 1 if wrong else 0
+
+
+def _exhaustively(subject: Subject, options: argparse.Namespace) -> Iterator[Verdict]:
+    result = certificate(subject)
+    yield from result.verdicts
+    if options.certificate:
+        write_whole(without_tilde(options.certificate), result.as_json())
 
 
 class _Shown:

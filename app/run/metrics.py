@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from app import machine
 from app.data import Dataset
-from app.run import machine
 from app.run.callbacks import Callback, Contestant, Position
 from app.run.events import Data, Epoch, Iteration, Record, Start
 
