@@ -17,7 +17,6 @@ from app.jit.gradient import GradientProgram, TracedOperator
 from app.jit.running import Runner
 from app.jit.tracer import Captured
 from app.ops.creation import assign
-from app.ops.spec import UNKNOWN
 from app.tensor import Tensor
 from app.tensor.inplace import write
 from app.tensor.modes import modes
@@ -42,7 +41,6 @@ class ConcreteProgram:
         self.program = program
         self.arguments = list(arguments)
         """The variables that are fed, in order."""
-        self._shapes = [variable.spec.shape for variable in self.arguments]
         self.captured = list(captured)
         """The captured Tensors, each with its persistable variable."""
         self.outputs = Outputs(result)
@@ -62,8 +60,6 @@ class ConcreteProgram:
         block = self.program.global_block()
         active = active_names(block, [name for name in self.inputs if not block.var(name).stop_gradient])
         self._differentiable = not self.effects.went_back and any(name in active for name in self.fetch)
-        self.sizes_declared = False
-        """Whether InputSpecs say which sizes are open; otherwise it is one, the batch size."""
         self._scope = Scope()
         self._runner = Runner(self.program, self.fetch, backend)
         self._recorded: dict[tuple[bool, ...], tuple[TracedOperator, Runner]] = {}
@@ -93,10 +89,6 @@ class ConcreteProgram:
 
     # Reuse
 
-    def fits(self, tensors: Sequence[Any]) -> bool:
-        """Return whether it can run on these Tensors."""
-        return self.takes(tensors) and self.what_changed() is None
-
     def what_changed(self) -> str | None:
         """Return what has changed outside of the arguments since the function was traced; None if nothing has."""
         what = self.effects.what_changed()
@@ -108,22 +100,6 @@ class ConcreteProgram:
             if holder.stop_gradient is not stops or array.shape != shape or array.dtype != dtype:
                 return "the shape, type or stop_gradient of a Tensor that it reads"
         return None
-
-    def takes(self, tensors: Sequence[Any]) -> bool:
-        """Return whether it was traced for these shapes."""
-        batch = -1
-        for wanted, tensor in zip(self._shapes, tensors, strict=True):
-            shape = tensor._array.shape
-            if shape == wanted:
-                continue
-            if any(want not in (UNKNOWN, size) for want, size in zip(wanted, shape, strict=True)):
-                return False
-            if self.sizes_declared:
-                continue
-            if batch not in (-1, shape[0]):
-                return False
-            batch = shape[0]
-        return True
 
     # Running
 

@@ -15,8 +15,7 @@ from app.errors import AppError, ProgramError
 from app.graph import names
 from app.jit.concrete import ConcreteProgram
 from app.jit.convert.meaning import converted, leave
-from app.jit.convert.source import code_of, has_source
-from app.jit.convert.watch import ChangedElsewhereError
+from app.jit.convert.source import code_of
 from app.jit.effects import Effects
 from app.jit.running import checked_backend
 from app.jit.signature import (
@@ -27,7 +26,6 @@ from app.jit.signature import (
     flat_specs,
     in_order,
     names_of,
-    open_shapes,
 )
 from app.jit.tracer import Again, Findings, Tracer
 from app.nn.layer import Layer
@@ -38,7 +36,7 @@ from app.tensor.modes import modes
 MOST_TRACES = 32
 """The maximum number of traces per function; the oldest are dropped first."""
 MANY = 8
-"""The number of traces for one reason at which a warning names it."""
+"""The number of traces at which a warning says what they depend on."""
 
 enabled = {"to_static": True}
 
@@ -59,7 +57,6 @@ class StaticFunction:
         self._function, self._instance = function, instance
         self._input_spec, self._backend = input_spec, checked_backend(backend)
         self._traces: OrderedDict[Any, list[ConcreteProgram]] = OrderedDict()
-        self._shapes: dict[Any, list[Any]] = {}
         self._latest: tuple[ConcreteProgram, Any] | None = None
         """The trace of the last call, and the function that fills the call's arguments."""
 
@@ -114,53 +111,32 @@ class StaticFunction:
         if not enabled["to_static"]:
             return self.eager(*args, **kwargs)
         arguments = Arguments(*(in_order(self._bound, args, kwargs) if kwargs else (args, kwargs)))
-        fitting = (c for c in self._traces.get(arguments.key, ()) if c.fits(arguments.tensors))
-        concrete = next(fitting, None) or self._trace(arguments)
+        shapes = self._shapes(arguments.tensors)
+        listed = self._traces.get((arguments.key, *shapes), ())
+        concrete = next((c for c in listed if c.what_changed() is None), None) or self._trace(arguments, shapes)
         self._latest = concrete, arguments.fill
         return concrete(arguments.tensors)
 
-    def _trace(self, arguments: Arguments) -> ConcreteProgram:
-        tensors = arguments.tensors
-        stale = [concrete for concrete in self._traces.get(arguments.key, ()) if concrete.takes(tensors)]
-        self._warn_of_many(arguments, stale)
+    def _shapes(self, tensors: Sequence[Any]) -> list[tuple[int, ...]]:
+        """The shapes to trace for: those of the InputSpecs, or of the values."""
         if self._input_spec is not None:
-            concrete = self._traced(arguments, check_specs(self._input_spec, tensors, self.label))
-            concrete.sizes_declared = True
-        else:
-            concrete = self._traced_open(arguments, bool(stale))
-        self._shapes[arguments.key] = [t._array.shape for t in tensors]
-        self._traces.setdefault(arguments.key, []).insert(0, concrete)
-        self._traces.move_to_end(arguments.key)
+            return check_specs(self._input_spec, tensors, self.label)
+        return [tensor._array.shape for tensor in tensors]
+
+    def _trace(self, arguments: Arguments, shapes: Sequence[tuple[int, ...]]) -> ConcreteProgram:
+        if sum(map(len, self._traces.values())) == MANY - 1:
+            warnings.warn(
+                f"{self.label} is traced for the {MANY}th time: there is a trace for each combination of shapes and "
+                "types, of Python values among the arguments and of modes. Leave sizes open with InputSpecs (None), "
+                "and pass numbers that change as Tensors",
+                stacklevel=3,
+            )
+        concrete = self._traced(arguments, shapes)
+        key = (arguments.key, *shapes)
+        self._traces.setdefault(key, []).insert(0, concrete)
+        self._traces.move_to_end(key)
         self._bound_traces()
         return concrete
-
-    def _warn_of_many(self, arguments: Arguments, stale: Sequence[ConcreteProgram]) -> None:
-        """Warn before the trace number MANY for one reason. `stale` are earlier traces for such arguments."""
-        if len(stale) == MANY - 1:
-            reason = f"{stale[0].what_changed()} differs from the last call"
-            advice = "what changes from call to call should be an argument"
-        elif arguments.key not in self._traces and list(map(len, self._traces.values())) == [1] * (MANY - 1):
-            reason = "Python values among its arguments differ"
-            advice = "a number that changes from call to call should be a Tensor"
-        else:
-            return
-        warnings.warn(f"{self.label} is traced for the {MANY}th time, because {reason}; {advice}", stacklevel=4)
-
-    def _traced_open(self, arguments: Arguments, again: bool) -> ConcreteProgram:
-        """Trace with an open batch size or, if the function needs the size, for this size only."""
-        exact = [t._array.shape for t in arguments.tensors]
-        earlier = self._shapes.get(arguments.key, ())
-        if again:
-            earlier = ()  # it is not for its size that it is traced again
-        shapes = open_shapes(arguments.tensors, earlier)
-        if shapes != exact and has_source(self._function):
-            try:
-                return self._traced(arguments, shapes)
-            except ChangedElsewhereError:  # it has happened, and would not be noticed again
-                raise
-            except Exception:  # if the open size is not the reason, the error is raised again below
-                pass
-        return self._traced(arguments, exact)
 
     def _traced(self, filled: Arguments, shapes: Sequence[tuple[int, ...]]) -> ConcreteProgram:
         findings = Findings()
@@ -200,7 +176,6 @@ class StaticFunction:
             self._traces[oldest].pop()
             if not self._traces[oldest]:
                 del self._traces[oldest]
-                self._shapes.pop(oldest, None)
             count -= 1
 
     # Looking inside

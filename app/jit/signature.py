@@ -53,7 +53,7 @@ class Arguments:
         if isinstance(value, Tensor):
             place = len(self.tensors)
             self.tensors.append(value)
-            key = type(value), value._array.dtype, value._array.ndim, value.stop_gradient
+            key = type(value), value._array.dtype, value.stop_gradient
             return key, lambda values: values[place]
         if isinstance(value, (list, tuple, deque)):
             return self._sequence(value)
@@ -144,21 +144,6 @@ class _Same:
 
     def __hash__(self) -> int:
         return id(self.value)
-
-
-def open_shapes(tensors: Sequence[Any], others: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    """Return the shapes to trace for. The batch size, the first axis of the first value, is left open. `others` are the
-    shapes of an earlier call, which show which sizes change together.
-    """
-    shapes: list[tuple[int, ...]] = [t._array.shape for t in tensors]
-    batch = next((shape[0] for shape in shapes if shape), None)
-    opened = []
-    for place, shape in enumerate(shapes):
-        leads = bool(shape) and shape[0] == batch
-        if leads and others and others[place] == shape:
-            leads = False  # unchanged while others changed
-        opened.append((UNKNOWN, *shape[1:]) if leads else shape)
-    return opened
 
 
 def check_specs(specs: Sequence[Any], tensors: Sequence[Any], label: str) -> list[tuple[int, ...]]:

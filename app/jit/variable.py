@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
@@ -11,8 +10,7 @@ from app.errors import ProgramError, ShapeError
 from app.graph.variable import Parameter, Variable
 from app.ops.creation import assign
 from app.ops.definition import OpDef
-from app.ops.spec import UNKNOWN, OpenSize
-from app.reading import LIBRARIES
+from app.ops.spec import OpenSize
 from app.tensor import Tensor
 from app.tensor.inplace import ChangesInPlace
 from app.tensor.modes import modes
@@ -100,19 +98,6 @@ class TracedVariable(ChangesInPlace, Variable):
         if tracer is None:
             return super().apply_operator(definition, inputs, attributes, into)
         return tracer.apply(definition, inputs, attributes, into)
-
-    @property
-    def shape(self) -> tuple[Any, ...]:
-        """The sizes. The user's code cannot compare an open one either, even where it is not converted."""
-        if self._tracer is None or UNKNOWN not in self._sizes:
-            return self._shape
-        of_library = sys._getframe(1).f_code.co_filename.startswith(LIBRARIES)
-        shape: tuple[Any, ...] = self._shape if of_library else self.asked_shape
-        return shape
-
-    @shape.setter
-    def shape(self, shape: Sequence[Any]) -> None:
-        Variable.shape.fset(self, shape)  # type: ignore[attr-defined]
 
     @property
     def asked_shape(self) -> Any:

@@ -170,7 +170,7 @@ class Averaging(app.nn.Layer):
 
 @pytest.mark.parametrize("backend", ["reference", "compiled"])
 @pytest.mark.parametrize(
-    ("kind", "traces"), [(Counting, 4), (FromStart, 3), (Exchanging, 9), (Features, 3), (Averaging, 2), (Fibonacci, 3)]
+    ("kind", "traces"), [(Counting, 4), (FromStart, 3), (Exchanging, 9), (Features, 6), (Averaging, 4), (Fibonacci, 3)]
 )
 def test_a_state_that_is_replaced_leaves_the_former_one_and_the_input_as_they_are(kind, traces, backend):
     eager, traced = kind(), to_static(kind(), backend=backend)

@@ -92,7 +92,7 @@ def test_a_traced_layer_and_a_traced_step_train_as_eager_ones(kind, form):
     np.testing.assert_allclose(static[1], eager[1], rtol=1e-3, atol=1e-5)
     for name in eager[2]:
         np.testing.assert_allclose(static[2][name].numpy(), eager[2][name].numpy(), rtol=1e-3, atol=1e-5, err_msg=name)
-    traces = {"layer": 2, "step": 1}  # for training and evaluation, and none for the last batch, which is smaller
+    traces = {"layer": 3, "step": 2}  # one more for the last batch, which is smaller; and one for evaluation
     assert len(static[3].traces) == traces[form]
 
 

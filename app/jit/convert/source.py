@@ -35,12 +35,6 @@ class _Source:
     around: dict[str, Any] = field(compare=False)
 
 
-def has_source(function: Any) -> bool:
-    """Return whether a function can be converted."""
-    function = inspect.unwrap(function)
-    return isinstance(function, FunctionType) and _converted(_source_of(function)) is not None
-
-
 def with_meaning(function: FunctionType, meaning: Any) -> Callable[..., Any]:
     """Return the converted function, which calls `meaning`; the function itself if its source cannot be read."""
     if function.__code__ in _made or (code := _compiled(_source_of(function))) is None:
