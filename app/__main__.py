@@ -28,6 +28,11 @@ COMMANDS = {
         "examine custom operators: gradients, shapes, behaviour, how they are compiled",
         "my_ops.py:swish --like silu",
     ),
+    "learn": Command(
+        ".learn.command",
+        "list exercises on operators and gradients, and examine your solutions",
+        "3",
+    ),
     "compare": Command(
         ".experiment.compare_command",
         "compare several operators over several seeds: accuracy, speed, and which differences are significant",

@@ -1,0 +1,1 @@
+"""`opsmith learn`: exercises on operators and gradients, examined by the checks of `opsmith check`."""

@@ -1,0 +1,102 @@
+"""The exercises: solutions solve them; files as they are given out, zeros and built-in operators do not."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from solutions import SOLUTIONS
+
+from app.__main__ import main
+from app.learn.command import originals
+from app.learn.examine import examined
+from app.learn.exercises import EXERCISES, Exercise
+
+BY_FILE = pytest.mark.parametrize("exercise", EXERCISES, ids=[one.file for one in EXERCISES])
+
+
+def written(folder: Path, exercise: Exercise, text: str) -> Path:
+    path = folder / exercise.file
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def original(exercise: Exercise) -> str:
+    return (originals() / exercise.file).read_text(encoding="utf-8")
+
+
+def solution(exercise: Exercise) -> str:
+    text = original(exercise)
+    for old, new in SOLUTIONS[exercise.file]:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+@BY_FILE
+def test_the_solution_solves_it(exercise: Exercise, tmp_path: Path):
+    verdict = examined(exercise, written(tmp_path, exercise, solution(exercise)))
+    assert verdict.state == "ok", verdict.words
+
+
+@BY_FILE
+def test_the_file_as_given_out_fails(exercise: Exercise, tmp_path: Path):
+    assert examined(exercise, written(tmp_path, exercise, original(exercise))).failed
+
+
+@BY_FILE
+def test_zeros_fail(exercise: Exercise, tmp_path: Path):
+    """The solution, in which every function returns zeros in the place of its results."""
+    zeros = re.sub(
+        r"return ([^\n]+)", lambda found: f"return [0 * one for one in ({found[1]},)][0]", solution(exercise)
+    )
+    verdict = examined(exercise, written(tmp_path, exercise, zeros))
+    assert verdict.failed
+
+
+@pytest.mark.parametrize(
+    ("number", "call"),
+    [(2, "opsmith.tanh(x) * x"), (5, "opsmith.nn.functional.hardtanh(x)"), (10, "opsmith.softmax(x)")],
+)
+def test_calling_the_built_in_one_fails(number: int, call: str, tmp_path: Path):
+    exercise = EXERCISES[number - 1]
+    text = re.sub(r"return [^\n]+", f"return {call}", solution(exercise), count=1)
+    verdict = examined(exercise, written(tmp_path, exercise, text))
+    assert verdict.failed
+    assert "which is built in: write it yourself" in verdict.words
+
+
+def test_a_backward_that_is_left_out_fails(tmp_path: Path):
+    text = original(EXERCISES[0]).partition("@cube.backward")[0]
+    verdict = examined(EXERCISES[0], written(tmp_path, EXERCISES[0], text))
+    assert "it has no backward of its own" in verdict.words
+
+
+def test_the_list_hands_out_files_and_shows_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(["learn"]) == 0
+    assert "0 of 20 solved; edit exercises/01_wrong_factor.py" in capsys.readouterr().out
+    assert main(["learn", "1"]) == 1
+    assert "it is 1/3 of what it should be" in capsys.readouterr().out
+    written(tmp_path / "exercises", EXERCISES[0], solution(EXERCISES[0]))
+    assert main(["learn", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["solved"] is True
+    assert main(["learn", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["state"] for row in rows[:2]] == ["solved", "new"]
+    assert (tmp_path / "exercises" / EXERCISES[0].file).read_text() == solution(EXERCISES[0])  # not handed out anew
+
+
+def test_an_exercise_that_there_is_not_is_an_error(capsys: pytest.CaptureFixture[str]):
+    assert main(["learn", "21"]) == 2
+    assert "there is no exercise 21; there are 1 to 20" in capsys.readouterr().err
+
+
+def test_each_file_has_an_exercise_and_a_title():
+    assert sorted(path.name for path in originals().glob("*.py")) == [one.file for one in EXERCISES]
+    for exercise in EXERCISES:
+        assert exercise.title(originals())
