@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import dis
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from operator import is_
 from types import CellType, CodeType, ModuleType
 from typing import Any
 from weakref import WeakValueDictionary
 
+import numpy as np
+
 from app.errors import ProgramError, ShapeError
 from app.graph.variable import Variable
-from app.jit.convert.state import Undefined, copied
+from app.jit.convert.state import Undefined
 from app.jit.tracer import MISSING, Captured, Tracer, holds_variables
 from app.jit.variable import TracedVariable
 from app.nn.tree import OF_LAYERS
@@ -43,7 +46,12 @@ class Outputs:
     def filled(self, made: dict[str, Any]) -> Any:
         """Return the nest filled with computed values."""
         pairs = zip(self._structure.leaves, self.names, strict=True)
-        return self._structure.filled([copied(leaf) if name is None else made[name] for leaf, name in pairs])
+        return self._structure.filled([_new(leaf) if name is None else made[name] for leaf, name in pairs])
+
+
+def _new(value: Any) -> Any:
+    """A copy of what the caller may change."""
+    return copy.copy(value) if isinstance(value, (set, bytearray, deque, np.ndarray)) else value
 
 
 class Effects:

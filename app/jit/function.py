@@ -27,7 +27,7 @@ from app.jit.signature import (
     in_order,
     names_of,
 )
-from app.jit.tracer import Again, Findings, Tracer
+from app.jit.tracer import Tracer
 from app.nn.layer import Layer
 from app.ops.spec import plain_sizes
 from app.reading import parameters_of, place, place_of, user_line
@@ -139,27 +139,20 @@ class StaticFunction:
         return concrete
 
     def _traced(self, filled: Arguments, shapes: Sequence[tuple[int, ...]]) -> ConcreteProgram:
-        findings = Findings()
-        while True:
-            findings.begin()
-            try:
-                return self._traced_once(filled, shapes, Tracer(converted, findings))
-            except Again:  # with the findings about a loop
-                continue
-
-    def _traced_once(self, filled: Arguments, shapes: Sequence[tuple[int, ...]], tracer: Tracer) -> ConcreteProgram:
+        tracer = Tracer(converted)
         block = tracer.program.global_block()
         taken = iter(names_of(self._parameters, filled))
         variables = []
         for tensor, shape in zip(filled.tensors, shapes, strict=True):
             flags = {"is_data": True, "stop_gradient": tensor.stop_gradient}
             variable: Any = block.create_var(next(taken), shape, tensor._array.dtype.name, **flags)
+            variable.outside = True
             variables.append(variable)
         if hasattr(self._instance, "sublayers"):
             tracer.layers.update((id(layer), layer) for layer in self._instance.sublayers(include_self=True))
         given = [variable.name for variable in variables]
         args, kwargs = filled.fill(variables)
-        with names.guard(), tracer.active(), with_users_line(self.label), tracer.attempt():
+        with names.guard(), tracer.active(), with_users_line(self.label):
             result = converted(self.eager)(*args, **kwargs)
             for refusal in tracer.refusals:
                 raise refusal

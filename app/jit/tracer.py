@@ -6,37 +6,29 @@ gets its value at every run. In-place changes write into the Tensor's own memory
 
 from __future__ import annotations
 
-import copy
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from app.errors import DtypeError, GradientError, ProgramError, ShapeError
+from app.errors import AppError, DtypeError, GradientError, ProgramError, ShapeError, add_note
 from app.graph import names
 from app.graph.defaults import program_guard, static_mode
 from app.graph.gradients import gradients
 from app.graph.program import FORWARD, Program
 from app.graph.variable import Variable
-from app.jit.variable import Memory, TracedParameter, TracedVariable
+from app.jit.variable import TracedParameter, TracedVariable, refusal
 from app.ops.creation import assign
-from app.ops.definition import OpDef, apply
+from app.ops.definition import OpDef
 from app.ops.indexing import index_items, put_items, take_items
-from app.ops.lowering import Alias
-from app.ops.shaping import reshape_like
 from app.ops.spec import UNKNOWN, spec_of
 from app.tensor import Parameter, Tensor
 from app.tensor.modes import Modes, modes, set_modes
 
 MISSING = object()
-
-
-class Again(Exception):  # noqa: N818 - not an error
-    """Raised to trace again with new findings."""
 
 
 class TracedProgram(Program):
@@ -67,55 +59,27 @@ class Captured:
         return self.tensor.grad if self.of_gradient else self.tensor
 
 
-class Kind(NamedTuple):
-    """The common type and shape of the results of branches, or of a carried variable of a loop."""
+class Region(NamedTuple):
+    """A branch or the body of a loop over a Tensor, and the Python objects that it may change, by identity."""
 
-    dtype: str
-    shape: tuple[int, ...]
-
-
-class Findings:
-    """What tracing a loop's body has found out about the loop and its inner loops.
-
-    When a body is traced again, findings about its inner loops are reused, so that the work grows linearly with the
-    depth of loops.
-    """
-
-    def __init__(self) -> None:
-        self.kinds: list[list[Kind | None]] = []
-        """For each variable of the loop, the kinds of its leaves; None for a leaf that no iteration changes."""
-        self.begins: dict[int, Any] = {}
-        """Placeholders for variables without a value before the loop, by position."""
-        self.tensors: list[tuple[TracedVariable, Kind]] = []
-        """The traced Tensors that an iteration changes in place."""
-        self.by_operator = False
-        """Whether a `for` over a range is an operator, because a Tensor decides about its `break`."""
-        self._inside: dict[tuple[str, int], Findings] = {}
-        self._met: Counter[str] = Counter()
-
-    def begin(self) -> None:
-        """The body is traced from its beginning."""
-        self._met.clear()
-
-    def of(self, where: str) -> Findings:
-        """Return the findings about an inner loop: the next one in a line of the source."""
-        self._met[where] += 1
-        return self._inside.setdefault((where, self._met[where]), Findings())
+    where: str
+    own: dict[int, Any]
 
 
-class Changes(dict[int, tuple[TracedVariable, TracedVariable]]):
-    """The Tensors that a branch or a loop's body changes in place, by identity, each with a copy from its end."""
+@dataclass(eq=False)
+class Changes:
+    """What a branch or a loop's body changes in place, of what existed before it."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.memory: list[Memory] = []
-        """All memory that it changes, also of what may be such a Tensor."""
+    values: dict[int, tuple[TracedVariable, TracedVariable]] = field(default_factory=dict)
+    """The Tensors, by identity, each with a copy from its end."""
+    stale: list[TracedVariable] = field(default_factory=list)
+    """The Tensors that share memory with one that it changes."""
 
 
 class Tracer:
     """Records the operators that a function applies, and the Tensors and layers that it uses."""
 
-    def __init__(self, converted: Callable[[Any], Callable[..., Any]], findings: Findings) -> None:
+    def __init__(self, converted: Callable[[Any], Callable[..., Any]]) -> None:
         self.converted = converted
         """Converts the control flow of a function that is called while tracing."""
         self.program = TracedProgram(self)
@@ -138,20 +102,14 @@ class Tracer:
         self._rates: dict[Any, Variable] = {}
         self._changes: dict[int, tuple[TracedVariable, dict[str, Any]]] | None = None
         """Traced Tensors that a branch or a loop's body has changed in place, each with what it was before."""
-        self._touched: dict[int, tuple[Memory, int]] | None = None
-        """Memory that it has changed, each with its version before."""
         self._looks_in = 0
         """The block of that branch or body."""
-        self._undo: list[Callable[[], None]] | None = None
-        """Functions that undo changes of Python objects, in order, for an attempt that may be repeated."""
-        self.watches: list[Any] = []
-        """What watches the user's objects in the branches and loops that are being traced."""
+        self.regions: list[Region] = []
+        """The branches and the bodies of loops that are being traced, the innermost one last."""
         self.streams: list[Any] = []
         """The streams of random numbers that the function made."""
         self.refusals: list[Exception] = []
         """Errors because Python asked for what is not known while tracing."""
-        self.findings = findings
-        """The findings about the loops of the current trace."""
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -188,10 +146,12 @@ class Tracer:
             return into
         outputs: Any = block.append_op(definition, variables, attributes, targets)
         if into is not None:
+            for target in targets:
+                target.changed()
             return into
         if definition.views and not (definition is take_items and len(variables) > 1):
             for variable in outputs:
-                variable.share_memory(variables[0], _whole(definition, variables[0], attributes))
+                variable.share_memory(variables[0])
         if not modes().on:
             for variable in outputs:
                 variable.stop_gradient = True
@@ -226,7 +186,7 @@ class Tracer:
         else:
             flags = {"persistable": True, "stop_gradient": holder.stop_gradient}
             variable = TracedVariable(block, name, spec.shape, spec.dtype, **flags)
-        block.vars[name] = variable
+        block.vars[name], variable.outside = variable, True
         self.captured[id(holder)] = Captured(tensor, variable, of_gradient)
         return variable
 
@@ -262,14 +222,8 @@ class Tracer:
 
     def note_change(self, variable: TracedVariable) -> None:
         """A traced Tensor is about to be changed in place."""
-        self.note_memory(variable.memory)
         if self._changes is not None and id(variable) not in self._changes:
             self._changes[id(variable)] = variable, dict(variable.__dict__)
-
-    def note_memory(self, memory: Memory) -> None:
-        """Memory is about to be changed."""
-        if self._touched is not None:
-            self._touched.setdefault(id(memory), (memory, memory.version))
 
     def may_change(self, variable: TracedVariable) -> bool:
         """Return whether code after the current block sees an in-place change."""
@@ -277,44 +231,62 @@ class Tracer:
 
     @contextmanager
     def changes(self) -> Iterator[Changes]:
-        """Restore traced Tensors that are changed in place inside the block. The dictionary then holds, by identity,
-        those that existed before the block, each with a copy of its value at the end of the block.
-        """
-        outside = self._changes, self._touched, self._looks_in
-        self._changes, self._touched, self._looks_in = {}, {}, self.program.current_block().idx
+        """Restore traced Tensors that are changed in place inside the block, and say at its end what it changed."""
+        outside = self._changes, self._looks_in
+        self._changes, self._looks_in = {}, self.program.current_block().idx
         mark, found = self._looks_in, Changes()
         try:
             yield found
         finally:
-            here, touched = self._changes, self._touched
-            self._changes, self._touched, self._looks_in = outside
-            found.update((key, (v, v.frozen())) for key, (v, _) in here.items() if v.home < mark)
-            for variable, known in reversed(here.values()):
+            here = self._changes
+            self._changes, self._looks_in = outside
+            for key, (variable, known) in here.items():
+                if variable.home < mark and variable.stale:
+                    found.stale.append(variable)
+                elif variable.home < mark:
+                    found.values[key] = variable, variable.frozen()
+                known["group"] = variable.group
                 variable.__dict__.clear()
                 variable.__dict__.update(known)
-            for memory, version in touched.values():
-                memory.version = version
-                found.memory.append(memory)
 
-    # Changes of Python objects, which are undone when an attempt is repeated
+    # Changes of Python objects
 
-    def note_contents(self, container: Any) -> None:
-        """Record a Python container before it is changed."""
-        if self._undo is not None and isinstance(container, CONTAINERS):
-            contents = copy.copy(container)
-            self._undo.append(lambda: restore(container, contents))
+    @contextmanager
+    def region(self, where: str, may_change: Iterable[Any] = ()) -> Iterator[None]:
+        """A branch or the body of a loop over a Tensor is traced inside the block, which `may_change` these objects.
 
-    def note_attribute_of(self, owner: Any, name: str) -> None:
-        """Record an attribute of any object before it is set or deleted."""
-        if self._undo is not None:
-            before = getattr(owner, "__dict__", {}).get(name, MISSING)
-            self._undo.append(lambda: _set_back(owner, name, before))
+        An exception that the user's code handles outside of it is refused, as it is raised whatever the Tensor is.
+        """
+        self.regions.append(Region(where, {id(thing): thing for thing in may_change}))
+        try:
+            yield
+        except Exception as error:
+            reason = f"raised in the branch or loop over a Tensor at {where}, which is traced whatever the Tensor is"
+            refusal(ProgramError(f"{type(error).__name__}: {error}\n{reason}, and so cannot be handled"))
+            if not isinstance(error, AppError):
+                add_note(error, f"{reason}; `assert` raises an error only in calls in which its condition is false")
+            raise
+        finally:
+            self.regions.pop()
 
-    def note_names(self, state: Any) -> None:
-        """Record names of enclosing functions or a module before they are assigned."""
-        if self._undo is not None:
-            values = state.read()
-            self._undo.append(lambda: state.write(values))
+    def own(self, thing: Any) -> Any:
+        """Note that an object was made in the branches and loops that are being traced, which may change it."""
+        for region in self.regions:
+            region.own[id(thing)] = thing
+        return thing
+
+    def check_change(self, owner: Any, what: str) -> None:
+        """Refuse a change of an object that would happen whatever the Tensor of a branch or a loop is."""
+        for region in self.regions:
+            if id(owner) not in region.own:
+                raise refusal(
+                    ProgramError(
+                        f"{what} changes in the branch or loop over a Tensor at {region.where}, which is traced "
+                        "whatever the Tensor is: it may change only Tensors, and the function's own variables, lists "
+                        "and dicts. Return the new value and assign it after that; or, if once is meant, change it in "
+                        "a function with @opsmith.jit.not_to_static"
+                    )
+                )
 
     def with_item(self, value: Any, index: Any, item: Any) -> Variable:
         """Return a value with the indexed part replaced."""
@@ -416,7 +388,7 @@ class Tracer:
     def note_attribute(self, layer: Any, name: str) -> None:
         """The function is about to set an attribute of a layer."""
         self.attributes.setdefault((id(layer), name), (layer, name, layer.__dict__.get(name, MISSING)))
-        self.note_attribute_of(layer, name)
+        self.check_change(layer, f"{type(layer).__name__}.{name}")
 
     def forward_of(self, layer: Any) -> Callable[..., Any]:
         """Return a layer's `forward` with converted control flow."""
@@ -427,60 +399,6 @@ class Tracer:
         """Return the hooks before and after a layer's `forward`, with converted control flow."""
         before, after = layer._forward_pre_hooks, layer._forward_post_hooks
         return ({k: self.converted(h) for k, h in before.items()}, {k: self.converted(h) for k, h in after.items()})
-
-    @contextmanager
-    def attempt(self) -> Iterator[None]:
-        """If the block raises an error or `Again`, undo its operators and its changes of attributes and containers."""
-        block = self.program.current_block()
-        blocks, operators = len(self.program.blocks), len(block.ops)
-        outside, self._undo = self._undo, []
-        try:
-            yield
-        except Exception:  # after an error too, the function may be traced again, for exact sizes
-            for step in reversed(self._undo):
-                step()
-            del self.program.blocks[blocks:]
-            for operator in block.ops[operators:]:
-                for name in operator.outputs:
-                    block.vars.pop(name, None)
-            del block.ops[operators:]
-            self._undo.clear()
-            raise
-        finally:
-            undo, self._undo = self._undo, outside
-            if self._undo is not None:
-                self._undo += undo
-
-
-def _whole(definition: OpDef, base: Any, attributes: Mapping[str, Any]) -> Callable[[Any], Any] | None:
-    """Return the function from a view's new value to its base's new value; None if unknown."""
-    if definition is take_items:
-        return lambda part: put_items([base, part], items=attributes["items"])
-    if isinstance(definition.lowering, Alias):
-        return lambda part: apply(reshape_like, [part, base], {})
-    return None
-
-
-CONTAINERS = (list, dict, set, bytearray, deque, np.ndarray)
-"""Mutable Python containers, and arrays."""
-
-
-def _set_back(owner: Any, name: str, value: Any) -> None:
-    """Restore an attribute."""
-    if value is not MISSING:
-        setattr(owner, name, value)
-    elif name in getattr(owner, "__dict__", {}):
-        delattr(owner, name)
-
-
-def restore(container: Any, contents: Any) -> None:
-    """Restore the contents of a container."""
-    if isinstance(container, np.ndarray):
-        if container.flags.writeable:
-            container[...] = contents
-        return
-    container.clear()
-    (container.update if isinstance(container, (dict, set)) else container.extend)(contents)
 
 
 def holds_variables(value: Any) -> bool:

@@ -42,28 +42,6 @@ def refusal(error: E) -> E:
     return error
 
 
-class Memory:
-    """The memory that an eager Tensor and its views would share. It counts in-place changes."""
-
-    __slots__ = ("linked", "owner", "version")
-
-    def __init__(self, owner: Any = None):
-        self.owner = owner
-        """The argument or captured variable that owns the memory; None for a computed value."""
-        self.version = 0
-        self.linked: list[Memory] = []
-        """Memory that is the same if a branch is taken, or in the first iteration of a loop."""
-
-    def others(self) -> list[Memory]:
-        """All memory that may be the same."""
-        found, waiting = {id(self): self}, [self]
-        while waiting:
-            new = [memory for memory in waiting.pop().linked if id(memory) not in found]
-            found.update((id(memory), memory) for memory in new)
-            waiting += new
-        return list(found.values())[1:]
-
-
 class TracedSize(OpenSize):
     """An open size that cannot be compared: a function that compares it is traced again for each size."""
 
@@ -80,12 +58,13 @@ class TracedVariable(ChangesInPlace, Variable):
 
     grad: Any = None
     """Its gradient, after `backward` in the function."""
-    _memory: Memory | None = None
-    _version = 0
-    """The version of the memory when this value was made or last changed."""
+    outside = False
+    """Whether its memory belongs to an argument or to a captured Tensor."""
+    group: list[TracedVariable] | None = None
+    """The values that share its memory, which may be the result of control flow; None if there are no others."""
+    stale = False
+    """Whether one of them was changed in place, so that an eager Tensor would have other elements now."""
     _home: int | None = None
-    _base: tuple[Any, Callable[[Any], Any]] | None = None
-    """For a view: its base, and the function from a new value of the view to the new value of the base."""
 
     @property
     def _tracer(self) -> Any:
@@ -164,34 +143,29 @@ class TracedVariable(ChangesInPlace, Variable):
 
     # Shared memory
 
-    @property
-    def memory(self) -> Memory:
-        """The memory that an eager Tensor would share with its views."""
-        if self._memory is None:
-            self._memory = Memory(self if self.is_leaf else None)
-        return self._memory
-
-    def share_memory(self, other: Any, whole: Callable[[Any], Any] | None = None) -> None:
-        """Become a view of another value; `whole` computes the new value of the other from that of this one."""
-        self._memory = other.memory
-        self._version = other.memory.version
-        self._base = None if whole is None else (other, whole)
+    def share_memory(self, other: TracedVariable) -> None:
+        """Note that an eager Tensor would share the memory of another one, or may share it."""
+        first, second = (value.group or [value] for value in (self, other))
+        if first is not second:
+            first += second
+        for value in first:
+            value.group = first
 
     def changed(self) -> None:
-        """Note that the memory now holds this value; views from before are stale."""
-        self._touch()
-        self._version = self.memory.version
+        """Note that the memory holds this value now: the others that share it are stale."""
+        for value in self.group or ():
+            if value is not self:
+                value.mark_stale()
 
-    def _touch(self) -> None:
-        """Note a change of the memory, and of what may be the same memory."""
-        for memory in (self.memory, *self.memory.others()):
-            if self._tracer is not None:
-                self._tracer.note_memory(memory)
-            memory.version += 1
+    def mark_stale(self) -> None:
+        """Note that the memory was changed through another value."""
+        if self._tracer is not None:
+            self._tracer.note_change(self)
+        self.stale = True
 
     def check_current(self) -> None:
-        """Refuse to read a stale view: an eager Tensor would show the change."""
-        if self._memory is not None and self._memory.version != self._version:
+        """Refuse to read a stale value: an eager Tensor would show the change."""
+        if self.stale:
             raise ProgramError(
                 f"{self.name} shares memory with a Tensor that was changed in place later, and still has the old "
                 "value in the traced function; take it again after the change, or change a copy (x.clone())"
@@ -205,67 +179,57 @@ class TracedVariable(ChangesInPlace, Variable):
         return self.block.idx if self._home is None else self._home
 
     def here(self) -> Any:
-        """Return a new object for the same variable in the current block."""
+        """Return a new object for the same variable, and the same memory, in the current block."""
         other = copy.copy(self)
         other._home = self.program.current_block().idx
+        other.group = None
+        other.share_memory(self)
         return other
 
     def frozen(self) -> Any:
         """A copy, made in the current block, that keeps its value when this one is changed in place."""
-        other = self.here()
-        stale = self._memory is not None and self._memory.version != self._version
-        other._memory, other._version, other._base = Memory(), -1 if stale else 0, None
+        other = copy.copy(self)
+        other._home = self.program.current_block().idx
+        other.group, other.outside = None, False
         return other
 
     def stand_for(self, other: Any) -> None:
         """Become another name for a variable."""
         if self._tracer is not None:
             self._tracer.note_change(self)
-        memory, version, home, base = self.memory, self._version, self.home, self._base
+        kept = {"group": self.group, "_home": self.home, "outside": self.outside, "stale": False}
         if self.block.vars.get(self.name) is self:
             self.block.vars[self.name] = copy.copy(self)  # the Program keeps the old value
-        self.__dict__.update(other.__dict__)
-        self._memory, self._version, self._home, self._base = memory, version, home, base
+        self.__dict__.update({**other.__dict__, **kept})
 
     def become(self, result: Any) -> Any:
         """Take the value of a result of the same shape."""
         return self._take(self._tracer.like(result, self, "same_kind"))
 
     def _take(self, new: Any) -> Any:
-        """Take a new value, and update the values that this one is a view of."""
+        """Take a new value; those that share the memory become stale."""
         self.check_current()
-        changes: list[tuple[TracedVariable, Any]] = [(self, new)]
-        while changes[-1][0]._base is not None:
-            whole, made_of = changes[-1][0]._base
-            changes.append((whole, made_of(changes[-1][1])))
-        owner = self.memory.owner
-        owned = owner is not None and owner is not changes[-1][0]
-        if owned or any(memory.owner is not None for memory in self.memory.others() if memory.owner is not owner):
+        if any(other.outside for other in self.group or () if other is not self):
             raise ProgramError(
                 f"{self.name} shares memory with an argument of the traced function, or with a Tensor from outside, "
                 "and cannot be changed in place; change a copy (x = x.clone())"
             )
-        for variable, _ in changes:
-            if self._tracer is not None and not self._tracer.may_change(variable):
-                raise ProgramError(
-                    f"{variable.name} cannot be changed in place inside a function that was given to cond or "
-                    "while_loop; return the new value from it"
-                )
-        for variable, _ in changes:
-            if not (modes().on or variable.stop_gradient or variable.persistable):
-                raise ProgramError(
-                    f"{variable.name} requires a gradient and is changed in place inside no_grad: its gradient would "
-                    "be that of the old value, which a traced function cannot keep; write x = x + (new - x).detach() "
-                    "to keep that gradient, or x = new to have none"
-                )
-        for variable, value in changes:
-            if variable.persistable:
-                self._tracer.replace(self._tracer.captured_as(variable), value)
-            else:
-                variable.stand_for(value)
-        self._touch()
-        for variable, _ in changes:
-            variable._version = self.memory.version
+        if self._tracer is not None and not self._tracer.may_change(self):
+            raise ProgramError(
+                f"{self.name} cannot be changed in place inside a function that was given to cond or while_loop; "
+                "return the new value from it"
+            )
+        if not (modes().on or self.stop_gradient or self.persistable):
+            raise ProgramError(
+                f"{self.name} requires a gradient and is changed in place inside no_grad: its gradient would be that "
+                "of the old value, which a traced function cannot keep; write x = x + (new - x).detach() to keep that "
+                "gradient, or x = new to have none"
+            )
+        if self.persistable:
+            self._tracer.replace(self._tracer.captured_as(self), new)
+        else:
+            self.stand_for(new)
+            self.changed()
         return self
 
     def change_shape(self, make: Callable[[Any], Any]) -> Any:
@@ -275,9 +239,7 @@ class TracedVariable(ChangesInPlace, Variable):
                 f"{self.name} is an argument of the traced function, whose shape cannot be changed in place; "
                 "assign the result to a name (x = x.reshape(...))"
             )
-        view = make(self.here())
-        self.stand_for(view)
-        self._base = view._base
+        self.stand_for(make(self.here()))
         return self
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -291,18 +253,6 @@ class TracedVariable(ChangesInPlace, Variable):
                 "do it inside opsmith.no_grad(), or assign a new value to the name"
             )
         self._take(self._tracer.like(value, self).detach())
-
-
-def settle(tracer: Any, memory: Sequence[Memory], changes: Sequence[tuple[TracedVariable, Any]]) -> None:
-    """Assign the results of a branch or a loop to traced values; views of the changed memory become stale."""
-    for each in memory:
-        tracer.note_memory(each)
-        each.version += 1
-    for tensor, new in changes:
-        tensor.stand_for(new)
-        tensor._touch()
-    for tensor, _ in changes:
-        tensor._version = tensor.memory.version
 
 
 class TracedParameter(TracedVariable, Parameter):

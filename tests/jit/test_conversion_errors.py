@@ -37,6 +37,7 @@ KNOWN: dict[str, Any] = {
     "raises_in_a_branch": raises_in_a_branch,
     "schedule": app.optimizer.lr.StepDecay(0.1, 2),
     "batches": Batches(np.ones((6, 2), "float32"), np.zeros(6, "int64"), None, 2),
+    "frozen": app.to_tensor([[1.0, 1.0]]),
     "leaf": app.to_tensor([1.0, 1.0], stop_gradient=False),
     "stream": np.random.default_rng(0),
     "choices": {"sign": lambda x: x if x.sum() > 0 else -x},
@@ -80,17 +81,19 @@ out changes .* out\[i\] = x
         i = i + 1
     return out
 
-found has no value here: it is a set of 1 and a set of 0 in the two branches .*HERE
-    found = set()
-    if x.sum() > 0:  # here
-        found.add(1)
-    return x * len(found)
+(?s)best changes from None to a Tensor
+    best, i = None, x.sum() * 0
+    while i < 2:
+        best = x[0].sum() if best is None else app.maximum(best, x[0].sum())
+        i = i + 1
+    return best
 
-numbers has no value here: .* of the `if` over a Tensor at HERE
-    numbers = np.zeros(2, "float32")
-    if x.sum() > 0:  # here
-        numbers[0] = 3.0
-    return x * float(numbers[0])
+b changes its type from one iteration to the next in the loop over a Tensor at HERE
+    a, b = 0, 0
+    while a < x.sum():  # here
+        b = a
+        a = a + 0.5
+    return x * b
 
 name changes from 'a' to 'ab' .* only Tensors and numbers
     name, i = "a", x.sum() * 0
@@ -98,14 +101,6 @@ name changes from 'a' to 'ab' .* only Tensors and numbers
         name = name + "b"
         i = i + 1
     return x, name
-
-best changes from None to a Tensor
-    best = None
-    for i in range(2):
-        best = x[i].sum() if best is None else app.maximum(best, x[i].sum())
-        if best > 2:
-            break
-    return best
 
 HERE: .* is neither true nor false; use opsmith.any or opsmith.all
     if x > 0:  # here
@@ -153,6 +148,21 @@ take it again after the change
     if x.sum() > 0:
         y.add_(1.0)
     return first * 2
+
+shares memory with an argument .* change a copy
+    y = x.reshape([2, 3])
+    y[0, 1] = 5.0
+    return y
+
+shares memory with .* a Tensor from outside, .* change a copy
+    row = frozen[0]
+    row.add_(1.0)
+    return x + row
+
+take it again after the change
+    first = frozen[0]
+    frozen.add_(1.0)
+    return x + first
 
 take it again after the change
     y = x.clone().reshape([2, 3])

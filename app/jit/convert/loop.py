@@ -18,24 +18,26 @@ from app.jit.convert.build import expression, statements
 from app.jit.convert.logic import and_, ask, not_
 from app.jit.convert.state import (
     NUMBERS,
+    Kind,
     State,
     Undefined,
     as_condition,
     as_variable,
     common_dtype,
     copied,
+    dtype_of,
     is_value,
     link,
     one_element,
     put_back,
     same,
+    settle,
     stand_in,
     tracer,
     widened,
 )
-from app.jit.convert.watch import watched
-from app.jit.tracer import Again, Findings, Kind
-from app.jit.variable import Memory, settle
+from app.jit.tracer import Changes
+from app.jit.variable import TracedVariable
 from app.ops import creation
 from app.ops.dtype import is_float
 from app.ops.spec import UNKNOWN
@@ -115,7 +117,7 @@ def while_(test: Callable[[], Any], body: Callable[[], Any], state: State, neede
     while True:
         holds = test()
         if is_value(holds):
-            _Loop(test, body, state, needed).make()
+            _Loop(test, body, state, needed).append()
             return
         if not holds:
             return
@@ -129,7 +131,10 @@ def for_(
     needed: Sequence[str] = (),
     stop: Callable[[], Any] | None = None,
 ) -> None:
-    """Run Python's `for`. For a range that a Tensor ends, or the rows of a Tensor of open size, append the operator."""
+    """Run Python's `for`. For a range that a Tensor ends, or the rows of a Tensor of open size, append the operator.
+
+    If a Tensor decides about a `break`, the rest of a range is the operator, and the rest of other items is branches.
+    """
     if isinstance(items, TensorRange):
         _count(items, body, state, needed, stop)
         return
@@ -139,50 +144,20 @@ def for_(
         rows = TensorRange(0, creation.shape(items)[0], 1)
         _count(rows, lambda i: body(items[i]), state, needed, stop, place_of(body))
         return
-    if stop is not None and isinstance(items, range) and len(items) > 1:
-        _range_with_break(items, body, state, needed, stop)
-        return
     iterator = iter(items)
-    for item in iterator:
+    for place, item in enumerate(iterator):
         body(item)
         if stop is None:
             continue
         stopped = stop()
+        if is_value(stopped) and isinstance(items, range):
+            rest = items[place + 1 :]
+            if rest:
+                _count(TensorRange(rest.start, rest.stop, rest.step), body, state, needed, stop)
+            return
         if is_value(stopped):
             for other in iterator:
                 if_(not_(stop()), partial(body, other), lambda: None, state, place_of(body))
-            return
-        if stopped:
-            return
-
-
-def _range_with_break(items: range, body: Any, state: State, needed: Sequence[str], stop: Any) -> None:
-    """Run Python's `for` over a range with a `break`. If a Tensor decides about the `break`, append the operator.
-
-    This is known after the first iteration. The loop is then traced again as an operator from the first iteration on.
-    Otherwise the Program would have the body twice, and four times inside another such loop.
-    """
-    around = tracer().findings
-    found = around.of(place_of(body))
-    if found.by_operator:
-        _count(TensorRange(items.start, items.stop, items.step), body, state, needed, stop, found=found)
-        return
-    for place, item in enumerate(items):
-        if place == 0:
-            found.begin()
-            tracer().findings = found
-        try:
-            body(item)
-        finally:
-            tracer().findings = around
-        stopped = stop()
-        if is_value(stopped):
-            if place == 0:
-                found.by_operator = True
-                raise Again
-            rest = items[place + 1 :]
-            if len(rest):
-                _count(TensorRange(rest.start, rest.stop, rest.step), body, state, needed, stop)
             return
         if stopped:
             return
@@ -208,7 +183,6 @@ def _count(
     needed: Sequence[str],
     stop: Any,
     where: str = "",
-    found: Findings | None = None,
 ) -> None:
     """Append a loop over numbers, which carries its counter too."""
     index = [_scalar(items.start)]
@@ -223,7 +197,7 @@ def _count(
 
     counted = state.after("the counter", lambda: index[0], lambda value: index.__setitem__(0, value))
     test = check if stop is None else lambda: and_(lambda: not_(stop()), check)
-    _Loop(test, run, counted, needed, where or place_of(body)).make(found)
+    _Loop(test, run, counted, needed, where or place_of(body)).append()
 
 
 def _scalar(value: Any) -> Any:
@@ -235,79 +209,86 @@ def _scalar(value: Any) -> Any:
 
 
 class _Loop:
-    """A loop over a Tensor. Its body is traced until the carried variables are known, mostly once or twice."""
+    """A loop over a Tensor, which carries every name that its body assigns.
+
+    The body is traced once, or twice if a carried value needs another type or a Tensor is changed in place, which the
+    first time has shown.
+    """
 
     def __init__(self, test: Any, body: Any, state: State, needed: Sequence[str], where: str = ""):
         self.test, self.body, self.state, self.needed = test, body, state, needed
         self.where = where or place_of(body)
         self.before = state.read()
+        """The variables before the loop; a placeholder for one without a value."""
+        self.kinds = [[_kind(leaf) for leaf in Structure.of(value).leaves] for value in self.before]
+        """For each variable, the kinds of its leaves; None for a leaf that can only stay the same."""
+        self.tensors: list[tuple[TracedVariable, Kind]] = []
+        """The traced Tensors that an iteration changes in place."""
         self.local: set[int] = set()
         """Variables that have a value only inside an iteration."""
-        self.found = Findings()
-        self.memory: list[Memory] = []
-        """The memory that the body changes."""
+        self.same: list[list[bool]] = []
+        """For each variable, which leaves an iteration does not change."""
         self.ends: list[Any] = self.before
         """The variables at the end of an iteration."""
+        self.changes = Changes()
+        self.misfit = ""
+        """The variables for which the body must be traced again."""
 
-    def make(self, found: Findings | None = None) -> None:
+    def append(self) -> None:
         """Append the operator, and assign its results to the variables."""
-        around = tracer().findings
-        self.found = tracer().findings = self._known(around.of(self.where) if found is None else found)
-        try:
+        program = tracer().program
+        block = program.current_block()
+        operators, blocks = len(block.ops), len(program.blocks)
+        made = self._appended()
+        if self.misfit:
+            for operator in block.ops[operators:]:
+                for name in operator.outputs:
+                    if not (block.var(name).persistable or block.var(name).is_data):
+                        del block.vars[name]
+            del block.ops[operators:], program.blocks[blocks:]
             made = self._appended()
-        finally:
-            tracer().findings = around
+            if self.misfit:
+                raise ProgramError(
+                    f"{self.misfit} changes its type from one iteration to the next in the loop over a Tensor at "
+                    f"{self.where}; give it a Tensor of its last shape and type before the loop"
+                )
+        self._assign(made)
+
+    def _assign(self, made: Sequence[Any]) -> None:
         reason = f": it gets one only inside the loop over a Tensor at {self.where}; give it one before"
-        ends = zip(self.state.names, self.before, self._filled(made), strict=True)
-        self.state.write(
-            [
-                Undefined(name, reason) if place in self.local else put_back(old, new)
-                for place, (name, old, new) in enumerate(ends)
-            ]
-        )
-        lasts = zip(self.found.tensors, self._last(made), strict=True)
-        settle(tracer(), self.memory, [(tensor, new) for (tensor, _), new in lasts])
+        ends: list[Any] = []
+        for place, (name, old, new) in enumerate(zip(self.state.names, self.before, self._filled(made), strict=True)):
+            if place in self.local:
+                ends.append(Undefined(name, reason))
+                continue
+            structure = Structure.of(new)
+            pairs = zip(Structure.of(old).leaves, structure.leaves, strict=True)
+            kept = self.same[place] or [False] * len(structure.leaves)
+            leaves = [a if same else b for same, (a, b) in zip(kept, pairs, strict=True)]
+            ends.append(put_back(old, structure.filled(leaves)))
+        self.state.write(ends)
+        lasts = zip(self.tensors, self._last(made), strict=True)
+        settle([self.changes], [(tensor, new) for (tensor, _), new in lasts])
         for (_, new), *olds in zip(self.state.current(), self.before, self.ends, strict=True):
             for old in olds:
                 link(new, old)
 
-    def _known(self, found: Findings) -> Findings:
-        """Return the findings of earlier traces, without those that no longer apply to this loop."""
-        if len(found.kinds) != len(self.before):
-            found.kinds = [[] for _ in self.before]
-        for place, value in found.begins.items():
-            if isinstance(self.before[place], Undefined):
-                self.before[place] = value
-        for place, (value, kinds) in enumerate(zip(self.before, found.kinds, strict=True)):
-            if len(kinds) != len(Structure.of(value).leaves):
-                found.kinds[place] = []
-        blocks = tracer().program.blocks
-        found.tensors = [(t, kind) for t, kind in found.tensors if t.block in blocks]
-        return found
-
     def _appended(self) -> list[Any]:
-        while True:
-            self.found.begin()
-            self.local = set()
-            try:
-                with tracer().attempt():
-                    return while_loop(self._says, self._makes, self._initial() or [as_variable(0, "int64")])
-            except Again:
-                continue
+        self.misfit = ""
+        return while_loop(self._holds, self._step, self._initial() or [as_variable(0, "int64")])
 
     def _initial(self) -> list[Any]:
         """The initial values of the carried variables."""
-        carried = self._carried(self.before)
-        return [*carried, *self._changed()]
+        return [*self._carried(self.before), *self._changed()]
 
     def _changed(self) -> list[Any]:
         """The current values of the Tensors that are changed in place."""
-        return [as_variable(tensor, kind.dtype, kind.shape) for tensor, kind in self.found.tensors]
+        return [as_variable(tensor, kind.dtype, kind.shape) for tensor, kind in self.tensors]
 
     def _carried(self, values: Sequence[Any]) -> list[Any]:
         """Return the carried leaves of the variables."""
         carried = []
-        for value, kinds in zip(values, self.found.kinds, strict=True):
+        for value, kinds in zip(values, self.kinds, strict=True):
             if any(kinds):
                 pairs = zip(Structure.of(value).leaves, kinds, strict=True)
                 carried += [as_variable(leaf, kind.dtype, kind.shape) for leaf, kind in pairs if kind is not None]
@@ -317,69 +298,71 @@ class _Loop:
         """Return the variables filled with carried values."""
         given = iter(values)
         filled = []
-        for old, kinds in zip(self.before, self.found.kinds, strict=True):
-            if not any(kinds):
-                filled.append(copied(old))
-                continue
+        for old, kinds in zip(self.before, self.kinds, strict=True):
             structure = Structure.of(old)
-            pairs = zip(structure.leaves, kinds, strict=True)
+            pairs = zip(structure.leaves, kinds, strict=True) if any(kinds) else ()
             leaves = [leaf if kind is None else next(given) for leaf, kind in pairs]
-            filled.append(structure.filled(leaves))
+            filled.append(structure.filled(leaves) if leaves else copied(old))
         return filled
 
     def _last(self, values: Sequence[Any]) -> list[Any]:
         """Return the carried values of Tensors that are changed in place, which come last."""
-        return list(values)[len(values) - len(self.found.tensors) :] if self.found.tensors else []
+        return list(values)[len(values) - len(self.tensors) :] if self.tensors else []
 
-    def _enter(self, values: Sequence[Any]) -> None:
-        """Assign the carried values before the condition or the body."""
+    def _enter(self, values: Sequence[Any]) -> list[list[str | None]]:
+        """Assign the carried values before the condition or the body; return the names of their variables."""
         filled = self._filled(values)
         for new, old in zip(filled, self.before, strict=True):
             link(new, old)
         self.state.write(filled)
-        for (tensor, _), value in zip(self.found.tensors, self._last(values), strict=True):
+        for (tensor, _), value in zip(self.tensors, self._last(values), strict=True):
             tensor.stand_for(value)
+        return [[_name(leaf) for leaf in Structure.of(value).leaves] for value in filled]
 
-    def _says(self, *values: Any) -> Any:
+    def _holds(self, *values: Any) -> Any:
         with tracer().changes():
             self._enter(values)
-            with tracer().changes() as changed, watched(self.state, self.where):
-                says = as_condition(self.test(), self.where)
-        if changed:
-            names = ", ".join(tensor.name for tensor, _ in changed.values())
+            with tracer().changes() as changes, self.state.region(self.where):
+                holds = as_condition(self.test(), self.where)
+        if changes.values:
+            names = ", ".join(tensor.name for tensor, _ in changes.values.values())
             raise ProgramError(f"the condition of the loop at {self.where} changes {names} in place; do it in the body")
-        return says
+        return holds
 
-    def _makes(self, *values: Any) -> list[Any]:
-        with tracer().changes() as changed:
-            self._enter(values)
-            with watched(self.state, self.where):
+    def _step(self, *values: Any) -> list[Any]:
+        with tracer().changes() as self.changes:
+            entered = self._enter(values)
+            with self.state.region(self.where):
                 self.body()
-            news = self.state.read()
-            kinds = [self._carry(place, new) for place, new in enumerate(news)]
-            grown = kinds != self.found.kinds
-            made = [] if grown else self._carried(news)
-            made += self._changed()
-        self.memory, self.ends = changed.memory, news
-        known = {id(tensor) for tensor, _ in self.found.tensors}
-        more = [(t, Kind(t.spec.dtype, t.spec.shape)) for key, (t, _) in changed.items() if key not in known]
-        if grown or more:  # a carried number is a Tensor in the body, on which more may depend
-            self.found.kinds = kinds
-            self.found.tensors += more
-            raise Again
-        return made or list(values)
+            self.ends = self.state.read()
+            self.same = [self._is_same(*pair) for pair in zip(entered, self.ends, strict=True)]
+            kinds = [self._kinds_after(place, end) for place, end in enumerate(self.ends)]
+            grown = [name for name, a, b in zip(self.state.names, kinds, self.kinds, strict=True) if a != b]
+            made = [] if grown else [*self._carried(self.ends), *self._changed()]
+        known = {id(tensor) for tensor, _ in self.tensors}
+        more = [tensor for key, (tensor, _) in self.changes.values.items() if key not in known]
+        self.kinds = kinds
+        self.tensors += [(tensor, Kind(tensor.spec.dtype, tensor.spec.shape)) for tensor in more]
+        self.misfit = ", ".join([*grown, *(tensor.name for tensor in more)])
+        return list(values) if self.misfit else made or list(values)
 
-    def _carry(self, place: int, new: Any) -> list[Kind | None]:
-        """Decide which leaves of a variable are carried, from its values before and after an iteration."""
+    def _is_same(self, entered: Sequence[str | None], end: Any) -> list[bool]:
+        """Which leaves of a variable are at the end of the body what they were at its beginning."""
+        names = [_name(leaf) for leaf in Structure.of(end).leaves]
+        return [a is not None and a == b for a, b in zip(entered, names, strict=False)]
+
+    def _kinds_after(self, place: int, new: Any) -> list[Kind | None]:
+        """Decide what is carried of a variable, from its value after an iteration."""
         name, old = self.state.names[place], self.before[place]
         if isinstance(old, Undefined):
             if isinstance(new, Undefined):
-                return []
+                return self.kinds[place]
             leaves = Structure.of(new).leaves
             if name not in self.needed or not all(isinstance(x, NUMBERS) or _has_known_shape(x) for x in leaves):
                 self.local.add(place)
-                return []
-            old = self.before[place] = self.found.begins[place] = stand_in(new)
+                return self.kinds[place]
+            old = self.before[place] = stand_in(new)
+            self.kinds[place] = []
         first, second = Structure.of(old), Structure.of(new)
         if first.shape != second.shape:
             raise ProgramError(
@@ -387,24 +370,34 @@ class _Loop:
                 "every iteration must leave it with the same structure; instead of a list that grows, "
                 "set rows of a Tensor: out[i] = x"
             )
-        earlier = self.found.kinds[place] or [None] * len(first.leaves)
-        kinds = [
-            self._carry_leaf(name, a, b, kind) for kind, a, b in zip(earlier, first.leaves, second.leaves, strict=True)
-        ]
-        return kinds if any(kinds) else []
+        known = self.kinds[place] or [None] * len(first.leaves)
+        return [self._kind_after(name, *each) for each in zip(known, first.leaves, second.leaves, strict=True)]
 
-    def _carry_leaf(self, name: str, old: Any, new: Any, known: Kind | None) -> Kind | None:
-        """What is carried for a leaf; the type that is `known` from an earlier trace may become wider."""
-        if known is not None:
-            return known._replace(dtype=widened(known.dtype, new))
+    def _kind_after(self, name: str, known: Kind | None, old: Any, new: Any) -> Kind | None:
+        """What is carried of a leaf."""
         if same(old, new):
-            return None
+            return known
         if not all(is_value(x) or isinstance(x, NUMBERS) for x in (old, new)):
             raise ProgramError(
                 f"{name} changes from {words(old)} to {words(new)} in the loop over a Tensor at {self.where}, "
                 "where only Tensors and numbers can change"
             )
-        return Kind(common_dtype(old, new), tuple(new.shape) if is_value(new) else ())
+        shape: Any = tuple(new.shape) if is_value(new) else ()
+        if known is None:
+            return Kind(common_dtype(old, new), shape)
+        return Kind(widened(known.dtype, new), known.shape if is_value(old) else shape or known.shape)
+
+
+def _kind(leaf: Any) -> Kind | None:
+    """The kind with which a leaf is carried at first."""
+    if not (is_value(leaf) or isinstance(leaf, NUMBERS)):
+        return None
+    shape: Any = tuple(leaf.shape) if is_value(leaf) else ()
+    return Kind(dtype_of(leaf), shape)
+
+
+def _name(leaf: Any) -> str | None:
+    return leaf.name if isinstance(leaf, Variable) else None
 
 
 def _has_known_shape(value: Any) -> bool:

@@ -6,7 +6,16 @@ import functools
 import inspect
 import random
 from collections.abc import Callable
-from types import BuiltinMethodType, CellType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from types import (
+    BuiltinFunctionType,
+    BuiltinMethodType,
+    CellType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+)
 from typing import Any, cast
 
 import numpy as np
@@ -15,22 +24,20 @@ from app.errors import ProgramError
 from app.jit.convert.branch import choose, if_
 from app.jit.convert.logic import and_, assert_, not_, or_
 from app.jit.convert.loop import for_, while_
-from app.jit.convert.names import WRITES
+from app.jit.convert.names import MUTATORS
 from app.jit.convert.python_functions import OF_PYTHON
 from app.jit.convert.source import with_meaning
 from app.jit.convert.state import NOTHING, State
-from app.jit.convert.watch import note_write, unwatched
 from app.jit.variable import TracedVariable
 from app.reading import LIBRARIES
+from app.tensor import Tensor
 from app.tensor.modes import modes
 
 _STREAMS = (random.Random, np.random.RandomState, np.random.Generator)
 """The kinds of streams of random numbers."""
 
-_left: set[Any] = {"logging"}
-"""Functions, and names of modules, that are not converted (`not_to_static`, `ignore_module`), and whose changes are
-accepted wherever they happen.
-"""
+_left: set[Any] = set()
+"""Functions, and names of modules, that are not converted (`not_to_static`, `ignore_module`)."""
 
 
 def leave(function: Any) -> Any:
@@ -54,7 +61,7 @@ def converted(function: Any) -> Callable[..., Any]:
     if not function.__code__.co_filename.startswith(LIBRARIES) and modes().tracer is not None:
         modes().tracer.functions[function] = function.__code__
     if function in _left or function.__module__ in _left:
-        return unwatched(function)
+        return function
     if not function.__code__.co_filename.startswith(LIBRARIES):
         return with_meaning(function, _JIT)
     wrapped = getattr(function, "__wrapped__", None)
@@ -92,8 +99,12 @@ def call(function: Any) -> Callable[..., Any]:
             "have the same one; use opsmith.rand, opsmith.randn or opsmith.randint, or draw it outside and pass it as "
             "a Tensor. If once is meant, draw it in a function with @opsmith.jit.not_to_static"
         )
-    if isinstance(function, BuiltinMethodType):
-        about_to_change(function.__self__, kept=function.__name__ not in WRITES)
+    if isinstance(function, BuiltinMethodType) and function.__name__ in MUTATORS:
+        about_to_change(owner)
+    if isinstance(function, MethodDescriptorType) and function.__name__ in MUTATORS:
+        return lambda changed, *args, **kwargs: function(about_to_change(changed), *args, **kwargs)
+    if isinstance(function, type) or function is sorted or getattr(function, "__name__", "") == "copy":
+        return _making(function)
     try:
         of_python = OF_PYTHON.get(function)
     except TypeError:  # it is not hashable, so it is not one of Python's functions
@@ -113,26 +124,48 @@ def _stream_of_its_own(make: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-def about_to_change(owner: Any, attribute: str | None = None, kept: bool = False) -> Any:
-    """The owner of an item or an attribute that is set or deleted; its old value is recorded, to be restored if what
-    is traced now is traced again. `kept` says that a value may be added as in a cache.
-    """
+def _making(function: Any) -> Callable[..., Any]:
+    """What makes a new object, which a branch or a loop that it is made in may change."""
+    of_python = OF_PYTHON.get(function)
+    if of_python is not None or modes().tracer is None or not modes().tracer.regions:
+        return of_python or function
+    if not isinstance(function, type):
+        return lambda *args, **kwargs: own(converted(function)(*args, **kwargs))
+    if not isinstance(function.__new__, BuiltinFunctionType):  # it may give an old one
+        return function
+    begin: Any = function.__init__  # type: ignore[misc] # of this very class
+    if not isinstance(begin, FunctionType):
+        return lambda *args, **kwargs: own(function(*args, **kwargs))
+
+    def made(*args: Any, **kwargs: Any) -> Any:
+        thing = own(function.__new__(function, *args, **kwargs))
+        converted(begin)(thing, *args, **kwargs)
+        return thing
+
+    return made
+
+
+def own(thing: Any) -> Any:
+    """An object that the function has just made."""
+    return thing if modes().tracer is None else modes().tracer.own(thing)
+
+
+def about_to_change(owner: Any, attribute: str = "") -> Any:
+    """The owner of an item or an attribute that is set or deleted."""
     tracer = modes().tracer
-    if tracer is None:
+    if tracer is None or not tracer.regions or isinstance(owner, Tensor):
         return owner
-    if not kept:
-        note_write(owner)
-    if attribute is None:
-        tracer.note_contents(owner)
-    else:
-        tracer.note_attribute_of(owner, attribute)
+    if not isinstance(owner, TracedVariable):
+        tracer.check_change(owner, f"{type(owner).__name__}.{attribute}" if attribute else f"a {type(owner).__name__}")
+    elif attribute and owner.home != tracer.program.current_block().idx:
+        tracer.check_change(owner, f"{owner.name}.{attribute}")
     return owner
 
 
-def about_to_rebind(state: State) -> None:
-    """Record names of other scopes that the function which begins here may assign, with `global` or `nonlocal`."""
+def about_to_assign(*names: str) -> None:
+    """The function that begins here assigns these names of an outer scope."""
     if modes().tracer is not None:
-        modes().tracer.note_names(state)
+        modes().tracer.check_change(names, f"{', '.join(names)}, of an outer scope,")
 
 
 def shape(value: Any) -> Any:
@@ -144,7 +177,7 @@ _JIT = SimpleNamespace(
     NOTHING=NOTHING,
     State=State,
     about_to_change=about_to_change,
-    about_to_rebind=about_to_rebind,
+    about_to_assign=about_to_assign,
     and_=and_,
     assert_=assert_,
     call=call,
@@ -152,6 +185,7 @@ _JIT = SimpleNamespace(
     for_=for_,
     if_=if_,
     not_=not_,
+    own=own,
     or_=or_,
     shape=shape,
     while_=while_,

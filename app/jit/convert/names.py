@@ -6,14 +6,11 @@ import ast
 from collections.abc import Iterable
 from typing import NamedTuple
 
-MUTATORS = (
-    "add", "append", "appendleft", "clear", "discard", "extend", "extendleft", "insert", "pop", "popitem", "popleft",
-    "remove", "reverse", "rotate", "setdefault", "sort", "update",
-)  # fmt: skip
-"""Methods that modify Python containers."""
-
-WRITES = frozenset(MUTATORS) - {"setdefault"}
-"""Those that not only fill a cache."""
+MUTATORS = frozenset({
+    "__delitem__", "__setitem__", "add", "append", "appendleft", "clear", "discard", "extend", "extendleft", "fill",
+    "insert", "pop", "popitem", "popleft", "put", "remove", "reverse", "rotate", "setdefault", "sort", "update",
+})  # fmt: skip
+"""Methods that modify Python containers and arrays."""
 
 INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 """Statements with a scope of their own."""
@@ -23,14 +20,14 @@ EXPRESSIONS = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.Generato
 
 
 class Changes(NamedTuple):
-    """What a statement changes: names and attributes that it assigns, and names of containers that it modifies."""
+    """What a statement changes: names that it assigns, and names of containers that it modifies."""
 
     names: list[str]
     containers: list[str]
 
 
 class Assigned:
-    """The targets that statements assign, in order: names, and attributes of names such as `self.count`."""
+    """The names that statements assign, in order, and those of containers that they modify."""
 
     def __init__(self, statements: Iterable[ast.AST]):
         self._bound: dict[str, None] = {}
@@ -40,7 +37,7 @@ class Assigned:
 
     @property
     def bound(self) -> list[str]:
-        """The targets that are rebound."""
+        """The names that are assigned."""
         return list(self._bound)
 
     @property
@@ -55,17 +52,15 @@ class Assigned:
         if isinstance(node, EXPRESSIONS):
             for inner in ast.walk(node):
                 if isinstance(inner, ast.NamedExpr):
-                    self._target(inner.target, self._bound)
+                    self._bound[inner.target.id] = None
                 elif isinstance(inner, ast.Call) and not isinstance(node, ast.Lambda):
                     self._modified(inner)
             return
         context = getattr(node, "ctx", None)
         if isinstance(node, ast.Name) and isinstance(context, (ast.Store, ast.Del)):
             self._bound[node.id] = None
-        elif isinstance(node, ast.Attribute) and isinstance(context, ast.Store):
-            self._target(node, self._bound)
         elif isinstance(node, ast.Subscript) and isinstance(context, (ast.Store, ast.Del)):
-            self._target(node.value, self._changed)
+            self._note_container(node.value)
         elif isinstance(node, ast.Call):
             self._modified(node)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -80,16 +75,13 @@ class Assigned:
     def _modified(self, node: ast.Call) -> None:
         """Note the container of a call such as `x.append(1)`."""
         if isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
-            self._target(node.func.value, self._changed)
+            self._note_container(node.func.value)
 
-    def _target(self, node: ast.AST, found: dict[str, None]) -> None:
-        while isinstance(node, ast.Subscript) and found is self._changed:
+    def _note_container(self, node: ast.AST) -> None:
+        while isinstance(node, ast.Subscript):
             node = node.value  # a[0][1] = x modifies a
-        owner = node
-        while isinstance(owner, ast.Attribute):
-            owner = owner.value
-        if isinstance(owner, ast.Name):
-            found[ast.unparse(node)] = None  # x, or x.y.z
+        if isinstance(node, ast.Name):
+            self._changed[node.id] = None
 
 
 def declared(function: ast.AST, kind: type[ast.Global] | type[ast.Nonlocal]) -> set[str]:

@@ -66,6 +66,21 @@ def _print(*args: Any, **kwargs: Any) -> None:
     py_func(show, values, None)
 
 
+def _next(*args: Any) -> Any:
+    tracer().check_change(args, "an iterator")
+    return next(*args)
+
+
+def _setting(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`setattr` or `delattr`."""
+
+    def change(owner: Any, name: str, *value: Any) -> Any:
+        tracer().check_change(owner, f"{type(owner).__name__}.{name}")
+        return function(owner, name, *value)
+
+    return change
+
+
 OF_PYTHON: dict[Any, Callable[..., Any]] = {
     builtins.range: _range,
     builtins.isinstance: _isinstance,
@@ -73,5 +88,8 @@ OF_PYTHON: dict[Any, Callable[..., Any]] = {
     builtins.float: _float,
     builtins.bool: _to_type(bool, "bool"),
     builtins.print: _print,
+    builtins.next: _next,
+    builtins.setattr: _setting(setattr),
+    builtins.delattr: _setting(delattr),
 }
 """Converted code calls these in place of Python's functions."""

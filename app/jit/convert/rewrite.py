@@ -9,7 +9,7 @@ from typing import Any
 from app.jit.convert import branch, logic, loop
 from app.jit.convert.build import expression, statements
 from app.jit.convert.leaving import with_flags
-from app.jit.convert.names import Assigned, Changes, declared, suspends, within
+from app.jit.convert.names import Assigned, Changes, declared, suspends
 
 
 def rewritten(function: ast.FunctionDef) -> ast.FunctionDef:
@@ -40,36 +40,16 @@ class Scope:
         self.made: dict[str, None] = {}
         """The local names that are assigned in inner functions made by conversion."""
         self.reads = [n for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
-        self._means = {
-            target.id: node.value
-            for node in within(function)
-            if isinstance(node, ast.Assign)
-            for target in node.targets
-            if isinstance(target, ast.Name)
-        }
-        """The expressions that names are assigned."""
 
     def changes(self, statements: Iterable[ast.AST]) -> Changes:
         """Return the names that statements assign, and the local containers that they modify."""
         found = Assigned(statements)
-        return Changes(found.bound, [name for name in found.changed if name.partition(".")[0] in self.locals])
-
-    def asked_by(self, nodes: Iterable[ast.AST]) -> set[str]:
-        """Return the names, attributes and items that conditions mention, also through a name that has such a value."""
-        parts = [part for node in nodes for part in ast.walk(node)]
-        values = [self._means[part.id] for part in parts if isinstance(part, ast.Name) and part.id in self._means]
-        parts += [part for value in values for part in ast.walk(value)]
-        asked = {ast.unparse(part) for part in parts if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript))}
-        for part in parts:
-            if isinstance(part, ast.Call) and ast.unparse(part.func) in ("hasattr", "getattr") and len(part.args) > 1:
-                asked.add(f"{ast.unparse(part.args[0])}.{getattr(part.args[1], 'value', '')}")
-        return asked
+        return Changes(found.bound, [name for name in found.changed if name in self.locals])
 
     def declarations(self, names: list[str], at: ast.AST) -> list[ast.stmt]:
         """Return the `global` and `nonlocal` statements of an inner function that assigns these names."""
-        plain = [name for name in names if "." not in name]
-        outer = [name for name in plain if name in self.globals]
-        own = [name for name in plain if name not in self.globals]
+        outer = [name for name in names if name in self.globals]
+        own = [name for name in names if name not in self.globals]
         self.made.update(dict.fromkeys(own))
         result: list[ast.stmt] = [ast.Global(outer)] if outer else []
         result += [ast.Nonlocal(own)] if own else []
@@ -91,8 +71,6 @@ class Rewriter(ast.NodeTransformer):
 
     def __init__(self) -> None:
         self.scopes: list[Scope] = []
-        self._asked: list[set[str]] = []
-        """What the conditions around the current statement ask about."""
 
     @property
     def scope(self) -> Scope:
@@ -102,18 +80,15 @@ class Rewriter(ast.NodeTransformer):
         with_flags(node)
         self.scopes.append(Scope(node))
         node.body = self.block(node.body)
-        beginning = [*_docstring(node), *self.scope.binding(node), *self._of_others(node)]
+        beginning = [*_docstring(node), *self.scope.binding(node), *self._outer_names(node)]
         node.body = [*beginning, *node.body[len(_docstring(node)) :]]
         self.scopes.pop()
         return node
 
-    def _of_others(self, node: ast.FunctionDef) -> list[ast.stmt]:
-        """Return statements that record the `global` and `nonlocal` names of the function."""
-        names = sorted(self.scope.globals | self.scope.nonlocals)
-        if not names:
-            return []
-        before, state = branch.state_of(self, Changes(names, []), node, f"outer_{node.lineno}")
-        return [*before, *statements("_jit.about_to_rebind(state)", node, state=state)]
+    def _outer_names(self, node: ast.FunctionDef) -> list[ast.stmt]:
+        """Return a statement that says which `global` and `nonlocal` names the function assigns."""
+        names = sorted((self.scope.globals | self.scope.nonlocals) & set(Assigned(node.body).bound))
+        return statements(f"_jit.about_to_assign({', '.join(map(repr, names))})", node) if names else []
 
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """Rewrite a list of statements."""
@@ -135,19 +110,13 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def visit_If(self, node: ast.If) -> Any:
-        self._asked.append(self.scope.asked_by([node.test]))
         logic.ask(node.test)
-        new = branch.rewrite_if(self, node)
-        self._asked.pop()
-        return new
+        return branch.rewrite_if(self, node)
 
     def visit_Try(self, node: ast.Try) -> Any:
-        asked = self.scope.asked_by(node.body)
         node.body, node.orelse, node.finalbody = map(self.block, (node.body, node.orelse, node.finalbody))
-        self._asked.append(asked)
         for handler in node.handlers:
             handler.body = self.block(handler.body)
-        self._asked.pop()
         return node
 
     def visit_comprehension(self, node: ast.comprehension) -> Any:
@@ -187,26 +156,32 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         """Rewrite x in `x[i] = v`, `x[i] += v` and `del x[i]` as `_jit.about_to_change(x)`."""
-        kept = not isinstance(node.ctx, ast.Load) and self._may_keep(ast.unparse(node.value))
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
-            node.value = expression(f"_jit.about_to_change(x, kept={kept})", node, x=node.value)
+            node.value = expression("_jit.about_to_change(x)", node, x=node.value)
         return node
-
-    def _may_keep(self, target: str) -> bool:
-        """Return whether a container or an attribute is set only where a condition asked about it, as a cache is."""
-        return any(target in asked for asked in self._asked)
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         """Rewrite `x.shape` as `_jit.shape(x)`, and x in `x.name = v` as `_jit.about_to_change(x, 'name')`."""
-        kept = not isinstance(node.ctx, ast.Load) and self._may_keep(ast.unparse(node))
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
             attribute = ast.copy_location(ast.Constant(node.attr), node)
-            call = f"_jit.about_to_change(x, attribute, kept={kept})"
-            node.value = expression(call, node, x=node.value, attribute=attribute)
+            node.value = expression("_jit.about_to_change(x, attribute)", node, x=node.value, attribute=attribute)
             return node
         return expression("_jit.shape(x)", node, x=node.value) if node.attr == "shape" else node
+
+    def visit_List(self, node: Any) -> Any:
+        """Rewrite the display of a list, a dict or a set as `_jit.own([...])`, as is a comprehension."""
+        self.generic_visit(node)
+        return node if isinstance(getattr(node, "ctx", None), ast.Store) else expression("_jit.own(x)", node, x=node)
+
+    visit_Dict = visit_Set = visit_ListComp = visit_DictComp = visit_SetComp = visit_List  # noqa: N815
+
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        """Rewrite `[0] * n` and the like in the same way."""
+        of_list = isinstance(node.left, ast.List) or isinstance(node.right, ast.List)
+        self.generic_visit(node)
+        return expression("_jit.own(x)", node, x=node) if of_list else node
 
 
 def _docstring(node: ast.FunctionDef) -> list[ast.stmt]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from app.errors import ProgramError, ShapeError
 from app.graph.variable import Variable
-from app.jit.tracer import CONTAINERS, restore
+from app.jit.tracer import Changes
 from app.jit.variable import TracedVariable
 from app.ops.dtype import common, get_default_dtype, name_of
 from app.ops.spec import UNKNOWN
@@ -19,6 +19,15 @@ from app.tensor import Tensor
 from app.tensor.modes import modes
 
 NUMBERS = (bool, int, float, np.generic)
+CONTAINERS = (list, dict)
+"""What a branch or a loop may change, if it is the function's own."""
+
+
+class Kind(NamedTuple):
+    """The common type and shape of the results of branches, or of a carried variable of a loop."""
+
+    dtype: str
+    shape: tuple[Any, ...]
 
 
 def is_value(value: Any) -> bool:
@@ -135,12 +144,27 @@ class State:
     """Reads and writes what a branch or a loop may change: variables of a function, and the contents of containers."""
 
     def __init__(
-        self, names: Sequence[str], getters: Sequence[Callable[[], Any]], setter: Any, containers: Sequence[str] = ()
+        self,
+        names: Sequence[str],
+        getters: Sequence[Callable[[], Any]],
+        setter: Any,
+        containers: Sequence[str] = (),
+        outer: Sequence[str] = (),
     ):
         self.names = tuple(names)
         """The names of the variables, followed by those of the containers."""
+        self.outer = outer
+        """Those that are `global` or `nonlocal`, which a branch or a loop over a Tensor cannot assign."""
         self._getters, self._setter = tuple(getters), setter
         self._given = len(self.names) - len(containers)
+
+    @contextmanager
+    def region(self, where: str) -> Iterator[None]:
+        """Trace a branch or the body of a loop over a Tensor inside the block."""
+        with tracer().region(where, [part for _, value in self.current() for part in _containers(value)]):
+            for name in self.outer:
+                tracer().check_change(self, f"{name}, a variable of an outer scope,")
+            yield
 
     def read(self) -> list[Any]:
         """Return the current values, with copies of the containers."""
@@ -154,7 +178,7 @@ class State:
     def _value(self, name: str, get: Callable[[], Any]) -> Any:
         try:
             return get()
-        except (NameError, AttributeError):
+        except NameError:
             return Undefined(name)
 
     def write(self, values: Sequence[Any]) -> None:
@@ -175,7 +199,7 @@ class State:
             if len(values) > 1:
                 self._setter(values[1:])
 
-        return State((name, *self.names), (getter, *self._getters), put, self.names[self._given :])
+        return State((name, *self.names), (getter, *self._getters), put, self.names[self._given :], self.outer)
 
 
 NOTHING = State((), (), None)
@@ -195,13 +219,21 @@ def frozen(nest: Any) -> Any:
     return structure.filled([v.frozen() if isinstance(v, TracedVariable) else v for v in structure.leaves])
 
 
+def _containers(nest: Any) -> Iterator[Any]:
+    """The lists and dicts of a nest."""
+    if type(nest) in CONTAINERS:
+        yield nest
+        for item in nest.values() if type(nest) is dict else nest:
+            yield from _containers(item)
+
+
 def copied(nest: Any) -> Any:
-    """Copy the lists, dicts and other containers of a nest."""
+    """Copy the lists and dicts of a nest."""
     if type(nest) is list:
         return [copied(v) for v in nest]
     if type(nest) is dict:
         return {k: copied(v) for k, v in nest.items()}
-    return copy.copy(nest) if isinstance(nest, CONTAINERS) else nest
+    return nest
 
 
 def put_back(old: Any, new: Any) -> Any:
@@ -215,9 +247,6 @@ def put_back(old: Any, new: Any) -> Any:
         old.clear()
         old.update((key, put_back(known.get(key), item)) for key, item in new.items())
         return old
-    if isinstance(old, CONTAINERS) and type(old) is type(new) and old is not new:
-        restore(old, new)
-        return old
     return new
 
 
@@ -226,10 +255,18 @@ def link(new: Any, old: Any) -> None:
     pairs = Structure.of(new).leaves, Structure.of(old).leaves
     for a, b in zip(*pairs, strict=False) if len(pairs[0]) == len(pairs[1]) else ():
         if isinstance(a, TracedVariable) and is_value(b):
-            known = tracer().value(b).memory if isinstance(b, Tensor) else b.memory
-            if known is not a.memory:
-                a.memory.linked.append(known)
-                known.linked.append(a.memory)
+            a.share_memory(tracer().value(b) if isinstance(b, Tensor) else b)
+
+
+def settle(changes: Sequence[Changes], results: Sequence[tuple[TracedVariable, Any]]) -> None:
+    """Assign the results of branches or of a loop to the Tensors that were changed in place there."""
+    for tensor, new in results:
+        tensor.stand_for(new)
+    for tensor, _ in results:
+        tensor.changed()
+    for each in changes:
+        for tensor in each.stale:
+            tensor.mark_stale()
 
 
 def same(a: Any, b: Any) -> bool:
