@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -64,11 +64,3 @@ def run_share(
     for total in totals:
         world.allreduce(total)
     return [total.astype(value.dtype) for total, value in zip(totals, values, strict=True)]
-
-
-def copied_from_first(world: World, arrays: Iterable[np.ndarray]) -> list[np.ndarray]:
-    """Copies of rank 0's arrays."""
-    copies = [np.array(array, order="C") for array in arrays]
-    for copy in copies:
-        world.broadcast(copy.reshape(copy.size))
-    return copies

@@ -10,21 +10,28 @@ import socket
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from app.errors import AppError
 from app.ranks import cores
 from app.ranks.launch import Launch, launched
 
-if TYPE_CHECKING:
-    import numpy as np
-
-
 _FOR_ALARMS = 4.0
 """Seconds in which alarms of other ranks come, one after the other, before a rank that waits for them gives up."""
+
+
+_BLOCK = 1 << 17
+"""Bytes of shared arrays that are added at a time, few enough for the cache."""
+_LINE = 64
+"""Bytes of a cache line, at which shared arrays begin."""
+_SPARE = 1 << 23
+"""Bytes of shared memory that are left free: a process that writes into more than there are is killed."""
 
 
 class DistError(AppError, RuntimeError):
@@ -51,6 +58,11 @@ class World:
     def broadcast(self, buffer: np.ndarray) -> None:
         """Replace an array on every rank with that of rank 0."""
 
+    def copies_of_first(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Copies of rank 0's arrays. `allreduce` is fastest of these: they are in memory that all ranks see, if they
+        are on one host."""
+        return list(arrays)
+
     def gather(self, value: Any) -> list[Any]:
         """Collect a value of each rank, in order, on every rank."""
         return [value]
@@ -68,6 +80,8 @@ class MPIWorld(World):
         self._mpi, self._communicator = mpi, mpi.COMM_WORLD
         self.rank, self.size = self._communicator.rank, self._communicator.size
         self._seconds = 0.0
+        self._shared: dict[int, tuple[Any, list[np.ndarray]]] = {}
+        """By the address of each shared array: the window that it is in, and the arrays of all ranks."""
         host = socket.gethostname()
         neighbours = [rank for name, *rank in self.gather((host, cores.usable(), _shared_files())) if name == host]
         for file in set.intersection(*(files for _, files in neighbours)):  # which would remain if ranks are killed
@@ -79,7 +93,20 @@ class MPIWorld(World):
         )
 
     def allreduce(self, buffer: np.ndarray) -> None:
-        self._finish(self._communicator.Iallreduce(self._mpi.IN_PLACE, buffer))
+        window, arrays = self._shared.get(buffer.ctypes.data, (None, [buffer]))
+        if window is None or arrays[0].size != buffer.size:
+            self._finish(self._communicator.Iallreduce(self._mpi.IN_PLACE, buffer))
+            return
+        self._meet(window)
+        first, last = (buffer.size * rank // self.size for rank in (self.rank, self.rank + 1))
+        for start in range(first, last, _BLOCK // buffer.itemsize):  # each rank adds up its part of the arrays
+            block = slice(start, min(start + _BLOCK // buffer.itemsize, last))
+            total, *others = (array[block] for array in arrays)
+            for other in others:
+                total += other
+            for other in others:
+                other[:] = total
+        self._meet(window)
 
     def reduce(self, buffer: np.ndarray) -> None:
         if self.rank:
@@ -89,6 +116,24 @@ class MPIWorld(World):
 
     def broadcast(self, buffer: np.ndarray) -> None:
         self._finish(self._communicator.Ibcast(buffer))
+
+    def copies_of_first(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        copies = [np.array(array, order="C") for array in arrays]
+        for copy in copies:
+            self.broadcast(copy.reshape(copy.size))
+        *starts, end = accumulate((-(-copy.nbytes // _LINE) * _LINE for copy in copies), initial=0)
+        host = self._communicator.Split_type(self._mpi.COMM_TYPE_SHARED)
+        if not all(self.gather(host.size == self.size and _is_free(self.size * end))):
+            return copies
+        window = self._mpi.Win.Allocate_shared(end, comm=self._communicator)
+        window.Lock_all()
+        memories = [window.Shared_query(rank)[0] for rank in range(self.size)]
+        for index, (copy, start) in enumerate(zip(copies, starts, strict=True)):
+            shared = [np.ndarray(copy.shape, copy.dtype, memory, start) for memory in memories]
+            copies[index] = shared[self.rank]
+            copies[index][...] = copy
+            self._shared[copies[index].ctypes.data] = window, [array.reshape(array.size) for array in shared]
+        return copies
 
     def gather(self, value: Any) -> list[Any]:
         self._finish(self._communicator.Ibarrier())
@@ -104,6 +149,12 @@ class MPIWorld(World):
         finally:
             self._seconds = 0.0
             signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+    def _meet(self, window: Any) -> None:
+        """Wait until all ranks are here; afterwards each sees what the others wrote into shared memory."""
+        window.Sync()
+        self._finish(self._communicator.Ibarrier())
+        window.Sync()
 
     def _finish(self, request: Any) -> None:
         """Wait for the other ranks. Meanwhile other processes may use the core, and Python handles signals.
@@ -122,6 +173,14 @@ class MPIWorld(World):
                 )
         if self._seconds:
             signal.setitimer(signal.ITIMER_REAL, self._seconds + min(self.rank / 4, _FOR_ALARMS / 2))
+
+
+def _is_free(size: int) -> bool:
+    try:
+        there = os.statvfs("/dev/shm")
+    except OSError:  # not Linux
+        return True
+    return size + _SPARE <= there.f_bavail * there.f_frsize
 
 
 def _shared_files() -> set[str]:

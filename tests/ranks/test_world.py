@@ -32,6 +32,19 @@ sent = mine.copy()
 world.broadcast(sent)
 facts["sent"] = world.gather([bool((sent == mine).all()), sent[:2].tolist() == both[0][1][:2]])
 
+for name, free in (("in shared memory", 1 << 40), ("in their own", 0)):
+    os.statvfs = lambda path: type("", (), {"f_bavail": free, "f_frsize": 1})
+    first, second = world.copies_of_first([mine.reshape(10, -1) + world.rank, mine[:7].astype("float64")])
+    facts["copies " + name] = len(set(world.gather(first.tobytes().hex() + second.tobytes().hex())))
+    of_rank = (first + world.rank, second + world.rank)
+    first += world.rank
+    second += world.rank
+    for array in (first, second, first[0]):
+        world.allreduce(array.reshape(array.size))
+    sums = [sum(arrays) for arrays in zip(*world.gather(of_rank))]
+    sums[0][0] *= world.size
+    facts["sums " + name] = [bool((array == total).all()) for array, total in zip((first, second), sums)]
+
 import re
 facts["mapped"] = re.findall(r" (/dev/shm/mpich_shm_.*)", open("/proc/self/maps").read())
 facts["description"] = world.description
@@ -54,6 +67,10 @@ def test_collectives_over_mpi(tmp_path: Path):
         "same bits": 1,
         "at the root": [[True, False], [False, True]],
         "sent": [[True, True], [False, True]],
+        "copies in shared memory": 1,
+        "sums in shared memory": [True, True],
+        "copies in their own": 1,
+        "sums in their own": [True, True],
     }
     threads = r"threads: BLAS as .*\bOMP_NUM_THREADS=1\b.* says, Numba as NUMBA_NUM_THREADS=1 says"
     assert re.fullmatch(rf"Rank 0: process \d+ on \S+; {threads}\nRank 1: process \d+ on \S+; {threads}", description)

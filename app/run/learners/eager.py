@@ -16,7 +16,7 @@ from app.ops import random
 from app.ops.loss import accuracy
 from app.ranks.data_parallel import refuse_statistics
 from app.ranks.same import check_agreement
-from app.ranks.shares import copied_from_first, shares
+from app.ranks.shares import shares
 from app.ranks.world import World, current
 from app.run.config import Config
 from app.run.learners.learner import PerIteration, State, optimizer_of, restore_from, schedule_of, state_of
@@ -34,12 +34,9 @@ class EagerLearner:
         with self._streams.drawing():
             self._network = Network(config.model, activation, image_shape, config.data.pixel_range)
         self.shapes = self._network.shapes
-        if self._world.size > 1:
-            tensors = list(self._network.state_dict().values())
-            for tensor, value in zip(
-                tensors, copied_from_first(self._world, [t.numpy() for t in tensors]), strict=True
-            ):
-                tensor.set_value(value)
+        tensors = list(self._network.state_dict().values())
+        for tensor, value in zip(tensors, self._world.copies_of_first([t.numpy() for t in tensors]), strict=True):
+            tensor.set_value(value)
         self._schedule = schedule_of(config.train)
         self._optimizer = optimizer_of(config.train, self._schedule, self._network.parameters())
 

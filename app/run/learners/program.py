@@ -16,7 +16,7 @@ from app.ops import random
 from app.ops.loss import accuracy
 from app.ranks.data_parallel import data_parallel
 from app.ranks.same import check_agreement
-from app.ranks.shares import copied_from_first, run_share
+from app.ranks.shares import run_share
 from app.ranks.world import World, current
 from app.run.config import Config
 from app.run.learners.learner import PerIteration, State, optimizer_of, restore_from, schedule_of, state_of
@@ -61,10 +61,9 @@ class ProgramLearner:
         self._native = config.engine == "compiled"
         self._executor = Executor(engine=config.engine, sparse=config.sparse == "auto")
         self._executor.run(self.startup, scope=self._scope)
-        if self._world.size > 1:
-            values = self._scope.values
-            of_first = copied_from_first(self._world, [values[name] for name in self._paths.values()])
-            values.update(zip(self._paths.values(), of_first, strict=True))
+        values = self._scope.values
+        of_first = self._world.copies_of_first([values[name] for name in self._paths.values()])
+        values.update(zip(self._paths.values(), of_first, strict=True))
 
     def warm_up(self, batches: Batches) -> None:
         copies = Scope()
@@ -130,7 +129,9 @@ class ProgramLearner:
         return state_of(self._values(), self._schedule, self._streams)
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        put = self._scope.values.__setitem__
+        def put(name: str, value: np.ndarray) -> None:
+            self._scope.values[name][...] = value  # in place: the ranks may share this memory
+
         restore_from(state, self._values(), put, self._schedule, self._streams)
 
     def _values(self) -> dict[str, np.ndarray]:
