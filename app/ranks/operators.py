@@ -41,30 +41,22 @@ def _average(numbers: np.ndarray) -> None:
     numbers /= current().size
 
 
-def _send_to_first(numbers: np.ndarray) -> None:
-    current().reduce(numbers)
-
-
 def _average_at_first(numbers: np.ndarray) -> None:
     current().reduce(numbers)
     numbers /= current().size
 
 
-def _copy_of_first(numbers: np.ndarray) -> None:
-    current().broadcast(numbers)
-
-
 average = _collective("average", _average)
 """Each value becomes its mean over all ranks."""
 
-send_gradients = _collective("send_gradients", _send_to_first, changes=False)
+send_gradients = _collective("send_gradients", lambda numbers: current().reduce(numbers), changes=False)
 """A trainer's values, to the parameter server."""
 
 receive_gradients = _collective("receive_gradients", _average_at_first)
 """At the parameter server, each value becomes its mean over all ranks."""
 
-send_parameters = _collective("send_parameters", _copy_of_first, changes=False)
+send_parameters = _collective("send_parameters", lambda numbers: current().broadcast(numbers), changes=False)
 """The parameter server's values, to all trainers."""
 
-receive_parameters = _collective("receive_parameters", _copy_of_first)
+receive_parameters = _collective("receive_parameters", lambda numbers: current().broadcast(numbers))
 """At a trainer, each value becomes that of the parameter server."""

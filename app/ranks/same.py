@@ -18,7 +18,7 @@ from app.ranks.world import DistError, World
 
 
 def compare(world: World, texts: Mapping[str, str]) -> None:
-    """Refuse to go on if a text differs from that of rank 0; its name is one such as 'configuration'."""
+    """Stop, at every rank, if a text differs from that of rank 0; its name is one such as 'configuration'."""
     first, *others = world.gather(dict(texts))
     for rank, theirs in enumerate(others, start=1):
         for name in [*first, *theirs]:
@@ -26,24 +26,15 @@ def compare(world: World, texts: Mapping[str, str]) -> None:
                 lines = zip_longest(theirs.get(name, "").splitlines(), first.get(name, "").splitlines())
                 there, here = next((str(a).strip(), str(b).strip()) for a, b in lines if a != b)
                 raise DistError(
-                    f"rank {rank} was started with another {name} than rank 0: {there}, not {here}. Start all ranks in "
-                    "the same way"
+                    f"rank {rank} has another {name} than rank 0: {there}, not {here}. Start all ranks in the same "
+                    "way, on machines of one kind"
                 )
 
 
 def check_agreement(world: World, parameters: Mapping[str, np.ndarray]) -> None:
     """Stop, at every rank, if the bits of a parameter differ between ranks."""
-    if world.size == 1:
-        return
-    hashes = {name: hashlib.sha256(value.tobytes()).hexdigest() for name, value in parameters.items()}
-    first, *others = world.gather(hashes)
-    for name in first:
-        ranks = [str(rank) for rank, theirs in enumerate(others, start=1) if theirs[name] != first[name]]
-        if ranks:
-            raise DistError(
-                f"parameter {name} differs between ranks: rank {', '.join(ranks)} has other values than rank 0. "
-                "Something that the updates depend on differs: a learning rate, a processor, a BLAS"
-            )
+    if world.size > 1:
+        compare(world, {f"parameter {n}": hashlib.sha256(v.tobytes()).hexdigest()[:12] for n, v in parameters.items()})
 
 
 def framework() -> str:

@@ -109,10 +109,8 @@ class MPIWorld(World):
         self._meet(window)
 
     def reduce(self, buffer: np.ndarray) -> None:
-        if self.rank:
-            self._finish(self._communicator.Ireduce(buffer, None))
-        else:
-            self._finish(self._communicator.Ireduce(self._mpi.IN_PLACE, buffer))
+        both = (buffer, None) if self.rank else (self._mpi.IN_PLACE, buffer)
+        self._finish(self._communicator.Ireduce(*both))
 
     def broadcast(self, buffer: np.ndarray) -> None:
         self._finish(self._communicator.Ibcast(buffer))

@@ -61,7 +61,7 @@ def test_a_rank_with_another_configuration_is_named(tmp_path, tiny):
     ended = run(1, *words, ":", "-n", "1", sys.executable, *words, "train.learning_rate=0.5", folder=tmp_path)
     (message,) = ended.messages
     what = "another configuration than rank 0: learning_rate: 0.5, not learning_rate: 0.01"
-    assert message == f"error: rank 1 was started with {what}. Start all ranks in the same way"
+    assert message == f"error: rank 1 has {what}. Start all ranks in the same way, on machines of one kind"
     assert (ended.status, ended.out) == (1, "")
     assert not (tmp_path / "run").exists()
 
@@ -74,7 +74,7 @@ def test_a_rank_with_another_copy_of_the_framework_is_named(tiny, tmp_path, monk
     monkeypatch.chdir(tmp_path)
     with using(Pretended({"framework": other})):
         assert main([*tiny, "dist.shape=allreduce"]) == 1
-    told = r"rank 1 was started with another framework than rank 0: optimizer/kinds\.py c0ffee, not .*kinds\.py \w{12}"
+    told = r"rank 1 has another framework than rank 0: optimizer/kinds\.py c0ffee, not .*kinds\.py \w{12}"
     assert re.search(rf"{told}\.", capsys.readouterr().err)
     assert not (tmp_path / "run").exists()
 
