@@ -14,6 +14,7 @@ from app.graph.scope import Scope
 from app.graph.variable import Variable
 from app.jit.effects import Effects, Outputs
 from app.jit.gradient import GradientProgram, TracedOperator
+from app.jit.reads import Reads
 from app.jit.running import Runner
 from app.jit.tracer import Captured
 from app.ops.creation import assign
@@ -36,6 +37,7 @@ class ConcreteProgram:
         captured: Sequence[Captured],
         result: Any,
         effects: Effects,
+        reads: Reads,
     ):
         self.name, self.where, self.backend = name, where, backend
         self.program = program
@@ -44,7 +46,7 @@ class ConcreteProgram:
         self.captured = list(captured)
         """The captured Tensors, each with its persistable variable."""
         self.outputs = Outputs(result)
-        self.effects = effects
+        self.effects, self._reads = effects, reads
         self.inputs = [*(v.name for v in self.arguments), *(c.variable.name for c in self.captured)]
         """The inputs of the Program: arguments, then captured Tensors."""
         passed = {v.name for v in self.arguments}
@@ -89,17 +91,16 @@ class ConcreteProgram:
 
     # Reuse
 
-    def what_changed(self) -> str | None:
-        """Return what has changed outside of the arguments since the function was traced; None if nothing has."""
-        what = self.effects.what_changed()
-        if what is not None:
-            return what
+    def holds(self) -> bool:
+        """Return whether all that it reads from outside is as it was when the function was traced."""
+        if not self._reads.hold():
+            return False
         for captured, shape, dtype, stops in self._guards:
             holder = captured.holder
             array = holder._array
             if holder.stop_gradient is not stops or array.shape != shape or array.dtype != dtype:
-                return "the shape, type or stop_gradient of a Tensor that it reads"
-        return None
+                return False
+        return True
 
     # Running
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import linecache
 import warnings
 from collections import OrderedDict
@@ -17,6 +18,7 @@ from app.jit.concrete import ConcreteProgram
 from app.jit.convert.meaning import converted, leave
 from app.jit.convert.source import code_of
 from app.jit.effects import Effects
+from app.jit.reads import Reads
 from app.jit.running import checked_backend
 from app.jit.signature import (
     Arguments,
@@ -31,6 +33,7 @@ from app.jit.tracer import Tracer
 from app.nn.layer import Layer
 from app.ops.spec import plain_sizes
 from app.reading import parameters_of, place, place_of, user_line
+from app.static.structure import Structure
 from app.tensor.modes import modes
 
 MOST_TRACES = 32
@@ -74,6 +77,15 @@ class StaticFunction:
         """The function as a method of another object."""
         return StaticFunction(self._function, self._input_spec, self._backend, instance)
 
+    def __reduce__(self) -> Any:
+        """Pickle the function without its traces: as the attribute of its object, or by its name."""
+        if self._instance is None:
+            return self.__qualname__  # type: ignore[attr-defined]
+        name, kind = self._function.__name__, type(self._instance)
+        if isinstance(inspect.getattr_static(kind, name, None), StaticFunction):
+            return getattr, (self._instance, name)
+        return StaticFunction, (self._function, self._input_spec, self._backend, self._instance)
+
     def __deepcopy__(self, memo: Any) -> StaticFunction:
         return self.of(memo.get(id(self._instance)))
 
@@ -111,19 +123,23 @@ class StaticFunction:
         if not enabled["to_static"]:
             return self.eager(*args, **kwargs)
         arguments = Arguments(*(in_order(self._bound, args, kwargs) if kwargs else (args, kwargs)))
-        shapes = self._shapes(arguments.tensors)
-        listed = self._traces.get((arguments.key, *shapes), ())
-        concrete = next((c for c in listed if c.what_changed() is None), None) or self._trace(arguments, shapes)
+        shapes, on = self._shapes(arguments), modes().on
+        listed = self._traces.get((arguments.key, on, *shapes), ())
+        concrete = next((c for c in listed if c.holds()), None) or self._trace(arguments, shapes, on)
         self._latest = concrete, arguments.fill
         return concrete(arguments.tensors)
 
-    def _shapes(self, tensors: Sequence[Any]) -> list[tuple[int, ...]]:
+    def retrace(self) -> None:
+        """Forget all traces, after a Python value that the function reads has changed."""
+        self._traces.clear()
+
+    def _shapes(self, arguments: Arguments) -> list[tuple[int, ...]]:
         """The shapes to trace for: those of the InputSpecs, or of the values."""
         if self._input_spec is not None:
-            return check_specs(self._input_spec, tensors, self.label)
-        return [tensor._array.shape for tensor in tensors]
+            return check_specs(self._input_spec, arguments.tensors, self.label)
+        return [tensor._array.shape for tensor in arguments.tensors]
 
-    def _trace(self, arguments: Arguments, shapes: Sequence[tuple[int, ...]]) -> ConcreteProgram:
+    def _trace(self, arguments: Arguments, shapes: Sequence[tuple[int, ...]], on: bool) -> ConcreteProgram:
         if sum(map(len, self._traces.values())) == MANY - 1:
             warnings.warn(
                 f"{self.label} is traced for the {MANY}th time: there is a trace for each combination of shapes and "
@@ -131,36 +147,41 @@ class StaticFunction:
                 "and pass numbers that change as Tensors",
                 stacklevel=3,
             )
-        concrete = self._traced(arguments, shapes)
-        key = (arguments.key, *shapes)
+        concrete = self._traced(arguments, shapes, on)
+        key = (arguments.key, on, *shapes)
         self._traces.setdefault(key, []).insert(0, concrete)
         self._traces.move_to_end(key)
         self._bound_traces()
         return concrete
 
-    def _traced(self, filled: Arguments, shapes: Sequence[tuple[int, ...]]) -> ConcreteProgram:
+    def _traced(self, filled: Arguments, shapes: Sequence[tuple[int, ...]], on: bool = True) -> ConcreteProgram:
         tracer = Tracer(converted)
         block = tracer.program.global_block()
         taken = iter(names_of(self._parameters, filled))
         variables = []
-        for tensor, shape in zip(filled.tensors, shapes, strict=True):
+        for number, (tensor, shape) in enumerate(zip(filled.tensors, shapes, strict=True)):
             flags = {"is_data": True, "stop_gradient": tensor.stop_gradient}
             variable: Any = block.create_var(next(taken), shape, tensor._array.dtype.name, **flags)
-            variable.outside = True
+            variable.outside, variable.of_array = True, number in filled.arrays
             variables.append(variable)
+            if filled.firsts[number] != number:
+                variable.share_memory(variables[filled.firsts[number]])
+                variable.argument = variables[filled.firsts[number]].name
         if hasattr(self._instance, "sublayers"):
             tracer.layers.update((id(layer), layer) for layer in self._instance.sublayers(include_self=True))
         given = [variable.name for variable in variables]
         args, kwargs = filled.fill(variables)
-        with names.guard(), tracer.active(), with_users_line(self.label):
+        with names.guard(), tracer.active(on), with_users_line(self.label):
             result = converted(self.eager)(*args, **kwargs)
             for refusal in tracer.refusals:
                 raise refusal
-            effects = Effects(tracer, variables, given, result, self._instance)
+            effects = Effects(tracer, variables, given)
+            fixed = [*effects.fixed, *Structure.of(result).leaves]
+            reads = Reads(tracer, [self._instance, *filled.objects], fixed)
             about = _name(self._function), place_of(self._function), self._backend
             captured = list(tracer.captured.values())
             arguments = [block.var(name) for name in given]
-            return ConcreteProgram(*about, tracer.program, arguments, captured, result, effects)
+            return ConcreteProgram(*about, tracer.program, arguments, captured, result, effects, reads)
 
     def _bound_traces(self) -> None:
         count = sum(map(len, self._traces.values()))

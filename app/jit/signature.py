@@ -25,11 +25,18 @@ _PLAIN = (
 class Arguments:
     """The flattened arguments of one call."""
 
-    __slots__ = ("fill", "key", "tensors")
+    __slots__ = ("_firsts", "arrays", "fill", "firsts", "key", "objects", "tensors")
 
     def __init__(self, args: Sequence[Any], kwargs: Mapping[str, Any]):
         self.tensors: list[Any] = []
         """The Tensors and Variables among them, in order."""
+        self.firsts: list[int] = []
+        """For each of them, the place where it came first, which tells Tensors that are given twice."""
+        self.arrays: set[int] = set()
+        """Which of them were given as arrays of NumPy."""
+        self.objects: list[Any] = []
+        """The objects of other classes, which are constants of a trace."""
+        self._firsts: dict[int, int] = {}
         keys, fills = [], []
         for value in args:
             key, fill = self._part(value)
@@ -48,12 +55,15 @@ class Arguments:
         """Return positional and keyword arguments with the values replaced."""
 
     def _part(self, value: Any) -> tuple[Any, Callable[[Sequence[Any]], Any]]:
-        if isinstance(value, np.ndarray):
-            value = Tensor(value)
-        if isinstance(value, Tensor):
+        if isinstance(value, (Tensor, np.ndarray)):
             place = len(self.tensors)
-            self.tensors.append(value)
-            key = type(value), value._array.dtype, value.stop_gradient
+            self.firsts.append(self._firsts.setdefault(id(value), place))
+            tensor: Any = value
+            if isinstance(value, np.ndarray):
+                self.arrays.add(place)
+                tensor = Tensor(value)
+            self.tensors.append(tensor)
+            key = type(value), self.firsts[place], tensor._array.dtype, tensor.stop_gradient
             return key, lambda values: values[place]
         if isinstance(value, (list, tuple, deque)):
             return self._sequence(value)
@@ -65,6 +75,7 @@ class Arguments:
             return (*kind, made), lambda values: _like(value, {k: fill(values) for k, (_, fill) in parts.items()})
         if isinstance(value, _PLAIN):
             return key_of(value), lambda values: value
+        self.objects.append(value)
         return _Same(value), lambda values: value
 
     def _sequence(self, value: Any) -> tuple[Any, Callable[[Sequence[Any]], Any]]:
@@ -190,5 +201,6 @@ def examples_like(variables: Sequence[Any], fill: Any) -> Arguments:
     for variable in variables:
         tensor = Tensor(np.ones(_sizes(variable.spec.shape), variable.dtype))
         tensor.stop_gradient = variable.stop_gradient
+        made.firsts.append(len(made.tensors))
         made.tensors.append(tensor)
     return made

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import CodeType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -85,8 +84,8 @@ class Tracer:
         self.program = TracedProgram(self)
         self.startup = Program()
         self.captured: dict[int, Captured] = {}
-        self.functions: dict[Any, CodeType] = {}
-        """The user's functions that were called, each with its code, which reloading may replace."""
+        self.called: dict[int, Any] = {}
+        """What converted code has called, and the objects whose methods these are, by identity."""
         self.layers: dict[int, Any] = {}
         """The called layers; the trace depends on their `training` and their hooks."""
         self.gradients: dict[int, tuple[Tensor, Any]] = {}
@@ -112,10 +111,13 @@ class Tracer:
         """Errors because Python asked for what is not known while tracing."""
 
     @contextmanager
-    def active(self) -> Iterator[None]:
-        """Send all operators to this tracer inside the block; attributes are restored afterwards."""
+    def active(self, on: bool) -> Iterator[None]:
+        """Send all operators to this tracer inside the block; attributes are restored afterwards.
+
+        `on` says whether gradients are on.
+        """
         outside = modes()
-        set_modes(Modes(True, self))
+        set_modes(Modes(on, self))
         try:
             with program_guard(self.program, self.startup), static_mode():
                 yield

@@ -58,6 +58,10 @@ class TracedVariable(ChangesInPlace, Variable):
 
     grad: Any = None
     """Its gradient, after `backward` in the function."""
+    of_array = False
+    """Whether it is an argument that was given as an array of NumPy."""
+    argument = ""
+    """For an argument that is given twice, the name of the first one."""
     outside = False
     """Whether its memory belongs to an argument or to a captured Tensor."""
     group: list[TracedVariable] | None = None

@@ -231,3 +231,147 @@ def test_a_name_that_stands_for_something_else_is_traced_again():
     assert inner(x).tolist() == [-11, 11]
     before = len(inner.traces)
     assert (inner(x).tolist(), len(inner.traces)) == ([-11, 11], before)
+
+
+# Tensors that are replaced
+
+
+class Holder:
+    """A plain object, which may have slots."""
+
+    def __init__(self, w):
+        self.w, self.parts = w, {"a": [w]}
+
+
+class Slotted:
+    __slots__ = ("w",)
+
+    def __init__(self, w):
+        self.w = w
+
+
+class OfClass:
+    w = app.to_tensor([1.0])
+
+
+HOLDER, SLOTTED, LISTED, TABLE, PAIR = (make(app.to_tensor([1.0])) for make in (
+    Holder, Slotted, lambda w: [w, w * 10], lambda w: {"a": {"b": w}}, lambda w: [(w, 1)]
+))  # fmt: skip
+
+
+def summed(x):
+    for w in LISTED:
+        x = x + w
+    return x + sum([w * 100 for w in LISTED])
+
+
+def read_by_name(x):
+    return x * getattr(HOLDER, "w")  # noqa: B009
+
+
+def put(holder, key, value):
+    holder[key] = value
+
+
+@pytest.mark.parametrize(
+    ("function", "change"),
+    [
+        (lambda x: x * LISTED[0], lambda w: put(LISTED, 0, w)),
+        (summed, lambda w: put(LISTED, 1, w)),
+        (summed, LISTED.append),
+        (lambda x: x * TABLE["a"]["b"], lambda w: put(TABLE["a"], "b", w)),
+        (lambda x: x * TABLE["a"]["b"], lambda w: put(TABLE, "a", {"b": w})),
+        (lambda x: x * PAIR[0][0], lambda w: put(PAIR, 0, (w, 2))),
+        (lambda x: x * HOLDER.w, lambda w: setattr(HOLDER, "w", w)),
+        (lambda x: x * HOLDER.parts["a"][0], lambda w: put(HOLDER.parts["a"], 0, w)),
+        (lambda x: x * SLOTTED.w, lambda w: setattr(SLOTTED, "w", w)),
+        (lambda x: x * OfClass.w, lambda w: setattr(OfClass, "w", w)),
+        (read_by_name, lambda w: setattr(HOLDER, "w", w)),
+        (lambda x, holder=HOLDER: x * holder.w, lambda w: setattr(HOLDER, "w", w)),
+        (functools.partial(times, factor=HOLDER.w), lambda w: HOLDER.w.set_value(w)),
+    ],
+)
+def test_a_tensor_that_was_replaced_wherever_it_is_held_is_read_anew(function, change):
+    run, x = static(function), app.to_tensor([1.0])
+    for number in (3.0, 5.0):
+        assert float(run(x)) == float(function(x))
+        change(app.to_tensor([number]))
+    assert float(run(x)) == float(run(x)) == float(function(x))
+
+
+def test_a_tensor_that_was_replaced_in_an_object_that_is_an_argument_is_read_anew():
+    run, holder = static(lambda x, holder: x * holder.w), Holder(app.to_tensor([2.0]))
+    assert float(run(tensor(1), holder)) == 2.0
+    holder.w = app.to_tensor([3.0])
+    assert float(run(tensor(1), holder)) == 3.0
+
+
+def test_python_values_are_constants_until_the_function_is_retraced():
+    settings = {"factor": 2.0}
+    run = static(lambda x: x * settings["factor"])
+    assert float(run(tensor(1))) == 2.0
+    settings["factor"] = 3.0
+    assert (float(run(tensor(1))), len(run.traces)) == (2.0, 1)
+    run.retrace()
+    assert (float(run(tensor(1))), len(run.traces)) == (3.0, 1)
+
+
+# Modes, and the same Tensor twice
+
+
+def by_mode(x):
+    return x * 2 if app.autograd.is_grad_enabled() else x * 3
+
+
+def test_there_is_a_trace_with_gradients_and_one_without():
+    run = static(by_mode)
+    for _ in range(2):
+        assert float(run(tensor(1))) == 2.0
+        with app.no_grad():
+            assert float(run(tensor(1))) == 3.0
+    assert len(run.traces) == 2
+
+
+W = app.to_tensor([1.0])
+
+
+def by_identity(x, y, other=None):
+    z = x
+    if x is y and x is z and y is not other:
+        return x * 2
+    return x * 3 if x is not W else x * 4
+
+
+def with_a_view(x):
+    y = x.reshape([1])
+    return x * 2 if y is x else x
+
+
+def with_a_branch(x):
+    y = x if x.sum() > 0 else x * 2
+    return x * 2 if y is x else x
+
+
+def test_whether_two_names_stand_for_one_tensor_is_known_or_refused():
+    run, x, y = static(by_identity), tensor(1), tensor(1)
+    assert float(run(x, x)) == float(by_identity(x, x)) == 2.0
+    for function, given in ((by_identity, (x, y)), (with_a_view, (x,)), (with_a_branch, (x,))):
+        with pytest.raises(ProgramError, match=r"whether two Tensors are one is not .*\n  at test_signature.py:\d+"):
+            static(function)(*given)
+
+
+def of_kind(x):
+    if isinstance(x, np.ndarray):
+        return app.to_tensor(x) * 2
+    return x * 3 if type(x) is app.Tensor else app.to_tensor(x) * 4
+
+
+def test_the_class_of_a_tensor_is_that_of_eager_code_and_that_of_an_array_is_refused():
+    assert static(of_kind)(tensor(1)).tolist() == of_kind(tensor(1)).tolist() == [3.0]
+    for function in (of_kind, of_type):
+        with pytest.raises(ProgramError, match="x was given as an array, which is a Tensor in a traced function"):
+            static(function)(np.ones(1, "float32"))
+
+
+def of_type(x):
+    return x * 2 if type(x) is app.Tensor else x * 3

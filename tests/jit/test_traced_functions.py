@@ -53,7 +53,7 @@ def test_tracing_can_be_switched_off():
 
     @to_static(backend="reference")
     def f(x):
-        seen.append(type(x).__name__)
+        seen.append(x.__class__.__name__)
         return x
 
     enable_to_static(False)
@@ -292,7 +292,7 @@ def test_a_changed_argument_is_changed_for_the_caller():
         np.testing.assert_array_equal(w.grad.numpy(), [0.0, 5 * 16 + 5 * 15.0])
 
 
-@pytest.mark.parametrize("shared", ["two arguments", "a view", "a captured argument", "a captured view"])
+@pytest.mark.parametrize("shared", ["a view", "a captured argument", "a captured view"])
 def test_a_change_of_memory_that_two_values_share_is_an_error(shared):
     w, other = app.to_tensor([1.0, 2.0]), app.to_tensor([3.0, 4.0])
     captured = w if shared == "a captured argument" else w.reshape([2, 1]) if shared == "a captured view" else other
@@ -304,10 +304,21 @@ def test_a_change_of_memory_that_two_values_share_is_an_error(shared):
 
     total = 7.0 + captured.numpy().sum()
     np.testing.assert_array_equal(function(app.to_tensor([1.0, 2.0]), other).numpy(), [2.0 + total, 3.0 + total])
-    y = {"two arguments": w, "a view": w.reshape([1, 2])[0]}.get(shared, other)
+    y = w.reshape([1, 2])[0] if shared == "a view" else other
     with pytest.raises(InPlaceError, match=r"changes x in place, and .* shares its memory, .* use a copy of either"):
         function(w, y)
     np.testing.assert_array_equal(w.numpy(), [1.0, 2.0])
+
+
+def test_a_tensor_that_is_given_twice_cannot_be_changed_in_place():
+    @to_static(backend="reference")
+    def function(x, y):
+        x.add_(1.0)
+        return y
+
+    function(app.to_tensor([1.0]), w := app.to_tensor([1.0]))
+    with pytest.raises(ProgramError, match="shares memory with an argument"):
+        function(w, w)
 
 
 def test_an_argument_that_an_operator_writes_to_is_changed_for_the_caller():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -269,3 +270,29 @@ def test_a_layer_can_be_copied():
     other = copy.deepcopy(layer)
     layer.weight.set_value(np.zeros((2, 2), "float32"))
     assert abs(other(tensor(1, 2)).numpy()).sum() > 0
+
+
+class Decorated(app.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.inner = app.nn.Linear(2, 1)
+
+    @to_static(backend="reference")
+    def forward(self, x):
+        return self.inner(x)
+
+
+@to_static(backend="reference")
+def doubled(x):
+    return x * 2
+
+
+@pytest.mark.parametrize("make", [Decorated, lambda: static(app.nn.Linear(2, 1)), lambda: Scaled(2.0), lambda: doubled])
+def test_what_was_traced_can_be_pickled(make):
+    made = make()
+    call = made.times if isinstance(made, Scaled) else made
+    expected = call(tensor(1, 2)).tolist()
+    back = pickle.loads(pickle.dumps(made))
+    call = back.times if isinstance(back, Scaled) else back
+    assert call(tensor(1, 2)).tolist() == expected
+    assert (back is made) is (made is doubled)

@@ -27,8 +27,8 @@ from app.jit.convert.loop import for_, while_
 from app.jit.convert.names import MUTATORS
 from app.jit.convert.python_functions import OF_PYTHON
 from app.jit.convert.source import with_meaning
-from app.jit.convert.state import NOTHING, State
-from app.jit.variable import TracedVariable
+from app.jit.convert.state import NOTHING, State, is_value
+from app.jit.variable import TracedVariable, refusal
 from app.reading import LIBRARIES
 from app.tensor import Tensor
 from app.tensor.modes import modes
@@ -58,8 +58,8 @@ def converted(function: Any) -> Callable[..., Any]:
         return functools.partial(converted(function.func), *function.args, **function.keywords)
     if not isinstance(function, FunctionType):
         return _callable_object(function)
-    if not function.__code__.co_filename.startswith(LIBRARIES) and modes().tracer is not None:
-        modes().tracer.functions[function] = function.__code__
+    if modes().tracer is not None:
+        modes().tracer.called[id(function)] = function
     if function in _left or function.__module__ in _left:
         return function
     if not function.__code__.co_filename.startswith(LIBRARIES):
@@ -90,6 +90,8 @@ def _around(wrapper: FunctionType, wrapped: Any) -> Callable[..., Any]:
 def call(function: Any) -> Callable[..., Any]:
     """Return the function to call instead of a function."""
     owner = getattr(function, "__self__", None)
+    if modes().tracer is not None:
+        modes().tracer.called.update((id(thing), thing) for thing in (function, owner) if not is_value(thing))
     if function is np.random.default_rng or any(function is kind for kind in _STREAMS):
         return _stream_of_its_own(function)
     known = modes().tracer is None or any(owner is stream for stream in modes().tracer.streams)
@@ -168,6 +170,27 @@ def about_to_assign(*names: str) -> None:
         modes().tracer.check_change(names, f"{', '.join(names)}, of an outer scope,")
 
 
+def is_(a: Any, b: Any) -> bool:
+    """Python's `is`. Two Tensors may be one in other calls, or if a branch is taken."""
+    tracer = modes().tracer
+    if a is b or tracer is None or not (isinstance(a, TracedVariable) or isinstance(b, TracedVariable)):
+        return a is b
+    if not (is_value(a) and is_value(b)):
+        return False
+    first, second = tracer.value(a), tracer.value(b)
+    if isinstance(a, TracedVariable) and isinstance(b, TracedVariable) and first.is_data and second.is_data:
+        return (a.argument or a.name) == (b.argument or b.name)
+    other_call = isinstance(a, Tensor) or isinstance(b, Tensor)
+    if (other_call and first.outside and second.outside) or (first.group and first.group is second.group):
+        raise refusal(
+            ProgramError(
+                "whether two Tensors are one is not known while a function is traced; compare what tells them apart, "
+                "such as a name or a number, or do this outside of the function"
+            )
+        )
+    return False
+
+
 def shape(value: Any) -> Any:
     """`value.shape`. An open size of a traced value cannot be computed with."""
     return value.asked_shape if isinstance(value, TracedVariable) else value.shape
@@ -184,6 +207,7 @@ _JIT = SimpleNamespace(
     choose=choose,
     for_=for_,
     if_=if_,
+    is_=is_,
     not_=not_,
     own=own,
     or_=or_,

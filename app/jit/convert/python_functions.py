@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from app.custom.py_func import py_func
 from app.errors import ProgramError
 from app.jit.convert.loop import TensorRange
 from app.jit.convert.state import is_value, one_element, tracer
-from app.jit.variable import TracedVariable
+from app.jit.variable import TracedParameter, TracedVariable, refusal
 from app.ops.dtype import get_default_dtype, is_float
-from app.tensor import Tensor
+from app.tensor import Parameter, Tensor
 
 
 def _range(*bounds: Any) -> Any:
@@ -22,7 +22,33 @@ def _range(*bounds: Any) -> Any:
 
 
 def _isinstance(value: Any, kinds: Any) -> bool:
-    return isinstance(value, kinds) or (isinstance(value, TracedVariable) and issubclass(Tensor, kinds))
+    if not isinstance(value, TracedVariable):
+        return isinstance(value, kinds)
+    holds = issubclass(_kind_of(value), kinds)
+    if value.of_array and issubclass(np.ndarray, kinds) is not holds:
+        _refuse_array(value)
+    return holds
+
+
+def _type(*args: Any) -> Any:
+    if len(args) != 1 or not isinstance(args[0], TracedVariable):
+        return type(*args)
+    if args[0].of_array:
+        _refuse_array(args[0])
+    return _kind_of(args[0])
+
+
+def _kind_of(value: TracedVariable) -> type:
+    return Parameter if isinstance(value, TracedParameter) else Tensor
+
+
+def _refuse_array(value: TracedVariable) -> NoReturn:
+    raise refusal(
+        ProgramError(
+            f"{value.name} was given as an array, which is a Tensor in a traced function; pass a Tensor "
+            "(opsmith.to_tensor), or ask about its class outside of the function"
+        )
+    )
 
 
 def _float(*args: Any) -> Any:
@@ -84,6 +110,7 @@ def _setting(function: Callable[..., Any]) -> Callable[..., Any]:
 OF_PYTHON: dict[Any, Callable[..., Any]] = {
     builtins.range: _range,
     builtins.isinstance: _isinstance,
+    builtins.type: _type,
     builtins.int: _to_type(int, "int64"),
     builtins.float: _float,
     builtins.bool: _to_type(bool, "bool"),

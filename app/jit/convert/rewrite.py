@@ -137,6 +137,16 @@ class Rewriter(ast.NodeTransformer):
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         return logic.rewrite_and_or(self, node)
 
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        """Rewrite `a is b` as `_jit.is_(a, b)`."""
+        self.generic_visit(node)
+        ((operator, right), *others) = zip(node.ops, node.comparators, strict=True)
+        constant = isinstance(node.left, ast.Constant) or isinstance(right, ast.Constant)
+        if others or constant or not isinstance(operator, (ast.Is, ast.IsNot)):
+            return node
+        call = "_jit.is_(a, b)" if isinstance(operator, ast.Is) else "not _jit.is_(a, b)"
+        return expression(call, node, a=node.left, b=right)
+
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         return logic.rewrite_not(self, node)
 
