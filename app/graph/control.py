@@ -24,9 +24,8 @@ from app.ops.spec import UNKNOWN, Spec
 # cond
 
 
-def _specs_of_choice(*values: Spec, true: Body, false: Body, results: int) -> list[Spec]:
-    both = [(true.output(i), false.output(i)) for i in range(len(true.outputs))]
-    return [_shared_spec([v.spec for v in pair if v is not None]) for pair in both]
+def _specs_of_choice(*values: Spec, true: Body, false: Body) -> list[Spec]:
+    return [_shared_spec([true.output(i).spec, false.output(i).spec]) for i in range(len(true.outputs))]
 
 
 def _shared_spec(specs: Sequence[Spec]) -> Spec:
@@ -36,15 +35,9 @@ def _shared_spec(specs: Sequence[Spec]) -> Spec:
 
 
 @operator(_specs_of_choice, many_outputs=True, optional_gradients=True, lowering=Choice())
-def cond(*values: RunValue, true: Body, false: Body, results: int) -> tuple[RunValue, ...]:
-    """Run one of two bodies, selected by the first value, on the other values.
-
-    The first `results` outputs are those of the user. The others are for the gradient, and are zeros if the body that
-    runs does not compute them.
-    """
-    chosen, other = (true, false) if _truth(values[0]) else (false, true)
-    outputs = run_body(chosen, values[1:])
-    return tuple(_zeros_for(other, i) if value is None else value for i, value in enumerate(outputs))
+def cond(*values: RunValue, true: Body, false: Body) -> tuple[RunValue, ...]:
+    """Run one of two bodies, selected by the first value, on the other values."""
+    return tuple(run_body(true if _truth(values[0]) else false, values[1:]))
 
 
 def _truth(value: RunValue) -> bool:
@@ -58,76 +51,47 @@ def _truth(value: RunValue) -> bool:
     return bool(np.asarray(value).reshape(())[()])
 
 
-def _zeros_for(body: Body, index: int) -> np.ndarray | None:
-    """Zeros for an output that only the other body computes; nothing reads them."""
-    variable = body.output(index)
-    if variable is None or variable.dtype == "object":
-        return None
-    return np.zeros([max(size, 1) for size in variable.spec.shape], variable.dtype)
-
-
 @cond.in_onnx
-def _(onnx: Any, values: Sequence[Any], true: Body, false: Body, results: int) -> list[Any | None]:
-    then, otherwise = (lambda body=body: onnx.run(body, values[1:])[:results] for body in (true, false))
+def _(onnx: Any, values: Sequence[Any], true: Body, false: Body) -> list[Any]:
+    then, otherwise = (lambda body=body: onnx.run(body, values[1:]) for body in (true, false))
     condition = onnx.Reshape(values[0], []) if values[0].rank else values[0]
-    return [*onnx.either(condition, then, otherwise), *[None] * (len(true.outputs) - results)]
+    return list(onnx.either(condition, then, otherwise))
 
 
 # while_loop
 
 
-def _specs_of_loop(*values: Spec, cond: Body, body: Body, results: int, counter: int = -1) -> list[Spec]:
-    outputs = [body.block.var(str(name)).spec for name in body.outputs]
-    carried = [_shared_spec([body.block.var(n).spec, s]) for n, s in zip(body.inputs, outputs[:results], strict=False)]
-    return [*carried, *(Spec((UNKNOWN, *spec.shape), spec.dtype) for spec in outputs[results:])]
+def _specs_of_loop(*values: Spec, cond: Body, body: Body) -> list[Spec]:
+    pairs = [(body.block.var(name), body.output(i)) for i, name in enumerate(body.inputs[: len(body.outputs)])]
+    return [*(_shared_spec([old.spec, new.spec]) for old, new in pairs), Spec((), "int64")]
 
 
 @operator(_specs_of_loop, many_outputs=True, optional_gradients=True, lowering=Loop())
-def while_loop(*values: RunValue, cond: Body, body: Body, results: int, counter: int = -1) -> tuple[RunValue, ...]:
-    """While `cond` of the values is true, replace the first `results` values, the carried ones, by outputs of `body`.
+def while_loop(*values: RunValue, cond: Body, body: Body) -> tuple[RunValue, ...]:
+    """While `cond` of the values is true, replace the first ones, the carried values, by the outputs of `body`.
 
-    Further outputs of `body` are stacked, one row for each iteration, for the gradient. `counter` is the position of
-    the result that counts the iterations; -1 if there is none.
+    Returns the carried values, and the number of iterations.
     """
-    carried, others = values[:results], values[results:]
-    stacks: list[list[RunValue]] = [[] for _ in body.outputs[results:]]
+    carried, others = values[: len(body.outputs)], values[len(body.outputs) :]
+    count = 0
     while _truth(run_body(cond, (*carried, *others))[0]):
-        outputs = run_body(body, (*carried, *others))
-        carried = tuple(outputs[:results])
-        for rows, value in zip(stacks, outputs[results:], strict=True):
-            rows.append(value)
-    specs = [body.block.var(str(name)).spec for name in body.outputs[results:]]
-    return (*carried, *map(_stack, stacks, specs))
+        carried = tuple(run_body(body, (*carried, *others)))
+        count += 1
+    return (*carried, np.asarray(count, np.int64))
 
 
 @while_loop.in_onnx
-def _(onnx: Any, values: Sequence[Any], cond: Body, body: Body, results: int) -> list[Any | None]:
-    def condition(carried: Sequence[Any]) -> Any:
-        (is_true,) = onnx.run(cond, [*carried, *values[results:]])
+def _(onnx: Any, values: Sequence[Any], cond: Body, body: Body) -> list[Any | None]:
+    carried = len(body.outputs)
+
+    def condition(now: Sequence[Any]) -> Any:
+        (is_true,) = onnx.run(cond, [*now, *values[carried:]])
         return onnx.Reshape(is_true, []) if is_true.rank else is_true
 
-    def step(carried: Sequence[Any]) -> list[Any]:
-        return list(onnx.run(body, [*carried, *values[results:]])[:results])
+    def step(now: Sequence[Any]) -> list[Any]:
+        return list(onnx.run(body, [*now, *values[carried:]]))
 
-    found = onnx.repeated(values[:results], condition, step)
-    return [*found, *[None] * (len(body.outputs) - results)]
-
-
-def _stack(rows: list[RunValue], spec: Spec) -> np.ndarray:
-    """Stack the rows of all iterations; zeros from a branch that did not run are broadcast to the other rows."""
-    shapes = {np.shape(row) for row in rows}
-    try:
-        shape = np.broadcast_shapes(*shapes) if shapes else tuple(max(size, 0) for size in spec.shape)
-    except ValueError as error:
-        found = " and ".join(str(list(s)) for s in sorted(shapes)[:2])
-        raise ShapeError(
-            f"a value that its gradient needs changes its shape between iterations ({found}); "
-            "the gradient of a loop needs constant shapes"
-        ) from error
-    together = np.empty((len(rows), *shape), spec.dtype)
-    for i, row in enumerate(rows):
-        together[i] = row
-    return together
+    return [*onnx.repeated(values[:carried], condition, step), None]  # the count is for gradients
 
 
 # Building
@@ -167,10 +131,23 @@ class Traced:
         defined.add(latest.get(name, name))
         return latest.get(name, name)
 
-    def reads_from_outside(self, outputs: Sequence[str | None]) -> list[str]:
+    def reads_from_outside(self, outputs: Sequence[str]) -> list[str]:
         """The outer variables that are read here, or returned unchanged."""
         reads = (n for op in self.block.ops for n in op.inputs if n is not None)
         return _unique(n for n in (*reads, *outputs) if n is not None and n not in self.block.vars)
+
+    def prune(self) -> None:
+        """Remove the operators that no result depends on, with their variables."""
+        needed = {v.name for v in self.results}
+        ops = []
+        for op in reversed(self.block.ops):
+            if needed.isdisjoint(op.outputs):
+                for name in op.outputs:
+                    self.block.vars.pop(name, None)
+            else:
+                ops.append(op)
+                needed.update(op.input_arg_names)
+        self.block.ops = ops[::-1]
 
     def declare(self, inputs: Sequence[str], outside: Block) -> None:
         """Create variables in the block for its inputs, with the names of the outer variables."""
@@ -204,20 +181,26 @@ def append_cond(pred: Variable, true: Traced, false: Traced) -> list[Variable]:
     block = program.current_block()
     sides = (true, false)
     changed = _unique(n for side in sides for n in side.changed)
-    outputs: list[list[str | None]] = [list(side.close((), changed)) for side in sides]
-    for given, side in zip(outputs, sides, strict=True):
-        new = {i for i, name in enumerate(given) if name not in side.block.vars and not _has_value(block, str(name))}
-        given[:] = [None if i in new else name for i, name in enumerate(given)]
-    captured = _unique(n for side, given in zip(sides, outputs, strict=True) for n in side.reads_from_outside(given))
+    outputs = [side.close((), changed) for side in sides]
+    for name in (n for side, names in zip(sides, outputs, strict=True) for n in names if n not in side.block.vars):
+        if not _has_value(block, name):
+            raise ProgramError(
+                f"only one branch writes to {name}, which has no value before: write to it in both, or before them"
+            )
+    captured = _unique(n for side, names in zip(sides, outputs, strict=True) for n in side.reads_from_outside(names))
     for side in sides:
         side.declare(captured, block)
-    bodies = [Body(side.block, captured, given) for side, given in zip(sides, outputs, strict=True)]
-    attributes = {"true": bodies[0], "false": bodies[1], "results": len(outputs[0])}
+    bodies = [Body(side.block, captured, names) for side, names in zip(sides, outputs, strict=True)]
+    attributes = dict(zip(("true", "false"), bodies, strict=True))
     specs = cond.infer_outputs([], attributes)
-    flags = [all(v is None or v.stop_gradient for v in (b.output(i) for b in bodies)) for i in range(len(specs))]
     created = [
-        block.create_var(block.new_name("cond.out"), spec.shape, spec.dtype, stop_gradient=flag)
-        for spec, flag in zip(specs[: len(true.results)], flags, strict=False)
+        block.create_var(
+            block.new_name("cond.out"),
+            spec.shape,
+            spec.dtype,
+            stop_gradient=all(body.output(i).stop_gradient for body in bodies),
+        )
+        for i, spec in enumerate(specs[: len(true.results)])
     ]
     overwritten = [block.var(name) for name in changed]
     inputs = [pred, *(block.var(name) for name in captured)]
@@ -255,14 +238,9 @@ def append_while(
         side.declare(captured, block)
     inputs = [*given_names, *captured]
     repeated = Body(body.block, inputs, outputs)
-    attributes: dict[str, Body | int] = {
-        "cond": Body(condition.block, inputs, condition_outputs),
-        "body": repeated,
-        "results": len(outputs),
-        "counter": -1,
-    }
+    attributes = {"cond": Body(condition.block, inputs, condition_outputs), "body": repeated}
     values = [*initial, *(block.var(name) for name in captured)]
-    active = active_carried(repeated, [not v.stop_gradient for v in values], len(outputs))
+    active = active_carried(repeated, [not v.stop_gradient for v in values])
     for side in (condition, body):
         for name in given_names:
             side.block.var(name).stop_gradient = name not in active
@@ -271,8 +249,9 @@ def append_while(
         block.create_var(block.new_name("while_loop.out"), spec.shape, spec.dtype, stop_gradient=name not in active)
         for spec, name in zip(specs, given_names, strict=False)
     ]
-    overwritten = [block.var(name) for name in changed]
-    return block.append_op(while_loop, values, attributes, [*created, *overwritten])[: len(created)]
+    count = block.create_var(block.new_name("while_loop.count"), (), "int64", stop_gradient=True)
+    into = [*created, *(block.var(name) for name in changed), count]
+    return block.append_op(while_loop, values, attributes, into)[: len(created)]
 
 
 @contextmanager
@@ -302,12 +281,12 @@ def _with_gradients(block: Block) -> Iterator[dict[str, Variable]]:
             variable.stop_gradient = True
 
 
-def active_carried(body: Body, needs: Sequence[bool], carried: int) -> set[str]:
+def active_carried(body: Body, needs: Sequence[bool]) -> set[str]:
     """The variables of a loop body that depend, in any iteration, on inputs whose gradients are needed."""
     sources = {name for name, need in zip(body.inputs, needs, strict=True) if need}
     while True:
         active = active_names(body.block, sources)
-        more = {body.inputs[i] for i in range(carried) if body.outputs[i] in active} - sources
+        more = {old for old, new in zip(body.inputs, body.outputs, strict=False) if new in active} - sources
         if not more:
             return active
         sources |= more

@@ -102,10 +102,12 @@ def _replaced_since(block: Block) -> list[Replaced]:
     return found[::-1]
 
 
-def active_names(block: Block, sources: Iterable[str], blocked: Collection[str] = ()) -> set[str]:
-    """The variables that depend on `sources` through differentiable operators."""
+def active_names(
+    block: Block, sources: Iterable[str], blocked: Collection[str] = (), operators: Sequence[Operator] | None = None
+) -> set[str]:
+    """The variables that depend on `sources` through differentiable operators, by default all of the block."""
     active = set(sources).difference(blocked)
-    for op in block.ops:
+    for op in block.ops if operators is None else operators:
         if any(name in active for name in op.inputs):
             outputs = [block.var(name) for name in op.outputs]
             active.update(v.name for v in outputs if not v.stop_gradient and v.name not in blocked)

@@ -37,7 +37,7 @@ def run_operators(operators: Iterable[Operator], values: MutableMapping[str, Run
 
 
 def run_body(body: Body, inputs: Sequence[RunValue]) -> list[RunValue]:
-    """Run a body; returns its outputs, None for one that it does not have."""
+    """Run a body; returns its outputs."""
     values = dict(zip(body.inputs, inputs, strict=True))
     run_operators(body.block.ops, values)
-    return [None if name is None else values[name] for name in body.outputs]
+    return [values[name] for name in body.outputs]

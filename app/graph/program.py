@@ -37,17 +37,16 @@ FORWARD, BACKWARD, OPTIMIZE = "forward", "backward", "optimize"
 class Body:
     """A sub-block that is an attribute of an operator. It reads only its inputs, which have names of their own."""
 
-    def __init__(self, block: Block, inputs: Sequence[str], outputs: Sequence[str | None]):
+    def __init__(self, block: Block, inputs: Sequence[str], outputs: Sequence[str]):
         self.block = block
         self.inputs = tuple(inputs)
         """The variables of the block for the input values, in order."""
         self.outputs = tuple(outputs)
-        """The returned variables, in order; None for an output that only another body of the operator has."""
+        """The returned variables, in order."""
 
-    def output(self, index: int) -> Variable | None:
+    def output(self, index: int) -> Variable:
         """The returned variable at that position."""
-        name = self.outputs[index]
-        return None if name is None else self.block.var(name)
+        return self.block.var(self.outputs[index])
 
     def __repr__(self) -> str:
         return f"block {self.block.idx}"

@@ -42,7 +42,7 @@ def _is_from_outside(block: Block, name: str) -> bool:
 
 def _body(name: str, body: Body) -> list[str]:
     takes = ", ".join(body.inputs)
-    gives = ", ".join(output or "None" for output in body.outputs)
+    gives = ", ".join(body.outputs)
     return [f"{name}({takes}) -> {gives} {{ // {_number(body.block)}", *_contents(body.block), "}"]
 
 

@@ -16,6 +16,7 @@ from app.engine.compiled.shapes import at
 from app.engine.compiled.steps import Lowered
 from app.engine.compiled.trial import why_not
 from app.graph.program import Block, Operator, Program
+from app.ops.lowering import LoopGradient
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Needs:
     operators: int
     """Including those inside control flow."""
     apart: dict[str, int]
-    """The bytes of each variable that an operator makes, except persistable ones and those that grow in a loop."""
+    """The bytes of each variable that an operator makes, except persistable ones."""
     lowered: Lowered
     plan: Plan
     batch: int
@@ -48,7 +49,7 @@ def needs(program: Program, fetch: Sequence[str], batch: int) -> Needs:
     apart = {}
     for name, shape in lowered.shapes.items():
         outside = lowered.is_data(name) or lowered.persists(name)
-        if not outside and name not in lowered.kept and lowered.dtype(name) != "object":
+        if not outside and lowered.dtype(name) != "object":
             apart[name] = prod(at(size, batch) for size in shape) * np.dtype(lowered.dtype(name)).itemsize
     return Needs(
         len(list(operators_of(program.global_block()))), apart, lowered, plan_buffers(lowered, set(fetch)), batch
@@ -71,7 +72,8 @@ def table(built: Needs, after: Needs) -> str:
         ("the buffer plan", f"{len(after.plan.buffers)} buffers", after.bytes),
     ]
     whole = max(built.bytes_apart, 1)
-    growing = "".join(f", and {name}, which grows with each iteration" for name in sorted(after.lowered.kept))
+    loops = any(isinstance(step.op.definition.lowering, LoopGradient) for step in after.lowered.everything)
+    growing = ", and the values of each iteration of a loop, for its gradient" if loops else ""
     lines = [f"For a batch of {after.batch}, beside what is fed and what persists{growing}:", ""]
     lines += [f"{what:47} {many:>14} {size:>14,} bytes {size / whole:5.0%}" for what, many, size in rows]
     inside = defaultdict(list)

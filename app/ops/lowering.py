@@ -190,17 +190,32 @@ class Choice:
 
     if_true: str = "true"
     if_false: str = "false"
+    first: int = 1
+    """The position of the first input of the bodies."""
 
 
 @dataclass(frozen=True)
 class Loop:
-    """While the condition body is true, the loop body computes new values of the first `results` inputs.
+    """While the condition body is true, the loop body computes new values of the first inputs.
 
-    The other outputs of the loop body are stacked, one row for each iteration.
+    The outputs are the last ones, and the number of iterations.
     """
 
     condition: str = "cond"
     body: str = "body"
+    first: int = 0
+
+
+@dataclass(frozen=True)
+class LoopGradient:
+    """The loop body runs as often as the first input says, and then the gradient body, backwards.
+
+    The gradient body reads the values with which an iteration began, and computes new values of the last inputs.
+    """
+
+    body: str = "body"
+    gradient: str = "gradient"
+    first: int = 1
 
 
 @dataclass(frozen=True)

@@ -129,10 +129,9 @@ def _compiled(program: Program, fetch: Sequence[str]) -> Any:
     from app.engine.compiled.shapes import UnknownSizeError
 
     try:
-        native = None if config.DISABLE_JIT else CompiledProgram(program, fetch, whole=False)  # type: ignore[attr-defined]
+        return None if config.DISABLE_JIT else CompiledProgram(program, fetch, whole=False)  # type: ignore[attr-defined]
     except UnknownSizeError:
         return None
-    return native if native is not None and not native.lowered.kept else None
 
 
 SECONDS = 0.1

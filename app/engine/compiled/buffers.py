@@ -62,7 +62,7 @@ def plan_buffers(lowered: Lowered, keep: Collection[str]) -> Plan:
                 own = all(step.keeps_to_share(n) for n in step.reads if lowered.root(n) == name)
                 uses[plan.place[name]].add((step.share if own else None, lowered.shapes[name]))
         for name in step.made:
-            if lowered.persists(name) or name in plan.place or name in lowered.kept:
+            if lowered.persists(name) or name in plan.place:
                 continue
             dying = [plan.place[n] for n in ending if n in plan.place and step.may_overwrite(name, n)]
             mine = {(step.share, lowered.shapes[name])}
@@ -89,7 +89,7 @@ def _plan_inside(lowered: Lowered, step: Step, plan: Plan, uses: Uses, free: lis
     taken: list[str] = []
     for index, part in enumerate(order):
         for name in part.made:
-            if name in plan.place or name in lowered.kept or lowered.root(name) != name or lowered.persists(name):
+            if name in plan.place or lowered.root(name) != name or lowered.persists(name):
                 continue
             use, dtype = (step.share, lowered.shapes[name]), lowered.dtype(name)
             dying = {plan.place[n]: n for n in taken if last[n] == index and part.may_overwrite(name, n)}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from app.engine.compiled.by_lanes import hold_by_lanes
 from app.engine.compiled.kinds.byte_product import lower_byte_product, lower_transposed_bytes
 from app.engine.compiled.kinds.call import CallbackStep, lower_callback, lower_drawing, lower_filling, lower_returning
-from app.engine.compiled.kinds.control import lower_choice
+from app.engine.compiled.kinds.control import lower_choice, lower_loop_gradient
 from app.engine.compiled.kinds.control import lower_loop as lower_while
 from app.engine.compiled.kinds.convolution import lower_convolution, lower_pooling, lower_sums_of_tiles
 from app.engine.compiled.kinds.loop import lower_loop
@@ -16,7 +16,7 @@ from app.engine.compiled.kinds.product import lower_product
 from app.engine.compiled.kinds.python import PythonStep
 from app.engine.compiled.kinds.reduction import lower_reduction
 from app.engine.compiled.kinds.view import ConstantStep, lower_alias, lower_constant, lower_parts
-from app.engine.compiled.shapes import UnknownSizeError, is_kept_of_iterations, shapes_of
+from app.engine.compiled.shapes import shapes_of
 from app.engine.compiled.steps import Lowered, Step
 from app.graph.program import Operator, Program
 from app.ops.lowering import (
@@ -32,6 +32,7 @@ from app.ops.lowering import (
     InPlace,
     Joining,
     Loop,
+    LoopGradient,
     Pooling,
     Product,
     Reduction,
@@ -63,6 +64,7 @@ KINDS: Mapping[type, Callable[[Operator, Lowered, LowerOne], Step]] = {
     Constant: lower_constant,
     Choice: lower_choice,
     Loop: lower_while,
+    LoopGradient: lower_loop_gradient,
 }
 """The functions that lower an operator to a step, by its form. They raise `NotNativeError` if it must run in Python."""
 
@@ -88,11 +90,9 @@ def lower(program: Program, keep: Collection[str], why_not: WhyNot) -> Lowered:
 
     for op in program.global_block().ops:
         lowered.steps.append(lower_one(op))
-        lowered.kept.update(name for name in op.outputs if is_kept_of_iterations(lowered.shapes[name]))
     _leave_callbacks_to_python(lowered)
     _make_arrays_of_constants(lowered, keep)
     _gather_data(lowered)
-    _check_kept(lowered, keep)
     hold_by_lanes(lowered, keep)
     return lowered
 
@@ -146,17 +146,3 @@ def _gather_data(lowered: Lowered) -> None:
                     for name in step.op.inputs
                     if name and lowered.is_data(name) and lowered.has_batch_in_front(name)
                 )
-
-
-def _check_kept(lowered: Lowered, keep: Collection[str]) -> None:
-    """Refuse steps that need the number of iterations of a loop; values kept per iteration are read row by row."""
-    fetched = lowered.kept.intersection(keep)
-    if fetched:
-        raise UnknownSizeError(f"{fetched.pop()} has a row for each iteration of a loop")
-    for step in lowered.everything:
-        if step.bodies or step.in_python or step.reads_one_kept_row:
-            continue
-        for name in lowered.kept.intersection(step.reads):
-            raise UnknownSizeError(
-                f"{step.op.definition.label} reads {name}, a row for each iteration of a loop, at once"
-            )

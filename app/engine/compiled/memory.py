@@ -1,23 +1,18 @@
-"""Memory of the variables of a running Program: buffers, the scope, and the rows that loops keep. Concurrent and nested
-calls do not share buffers.
+"""Memory of the variables of a running Program: buffers and the scope. Concurrent and nested calls do not share
+buffers.
 """
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Mapping
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from app.engine.compiled import runtime
 from app.engine.compiled.buffers import Plan
-from app.engine.compiled.steps import Lowered, Step
+from app.engine.compiled.steps import Lowered
 from app.errors import ShapeError
-from app.graph.program import Operator
 from app.graph.scope import Scope
-from app.ops.lowering import Choice
 
 # Buffers
 
@@ -31,12 +26,11 @@ def _aligned(elements: int, dtype: str) -> np.ndarray:
 
 
 class Workspace:
-    """The memory of one call: buffers for a batch, and the rows that loops keep."""
+    """The memory of one call: buffers for a batch."""
 
     def __init__(self, lowered: Lowered, plan: Plan):
         self._lowered, self._plan, self.rows = lowered, plan, -1
         self.buffers: list[np.ndarray] = []
-        self.kept = KeptRows(lowered)
 
     def make_room_for(self, n: int) -> None:
         """Grow the buffers for a batch of n."""
@@ -117,46 +111,3 @@ def _is_read_first(name: str, lowered: Lowered) -> bool:
 def _is_whole(array: np.ndarray) -> bool:
     """Return whether an array owns its memory, so that modifying it affects no other array."""
     return array.flags.owndata or (type(array) is np.ndarray and not isinstance(array.base, (np.ndarray, type(None))))
-
-
-# Rows that loops keep
-
-
-class KeptRows:
-    """The rows that a Program's loops keep, in growing memory that is reused."""
-
-    def __init__(self, lowered: Lowered):
-        self._lowered = lowered
-        self._native = {name: runtime.no_rows() for name in sorted(lowered.kept)}
-        weakref.finalize(self, runtime.release, list(self._native.values()))
-
-    def __contains__(self, name: str | None) -> bool:
-        return name in self._native
-
-    @property
-    def arguments(self) -> list[np.ndarray]:
-        """Return the arguments of a `train` function."""
-        return list(self._native.values())
-
-    def argument(self, name: str, values: Mapping[str, Any]) -> tuple[np.ndarray, Any]:
-        """Return the argument for writing or reading rows, and the array that must stay alive during the call."""
-        if name not in values:
-            return self._native[name], None
-        rows = np.ascontiguousarray(values[name], self._lowered.dtype(name))
-        return runtime.rows_of(rows), rows
-
-    def read_by(self, op: Operator, values: Mapping[str, Any], n: int) -> dict[str, np.ndarray]:
-        """Return the rows that a Python call reads from compiled code, as arrays."""
-        return {str(name): self._array(str(name), n) for name in op.inputs if name in self and name not in values}
-
-    def _array(self, name: str, n: int) -> np.ndarray:
-        return runtime.array_of(self._native[name], self._lowered.shape_at(name, n)[1:], self._lowered.dtype(name))
-
-
-def fill_absent(step: Step, lowered: Lowered, values: dict[str, Any], n: int) -> None:
-    """Fill the results of a branch that did not run with arrays of the declared shape, which are never read."""
-    if isinstance(step.op.definition.lowering, Choice):
-        for name in step.op.outputs[step.op.attributes["results"] :]:
-            shape = lowered.shape_at(name, n)
-            if lowered.dtype(name) != "object" and np.shape(values[name]) != shape:
-                values[name] = np.zeros(shape, lowered.dtype(name))

@@ -10,13 +10,12 @@ import numpy as np
 
 from app.engine import reference
 from app.engine.compiled import blas, runtime
-from app.engine.compiled.memory import Workspace, fill_absent, persistable
+from app.engine.compiled.memory import Workspace, persistable
 from app.engine.compiled.native_code import NativeCode
 from app.engine.compiled.parts import Part
 from app.engine.compiled.steps import Lowered, Step
 from app.engine.compiled.threads import run_on_threads, threads_worth
 from app.graph.interpret import run_operator
-from app.graph.program import Operator
 from app.graph.scope import Scope
 
 _ALL_ROWS = np.zeros(0, np.int64)
@@ -50,16 +49,13 @@ class PiecewiseRun:
             if step.is_free:
                 run_operator(step.op, self.values)
             elif step.in_python:
-                self._read_kept(step.op)
                 self._run_in_python(step)
-                fill_absent(step, self._lowered, self.values, self._workspace.rows)
                 if self._has_other_shapes(step.op.outputs):
                     break
             elif part is not None:
                 self._run_part(part)
         for op in self._lowered.program.global_block().ops:
             if id(op) not in done:
-                self._read_kept(op)
                 run_operator(op, self.values)
         return self.values
 
@@ -74,7 +70,7 @@ class PiecewiseRun:
                 made[-1]()
             elif part is not None:
                 self._run_part(part)
-                function, arguments, _ = self._call_of(part)
+                function, arguments = self._call_of(part)
                 made.append(partial(function.bound((runtime.sharing(1), *arguments)), 0, 1))
         return made
 
@@ -82,9 +78,6 @@ class PiecewiseRun:
         """The steps in order, each with the part that begins with it, if one does."""
         for number, step in enumerate(self._lowered.steps):
             yield step, self._part_at.get(number)
-
-    def _read_kept(self, op: Operator) -> None:
-        self.values.update(self._workspace.kept.read_by(op, self.values, self._workspace.rows))
 
     def _run_in_python(self, step: Step) -> None:
         """Run a step as a Python call on copies of arrays: it may keep them or return views of them."""
@@ -101,24 +94,20 @@ class PiecewiseRun:
         return any(
             np.shape(self.values[name]) != self._lowered.shape_at(name, self._workspace.rows)
             for name in outputs
-            if self._lowered.dtype(name) != "object" and name not in self._lowered.kept
+            if self._lowered.dtype(name) != "object"
         )
 
     def _run_part(self, part: Part) -> None:
-        function, arguments, _alive = self._call_of(part)
+        function, arguments = self._call_of(part)
         threads = threads_worth([step for _, step in part.steps], self._workspace.rows, blas.threads())
         run_on_threads(threads, function, arguments, self._lowered, self._workspace.view)
 
-    def _call_of(self, part: Part) -> tuple[Any, tuple[Any, ...], list[Any]]:
-        """Return the function of a part, its arguments after the thread's, and the objects that must stay alive during
-        the call."""
+    def _call_of(self, part: Part) -> tuple[Any, tuple[Any, ...]]:
+        """Return the function of a part, and its arguments after the thread's."""
         lowered, workspace = self._lowered, self._workspace
-        arrays, alive = [], []
+        arrays = []
         for name in part.arguments:
-            if name in lowered.kept:
-                array, rows = workspace.kept.argument(name, self.values)
-                alive.append(rows)
-            elif lowered.persists(name):
+            if lowered.persists(name):
                 array = persistable(name, lowered, self._scope)
             elif name in self._views and not lowered.is_data(name):
                 array = self._views[name]
@@ -128,4 +117,4 @@ class PiecewiseRun:
                 array = array.reshape(lowered.shape_at(name, workspace.rows))
             arrays.append(array.reshape(-1) if lowered.comes_flat(name) or array.ndim == 0 else array)
         arguments = part.first, _ALL_ROWS, workspace.rows, *arrays
-        return self._code[part.name], arguments, alive
+        return self._code[part.name], arguments

@@ -105,7 +105,6 @@ class CompiledProgram:
             *(self._rows(data[name], name) for name in self.source.data),
             *(persistable(name, self.lowered, scope) for name in self.source.persistables),
             *workspace.buffers,
-            *workspace.kept.arguments,
             *(array.reshape(last - first, prod(array.shape[1:])) for array in results.values()),
         ]
 

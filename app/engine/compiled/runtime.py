@@ -1,10 +1,10 @@
-"""Runtime functions of generated code: BLAS, barriers, prefetching, callbacks to Python, growing memory."""
+"""Runtime functions of generated code: BLAS, barriers, prefetching, callbacks to Python, values of iterations."""
 
 from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import lcm
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
-from numba import carray, njit, types
+from numba import njit, types
 from numba.extending import intrinsic
 
 from app.engine.compiled import blas
@@ -50,8 +50,6 @@ _dgemm = _external("cblas_dgemm", types.float64)
 _libc = ctypes.CDLL(None)
 llvm.add_symbol("opsmith_yield", ctypes.cast(_libc.sched_yield, ctypes.c_void_p).value or 0)
 _sched_yield = types.ExternalFunction("opsmith_yield", types.int32())
-llvm.add_symbol("opsmith_realloc", ctypes.cast(_libc.realloc, ctypes.c_void_p).value or 0)
-_realloc = types.ExternalFunction("opsmith_realloc", types.int64(types.int64, types.int64))
 
 
 def _product(gemm: Any, number: Any) -> Any:
@@ -258,77 +256,29 @@ def call_python(shared: Any, n: int) -> bool:
     return _call(shared.ctypes.data, shared[RUNNING] + shared[RUNNING + 1], n) != 0
 
 
-# What loops keep of their iterations: memory that grows, known by an array of its address, its size and its rows
-
-ADDRESS, BYTES, ROWS = 0, 1, 2
-LEAST = 4096
-
-
-@_intrinsic
-def _at_address(typing_context: Any, address: Any) -> Any:
-    """An address as a pointer."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
-
-    return types.voidptr(types.int64), generate
+# The values with which the iterations of a loop begin, for its gradient
 
 
 @njit(nogil=True)
-def forget(kept: Any) -> None:
-    """Remove all rows, but keep the memory."""
-    kept[ROWS] = 0
+def rows_like(count: int, value: Any) -> Any:
+    """Return memory for so many values."""
+    return np.empty((count, value.size), value.dtype)
 
 
 @njit(nogil=True)
-def keep(kept: Any, value: Any) -> None:
-    """Add a row."""
-    size = value.size * value.itemsize
-    wanted = (kept[ROWS] + 1) * size
-    if wanted > kept[BYTES]:
-        larger = max(wanted, 2 * kept[BYTES], LEAST)
-        address = _realloc(kept[ADDRESS], larger)
-        if address == 0:
-            raise MemoryError("out of memory for the values that a loop keeps in each iteration")
-        kept[ADDRESS], kept[BYTES] = address, larger
-    if size > 0:
-        row, flat = (
-            carray(_at_address(kept[ADDRESS] + kept[ROWS] * size), value.size, value.dtype),
-            value.reshape(value.size),
-        )
-        for i in range(value.size):
-            row[i] = flat[i]
-    kept[ROWS] += 1
+def save_row(rows: Any, row: int, value: Any) -> None:
+    """Store a value."""
+    flat = value.reshape(value.size)
+    for i in range(value.size):
+        rows[row, i] = flat[i]
 
 
 @njit(nogil=True)
-def kept_rows(kept: Any, like: Any) -> Any:
-    """Return all rows, each with as many elements as another array."""
-    return carray(_at_address(kept[ADDRESS]), (kept[ROWS], like.size), like.dtype)
-
-
-def no_rows() -> np.ndarray:
-    """Return an empty descriptor of rows."""
-    return np.zeros(3, np.int64)
-
-
-def rows_of(array: np.ndarray) -> np.ndarray:
-    """Return a descriptor of the rows of an array, which must stay alive."""
-    return np.array([array.ctypes.data, 0, len(array)], np.int64)
-
-
-def array_of(kept: np.ndarray, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Return a copy of all rows, each of a shape."""
-    array = np.empty((int(kept[ROWS]), *shape), dtype)
-    ctypes.memmove(array.ctypes.data, int(kept[ADDRESS]), array.nbytes)
-    return array
-
-
-def release(arrays: Iterable[np.ndarray]) -> None:
-    """Free the memory of rows."""
-    for kept in arrays:
-        _libc.free(ctypes.c_void_p(int(kept[ADDRESS])))
-        kept[:] = 0
+def load_row(rows: Any, row: int, value: Any) -> None:
+    """Restore a value, counted from the last one."""
+    flat = value.reshape(value.size)
+    for i in range(value.size):
+        flat[i] = rows[rows.shape[0] - 1 - row, i]
 
 
 def running(shared: np.ndarray, shard: int) -> int:
@@ -346,8 +296,8 @@ def sharing(shards: int) -> np.ndarray:
 
 
 _FUNCTIONS: list[Any] = [
-    fetch_ahead, cut, cut_tiles, meet, begin, note, report, call_python, forget, keep, kept_rows, write_down, copied,
-    read_only, add_exactly, given_back,
+    fetch_ahead, cut, cut_tiles, meet, begin, note, report, call_python, rows_like, save_row, load_row, write_down,
+    copied, read_only, add_exactly, given_back,
 ]  # fmt: skip
 CALLED = {"product32": product32, "product64": product64, **{each.__name__: each for each in _FUNCTIONS}}
 """All functions that generated source may call, by name; compiled code depends on them besides the source."""

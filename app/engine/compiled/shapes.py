@@ -15,14 +15,12 @@ from functools import lru_cache
 from app.engine.compiled.vectors import lanes_of_machine
 from app.errors import AppError
 from app.graph.passes.rewrite import as_program
-from app.graph.program import Body, Operator, Program
-from app.ops.lowering import Fused, Loop
-from app.ops.size import AnySize, Shape, Size, named_size, names_of, quotient
+from app.graph.program import Operator, Program
+from app.ops.lowering import Choice, Fused, Loop, LoopGradient
+from app.ops.size import AnySize, Shape, Size, named_size, quotient
 from app.ops.spec import UNKNOWN, Spec
 
 N = named_size("n")
-ITERATIONS = named_size("iterations")
-"""The number of iterations of a loop, known only at run time."""
 
 
 def tiles(images: AnySize) -> AnySize:
@@ -32,8 +30,8 @@ def tiles(images: AnySize) -> AnySize:
 
 @lru_cache(maxsize=4096)
 def at(size: AnySize, n: int) -> int:
-    """Return a size in a batch of n rows; 1 for the number of iterations, whose rows are stored separately."""
-    return size.at(n=n, iterations=1) if isinstance(size, Size) else size
+    """Return a size in a batch of n rows."""
+    return size.at(n=n) if isinstance(size, Size) else size
 
 
 class UnknownSizeError(AppError):
@@ -56,11 +54,6 @@ def infer_shapes(
     return inferred.shapes, inferred.assumed
 
 
-def is_kept_of_iterations(shape: Shape) -> bool:
-    """Return whether a shape is that of a value kept by a loop, with a row per iteration."""
-    return any("iterations" in names_of(size) for size in shape)
-
-
 def shapes_inside(op: Operator, shapes: Mapping[str, Shape], body: str) -> dict[str, Shape]:
     """Infer the shapes of a body's variables from its operator's inputs."""
     return shapes_of(as_program(op.bodies[body]), shapes_given(op, shapes, body))
@@ -68,9 +61,8 @@ def shapes_inside(op: Operator, shapes: Mapping[str, Shape], body: str) -> dict[
 
 def shapes_given(op: Operator, shapes: Mapping[str, Shape], body: str) -> dict[str, Shape]:
     """Return the shapes of a body's inputs."""
-    inner: Body = op.bodies[body]
-    taken = op.inputs[len(op.inputs) - len(inner.inputs) :]
-    return {name: shapes[str(outer)] for name, outer in zip(inner.inputs, taken, strict=True)}
+    taken = op.inputs[op.definition.lowering.first :]
+    return {name: shapes[str(outer)] for name, outer in zip(op.bodies[body].inputs, taken, strict=False)}
 
 
 def _check_batch_in_front(program: Program, shapes: Mapping[str, Shape]) -> None:
@@ -159,18 +151,23 @@ class _Inference:
             inferred = _Inference(as_program(body), shapes_given(op, self.shapes, name))
             inside[name] = inferred.shapes
             self.assumed += [op] * bool(inferred.assumed)
-        if isinstance(lowering, Loop):
-            made_by, results = op.bodies[lowering.body], op.attributes["results"]
-            made = [inside[lowering.body][str(name)] for name in made_by.outputs]
-            for i in range(results):
-                if made[i] != inside[lowering.body][made_by.inputs[i]]:
-                    raise UnknownSizeError(f"{op.outputs[i]} may change its shape from one iteration to the next")
-            return [*made[:results], *((ITERATIONS, *shape) for shape in made[results:])]
-        shapes = [
-            {inside[name][str(body.outputs[i])] for name, body in op.bodies.items() if body.outputs[i] is not None}
-            for i in range(len(op.outputs))
+        if isinstance(lowering, Choice):
+            sides = [[inside[name][output] for output in body.outputs] for name, body in op.bodies.items()]
+            for name, one, other in zip(op.outputs, *sides, strict=True):
+                if one != other:
+                    raise UnknownSizeError(f"the shape of {name} depends on its condition")
+            return sides[0]
+        repeated = [(lowering.body, 0)]
+        if isinstance(lowering, LoopGradient):
+            gradient = op.bodies[lowering.gradient]
+            repeated.append((lowering.gradient, len(gradient.inputs) - len(gradient.outputs)))
+        for name, first in repeated:
+            body = op.bodies[name]
+            for old, new in zip(body.inputs[first:], body.outputs, strict=False):
+                if inside[name][old] != inside[name][new]:
+                    raise UnknownSizeError(f"{new} may change its shape from one iteration to the next")
+        last = repeated[-1][0]
+        return [
+            *(inside[last][name] for name in op.bodies[last].outputs),
+            *([()] if isinstance(lowering, Loop) else []),
         ]
-        for name, different in zip(op.outputs, shapes, strict=True):
-            if len(different) > 1:
-                raise UnknownSizeError(f"the shape of {name} depends on its condition")
-        return [next(iter(different)) for different in shapes]

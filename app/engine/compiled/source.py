@@ -65,8 +65,6 @@ class Source:
     parts: list[Part]
     data: list[str]
     persistables: list[str]
-    kept: list[str]
-    """Values that loops keep for each iteration, in growing memory."""
     is_whole: bool
     """Whether it has `train`, which runs many batches in one call. With Python calls in between, it has only parts."""
 
@@ -105,7 +103,7 @@ class _Generator:
         body = names + "\n\n\n".join(self.functions)
         text = "\n".join([HEAD.format(functions=_wrapped(runtime.called_in(body))), body]) + "\n"
         same = pattern(text.splitlines(), out.names, out.functions)
-        return Source(text, same, self.trees, out.functions, parts, data, persistables, sorted(lowered.kept), whole)
+        return Source(text, same, self.trees, out.functions, parts, data, persistables, whole)
 
     def _is_read(self, name: str) -> bool:
         return name in self.fetch or any(name in step.op.inputs for step in self.lowered.steps)
@@ -185,8 +183,6 @@ class _Generator:
     def _parameter(self, name: str, called: str) -> Parameter:
         """A variable as a parameter of a part."""
         lowered = self.lowered
-        if name in lowered.kept:
-            return Parameter(called, "int64", (3,))
         if lowered.comes_flat(name):
             return Parameter(called, lowered.dtype(name), (None,))
         return self._array(name, called)
@@ -204,7 +200,6 @@ class _Generator:
         results = {name: self._fetched(name) for name in self.fetch} if lowered.has_fixed_shapes(self.fetch) else {}
         arrays = [self._array(name, out.raw(name)) for name in data]
         arrays += [*(self._array(name, out.name(name)) for name in persistables), *buffers]
-        arrays += [self._parameter(name, out.name(name)) for name in sorted(lowered.kept)]
         for name, result in results.items():
             arrays.append(Parameter(result, lowered.dtype(name), (None, prod(lowered.shape_at(name, 0)))))
         numbers = [Parameter("order", "int64", (None,)), *map(Parameter, ("first", "last", "batch"))]

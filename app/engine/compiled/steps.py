@@ -119,11 +119,6 @@ class Step:
         members = [op for step in self.everything for op in step.members]
         return [op for op in members if op.definition.custom or getattr(op.definition.lowering, "raises", False)]
 
-    @property
-    def reads_one_kept_row(self) -> bool:
-        """Whether it reads a single row of what a loop keeps."""
-        return False
-
     # Threads
 
     @property
@@ -194,8 +189,6 @@ class Lowered:
     """Data whose rows are gathered first, because some step needs them contiguous."""
     inner: dict[str, str] = field(default_factory=dict)
     """The types of variables that live only inside a fused loop, or inside control flow."""
-    kept: set[str] = field(default_factory=set)
-    """Variables that grow by a row at each iteration of a loop."""
     by_lanes: set[str] = field(default_factory=set)
     """Images that lie as the lanes of vectors: [tiles, channels, height * width * lanes]."""
     unsettled: set[str] = field(default_factory=set)
@@ -248,7 +241,7 @@ class Lowered:
     def comes_flat(self, name: str) -> bool:
         """Whether a part takes a variable as memory, of which it is the beginning, under its own shape."""
         whole = self.is_data(name) and name not in self.gathered
-        return not (whole or self.persists(name) or name in self.kept)
+        return not (whole or self.persists(name))
 
     def is_uniform(self, op: Operator) -> bool:
         """Whether all that an operator reads and writes has one shape, and one type of floats."""

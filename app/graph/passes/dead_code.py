@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from app.graph.passes.rewrite import is_pure, rewritten, with_operators
 from app.graph.program import Body, Operator, Program
-from app.ops.lowering import Loop
+from app.ops.lowering import Loop, LoopGradient
 
 T = TypeVar("T")
 
@@ -33,22 +33,20 @@ def _without_dead_code_inside(program: Program, op: Operator, needed: Collection
 
 def _without_unread_outputs(op: Operator, needed: Collection[str]) -> Operator:
     """Control flow with only the needed outputs, and the carried variables that these and the condition depend on."""
-    wanted = {i for i, name in enumerate(op.outputs) if name in needed}
     lowering = op.definition.lowering
-    if isinstance(lowering, Loop):
-        wanted = _carried_for(op, lowering, wanted)
-    if len(wanted) == len(op.outputs):
+    if isinstance(lowering, LoopGradient):  # it has none that its gradient did not need
         return op
-    kept = [i for i in range(len(op.outputs)) if i in wanted]
-    results = op.attributes["results"]
-    changed = Operator(op.definition, op.inputs, _at(op.outputs, kept), op.attributes, op.role)
-    changed.attributes["results"] = sum(i < results for i in kept)
+    wanted = {i for i, name in enumerate(op.outputs) if name in needed}
     inputs = list(range(len(op.inputs)))
     if isinstance(lowering, Loop):
-        inputs = [i for i in inputs if i >= results or i in wanted]
-        counter = op.attributes["counter"]
-        changed.attributes["counter"] = kept.index(counter) if counter in kept else -1
-        changed.inputs = _at(op.inputs, inputs)
+        count = len(op.outputs) - 1
+        wanted = _carried_for(op, lowering, wanted - {count})
+        inputs = [i for i in inputs if i >= count or i in wanted]
+    kept = sorted(wanted)
+    outputs = _at(op.outputs, kept) + (op.outputs[-1:] if isinstance(lowering, Loop) else ())
+    if len(outputs) == len(op.outputs):
+        return op
+    changed = Operator(op.definition, _at(op.inputs, inputs), outputs, op.attributes, op.role)
     for name, body in op.bodies.items():
         gives = _at(body.outputs, kept) if not isinstance(lowering, Loop) or name == lowering.body else body.outputs
         takes = _at(body.inputs, inputs) if isinstance(lowering, Loop) else body.inputs
@@ -58,9 +56,11 @@ def _without_unread_outputs(op: Operator, needed: Collection[str]) -> Operator:
 
 def _without_unread_inputs(op: Operator) -> Operator:
     """Control flow with only the inputs that its bodies read; carried variables stay."""
-    bodies = op.bodies
-    fixed = op.attributes["results"] if isinstance(op.definition.lowering, Loop) else 0
-    first = len(op.inputs) - len(next(iter(bodies.values())).inputs)
+    bodies, lowering = op.bodies, op.definition.lowering
+    if isinstance(lowering, LoopGradient):
+        return op
+    fixed = len(op.outputs) - 1 if isinstance(lowering, Loop) else 0
+    first = lowering.first
     read = [{n for inner in b.block.ops for n in inner.inputs} | {*b.outputs} for b in bodies.values()]
     places = range(len(op.inputs) - first)
     kept = [i for i in places if i < fixed or any(b.inputs[i] in r for b, r in zip(bodies.values(), read, strict=True))]
@@ -83,18 +83,17 @@ def _at(items: Sequence[T], places: Iterable[int]) -> tuple[T, ...]:
 def _carried_for(op: Operator, lowering: Loop, wanted: set[int]) -> set[int]:
     """The wanted outputs of a loop, and the carried variables that these depend on in other iterations."""
     condition, body = op.attributes[lowering.condition], op.attributes[lowering.body]
-    results = op.attributes["results"]
     while True:
         read = _sources(condition, condition.outputs) | _sources(body, [body.outputs[i] for i in wanted])
-        carried = {i for i in range(results) if condition.inputs[i] in read or body.inputs[i] in read}
+        carried = {i for i in range(len(body.outputs)) if condition.inputs[i] in read or body.inputs[i] in read}
         if carried <= wanted:
             return wanted
         wanted = wanted | carried
 
 
-def _sources(body: Body, names: Iterable[str | None]) -> set[str]:
+def _sources(body: Body, names: Iterable[str]) -> set[str]:
     """The variables that the given variables of a body, and side effects in it, depend on."""
-    needed = {name for name in names if name is not None}
+    needed = set(names)
     for op in reversed(body.block.ops):
         if needed.intersection(op.outputs) or not is_pure(body.block, op):
             needed.update(name for name in op.inputs if name is not None)

@@ -72,7 +72,7 @@ def rewritten(op: Operator, rewrite: Callable[[str, Program, Collection[str]], P
         return op
     changed = Operator(op.definition, op.inputs, op.outputs, op.attributes, op.role)
     for name, body in bodies.items():
-        kept = {output for output in body.outputs if output is not None}
+        kept = set(body.outputs)
         changed.attributes[name] = _as_body(rewrite(name, as_program(body), kept), body)
     return changed
 

@@ -27,17 +27,9 @@ class FillingStep(NativeStep):
     def _reads_own_rows(self, name: str) -> bool:
         return True
 
-    @property
-    def reads_one_kept_row(self) -> bool:
-        others = [str(name) for name in self.op.inputs[1:]]
-        return not any(self.lowered.shapes[name] for name in others) and self.lowered.kept.isdisjoint(others)
-
     def write(self, out: Writer) -> None:
         function = out.called(self._form.function, self.op.type)
-        taken = values_taken(self.op)
-        values: list[Operand] = [out.share_of(name, self) for name in (*taken, *self.op.outputs)]
-        if taken[0] in self.lowered.kept:
-            values[0] = Call("kept_rows", (values[0], out.array(self.op.outputs[0])))
+        values: list[Operand] = [out.share_of(name, self) for name in (*values_taken(self.op), *self.op.outputs)]
         condition: Value = Not(Call(function, (*values, *out.settings(self.op))))
         if self.share == ROWS:
             condition = Infix(HAS_ROWS, "and", condition, "bool")

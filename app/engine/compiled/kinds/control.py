@@ -9,18 +9,19 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from app.engine.compiled.kinds.call import CallbackStep
 from app.engine.compiled.kinds.native import LowerOne, NativeStep, NotNativeError
 from app.engine.compiled.kinds.python import PythonStep
 from app.engine.compiled.kinds.view import ConstantStep
-from app.engine.compiled.language import Break, Call, Do, Forever, If, Not
+from app.engine.compiled.language import COUNT, Array, Break, Call, Forever, If, Infix, Local, Not, Number
 from app.engine.compiled.shapes import shapes_inside
 from app.engine.compiled.steps import WHOLE, Lowered, Step
 from app.engine.compiled.writer import Writer
 from app.graph.program import Body, Operator
 from app.ops.creation import assign
-from app.ops.lowering import Alias, Choice, Constant, Elementwise, Fused, Loop
+from app.ops.lowering import Alias, Choice, Constant, Elementwise, Fused, Loop, LoopGradient
 
 
 class ControlStep(NativeStep):
@@ -69,11 +70,10 @@ class WhileStep(ControlStep):
     repeated = ("condition", "body")
 
     def write(self, out: Writer) -> None:
-        for name in self.op.outputs:
-            if name in self.lowered.kept:
-                out.do("forget", out.array(name))
         before, asking, body = (self.bodies[word] for word in ("before", "condition", "body"))
+        count = out.element(self.op.outputs[-1], [])
         _write_inside(before, out)
+        out.assign(count, Number(0, count.dtype))
         loop = Forever()
         out.add(loop)
         with out.inside(loop.body):
@@ -81,22 +81,36 @@ class WhileStep(ControlStep):
             with out.when(Not(out.number(self.condition))):
                 out.add(Break())
             _write_inside(body, out)
+            out.assign(count, Infix(count, "+", Number(1, count.dtype), count.dtype))
 
 
-class KeepStep(NativeStep):
-    """Stores a value of each iteration of a loop, for the gradient."""
+class LoopGradientStep(ControlStep):
+    """Runs the body of a loop again, and then its gradient for each iteration, the last one first."""
 
-    def __init__(self, name: str, history: str, lowered: Lowered):
-        super().__init__(Operator(assign, [name], [history], {}), lowered, "compiled: kept for the gradient")
+    word = "for"
+    repeated = ("body", "gradient")
 
-    made = ()
-
-    @property
-    def comment(self) -> list[str]:
-        return []
+    def __init__(
+        self, op: Operator, lowered: Lowered, bodies: Mapping[str, list[Step]], condition: str, states: Sequence[str]
+    ):
+        super().__init__(op, lowered, bodies, condition)
+        self._states = states
 
     def write(self, out: Writer) -> None:
-        out.add(Do(Call("keep", (out.array(self.op.outputs[0]), out.array(str(self.op.inputs[0]))))))
+        before, body, gradient = (self.bodies[word] for word in ("before", "body", "gradient"))
+        count, place = out.number(self.condition), Local(out.names.of(("row", self.op.outputs[0]), "row"), COUNT)
+        rows = {state: Array(out.names.of(("rows", state), f"{out.name(state)}_rows")) for state in self._states}
+        _write_inside(before, out)
+        for state, memory in rows.items():
+            out.assign(memory, Call("rows_like", (count, out.array(state))))
+        with out.loop(place.name, None, count):
+            for state, memory in rows.items():
+                out.do("save_row", memory, place, out.array(state))
+            _write_inside(body, out)
+        with out.loop(place.name, None, count):
+            for state, memory in rows.items():
+                out.do("load_row", memory, place, out.array(state))
+            _write_inside(gradient, out)
 
 
 def _write_inside(steps: Sequence[Step], out: Writer) -> None:
@@ -112,88 +126,91 @@ def lower_choice(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     with _undone_if_not_native(lowered):
         inside = {}
         for name in (lowering.if_true, lowering.if_false):
-            body = op.bodies[name]
-            opened = _Opened(op, name, dict(zip(body.inputs, map(str, op.inputs[1:]), strict=True)), lowered, lower_one)
-            wanted = {
-                i: out for i, out in enumerate(op.outputs) if body.outputs[i] is not None and out not in op.inputs
-            }
-            steps = opened.steps(opened.direct(wanted, lambda place, inner: True))
-            pairs = [(opened.names[n], out) for n, out in zip(body.outputs, op.outputs, strict=True) if n is not None]
-            inside[name] = [*steps, *_copies(pairs, lowered, lower_one)]
+            opened = _Opened(op, name, list(map(str, op.inputs[1:])), lowered, lower_one)
+            targets = {i: output for i, output in enumerate(op.outputs) if output not in op.inputs}
+            inside[name] = opened.steps(targets, lambda place, inner: True, op.outputs)
         return IfStep(op, lowered, inside, str(op.inputs[0]))
 
 
 def lower_loop(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     """The step of a loop."""
+    lowering: Loop = op.definition.lowering
     with _undone_if_not_native(lowered):
-        return _loop(op, lowered, lower_one)
+        inputs, states = list(map(str, op.inputs)), op.outputs[:-1]
+        pairs = list(zip(inputs, states, strict=False))
+        for place in range(len(states), len(inputs)):
+            if inputs[place] in states:  # the loop changes it, and reads the value from before
+                inputs[place] = _temporary(inputs[place], lowered)
+                pairs.append((str(op.inputs[place]), inputs[place]))
+        taken = [*states, *inputs[len(states) :]]
+        inside = {"before": _copies(pairs, lowered, lower_one)}
+        condition = _Opened(op, lowering.condition, taken, lowered, lower_one)
+        inside["condition"] = condition.steps({}, condition.is_last_use, ())
+        body = _Opened(op, lowering.body, taken, lowered, lower_one)
+        inside["body"] = body.steps(dict(enumerate(states)), body.is_last_use, states)
+        return WhileStep(op, lowered, inside, condition.names[condition.body.outputs[0]])
+
+
+def lower_loop_gradient(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+    """The step of the gradient of a loop."""
+    lowering: LoopGradient = op.definition.lowering
+    with _undone_if_not_native(lowered):
+        count, *inputs = map(str, op.inputs)
+        carried = len(op.bodies[lowering.body].outputs)
+        states = [_temporary(name, lowered) for name in inputs[:carried]]
+        begin = len(inputs) - len(op.outputs)
+        pairs = [*zip(inputs, states, strict=False), *zip(inputs[begin:], op.outputs, strict=True)]
+        taken = [*states, *inputs[carried:begin], *op.outputs]
+        inside = {"before": _copies(pairs, lowered, lower_one)}
+        body = _Opened(op, lowering.body, taken, lowered, lower_one)
+        inside["body"] = body.steps(dict(enumerate(states)), body.is_last_use, states)
+        gradient = _Opened(op, lowering.gradient, taken, lowered, lower_one)
+        inside["gradient"] = gradient.steps(
+            dict(enumerate(op.outputs)), partial(gradient.is_last_use, begin=begin), op.outputs
+        )
+        return LoopGradientStep(op, lowered, inside, count, states)
 
 
 @contextmanager
 def _undone_if_not_native(lowered: Lowered) -> Iterator[None]:
     """Restore what `lowered` knows of variables if something inside the block turns out not to be native."""
-    known = dict(lowered.shapes), dict(lowered.inner), dict(lowered.constants), dict(lowered.roots), set(lowered.kept)
+    known = dict(lowered.shapes), dict(lowered.inner), dict(lowered.constants), dict(lowered.roots)
     try:
         yield
     except NotNativeError:
-        lowered.shapes, lowered.inner, lowered.constants, lowered.roots, lowered.kept = known
+        lowered.shapes, lowered.inner, lowered.constants, lowered.roots = known
         raise
-
-
-def _loop(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
-    lowering: Loop = op.definition.lowering
-    says, makes, results = op.bodies[lowering.condition], op.bodies[lowering.body], op.attributes["results"]
-    inputs, states = list(map(str, op.inputs)), op.outputs[:results]
-    pairs = list(zip(inputs, states, strict=False))
-    for place in range(results, len(inputs)):
-        if inputs[place] in states:  # the loop changes it, and reads the value from before
-            inputs[place] = _temporary(inputs[place], lowered)
-            pairs.append((str(op.inputs[place]), inputs[place]))
-    taken = [*states, *inputs[results:]]
-    before = _copies(pairs, lowered, lower_one)
-    condition = _Opened(op, lowering.condition, dict(zip(says.inputs, taken, strict=True)), lowered, lower_one)
-    asking = condition.steps({})
-    body = _Opened(op, lowering.body, dict(zip(makes.inputs, taken, strict=True)), lowered, lower_one)
-    kept = list(zip(makes.outputs[results:], op.outputs[results:], strict=True))
-    lowered.kept.update(history for _, history in kept)
-    direct = body.direct(dict(enumerate(states)), lambda place, inner: _is_last_use(makes, results, place, inner))
-    steps = body.steps(direct, {str(value): history for value, history in kept})
-    news = [(body.names[str(n)], state) for n, state in zip(makes.outputs, states, strict=False)]
-    inside = {"before": before, "condition": asking, "body": [*steps, *_copies(news, lowered, lower_one)]}
-    return WhileStep(op, lowered, inside, condition.names[str(says.outputs[0])])
-
-
-def _is_last_use(body: Body, results: int, place: int, inner: str) -> bool:
-    """Return whether a loop's new value may overwrite the old one: nothing reads the old one afterwards."""
-    old, operators = body.inputs[place], body.block.ops
-    if old in body.outputs[:results]:
-        return False
-    at = next(i for i, op in enumerate(operators) if inner in op.outputs)
-    if any(old in op.inputs for op in operators[at + 1 :]):
-        return False
-    if any(old in op.inputs and isinstance(op.definition.lowering, Alias) for op in operators[:at]):
-        return False
-    lowering = operators[at].definition.lowering
-    if old not in operators[at].inputs or operators[at].bodies:
-        return True
-    if not isinstance(lowering, Fused):
-        return isinstance(lowering, Elementwise)
-    written = next(i for i, op in enumerate(lowering.body) if inner in op.outputs)
-    return not any(old in op.inputs for op in lowering.body[written + 1 :])
 
 
 class _Opened:
     """A body whose variables are renamed to be unique in the whole Program."""
 
-    def __init__(self, op: Operator, name: str, taken: Mapping[str, str], lowered: Lowered, lower_one: LowerOne):
+    def __init__(self, op: Operator, name: str, taken: Sequence[str], lowered: Lowered, lower_one: LowerOne):
         self.op = op
         self.body: Body = op.bodies[name]
-        self.names = dict(taken)
+        self.names = dict(zip(self.body.inputs, taken, strict=False))
         """The unique name for each name in the body."""
         self.lowered, self.lower_one = lowered, lower_one
         self._shapes = shapes_inside(op, lowered.shapes, name)
 
-    def direct(self, targets: Mapping[int, str], fits: Callable[[int, str], bool]) -> dict[str, str]:
+    def steps(self, targets: Mapping[int, str], fits: Callable[[int, str], bool], outputs: Sequence[str]) -> list[Step]:
+        """Return the steps of the body, after which the `outputs` have the values of its outputs.
+
+        It computes one directly in the variable of `targets` if that `fits`.
+        """
+        self.names.update(self._direct(targets, fits))
+        steps: list[Step] = []
+        for op in self.body.block.ops:
+            step = self.lower_one(self._renamed(op))
+            if isinstance(step, (PythonStep, CallbackStep)):
+                reason = step.reason if isinstance(step, PythonStep) else step.verdict
+                raise NotNativeError(reason if op.bodies else f"{op.definition.label} inside it: {reason}")
+            step.share = WHOLE
+            steps.append(step)
+        pairs = zip((self.names[name] for name in self.body.outputs), outputs, strict=False)
+        return [*steps, *_copies(pairs, self.lowered, self.lower_one)]
+
+    def _direct(self, targets: Mapping[int, str], fits: Callable[[int, str], bool]) -> dict[str, str]:
         """Return the variables of the body that can be written directly into a target, with that target."""
         made = {
             name: op
@@ -203,30 +220,30 @@ class _Opened:
         }
         found: dict[str, str] = {}
         for place, target in targets.items():
-            inner = str(self.body.outputs[place])
+            inner = self.body.outputs[place]
             if inner in made and inner not in found and fits(place, inner):
                 found[inner] = target
         return found
 
-    def steps(self, direct: Mapping[str, str], kept: Mapping[str, str] | None = None) -> list[Step]:
-        """Return the steps of the body. A row of each `kept` variable is stored as soon as it is computed."""
-        self.names.update(direct)
-        kept = kept or {}
-        steps: list[Step] = [
-            KeepStep(self.names[name], kept[name], self.lowered) for name in self.body.inputs if name in kept
-        ]
-        for op in self.body.block.ops:
-            step = self.lower_one(self._renamed(op))
-            if isinstance(step, (PythonStep, CallbackStep)):
-                reason = step.reason if isinstance(step, PythonStep) else step.verdict
-                raise NotNativeError(reason if op.bodies else f"{op.definition.label} inside it: {reason}")
-            step.share = WHOLE
-            steps.append(step)
-            steps += [self._keep(name, kept) for name in op.outputs if name in kept]
-        return steps
-
-    def _keep(self, name: str, kept: Mapping[str, str]) -> Step:
-        return KeepStep(self.names[name], kept[name], self.lowered)
+    def is_last_use(self, place: int, inner: str, begin: int = 0) -> bool:
+        """Return whether a new value may overwrite the old one, which is an input from `begin` on: nothing reads the
+        old one afterwards."""
+        body = self.body
+        old, operators = body.inputs[begin + place], body.block.ops
+        if old in body.outputs:
+            return False
+        at = next(i for i, op in enumerate(operators) if inner in op.outputs)
+        if any(old in op.inputs for op in operators[at + 1 :]):
+            return False
+        if any(old in op.inputs and isinstance(op.definition.lowering, Alias) for op in operators[:at]):
+            return False
+        lowering = operators[at].definition.lowering
+        if old not in operators[at].inputs or operators[at].bodies:
+            return True
+        if not isinstance(lowering, Fused):
+            return isinstance(lowering, Elementwise)
+        written = next(i for i, op in enumerate(lowering.body) if inner in op.outputs)
+        return not any(old in op.inputs for op in lowering.body[written + 1 :])
 
     def _renamed(self, op: Operator) -> Operator:
         for name in op.outputs:
