@@ -3,9 +3,7 @@
 import sys
 from importlib.util import find_spec
 
-
-def main() -> int:
-    """Train as the command line says; gives the exit status."""
+if __name__ == "__main__":
     for name in ("numpy", "msgspec", "numba"):
         if find_spec(name) is None:  # as of a Python that is not the one of .venv
             sys.exit(
@@ -13,8 +11,4 @@ def main() -> int:
             )
     from app.experiment.train_command import main
 
-    return main()
-
-
-if __name__ == "__main__":
     sys.exit(main())

@@ -55,6 +55,7 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
     from app.device import is_compiled_with_cuda as is_compiled_with_cuda
     from app.device import set_device as set_device
     from app.experiment.calls import compare as compare
+    from app.experiment.calls import open_run as open_run
     from app.experiment.calls import resume as resume
     from app.experiment.calls import train as train
     from app.graph import disable_static as disable_static
@@ -90,7 +91,7 @@ _NAMES = {
     ".device": "CPUPlace get_device is_compiled_with_cuda set_device",
     ".checking.exhaustive": "certify",
     ".checking.findings": "check",
-    ".experiment.calls": "compare resume train",
+    ".experiment.calls": "compare open_run resume train",
     ".inspection.calls": "inspect",
     ".graph": "disable_static enable_static in_dynamic_mode",
     ".nn": "ParamAttr create_parameter",

@@ -31,7 +31,13 @@ def run(command: Callable[[], int]) -> int:
     """Run a command and return its exit status. Errors that a user can cause end in one line on standard error."""
     begin()
     try:
-        return _written(command)
+        try:
+            status = command()
+        except SystemExit:  # as after `--help`
+            sys.stdout.flush()
+            raise
+        sys.stdout.flush()  # so that a full disk is an error
+        return status
     except AppError as error:
         show = alarm if isinstance(error, GradcheckError) else print
         words = str(error).replace("\n", "\\n") if isinstance(error, _OF_FILES) else str(error)
@@ -48,17 +54,6 @@ def run(command: Callable[[], int]) -> int:
     finally:
         _drain(sys.stdout)
         _drain(sys.stderr)
-
-
-def _written(command: Callable[[], int]) -> int:
-    """Run a command and flush its output, so that a full disk is an error."""
-    try:
-        status = command()
-    except SystemExit:  # as after `--help`
-        sys.stdout.flush()
-        raise
-    sys.stdout.flush()
-    return status
 
 
 def _subject(error: OSError) -> str:

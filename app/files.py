@@ -101,7 +101,6 @@ LARGEST = {
     "metrics": 1 << 28,
     "line of metrics": 1 << 20,
     "operators": 5_000_000,
-    "comparison": 10_000_000,
     "source": 10_000_000,
     "model": 1 << 26,
     "arrays": 1 << 28,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,27 @@ import msgspec
 from app.custom.lookup import SHIPPED, on_the_shelf
 from app.custom.pylayer import PyLayer
 from app.errors import ConfigError
-from app.experiment import api
-from app.experiment.results import ComparisonResult, TrainingResult
+from app.experiment import comparing
+from app.experiment.results import Result
 from app.ops import REGISTRY, OpDef
+from app.ranks.world import current
 from app.reading import PACKAGE
-from app.run.config import C, config_name, load_compare_config, load_config, with_settings
+from app.report.report import write_report
+from app.run import run
+from app.run.config import (
+    C,
+    CompareConfig,
+    Config,
+    config_name,
+    load_compare_config,
+    load_config,
+    load_kept_config,
+    operators_of,
+    with_settings,
+)
 from app.run.console import Console, in_notebook
+from app.run.folder import CONFIG, RunFolder
+from app.run.layers import operators_named_in
 from app.run.network import Activation, find_activation
 from app.run.options import DEFAULT
 
@@ -46,7 +62,7 @@ def train(
     config: str | os.PathLike[str] = DEFAULT,
     quiet: bool = False,
     **settings: Any,
-) -> TrainingResult:
+) -> Result:
     """Train on MNIST with an operator and with a baseline; return the metrics, the weights and the network.
 
     >>> run = opsmith.train("tanh", baseline=None, config="configs/quick.yaml", epochs=1, quiet=True)
@@ -67,12 +83,14 @@ def train(
     first = None if activation is None else activation_of(activation)
     other = None if baseline is None or isinstance(baseline, Default) else activation_of(baseline)
     if first is not None:
-        found = msgspec.structs.replace(found, model=msgspec.structs.replace(found.model, activation=first.name))
+        model = msgspec.structs.replace(found.model, activation=first.name)
+        found = msgspec.structs.replace(found, model=model, operators=None)
     if not isinstance(baseline, Default):
-        found = msgspec.structs.replace(found, baseline=None if other is None else other.name)
+        found = msgspec.structs.replace(found, baseline=None if other is None else other.name, operators=None)
     given = [one for one in (first, other) if one is not None]
     found, given = configured(found, given, settings, "opsmith.train")
-    return api.train(found, config_name(config), _console(quiet), given)
+    named = partial(RunFolder.new, name=config_name(config))
+    return _result(run.train(found, named, _console(quiet), given, write_report=write_report), found, given)
 
 
 def compare(
@@ -83,7 +101,7 @@ def compare(
     executor: Executor | None = None,
     quiet: bool = False,
     **settings: Any,
-) -> ComparisonResult:
+) -> Result:
     """Train several operators under equal conditions with several seeds, and test how the others differ from the first.
 
     >>> result = opsmith.compare(["relu", "tanh"], seeds=2, config="configs/quick.yaml", epochs=1, quiet=True)
@@ -119,13 +137,11 @@ def compare(
             f"{', '.join(own)} cannot be found by the workers of an executor: put it into a file, and name it as "
             "path/to/my_ops.py:name or import it from there"
         )
-    return api.compare(found, config_name(config), _console(quiet), executor, given)
+    return _result(comparing.compare(found, config_name(config), _console(quiet), executor, given), found, given)
 
 
-def resume(
-    folder: str | os.PathLike[str], operators: Sequence[Operator] = (), *, quiet: bool = False
-) -> TrainingResult:
-    """Resume the interrupted run in a folder; the results are as without the interruption.
+def resume(folder: str | os.PathLike[str], operators: Sequence[Operator] = (), *, quiet: bool = False) -> Result:
+    """Resume the interrupted run or comparison in a folder; the results are as without the interruption.
 
     Args:
         folder: The folder of the run.
@@ -133,13 +149,36 @@ def resume(
             notebook.
         quiet: Print only warnings.
     """
+    path, (given, files) = Path(folder), _handed_over(operators)
+    if (path / CONFIG).is_file() and isinstance(load_kept_config(path / CONFIG), CompareConfig):
+        comparing.continue_comparison(path, _console(quiet), custom_ops=files, given=given)
+    else:
+        run.resume(path, _console(quiet), custom_ops=files, given=given, write_report=write_report)
+    return Result(path, given, files)
+
+
+def open_run(folder: str | os.PathLike[str], operators: Sequence[Operator] = ()) -> Result:
+    """Return the result that a run or a comparison left in its folder. This runs no code from it.
+
+    Args:
+        folder: The folder of the run.
+        operators: Your operators that its networks need: names of those in files, objects of those that were defined
+            in a notebook.
+    """
+    return Result(Path(folder), *_handed_over(operators))
+
+
+def _handed_over(operators: Sequence[Operator]) -> tuple[list[Activation], list[str]]:
+    """Return the operators that have no name by which they can be found, and the files of the others."""
     given = _one_per_name([activation_of(operator) for operator in operators])
-    return api.resume(
-        Path(folder),
-        console=_console(quiet),
-        custom_ops=[a.home for a in given if a.home],
-        given=[a for a in given if not a.has_name],
-    )
+    return [a for a in given if not a.has_name], [a.home for a in given if a.home]
+
+
+def _result(folder: Path | None, config: Config, given: Sequence[Activation]) -> Result:
+    """Return the result of a run that has ended here, on every rank. The user has named the configuration, and thus
+    its operators."""
+    name = current().gather(None if folder is None else str(folder))[0]
+    return Result(Path(name), given, [*operators_of(config), *operators_named_in(config.model.all_layers)])
 
 
 def _console(quiet: bool) -> Console:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import re
+from contextlib import nullcontext
+from pathlib import Path
 
-from app.command_line import FAILED
 from app.errors import ConfigError
-from app.run.options import add_anyway, add_config, add_output, add_overrides
+from app.run.options import add_anyway, add_config, add_custom_op, add_output
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command-line arguments."""
-    add_config(parser)
+    begin = parser.add_mutually_exclusive_group()
+    add_config(begin)
+    begin.add_argument("--resume", metavar="FOLDER", help="continue an interrupted comparison, such as runs/NAME")
     parser.add_argument(
         "--with",
         dest="operators",
@@ -23,15 +26,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seeds", type=int, metavar="N", help="train each with N seeds, beginning with the configuration's (5)"
     )
-    parser.add_argument(
-        "--workers",
-        default="1",
-        metavar="N",
-        help="train in N processes side by side",
-    )
+    parser.add_argument("--workers", default="1", metavar="N", help="train N seeds at the same time, each in a process")
     add_anyway(parser)
+    add_custom_op(parser)
     add_output(parser)
-    add_overrides(parser)
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="RUN | key=value",
+        help="folders of runs that are there, to compare them; or a setting to change, such as train.epochs=3",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -41,26 +45,47 @@ def run(options: argparse.Namespace) -> int:
 
     if options.seeds is not None and options.seeds < 1:
         raise ConfigError(f"--seeds must be at least 1, found {options.seeds}")
-    overrides = [*options.overrides, *([] if options.seeds is None else [f"seeds={options.seeds}"])]
-    overrides += ["check=warn"] if options.anyway else []
-    if options.operators is not None:
-        overrides.append(f"operators={_as_yaml(_parted(options.operators))}")
-    config = load_compare_config(options.config, overrides)
+    folders, overrides = _folders_and_overrides(options)
+    config = load_compare_config(options.config, overrides) if not folders and options.resume is None else None
 
-    from app.experiment.api import compare
+    from app.experiment.comparing import compare, compare_finished, continue_comparison
     from app.ranks.launch import launched
     from app.run.console import console
-    from app.run.workers import executor_of
+    from app.run.trust import refuse_without_effect
+    from app.run.workers import Processes, processes_of
 
-    executor = executor_of(options.workers)
+    count = processes_of(options.workers)
     if launched() is not None:
         raise ConfigError(
             "mpiexec started several ranks, each of which would do the whole work: start one process. In Python, ranks "
             "train side by side with opsmith.compare(..., executor=mpi4py.futures.MPIPoolExecutor())"
         )
-    with console(options.quiet, options.json) as said:
-        result = compare(config, config_name(options.config), said, executor)
-    return 0 if result.comparison is not None else FAILED
+    with console(options.quiet, options.json) as said, Processes(count) if count > 1 else nullcontext() as executor:
+        if config is not None:
+            refuse_without_effect(options.custom_op)
+            compare(config, config_name(options.config), said, executor)
+        elif options.resume is not None:
+            continue_comparison(Path(options.resume), said, executor, options.custom_op)
+        else:
+            compare_finished(folders, said, next((word[len("output=") :] for word in overrides), None))
+    return 0
+
+
+def _folders_and_overrides(options: argparse.Namespace) -> tuple[list[Path], list[str]]:
+    """Part the words of the command line, and refuse those that have no effect."""
+    folders = [Path(word) for word in options.words if not re.match(r"[\w.]+=", word)]
+    overrides = [word for word in options.words if re.match(r"[\w.]+=", word)]
+    overrides += [] if options.seeds is None else [f"seeds={options.seeds}"]
+    overrides += ["check=warn"] if options.anyway else []
+    if options.operators is not None:
+        overrides.append(f"operators={_as_yaml(_parted(options.operators))}")
+    if folders and options.resume is not None:
+        raise ConfigError(f"--resume continues one comparison, and {folders[0]} is another folder: leave out one")
+    if folders and [word for word in overrides if not word.startswith("output=")]:
+        raise ConfigError(f"runs that are there are compared as they are, but {overrides[0]} is to change them")
+    if options.resume is not None and overrides:
+        raise ConfigError(f"a comparison is continued with its own settings, but {overrides[0]} is to change them")
+    return folders, overrides
 
 
 def _parted(text: str) -> list[str]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+from app import command_line
 from app.command_line import Parser
 from app.ranks import ending
+from app.ranks.launch import launched
 from app.run.options import add_anyway, add_config, add_custom_op, add_output, add_overrides
 from app.signals import end_at_second_interrupt
 
@@ -16,10 +19,12 @@ def main(arguments: Sequence[str] | None = None, name: str = "train.py") -> int:
     """Run the command; return the exit status."""
     if arguments is None:
         end_at_second_interrupt()
-    return ending.run(lambda: _train(_parser(name).parse_intermixed_args(arguments)))
+    run = command_line.run if launched() is None else ending.run
+    return run(partial(_train, arguments, name))
 
 
-def _train(options: argparse.Namespace) -> int:
+def _train(arguments: Sequence[str] | None, name: str) -> int:
+    options = _parser(name).parse_intermixed_args(arguments)
     # Imported after the command line is read, so that --help and a misspelt option take no time.
     from app.run.config import config_name, load_config
 
@@ -27,16 +32,19 @@ def _train(options: argparse.Namespace) -> int:
     overrides += ["check=warn"] if options.anyway else []
     config = None if options.resume is not None else load_config(options.config, overrides)
 
-    from app.experiment.api import resume, train
+    from app.report.report import write_report
     from app.run.console import console
+    from app.run.folder import RunFolder
+    from app.run.run import resume, train
     from app.run.trust import refuse_without_effect
 
     with console(options.quiet, options.json) as said:
         if config is None:
-            resume(Path(options.resume), overrides, said, options.custom_op)
+            resume(Path(options.resume), said, overrides, options.custom_op, write_report=write_report)
         else:
             refuse_without_effect(options.custom_op)
-            train(config, config_name(options.config), said)
+            named = partial(RunFolder.new, name=config_name(options.config))
+            train(config, named, said, write_report=write_report)
     return 0
 
 

@@ -10,7 +10,6 @@ import base64
 import re
 from collections.abc import Iterable
 from functools import cache, singledispatch
-from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -20,16 +19,14 @@ from app.checking.finding import found
 from app.checking.findings import Findings
 from app.custom.operator import CustomOperator
 from app.errors import AppError
-from app.experiment.results import RunResult, TrainingResult
+from app.experiment.results import Result
 from app.graph import Program
 from app.inspection.calls import Inspection
 from app.inspection.picture import draw
 from app.ops import OpDef
 from app.report.charts import Chart, Line, image
 from app.report.markup import Child, as_html, asset, tag
-from app.report.record import Record
 from app.report.sections import curves, result
-from app.run.events import Tested
 from app.run.network import Activation
 from app.tensor import Tensor, grad
 
@@ -176,24 +173,12 @@ def _plot(operator: OpDef) -> Chart | None:
 
 
 @_shown.register
-def _run(run: RunResult) -> Element:
-    """The verdict and the ranked table or the cards of the report, and for one seed its curves."""
-    record = _record(run)
-    section = curves.section(record) if isinstance(run, TrainingResult) else None
+def _result(found: Result) -> Element:
+    """The verdict and the ranked table or the cards of the report, and for a single run its curves."""
+    section = curves.section(found.runs) if found.comparison is None else None
     charts = [] if section is None else [image(chart) for chart in section.charts if chart.name != "loss"]
-    return _box(result.parts(record), tag("div", charts, class_="charts") if charts else None)
-
-
-def _record(run: RunResult) -> Record:
-    """Return the data for the report's parts without the run's folder, which may be gone."""
-    return Record(
-        run.folder or Path(),
-        run.config,
-        "",
-        epochs=[epoch for seeds in run.epochs.values() for epochs in seeds for epoch in epochs],
-        tested=[Tested(name, accuracy, None) for name in run for accuracy in run[name].tested],
-        comparison=run.comparison,
-    )
+    shown = result.parts(found.runs, found.comparison)
+    return _box(shown, tag("div", charts, class_="charts") if charts else None)
 
 
 def _box(*children: Child | Iterable[Child]) -> Element:

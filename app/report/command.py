@@ -6,10 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from app.errors import MissingFileError
 from app.printing import say
 from app.report.report import write_report
-from app.run.events import METRICS, NO_END, End, read
+from app.run.events import NO_END
+from app.run.record import read_runs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,9 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the report and print its path."""
     folder: Path = options.run
-    if not (folder / METRICS).exists() and folder.is_dir():
-        raise MissingFileError(f"{folder} is not the folder of a run: there is no {METRICS} in it")
     say(f"The report is {write_report(folder)}")
-    if not any(isinstance(event, End) for event in read(folder)):
+    if not all(run.ended for run in read_runs(folder)):
         say(f"note: {folder}: {NO_END}", sys.stderr)
     return 0

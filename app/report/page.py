@@ -9,10 +9,11 @@ from string import Template
 from xml.etree.ElementTree import Element
 
 from app.report.markup import as_html, asset, tag
-from app.report.record import Record
 from app.report.sections import costs, curves, failures, mistakes, operators, result, settings, units
+from app.run.comparison import Comparison
 from app.run.layers import layer_names
-from app.run.wording import listed
+from app.run.record import RunRecord
+from app.run.wording import count, listed
 
 MARK = '<body class="opsmith">'
 """By which pages of opsmith are known."""
@@ -20,14 +21,14 @@ SECTIONS = (failures, curves, operators, costs, mistakes, units, settings)
 """The sections after the verdict, in order; each decides whether it has content."""
 
 
-def page(record: Record) -> str:
-    """Return the complete page."""
-    sections = [section for room in SECTIONS if (section := room.section(record)) is not None]
-    title = _title(record.operators)
+def page(runs: Sequence[RunRecord], comparison: Comparison | None = None) -> str:
+    """Return the complete page about a run, or about the runs of a comparison."""
+    sections = [section for room in SECTIONS if (section := room.section(runs)) is not None]
+    title = _title(runs[0].operators)
     links = [tag("li", tag("a", section.title, href=f"#{section.name}")) for section in sections]
-    heading = [tag("h1", title), tag("p", _about(record), class_="about")]
+    heading = [tag("h1", title), tag("p", _about(runs[0], comparison), class_="about")]
     heading.append(tag("nav", tag("ul", links), aria_label="Sections"))
-    content = [result.section(record), *(section.drawn() for section in sections)]
+    content = [result.section(runs, comparison), *(section.drawn() for section in sections)]
     return _whole_page(f"{title} – a run of opsmith", heading, content)
 
 
@@ -48,14 +49,15 @@ def _title(operators: Sequence[str]) -> str:
     return " against ".join(operators) if len(operators) < 3 else listed(operators)
 
 
-def _about(record: Record) -> str:
-    config = record.config
+def _about(run: RunRecord, comparison: Comparison | None) -> str:
+    config, start = run.config, run.start
     hidden = ", ".join(layer_names(config.model.all_layers)) or "none"
-    network = f"Hidden layers: {hidden}; engine {config.engine}; seed {config.seed}."
-    if record.start is None:
+    seeds = f"seed {config.seed}" if comparison is None else count(len(comparison.runs), "seed")
+    network = f"Hidden layers: {hidden}; engine {config.engine}; {seeds}."
+    if start is None:
         return network
-    origin = record.start.data.origin
-    return f"{network} {origin[:1].upper()}{origin[1:]}, {record.start.at}."
+    origin = start.data.origin
+    return f"{network} {origin[:1].upper()}{origin[1:]}, {start.at}."
 
 
 def _hash(text: str) -> str:

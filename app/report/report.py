@@ -1,20 +1,35 @@
-"""A run's report, `report.html`: written at the end of the run or on request."""
+"""The report, `report.html`: written at the end of a run or a comparison, or on request."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from app.files import write_whole
 from app.report.page import page
-from app.report.record import read
+from app.run.comparison import Comparison, compare_runs
+from app.run.config import CompareConfig, load_kept_config
+from app.run.folder import CONFIG
+from app.run.record import RunRecord, read_runs
 from app.run.steps import warnings_off
 
 PAGE = "report.html"
 
 
 def write_report(folder: Path) -> Path:
-    """Write the report of a run into its folder; return the page."""
-    record = read(folder)
+    """Write the report of the run or the comparison in a folder; return the page."""
+    runs, config = read_runs(folder), load_kept_config(folder / CONFIG)
+    if isinstance(config, CompareConfig):
+        return write_comparison(folder, compare_runs(runs, config.seeds))
+    return _write(folder, runs, None)
+
+
+def write_comparison(folder: Path, found: Comparison) -> Path:
+    """Write the report of a comparison into a folder; return the page."""
+    return _write(folder, found.runs, found)
+
+
+def _write(folder: Path, runs: Sequence[RunRecord], found: Comparison | None) -> Path:
     with warnings_off():
-        write_whole(folder / PAGE, page(record).encode())
+        write_whole(folder / PAGE, page(runs, found).encode())
     return folder / PAGE

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from app.data.dataset import CLASSES
-from app.report.record import Record
 from app.report.sections.ranking import headline
-from app.run.comparison import time_ratio
-from app.run.events import Epoch
+from app.run.comparison import Comparison, time_ratio
+from app.run.config import reference_of
+from app.run.events import Checked, Nonfinite
 from app.run.profiles import IMAGES
+from app.run.record import RunRecord
 from app.run.statistics import LEVEL
 from app.run.wording import (
     NOTHING_FINISHED,
@@ -24,48 +25,43 @@ from app.run.wording import (
     listed,
     seconds,
     share,
-    spread,
     unfinished,
-    unfinished_seeds,
 )
 
 
-def sentences(record: Record) -> list[str]:
-    """Return the sentences about a run, the most important first."""
-    failures = [*_wrong_gradients(record), *_failures(record)]
-    if record.comparison is not None:
-        found = [headline(record.comparison, record.tested_on)]
+def sentences(runs: Sequence[RunRecord], comparison: Comparison | None = None) -> list[str]:
+    """Return the sentences about a run or the runs of a comparison, the most important first."""
+    failures = [*_wrong_gradients(runs[0]), *_failures(runs)]
+    if comparison is not None:
+        found = [headline(comparison)]
     else:
-        found = [*_accuracy(record), *([] if failures else _disagreement(record)), *_speed(record)]
-    return [*failures, *found, *_sample(record), *_dead(record)]
+        (run,) = runs
+        found = [*_accuracy(run), *([] if failures else _disagreement(run)), *_speed(run)]
+    return [*failures, *found, *_sample(runs[0]), *_dead(runs[0])]
 
 
-def _wrong_gradients(record: Record) -> Iterator[str]:
-    for one in record.checked:
+def _wrong_gradients(run: RunRecord) -> Iterator[str]:
+    for one in run.of(Checked):
         if one.state == "wrong":
             yield f"{one.operator}: {one.words}. It was trained anyway; its results say nothing about the operator."
 
 
-def _failures(record: Record) -> Iterator[str]:
-    epochs = record.config.train.epochs
-    finished = {operator: record.finished(operator) for operator in record.operators}
-    yield from (f"{event.operator}: {event.where}." for event in record.nonfinite)
-    if not any(finished.values()):
-        yield NOTHING_FINISHED
-    elif record.unfinished:
-        yield unfinished(finished, epochs)
-    elif record.comparison is None:  # a comparison says so itself
-        done, wanted = min(len(record.last(one)) for one in record.operators), getattr(record.config, "seeds", 1)
-        if done < wanted:
-            yield unfinished_seeds(done, wanted)
-    losses = {operator: [epoch.test_loss for epoch in record.last(operator)] for operator in record.operators}
-    yield from diverged(losses)
-    if guessed := [operator for operator in record.operators if is_at_chance(record, operator)]:
+def _failures(runs: Sequence[RunRecord]) -> Iterator[str]:
+    for run in runs:
+        finished = {operator: len(run.epochs(operator)) for operator in run.operators}
+        yield from (f"{event.operator}: {event.where}." for event in run.of(Nonfinite))
+        if not any(finished.values()):
+            yield NOTHING_FINISHED
+        elif not run.complete:
+            yield unfinished(finished, run.config.train.epochs)
+    operators = runs[0].operators
+    yield from diverged({o: [last.test_loss for run in runs if (last := run.last(o)) is not None] for o in operators})
+    if guessed := [operator for operator in operators if is_at_chance(runs, operator)]:
         yield f"{listed(guessed)} {'are' if len(guessed) > 1 else 'is'} at chance level ({100 / CLASSES:g} %)."
 
 
-def _sample(record: Record) -> Iterator[str]:
-    if record.start is not None and record.start.data.sample:
+def _sample(run: RunRecord) -> Iterator[str]:
+    if run.start is not None and run.start.data.sample:
         yield SAMPLE
 
 
@@ -73,43 +69,34 @@ _ONES = 0.1135
 """The share of MNIST's test digits that are ones, the most frequent digit."""
 
 
-def is_at_chance(record: Record, operator: str) -> bool:
-    """Return whether an operator's network is no better than always predicting the most frequent class."""
-    accuracies = _accuracies(record, operator)
-    labels = None if record.answers is None else record.answers.labels
+def is_at_chance(runs: Sequence[RunRecord], operator: str) -> bool:
+    """Return whether an operator's networks are no better than always predicting the most frequent class."""
+    accuracies = [accuracy for run in runs if (accuracy := run.accuracy(operator)) is not None]
+    labels = None if runs[0].answers is None else runs[0].answers.labels
     share = _ONES if labels is None else float(np.bincount(labels).max() / len(labels))
     images = 10_000 if labels is None else len(labels)
     least = share + 2 * math.sqrt(share * (1 - share) / images)
     return bool(accuracies) and statistics.mean(accuracies) <= least
 
 
-def _accuracy(record: Record) -> Iterator[str]:
-    reached = {o: spread(accuracies) for o in record.operators if (accuracies := _accuracies(record, o))}
+def _accuracy(run: RunRecord) -> Iterator[str]:
+    reached = {o: share(accuracy) for o in run.operators if (accuracy := run.accuracy(o)) is not None}
     if not reached:
         return
-    images = f"{record.tested_on} digits"
-    if record.start is not None:
-        images = f"{record.start.data.validation or record.start.data.test:,} {images}"
-    counts = sorted({len(_accuracies(record, operator)) for operator in reached})
-    seeds = " to ".join(map(str, counts))
-    over = f" (mean ± standard deviation over {seeds} seeds)" if counts[-1] > 1 else ""
+    images = f"{run.tested_on} digits" if run.start is None else f"{run.images:,} {run.tested_on} digits"
     if len(set(reached.values())) == 1:
         both = " both" if len(reached) == 2 else ""
         classify = "classifies" if len(reached) == 1 else "classify"
         right = next(iter(reached.values()))
-        yield f"{listed(list(reached))}{both} {classify} {right} of the {images} correctly{over}."
+        yield f"{listed(list(reached))}{both} {classify} {right} of the {images} correctly."
     else:
         listing = ", ".join(f"{operator} {accuracy}" for operator, accuracy in reached.items())
-        yield f"Accuracy on the {images}: {listing}{over}."
+        yield f"Accuracy on the {images}: {listing}."
 
 
-def _accuracies(record: Record, operator: str) -> list[float]:
-    return [epoch.test_accuracy for epoch in record.last(operator) if epoch.test_accuracy is not None]
-
-
-def _disagreement(record: Record) -> Iterator[str]:
-    found = record.answers
-    if found is None or len(found.predicted) != 2 or record.seeds > 1 or record.unfinished:
+def _disagreement(run: RunRecord) -> Iterator[str]:
+    found = run.answers
+    if found is None or len(found.predicted) != 2 or not run.complete:
         return
     (one, other), disputed = found.predicted, len(found.disputed())
     if not disputed:
@@ -123,40 +110,32 @@ def _disagreement(record: Record) -> Iterator[str]:
     )
 
 
-def _speed(record: Record) -> Iterator[str]:
-    times = {o: [e.seconds for e in record.epochs_of(o) if e.seconds] for o in record.operators}
-    medians = {operator: statistics.median(of_it) for operator, of_it in times.items() if of_it}
-    if not medians:
+def _speed(run: RunRecord) -> Iterator[str]:
+    times = {operator: run.timed(operator) for operator in run.operators if run.timed(operator)}
+    if not times:
         return
-    times_taken = [f"{seconds(median)} with {operator}" for operator, median in medians.items()]
+    times_taken = [f"{seconds(run.seconds(operator))} with {operator}" for operator in times]
     sentence = f"An epoch takes {listed(times_taken)}"
     sentence += " (median)" if any(len(of_it) > 1 for of_it in times.values()) else ""
-    one, *others = (_by_seed(record, operator) for operator in medians)
-    if len(others) == 1 and (pairs := [(one[seed], others[0][seed]) for seed in one if seed in others[0]]):
-        found = time_ratio(pairs)
+    reference = reference_of(run.config)
+    others = [operator for operator in times if operator != reference]
+    if len(others) == 1 and reference in times:
+        found = time_ratio([(times[others[0]], times[reference])])
         sentence += f", a ratio of {estimated(found, '.2f')}"
         sentence += f"; the difference is {_significant(found.p)}" if math.isfinite(found.high) else ""
     yield sentence + "."
-
-
-def _by_seed(record: Record, operator: str) -> dict[int | None, list[Epoch]]:
-    found: dict[int | None, list[Epoch]] = {}
-    for epoch in filter(lambda epoch: epoch.seconds, record.epochs_of(operator)):
-        found.setdefault(epoch.seed, []).append(epoch)
-    return found
 
 
 def _significant(p: float) -> str:
     return "significant" if p <= LEVEL else "not significant"
 
 
-def _dead(record: Record) -> Iterator[str]:
+def _dead(run: RunRecord) -> Iterator[str]:
     shares: dict[str, list[str]] = {}
-    for operator in record.operators:
-        if operator in record.profiles and (dead := record.profiles[operator].dead):
+    for operator in run.operators:
+        if operator in run.profiles and (dead := run.profiles[operator].dead):
             shares.setdefault(share(dead, 1), []).append(operator)
-    data = None if record.start is None else record.start.data
-    images = IMAGES if data is None else min(IMAGES, data.validation or data.test)
+    images = IMAGES if run.start is None else min(IMAGES, run.images)
     for dead_share, operators in shares.items():
-        zero = f"zero for each of {count(images, f'{record.tested_on} image')}"
+        zero = f"zero for each of {count(images, f'{run.tested_on} image')}"
         yield f"{dead_share} of the hidden units of {listed(operators)} are dead ({zero})."

@@ -83,14 +83,14 @@ def answers(dataset: Dataset, scores: Mapping[str, np.ndarray]) -> Answers:
     return Answers(found.labels, predicted, sureness, shown, images)
 
 
-def keep(found: Answers, folder: Path) -> None:
+def write_answers(found: Answers, folder: Path) -> None:
     """Write the predictions to a run's folder."""
     save(
         {"labels": found.labels, "shown": found.shown, "images": found.images, **_by_operator(found)}, folder / ANSWERS
     )
 
 
-def read(folder: Path) -> Answers | None:
+def read_answers(folder: Path) -> Answers | None:
     """Read and check the predictions in a run's folder. Returns None if there are none, as after a killed run."""
     path = folder / ANSWERS
     if not os.path.lexists(path):

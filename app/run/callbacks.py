@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from app.run.events import Epoch, Tested
+from app.run.events import Epoch, Iteration, Record
 from app.run.learners import Learner
 from app.run.network import Activation
 
 
 @dataclass
 class Contestant:
-    """An operator, its network, and the epochs that it has finished."""
+    """An operator and its network."""
 
     operator: str
     learner: Learner
-    epochs: list[Epoch] = field(default_factory=list)
-    tested: Tested | None = None
-    """The result on the test images if validation images were held back; None before the end."""
     activation: Activation | None = None
     """The operator object, for callbacks that need it."""
 
@@ -65,3 +62,17 @@ class Callback:
 
     def end(self) -> None:
         """The run has ended, normally or by an exception."""
+
+
+class Metrics(Callback):
+    """Records every report and epoch."""
+
+    def __init__(self, record: Record):
+        self._record = record
+
+    def report(self, position: Position, loss: float, accuracy: float) -> None:
+        operator = position.contestant.operator
+        self._record(Iteration(operator, position.epoch, position.done - 1, loss, accuracy))
+
+    def epoch(self, position: Position, result: Epoch) -> None:
+        self._record(result)

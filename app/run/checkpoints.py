@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,14 +16,14 @@ from app.errors import AppError, FileError
 from app.files import LARGEST
 from app.graph.serialise import DAMAGE_ERRORS
 from app.run import events
-from app.run.callbacks import Callback, Contestant
+from app.run.callbacks import Contestant
 from app.run.config import Config, with_absolute_paths
-from app.run.events import Epoch, Event
+from app.run.events import Start
 from app.saving import load_own, save
 
 CHECKPOINT = "checkpoint.safetensors"
 """The name of the file in the folder of a run that is not finished."""
-KIND, VERSION = "opsmith.checkpoint", 2
+KIND, VERSION = "opsmith.checkpoint", 3
 
 
 class Checkpoint(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -32,16 +32,21 @@ class Checkpoint(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     epoch: Annotated[int, msgspec.Meta(ge=1)]
     """How many epochs all operators have finished."""
     config: dict[str, Any]
-    operators: dict[str, str | None]
-    """The hash of each operator's source, if it has one."""
-    data: str
-    """The fingerprint of the data set."""
     metrics: np.ndarray
-    """The bytes of metrics.jsonl."""
+    """The bytes of metrics.jsonl, whose first event has the hashes of the data and of the operators' sources."""
     learners: dict[str, dict[str, np.ndarray]]
     """The state of each operator's network."""
     random_state: dict[str, np.ndarray] = msgspec.field(name="elsewhere")
     """The state of the global random generators of NumPy and Python, which a user's operator may use."""
+
+    @property
+    def start(self) -> Start:
+        """The first event of the run."""
+        first = self.metrics.tobytes().partition(b"\n")[0]
+        event = events.parsed(first, "the metrics of the checkpoint")
+        if not isinstance(event, Start):
+            raise FileError("the metrics of the checkpoint do not begin with the start of a run")
+        return event
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
@@ -67,36 +72,26 @@ def read_checkpoint(path: Path) -> Checkpoint:
         raise FileError(f"{path} is not a checkpoint: {error}") from error
 
 
-def capture(
-    config: Config,
-    sources: dict[str, str | None],
-    data: str,
-    contestants: Sequence[Contestant],
-    epoch: int,
-    metrics: bytes,
-) -> Checkpoint:
+def capture(config: Config, contestants: Sequence[Contestant], epoch: int, metrics: bytes) -> Checkpoint:
     """Copy everything that the rest of the run depends on."""
     return Checkpoint(
         epoch=epoch,
         config=msgspec.to_builtins(with_absolute_paths(config)),
-        operators=sources,
-        data=data,
         metrics=np.frombuffer(metrics, np.uint8),
         learners={contestant.operator: contestant.learner.state() for contestant in contestants},
         random_state=random_state(),
     )
 
 
-def restore(found: Checkpoint, dataset: Dataset, contestants: Sequence[Contestant]) -> None:
-    """Restore the run to a checkpoint. Raises an error if it would not continue as it would have then."""
-    if found.data != data_hash(dataset):
+def restore(checkpoint: Checkpoint, start: Start, contestants: Sequence[Contestant]) -> None:
+    """Restore the run to a checkpoint; `start` is how it starts now. Raises an error if it would not continue as it
+    would have then."""
+    if checkpoint.start.data.hash != start.data.hash:
         raise AppError("the images differ from those at the start of the run; see data.source in its config.yaml")
-    metrics = found.metrics.tobytes()
     try:
         for contestant in contestants:
-            contestant.learner.restore(found.learners[contestant.operator])
-            contestant.epochs[:] = _epochs(metrics, contestant.operator)
-        restore_random_state(found.random_state)
+            contestant.learner.restore(checkpoint.learners[contestant.operator])
+        restore_random_state(checkpoint.random_state)
     except AppError:
         raise
     except DAMAGE_ERRORS as error:
@@ -111,25 +106,6 @@ def data_hash(dataset: Dataset) -> str:
         digest.update(f"{array.shape}".encode())
         digest.update(np.ascontiguousarray(array, np.uint8).data)
     return digest.hexdigest()
-
-
-def _epochs(metrics: bytes, operator: str) -> list[Epoch]:
-    """Return the finished epochs of an operator from the lines of the metrics."""
-    return [event for event in _events(metrics) if isinstance(event, Epoch) and event.operator == operator]
-
-
-def _events(metrics: bytes) -> list[Event | None]:
-    return [events.parsed(line, "the metrics of the checkpoint") for line in metrics.splitlines()]
-
-
-class Checkpoints(Callback):
-    """Replaces the checkpoint of a run after every epoch of all contestants."""
-
-    def __init__(self, run: Path, make: Callable[[int], Checkpoint]):
-        self._file, self._make = run / CHECKPOINT, make
-
-    def finished(self, epoch: int) -> None:
-        write_checkpoint(self._file, self._make(epoch + 1))
 
 
 def random_state() -> dict[str, np.ndarray]:

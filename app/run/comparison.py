@@ -1,40 +1,31 @@
-"""What a comparison found: the record in comparison.json, which the summary, the report and notebooks render."""
+"""How the operators of several runs differ, one run for each seed: accuracies, speeds and tests of both."""
 
 from __future__ import annotations
 
 import math
-import os
 import statistics
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
-from app.errors import FileError
-from app.files import LARGEST, read_file
-from app.run.events import Cost, Epoch
-from app.run.folder import COMPARISON
+from app.errors import AppError, ConfigError, DataError, FileError
+from app.run.config import reference_of
+from app.run.events import METRICS, Cost, Epoch, Start
+from app.run.folder import SUMMARY
+from app.run.record import RunRecord
+from app.run.resume import changes, check_sources
 from app.run.statistics import LEVEL, Estimate, holm, over_groups, over_units
 
-if TYPE_CHECKING:
-    from app.run.training import Trained
+SPREAD = 0.02
+"""The assumed spread of the speeds of equal networks, in all their epochs: they lie elsewhere in memory."""
 
-PLACE = 0.02
-"""How far apart the speeds of equal networks are, in all their epochs: they lie elsewhere in memory."""
-"""The maximum size of the file in bytes."""
-
-Accuracy = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Gist = Literal["same", "differs", "cannot tell"]
 
 
-Outcomes = Mapping[str, Sequence["Trained"]]
-"""The trainings of each operator with the seeds that all operators finished."""
-
-
 class Claim(msgspec.Struct, frozen=True):
-    """A mean difference or ratio, its interval if there are enough seeds, and how probable it is by chance."""
+    """A mean difference or ratio, its interval if there are enough seeds, and its p-values."""
 
     mean: float
     low: float | None = None
@@ -67,89 +58,139 @@ class Difference(msgspec.Struct, frozen=True):
         return "same" if self.identical else self.accuracy.gist
 
 
-class OperatorResult(msgspec.Struct, frozen=True):
-    """The figures of an operator, with an accuracy per seed."""
+@dataclass(frozen=True)
+class Comparison:
+    """The runs of several seeds, and how each operator differs from the first."""
 
-    engine: str = ""
-    """How the engine runs its network."""
-    validation_accuracies: list[Accuracy] | UnsetType = UNSET
-    """The accuracies by which operators are compared, if images were held back."""
-    test_accuracies: list[Accuracy] = []
-    seconds_per_epoch: float | None = None
+    runs: list[RunRecord]
+    operators: list[str]
+    """The operators, beginning with the one that the others are compared with."""
+    differences: list[Difference]
+    wanted: int
+    """The number of seeds that were to be trained."""
 
     @property
-    def compared(self) -> list[float]:
-        """The accuracies by which operators are compared."""
-        return self.validation_accuracies or self.test_accuracies
+    def first(self) -> str:
+        """The operator that the others are compared with."""
+        return self.operators[0]
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seed of each run."""
+        return [run.config.seed for run in self.runs]
+
+    @property
+    def costs(self) -> list[Cost]:
+        """The time of a call of each operator, of the first run that has measured it."""
+        return next((costs for run in self.runs if (costs := run.of(Cost))), [])
+
+    def accuracies(self, operator: str) -> list[float]:
+        """The accuracy of each run by which operators are compared."""
+        return [accuracy for run in self.runs if (accuracy := run.accuracy(operator)) is not None]
+
+    def test_accuracies(self, operator: str) -> list[float]:
+        """The accuracy of each run on the test images."""
+        return [accuracy for run in self.runs if (accuracy := run.test_accuracy(operator)) is not None]
+
+    @property
+    def validated(self) -> bool:
+        """Whether operators are compared on validation images."""
+        return self.runs[0].tested_on == "validation"
+
+    def seconds(self, operator: str) -> float | None:
+        """The median time of an epoch; None if no time can be compared."""
+        times = [epoch.seconds for run in self.runs for epoch in run.timed(operator)]
+        return statistics.median(times) if times else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as data."""
+        return {
+            "runs": [str(run.folder) for run in self.runs],
+            "operators": self.operators,
+            "first": self.first,
+            "seeds": self.seeds,
+            "results": {name: self._figures(name) for name in self.operators},
+            "differences": msgspec.to_builtins(self.differences),
+            "costs": [msgspec.structs.asdict(cost) for cost in self.costs],
+        }
+
+    def _figures(self, operator: str) -> dict[str, Any]:
+        start = self.runs[0].start
+        engine = "" if start is None else start.engines.get(operator, "")
+        validation = {"validation_accuracies": self.accuracies(operator)} if self.validated else {}
+        accuracies = {**validation, "test_accuracies": self.test_accuracies(operator)}
+        return {"engine": engine, **accuracies, "seconds_per_epoch": self.seconds(operator)}
 
 
-class Comparison(msgspec.Struct, frozen=True):
-    """The complete comparison. `seeds` are those that all operators finished."""
-
-    operators: list[str]
-    first: str
-    seeds: list[int]
-    results: dict[str, OperatorResult]
-    differences: list[Difference]
-    costs: list[dict[str, Any]] = []
-    verdicts: list[str] = []
+def compare_runs(runs: Sequence[RunRecord], wanted: int = 0) -> Comparison:
+    """Compare the operators of runs, which differ only in the seed; `wanted` is how many were to be trained."""
+    refuse_unlike(runs)
+    first = reference_of(runs[0].config)
+    operators = [first, *(operator for operator in runs[0].operators if operator != first)]
+    return Comparison(list(runs), operators, differences(runs, operators), max(wanted, len(runs)))
 
 
-def compare(
-    outcomes: Outcomes, seeds: Sequence[int], costs: Sequence[Cost] = (), one_at_a_time: bool = True
-) -> Comparison:
-    """Compare the outcomes with these seeds. Speeds are compared if the trainings ran one at a time."""
-    return Comparison(
-        list(outcomes),
-        next(iter(outcomes)),
-        list(seeds),
-        {name: _result(trained, one_at_a_time) for name, trained in outcomes.items()},
-        differences(outcomes, one_at_a_time) if seeds else [],
-        [msgspec.structs.asdict(cost) for cost in costs],
-    )
+_FREE = {"seed", "output", "report", "costs", "check", "data.source", "data.folder", "data.sources"}
+"""Settings that runs which are compared need not share. (The images themselves are compared.)"""
 
 
-def _result(trained: Sequence[Trained], one_at_a_time: bool) -> OperatorResult:
-    seconds = [epoch.seconds for one in trained for epoch in one.epochs if one_at_a_time]
-    tested = [one.tested.accuracy for one in trained if one.tested is not None]
-    return OperatorResult(
-        trained[0].how if trained else "",
-        [one.accuracy for one in trained] if tested else UNSET,
-        tested or [one.accuracy for one in trained],
-        statistics.median(seconds) if seconds else None,
-    )
+def refuse_unlike(runs: Sequence[RunRecord]) -> None:
+    """Refuse to compare runs that have not trained to the end, or differ in more than the seed."""
+    for run in runs:
+        if not run.complete:
+            raise AppError(
+                f"the run in {run.folder} ended before its last epoch; its {SUMMARY} says why. Remove the folder to "
+                "train it again"
+            )
+        if run.start is None or not run.weight_hashes:
+            raise FileError(f"{run.folder / METRICS} is damaged: it has no hashes of the data and the weights")
+    first = runs[0]
+    for run in runs[1:]:
+        pair = f"{first.folder} and {run.folder}"
+        settings = [msgspec.to_builtins(one.config) for one in (first, run)]
+        changed = [key for key, *_ in changes(*settings) if key not in _FREE]
+        if changed:
+            raise ConfigError(f"{pair} differ in more than the seed: {', '.join(changed)}; compare runs that do not")
+        if _start(first).data.hash != _start(run).data.hash:
+            raise DataError(f"{pair} were trained on different images, so they cannot be compared")
+        check_sources(_start(first).sources, _start(run).sources, f"the run in {first.folder} trained with it")
+    seeds = [run.config.seed for run in runs]
+    twice = [str(run.folder) for run in runs if seeds.count(run.config.seed) > 1]
+    if twice:
+        raise ConfigError(f"{' and '.join(twice)} have the same seed; a comparison needs runs with different ones")
 
 
-def differences(outcomes: Outcomes, one_at_a_time: bool = True) -> list[Difference]:
-    """How every operator differs from the first of them: in accuracy, and in speed if trainings ran one at a time.
+def _start(run: RunRecord) -> Start:
+    assert run.start is not None
+    return run.start
+
+
+def differences(runs: Sequence[RunRecord], operators: Sequence[str]) -> list[Difference]:
+    """How every operator differs from the first of them: in accuracy, and in speed if epochs were timed one at a time.
 
     All claims are made together: the p-values are adjusted by Holm's method, and the intervals with them, so that an
     interval excludes "no difference" wherever the p-value does.
     """
-    names, (first, *others) = list(outcomes)[1:], outcomes.values()
-    identical = [all(a.fingerprint == b.fingerprint for a, b in _pairs(first, other)) for other in others]
+    first, *others = operators
+    identical = [all(run.weight_hashes[other] == run.weight_hashes[first] for run in runs) for other in others]
     of_accuracy = {  # one seed compares two networks, not two operators
-        n: _accuracy(first, other).p for n, other in enumerate(others) if not identical[n] and len(first) > 1
+        n: _accuracy(runs, first, other).p for n, other in enumerate(others) if not identical[n] and len(runs) > 1
     }
-    speeds = [_speed(first, other).p for other in others if one_at_a_time]
-    chances = [*of_accuracy.values(), *speeds]
-    judged = holm(chances)
+    pairs = [_timed_pairs(runs, first, other) for other in others]
+    of_speed = {n: time_ratio(pair).p for n, pair in enumerate(pairs) if pair}
+    judged = holm([*of_accuracy.values(), *of_speed.values()])
     accuracies = dict(zip(of_accuracy, judged, strict=False))
+    speeds = dict(zip(of_speed, judged[len(of_accuracy) :], strict=True))
     found = []
     for n, other in enumerate(others):
         p, level = accuracies.get(n, (1.0, LEVEL))
-        accuracy = _claim(_accuracy(first, other, level), p)
+        accuracy = _claim(_accuracy(runs, first, other, level), p)
         speed = None
-        if one_at_a_time:
-            p_speed, level_speed = judged[len(of_accuracy) + n]
-            speed = _claim(_speed(first, other, level_speed), p_speed)
-        found.append(Difference(names[n], identical[n], accuracy, speed))
+        if n in speeds:
+            p_speed, level_speed = speeds[n]
+            speed = _claim(time_ratio(pairs[n], level_speed), p_speed)
+        found.append(Difference(other, identical[n], accuracy, speed))
     return found
-
-
-def _pairs(first: Sequence[Trained], other: Sequence[Trained]) -> list[tuple[Trained, Trained]]:
-    """The trainings of another operator and of the first with the same seeds."""
-    return list(zip(other, first, strict=True))
 
 
 def _claim(estimate: Estimate, p: float) -> Claim:
@@ -157,15 +198,17 @@ def _claim(estimate: Estimate, p: float) -> Claim:
     return Claim(estimate.mean, low, high, estimate.p, p)
 
 
-def _accuracy(first: Sequence[Trained], other: Sequence[Trained], level: float = LEVEL) -> Estimate:
+def _accuracy(runs: Sequence[RunRecord], first: str, other: str, level: float = LEVEL) -> Estimate:
     """The difference of the accuracies, over the seeds."""
-    rounding = 1 / (math.sqrt(12) * first[0].images)  # accuracies are known to whole images
-    return over_units([a.accuracy - b.accuracy for a, b in _pairs(first, other)], rounding, level)
+    rounding = 1 / (math.sqrt(12) * runs[0].images)  # accuracies are known to whole images
+    pairs = [(run.accuracy(other), run.accuracy(first)) for run in runs]
+    return over_units([a - b for a, b in pairs if a is not None and b is not None], rounding, level)
 
 
-def _speed(first: Sequence[Trained], other: Sequence[Trained], level: float = LEVEL) -> Estimate:
-    """The ratio of the times of paired epochs, over all seeds."""
-    return time_ratio([(a.epochs, b.epochs) for a, b in _pairs(first, other)], level)
+def _timed_pairs(runs: Sequence[RunRecord], first: str, other: str) -> list[tuple[list[Epoch], list[Epoch]]]:
+    """The epochs of another operator and of the first, for each run that was timed alone."""
+    timed = [(run.timed(other), run.timed(first)) for run in runs]
+    return [(a, b) for a, b in timed if a and b]
 
 
 def time_ratio(pairs: Sequence[tuple[Sequence[Epoch], Sequence[Epoch]]], level: float = LEVEL) -> Estimate:
@@ -174,28 +217,9 @@ def time_ratio(pairs: Sequence[tuple[Sequence[Epoch], Sequence[Epoch]]], level: 
     Epochs that only one of them finished do not count, nor do seeds that did not come as far as others.
     """
     logs = [[math.log(a.seconds / b.seconds) for a, b in zip(*epochs, strict=False)] for epochs in pairs]
-    found = over_groups([of_it for of_it in logs if len(of_it) == max(map(len, logs))], PLACE, level)
+    found = over_groups([of_it for of_it in logs if len(of_it) == max(map(len, logs))], SPREAD, level)
     return Estimate(math.exp(found.mean), math.exp(found.low), _exp(found.high), found.p)
 
 
 def _exp(value: float) -> float:
     return math.exp(value) if value < 700 else math.inf
-
-
-def read(folder: Path) -> Comparison | None:
-    """Read the comparison in a run's folder; None if there is none or no seed was finished."""
-    path = folder / COMPARISON
-    if not os.path.lexists(path):
-        return None
-    try:
-        found = msgspec.json.decode(read_file(path, LARGEST["comparison"], links=False), type=Comparison)
-        if not found.seeds:
-            return None
-        whole = {found.first, *found.operators, *(d.operator for d in found.differences)} <= found.results.keys()
-        if not (whole and found.differences) or any(
-            len(found.results[name].compared) != len(found.seeds) for name in found.operators
-        ):
-            raise msgspec.ValidationError("an operator has no results, or not one for each seed")
-    except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
-        raise FileError(f"{path} is damaged or was edited: {error}") from error
-    return found

@@ -122,6 +122,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     engine: Literal["compiled", "reference", "eager"] = "compiled"
     sparse: Literal["auto", "off"] = "auto"
     baseline: Activation | None = "relu"
+    operators: Operators | None = None
+    """The operators that are trained, in place of the activation and the baseline."""
     check: Check = True
     """Whether a wrong gradient of a custom operator ends the run before training. "warn" only prints a warning."""
     costs: Switch = True
@@ -131,10 +133,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class CompareConfig(Config, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The configuration of a comparison: operators, number of seeds and training options."""
+    """The configuration of a comparison: that of its runs, and the number of seeds."""
 
-    operators: Operators | None = None
-    """The others are compared with the first; None means the baseline and the activation."""
     seeds: Count = 5
 
 
@@ -185,7 +185,7 @@ def load_kept_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     folder.
     """
     document = _read(str(path), links=False)
-    default = CompareConfig() if isinstance(document.data, dict) and "operators" in document.data else Config()
+    default = CompareConfig() if isinstance(document.data, dict) and "seeds" in document.data else Config()
     return _overridden(_changed(default, document), overrides)
 
 
@@ -276,8 +276,15 @@ def _from(path: str | None, folder: Path, must_exist: bool = False) -> str | Non
 
 
 def operators_of(config: Config) -> list[str]:
-    """Return the operators that a run compares: the activation, and the baseline if it differs."""
-    return list(dict.fromkeys(operator for operator in (config.model.activation, config.baseline) if operator))
+    """Return the operators of a run, in order: those of `operators`, or the activation, and the baseline if it
+    differs."""
+    named = (config.model.activation, config.baseline) if config.operators is None else config.operators
+    return list(dict.fromkeys(operator for operator in named if operator))
+
+
+def reference_of(config: Config) -> str:
+    """Return the operator that the others are compared with: the first of `operators`, or the baseline."""
+    return operators_of(config)[0 if config.operators else -1]
 
 
 def config_name(path: str | os.PathLike[str]) -> str:
@@ -330,6 +337,8 @@ def _changed(config: C, change: Document) -> C:
     """Apply one layer of plain data to `config` and validate the result."""
     kind = type(config)
     data = _laid_over(msgspec.to_builtins(config), change.data)
+    if config.operators is not None and _names_operators(change.data):
+        data["operators"] = None
     for section, key in _NONE_IS_NULL:
         settings = data.get(section) if section and isinstance(data, dict) else data
         if isinstance(settings, dict) and settings.get(key) == "none":
@@ -345,8 +354,16 @@ def _changed(config: C, change: Document) -> C:
     return _with_one_network(changed, change)
 
 
+def _names_operators(change: Any) -> bool:
+    """Whether a change sets the activation or the baseline, and not `operators`, which would be in their place."""
+    if not isinstance(change, Mapping) or "operators" in change:
+        return False
+    return _sets(change, "baseline") or _sets(change, "model.activation")
+
+
 _NONE_IS_NULL = (
     ("", "baseline"),
+    ("", "operators"),
     ("data", "validation"),
     ("model", "layers"),
     ("train", "clip_norm"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import stat
-import statistics
 import sys
 import threading
 import time
@@ -14,11 +13,13 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from importlib.util import find_spec
 from typing import Any, Literal, TextIO
 
+import msgspec
 import numpy as np
 
 from app.printing import alarm, escaped, figure, message, wrapped
-from app.run.callbacks import Callback, Contestant, Position
+from app.run.callbacks import Callback, Position
 from app.run.events import Epoch, Event, json_line, line
+from app.run.record import RunRecord
 
 COMPILING = "Compiling {} (cached in .cache for later runs)"
 _PATIENCE = 1.5
@@ -31,28 +32,40 @@ class Console(Callback):
     """Prints the lines of a run to standard output, above a progress bar.
 
     `lines=False` leaves out all but warnings, which go to standard error, and the outcome: as text, as JSON together
-    with each event, or not at all for a caller that has it.
+    with each event, or not at all for a caller that has it. `brief` leaves only the bar, warnings and long waits.
     """
 
     def __init__(
-        self, lines: bool = True, outcome: Literal["text", "json", None] = "text", out: TextIO | None = None
+        self,
+        lines: bool = True,
+        outcome: Literal["text", "json", None] = "text",
+        out: TextIO | None = None,
+        brief: bool = False,
     ) -> None:
-        self._lines, self._outcome, self._out = lines, outcome, out
+        self._lines, self._outcome, self._out, self.brief = lines, outcome, out, brief
         self._bar: Any = None
         self._width, self._epochs, self._operators, self._done = 0, 0, 0, 0
-        self._every_epoch = True
         self._tested_on = "test"
         self._tested: set[str] = set()
         self._wait: _Wait | None = None
-        self.said_at, self._pause = time.monotonic(), _PATIENCE
+        self.said_at = time.monotonic()
+
+    def for_seed(self) -> Console:
+        """Return the console of one run of several, whose outcome is printed together with that of the others."""
+        return Console(self._lines, None, brief=True)
 
     def say(self, text: str) -> None:
         """Print lines above the bar, wrapped to the width of the terminal."""
+        if self._lines and not self.brief:
+            self._print(text)
+
+    def say_wait(self, text: str) -> None:
+        """Print what a long wait is for."""
         if self._lines:
             self._print(text)
 
     def _print(self, text: str) -> None:
-        self.said_at, self._pause = time.monotonic(), _PATIENCE
+        self.said_at = time.monotonic()
         text = wrapped(escaped(text), self.columns)
         if self._bar is None:
             print(text, flush=True)
@@ -62,7 +75,7 @@ class Console(Callback):
 
     def warn(self, text: str) -> None:
         """Print a warning. The run continues."""
-        if self._lines and self._outcome == "text":
+        if self._lines and (self.brief or self._outcome == "text"):
             self._print(text)
         else:
             print(message(text), file=sys.stderr)
@@ -80,32 +93,22 @@ class Console(Callback):
         finally:
             wait.end()
 
-    def waiting(self, text: str) -> None:
-        """Print the state of a long wait after ever longer silences."""
-        if time.monotonic() >= self.said_at + self._pause:
-            pause = self._pause
-            self.say(text)
-            self._pause = 2 * pause
-
-    def start_training(
-        self, operators: Sequence[str], epochs: int, batch_size: int, title: str = "", tested_on: str = "test"
-    ) -> None:
-        """Training of these operators begins. With a title it is one seed of several, and epochs are not printed."""
+    def start_training(self, operators: Sequence[str], epochs: int, tested_on: str = "test") -> None:
+        """Training of these operators begins."""
         room = max((self.columns or 1000) - _FIGURES, 8)
         self._width = min(max(map(len, operators)), room)
-        self._epochs, self._operators = epochs, len(operators)
-        self._every_epoch = not title
-        self._tested_on = tested_on
-        if title:
-            self.say(title)
+        self._epochs, self._operators, self._tested_on = epochs, len(operators), tested_on
 
-    def end_seed(self, entered: Sequence[Contestant], tested_on: str = "test") -> None:
-        """All operators have been trained with one of several seeds."""
-        width = max(len(contestant.operator) for contestant in entered)
-        for contestant in entered:
-            seconds = statistics.median(epoch.seconds for epoch in contestant.epochs)
-            accuracy = f"{tested_on} accuracy {contestant.epochs[-1].test_accuracy:.4f}"
-            self.say(f"  {contestant.operator:{width}}  {accuracy}  {seconds:.3f} s per epoch")
+    def end_seed(self, run: RunRecord, number: int, seeds: int) -> None:
+        """A run of a comparison has ended."""
+        seed, width = run.config.seed, max(map(len, run.operators))
+        for event in run.events if self._outcome == "json" else ():
+            print(json_line({**msgspec.to_builtins(event), "seed": seed}), file=self._out, flush=True)
+        self.say(f"Seed {seed} ({number} of {seeds})")
+        for operator in run.operators:
+            seconds, accuracy = run.seconds(operator), run.accuracy(operator)
+            speed = "" if seconds is None else f"  {seconds:.3f} s per epoch"
+            self.say(f"  {operator:{width}}  {run.tested_on} accuracy {accuracy:.4f}{speed}")
 
     def record(self, event: Event) -> None:
         """Print an event that was written to the metrics, if everything is printed as JSON."""
@@ -142,10 +145,9 @@ class Console(Callback):
         self._done = 0
 
     def report(self, position: Position, loss: float, accuracy: float) -> None:
-        if self._every_epoch:
-            of = position.iterations
-            where = f"iteration {position.done - 1:>{len(str(of))}}/{of}"
-            self.say(f"{self._head(position)}  {where}  loss {figure(loss)}  accuracy {accuracy:.4f}")
+        of = position.iterations
+        where = f"iteration {position.done - 1:>{len(str(of))}}/{of}"
+        self.say(f"{self._head(position)}  {where}  loss {figure(loss)}  accuracy {accuracy:.4f}")
 
     def piece(self, position: Position, losses: np.ndarray, accuracies: np.ndarray) -> None:
         if self._bar is not None:
@@ -160,10 +162,9 @@ class Console(Callback):
 
     def epoch(self, position: Position, result: Epoch) -> None:
         self._end_wait()
-        if self._every_epoch:
-            loss = float("nan") if result.test_loss is None else result.test_loss
-            figures = f"{self._tested_on} accuracy {result.test_accuracy:.4f}  loss {figure(loss)}"
-            self.say(f"{self._head(position)}  {figures}  {result.seconds:.3f} s")
+        loss = float("nan") if result.test_loss is None else result.test_loss
+        figures = f"{self._tested_on} accuracy {result.test_accuracy:.4f}  loss {figure(loss)}"
+        self.say(f"{self._head(position)}  {figures}  {result.seconds:.3f} s")
 
     def end(self) -> None:
         self._end_wait()
@@ -200,13 +201,13 @@ class _Wait:
     def _say(self) -> None:
         self._said.set()
         with suppress(OSError, ValueError):  # the next line printed in the main thread raises the same error
-            self._console.say(f"{self._what} ...")
+            self._console.say_wait(f"{self._what} ...")
 
     def end(self) -> None:
         self._timer.cancel()
         self._timer.join()
         if self._said.is_set():
-            self._console.say(f"  {time.monotonic() - self._began:.1f} s")
+            self._console.say_wait(f"  {time.monotonic() - self._began:.1f} s")
 
 
 def _bar(**settings: Any) -> Any:

@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, TypeVar
+from typing import Annotated, Any, BinaryIO
 
 import msgspec
 from msgspec import Meta
@@ -40,15 +40,19 @@ class Data(msgspec.Struct, frozen=True, omit_defaults=True):
     shape: list[Index]
     validation: Index = 0
     """The number of training images held back for validation after every epoch."""
+    hash: str = ""
+    """The hash of all images and labels."""
 
 
 class Start(Event, frozen=True, tag="start"):
-    """The machine and the data of a run, and how the engine runs each operator's network."""
+    """The machine and the data of a run, how the engine runs each operator's network, and the hash of each operator's
+    source, which built-in operators have not."""
 
     at: str
     machine: dict[str, str]
     data: Data
     engines: dict[str, str]
+    sources: dict[str, str | None] = {}
 
 
 class Checked(Event, frozen=True, tag="checked"):
@@ -67,7 +71,6 @@ class Iteration(Event, frozen=True, tag="iteration"):
     iteration: Index
     loss: Number
     accuracy: Fraction | None
-    seed: int | None = None
 
 
 class Epoch(Event, frozen=True, tag="epoch"):
@@ -81,7 +84,8 @@ class Epoch(Event, frozen=True, tag="epoch"):
     seconds: Seconds
     test_accuracy: Fraction
     test_loss: Number
-    seed: int | None = None
+    alone: bool = True
+    """Whether no other training ran at the same time, by which the seconds would depend on it."""
 
 
 class Tested(Event, frozen=True, tag="tested"):
@@ -90,7 +94,6 @@ class Tested(Event, frozen=True, tag="tested"):
     operator: str
     accuracy: Fraction
     loss: Number
-    seed: int | None = None
 
 
 class Nonfinite(Event, frozen=True, tag="nonfinite"):
@@ -101,7 +104,6 @@ class Nonfinite(Event, frozen=True, tag="nonfinite"):
     iteration: Index
     where: str
     what: str
-    seed: int | None = None
 
 
 class Cost(Event, frozen=True, tag="cost"):
@@ -114,7 +116,10 @@ class Cost(Event, frozen=True, tag="cost"):
 
 
 class End(Event, frozen=True, tag="end"):
-    """The last line of a run that ended, also of one that was stopped: without it, lines may be missing."""
+    """The last line of a run that ended: without it, lines may be missing."""
+
+    weights: dict[str, str] = {}
+    """The hash of each operator's trained weights."""
 
 
 NO_END = f"its {METRICS} has no last line, as the run has not ended or the file was cut off, so figures may be missing"
@@ -125,13 +130,6 @@ KINDS: dict[str, type[Event]] = {
     str(kind.__struct_config__.tag): kind for kind in (Start, Checked, Iteration, Epoch, Tested, Nonfinite, Cost, End)
 }
 """The kinds of events."""
-
-_Some = TypeVar("_Some", bound=Event)
-
-
-def with_seed(event: _Some, seed: int) -> _Some:
-    """Add the seed to an event of a run with several seeds."""
-    return msgspec.structs.replace(event, seed=seed) if "seed" in event.__struct_fields__ else event
 
 
 def line(event: Event) -> str:

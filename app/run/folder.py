@@ -1,7 +1,9 @@
-"""The folder of a run: its configuration, metrics, weights, summary and the network for use."""
+"""The folder of a run: its configuration, metrics, weights, summary and the network for use. The folder of a comparison
+holds one for each seed."""
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import os
@@ -9,7 +11,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TextIO
@@ -27,7 +29,6 @@ from app.static.model_file import SavedModel, write_model
 
 CONFIG, SUMMARY = "config.yaml", "summary.txt"
 COMPARISON, ANSWERS, PROFILES = "comparison.json", "answers.safetensors", "operators.json"
-NO_SOURCES: Mapping[str, str | None] = {}
 MODEL = "model"
 """The prefix of the files of an exported network."""
 
@@ -35,6 +36,29 @@ MODEL = "model"
 def source_file(operator: str) -> str:
     """Return the file for the source of an operator that cannot be imported, such as one from a notebook's cell."""
     return f"operator-{operator}.py"
+
+
+def seed_folder(seed: int) -> str:
+    """Return the name of the folder of a comparison's run with this seed."""
+    return f"seed-{seed}"
+
+
+def new_folder(output: str | None, name: str) -> Path:
+    """Create the folder that the user chose, which may exist, or one named after `name` and the time."""
+    with _writing(Path(output or "runs")):
+        return _chosen(output) if output else _new(Path("runs") / f"{name}-{_now()}")
+
+
+def comparison_folder(config: Config, name: str) -> Path:
+    """Create the folder of a comparison, or return one that was begun with the same configuration."""
+    path = new_folder(config.output, name)
+    text = dump_config(with_absolute_paths(config)).encode()
+    with _writing(path):
+        if not (path / CONFIG).exists() and not _begun(path, text):
+            write_whole(path / CONFIG, text)
+        elif read_file(path / CONFIG, LARGEST["configuration"], links=False) != text:
+            raise AppError(f"{path} already holds a run with other settings; choose another output=, or remove it")
+    return path
 
 
 class RunFolder:
@@ -52,8 +76,7 @@ class RunFolder:
     def new(cls, config: Config, name: str) -> RunFolder:
         """Create the folder of a new run. The metrics are created last, so their presence means the folder is
         complete."""
-        with _writing(Path(config.output or "runs")):
-            path = _chosen(config.output) if config.output else _new(Path("runs") / f"{name}-{_now()}")
+        path = new_folder(config.output, name)
         with _writing(path):
             try:
                 if (path / METRICS).exists():
@@ -106,23 +129,22 @@ class RunFolder:
             self._metrics.write(events.line(event) + "\n")
             self._metrics.flush()
 
-    def save_weights(
-        self, operator: str, weights: Mapping[str, np.ndarray], sources: Mapping[str, str | None] = NO_SOURCES
-    ) -> None:
-        """Write the weights of one operator's network, with the hashes of the operators' sources."""
+    def save_weights(self, operator: str, weights: Mapping[str, np.ndarray]) -> None:
+        """Write the weights of one operator's network."""
         short = re.sub(r"[^\w.]+", "-", operator)[-60:].strip("-")
         names = (self.path / WEIGHTS.replace("*", short + end) for end in _endings())
         file = next(name for name in names if name not in self._weights)
-        write_weights(file, operator, weights, sources)
+        write_weights(file, operator, weights)
         self._weights.append(file)
 
     def save_model(self, model: SavedModel) -> None:
         """Write an exported network, as read by `opsmith predict`."""
         write_model(self.path / MODEL, model)
 
-    def save_summary(self, text: str) -> None:
-        """Write the summary as it is printed."""
-        self.save_text(SUMMARY, text + "\n")
+    def save_sources(self, sources: Mapping[str, str]) -> None:
+        """Write the sources of operators, by the names of files."""
+        for name, text in sources.items():
+            self.save_text(name, text)
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
@@ -231,15 +253,20 @@ class Weights:
 
     file: Path
     arrays: Mapping[str, np.ndarray]
-    sources: Mapping[str, str | None] = field(default_factory=dict)
-    """The hashes of the operators' sources; empty in files of earlier releases."""
 
 
-def write_weights(
-    file: Path, operator: str, arrays: Mapping[str, np.ndarray], sources: Mapping[str, str | None] = NO_SOURCES
-) -> None:
+def write_weights(file: Path, operator: str, arrays: Mapping[str, np.ndarray]) -> None:
     """Write the weights of one operator's network."""
-    write_whole(file, pack(arrays, {"operator": operator, **({"sources": json.dumps(sources)} if sources else {})}))
+    write_whole(file, pack(arrays, {"operator": operator}))
+
+
+def hash_of(weights: Mapping[str, np.ndarray]) -> str:
+    """Return the hash of a network's weights."""
+    digest = hashlib.sha256()
+    for path, array in sorted(weights.items()):
+        digest.update(f"{path} {array.dtype} {array.shape}\n".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
 
 
 def read_weights(folder: Path) -> dict[str, Weights]:
@@ -252,11 +279,10 @@ def read_weights(folder: Path) -> dict[str, Weights]:
         try:
             content = read_file(file, LARGEST["arrays"], links=False)
             arrays = load(content)
-            metadata = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
-            operator, sources = metadata["operator"], dict(json.loads(metadata.get("sources", "{}")))
+            operator = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]["operator"]
         except FileError:
             raise
         except (SafetensorError, OSError, *DAMAGE_ERRORS) as error:
             raise FileError(f"{file} is not a weights file of a run, or is damaged: {error}") from error
-        found[operator] = Weights(file, arrays, sources)
+        found[operator] = Weights(file, arrays)
     return found

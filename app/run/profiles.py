@@ -194,12 +194,12 @@ def _applied(thing: Any, activation: Activation) -> Sequence[CustomOperator]:
     return applied if len(applied) == 1 else []
 
 
-def keep(profiles: Sequence[Profile], folder: Path) -> None:
+def write_profiles(profiles: Sequence[Profile], folder: Path) -> None:
     """Write profiles to a run's folder."""
     write_whole(folder / PROFILES, msgspec.json.encode(list(profiles)))
 
 
-def read(folder: Path) -> Mapping[str, Profile]:
+def read_profiles(folder: Path) -> Mapping[str, Profile]:
     """Read the profiles in a run's folder, by operator name; empty if there are none."""
     path = folder / PROFILES
     if not os.path.lexists(path):

@@ -1,8 +1,10 @@
-"""Resumes an interrupted run: finds its checkpoint and checks that nothing relevant has changed."""
+"""Resumes an interrupted run: finds its checkpoint and operators, and checks that nothing relevant has changed."""
 
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,13 @@ import msgspec
 from app.custom.source_hash import is_same_source, source_hash
 from app.errors import AppError, ConfigError, OperatorError
 from app.nn import Layer
+from app.ranks.world import current
 from app.run.checkpoints import CHECKPOINT, Checkpoint, read_checkpoint
-from app.run.config import CompareConfig, Config, load_kept_config, with_absolute_paths
-from app.run.folder import CONFIG, SUMMARY
-from app.run.network import Activation, every_operator
+from app.run.config import CompareConfig, Config, load_kept_config, operators_of, with_absolute_paths
+from app.run.folder import CONFIG, SUMMARY, source_file
+from app.run.layers import operators_named_in
+from app.run.network import Activation, every_operator, find_all
+from app.run.trust import require_named
 
 _FREE = {"check", "data.folder", "data.sources"}
 """Settings that may change: the data source (the images are compared), and the check, which is finished."""
@@ -30,13 +35,12 @@ def check_config(before: Mapping[str, Any], now: Config) -> None:
             f"the run was started with a configuration that this release does not know: {error}"
         ) from error
     begun, here = (msgspec.to_builtins(with_absolute_paths(config)) for config in (begun_with, now))
-    pairs = _changes(begun, here)
-    changes = {key: pair for key, *pair in pairs if key not in _FREE and not key.startswith("dist.")}
+    changed = {key: pair for key, *pair in changes(begun, here) if key not in _FREE and not key.startswith("dist.")}
     constant = begun_with.train.schedule == "constant"
     if constant and now.train.epochs > begun_with.train.epochs:
-        del changes["train.epochs"]  # more of them do not change the finished ones
-    if changes:
-        listing = ", ".join(f"{key} was {_shown(old)} and is {_shown(new)}" for key, (old, new) in changes.items())
+        del changed["train.epochs"]  # more of them do not change the finished ones
+    if changed:
+        listing = ", ".join(f"{key} was {_shown(old)} and is {_shown(new)}" for key, (old, new) in changed.items())
         may = (
             "train.epochs may grow"
             if constant
@@ -52,37 +56,76 @@ def _shown(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _changes(before: Any, now: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+def changes(before: Any, now: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
     """Return each setting that differs, by path, with both values."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in now:
-            yield from _changes(before[key], now[key], f"{path}.{key}" if path else key)
+            yield from changes(before[key], now[key], f"{path}.{key}" if path else key)
     elif before != now:
         yield path, before, now
 
 
-def interrupted_run(run: Path, overrides: Sequence[str]) -> tuple[Config, Checkpoint | None]:
+def interrupted_run(run: Path, overrides: Sequence[str] = ()) -> tuple[Config, Checkpoint | None]:
     """Return the configuration of a resumed run and its checkpoint, if there is one."""
     config = load_kept_config(run / CONFIG, overrides)
     if isinstance(config, CompareConfig):
-        raise ConfigError(f"{run} holds a comparison, which cannot be resumed: run `compare` again, into a new folder")
+        raise ConfigError(f"{run} holds a comparison; it is continued with opsmith compare --resume {run}")
     if (run / CHECKPOINT).exists():
-        found = read_checkpoint(run / CHECKPOINT)
-        check_config(found.config, config)
-        return config, found
+        checkpoint = read_checkpoint(run / CHECKPOINT)
+        check_config(checkpoint.config, config)
+        return config, checkpoint
     if (run / SUMMARY).exists():
         raise AppError(f"the run in {run} is finished: there is nothing to resume")
     check_config(msgspec.to_builtins(load_kept_config(run / CONFIG)), config)
     return config, None
 
 
-def where_it_goes_on(config: Config, found: Checkpoint | None) -> str:
+def operators_again(
+    path: Path, config: Config, custom_ops: Sequence[str], given: Sequence[Activation], call: str = "opsmith.resume"
+) -> list[Activation]:
+    """Return the operators of a run in a folder, found by name or passed as objects in a call."""
+    by_name, names = {a.name: a for a in given}, operators_of(config)
+    needed = list(dict.fromkeys([*names, *operators_named_in(config.model.all_layers)]))
+    unknown = [name for name in by_name if name not in needed]
+    if unknown:
+        raise ConfigError(f"the run in {path} has no operator {', '.join(unknown)}; it has {', '.join(needed)}")
+    lost = [name for name in needed if name not in by_name and (path / source_file(name)).is_file()]
+    if lost:
+        files = ", ".join(str(path / source_file(name)) for name in lost)
+        raise ConfigError(
+            f"{', '.join(lost)} cannot be imported, because it was defined in a notebook's cell or similar: define "
+            f"it again as it was (its source is in {files}), and call {call}({str(path)!r}, "
+            f"[{', '.join(lost)}])"
+        )
+    require_named([name for name in needed if name not in by_name], custom_ops, str(path))
+    return find_all(names, config.model, given)
+
+
+def where_it_goes_on(config: Config, checkpoint: Checkpoint | None) -> str:
     """Return a line with the position where the run resumes."""
-    if found is None:
+    if checkpoint is None:
         return "There is no checkpoint yet, so the run starts from the beginning."
-    if found.epoch >= config.train.epochs:
+    if checkpoint.epoch >= config.train.epochs:
         return "All epochs are trained; what follows them is done again."
-    return f"Resuming in epoch {found.epoch + 1}/{config.train.epochs}."
+    return f"Resuming in epoch {checkpoint.epoch + 1}/{config.train.epochs}."
+
+
+def how_to_resume(folder: Path, activations: Sequence[Activation], command: str = "train") -> str:
+    """How to resume a run: a command, or a call where an operator has to be handed over."""
+    unnamed = [activation for activation in every_operator(activations) if not activation.has_name]
+    if unnamed:
+        names, files = (", ".join(words(a.name) for a in unnamed) for words in (str, source_file))
+        return f"opsmith.resume({str(folder)!r}, [{names}])  (define {names} again first; the source is in {files})"
+    programs = Path(sys.executable).parent
+    here = programs.relative_to(Path.cwd()) if programs.is_relative_to(Path.cwd()) else Path()
+    ranks = f"{here / 'mpiexec'} -n {current().size} " if current().size > 1 else ""
+    trusted = "".join(f" --custom-op {shlex.quote(home)}" for home in homes_of(activations))
+    return f"{ranks}{here / 'opsmith'} {command} --resume {shlex.quote(str(folder))}{trusted}"
+
+
+def homes_of(activations: Sequence[Activation]) -> list[str]:
+    """Return the user's files that define operators of a run."""
+    return list(dict.fromkeys(one.home for one in every_operator(activations) if one.home))
 
 
 def sources_of(activations: Sequence[Activation]) -> dict[str, str | None]:

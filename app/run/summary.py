@@ -11,9 +11,10 @@ from app.data.dataset import CLASSES
 from app.printing import table
 from app.run.callbacks import Contestant
 from app.run.comparison import Claim, Comparison, Difference, time_ratio
-from app.run.config import Config
-from app.run.events import Cost
+from app.run.config import Config, reference_of
+from app.run.events import Cost, Tested
 from app.run.layers import layer_names
+from app.run.record import RunRecord
 from app.run.statistics import Estimate
 from app.run.wording import (
     NOT_COMPARED,
@@ -25,9 +26,9 @@ from app.run.wording import (
     estimated,
     how_tested,
     listed,
+    missing_seeds,
     tested,
     unfinished,
-    unfinished_seeds,
 )
 
 
@@ -36,10 +37,10 @@ def introduction(
     dataset: Dataset,
     entered: Sequence[Contestant],
     ranks: str = "",
-    seeds: Sequence[int] = (),
     gradients: Sequence[str] = (),
+    note: str = "",
 ) -> str:
-    """Return the lines that describe the run: network, data and seeds.
+    """Return the lines that describe the run: network, data and a note.
 
     `ranks` is a line about the ranks that share the work, if there are many; `gradients` are lines about the operators'
     gradients.
@@ -54,7 +55,7 @@ def introduction(
     operators = first + (f" against {listed(others)}" if others else "")
     lines = [
         f"Data: {train:,} training{held} and {test:,} test images, {dataset.origin} ({checked})",
-        *_sample_note(dataset),
+        *_sample_note(dataset.is_sample),
         f"Network {widths} with {operators}; engine {config.engine}, seed {config.seed}",
         *([ranks] if ranks else []),
         *gradients,
@@ -63,13 +64,7 @@ def introduction(
     lines += [f"{c.operator:{width}}  {how}" for c in entered if (how := c.learner.how())]
     lines += [f"Note: {note}" for note in _changed_shapes(entered)]
     lines += [f"Note: {note}" for note in without_effect(config)]
-    if seeds:
-        epochs = config.train.epochs
-        lines.append(
-            f"{len(entered)} operators, each trained for {count(epochs, 'epoch')} with {count(len(seeds), 'seed')}: "
-            f"{count(len(entered) * len(seeds) * epochs, 'epoch')} in total"
-        )
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, "", *([f"{note}\n"] if note else [])])
 
 
 def _changed_shapes(entered: Sequence[Contestant]) -> list[str]:
@@ -103,74 +98,67 @@ def without_effect(config: Config) -> list[str]:
 # One seed
 
 
-def summary(config: Config, dataset: Dataset, entered: Sequence[Contestant], columns: int | None = None) -> str:
-    """Return the final table of a run with one seed: the accuracy and the time of each operator."""
-    notes = _sample_note(dataset)
-    if any(len(contestant.epochs) < config.train.epochs for contestant in entered):
-        notes.append(unfinished({c.operator: len(c.epochs) for c in entered}, config.train.epochs))
-    notes += diverged({c.operator: [c.epochs[-1].test_loss] for c in entered if c.epochs})
-    return "\n".join([*_of_one_seed(entered, dataset.tested_on, columns), *notes])
+def summary(run: RunRecord, columns: int | None = None) -> str:
+    """Return the final table of a run: the accuracy and the time of each operator."""
+    notes = _sample_note(run.start is not None and run.start.data.sample)
+    if not run.complete:
+        finished = {operator: len(run.epochs(operator)) for operator in run.operators}
+        notes.append(unfinished(finished, run.config.train.epochs))
+    notes += diverged({o: [last.test_loss] for o in run.operators if (last := run.last(o)) is not None})
+    return "\n".join([*_of_one_seed(run, columns), *notes])
 
 
-def _of_one_seed(entered: Sequence[Contestant], tested_on: str, columns: int | None) -> list[str]:
-    finished = [contestant for contestant in entered if contestant.epochs]
+def _of_one_seed(run: RunRecord, columns: int | None) -> list[str]:
+    finished = [operator for operator in run.operators if run.epochs(operator)]
     if not finished:
         return [NOTHING_FINISHED]
-    rows = [["operator", f"{tested_on} accuracy", "seconds per epoch (median)"]]
-    rows += [[c.operator, f"{c.epochs[-1].test_accuracy:.4f}", f"{_median_seconds(c):.3f}"] for c in finished]
-    if any(c.tested for c in finished):
+    rows = [["operator", f"{run.tested_on} accuracy", "seconds per epoch (median)"]]
+    rows += [[o, _decimals(run.accuracy(o), 4), _decimals(run.seconds(o), 3)] for o in finished]
+    if run.of(Tested):
         rows[0] = ["operator", "validation acc.", "test accuracy", "s per epoch (median)"]
-        for row, c in zip(rows[1:], finished, strict=True):
-            row.insert(2, f"{c.tested.accuracy:.4f}" if c.tested else "-")
+        for row, operator in zip(rows[1:], finished, strict=True):
+            row.insert(2, _decimals(run.test_accuracy(operator), 4))
     if len(finished) > 1:
-        *others, baseline = finished
-        ratios = ["ratio", *(_ratio_text(contestant, baseline) for contestant in others), "1.00"]
+        ratios = ["ratio", *(_ratio_text(run, operator) for operator in finished)]
         rows = [[*row, cell] for row, cell in zip(rows, ratios, strict=True)]
     return table(rows, columns)
 
 
-def _ratio_text(contestant: Contestant, baseline: Contestant) -> str:
-    """Format the ratio of the times and its interval; one epoch or two have none."""
-    return estimated(_ratio(contestant, baseline), ".2f")
+def _decimals(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
 
 
-def _ratio(one: Contestant, other: Contestant) -> Estimate:
-    return time_ratio([(one.epochs, other.epochs)])
+def _ratio_text(run: RunRecord, operator: str) -> str:
+    """Format the ratio of the times to those of the reference, and its interval; one epoch or two have none."""
+    ratio = _ratio(run, operator)
+    return "-" if ratio is None else "1.00" if operator == reference_of(run.config) else estimated(ratio, ".2f")
 
 
-def outcome(config: Config, entered: Sequence[Contestant]) -> dict[str, Any]:
-    """Return the summary of one seed as data."""
-    finished = all(len(contestant.epochs) == config.train.epochs for contestant in entered)
-    validated = bool(config.data.validation)
-    operators = [_figures(c, entered[-1], validated) for c in entered]
-    return {"event": "summary", "finished": finished, "operators": operators}
+def _ratio(run: RunRecord, operator: str) -> Estimate | None:
+    times = run.timed(operator), run.timed(reference_of(run.config))
+    return time_ratio([times]) if all(times) else None
 
 
-def _figures(contestant: Contestant, baseline: Contestant, validated: bool) -> dict[str, Any]:
-    figures: dict[str, Any] = {"operator": contestant.operator, "epochs": len(contestant.epochs)}
-    if contestant.epochs:
-        last = contestant.epochs[-1]
-        accuracy: float | None = last.test_accuracy
-        loss = last.test_loss
-        if validated:
-            figures |= {"validation_accuracy": accuracy, "validation_loss": loss}
-            tested = contestant.tested  # at the end of the run
-            accuracy, loss = (None, None) if tested is None else (tested.accuracy, tested.loss)
-        figures |= {"test_accuracy": accuracy, "test_loss": loss}
-        figures["seconds"] = _median_seconds(contestant)
-    if contestant.epochs and baseline.epochs and baseline is not contestant:
-        figures["ratio"] = _ratio(contestant, baseline).mean
+def outcome(run: RunRecord) -> dict[str, Any]:
+    """Return the summary of a run as data."""
+    operators = [_figures(run, operator) for operator in run.operators]
+    return {"event": "summary", "finished": run.complete, "operators": operators}
+
+
+def _figures(run: RunRecord, operator: str) -> dict[str, Any]:
+    figures: dict[str, Any] = {"operator": operator, "epochs": len(run.epochs(operator))}
+    if (last := run.last(operator)) is not None:
+        if run.tested_on == "validation":
+            figures |= {"validation_accuracy": last.test_accuracy, "validation_loss": last.test_loss}
+        figures |= {"test_accuracy": run.test_accuracy(operator), "test_loss": run.test_loss(operator)}
+        figures["seconds"] = run.seconds(operator)
+        if operator != reference_of(run.config) and (ratio := _ratio(run, operator)) is not None:
+            figures["ratio"] = ratio.mean
     return figures
 
 
-def _median_seconds(contestant: Contestant) -> float:
-    return statistics.median(epoch.seconds for epoch in contestant.epochs)
-
-
-def _sample_note(dataset: Dataset) -> list[str]:
-    if not dataset.is_sample:
-        return []
-    return [SAMPLE]
+def _sample_note(is_sample: bool) -> list[str]:
+    return [SAMPLE] if is_sample else []
 
 
 # Several seeds
@@ -183,33 +171,33 @@ class Verdict(NamedTuple):
     sentence: str
 
 
-def comparison(
-    found: Comparison, sentences: Sequence[Verdict], costs: Sequence[Cost], seeds: int, columns: int | None = None
-) -> str:
-    """Return the tables and verdicts of a comparison, some of whose seeds may be unfinished."""
-    finished = len(found.seeds)
-    if not finished:
-        return "No seed finished, so there is nothing to compare."
+def comparison(found: Comparison, columns: int | None = None) -> str:
+    """Return the tables and verdicts of a comparison, some of whose seeds may be missing."""
     lines = results_table(found, columns)
-    for part in (costs_table(costs, columns), printed(sentences)):
+    for part in (costs_table(found.costs, columns), printed(verdicts(found))):
         lines += ["", *part] if part else []
-    if finished < seeds:
-        lines.append(unfinished_seeds(finished, seeds))
+    if len(found.runs) < found.wanted:
+        lines.append(missing_seeds(len(found.runs), found.wanted))
     return "\n".join(lines)
+
+
+def comparison_data(found: Comparison) -> dict[str, Any]:
+    """Return a comparison as data."""
+    return {**found.to_dict(), "verdicts": plain(verdicts(found))}
 
 
 def results_table(found: Comparison, columns: int | None = None) -> list[str]:
     """Return a table with the accuracy and the epoch time of each operator."""
     ratios = {d.operator: estimated(d.speed, ".2f") for d in found.differences if d.speed is not None}
     rows = [["operator", "test accuracy", "seconds per epoch", f"ratio to {found.first}"]]
-    if found.results[found.first].validation_accuracies:
+    if found.validated:
         rows = [["operator", "validation acc.", "test accuracy", "s per epoch", f"ratio to {found.first}"]]
     for name in found.operators:
-        result = found.results[name]
-        each = [of_it for of_it in (result.validation_accuracies, result.test_accuracies) if of_it]
+        each = [found.accuracies(name), *([found.test_accuracies(name)] if found.validated else [])]
+        seconds = found.seconds(name)
         speed = ["not compared", "not compared"]
-        if result.seconds_per_epoch is not None:
-            speed = [f"{result.seconds_per_epoch:.3f}", ratios.get(name, "1.00")]
+        if seconds is not None:
+            speed = [f"{seconds:.3f}", ratios.get(name, "1.00")]
         rows.append([name, *map(_accuracy, each), *speed])
     return table(rows, columns)
 
@@ -225,9 +213,7 @@ def costs_table(costs: Sequence[Cost], columns: int | None = None) -> list[str]:
 
 def verdicts(found: Comparison) -> list[Verdict]:
     """Return sentences on how each operator differs from the first, and how this was tested."""
-    seeds = len(found.seeds)
-    if not seeds:
-        return []
+    seeds = len(found.runs)
     sentences = []
     for d in found.differences:
         sentences.append(_of_accuracy(d, found.first, seeds))

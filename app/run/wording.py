@@ -87,9 +87,9 @@ def unfinished(finished: Mapping[str, int], epochs: int) -> str:
     return f"The run was stopped early. Finished epochs, out of {epochs}: {text}."
 
 
-def unfinished_seeds(finished: int, seeds: int) -> str:
-    """Return how many seeds a comparison finished that was stopped."""
-    return f"The run was stopped early, after {finished} of {count(seeds, 'seed')}."
+def missing_seeds(finished: int, seeds: int) -> str:
+    """Return how many seeds of a comparison are trained, if some are missing."""
+    return f"Only {finished} of {count(seeds, 'seed')} are trained."
 
 
 def has_diverged(loss: float | None) -> bool:

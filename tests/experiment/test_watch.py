@@ -11,7 +11,6 @@ import pytest
 
 import app
 from app.__main__ import main
-from app.experiment.watch_command import Look, line_of
 
 pytestmark = pytest.mark.slow
 
@@ -71,17 +70,6 @@ def test_every_save_prints_a_line_and_an_error_does_not_end_it(watching, tmp_pat
     again = watching()
     assert re.search(r"\([+-]0\.\d{4} from the last version, ", again)
     assert "+0.0000 from the last version" not in again
-
-
-def test_a_line_compares_a_version_with_the_last_one_and_the_baseline():
-    last = Look("swish", "", 0.87, 0.02, "relu", 0.88, 1.10)
-    look = Look("swish", "", 0.8721, 0.021, "relu", 0.88, 1.02)
-    assert line_of(look, last) == (
-        "swish  gradient ok  accuracy 0.8721 (+0.0021 from the last version, -0.0079 from relu)  "
-        "epoch 0.021 s, 1.02 times relu's (was 1.10)"
-    )
-    alone = Look("swish", accuracy=0.5, seconds=1.0)
-    assert line_of(alone, None) == "swish  gradient ok  accuracy 0.5000  epoch 1.000 s"
 
 
 def test_a_missing_file_is_an_error(tmp_path, capsys):

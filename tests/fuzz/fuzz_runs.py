@@ -12,19 +12,17 @@ from fuzz_target import Target, in_a_file
 
 from app.errors import AppError, ConfigError, FileError
 from app.report.page import page
-from app.report.record import read as read_record
 from app.run import events
 from app.run.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from app.run.config import Config, dump_config, load_config
 from app.run.options import CONFIGS
+from app.run.record import read_run
 
 
 def _checkpoint() -> bytes:
     checkpoint = Checkpoint(
         epoch=1,
         config=msgspec.to_builtins(Config()),
-        operators={"relu": None, "custom.relu": "0" * 64},
-        data="0" * 64,
         metrics=np.frombuffer(METRICS, np.uint8),
         learners={"relu": {"layers.0.weight": np.ones((2, 3), "float32")}},
         random_state={},
@@ -44,7 +42,7 @@ def _read_run(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "config.yaml").write_text(dump_config(Config()), encoding="utf-8")
         Path(folder, "metrics.jsonl").write_bytes(content)
-        page(read_record(Path(folder)))
+        page([read_run(Path(folder))])
 
 
 def _read_words(content: bytes) -> None:

@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 from app.data import Dataset
 from app.report.report import write_report
 from app.run import answers
-from app.run.config import Config, ModelConfig, TrainConfig, dump_config
+from app.run.config import CompareConfig, Config, ModelConfig, TrainConfig, dump_config
 
 HOSTILE = "</script><img src=x onerror=window.taken=1><script>window.taken=1</script>{{7*7}}$title.py:f"
 """A name that a configuration may give an operator, and that would run if it were taken for a part of the page."""
@@ -33,7 +33,7 @@ def made_run(
     folder: Path,
     operators: Sequence[str] = ("custom.relu", "relu"),
     finished: int = EPOCHS,
-    seeds: Sequence[int | None] = (None,),
+    seed: int = 0,
     costs: bool = True,
     alike: bool = False,
     changes: Mapping[str, Mapping[str, float | None]] = MappingProxyType({}),
@@ -44,15 +44,11 @@ def made_run(
     `changes` are other figures in the epochs of an operator, and `others` more events at the end.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    model = ModelConfig(activation=operators[0], hidden=(6,))
-    train = TrainConfig(epochs=EPOCHS, batch_size=50)
-    described = Config(model=model, baseline=operators[1] if len(operators) > 1 else None, train=train)
-    (folder / "config.yaml").write_text(dump_config(described), encoding="utf-8")
+    (folder / "config.yaml").write_text(dump_config(Config(**_settings(operators), seed=seed)), encoding="utf-8")
     events = [_start(operators)]
-    for seed in seeds:
-        for epoch in range(finished):
-            for place, operator in enumerate(operators):
-                events += _epoch(operator, epoch, 0 if alike else place, {} if seed is None else {"seed": seed})
+    for epoch in range(finished):
+        for place, operator in enumerate(operators):
+            events += _epoch(operator, epoch, 0 if alike else place)
     for event in events:
         if event["event"] == "epoch":
             event.update(changes.get(event["operator"], {}))
@@ -64,6 +60,12 @@ def made_run(
     return folder
 
 
+def _settings(operators: Sequence[str]) -> dict[str, Any]:
+    model = ModelConfig(activation=operators[0], hidden=(6,))
+    train = TrainConfig(epochs=EPOCHS, batch_size=50)
+    return {"model": model, "baseline": operators[1] if len(operators) > 1 else None, "train": train}
+
+
 def page_of(folder: Path) -> str:
     """The report that is written for a run."""
     return write_report(folder).read_text(encoding="utf-8")
@@ -71,32 +73,21 @@ def page_of(folder: Path) -> str:
 
 def compared(folder: Path, operators: Sequence[str] = ("relu", "tanh", "sigmoid"), seeds: int = 3) -> Path:
     """A comparison: of the others one is the same as the first, one cannot be told from it, and the rest differ."""
-    made_run(folder, operators, seeds=tuple(range(seeds)))
-    several = seeds > 1
-    accuracies = {name: [0.90 - 0.02 * n + 0.001 * seed for seed in range(seeds)] for n, name in enumerate(operators)}
-    differences = []
-    for n, name in enumerate(operators[1:], 1):
-        accuracy = _claim(-0.02 * n, 0.01, 0.9 if n < 3 else 1e-9, several)
-        speed = _claim(1.5, 0.2, 0.001, several)
-        differences.append({"operator": name, "identical": n == 1, "accuracy": accuracy, "speed": speed})
-    found = {
-        "operators": list(operators),
-        "first": operators[0],
-        "seeds": list(range(seeds)),
-        "results": {
-            name: {"engine": "", "test_accuracies": accuracies[name], "seconds_per_epoch": 0.5} for name in operators
-        },
-        "differences": differences,
-        "costs": [],
-        "verdicts": [],
-    }
-    (folder / "comparison.json").write_text(json.dumps(found), encoding="utf-8")
+    folder.mkdir(parents=True, exist_ok=True)
+    listed = {**_settings(operators), "operators": tuple(operators)}
+    (folder / "config.yaml").write_text(dump_config(CompareConfig(**listed, seeds=seeds)), encoding="utf-8")
+    for seed in range(seeds):
+        run, noise = folder / f"seed-{seed}", 0.02 * (-1) ** seed
+        lower = [0.0, 0.0, noise, *(0.06 * n + 0.001 * seed for n in range(1, len(operators)))]
+        changes = {
+            name: {"test_accuracy": 0.9 + 0.005 * seed - less} for name, less in zip(operators, lower, strict=False)
+        }
+        weights = {name: "the same" if n < 2 else name for n, name in enumerate(operators)}
+        made_run(run, operators, seed=seed, changes=changes, others=[{"event": "end", "weights": weights}])
+        config = Config(**listed, seed=seed)
+        (run / "config.yaml").write_text(dump_config(config), encoding="utf-8")
+        (run / "summary.txt").touch()
     return folder
-
-
-def _claim(mean: float, reach: float, p: float, several: bool) -> dict[str, Any]:
-    ends = {"low": mean - reach, "high": mean + reach} if several else {"low": None, "high": None}
-    return {"mean": mean, **ends, "p": p, "p_seeds": p}
 
 
 def _start(operators: Sequence[str]) -> dict[str, Any]:
@@ -105,14 +96,15 @@ def _start(operators: Sequence[str]) -> dict[str, Any]:
         "event": "start",
         "at": "2026-01-02 03:04:05",
         "machine": {"processor": "An <abacus> & beads", "cores": "2"},
-        "data": {**data, "shape": [SIDE, SIDE]},
+        "data": {**data, "shape": [SIDE, SIDE], "hash": "of the digits"},
         "engines": dict.fromkeys(operators, "all 7 operators native"),
+        "sources": dict.fromkeys(operators),
     }
 
 
-def _epoch(operator: str, epoch: int, place: int, seed: dict[str, int]) -> list[dict[str, Any]]:
-    about = {"operator": operator, "epoch": epoch, **seed}
-    better = 0.1 * epoch + 0.02 * place + 0.01 * seed.get("seed", 0)
+def _epoch(operator: str, epoch: int, place: int) -> list[dict[str, Any]]:
+    about = {"operator": operator, "epoch": epoch}
+    better = 0.1 * epoch + 0.02 * place
     iterations = [
         {"event": "iteration", **about, "iteration": i, "loss": 2 - better - 0.01 * i, "accuracy": 0.4 + better}
         for i in range(4)
@@ -129,4 +121,4 @@ def _keep_networks(folder: Path, operators: Sequence[str], alike: bool) -> None:
         scores[operator] = (right + random.standard_normal(right.shape) * 1.6).astype(np.float32)
         weights = random.standard_normal((SIDE * SIDE, 6)).astype(np.float32)
         save_file({"layers.0.weight": weights}, folder / f"weights-{place}.safetensors", {"operator": operator})
-    answers.keep(answers.answers(digits, scores), folder)
+    answers.write_answers(answers.answers(digits, scores), folder)

@@ -13,8 +13,9 @@ from made_runs import dataset, made_run
 
 from app.report.report import write_report
 from app.run import answers
-from app.run.run import report_run
-from app.run.training import Trained
+from app.run.callbacks import Contestant
+from app.run.config import Config
+from app.run.finish import report_run
 
 
 def ended(folder: Path, write: Any, certainty: float = 1.0) -> tuple[list[str], list[str]]:
@@ -23,11 +24,9 @@ def ended(folder: Path, write: Any, certainty: float = 1.0) -> tuple[list[str], 
     warned: list[str] = []
     console: Any = SimpleNamespace(say=said.append, warn=warned.append, busy=nullcontext)
 
-    def results() -> list[Trained]:
-        scores = np.eye(10, dtype=np.float32)[dataset().test_labels] * np.float32(certainty)
-        return [Trained("relu", "", [], None, 0, "", {}, scores)]
-
-    report_run(folder, dataset(), results, console, write)
+    right = np.eye(10, dtype=np.float32)[dataset().test_labels]
+    learner: Any = SimpleNamespace(scores=lambda tests: right * np.float32(certainty))
+    report_run(Config(), dataset(), [Contestant("relu", learner)], folder, console, write)
     return said, warned
 
 
@@ -42,7 +41,7 @@ def test_a_run_leaves_its_answers_and_a_report(tmp_path: Path, lines: int | None
     metrics = folder / "metrics.jsonl"
     metrics.write_text("".join(metrics.read_text().splitlines(keepends=True)[:lines]))
     assert ended(folder, write_report, certainty) == ([f"The report is {folder}/report.html"], [])
-    found = answers.read(folder)
+    found = answers.read_answers(folder)
     assert found is not None
     assert found.right("relu").all() == np.isfinite(certainty)
 
@@ -53,8 +52,3 @@ def test_a_report_that_cannot_be_written_is_a_note(tmp_path: Path):
 
     note = "note: the report of this run is incomplete: [Errno 28] No space left on device"
     assert ended(made_run(tmp_path / "run", ("relu",)), refuse) == ([], [note])
-
-
-def test_without_a_report_nothing_is_written(tmp_path: Path):
-    assert ended(tmp_path, None) == ([], [])
-    assert not list(tmp_path.iterdir())

@@ -10,12 +10,13 @@ from threadpoolctl import threadpool_limits
 from app.data import load
 from app.errors import DataError
 from app.run import config as config_module
-from app.run.callbacks import Contestant
+from app.run.callbacks import Contestant, Metrics
 from app.run.config import load_config
+from app.run.events import Epoch
 from app.run.learners import make_learner
-from app.run.loop import TrainingLoop
 from app.run.network import find_activation
 from app.run.options import CONFIGS
+from app.run.run import train_epochs
 
 pytestmark = pytest.mark.slow
 
@@ -36,10 +37,11 @@ def accuracies(mnist, file, *overrides):
     """Test accuracy after each epoch of the custom operator's network alone."""
     config = load_config(CONFIGS / file, overrides)
     activation = find_activation(config.model.activation)
+    events = []
     contestant = Contestant(activation.name, make_learner(config, activation, mnist.image_shape))
     with threadpool_limits(1):  # threads that wait for each other take minutes where tests run side by side
-        TrainingLoop(config, mnist, [contestant], []).run()
-    return [epoch.test_accuracy for epoch in contestant.epochs]
+        train_epochs(config, mnist, [contestant], [Metrics(events.append)])
+    return [event.test_accuracy for event in events if isinstance(event, Epoch)]
 
 
 def test_seed_reaches_the_accuracies_of_the_tutorial_and_of_the_readme(mnist):

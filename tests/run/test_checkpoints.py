@@ -13,12 +13,14 @@ from app.errors import AppError, FileError
 from app.run.checkpoints import (
     CHECKPOINT,
     Checkpoint,
-    Checkpoints,
     random_state,
     read_checkpoint,
     restore_random_state,
     write_checkpoint,
 )
+from app.run.config import Config
+from app.run.folder import RunFolder
+from app.run.run import Checkpoints
 
 
 def made(epoch=1, metrics=b'{"event": "x"}\n'):
@@ -26,8 +28,6 @@ def made(epoch=1, metrics=b'{"event": "x"}\n'):
     return Checkpoint(
         epoch=epoch,
         config={"seed": 3, "train": {"epochs": 2}, "baseline": None},
-        operators={"relu": None, "my_ops.py:swish": "abc"},
-        data="def",
         metrics=np.frombuffer(metrics, np.uint8),
         learners={"relu": state, "my_ops.py:swish": state},
         random_state=random_state(),
@@ -70,7 +70,7 @@ def test_flipped_bits_and_lost_ends_are_found(tmp_path):
 
 
 def test_other_files_are_refused(tmp_path):
-    fields = {"kind": "opsmith.checkpoint", "version": 2, **msgspec.structs.asdict(made())}
+    fields = {"kind": "opsmith.checkpoint", "version": 3, **msgspec.structs.asdict(made())}
     values = {
         "a list": [1, 2],
         "other values": {"w": np.zeros(3)},
@@ -93,8 +93,8 @@ def test_other_files_are_refused(tmp_path):
 
 
 def test_a_checkpoint_of_another_release_is_refused(tmp_path):
-    save({"kind": "opsmith.checkpoint", "version": 1, **msgspec.structs.asdict(made())}, tmp_path / CHECKPOINT)
-    with pytest.raises(AppError, match="has format version 1; this release reads version 2"):
+    save({"kind": "opsmith.checkpoint", "version": 2, **msgspec.structs.asdict(made())}, tmp_path / CHECKPOINT)
+    with pytest.raises(AppError, match="has format version 2; this release reads version 3"):
         read_checkpoint(tmp_path / CHECKPOINT)
 
 
@@ -102,19 +102,21 @@ def test_a_checkpoint_of_another_release_is_refused(tmp_path):
 
 
 def test_there_is_one_checkpoint_which_every_epoch_replaces(tmp_path):
-    checkpoints = Checkpoints(tmp_path, made)
+    folder = RunFolder.new(Config(output=str(tmp_path / "run")), "run")
+    before = {path.name for path in folder.path.iterdir()}
+    checkpoints = Checkpoints(Config(), [], folder)
     for epoch in range(3):
         checkpoints.finished(epoch)
-        assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]
-        assert read_checkpoint(tmp_path / CHECKPOINT).epoch == epoch + 1
+        assert {path.name for path in folder.path.iterdir()} - before == {CHECKPOINT}
+        assert read_checkpoint(folder.path / CHECKPOINT).epoch == epoch + 1
 
 
 @pytest.mark.parametrize(
     ("call", "number", "words"), [("fsync", 28, "No space left on device"), ("replace", 30, "Read-only file system")]
 )
 def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one_whole(tmp_path, monkeypatch, call, number, words):
-    checkpoints, file = Checkpoints(tmp_path, made), tmp_path / CHECKPOINT
-    checkpoints.finished(0)
+    file = tmp_path / CHECKPOINT
+    write_checkpoint(file, made())
     before = file.read_bytes()
 
     def refuse(*_):
@@ -122,7 +124,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one_whole(tmp_path,
 
     monkeypatch.setattr(os, call, refuse)
     with pytest.raises(FileError, match=f"^{re.escape(f'{file} cannot be written: {words}')}$"):
-        checkpoints.finished(1)
+        write_checkpoint(file, made(2))
     assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]
     assert file.read_bytes() == before
 

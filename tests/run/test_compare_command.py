@@ -1,11 +1,13 @@
-"""`opsmith compare` as a user types it, and trainings side by side, whose figures are the same."""
+"""`opsmith compare` as a user types it: a function of run folders, which may be trained at the same time."""
 
+import itertools
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,14 +18,13 @@ from runs_of_train import TINY, Run, without_waits
 from safetensors.numpy import load_file
 
 from app.__main__ import main
-from app.errors import OperatorError
-from app.experiment.api import compare as api_compare
+from app.custom import lookup
+from app.experiment import comparing
 from app.experiment.train_command import main as train
-from app.run import run as run_module
 from app.run import yaml_text
 from app.run.config import load_compare_config
 from app.run.console import Console
-from app.run.workers import Processes, run_all
+from app.run.workers import Processes, WorkerError
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +43,8 @@ def compare(images, tmp_path, monkeypatch, capsys):
 
     def run(operators, *words):
         named = () if operators is None else ("--with", operators)
-        status = main(["compare", f"data.source={images}", *QUICK, *named, *words])
+        typed = words if words[0] == "--resume" else (f"data.source={images}", *QUICK, *named, *words)
+        status = main(["compare", *typed])
         printed = capsys.readouterr()
         assert "Traceback" not in printed.err
         return Run(status, printed.out, printed.err, tmp_path / "run")
@@ -54,7 +56,11 @@ def data(run):
     return json.loads((run.folder / "comparison.json").read_text())
 
 
-def test_a_comparison_prints_tables_and_verdicts_and_keeps_metrics_weights_and_hashes(compare):
+def of_seed_folder(run, seed):
+    return Run(0, "", "", run.folder / f"seed-{seed}")
+
+
+def test_a_comparison_prints_tables_and_verdicts_and_keeps_a_run_for_each_seed(compare):
     names = ["relu", "tanh", "custom.relu"]
     done = compare(",".join(names), "--seeds", "2", "seed=3", "model.hidden=[4]", "costs=true", "report=true")
     assert (done.status, done.err) == (0, "")
@@ -94,15 +100,15 @@ def test_a_comparison_prints_tables_and_verdicts_and_keeps_metrics_weights_and_h
         assert re.fullmatch(pattern, shown), f"{shown!r} is not like {pattern!r}"
     assert (done.folder / "summary.txt").read_text() in without_waits(done.out)
 
-    turns = [(3, "relu"), (3, "tanh"), (3, "custom.relu"), (4, "tanh"), (4, "custom.relu"), (4, "relu")]
-    assert [(m["seed"], m["operator"]) for m in done.metrics if m["event"] == "epoch"] == turns
-    assert all("seed" in m for m in done.metrics if m["event"] == "iteration")
-    assert {m["operator"] for m in done.metrics if m["event"] == "cost"} == set(names)
+    for seed, turns in ((3, names), (4, [*names[1:], names[0]])):
+        run = of_seed_folder(done, seed)
+        assert [m["operator"] for m in run.metrics if m["event"] == "epoch"] == turns
+        assert {m["operator"] for m in run.metrics if m["event"] == "cost"} == (set(names) if seed == 3 else set())
+        resolved = yaml_text.parse((run.folder / "config.yaml").read_text(), "").data
+        assert (resolved["operators"], resolved["seed"]) == (names, seed)
+        weights = {file.name for file in run.folder.glob("weights-*")}
+        assert weights == {f"weights-{name}.safetensors" for name in names}
     assert (data(done)["seeds"], data(done)["operators"]) == ([3, 4], names)
-    resolved = yaml_text.parse((done.folder / "config.yaml").read_text(), "").data
-    assert (resolved["baseline"], resolved["model"]["activation"]) == ("relu", "tanh")
-    weights = {file.name for file in done.folder.glob("weights-*")}
-    assert weights == {f"weights-{name}.safetensors" for name in names}
 
 
 def test_a_seed_gives_the_results_of_a_run_with_it(compare, images, tmp_path):
@@ -145,31 +151,121 @@ def test_wrong_arguments_are_errors_before_data_is_read(compare, operators, word
     assert not done.folder.exists()
 
 
-def test_an_operator_that_raises_in_training_is_named_and_the_metrics_are_kept(compare):
+def test_an_operator_that_raises_in_training_is_named_and_its_run_stays(compare):
     done = compare("relu,ops.py:raises_later", "--seeds", "2", "train.epochs=50")
     assert done.status == 1
     assert all(words in done.err for words in ("ops.py", "raises_later", "RuntimeError: enough of it"))
-    assert "No seed finished, so there is nothing to compare." in done.out
-    (*turns, last) = [m["operator"] for m in done.metrics if m["event"] == "epoch"]
+    assert not (done.folder / "comparison.json").exists()
+    turns = [m["operator"] for m in of_seed_folder(done, 0).metrics if m["event"] == "epoch"]
     assert turns == (["relu", "ops.py:raises_later", "ops.py:raises_later", "relu"] * len(turns))[: len(turns)] != []
-    assert last == "relu"
-    assert data(done)["seeds"] == []
 
 
-def test_an_interrupted_comparison_keeps_the_finished_seeds(compare, monkeypatch):
-    start_training = Console.start_training
+@pytest.fixture
+def stopped(monkeypatch):
+    """Presses Ctrl-C when a seed's training begins."""
 
-    def stop(self, *told):
-        if told[3].startswith("Seed 2"):
-            raise KeyboardInterrupt
-        start_training(self, *told)
+    def stop(seed):
+        start_training, numbers = Console.start_training, itertools.count()
 
-    monkeypatch.setattr(Console, "start_training", stop)
-    done = compare("relu,tanh", "--seeds", "4", "costs=true")
-    assert (done.status, done.err) == (130, "interrupted\n")
-    assert "The run was stopped early, after 2 of 4 seeds." in done.out
-    assert data(done)["seeds"] == [0, 1]
-    assert not [m for m in done.metrics if m["event"] == "cost"]
+        def stopping(self, *words):
+            if next(numbers) == seed:
+                raise KeyboardInterrupt
+            start_training(self, *words)
+
+        monkeypatch.setattr(Console, "start_training", stopping)
+        return lambda: monkeypatch.setattr(Console, "start_training", start_training)
+
+    return stop
+
+
+def test_an_interrupted_comparison_goes_on_with_the_same_results(compare, stopped, tmp_path):
+    whole = compare("relu,tanh", "--seeds", "3", "train.epochs=2")
+    expected = figures(whole.folder)
+    whole.folder.rename(tmp_path / "whole")
+    go_on = stopped(1)
+    done = compare("relu,tanh", "--seeds", "3", "train.epochs=2")
+    assert (done.status, done.err) == (130, "interrupted. Resume with: opsmith compare --resume run\n")
+    assert len(list(done.folder.glob("seed-*/summary.txt"))) == 1
+    go_on()
+    again = compare(None, "--resume", "run")
+    assert (again.status, again.err) == (0, "")
+    assert "1 of 3 seeds were trained before" in again.out
+    assert figures(again.folder) == expected
+    assert "Seed " not in compare("relu,tanh", "--seeds", "3", "train.epochs=2").out  # the same command goes on
+    other = compare("relu,tanh", "--seeds", "2", "train.epochs=2")
+    told = "error: run already holds a run with other settings; choose another output=, or remove it\n"
+    assert (other.status, other.err) == (1, told)
+
+
+def test_an_operator_that_was_edited_after_some_seeds_is_refused(compare, stopped, tmp_path, monkeypatch):
+    file = tmp_path / "mine.py"
+    file.write_text("def scaled(x):\n    return x * 2.0\n")
+    go_on = stopped(1)
+    assert compare("relu,mine.py:scaled", "--seeds", "2").status == 130
+    go_on()
+    assert "is executed only if you name it" in compare(None, "--resume", "run").err
+    monkeypatch.setattr(lookup, "_ran", {})  # as in another process
+    file.write_text("def scaled(x):\n    return x * 3.0\n")
+    refused = compare(None, "--resume", "run", "--custom-op", "mine.py")
+    assert refused.status == 1
+    assert "the source of mine.py:scaled, or of a function that it calls, has changed since the run in" in refused.err
+
+
+def test_runs_that_are_there_are_compared(compare, images, tmp_path, capsys):
+    for seed in (0, 1, 2):
+        words = [f"data.source={images}", *QUICK, "model.activation=tanh", f"seed={seed}", f"output=alone/{seed}"]
+        assert train(words) == 0
+    capsys.readouterr()
+    assert main(["compare", "alone/0", "alone/1", "alone/2", "output=of-three"]) == 0
+    assert "Tested over seeds (paired t-tests)" in capsys.readouterr().out
+    expected = compare("relu,tanh", "--seeds", "3")
+    found = json.loads((tmp_path / "of-three" / "comparison.json").read_text())
+    assert found["results"]["tanh"]["test_accuracies"] == data(expected)["results"]["tanh"]["test_accuracies"]
+    assert (found["first"], found["operators"], found["seeds"]) == ("relu", ["relu", "tanh"], [0, 1, 2])
+    assert (tmp_path / "of-three" / "report.html").exists()
+    assert main(["compare", "run", "output=again"]) == 0  # the folder of a comparison stands for its runs
+
+
+def test_runs_that_differ_in_more_than_the_seed_are_not_compared(compare, images, capsys):
+    others = {
+        "first": [],
+        "wide": ["seed=1", "model.hidden=[13]"],
+        "same": ["seed=0"],
+        "images": ["seed=1", "data.source=sample", "train.batch_size=8"],
+        "early": ["seed=1"],
+        "ended": ["seed=1"],
+    }
+    for name, more in others.items():
+        words = [f"data.source={images}", *QUICK, "model.activation=tanh", *more, f"output={name}"]
+        assert train(words) == 0
+    Path("early/summary.txt").unlink()
+    metrics = Path("ended/metrics.jsonl")  # as after an error in training
+    metrics.write_text("".join(line for line in metrics.open() if '"epoch"' not in line))
+    capsys.readouterr()
+    for name, told in {
+        "wide": "first and wide differ in more than the seed: model.hidden; compare runs that do not",
+        "same": "first and same have the same seed; a comparison needs runs with different ones",
+        "images": "first and images were trained on different images, so they cannot be compared",
+        "early": "the run in early is not finished: opsmith train --resume early",
+        "ended": "the run in ended ended before its last epoch; its summary.txt says why. Remove the folder to train "
+        "it again",
+        "nothing": "no such folder: nothing; name the folder of a run, such as those in runs/",
+    }.items():
+        assert main(["compare", "first", name]) != 0
+        assert capsys.readouterr().err == f"error: {told}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["run", "train.epochs=3"], "runs that are there are compared as they are, but train.epochs=3 is to change"),
+        (["--resume", "run", "--seeds", "3"], "a comparison is continued with its own settings, but seeds=3 is to ch"),
+        (["--resume", "run", "other"], "--resume continues one comparison, and other is another folder: leave out one"),
+    ],
+)
+def test_words_without_effect_are_refused(words, told, capsys):
+    assert main(["compare", *words]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {told}")
 
 
 def test_an_operator_of_a_layer_that_was_typed_is_run_beside_those_to_compare(compare, tmp_path):
@@ -179,7 +275,7 @@ def test_an_operator_of_a_layer_that_was_typed_is_run_beside_those_to_compare(co
     assert (done.status, done.err) == (0, "")
 
 
-# --- Trainings side by side ---
+# --- Trainings at the same time ---
 
 
 def figures(folder):
@@ -188,10 +284,11 @@ def figures(folder):
     for result in found["results"].values():
         del result["seconds_per_epoch"]
     found["differences"] = [{key: d[key] for key in ("operator", "identical")} for d in found["differences"]]
-    del found["verdicts"]
-    kept = [m for m in Run(0, "", "", folder).metrics if m["event"] in ("iteration", "epoch", "tested")]
-    found["events"] = sorted(json.dumps({k: v for k, v in m.items() if k != "seconds"}) for m in kept)
-    found["weights"] = {file.name: file.read_bytes() for file in sorted(folder.glob("weights-*"))}
+    del found["verdicts"], found["runs"]
+    runs = sorted(folder.glob("seed-*"))
+    events = [m for run in runs for m in Run(0, "", "", run).metrics if m["event"] != "start"]
+    found["events"] = [{k: v for k, v in m.items() if k not in ("seconds", "alone")} for m in events]
+    found["weights"] = {str(f.relative_to(folder)): f.read_bytes() for f in sorted(folder.glob("*/weights-*"))}
     return found
 
 
@@ -203,7 +300,7 @@ def words(images):
 
 def compared(words, folder, executor):
     config = load_compare_config(ROOT / "configs" / "quick.yaml", [*words, f"output={folder}"])
-    api_compare(config, "test", Console(lines=False), executor=executor)
+    comparing.compare(config, "test", Console(lines=False), executor=executor)
     return figures(folder)
 
 
@@ -218,17 +315,15 @@ def test_processes_give_the_same_figures(words, expected, tmp_path):
     with Processes(2) as executor:
         assert compared(words, tmp_path / "run", executor) == expected
     assert expected["seeds"] == [0, 1]
-    assert len(expected["weights"]) == 2
+    assert len(expected["weights"]) == 4
     assert len(expected["results"]["tanh"]["test_accuracies"]) == 2
 
 
 def test_speeds_of_trainings_that_ran_at_the_same_time_are_not_compared(words, expected, tmp_path):
     with Processes(2) as executor:
-        compared([*words, "train.epochs=3"], tmp_path / "run", executor)
-    run = Run(0, "", "", tmp_path / "run")
+        compared([*words, "train.epochs=3", "costs=true"], tmp_path / "run", executor)
     found = json.loads((tmp_path / "run" / "comparison.json").read_text())
-    for name in found["results"]:
-        assert len(set(run.column(name, "epoch", "seconds"))) == 6  # each as it was measured
+    assert found["costs"] == []
     assert [result["seconds_per_epoch"] for result in found["results"].values()] == [None, None]
     assert [difference["speed"] for difference in found["differences"]] == [None]
     assert not [sentence for sentence in found["verdicts"] if "faster" in sentence or "differ in speed" in sentence]
@@ -262,12 +357,13 @@ def test_workers_that_remain_read_a_data_set_again_that_has_changed(words, image
 ON_RANKS = """
 import sys
 from mpi4py.futures import MPIPoolExecutor
-from app.experiment.api import compare
+from app.experiment.comparing import compare
 from app.run.config import load_compare_config
+from app.run.console import Console
 
 if __name__ == "__main__":
     with MPIPoolExecutor() as executor:
-        compare(load_compare_config(sys.argv[1], sys.argv[2:]), "test", executor=executor)
+        compare(load_compare_config(sys.argv[1], sys.argv[2:]), "test", Console(), executor)
 """
 
 
@@ -290,51 +386,42 @@ def test_a_cluster_of_dask_gives_the_same_figures(words, expected, tmp_path):
 # --- Workers that are lost ---
 
 
-def run_jobs(executor, work, jobs):
-    """The results, and the jobs that were lost, each with whether it is tried again."""
-    done, lost = [], []
-
-    def lose(job, error, again):
-        lost.append((job, again))
-
-    run_all(executor, work, jobs, lambda job, result: done.append(result), lose, lambda: None)
-    return sorted(done), sorted(lost)
-
-
-def test_a_worker_that_dies_costs_its_own_training(tmp_path):
-    always = "__import__('os')._exit(3)"
-    marker = str(tmp_path / "died")
-    once = f"'once' if __import__('os').path.exists({marker!r}) else (open({marker!r}, 'w').close(), {always})"
+def test_a_process_that_dies_loses_its_own_call():
     with Processes(2) as executor:
-        done, lost = run_jobs(executor, eval, ["'a'", once, "'b'", always, "'c'"])
-    assert done == ["a", "b", "c", "once"]
-    assert lost == sorted([(always, False), (always, True), (once, True)])
+        calls = [executor.submit(eval, text) for text in ("'a'", "__import__('os')._exit(3)", "'b'")]
+        with pytest.raises(WorkerError, match="its worker died"):
+            calls[1].result()
+        assert (calls[0].result(), calls[2].result()) == ("a", "b")
 
 
-def test_an_error_of_the_framework_ends_all_trainings():
-    def failing(job):
-        raise OperatorError("no") if job == "ours" else RuntimeError("lost")
+def test_processes_end_at_once_after_an_error():
+    begun, executor = time.monotonic(), Processes(1)
+    calls = [executor.submit(eval, "__import__('time').sleep(60)") for _ in range(2)]
+    while not executor._running:
+        time.sleep(0.01)
+    executor.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert time.monotonic() - begun < 30
+    assert calls[1].cancelled()
 
-    with ThreadPoolExecutor(1) as executor, pytest.raises(OperatorError, match="no"):
-        run_jobs(executor, failing, ["ours", "other"])
 
+def test_a_run_that_was_lost_is_left_out_and_trained_when_the_comparison_goes_on(words, tmp_path, monkeypatch, capsys):
+    real = comparing.train_in_worker
 
-def test_a_seed_that_was_lost_twice_counts_for_no_operator(words, tmp_path, monkeypatch, capsys):
-    real = run_module.train_one
-
-    def sometimes(job):
-        if (job.operator, job.config.seed) == ("tanh", 0):
+    def sometimes(run, config, homes):
+        if config.seed == 0:
             raise RuntimeError("the machine is gone")
-        return real(job)
+        return real(run, config, homes)
 
-    monkeypatch.setattr(run_module, "train_one", sometimes)
+    monkeypatch.chdir(tmp_path)
     with ThreadPoolExecutor(1) as executor:
-        found = compared(words, tmp_path / "run", executor)
-    assert found["seeds"] == [1]
-    told = "note: the training of tanh with seed 0 failed (RuntimeError: the machine is gone); "
-    err = capsys.readouterr().err
-    assert f"{told}trying again\n" in err
-    assert f"{told}this was the second time, so seed 0 is left out for all operators\n" in err
+        with monkeypatch.context() as patch:
+            patch.setattr(comparing, "train_in_worker", sometimes)
+            assert compared(words, Path("run"), executor)["seeds"] == [1]
+        assert "Only 1 of 2 seeds are trained." in Path("run/summary.txt").read_text()
+        out, err = capsys.readouterr()
+        assert "note: the training in run/seed-0 ended early (RuntimeError: the machine is gone)\n" in err
+        assert "note: 1 seed not trained. Resume with: opsmith compare --resume run\n" in out
+        assert compared(words, Path("run"), executor)["seeds"] == [0, 1]
 
 
 PLANTED = ("threading", "struct", "pickle", "subprocess", "signal", "numpy", "json", "random", "socket", "statistics")
@@ -403,11 +490,11 @@ def test_json_holds_nothing_that_operators_print(images, tmp_path, workers):
 
 
 def test_a_comparison_that_compared_nothing_ends_with_status_1(compare, monkeypatch):
-    def lost(job):
+    def lost(*words):
         raise RuntimeError("the machine is gone")
 
-    monkeypatch.setattr(run_module, "train_one", lost)
+    monkeypatch.setattr(comparing, "train_in_worker", lost)
     monkeypatch.setattr("app.run.workers.Processes", lambda count: ThreadPoolExecutor(count))
     done = compare("relu,tanh", "--seeds", "1", "--workers", "2")
-    assert "No seed finished, so there is nothing to compare." in done.out
+    assert "error: no seed was trained, so there is nothing to compare. Resume with: opsmith compare" in done.err
     assert done.status == 1

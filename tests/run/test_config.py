@@ -111,7 +111,9 @@ COUNT = "expected a whole number of at least 1"
 MISTYPED = "engine: found 'EAGR' (text), expected one of 'compiled', 'reference', 'eager'; did you mean 'eager'?"
 INTERVAL = "expected two numbers in a list, the lower first, such as [-1, 1]"
 OF_MODEL = "Known keys here: hidden, layers, activation, initializer, dropout"
-OF_ALL = "Known keys here: seed, data, model, train, engine, sparse, baseline, check, costs, report, dist, output"
+OF_ALL = (
+    "Known keys here: seed, data, model, train, engine, sparse, baseline, operators, check, costs, report, dist, output"
+)
 
 
 @pytest.mark.parametrize(

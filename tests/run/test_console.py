@@ -3,14 +3,14 @@
 import json
 import re
 import time
-from types import SimpleNamespace
+from pathlib import Path
 
 import pytest
 
-from app.run.callbacks import Contestant
-from app.run.config import Config, DataConfig, DistConfig, TrainConfig
+from app.run.config import Config, DataConfig, DistConfig, ModelConfig, TrainConfig
 from app.run.console import Console
 from app.run.events import Epoch
+from app.run.record import RunRecord
 from app.run.summary import outcome, summary, without_effect
 
 CHATTY = """
@@ -72,55 +72,53 @@ def test_a_long_wait_is_printed_with_its_time(monkeypatch, capsys):
     assert re.fullmatch(r"Compiling relu \.\.\.\n  \d+\.\d s\n", capsys.readouterr().out)
 
 
-def test_a_long_wait_for_ranks_is_printed_after_ever_longer_silences(monkeypatch, capsys):
-    now = [100.0]
-    monkeypatch.setattr("app.run.console.time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr("app.run.console._PATIENCE", 4.0)
-    console, said = Console(), []
-    for now[0] in range(100, 140):
-        console.waiting("waiting for rank 1")
-        said += [now[0]] * capsys.readouterr().out.count("waiting for rank 1")
-    assert said == [104, 112, 128]
-
-
 # --- The texts before and after a run ---
 
 
-def contestant(operator, *seconds, accuracy=0.9, loss=0.3):
-    return Contestant(operator, None, [Epoch(operator, i, s, accuracy, loss) for i, s in enumerate(seconds)])
+def record(*of_each, count=3):
+    """The record of a run of an operator against a baseline, each with its epochs; `count` were to be trained."""
+    (name, _), baseline = of_each[0], of_each[1][0] if len(of_each) > 1 else None
+    config = Config(model=ModelConfig(activation=name), baseline=baseline, train=TrainConfig(epochs=count))
+    return RunRecord(Path("run"), config, [event for _, events in of_each for event in events])
 
 
-@pytest.fixture
-def lines(tiny):
-    return lambda *entered, epochs=3: summary(Config(train=TrainConfig(epochs=epochs)), tiny[1], entered).splitlines()
+def epochs(operator, *seconds, accuracy=0.9, loss=0.3):
+    return operator, [Epoch(operator, i, s, accuracy, loss) for i, s in enumerate(seconds)]
 
 
-def test_the_summary_is_a_table_with_the_ratio_of_paired_epochs(lines):
-    custom, built_in = contestant("custom.relu", 2, 3, 8, accuracy=0.98765), contestant("relu", 1, 3, 4, accuracy=0.5)
+def lines(*of_each, count=3):
+    return summary(record(*of_each, count=count)).splitlines()
+
+
+def test_the_summary_is_a_table_with_the_ratio_of_paired_epochs():
+    custom, built_in = epochs("custom.relu", 2, 3, 8, accuracy=0.98765), epochs("relu", 1, 3, 4, accuracy=0.5)
     assert lines(custom, built_in) == [
         "operator     test accuracy  seconds per epoch (median)                ratio",
         "custom.relu         0.9877                       3.000  2.00 (0.66 to 6.03)",
         "relu                0.5000                       3.000                 1.00",
     ]
-    assert lines(contestant("my_ops.py:swish", 1, 2, 3)) == [
+    assert lines(epochs("my_ops.py:swish", 1, 2, 3)) == [
         "operator         test accuracy  seconds per epoch (median)",
         "my_ops.py:swish         0.9000                       2.000",
     ]
-    assert lines(contestant("a", 3), contestant("b", 2), epochs=1)[1].endswith("  1.50")
-    assert lines(contestant("a", 3, 3), contestant("b", 2, 4), epochs=2)[1].endswith("  1.06")
+    assert lines(epochs("a", 3), epochs("b", 2), count=1)[1].endswith("  1.50")
+    assert lines(epochs("a", 3, 3), epochs("b", 2, 4), count=2)[1].endswith("  1.06")
 
 
-def test_the_summary_of_a_run_that_stopped_counts_finished_epochs(lines):
+def test_the_summary_of_a_run_that_stopped_counts_finished_epochs():
     stopped = "The run was stopped early. Finished epochs, out of 3: "
-    assert lines(contestant("a", 1, 2), contestant("b", 1))[-1] == f"{stopped}a 2, b 1."
-    assert lines(contestant("a"), contestant("b")) == [
-        "No epoch finished, so there are no results.",
-        f"{stopped}a 0, b 0.",
-    ]
-    half = lines(contestant("a", 1), contestant("b"))
+    assert lines(epochs("a", 1, 2), epochs("b", 1))[-1] == f"{stopped}a 2, b 1."
+    assert lines(epochs("a"), epochs("b")) == ["No epoch finished, so there are no results.", f"{stopped}a 0, b 0."]
+    half = lines(epochs("a", 1), epochs("b"))
     assert [line.split()[0] for line in half] == ["operator", "a", "The"]
     told = "a diverged: the loss is NaN or infinite (chance level is 2.303). Try a smaller train.learning_rate."
-    assert lines(contestant("a", 1, loss=float("nan")), contestant("b", 1), epochs=1)[-1] == told
+    assert lines(epochs("a", 1, loss=float("nan")), epochs("b", 1), count=1)[-1] == told
+
+
+def test_times_of_trainings_that_ran_at_the_same_time_are_left_out_of_a_summary():
+    at_once = [("a", [Epoch("a", 0, 1.0, 0.5, 0.3, alone=False)]), ("b", [Epoch("b", 0, 2.0, 0.5, 0.3, alone=False)])]
+    assert [line.split()[1:] for line in lines(*at_once, count=1)[1:]] == [["0.5000", "-", "-"]] * 2
+    assert outcome(record(*at_once, count=1))["operators"][0]["seconds"] is None
 
 
 def test_settings_without_an_effect_are_noted():
@@ -134,11 +132,11 @@ def test_settings_without_an_effect_are_noted():
 
 
 def test_the_outcome_is_the_summary_as_data():
-    entered = [contestant("a", 2, 4), contestant("b", 1, loss=2.5), contestant("c")]
+    first, second = epochs("a", 2, 4), epochs("b", 1, loss=2.5)
     figures = {"epochs": 2, "test_accuracy": 0.9, "test_loss": 0.3, "seconds": 3, "ratio": pytest.approx(2.0)}
-    second = {"operator": "b", "epochs": 1, "test_accuracy": 0.9, "test_loss": 2.5, "seconds": 1}
-    found = outcome(Config(train=TrainConfig(epochs=2)), entered[:2])
-    assert found == {"event": "summary", "finished": False, "operators": [{"operator": "a", **figures}, second]}
-    assert outcome(Config(), entered)["operators"][2] == {"operator": "c", "epochs": 0}
-    paired = [contestant("a", 1, 20, 30), contestant("b", 1, 10, 10)]
-    assert outcome(Config(), paired)["operators"][0]["ratio"] == pytest.approx(2.0)  # not that of the medians
+    baseline = {"operator": "b", "epochs": 1, "test_accuracy": 0.9, "test_loss": 2.5, "seconds": 1}
+    found = outcome(record(first, second, count=2))
+    assert found == {"event": "summary", "finished": False, "operators": [{"operator": "a", **figures}, baseline]}
+    assert outcome(record(first, epochs("c")))["operators"][1] == {"operator": "c", "epochs": 0}
+    paired = record(epochs("a", 1, 20, 30), epochs("b", 1, 10, 10))
+    assert outcome(paired)["operators"][0]["ratio"] == pytest.approx(2.0)  # not that of the medians

@@ -14,7 +14,6 @@ from app.run.answers import predictions
 from app.run.callbacks import Contestant, Position
 from app.run.finite import statistics
 from app.run.steps import Steps
-from app.run.training import scores_of
 
 
 @pytest.fixture
@@ -100,9 +99,10 @@ def test_nan_in_weights_is_found_though_the_operator_hides_it_from_the_loss(ente
 def test_a_network_of_nan_is_right_about_no_image(enter, batches, tiny):
     place = enter("gradient_of_nan")
     place.contestant.learner.train(batches)
-    config, dataset = tiny
+    _, dataset = tiny
+    tests = Batches(dataset.test_images, dataset.test_labels, None, 10)
     assert 0 in dataset.test_labels
-    assert not (predictions(scores_of(place.contestant, dataset, config)) == dataset.test_labels).any()
+    assert not (predictions(place.contestant.learner.scores(tests)) == dataset.test_labels).any()
 
 
 def test_nan_that_does_not_come_again_is_reported_as_such(enter, steps, batches, engine):

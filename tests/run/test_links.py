@@ -9,10 +9,12 @@ import pytest
 from app.__main__ import main
 from app.errors import AppError, FileError
 from app.files import open_to_append
-from app.run import answers, comparison, events, profiles
+from app.run import events
+from app.run.answers import read_answers
 from app.run.checkpoints import CHECKPOINT, read_checkpoint
 from app.run.config import load_kept_config
 from app.run.folder import read_weights
+from app.run.profiles import read_profiles
 from app.saving import load, save
 
 pytestmark = pytest.mark.slow
@@ -45,17 +47,14 @@ def linked(file):
 READERS = {
     "config.yaml": lambda folder: load_kept_config(folder / "config.yaml"),
     "metrics.jsonl": lambda folder: list(events.read(folder)),
-    "answers.safetensors": answers.read,
-    "operators.json": profiles.read,
-    "comparison.json": comparison.read,
+    "answers.safetensors": read_answers,
+    "operators.json": read_profiles,
     "weights-relu.safetensors": read_weights,
 }
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_no_reader_of_a_run_follows_a_link(finished, name):
-    if name == "comparison.json":
-        (finished / name).write_text("{}")
     linked(finished / name)
     with pytest.raises(AppError, match=f"{name} is a symbolic link, expected a file; replace it by a copy"):
         READERS[name](finished)

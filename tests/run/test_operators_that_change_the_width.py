@@ -11,11 +11,11 @@ from PIL import Image
 import app
 from app.__main__ import main
 from app.data import load
+from app.experiment.results import Result
 from app.experiment.train_command import main as train_py
 from app.run.config import ModelConfig
 from app.run.layers import Conv, Dense
 from app.run.network import Network, find_activation
-from app.use.trained import open_run
 
 pytestmark = pytest.mark.slow
 
@@ -101,8 +101,9 @@ def test_compare_predict_and_export_work_with_another_width(tmp_path, monkeypatc
     assert main(["compare", *quick, "--with", "relu,my_ops.py:glu", "--seeds", "1"]) == 0
     assert train_py([*quick, "model.activation=my_ops.py:glu", "baseline=my_ops.py:maxout", "output=run"]) == 0
     data = load("sample")
-    for network in open_run(Path("run"), (28, 28), ["my_ops.py"]).networks:
-        assert (network(data.test_images).probabilities.argmax(1) == data.test_labels).mean() > 0.7
+    run = Result(Path("run"), custom_ops=["my_ops.py"])
+    for operator in run:
+        assert (run[operator].predict(data.test_images) == data.test_labels).mean() > 0.7
     Image.fromarray(data.test_images[0].reshape(28, 28)).save("digit.png")
     capsys.readouterr()
     assert main(["predict", "run", "digit.png", "--custom-op", "my_ops.py"]) == 0

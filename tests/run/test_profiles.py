@@ -79,7 +79,7 @@ def test_the_text_of_a_file_that_was_edited_since_its_import_is_no_source(tmp_pa
 
 def test_a_run_keeps_profiles_and_the_report_shows_them(train):
     run = train("report=true", "check=true", "model.activation=custom.swish")
-    kept = profiles.read(run.folder)
+    kept = profiles.read_profiles(run.folder)
     assert list(kept) == ["custom.swish", "relu"]
     assert sum(kept["custom.swish"].histogram.counts) == 20 * 5
     page = (run.folder / "report.html").read_text(encoding="utf-8")
@@ -98,4 +98,4 @@ def test_an_operator_that_raises_has_an_empty_profile(tiny):
 def test_a_damaged_file_is_refused(tmp_path, text):
     (tmp_path / "operators.json").write_text(text)
     with pytest.raises(FileError, match=r"operators.json is damaged or was edited"):
-        profiles.read(tmp_path)
+        profiles.read_profiles(tmp_path)

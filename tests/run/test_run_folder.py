@@ -85,7 +85,7 @@ def test_metrics_are_written_at_once_as_strict_json():
 def test_every_file_has_the_permissions_of_the_umask():
     with new() as folder:
         folder.save_weights("relu", ONE)
-        folder.save_summary("text")
+        folder.save_text("summary.txt", "text")
         folder.save_model(SavedModel(Program(), [], [], {}))
     assert len(list(Path("run").iterdir())) == 6
     modes = {stat.S_IMODE(file.stat().st_mode) for file in Path("run").iterdir()}
@@ -159,12 +159,12 @@ def test_a_full_disk_under_the_metrics_is_an_error_that_names_the_file():
 def test_a_failed_write_leaves_the_old_file(monkeypatch):
     with new() as folder:
         folder.save_weights("relu", ONE)
-        folder.save_summary("text")
+        folder.save_text("summary.txt", "text")
     before = {file: file.read_bytes() for file in Path("run").iterdir()}
     monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))
     with RunFolder.again(Path("run")) as folder:
         with pytest.raises(AppError, match=r"^run/summary.txt cannot be written: No space left on device$"):
-            folder.save_summary("another")
+            folder.save_text("summary.txt", "another")
         with pytest.raises(AppError, match=r"^run/weights-relu.safetensors cannot be written: No space left on"):
             folder.save_weights("relu", {"a": np.zeros(1, np.float32)})
     assert {file: file.read_bytes() for file in Path("run").iterdir()} == before

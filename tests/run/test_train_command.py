@@ -74,15 +74,15 @@ def test_metrics_are_the_documented_ones_and_the_resolved_configuration_repeats_
     for m in first.metrics[1:]:
         of_event.setdefault(m["event"], []).append(m)
     costs = of_event.pop("cost")
-    assert first.metrics[0].keys() == {"event", "at", "machine", "data", "engines"}
+    assert first.metrics[0].keys() == {"event", "at", "machine", "data", "engines", "sources"}
     assert {event: (list(found[0]), len(found)) for event, found in of_event.items() if event != "checked"} == {
-        "end": (["event"], 1),
+        "end": (["event", "weights"], 1),
         "iteration": (["event", "operator", "epoch", "iteration", "loss", "accuracy"], 12),
         "epoch": (["event", "operator", "epoch", "seconds", "test_accuracy", "test_loss"], 4),
     }
     assert len(of_event["checked"]) == 1
     operators = ("custom.relu", "relu")
-    turns = [(0, "custom.relu"), (0, "relu"), (1, "relu"), (1, "custom.relu")]
+    turns = [(0, "relu"), (0, "custom.relu"), (1, "custom.relu"), (1, "relu")]  # with seed 3
     assert [(m["epoch"], m["operator"], m["iteration"]) for m in of_event["iteration"]] == [
         (*turn, iteration) for turn in turns for iteration in (0, 3, 6)
     ]

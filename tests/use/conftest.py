@@ -11,10 +11,10 @@ from pathlib import Path
 import forked
 import pytest
 
+from app.experiment.results import Result
 from app.run.options import CONFIGS
 from app.use.demo.reading import Reader
 from app.use.demo.server import Server
-from app.use.trained import open_run
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +35,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def reader(run_folder: Path) -> Reader:
-    return Reader(open_run(run_folder, 784))
+    return Reader(Result(run_folder))
 
 
 @pytest.fixture(scope="session")

@@ -128,15 +128,15 @@ def redrawn_pictures(digits: np.ndarray) -> np.ndarray:
 def main(run: str) -> None:
     """Print how many test digits each network of a run reads."""
     from app.data import load
-    from app.use.trained import open_run
+    from app.experiment.results import Result
 
-    opened = open_run(Path(run), 784)
+    opened = Result(Path(run))
     data = load(opened.config.data.source, opened.config.data.sources, opened.config.data.folder)
     digits, labels = data.test_images, data.test_labels
     again = redrawn_pictures(digits.reshape(-1, 28, 28))
-    for network in opened.networks:
-        plain, drawn = ((network(pictures).probabilities.argmax(1) == labels).mean() for pictures in (digits, again))
-        print(f"{network.operator}  {len(digits):,} test digits: read {plain:.2%} as they are, {drawn:.2%} drawn")
+    for operator in opened:
+        plain, drawn = (np.mean(opened[operator].predict(pictures) == labels) for pictures in (digits, again))
+        print(f"{operator}  {len(digits):,} test digits: read {plain:.2%} as they are, {drawn:.2%} drawn")
 
 
 if __name__ == "__main__":

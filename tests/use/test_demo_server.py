@@ -7,14 +7,13 @@ import json
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from app.use.demo import reading
 from app.use.demo.server import ASSETS, LENGTH, Handler, Server
-from app.use.trained import TrainedNetwork
 
 pytestmark = pytest.mark.slow
 BODY = reading._example()
@@ -160,12 +159,10 @@ def test_an_error_of_the_server_is_a_line_on_its_console(
 
 
 def test_an_error_of_an_operator_is_the_answer(server: Server, monkeypatch: pytest.MonkeyPatch):
-    class Failing(TrainedNetwork):
-        def __call__(self, pictures: Any) -> Any:
-            raise ValueError("of all things\nand more")
+    def failing(pictures: Any) -> Any:
+        raise ValueError("of all things\nand more")
 
-    failed = Failing("my_ops.py:own", None, server.reader._run.networks[0].network)
-    monkeypatch.setattr(server.reader, "_run", replace(server.reader._run, networks=[failed]))
+    monkeypatch.setattr(server.reader, "_networks", {"my_ops.py:own": SimpleNamespace(outputs=failing)})
     status, _, content = asked(server, "POST", "/answer", BODY, KIND)
     monkeypatch.undo()
     error = "the network of my_ops.py:own failed: ValueError: of all things"

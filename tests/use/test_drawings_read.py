@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,10 +11,10 @@ import pytest
 from handwriting import redrawn, redrawn_pictures
 
 from app.data.sample import load_sample
+from app.experiment.results import Result
 from app.tensor import to_tensor
 from app.use.demo import reading
 from app.use.demo.reading import SHIPPED, SIDE, NothingDrawnError, Reader, advice
-from app.use.trained import Answer, TrainedNetwork, open_run
 
 pytestmark = pytest.mark.slow
 
@@ -31,8 +30,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 def test_handwriting_of_any_size_and_place_is_recognised(count: int, digits: tuple[np.ndarray, np.ndarray]):
     images, labels = digits[0][:count], digits[1][:count]
     pictures = redrawn_pictures(images)
-    for network in open_run(SHIPPED, (28, 28)).networks:
-        assert (network(pictures).probabilities.argmax(1) == labels).mean() >= 0.95
+    assert np.mean(Result(SHIPPED).predict(pictures) == labels) >= 0.95
 
 
 def test_a_drawing_is_brought_to_the_form_of_mnist(reader: Reader, digits: tuple[np.ndarray, np.ndarray]):
@@ -46,13 +44,11 @@ def test_a_drawing_is_brought_to_the_form_of_mnist(reader: Reader, digits: tuple
     assert np.mean(from_mnist) < 20
 
 
-def test_the_answer_is_that_of_the_networks(run_folder: Path, reader: Reader):
+def test_the_answer_is_that_of_the_networks(reader: Reader):
     said = reader.read(reading._example())
     picture = np.array([said["picture"]], np.uint8)
-    opened = open_run(run_folder, 784)
-    assert [network.operator for network in opened.networks] == ["custom.relu", "relu"]
-    for network, told in zip(opened.networks, said["networks"], strict=True):
-        answer = network(picture)
+    for operator, told in zip(("custom.relu", "relu"), said["networks"], strict=True):
+        answer = reader.answer(operator, picture)
         np.testing.assert_allclose(told["probabilities"], answer.probabilities[0], rtol=1e-3)
         assert sum(told["probabilities"]) == pytest.approx(1, abs=1e-3)
         assert np.argmax(told["probabilities"]) == 1
@@ -77,20 +73,17 @@ def test_any_sheet_but_an_empty_one_gets_an_answer(reader: Reader):
                 assert sum(told["probabilities"]) == pytest.approx(1, abs=1e-3)
 
 
-def test_values_that_are_not_finite_are_none(run_folder: Path):
-    opened = open_run(run_folder, 784)
+def test_values_that_are_not_finite_are_none():
+    opened = Result(SHIPPED)
     network: Any = SimpleNamespace(outputs=lambda pictures: [to_tensor([[np.inf] * 3]), to_tensor([[np.nan] * 10])])
-    opened.networks[:] = [TrainedNetwork("lost", None, network)]
+    opened["custom.relu"].network = network
     (told,) = Reader(opened).read(reading._example())["networks"]
     assert told == {"probabilities": [None] * 10, "hidden": [[None] * 3]}
 
 
 def test_inaccurate_networks_come_with_advice():
-    def network(accuracy: float | None) -> TrainedNetwork:
-        return TrainedNetwork("any", accuracy, lambda pictures: Answer)  # type: ignore[arg-type,return-value]
-
-    assert advice([network(0.984), network(0.5)]) == ""
-    assert advice([network(None)]) == ""
-    told = advice([network(0.9059), network(0.9)])
+    assert advice([0.984, 0.5]) == ""
+    assert advice([None]) == ""
+    told = advice([0.9059, 0.9])
     assert told.startswith("The best network of this run classifies only 90.6 % of the test digits correctly, and will")
     assert "opsmith train --config best" in told

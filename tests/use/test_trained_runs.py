@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,9 @@ from app.__main__ import main
 from app.custom import lookup
 from app.data.sample import load_sample
 from app.errors import AppError
+from app.experiment.results import Result
 from app.experiment.train_command import main as train
-from app.use.trained import open_run
+from app.use.demo.reading import Reader
 
 pytestmark = pytest.mark.slow
 
@@ -37,13 +39,22 @@ def folder(kept: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(kept, tmp_path / "run"))
 
 
+def networks(folder: Path, custom_ops: Sequence[str] = ()) -> Result:
+    """The run in a folder, with its networks."""
+    result = Result(folder, custom_ops=custom_ops)
+    for operator in result:
+        _ = result[operator].network
+    return result
+
+
 def test_an_opened_run_has_the_accuracy_that_was_measured(folder: Path):
-    sample = load_sample()
-    opened = open_run(folder, 784)
-    assert [network.operator for network in opened.networks] == ["tanh", "custom.prelu"]
-    for network in opened.networks:
-        answer = network(sample.test_images)
-        assert (answer.probabilities.argmax(1) == sample.test_labels).mean() == pytest.approx(network.accuracy)
+    sample, opened = load_sample(), networks(folder)
+    assert opened.operators == ["tanh", "custom.prelu"]
+    reader = Reader(opened)
+    for operator in opened:
+        answer = reader.answer(operator, sample.test_images)
+        (accuracy,) = opened[operator].accuracies
+        assert (answer.probabilities.argmax(1) == sample.test_labels).mean() == pytest.approx(accuracy)
         np.testing.assert_allclose(answer.probabilities.sum(1), 1, atol=1e-5)
         assert [layer.shape for layer in answer.hidden] == [(2000, 8), (2000, 6)]
 
@@ -53,10 +64,11 @@ def test_a_network_of_a_comparison_has_the_accuracy_of_its_own_seed(tmp_path: Pa
         folder = tmp_path / str(number)
         words = [*SHORT, f"data.validation={validation}", "seed=3", f"output={folder}"]
         assert main(["compare", "--with", "relu,tanh", "--seeds", "2", *words]) == 0
-        sample = load_sample()
-        for network in open_run(folder, 784).networks:
-            right = network(sample.test_images).probabilities.argmax(1) == sample.test_labels
-            assert right.mean() == pytest.approx(network.accuracy)
+        sample, opened = load_sample(), networks(folder)
+        for operator in opened:
+            right = opened[operator].predict(sample.test_images) == sample.test_labels
+            assert np.mean(right) == pytest.approx(opened[operator].accuracies[0])
+            assert len(opened[operator].accuracies) == 2
 
 
 def test_a_run_that_was_interrupted_before_its_test_has_no_test_accuracy(tmp_path: Path):
@@ -64,13 +76,16 @@ def test_a_run_that_was_interrupted_before_its_test_has_no_test_accuracy(tmp_pat
     assert train([*SHORT, "model.activation=tanh", "baseline=null", "data.validation=500", f"output={folder}"]) == 0
     metrics = folder / "metrics.jsonl"
     metrics.write_text("".join(line for line in metrics.open() if '"event": "tested"' not in line))
-    assert [network.accuracy for network in open_run(folder, 784).networks] == [None]
+    assert networks(folder)["tanh"].accuracies == []
+    assert networks(folder).metrics["test_accuracy"] is None
 
 
-def test_pictures_of_another_size_are_an_error(folder: Path):
+def test_weights_for_pictures_of_another_size_are_an_error(folder: Path):
+    metrics = folder / "metrics.jsonl"
+    metrics.write_text(metrics.read_text().replace("[28, 28]", "[4, 3]"))
     message = r"tanh.safetensors: layers.0.weight is float32\[784, 8\], and for .* float32\[12, 8\]"
     with pytest.raises(AppError, match=message):
-        open_run(folder, 12)
+        networks(folder)
 
 
 def test_a_missing_parameter_and_a_missing_file_are_errors(folder: Path):
@@ -79,11 +94,11 @@ def test_a_missing_parameter_and_a_missing_file_are_errors(folder: Path):
     weights["layers.9.bias"] = weights.pop("layers.1.bias")
     save_file(weights, file, {"operator": "tanh"})
     with pytest.raises(AppError, match=r"tanh.safetensors has no layers.1.bias, which .*; it has .*layers.9.bias"):
-        open_run(folder, 784)
+        networks(folder)
     for kept in folder.glob("weights-*"):
         kept.unlink()
-    with pytest.raises(AppError, match=r"run has no weights-\*\.safetensors: the run saved no network"):
-        open_run(folder, 784)
+    with pytest.raises(AppError, match=r"run has no weights-\*\.safetensors of tanh: the run saved no network"):
+        networks(folder)
 
 
 UNSIGNED = save({"a": np.zeros(1, np.float32)})
@@ -96,7 +111,7 @@ UNSIGNED = save({"a": np.zeros(1, np.float32)})
 def test_other_content_of_a_weights_file_is_an_error(folder: Path, content: bytes):
     (folder / "weights-tanh.safetensors").write_bytes(content)
     with pytest.raises(AppError, match=r"weights-tanh\.safetensors is not a weights file of a run"):
-        open_run(folder, 784)
+        networks(folder)
 
 
 OWN = "import app\nopen('was_run', 'a').close()\n\n@app.custom_op(elementwise=True)\n"
@@ -113,12 +128,12 @@ def test_a_users_operator_is_run_only_if_it_is_named(tmp_path: Path, monkeypatch
     monkeypatch.setattr(lookup, "_ran", {})  # as in another process
     for named in ([], ["other_ops.py:own"], ["elsewhere/their_ops.py"]):
         with pytest.raises(AppError, match=r"run names their_ops.py:own: .*--custom-op their_ops.py\b"):
-            open_run(Path("run"), 784, named)
+            networks(Path("run"), named)
     assert not Path("was_run").exists()
     for named in (["their_ops.py:own"], [str(Path("their_ops.py").resolve())]):
-        (network,) = open_run(Path("run"), 784, named).networks
-        assert network.operator == "their_ops.py:own"
-        assert network(np.zeros((1, 784), np.uint8)).probabilities.shape == (1, 10)
+        opened = networks(Path("run"), named)
+        assert opened.operators == ["their_ops.py:own"]
+        assert isinstance(opened.predict(np.zeros(784, np.uint8)), int)
     assert Path("was_run").exists()
 
 
@@ -129,8 +144,8 @@ def test_an_operator_that_has_changed_since_the_training_is_refused(tmp_path: Pa
     words = ["model.activation=tanh", "baseline=their_ops.py:own", "output=run"]
     assert train([*SHORT, *words]) == 0
     file.write_text(OWN.replace("def own", "# a comment\ndef own"))
-    assert len(open_run(Path("run"), 784, ["their_ops.py"]).networks) == 2
+    assert len(networks(Path("run"), ["their_ops.py"])) == 2
     file.write_text(OWN.replace("return ", "return 0.5 * "))
-    told = "the source of their_ops.py:own, or .*, has changed since the run in run trained with it. Restore it"
+    told = "the source of their_ops.py:own, or .*, has changed since the run in .*/run trained with it. Restore it"
     with pytest.raises(AppError, match=told):
-        open_run(Path("run"), 784, ["their_ops.py"])
+        networks(Path("run"), ["their_ops.py"])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from app.report.markup import tag
-from app.report.record import Record
 from app.report.sections.section import Section
+from app.run.events import Cost
+from app.run.record import RunRecord
 from app.run.wording import seconds
 
 _ABOUT = (
@@ -12,9 +15,10 @@ _ABOUT = (
 )
 
 
-def section(record: Record) -> Section | None:
-    """Return the section, or None if the run measured no costs."""
-    if not record.costs:
+def section(runs: Sequence[RunRecord]) -> Section | None:
+    """Return the section, or None if no run measured costs."""
+    costs = runs[0].of(Cost)
+    if not costs:
         return None
     head = tag("thead", tag("tr", [tag("th", words, scope="col") for words in ("operator", "forward", "backward")]))
     rows = [
@@ -24,7 +28,7 @@ def section(record: Record) -> Section | None:
             tag("td", seconds(cost.forward)),
             tag("td", seconds(cost.backward)),
         )
-        for cost in record.costs
+        for cost in costs
     ]
     table = tag("div", tag("table", head, tag("tbody", rows), class_="ranking"), class_="scroll", tabindex="0")
     return Section("costs", "Cost of the operator", _ABOUT, (), [table])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from xml.etree.ElementTree import Element
 
 import numpy as np
@@ -10,15 +11,15 @@ from app.data.dataset import CLASSES
 from app.report import pictures
 from app.report.charts import style_of
 from app.report.markup import tag
-from app.report.record import Record
 from app.report.sections.section import Section
 from app.run.answers import NONE, SHOWN, Answers, alike
+from app.run.record import RunRecord
 from app.run.wording import count, listed, share
 
 
-def section(record: Record) -> Section | None:
+def section(runs: Sequence[RunRecord]) -> Section | None:
     """Return the confusion matrices, the misclassified digits, and the digits on which the operators disagree."""
-    found = record.answers
+    found = runs[0].answers
     if found is None:
         return None
     parts = [
@@ -26,18 +27,18 @@ def section(record: Record) -> Section | None:
     ]
     if len(found.predicted) > 1:
         parts.append(_disputed(found))
-    about = f"Counted over {count(len(found.labels), f'{record.tested_on} image')}."
-    if record.seeds > 1:
+    about = f"Counted over {count(len(found.labels), f'{runs[0].tested_on} image')}."
+    if len(runs) > 1:
         about += " The networks are those of the first seed."
-    if any(_apart(record, found, operator) for operator in found.predicted):
+    if any(_apart(runs[0], found, operator) for operator in found.predicted):
         about += " The networks have the weights in this folder, which are later than the last full epoch."
     return Section("mistakes", "Mistakes", about, (), parts)
 
 
-def _apart(record: Record, found: Answers, operator: str) -> bool:
-    """Return whether the predictions do not belong to the last epoch, as after an interruption."""
-    measured = [epoch.test_accuracy for epoch in record.last(operator)[:1] if epoch.test_accuracy is not None]
-    return any(abs(found.right(operator).mean() - accuracy) > 0.5 / len(found.labels) for accuracy in measured)
+def _apart(run: RunRecord, found: Answers, operator: str) -> bool:
+    """Return whether the predictions do not belong to the last epoch, as after an error in the next one."""
+    accuracy = run.accuracy(operator)
+    return accuracy is not None and abs(found.right(operator).mean() - accuracy) > 0.5 / len(found.labels)
 
 
 def _matrix(found: Answers, operators: list[str]) -> Element:

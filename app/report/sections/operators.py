@@ -8,9 +8,10 @@ from xml.etree.ElementTree import Element
 
 from app.report.charts import Chart, Line, Point
 from app.report.markup import tag
-from app.report.record import Record
 from app.report.sections.section import Section
+from app.run.events import Checked, Epoch
 from app.run.profiles import Histogram, Numbers, Profile
+from app.run.record import RunRecord
 
 _ABOUT = (
     "The inputs are those of each operator in its trained network, over all hidden layers and 1,000 images. The curves "
@@ -18,20 +19,21 @@ _ABOUT = (
 )
 
 
-def section(record: Record) -> Section | None:
+def section(runs: Sequence[RunRecord]) -> Section | None:
     """Return the operators, if the run stored their profiles."""
-    known = [(n, record.profiles[name]) for n, name in enumerate(record.operators) if name in record.profiles]
-    checked = {one.operator: one.words for one in record.checked}
+    run = runs[0]
+    known = [(n, run.profiles[name]) for n, name in enumerate(run.operators) if name in run.profiles]
+    checked = {one.operator: one.words for one in run.of(Checked)}
     if not known and not checked:
         return None
     charts = [
         _chart("values", "f(x)", "result", [(n, p.operator, p, "y") for n, p in known]),
         _derivatives(known),
-        _inputs(known if record.epochs else []),  # those of a network that was hardly trained say nothing
+        _inputs(known if run.of(Epoch) else []),  # those of a network that was hardly trained say nothing
     ]
-    every = dict.fromkeys([*record.operators, *checked, *record.profiles])  # with those of single layers
-    named = [name for name in every if name in checked or record.profiles.get(name, _NOTHING).sources]
-    parts = [_operator(record, name, checked.get(name, "")) for name in named]
+    every = dict.fromkeys([*run.operators, *checked, *run.profiles])  # with those of single layers
+    named = [name for name in every if name in checked or run.profiles.get(name, _NOTHING).sources]
+    parts = [_operator(run, name, checked.get(name, "")) for name in named]
     about = _ABOUT if charts[-1].lines else ""
     return Section("operators", "Operator", about, [chart for chart in charts if chart.lines], parts)
 
@@ -75,21 +77,21 @@ def _points(x: Sequence[float], y: Numbers) -> list[Point]:
     return [(at, value, value, value) for at, value in zip(x, values, strict=True)]
 
 
-def _curve_text(record: Record, name: str, profile: Profile) -> str:
-    if name not in record.operators:
+def _curve_text(run: RunRecord, name: str, profile: Profile) -> str:
+    if name not in run.operators:
         return "none: only single layers use this operator"
     return "" if profile.curve or not profile.sources else "none: the operator is not elementwise, or raises an error"
 
 
-def _operator(record: Record, name: str, checked: str) -> Element:
-    profile = record.profiles.get(name, _NOTHING)
-    how = record.start.engines.get(name, "") if record.start is not None else ""
+def _operator(run: RunRecord, name: str, checked: str) -> Element:
+    profile = run.profiles.get(name, _NOTHING)
+    how = run.start.engines.get(name, "") if run.start is not None else ""
     lost = profile.histogram.not_finite if profile.histogram is not None else 0
     facts = {
         "check": checked,
         "compiled": how,
         "inputs": f"{lost:,} of them are NaN or infinite" if lost else "",
-        "curve": _curve_text(record, name, profile),
+        "curve": _curve_text(run, name, profile),
     }
     pairs = [tag("div", tag("dt", what), tag("dd", words)) for what, words in facts.items() if words]
     sources = [

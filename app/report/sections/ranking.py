@@ -11,9 +11,8 @@ from xml.etree.ElementTree import Element
 from app.report.axes import Axis, around
 from app.report.charts import marker, style_of
 from app.report.markup import tag
-from app.report.record import Record
 from app.run.comparison import Claim, Comparison, Gist
-from app.run.wording import ONE_SEED, count, estimated, how_tested, listed, p_value, seconds, spread, unfinished_seeds
+from app.run.wording import ONE_SEED, count, estimated, how_tested, listed, missing_seeds, p_value, seconds, spread
 
 _FOREST = 180
 """The width of the picture of an interval."""
@@ -40,41 +39,44 @@ class _Column:
         return estimated(claim, self.form, self.size)
 
 
-def table(record: Record, found: Comparison) -> list[Element]:
+def table(found: Comparison) -> list[Element]:
     """Return the table and a description of the test."""
-    ranked = sorted(found.operators, key=lambda name: -statistics.fmean(found.results[name].compared))
+    ranked = sorted(found.operators, key=lambda name: -statistics.fmean(found.accuracies(name)))
     points = _Column(_axis([d.accuracy for d in found.differences], 0.0, 100.0), 0.0, 100.0, "+.2f")
     times = _Column(
         _axis([d.speed for d in found.differences if d.speed is not None], 1.0, 1.0, log=True), 1.0, 1.0, ".2f"
     )
-    at_end = any(result.validation_accuracies and result.test_accuracies for result in found.results.values())
-    heads = ["", "operator", f"{record.tested_on} accuracy", *(["final test accuracy"] if at_end else [])]
+    at_end, operators = found.validated, found.runs[0].operators
+    heads = ["", "operator", f"{found.runs[0].tested_on} accuracy", *(["final test accuracy"] if at_end else [])]
     heads += [f"accuracy difference from {found.first}, in points", "time per epoch", f"time ratio to {found.first}"]
     rows = []
     for name in ranked:
-        result = found.results[name]
-        style = style_of(record.operators.index(name)) if name in record.operators else 0
+        style = style_of(operators.index(name))
         accuracy, time = _claims(found, name, points, times, style)
-        at_the_end = spread(result.test_accuracies) if result.test_accuracies else "–"
         cells = [
             tag("td", _rank(found, ranked, name)),
             tag("th", tag("code", name), scope="row"),
-            tag("td", spread(result.compared)),
-            *([tag("td", at_the_end)] if at_end else []),
+            tag("td", spread(found.accuracies(name))),
+            *([tag("td", spread(found.test_accuracies(name)))] if at_end else []),
             accuracy,
-            tag("td", seconds(result.seconds_per_epoch)),
+            tag("td", _time(found.seconds(name))),
             time,
         ]
         rows.append(tag("tr", cells, class_=f"c{style}"))
     head = tag("thead", tag("tr", [tag("th", words, scope="col") for words in heads]))
     return [
         tag("div", tag("table", head, tag("tbody", rows), class_="ranking"), class_="scroll", tabindex="0"),
-        tag("p", _how(record, found), class_="note"),
+        tag("p", _how(found), class_="note"),
     ]
 
 
-def headline(found: Comparison, tested_on: str) -> str:
+def _time(value: float | None) -> str:
+    return "not compared" if value is None else seconds(value)
+
+
+def headline(found: Comparison) -> str:
     """Summarise a comparison in a sentence."""
+    tested_on = found.runs[0].tested_on
     by_gist: dict[Gist, list[str]] = {}
     for difference in found.differences:
         by_gist.setdefault(difference.of_accuracy, []).append(difference.operator)
@@ -95,7 +97,7 @@ def headline(found: Comparison, tested_on: str) -> str:
 
 
 def _rank(found: Comparison, ranked: Sequence[str], name: str) -> str:
-    means = [statistics.fmean(found.results[other].compared) for other in ranked]
+    means = [statistics.fmean(found.accuracies(other)) for other in ranked]
     mean = means[ranked.index(name)]
     return f"{means.index(mean) + 1}{'=' if means.count(mean) > 1 else ''}"
 
@@ -133,10 +135,9 @@ def _claim(claim: Claim, gist: Gist, column: _Column, style: int) -> Element:
     return tag("td", badge, f" {column.written(claim)}", tag("small", p), picture)
 
 
-def _how(record: Record, found: Comparison) -> str:
+def _how(found: Comparison) -> str:
     seeds = len(found.seeds)
     sentences = [f"Accuracies are means and standard deviations over {seeds} seeds."] if seeds > 1 else []
     sentences += [how_tested(seeds), f"The dashed line marks {found.first}."]
-    wanted = getattr(record.config, "seeds", seeds)
-    sentences += [unfinished_seeds(seeds, wanted)] if seeds < wanted else []
+    sentences += [missing_seeds(seeds, found.wanted)] if seeds < found.wanted else []
     return " ".join(sentences)

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from xml.etree.ElementTree import Element
 
 from app.report.markup import tag
-from app.report.record import Record
 from app.report.sections.section import Section
+from app.run.config import dump_config
+from app.run.record import RunRecord
 from app.run.wording import count
 
 
-def section(record: Record) -> Section:
+def section(runs: Sequence[RunRecord]) -> Section:
     """Return the data, the machine, how the engine runs each operator, and the configuration."""
-    parts = []
-    if record.start is not None:
-        data, shape = record.start.data, " × ".join(map(str, record.start.data.shape))
+    parts, start = [], runs[0].start
+    if start is not None:
+        data, shape = start.data, " × ".join(map(str, start.data.shape))
         held = f"{count(data.validation, 'validation image')}, " if data.validation else ""
         images = f"{count(data.training, 'training image')}, {held}{count(data.test, 'test image')} of {shape} pixels"
         checked = "verified" if data.verified else "not verified"
         parts += [_listed("Data", {"origin": f"{data.origin} ({checked})", "images": images})]
-        parts += [_listed("Machine", {**record.start.machine, "begun": record.start.at})]
-        if engines := {name: how for name, how in record.start.engines.items() if how}:
+        parts += [_listed("Machine", {**start.machine, "begun": start.at})]
+        if engines := {name: how for name, how in start.engines.items() if how}:
             parts.append(_listed("How the engine runs each network", engines))
-    text = tag("pre", record.config_text, tabindex="0")
+    text = tag("pre", dump_config(runs[0].config), tabindex="0")
     return Section("settings", "Settings and machine", "", (), [*parts, tag("h3", "Configuration"), text])
 
 

@@ -8,28 +8,44 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from app.errors import FileError
 from app.nn import Linear, ParamAttr
 from app.ops import random
 from app.report import pictures
 from app.report.markup import tag
-from app.report.record import Record
 from app.report.sections.section import Section
 from app.run.answers import alike
 from app.run.config import Config
+from app.run.folder import Weights
 from app.run.network import INITIALIZERS
+from app.run.record import RunRecord
 from app.run.wording import listed
 
 TILES, ACROSS = 100, 10
 
 
-def section(record: Record) -> Section | None:
+FIRST_LAYER = "layers.0.weight"
+
+
+def section(runs: Sequence[RunRecord]) -> Section | None:
     """The weights of the first layer, if they belong to pixels."""
-    shape = record.start.data.shape if record.start is not None else []
-    fitting = {name: w for name, w in record.first_layers.items() if _fits(w, shape, record.config)}
-    tiles = [_tiles(names, fitting[names[0]], record.config, (shape[0], shape[1])) for names in alike(fitting)]
+    run = runs[0]
+    shape = run.start.data.shape if run.start is not None else []
+    first = {name: _first_layer(weights, run.config) for name, weights in run.weights.items() if run.epochs(name)}
+    fitting = {name: w for name, w in first.items() if _fits(w, shape, run.config)}
+    tiles = [_tiles(names, fitting[names[0]], run.config, (shape[0], shape[1])) for names in alike(fitting)]
     if not tiles:
         return None
     return Section("units", "Hidden units", content=[tag("div", tiles, class_="charts")])
+
+
+def _first_layer(weights: Weights, config: Config) -> np.ndarray:
+    """Return the weights of the first layer, from pixels (rows) to units (columns)."""
+    layer = weights.arrays.get(FIRST_LAYER)
+    if layer is None or (layer.ndim != 2 and config.model.layers is None) or layer.dtype.kind != "f":
+        shape = "missing" if layer is None else f"{layer.dtype}{list(layer.shape)}"
+        raise FileError(f"{weights.file}: {FIRST_LAYER} is {shape}, expected a float matrix")
+    return layer
 
 
 def _fits(weights: np.ndarray, shape: Sequence[int], config: Config) -> bool:

@@ -7,18 +7,18 @@ import errno
 import os
 import sys
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
 
 from app.errors import AppError
+from app.experiment.results import Result
 from app.printing import say
-from app.run.config import load_kept_config
 from app.run.events import NO_END
-from app.run.folder import CONFIG, WEIGHTS
+from app.run.folder import WEIGHTS
 from app.run.options import add_custom_op
-from app.use.demo.reading import FEW, SHIPPED, Reader, advice
+from app.use.demo.reading import FEW, SHIPPED, Reader, accuracies_of, advice, name_of
 from app.use.demo.server import Server
 from app.use.digits import SIZE
-from app.use.trained import TrainedRun, accuracies_of, open_run
 
 PORT = 28028
 RUNS = Path("runs")
@@ -66,10 +66,20 @@ def _has_display() -> bool:
     return sys.platform in ("darwin", "win32") or any(os.environ.get(n) for n in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
-def _opened(options: argparse.Namespace) -> tuple[TrainedRun, str]:
+def open_run(folder: Path, custom_ops: Sequence[str] = ()) -> Result:
+    """Open the folder of a run for pictures of digits, with its networks."""
+    result = Result(folder, custom_ops=custom_ops)
+    for operator in result:
+        _ = result[operator].network  # raises errors of the files
+    if (shape := result.runs[0].image) != (SIZE, SIZE):
+        raise AppError(f"{folder}: its networks take images of {' x '.join(map(str, shape))} pixels, not of 28 x 28")
+    return result
+
+
+def _opened(options: argparse.Namespace) -> tuple[Result, str]:
     """Open the named run, or the best one; return it with a note about the choice."""
     if options.run:
-        return open_run(Path(options.run), (SIZE, SIZE), options.custom_op), ""
+        return open_run(Path(options.run), options.custom_op), ""
     note = ""
     for accuracy, folder in _best_first():
         if accuracy < FEW:
@@ -79,23 +89,24 @@ def _opened(options: argparse.Namespace) -> tuple[TrainedRun, str]:
             note = f"note: {folder} {better}"
             break
         try:
-            return open_run(folder, (SIZE, SIZE), options.custom_op), ""
+            return open_run(folder, options.custom_op), ""
         except AppError:  # such as an operator in a file that was not named
             continue
-    return open_run(SHIPPED, (SIZE, SIZE)), note
+    return open_run(SHIPPED), note
 
 
 def _best_first() -> list[tuple[float, Path]]:
     """Return the latest runs with weights, best accuracy first."""
-    kept = {file.parent: file.lstat().st_mtime for file in RUNS.glob(f"*/{WEIGHTS}")}
+    files = [file for pattern in ("*", "*/seed-*") for file in RUNS.glob(f"{pattern}/{WEIGHTS}")]
+    stored = {file.parent: file.lstat().st_mtime for file in files}
     found = []
-    for folder in sorted(kept, key=kept.__getitem__, reverse=True)[:LOOKED_AT]:
+    for folder in sorted(stored, key=stored.__getitem__, reverse=True)[:LOOKED_AT]:
         try:
-            accuracies = accuracies_of(folder, load_kept_config(folder / CONFIG))
+            accuracies = [accuracy for accuracy in accuracies_of(Result(folder)).values() if accuracy is not None]
         except AppError:
             continue
         if accuracies:
-            found.append((max(accuracies.values()), folder))
+            found.append((max(accuracies), folder))
     return sorted(found, key=lambda one: -one[0])
 
 
@@ -109,13 +120,13 @@ def _listening(reader: Reader, port: int) -> Server:
         raise AppError(f"port {port} {why}; choose another with --port N, or any free one with --port 0") from error
 
 
-def _introduction(opened: TrainedRun, note: str) -> str:
+def _introduction(opened: Result, note: str) -> str:
     """Return the lines printed at the start."""
     networks = [
-        n.operator + (f" ({100 * n.accuracy:.2f} % test accuracy)" if n.accuracy is not None else "")
-        for n in opened.networks
+        name + (f" ({100 * accuracy:.2f} % test accuracy)" if accuracy is not None else "")
+        for name, accuracy in accuracies_of(opened).items()
     ]
-    name = "The network that comes with opsmith" if opened.path == SHIPPED else str(opened.path)
-    lines = [f"{name}: {' and '.join(networks)}", advice(opened.networks), note]
-    lines += [] if opened.ended else [f"note: {NO_END}"]
+    name = "The network that comes with opsmith" if opened.folder == SHIPPED else name_of(opened)
+    lines = [f"{name}: {' and '.join(networks)}", advice(accuracies_of(opened).values()), note]
+    lines += [] if opened.runs[0].ended else [f"note: {NO_END}"]
     return "\n".join(filter(None, lines))

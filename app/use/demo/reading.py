@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from app.errors import AppError, DataError, OperatorError
+from app.experiment.results import Result
+from app.nn import functional
 from app.run.layers import layer_names
+from app.tensor import Tensor, no_grad
 from app.use.digits import SIZE, prepare_ink
-from app.use.trained import Answer, TrainedNetwork, TrainedRun
 
 SIDE = 4 * SIZE
 """The rows and columns of the drawing; each byte is the ink of a pixel."""
@@ -28,15 +32,38 @@ class NothingDrawnError(DataError):
     """A drawing without ink."""
 
 
-class Reader:
-    """Classifies drawings with every network of a run, one drawing at a time."""
+@dataclass(frozen=True)
+class Answer:
+    """The result of a network, a row per picture."""
 
-    def __init__(self, run: TrainedRun):
-        self._run = run
+    hidden: list[np.ndarray]
+    """The values of each hidden layer's units, after the activation."""
+    probabilities: np.ndarray
+
+
+class Reader:
+    """Classifies drawings with every network of a run, one drawing at a time. The networks run eagerly: for one picture
+    that is the fastest."""
+
+    def __init__(self, run: Result):
+        self._run, self._networks = run, {name: run[name].network for name in run}
         self._lock = threading.Lock()
         self.read(_example())  # the first call of an operator may compile it
         blank = np.zeros((1, SIZE * SIZE), np.uint8)
-        self._units = [layer[0].size for layer in _answer(run.networks[0], blank).hidden]
+        self._units = [layer[0].size for layer in self.answer(run.operators[0], blank).hidden]
+
+    def answer(self, operator: str, pictures: np.ndarray) -> Answer:
+        """Classify pictures, given as rows of bytes. An error of an operator, which may be the user's own, is reported
+        in a line."""
+        try:
+            with no_grad():
+                *hidden, scores = self._networks[operator].outputs(Tensor(pictures))
+                return Answer([layer.numpy() for layer in hidden], functional.softmax(scores).numpy())
+        except AppError:
+            raise
+        except Exception as error:
+            message = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
+            raise OperatorError(f"the network of {operator} failed: {message}") from error
 
     def read(self, drawing: bytes) -> dict[str, Any]:
         """Return the result of each network and the prepared image."""
@@ -47,7 +74,7 @@ class Reader:
         except DataError as error:
             raise NothingDrawnError("nothing is drawn") from error
         with self._lock:
-            answers = [_answer(network, picture) for network in self._run.networks]
+            answers = [self.answer(operator, picture) for operator in self._networks]
         return {
             "picture": picture[0].tolist(),
             "networks": [_plain(answer) for answer in answers],
@@ -56,22 +83,35 @@ class Reader:
 
     def about(self) -> dict[str, Any]:
         """Return the description of the run for the page."""
-        run, networks = self._run, self._run.networks
-        several = "networks" if len(networks) > 1 else "network"
+        run, accuracies = self._run, accuracies_of(self._run)
+        several = "networks" if len(run) > 1 else "network"
         return {
             "side": SIDE,
             "size": SIZE,
-            "run": f"the {several} {'that comes with opsmith' if run.path == SHIPPED else f'of {run.path}'}",
+            "run": f"the {several} {'that comes with opsmith' if run.folder == SHIPPED else f'of {name_of(run)}'}",
             "layers": layer_names(run.config.model.all_layers),
             "hidden": self._units,
-            "networks": [{"operator": n.operator, "accuracy": n.accuracy} for n in networks],
-            "advice": advice(networks),
+            "networks": [{"operator": name, "accuracy": accuracy} for name, accuracy in accuracies.items()],
+            "advice": advice(accuracies.values()),
         }
 
 
-def advice(networks: list[TrainedNetwork]) -> str:
+def name_of(run: Result) -> str:
+    """Return the folder of a run, from the working folder if it is in there."""
+    folder = run.folder
+    return str(folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder)
+
+
+def accuracies_of(run: Result) -> dict[str, float | None]:
+    """Return the test accuracy of each network; None without the last line of the metrics, as the weights may be those
+    of later epochs."""
+    record = run.runs[0]
+    return {name: record.test_accuracy(name) if record.ended else None for name in run}
+
+
+def advice(accuracies: Iterable[float | None]) -> str:
     """Return advice on training better networks; '' if these are accurate."""
-    known = [network.accuracy for network in networks if network.accuracy is not None]
+    known = [accuracy for accuracy in accuracies if accuracy is not None]
     if not known or max(known) >= FEW:
         return ""
     return (
@@ -79,17 +119,6 @@ def advice(networks: list[TrainedNetwork]) -> str:
         "often misread drawings. "
         "To train better networks: opsmith train --config best"
     )
-
-
-def _answer(network: TrainedNetwork, picture: np.ndarray) -> Answer:
-    """Return a network's result. An error of its operator, which may be the user's own, is reported in a line."""
-    try:
-        return network(picture)
-    except AppError:
-        raise
-    except Exception as error:
-        message = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
-        raise OperatorError(f"the network of {network.operator} failed: {message}") from error
 
 
 def _plain(answer: Answer) -> dict[str, Any]:

@@ -1,0 +1,249 @@
+"""Compare operators over several seeds: a function of run folders.
+
+A comparison is a folder with the run of each seed in a folder below it. `compare` trains the runs that are missing,
+here or on the workers of an executor, then reads all of them and writes what they show. So an interrupted comparison
+goes on, and workers need a shared folder and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, as_completed
+from functools import partial
+from pathlib import Path
+
+import msgspec
+from threadpoolctl import threadpool_limits
+
+from app.data import load
+from app.errors import AppError, ConfigError, MissingFileError
+from app.files import write_whole
+from app.ranks.world import World
+from app.run.comparison import Comparison, compare_runs
+from app.run.config import CompareConfig, Config, load_kept_config, operators_of, with_absolute_paths
+from app.run.console import Console
+from app.run.events import METRICS
+from app.run.folder import COMPARISON, CONFIG, SUMMARY, RunFolder, comparison_folder, new_folder, source_file
+from app.run.gradients import gradient_lines
+from app.run.network import Activation, every_operator, find_all
+from app.run.record import is_finished, read_run, read_runs, runs_of
+from app.run.resume import check_sources, how_to_resume, operators_again
+from app.run.run import Prepared, compile_networks, prepare, resume, train
+from app.run.summary import comparison, comparison_data, introduction
+from app.run.wording import count
+from app.run.workers import died
+
+
+def compare(
+    config: CompareConfig,
+    name: str,
+    console: Console,
+    executor: Executor | None = None,
+    given: Sequence[Activation] = (),
+) -> Path:
+    """Train several operators under equal conditions with several seeds, and test how the others differ from the first;
+    return the folder of the comparison.
+
+    An `executor` of `concurrent.futures`, or of a cluster, runs the trainings at the same time; its workers must find
+    the operators' files, the data and the folder under the same paths. A folder `output` that was begun with the same
+    configuration is continued.
+    """
+    config = _with_operators(config)
+    activations = find_all(operators_of(config), config.model, given)
+    config = _with_validation(config)
+    prepared = _introduce(config, activations, console)
+    folder = comparison_folder(config, f"compare-{name}")
+    for activation in every_operator(activations):
+        if not activation.has_name:
+            write_whole(folder / source_file(activation.name), activation.source.encode())
+    return _complete(folder, config, activations, prepared, console, executor)
+
+
+def continue_comparison(
+    folder: Path,
+    console: Console,
+    executor: Executor | None = None,
+    custom_ops: Sequence[str] = (),
+    given: Sequence[Activation] = (),
+) -> Path:
+    """Train the runs that an interrupted comparison lacks; the results are as without the interruption."""
+    if not (folder / CONFIG).is_file():
+        raise AppError(f"{folder} holds no comparison: it has no {CONFIG}")
+    config = load_kept_config(folder / CONFIG)
+    if not isinstance(config, CompareConfig):
+        raise ConfigError(f"{folder} holds a run, which is resumed with opsmith train --resume {folder}")
+    activations = operators_again(folder, config, custom_ops, given)
+    return _complete(folder, config, activations, _introduce(config, activations, console), console, executor)
+
+
+def compare_finished(folders: Sequence[Path], console: Console, output: str | None = None) -> Path:
+    """Compare runs that are there, which differ in the seed alone; return the folder of the comparison. The folder of
+    a comparison stands for its runs."""
+    runs = [run for folder in folders for run in read_runs(folder)]
+    for run in runs:
+        if not is_finished(run.folder):
+            raise MissingFileError(f"the run in {run.folder} is not finished: opsmith train --resume {run.folder}")
+    if not runs:
+        raise MissingFileError(f"{folders[0]} has no finished run: opsmith compare --resume {folders[0]}")
+    found = compare_runs(runs)
+    folder = new_folder(output, "compare")
+    _conclude(folder, found, console, report=True)
+    return folder
+
+
+def _with_operators(config: CompareConfig) -> CompareConfig:
+    """Return the configuration with the list of its operators, and refuse what cannot be compared."""
+    if config.dist.shape != "none":
+        raise ConfigError(f"a comparison runs in one process, but dist.shape={config.dist.shape} is for several")
+    if config.seed + config.seeds > 2**63:
+        raise ConfigError(f"seeds={config.seeds}: from seed={config.seed} on, there are {2**63 - config.seed} seeds")
+    names = config.operators
+    if names is None:
+        names = tuple(name for name in (config.baseline, config.model.activation) if name)
+    twice = [name for place, name in enumerate(names) if name in names[:place]]
+    if twice:
+        raise ConfigError(f"{twice[0]} is named twice; a comparison needs different operators")
+    if len(names) < 2:
+        found = f"only {names[0]} is named" if names else "no operator is named"
+        raise ConfigError(
+            f"{found}; a comparison needs two or more operators: --with relu,custom.relu, or in Python "
+            'opsmith.compare(["relu", "tanh"])'
+        )
+    return msgspec.structs.replace(config, operators=names)
+
+
+def _with_validation(config: CompareConfig) -> CompareConfig:
+    """Return the configuration with the number of validation images: by default a twelfth of the training images."""
+    data = config.data
+    if data.validation is not None:
+        return config
+    held = len(load(data.source, data.sources, data.folder).train_images) // 12
+    return msgspec.structs.replace(config, data=msgspec.structs.replace(data, validation=held))
+
+
+def _complete(
+    folder: Path,
+    config: CompareConfig,
+    activations: Sequence[Activation],
+    prepared: Prepared,
+    console: Console,
+    executor: Executor | None,
+) -> Path:
+    """Train the runs that are missing in the folder of a comparison, and compare all."""
+    runs = runs_of(folder, config)
+    missing = [run for run in runs if not is_finished(run)]
+    again = f"Resume with: {how_to_resume(folder, activations, 'compare')}"
+    for run in runs:
+        if run not in missing and (start := read_run(run).start) is not None:
+            check_sources(start.sources, prepared.start.sources, f"the run in {run} was trained with it")
+    if len(missing) < len(runs):
+        console.say(f"{len(runs) - len(missing)} of {count(len(runs), 'seed')} were trained before\n")
+    try:
+        if executor is not None and missing:
+            compile_networks(config, prepared.dataset, prepared.contestants, console)  # which workers find in the cache
+            _train_at_once(missing, config, activations, console, executor)
+        else:
+            for run in missing:
+                train_run(run, config_of(run, config), activations, console.for_seed())
+                console.end_seed(read_run(run), runs.index(run) + 1, len(runs))
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(again) from None
+    finished = [read_run(run) for run in runs if is_finished(run)]
+    if not finished:
+        raise AppError(f"no seed was trained, so there is nothing to compare. {again}")
+    _conclude(folder, compare_runs(finished, len(runs)), console, config.report)
+    if len(finished) < len(runs):
+        console.warn(f"note: {count(len(runs) - len(finished), 'seed')} not trained. {again}")
+    return folder
+
+
+def config_of(run: Path, config: CompareConfig) -> Config:
+    """Return the configuration of a run of a comparison. What does not depend on the seed, the gradient check, costs
+    and the report, is for the first run alone."""
+    of_run = {name: getattr(config, name) for name in Config.__struct_fields__}
+    of_run |= {"seed": int(run.name.rpartition("-")[2]), "output": str(run)}
+    if of_run["seed"] != config.seed:
+        of_run |= {"check": False, "costs": False, "report": False}
+    return Config(**of_run)
+
+
+def _introduce(config: CompareConfig, activations: Sequence[Activation], console: Console) -> Prepared:
+    """Check the operators before any training, and print what is compared."""
+    prepared = prepare(config, activations, console, World())
+    text = introduction(config, prepared.dataset, prepared.contestants, gradients=gradient_lines(prepared.checked))
+    operators, epochs, seeds = len(activations), config.train.epochs, config.seeds
+    console.say(
+        f"{text}{operators} operators, each trained for {count(epochs, 'epoch')} with {count(seeds, 'seed')}: "
+        f"{count(operators * epochs * seeds, 'epoch')} in total\n"
+    )
+    return prepared
+
+
+def train_run(
+    run: Path, config: Config, activations: Sequence[Activation], console: Console, alone: bool = True
+) -> None:
+    """Train a run of a comparison in its folder, or resume it there."""
+    from app.report.report import write_report  # imported late: a run has other things to do first
+
+    given = every_operator(activations)
+    if (run / METRICS).exists():
+        resume(run, console, given=given, alone=alone, world=World(), write_report=write_report)
+    else:
+        new = partial(RunFolder.new, name=run.name)
+        train(config, new, console, given, alone=alone, world=World(), write_report=write_report)
+
+
+def train_in_worker(run: str, config: Config, homes: Mapping[str, str]) -> None:
+    """Train a run of a comparison on a worker, which finds the operators in the files `homes`. It runs on one thread,
+    because the number of threads changes the last bits of results, and all workers must agree.
+    """
+    with threadpool_limits(1, user_api="blas"):
+        activations = find_all(operators_of(config), config.model, homes=homes)
+        train_run(Path(run), config, activations, Console(False, None, brief=True), alone=False)
+
+
+def _train_at_once(
+    missing: Sequence[Path],
+    config: CompareConfig,
+    activations: Sequence[Activation],
+    console: Console,
+    executor: Executor,
+) -> None:
+    """Train the missing runs on the workers of an executor. An error of an operator ends all; a worker that dies costs
+    its own run, which can be resumed."""
+    homes = {one.name: os.path.abspath(one.home) for one in every_operator(activations) if one.home}
+    jobs = {
+        executor.submit(train_in_worker, str(run.absolute()), with_absolute_paths(config_of(run, config)), homes): run
+        for run in missing
+    }
+    try:
+        with console.busy(f"Training {count(len(jobs), 'seed')} at the same time"):
+            for number, job in enumerate(as_completed(jobs), 1):
+                run = jobs[job]
+                try:
+                    job.result()
+                except AppError:
+                    raise
+                except Exception as error:
+                    console.warn(f"note: the training in {run} ended early ({died(error)})")
+                else:
+                    console.end_seed(read_run(run), number, len(jobs))
+    finally:
+        for job in jobs:
+            job.cancel()
+
+
+def _conclude(folder: Path, found: Comparison, console: Console, report: bool) -> None:
+    """Write what the runs of a comparison show, and print it."""
+    data = comparison_data(found)
+    write_whole(folder / COMPARISON, json.dumps(data, indent=2, allow_nan=False).encode() + b"\n")
+    write_whole(folder / SUMMARY, comparison(found).encode() + b"\n")
+    console.conclude(comparison(found, console.columns), {"event": "comparison", **data}, str(folder))
+    if report:
+        from app.report.report import write_comparison
+
+        with console.busy("Writing the report"):
+            page = write_comparison(folder, found)
+        console.say(f"The report is {page}")

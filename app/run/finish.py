@@ -1,0 +1,99 @@
+"""The end of a run: its weights, its summary, what the report shows, and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from app.custom.lookup import edited_since
+from app.data import Batches, Dataset
+from app.errors import OperatorError
+from app.run.answers import answers, write_answers
+from app.run.callbacks import Contestant
+from app.run.checkpoints import CHECKPOINT
+from app.run.config import Config
+from app.run.console import Console
+from app.run.events import End
+from app.run.folder import SUMMARY, RunFolder, hash_of
+from app.run.network import Activation, model_for_use
+from app.run.profiles import of_layers, profile, write_profiles
+from app.run.record import read_run
+from app.run.resume import homes_of
+from app.run.steps import warnings_off
+from app.run.summary import outcome, summary
+
+ReportWriter = Callable[[Path], Path]
+"""Writes the report of a run's folder; returns the page."""
+
+
+def finish(
+    config: Config,
+    dataset: Dataset,
+    contestants: Sequence[Contestant],
+    folder: RunFolder,
+    console: Console,
+    write_report: ReportWriter | None,
+) -> None:
+    """Write the files of a run that has ended, and print its outcome."""
+    weights = {contestant.operator: contestant.learner.weights() for contestant in contestants}
+    for operator, arrays in weights.items():
+        folder.save_weights(operator, arrays)
+    activations = [contestant.activation for contestant in contestants if contestant.activation is not None]
+    notes = _save_model(config, dataset, activations[0], weights[activations[0].name], folder)
+    end = End({operator: hash_of(arrays) for operator, arrays in weights.items()})
+    folder.record(end)
+    console.record(end)
+    run = read_run(folder.path)
+    folder.save_text(SUMMARY, summary(run) + "\n")
+    console.conclude(summary(run, console.columns), outcome(run), str(folder.path))
+    if config.report and write_report is not None:
+        report_run(config, dataset, contestants, folder.path, console, write_report)
+    for note in [*notes, *_edited(activations)]:
+        console.warn(note)
+    folder.remove(CHECKPOINT)  # the last step: the run is finished
+
+
+def _save_model(
+    config: Config, dataset: Dataset, first: Activation, weights: Mapping[str, np.ndarray], folder: RunFolder
+) -> list[str]:
+    """Save the network for use, if its operator is one that a file can refer to; return the final messages."""
+    try:
+        folder.save_model(model_for_use(config, first, dataset.image_shape, weights))
+    except OperatorError as error:
+        return [f"note: the network was not saved for `opsmith predict`: {error}"]
+    return []
+
+
+def _edited(activations: Sequence[Activation]) -> list[str]:
+    return [
+        f"note: {home} was edited during the run, which used the earlier version. `predict` and `demo` will report the "
+        "change"
+        for home in filter(edited_since, homes_of(activations))
+    ]
+
+
+def report_run(
+    config: Config,
+    dataset: Dataset,
+    contestants: Sequence[Contestant],
+    folder: Path,
+    console: Console,
+    write_report: ReportWriter,
+) -> None:
+    """Store the networks' answers to the test images and what is known of the operators, and write the report.
+
+    A run whose report cannot be written has not failed, so the reason is a note.
+    """
+    tests = Batches(dataset.test_images, dataset.test_labels, None, config.train.eval_batch_size)
+    try:
+        with console.busy("Writing the report"):
+            with warnings_off():
+                write_answers(answers(dataset, {c.operator: c.learner.scores(tests) for c in contestants}), folder)
+                profiles = [found for c in contestants if (found := profile(c, dataset)) is not None]
+                write_profiles([*profiles, *of_layers([c.activation for c in contestants if c.activation])], folder)
+            page = write_report(folder)
+        console.say(f"The report is {page}")
+    except Exception as error:
+        console.warn(f"note: the report of this run is incomplete: {error}")
