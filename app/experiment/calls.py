@@ -79,7 +79,7 @@ def train(
         quiet: Print only warnings.
         **settings: Settings that override those of the file, such as `epochs=3`.
     """
-    found = load_config(config, settings=settings)
+    found = load_config(config)
     first = None if activation is None else activation_of(activation)
     other = None if baseline is None or isinstance(baseline, Default) else activation_of(baseline)
     if first is not None:
@@ -124,7 +124,7 @@ def compare(
         raise ConfigError(
             f"opsmith.compare takes a list of operators, found {operators!r}; write [{operators!r}, swish]"
         )
-    found = load_compare_config(config, settings=settings)
+    found = load_compare_config(config)
     activations = _told_apart([activation_of(operator) for operator in operators or ()])
     if operators is not None:
         settings["operators"] = [activation.name for activation in activations]

@@ -75,7 +75,7 @@ def inspect(
 
 
 def _of_settings(config: str | os.PathLike[str], settings: dict[str, Any]) -> Subject:
-    found = load_config(config, settings=settings)
+    found = load_config(config)
     given = [activation_of(settings.pop("activation"))] if "activation" in settings else []
     if given:
         found = msgspec.structs.replace(found, model=msgspec.structs.replace(found.model, activation=given[0].name))

@@ -24,7 +24,6 @@ from app.run.config_errors import problems, sections, unexpected
 from app.run.events import METRICS
 from app.run.layers import OPERATOR, Count, Dense, Dropout, LayerConfig, Share
 from app.run.options import CONFIGS, configuration_file
-from app.run.trust import confirm_folders
 from app.run.yaml_text import Document
 
 # Errors quote these descriptions as what is expected.
@@ -141,43 +140,22 @@ class CompareConfig(Config, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 C = TypeVar("C", bound=Config)
 
 
-NO_SETTINGS: Mapping[str, Any] = {}
+def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Config:
+    """Load the configuration in a YAML file and apply overrides such as `train.epochs=3`."""
+    return _load(Config(), path, overrides)
 
 
-def load_config(
-    path: str | os.PathLike[str], overrides: Sequence[str] = (), settings: Mapping[str, Any] = NO_SETTINGS
-) -> Config:
-    """Load the configuration in a YAML file and apply overrides such as `train.epochs=3`.
-
-    Folders outside of the working folder and the file's own are confirmed on a terminal, unless the overrides, or the
-    `settings` that the caller applies, name others.
-    """
-    return _load(Config(), path, overrides, settings)
-
-
-def load_compare_config(
-    path: str | os.PathLike[str], overrides: Sequence[str] = (), settings: Mapping[str, Any] = NO_SETTINGS
-) -> CompareConfig:
+def load_compare_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> CompareConfig:
     """Load the configuration of a comparison. Operators and seeds are optional in the YAML file."""
-    return _load(CompareConfig(), path, overrides, settings)
+    return _load(CompareConfig(), path, overrides)
 
 
-def _load(default: C, path: str | os.PathLike[str], overrides: Sequence[str], settings: Mapping[str, Any]) -> C:
+def _load(default: C, path: str | os.PathLike[str], overrides: Sequence[str]) -> C:
     where = configuration_file(path)
     config, folder = _changed(default, _read(where)), Path(where).parent
     if not (folder / METRICS).exists():  # in the folder of a run, see `load_kept_config`
         config = msgspec.convert(_found_from(msgspec.to_builtins(config), folder), type(config))
-    changes = [*(_read_override(override).data for override in overrides), settings]
-    folders = {"data.folder": config.data.folder, "output": config.output}
-    confirm_folders({key: name for key, name in folders.items() if not any(_sets(c, key) for c in changes)}, where)
     return _overridden(config, overrides)
-
-
-def _sets(change: Any, key: str) -> bool:
-    """Whether a change of a configuration sets a key. Keyword arguments may leave out the section."""
-    section, _, name = key.rpartition(".")
-    inner = change.get(section) if section and isinstance(change, Mapping) else change
-    return any(isinstance(part, Mapping) and name in part for part in (change, inner))
 
 
 def load_kept_config(path: Path, overrides: Sequence[str] = ()) -> Config:
@@ -347,10 +325,9 @@ def _changed(config: C, change: Document) -> C:
         changed = msgspec.convert(data, kind)
     except msgspec.ValidationError:
         raise change.error(*next(problems(data, kind))) from None
-    unusable = _unusable_range(*changed.data.pixel_range)
-    if unusable is not None:
-        problem = f"data.pixel_range: {unexpected(data['data']['pixel_range'], Interval)}{unusable}"
-        raise change.error("$.data.pixel_range", problem)
+    if not _has_shades(*changed.data.pixel_range):
+        problem = f"data.pixel_range: {unexpected(data['data']['pixel_range'], Interval)}; in float32, in which pixels "
+        raise change.error("$.data.pixel_range", f"{problem}are scaled, all 256 shades must differ")
     return _with_one_network(changed, change)
 
 
@@ -358,7 +335,8 @@ def _names_operators(change: Any) -> bool:
     """Whether a change sets the activation or the baseline, and not `operators`, which would be in their place."""
     if not isinstance(change, Mapping) or "operators" in change:
         return False
-    return _sets(change, "baseline") or _sets(change, "model.activation")
+    model = change.get("model")
+    return "baseline" in change or (isinstance(model, Mapping) and "activation" in model)
 
 
 _NONE_IS_NULL = (
@@ -371,17 +349,11 @@ _NONE_IS_NULL = (
 """Settings that may be null and are never text; `none` means null there."""
 
 
-def _unusable_range(low: float, high: float) -> str | None:
-    """Return why the range of pixels cannot be used; None if it can."""
-    if not low < high:
-        return ""
-    with np.errstate(all="ignore"):  # as the network scales its pixels
-        grey = np.arange(256, dtype=np.float32) * np.float32((high - low) / 255) + np.float32(low)
-        if not np.isfinite(grey).all():
-            return "; in float32, in which pixels are scaled, it is too wide"
-        if not (np.diff(grey) > 0).all():
-            return "; in float32, in which pixels are scaled, some of its 256 shades are equal"
-    return None
+def _has_shades(low: float, high: float) -> bool:
+    """Whether the shades of pixels in this range increase, as the network scales them."""
+    with np.errstate(all="ignore"):
+        shades = np.arange(256, dtype=np.float32) * np.float32((high - low) / 255) + np.float32(low)
+        return bool((np.diff(shades) > 0).all())
 
 
 def _laid_over(base: Any, change: Any) -> Any:

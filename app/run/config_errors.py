@@ -17,9 +17,13 @@ Problem = tuple[str, str, bool]
 
 def problems(data: Any, kind: Any, path: str = "$") -> Iterator[Problem]:
     """Yield what makes data unfit for a type."""
-    if kind == layers.LayerConfig:
-        yield from _of_layer(data, path)
-        return
+    if kind == layers.LayerConfig and isinstance(data, dict) and "type" in data:
+        name = data["type"]
+        if not isinstance(name, str) or name not in layers.KINDS:
+            expected = f"{_one_of(layers.KINDS)}{_hint(name, layers.KINDS)}"
+            yield f"{path}.type", f"{_as_written(path)}.type: found {_found(name)}, expected {expected}", False
+            return
+        kind = layers.KINDS[name]
     if _is_section(kind) and isinstance(data, dict):
         yield from _of_section(data, kind, path)
         return
@@ -57,22 +61,13 @@ def _of_section(data: dict[str, Any], kind: type[msgspec.Struct], path: str) -> 
     for key, value in data.items():
         if key in kinds:
             yield from problems(value, kinds[key], f"{path}.{key}")
-
-
-def _of_layer(data: Any, path: str) -> Iterator[Problem]:
-    types, name = layers.KINDS, _as_written(path)
-    if not isinstance(data, dict) or "type" not in data:
-        expected = f"a layer, such as {{type: dense, units: 84}}; types of layers: {', '.join(types)}"
-        yield path, f"{name}: found {_found(data)}, expected {expected}", False
-    elif not isinstance(data["type"], str) or data["type"] not in types:
-        found, hint = _found(data["type"]), _hint(data["type"], types)
-        yield f"{path}.type", f"{name}.type: found {found}, expected {_one_of(types)}{hint}", False
-    else:
-        kind = types[data["type"]]
-        yield from _of_section(data, kind, path)
-        missing = [f.name for f in msgspec.structs.fields(kind) if f.required and f.name not in data]
-        if missing:
-            yield path, f"{name}: a {data['type']} layer needs {' and '.join(missing)}; found {_found(data)}", False
+    missing = [f.name for f in msgspec.structs.fields(kind) if f.required and f.name not in data]
+    if missing:
+        yield (
+            path,
+            f"{_as_written(path)}: a {data['type']} layer needs {' and '.join(missing)}; found {_found(data)}",
+            False,
+        )
 
 
 def _as_written(path: str) -> str:
@@ -122,6 +117,8 @@ def _expected(kind: Any) -> str:
             return str(meta.description)
     if get_origin(kind) is Literal:
         return _one_of(get_args(kind))
+    if kind == layers.LayerConfig:
+        return f"a layer, such as {{type: dense, units: 84}}; types of layers: {', '.join(layers.KINDS)}"
     if kind is NoneType:
         return "null"
     return "a section of `key: value` lines" if _is_section(kind) else " or ".join(map(_expected, get_args(kind)))

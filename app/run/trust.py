@@ -1,5 +1,4 @@
-"""Which operator files a command may execute for the folder of a run or a saved model: those that its user names; and
-into which folders a configuration may write.
+"""Which operator files a command may execute for the folder of a run or a saved model: those that its user names.
 
 A configuration that the user names is the user's own, and so are the operators in it. The folder of a run and a saved
 model may come from a stranger, and importing a file executes it.
@@ -8,35 +7,13 @@ model may come from a stranger, and importing a file executes it.
 from __future__ import annotations
 
 import shlex
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from app.custom.lookup import split_settings
 from app.custom.references import Allowed, parted
 from app.errors import ConfigError
 from app.files import without_tilde
-from app.printing import say
-
-
-def confirm_folders(folders: Mapping[str, str | None], where: str) -> None:
-    """Ask whether a configuration may write into folders outside of the working folder and its own; `folders` are the
-    settings that name them. Without a terminal this is a ConfigError.
-    """
-    inside = [Path.cwd().resolve(), Path(where).resolve().parent]
-    paths = {key: without_tilde(name).resolve() for key, name in folders.items() if name is not None}
-    outside = {key: path for key, path in paths.items() if not any(path.is_relative_to(folder) for folder in inside)}
-    if not outside:
-        return
-    listed = " and ".join(f"{key}: {path}" for key, path in outside.items())
-    about = f"{where} writes outside of the working folder and of its own: {listed}"
-    if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
-        say(f"{about}. Read the file if it is not yours. Use these folders? [y/N] ", sys.stderr)
-        if sys.stdin.readline().strip().lower() in ("y", "yes"):
-            return
-        raise ConfigError("not confirmed, so nothing was written")
-    words = " ".join(shlex.quote(f"{key}={path}") for key, path in outside.items())
-    raise ConfigError(f"{about}. If that is what you want, name it yourself: {words}")
 
 
 class NamedFiles(Allowed):

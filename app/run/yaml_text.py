@@ -98,7 +98,6 @@ def parse(text: str, where: str) -> Document:
     for number, content in enumerate(text.split("\n")):
         if len(content) > MAX_LINE:  # the library's time grows quadratically with the length of a line
             raise _error(where, number, MAX_LINE, f"a line of more than {MAX_LINE:,} characters")
-    text = _without_directive(text, where)
     try:
         return _Reader(text, where).document()
     except ReaderError as error:
@@ -116,36 +115,11 @@ def parse(text: str, where: str) -> Document:
 
 def has_comment(text: str) -> bool:
     """Whether a text that `parse` reads has a comment: then its data is another with a letter in place of each #."""
-    if "#" not in text:
-        return False
     try:
         marked = parse(text.replace("#", "\ue000"), "").data
     except ConfigError:
         return True
     return json.dumps(marked) != json.dumps(parse(text, "").data).replace("#", "\\ue000")
-
-
-_BLANK = r"(?:[ \t\r]*(?:#.*)?\n)*"
-_DIRECTIVE, _VERSION = re.compile(rf"{_BLANK}%(.*)"), re.compile(r"YAML[ \t]+1\.2[ \t]*(?:#.*)?\r?")
-
-
-def _without_directive(text: str, where: str) -> str:
-    """Return a text without `%YAML 1.2`, which the library reads only in other ways of loading. Other directives are
-    refused: tags are not allowed, and `no` and `010` mean something else in YAML 1.1."""
-    directive = _DIRECTIVE.match(text)
-    if directive is None:
-        return text
-    before, after = text[: directive.start(1) - 1], text[directive.end() :]
-    number = before.count("\n")
-    if not _VERSION.fullmatch(directive[1]):
-        problem = f"the directive {'%' + directive[1][:40]!r} is not allowed here: remove it, or write %YAML 1.2"
-        raise _error(where, number, 0, problem)
-    blank = re.match(_BLANK, after)
-    assert blank is not None
-    if not after.startswith("---", blank.end()):
-        following = blank[0].count("\n") if blank.end() < len(after) else 0
-        raise _error(where, number + following, 0, "expected --- after %YAML 1.2")
-    return before + after
 
 
 def write(data: Any, indent: str = "") -> str:
@@ -193,6 +167,8 @@ class _Reader:
         while (event := self._next()) is not None:
             if isinstance(event, DocumentStartEvent):
                 documents += 1
+                if event.version or event.tags:
+                    raise _mistake(event, "a directive such as %YAML is not allowed here: remove it")
                 if documents > 1:
                     raise _mistake(event, "expected a single document in the stream, but found another document")
             elif isinstance(event, NodeEvent):
@@ -204,8 +180,8 @@ class _Reader:
             return self._parser.get_event() if self._parser.check_event() else None
         except (MarkedYAMLError, ReaderError):
             raise
-        except Exception:  # the library itself fails on this, such as on "\\U99999999"
-            problem = "a character code or a version that is out of range, or a directive inside of the document"
+        except Exception:  # the library itself fails on %YAML 1.2, and on "\\U99999999"
+            problem = "a directive such as %YAML, or a character code out of range, is not allowed here"
             raise MarkedYAMLError(problem=problem, problem_mark=self._library.reader.get_mark()) from None
 
     def _following(self) -> Event:
