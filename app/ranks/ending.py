@@ -15,7 +15,6 @@ from collections.abc import Callable
 
 from app import command_line
 from app.ranks.launch import Launch, launched
-from app.ranks.world import connect
 
 _FOR_RANK_0, _FOR_EACH_RANK, _FOR_MPIEXEC = 1.5, 0.5, 0.2
 """Seconds for rank 0 to end all, for each rank before this one, and for mpiexec to pass on the message."""
@@ -31,6 +30,8 @@ def run(command: Callable[[], int]) -> int:
         sys.stderr = io.StringIO()
 
     def connected() -> int:
+        from app.ranks.world import connect  # imported late: one process needs none of it, and --help no NumPy
+
         connect()
         return command()
 
