@@ -3,9 +3,6 @@
 A public name is imported when it is first used, so that `import opsmith` takes no time.
 """
 
-from app import working_folder as working_folder  # before all others: it changes where they are found
-
-# isort: split
 from importlib import import_module as _import_module
 from importlib.util import find_spec as _find_spec
 from typing import TYPE_CHECKING as _TYPE_CHECKING

@@ -19,7 +19,6 @@ from types import CodeType, ModuleType
 from typing import Any
 from zlib import crc32
 
-from app import working_folder
 from app.custom import shelf
 from app.custom.operator import home_of
 from app.custom.pylayer import PyLayer
@@ -174,7 +173,8 @@ def _can_run_again(module: ModuleType) -> bool:
 
 def module_of_name(name: str) -> ModuleType:
     """The module of a name, which may be in the working folder. Whatever importing it raises is an AppError."""
-    working_folder.search()
+    if "" not in sys.path:  # as in `python -m`, and not in the command `opsmith`
+        sys.path.insert(0, "")
     try:
         return importlib.import_module(name)
     except (AppError, KeyboardInterrupt):

@@ -1,7 +1,6 @@
 """The folder of a stranger's run runs nothing: operator files are run only if the user names them."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -180,17 +179,6 @@ def test_an_operator_of_a_layer_trains_and_resumes_if_it_is_named(train, marker,
 
 
 # --- Modules in the working folder ---
-
-
-def test_modules_in_the_folder_of_a_run_are_not_imported(train):
-    run = train("train.epochs=1", "baseline=null")
-    for name in ("numpy", "yaml", "msgspec", "PIL", "numba", "json", "argparse"):
-        (run.folder / f"{name}.py").write_text("open('was_run', 'a').close()\nraise SystemExit(7)\n")
-    command = [sys.executable, "-m", "app", "report", "."]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=run.folder, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert not (run.folder / "was_run").exists()
 
 
 def test_a_module_that_the_user_names_is_found_in_the_working_folder(marker, tmp_path):
