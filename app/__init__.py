@@ -19,6 +19,7 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
     from app import optimizer as optimizer
     from app import regularizer as regularizer
     from app import static as static
+    from app import testing as testing
     from app.checking.exhaustive import certify as certify
     from app.checking.findings import check as check
     from app.creation import arange as arange
@@ -79,7 +80,7 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
 __version__ = "0.1.0"
 
 _NAMES = {
-    "": "autograd data device errors jit nn onnx optimizer regularizer static",
+    "": "autograd data device errors jit nn onnx optimizer regularizer static testing",
     ".creation": (
         "arange bernoulli broadcast_shape clone empty eye full is_tensor linspace logspace meshgrid multinomial normal "
         "ones rand randint randint_like randn randperm standard_normal tolist tril_indices triu_indices uniform zeros"

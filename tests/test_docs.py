@@ -24,6 +24,8 @@ SPARED = {
     "engine: reference": "engine compiled",
 }
 """Settings that spare trainings what takes long to compile, and what a page shows where they do not."""
+NEEDS = {"bridge.md": ("torch",)}
+"""Packages of the extra `bridge` that the snippets of a page import."""
 
 
 @pytest.fixture
@@ -42,11 +44,11 @@ def checkout(tmp_path: Path, page: Path) -> Path:
     return tmp_path
 
 
-def commands(text: str) -> Iterator[list[str]]:
-    """The words of each command of a block, after `python`."""
+def commands(text: str) -> Iterator[tuple[list[str], int]]:
+    """The words of each command of a block, after `python`, and its exit status."""
     for line in text.splitlines():
         if words := shlex.split(line, comments=True):
-            yield after_python(words)
+            yield after_python(words), int("exit status 1" in line)
 
 
 def after_python(words: list[str]) -> list[str]:
@@ -55,10 +57,10 @@ def after_python(words: list[str]) -> list[str]:
     return words[1:] if words[0] == ".venv/bin/python" else ["-m", "opsmith", *words[1:]]
 
 
-def run(words: list[str], folder: Path) -> str:
+def run(words: list[str], folder: Path, status: int = 0) -> str:
     done = forked.run(words, cwd=folder)
     shown = "" if "--json" in words else done.stderr  # with --json the progress goes there
-    assert (done.returncode, shown) == (0, ""), words
+    assert (done.returncode, shown) == (status, ""), words
     return done.stdout
 
 
@@ -66,6 +68,8 @@ def run(words: list[str], folder: Path) -> str:
 @pytest.mark.slow
 def test_a_page_shows_what_its_snippets_print(page: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PYTHONPATH", str(checkout))
+    for package in NEEDS.get(page.name, ()):
+        pytest.importorskip(package)
     printed = ""
     for number, (language, text) in enumerate(BLOCK.findall(page.read_text(encoding="utf-8"))):
         if language == "python":
@@ -74,7 +78,7 @@ def test_a_page_shows_what_its_snippets_print(page: Path, checkout: Path, monkey
             file.write_text(text, encoding="utf-8")
             printed = run([str(file)], checkout)
         elif language == "sh":
-            printed = "".join(run(words, checkout) for words in commands(text))
+            printed = "".join(run(words, checkout, status) for words, status in commands(text))
         elif language == "text":
             shown = [line for line in text.splitlines() if line.strip() and line != LEFT_OUT]
             there = iter(printed.splitlines())

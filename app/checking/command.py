@@ -10,13 +10,11 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from app.checking.checks import CHECKS, check_names, examine
-from app.checking.examples import inputs_for
+from app.checking.checks import check_names, names_of_checks
+from app.checking.examination import Inputs, Part, Question, examination, inputs_of, refusal, subject_of
 from app.checking.exhaustive import certificate
 from app.checking.finding import Found, equivalent, find
-from app.checking.findings import Findings, painted, refusal
-from app.checking.subject import Subject
-from app.checking.verdict import Verdict
+from app.checking.findings import Findings, painted
 from app.custom.lookup import UNREADABLE
 from app.errors import AppError, ConfigError
 from app.files import without_tilde, write_whole
@@ -49,7 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the operator")
     parser.add_argument("--range", metavar="LOW,HIGH", help="the interval from which inputs are drawn")
-    parser.add_argument("--only", metavar="CHECK,…", help=f"only these checks, of: {', '.join(CHECKS)}")
+    parser.add_argument("--only", metavar="CHECK,…", help=f"only these checks, of: {', '.join(names_of_checks())}")
+    parser.add_argument(
+        "--also",
+        metavar="CHECK,…",
+        help="what an operator of another framework must support: compile (otherwise left out), vmap, forward, jit",
+    )
     parser.add_argument(
         "--exhaustive",
         action="store_true",
@@ -66,6 +69,7 @@ def run(options: argparse.Namespace) -> int:
     settings = dict(_setting(text) for text in options.set)
     shapes = [_shape(text) for text in options.shape]
     within = _range(options.range) if options.range else None
+    question = Question(shapes, settings, options.like or "", None, within, only, _checks(options.also, "--also"))
     if options.like:
         equivalent(options.like)
     if options.certificate and not options.exhaustive:
@@ -75,16 +79,12 @@ def run(options: argparse.Namespace) -> int:
     for number, one in enumerate(operators):
         shown = _Shown(one, options.json, number > 0)
         try:
-            subject = inputs_for(one, shapes, settings, options.like or "", within)
-        except AppError as error:
-            if isinstance(error, ConfigError) and len(operators) == 1:
+            for part in _at_every_number(one, question, options) if options.exhaustive else examination(one, question):
+                shown.add(part)
+        except ConfigError as error:
+            if len(operators) == 1:
                 raise
-            shown.begin(None)
             shown.add(refusal(error))
-        else:
-            shown.begin(subject)
-            for verdict in _exhaustively(subject, options) if options.exhaustive else examine(subject, only):
-                shown.add(verdict)
         shown.end()
         if shown.findings.failed:
             wrong.append(one.name)
@@ -94,7 +94,15 @@ def run(options: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-def _exhaustively(subject: Subject, options: argparse.Namespace) -> Iterator[Verdict]:
+def _at_every_number(one: Found, question: Question, options: argparse.Namespace) -> Iterator[Part]:
+    try:
+        subject = subject_of(one, question)
+    except ConfigError:
+        raise
+    except AppError as error:
+        yield refusal(error)
+        return
+    yield inputs_of(subject)
     result = certificate(subject)
     yield from result.verdicts
     if options.certificate:
@@ -107,22 +115,25 @@ class _Shown:
     def __init__(self, one: Found, as_json: bool, apart: bool):
         self.findings = Findings(one.label)
         self._name, self._json, self._apart = one.name, as_json, apart
+        self._has_begun = False
 
-    def begin(self, subject: Subject | None) -> None:
-        if self._json:
+    def add(self, part: Part) -> None:
+        if isinstance(part, Inputs):
+            self._begin(f"; {part}")
             return
-        given = f"; checked on {', '.join(map(str, subject.inputs))}" if subject else ""
-        between = f" in [{subject.low:g}, {subject.high:g}]" if subject else ""
-        say(("\n" if self._apart else "") + _wrapped(self.findings.operator + given + between, 2))
-
-    def add(self, v: Verdict) -> None:
-        self.findings.append(v)
+        self._begin("")
+        self.findings.append(part)
         if self._json:
-            row = {"operator": self._name, "check": v.check, "state": v.state, "words": v.words}
+            row = {"operator": self._name, "check": part.check, "state": part.state, "words": part.words}
             print(json.dumps(row), flush=True)
-        elif self.findings.shown[-1] is v:
-            text = _wrapped(f"  {v.state:6}  {v.check:13}  {v.words}", _INDENT)
-            print(f"  {painted(v.state)}{escaped(text[8:])}", flush=True)
+        elif self.findings.shown[-1] is part:
+            text = _wrapped(f"  {part.state:6}  {part.check:13}  {part.words}", _INDENT)
+            print(f"  {painted(part.state)}{escaped(text[8:])}", flush=True)
+
+    def _begin(self, inputs: str) -> None:
+        if not (self._has_begun or self._json):
+            say(("\n" if self._apart else "") + _wrapped(self.findings.operator + inputs, 2))
+        self._has_begun = True
 
     def end(self) -> None:
         if not self._json:
@@ -134,12 +145,12 @@ def _wrapped(text: str, indent: int) -> str:
     return wrapped(text, max(40, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None, indent)
 
 
-def _checks(text: str | None) -> list[str]:
+def _checks(text: str | None, option: str = "--only") -> list[str]:
     names = [part.strip() for part in text.split(",")] if text else []
     try:
         check_names(names)
     except ConfigError as error:
-        raise ConfigError(f"--only: {error}") from error
+        raise ConfigError(f"{option}: {error}") from error
     return names
 
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any
 
+from app.bridge.function import Foreign, ForeignFunction
 from app.checking.layer import LayerAsOperator
 from app.custom import Function, PyLayer
+from app.custom.foreign import operator_of_framework
 from app.custom.lookup import OF_FILES, make_operator, module_of_file, module_of_name, on_the_shelf, split_settings
 from app.custom.numba_functions import is_compiled
 from app.custom.operator import CustomOperator, home_of
@@ -35,6 +37,9 @@ class Found:
     row_by_row: bool = False
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """The fixed shapes of inputs: of the parameters of a Layer."""
+    surrogate: bool = False
+    foreign: Foreign | None = None
+    """The operator of another framework that it runs."""
 
     @property
     def label(self) -> str:
@@ -64,7 +69,7 @@ def find(word: str) -> list[Found]:
     if not operators:
         raise ConfigError(
             f"{home} defines no custom operator: what @custom_op makes, a PyLayer or Function, or a function that "
-            "calls py_func; name one that looks different as file.py:name"
+            "calls py_func, nor one of PyTorch, JAX or Paddle; name one that looks different as file.py:name"
         )
     return operators
 
@@ -79,6 +84,9 @@ def all_of(module: ModuleType) -> list[Found]:
 
 
 def _is_operator(value: Any, module: ModuleType) -> bool:
+    operator = operator_of_framework(value)
+    if operator is not None:
+        return operator.foreign.is_definite and operator.foreign.home == module.__name__
     if home_of(value) != module.__name__:
         return False
     if isinstance(value, type):
@@ -91,6 +99,7 @@ def _is_operator(value: Any, module: ModuleType) -> bool:
 def found(value: Any, name: str) -> Found:
     """Describe one operator: made by any hook, or a function that applies one."""
     short = name.removeprefix(OF_FILES)
+    value = operator_of_framework(value) or value
     if isinstance(value, CustomOperator):
         elementwise = value.works_on == "numbers"
         kind = "custom_op, elementwise" if elementwise else "custom_op"
@@ -98,6 +107,11 @@ def found(value: Any, name: str) -> Found:
         return Found(short, kind, value, taken, value.where, value.like, elementwise, value.row_by_row)
     if isinstance(value, OpDef):
         return Found(short, "built in", value, _of_definition(value))
+    if isinstance(value, type) and issubclass(value, ForeignFunction):
+        one = value.foreign
+        return Found(
+            short, one.kind, value.apply, one.parameters, one.where, value.like, surrogate=value.surrogate, foreign=one
+        )
     if isinstance(value, type) and issubclass(value, PyLayer):
         kind = "Function" if issubclass(value, Function) else "PyLayer"
         return Found(short, kind, value.apply, _of_layer(value), value._where, value.like)

@@ -5,24 +5,20 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from operator import index
 from typing import Any
 
-from app.checking.checks import check_names, examine
-from app.checking.examples import inputs_for
+from app.checking.checks import check_names
+from app.checking.examination import Question, examination, refusal
 from app.checking.finding import Found, find, found
 from app.checking.verdict import FAILED, NOTE, OK, Verdict
+from app.custom.foreign import operator_of_framework
 from app.display import Displayed
-from app.errors import AppError, BoundsError, ConfigError, ReadOnlyError
+from app.errors import AppError, ConfigError
 from app.printing import PLAIN, RED, escaped, in_colour
 
 COLOURS = {OK: "\x1b[32m", NOTE: "\x1b[33m", FAILED: RED}
 """The terminal colour of each state."""
-_REFUSED: dict[type[AppError], str] = {ReadOnlyError: "untouched", BoundsError: "bounds"}
-"""The checks whose failure means that an operator must not be run."""
-
-
 _SIZES = re.compile(r"\[[\d, ]*\]")
 
 
@@ -112,26 +108,33 @@ def check(
         one = one_of(operator)
     except AppError as error:
         return Findings(str(operator), [refusal(error)])
+    try:
+        sizes = [(sizes_of(shape), "float64") for shape in shapes]
+        limits = None if within is None else range_of(within)
+    except AppError as error:
+        return Findings(one.label, [refusal(error)])
+    name, other = (like, None) if isinstance(like, str) else (name_of(like), like)
+    return findings_of(one, Question(sizes, settings, name, other, limits, only))
+
+
+def findings_of(one: Found, question: Question) -> Findings:
+    """The results of the checks of an operator."""
     findings = Findings(one.label)
     try:
-        sizes = [(_sizes(shape), "float64") for shape in shapes]
-        name = like if isinstance(like, str) else name_of(like)
-        subject = inputs_for(one, sizes, settings, name, None if within is None else _range(within))
-        subject = subject if isinstance(like, str) else replace(subject, other=like)
-        findings.extend(examine(subject, only))
+        findings.extend(part for part in examination(one, question) if isinstance(part, Verdict))
     except AppError as error:
         findings.append(refusal(error))
     return findings
 
 
-def _sizes(shape: Any) -> tuple[int, ...]:
+def sizes_of(shape: Any) -> tuple[int, ...]:
     try:
         return tuple(map(index, shape))
     except TypeError as error:
         raise ConfigError(f"a shape is {shape!r}: expected one for each input, such as shapes=[(4, 6)]") from error
 
 
-def _range(within: Any) -> tuple[float, float]:
+def range_of(within: Any) -> tuple[float, float]:
     try:
         low, high = within
         return float(low), float(high)
@@ -152,11 +155,7 @@ def one_of(operator: str | Callable[..., Any]) -> Found:
 
 def name_of(operator: Any) -> str:
     """Return a name for an operator object."""
+    other = operator_of_framework(operator)
+    if other is not None:
+        return str(other.foreign.name)
     return str(getattr(operator, "name", None) or getattr(operator, "__name__", None) or "operator")
-
-
-def refusal(error: AppError) -> Verdict:
-    """Return the finding for an operator that cannot be examined because of an error."""
-    return Verdict(
-        FAILED, str(error), next((name for kind, name in _REFUSED.items() if isinstance(error, kind)), "runs")
-    )

@@ -27,12 +27,18 @@ from app.tensor import Tensor, grad
 Arrays = list[np.ndarray]
 
 
+class OtherSizeError(OperatorError):
+    """There are no inputs of another size, because the caller chose some of the numbers."""
+
+
 class Input(NamedTuple):
     """One input: its name, and the shape and type of its array."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str = "float64"
+    values: np.ndarray | None = None
+    """The array of an example call, if there was one: floats are drawn near it, whole numbers are its own."""
 
     @property
     def is_float(self) -> bool:
@@ -73,6 +79,15 @@ class Result(NamedTuple):
         return ""
 
 
+def _near(random: np.random.Generator, values: np.ndarray, one: Input, dtype: str, seed: int) -> np.ndarray:
+    """The numbers of an example call for seed 0, others near them for other seeds and shapes."""
+    if not one.is_float or (one.shape == values.shape and not seed):
+        return np.array(values, dtype)
+    if one.shape != values.shape:
+        values = random.choice(values.reshape(-1), one.shape) if values.size else np.zeros(one.shape)
+    return np.array(values * (1 + 0.1 * random.uniform(-1, 1, one.shape)), dtype)
+
+
 def same(left: np.ndarray, right: np.ndarray) -> bool:
     """Whether arrays hold the same numbers; NaN equals NaN."""
     return left.shape == right.shape and np.array_equal(left, right, equal_nan=left.dtype.kind == "f")
@@ -99,6 +114,8 @@ class Subject:
     """Why inputs are not drawn from the usual range; '' if they are."""
     reshaped: str = ""
     """Why inputs that were tried before do not have the shapes of these; '' if there were none."""
+    seed: int = 0
+    """With another one, all random inputs are others."""
 
     @property
     def name(self) -> str:
@@ -106,6 +123,9 @@ class Subject:
 
     def with_shapes(self, shapes: Sequence[tuple[int, ...]]) -> Subject:
         """The same subject with inputs of other shapes."""
+        for one, shape in zip(self.inputs, shapes, strict=True):
+            if one.values is not None and not one.is_float and one.shape != shape:
+                raise OtherSizeError(f"only the caller can choose the whole numbers {one.name} for another size")
         changed = tuple(i._replace(shape=s) for i, s in zip(self.inputs, shapes, strict=True))
         return replace(self, inputs=changed)
 
@@ -119,8 +139,8 @@ class Subject:
 
     def arrays(self, seed: int = 0, dtype: str = "float64") -> Arrays:
         """Random inputs; floats have this type."""
-        random = np.random.default_rng(seed)
-        return [self._drawn(random, i, dtype if i.is_float else i.dtype) for i in self.inputs]
+        random = np.random.default_rng([seed, self.seed] if self.seed else seed)
+        return [self._drawn(random, i, dtype if i.is_float else i.dtype, seed) for i in self.inputs]
 
     def far(self, reach: float) -> Arrays:
         """Random inputs. A third of the floats lie at 3 to `reach` times the ends of the range."""
@@ -145,7 +165,9 @@ class Subject:
             arrays.append(array)
         return arrays
 
-    def _drawn(self, random: np.random.Generator, one: Input, dtype: str) -> np.ndarray:
+    def _drawn(self, random: np.random.Generator, one: Input, dtype: str, seed: int) -> np.ndarray:
+        if one.values is not None:
+            return _near(random, one.values, one, dtype, seed)
         if one.is_float:
             return np.asarray(random.uniform(self.low, self.high, one.shape)).astype(dtype)
         return np.asarray(random.integers(0, 2, one.shape)).astype(dtype)
@@ -220,7 +242,8 @@ class Subject:
     @cached_property
     def is_surrogate(self) -> bool:
         """Whether the gradient is declared to differ from the derivative."""
-        return any(definition.surrogate for definition in self._definitions_or_none())
+        declared = self.found.surrogate
+        return declared or any(definition.surrogate for definition in self._definitions_or_none())
 
     @property
     def is_row_by_row(self) -> bool:
@@ -231,8 +254,18 @@ class Subject:
     @property
     def has_gradient(self) -> bool:
         """Whether there is a gradient at all."""
-        values = self.call(*self.tensors(self.arrays()))
-        return bool(self.wanted) and any(isinstance(v, Tensor) and not v.stop_gradient for v in values)
+        tensors = self.tensors(self.arrays())
+        values = [v for v in self.call(*tensors) if isinstance(v, Tensor)]
+        if not self.wanted or all(v.stop_gradient for v in values):
+            return False
+        if self.found.foreign is not None:
+            try:
+                self.gradients(tensors, values)
+            except (NotImplementedError, RuntimeError) as error:  # of an operator without a formula for its gradient
+                return "implement" not in str(error)
+            except Exception:  # the checks report it
+                return True
+        return True
 
     @property
     def wanted(self) -> list[str]:
@@ -259,6 +292,8 @@ class Subject:
     @cached_property
     def backward(self) -> str:
         """`backward (swish_grad, my_ops.py:8)`: the function that computes the gradient, and its line if known."""
+        if self.found.foreign is not None:
+            return self.found.foreign.backward or "backward"
         definitions = self._definitions_or_none()
         function = definitions[0].backward_function if len(definitions) == 1 else None
         where = "" if function is None else place_of(python_function(function))
@@ -271,7 +306,9 @@ class Subject:
             return []
 
     def definitions(self) -> list[CustomOperator]:
-        """The custom operators that it applies."""
+        """The custom operators that it applies; none for an operator of another framework."""
+        if self.found.foreign is not None:
+            return []
         with self.in_program([i.shape for i in self.inputs]) as (program, _, _):
             definitions = [op.definition for op in program.global_block().ops]
         return [d for d in definitions if isinstance(d, CustomOperator)]

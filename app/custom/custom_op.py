@@ -20,6 +20,7 @@ from app.custom.calling import (
 from app.custom.cases import by_cases
 from app.custom.composition import OnValues
 from app.custom.elementwise import over_arrays
+from app.custom.foreign import operator_of_framework
 from app.custom.numba_functions import by_name, by_position, function_name, is_compiled, python_function
 from app.custom.on_numbers import returning
 from app.custom.operator import CustomOperator, Origin, makes
@@ -323,7 +324,8 @@ def custom_op(
     gradient with `@name.backward`; with `elementwise`, it is otherwise derived from the source of the function.
 
     Args:
-        function: The function. It takes NumPy arrays and returns an array or, for several outputs, a tuple.
+        function: The function. It takes NumPy arrays and returns an array or, for several outputs, a tuple. An operator
+            of PyTorch, JAX or Paddle becomes an operator as it is.
         name: The name of the operator; by default that of the function.
         outputs: The name of the output, or the names of several.
         elementwise: The function takes single numbers instead of arrays. Integers are converted to floats, and
@@ -340,6 +342,9 @@ def custom_op(
         closest = difflib.get_close_matches(word, words, n=1)
         hint = f"; did you mean {closest[0]!r}?" if closest else f"; it takes {', '.join(words)}"
         raise TypeError(f"custom_op() got an unexpected keyword argument {word!r}{hint}")
+    other = operator_of_framework(function)
+    if other is not None:
+        return other.apply
     if isinstance(function, str):
         name, function = function, None
 

@@ -20,6 +20,7 @@ from typing import Any
 from zlib import crc32
 
 from app.custom import shelf
+from app.custom.foreign import operator_of_framework
 from app.custom.operator import home_of
 from app.custom.pylayer import PyLayer
 from app.errors import AppError, ConfigError, FileError, OperatorError
@@ -102,7 +103,8 @@ def on_the_shelf(name: str) -> Any:
 
 
 def _applied(operator: Any) -> Any:
-    """The function to call: of a PyLayer class its `apply`."""
+    """The function to call: of a PyLayer class, or of an operator of another framework, its `apply`."""
+    operator = operator_of_framework(operator) or operator
     return operator.apply if isinstance(operator, type) and issubclass(operator, PyLayer) else operator
 
 

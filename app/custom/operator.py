@@ -10,6 +10,7 @@ import numpy as np
 
 from app.custom.calling import arrays_of, call_function, returned_arrays
 from app.custom.composition import OnValues, derive_again
+from app.custom.foreign import operator_of_framework
 from app.custom.numba_functions import by_name, function_name, python_function
 from app.custom.read_only import guarded
 from app.errors import DtypeError, OperatorError, ShapeError
@@ -243,12 +244,16 @@ def _checked_gradient(
 
 def written_as(thing: Any) -> Any:
     """The Python function or the class that the user wrote for an operator or a Numba function."""
+    other = operator_of_framework(thing)
+    if other is not None:
+        return next(iter(other.foreign.functions), other.foreign.thing)
     return python_function(thing.function if isinstance(thing, CustomOperator) else thing)
 
 
 def home_of(thing: Any) -> str:
     """The name of the module that defines a function, an operator or a class."""
-    return str(getattr(written_as(thing), "__module__", None) or "")
+    other = operator_of_framework(thing)
+    return str(getattr(written_as(thing), "__module__", None) or "") if other is None else str(other.foreign.home)
 
 
 # Making operators again when a file is read

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from app.custom.foreign import operator_of_framework
 from app.custom.numba_functions import is_compiled, python_function
 from app.custom.operator import home_of, written_as
 from app.engine.compiled.fingerprint import Walk, content_of
@@ -58,13 +59,21 @@ def is_same_source(now: str | None, before: str | None) -> bool:
 
 def source_hash(thing: Any) -> str:
     """The hash of a function, an operator or a class; an OperatorError if its source cannot be read."""
-    return _Sources(thing).hash_of([thing])
+    things = _written(thing)
+    return _Sources(things[0]).hash_of(things)
+
+
+def _written(thing: Any) -> Sequence[Any]:
+    """What the user wrote: of an operator of another framework its functions or its class."""
+    other = operator_of_framework(thing)
+    return [thing] if other is None else other.foreign.functions or [other.foreign.thing]
 
 
 def hash_of_behaviour(thing: Any) -> str | None:
     """The hash of a source that alone decides what a thing computes; None if values that may change decide it, too."""
-    sources = _Sources(thing)
-    found = sources.hash_of([thing])
+    things = _written(thing)
+    sources = _Sources(things[0])
+    found = sources.hash_of(things)
     return found if sources.is_fixed else None
 
 

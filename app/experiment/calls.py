@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
@@ -15,7 +15,9 @@ from typing import Any
 
 import msgspec
 
+from app.custom.foreign import operator_of_framework
 from app.custom.lookup import SHIPPED, on_the_shelf
+from app.custom.operator import home_of
 from app.custom.pylayer import PyLayer
 from app.errors import ConfigError
 from app.experiment import comparing
@@ -191,6 +193,10 @@ def activation_of(operator: Operator) -> Activation:
         return find_activation(operator)
     if isinstance(operator, OpDef) and REGISTRY.get(operator.name) is operator and operator.public:
         return Activation(operator.name, operator)
+    other = operator_of_framework(operator)
+    if other is not None:
+        home = _home(other.foreign.thing, other.foreign.name)
+        return Activation(f"{home}:{other.foreign.name}" if home else other.foreign.name, other.apply, home)
     if not callable(operator):
         raise ConfigError(f"an operator, a function of one value or a name is expected, found {operator!r}")
     written = str(getattr(operator, "name", None) or getattr(operator, "__name__", None) or "operator")
@@ -237,7 +243,7 @@ def _one_per_name(given: Sequence[Activation]) -> list[Activation]:
 def _home(operator: Callable[..., Any], name: str) -> str:
     """Return the user's module file from which a resumed run imports the operator; '' for a cell or a script."""
     function = getattr(operator, "function", operator)
-    module = inspect.getmodule(function)
+    module = sys.modules.get(home_of(function))
     file = getattr(module, "__file__", None)
     if module is None or file is None or module.__name__ == "__main__" or getattr(module, name, None) is not operator:
         return ""

@@ -5,20 +5,24 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 
 from app.checking.checks.behaviour import layout, repeatable, row_by_row, untouched
 from app.checking.checks.bounds import bounds
 from app.checking.checks.engines import engines, inlined
+from app.checking.checks.expanded import expanded, ranks
 from app.checking.checks.gradient import gradient, linear, second, settings
 from app.checking.checks.likeness import like
 from app.checking.checks.numbers import large, odd
+from app.checking.checks.of_any_framework import CHECKS as OF_ANY_FRAMEWORK
 from app.checking.checks.shapes import broadcasting, empty, shapes, types
 from app.checking.checks.whole_numbers import whole_numbers
-from app.checking.subject import Subject
-from app.checking.verdict import Verdict, failed, note
+from app.checking.subject import OtherSizeError, Subject
+from app.checking.verdict import FAILED, NOTE, Verdict, failed, note
 from app.custom.calling import summary_of
+from app.custom.operator import CustomOperator
 from app.errors import ConfigError
 
 
@@ -34,6 +38,8 @@ CHECKS: dict[str, Callable[[Subject], Iterable[Verdict]]] = {
     "gradient": gradient,
     "proportional": linear,
     "settings": settings,
+    "ranks": ranks,
+    "expanded": expanded,
     "whole numbers": whole_numbers,
     "second": second,
     "like": like,
@@ -50,18 +56,60 @@ CHECKS: dict[str, Callable[[Subject], Iterable[Verdict]]] = {
     "engines": engines,
     "inlined": inlined,
 }
-"""The checks by name."""
+"""The checks by name, for operators of any origin."""
+
+_NOT_OF_OURS = {"untouched"}
+"""The checks that hold by construction for operators of opsmith, whose functions get read-only arrays."""
+_NOT_OF_DERIVED = {"broadcasting", "layout", "proportional"}
+"""Those that also hold if the function works on numbers and its gradient is derived."""
+_NOT_OF_OTHERS = {"bounds", "shapes", "engines", "inlined"}
+"""The checks that hold by construction for operators of other frameworks, or concern what only ours have."""
+OF_FRAMEWORK = {
+    "torch": "modes, one output, saved, forward, vmap, autocast, leak, fake, opcheck, compile",
+    "jax": "jit, vmap, forward",
+}
+"""The names of the checks that only one framework can be asked. Its module is imported when one of its operators is
+checked."""
+_IF_ASKED = {"compile"}
+"""The checks that take seconds, and run only if they are named."""
+_MAY_REFUSE = {"settings", "types", "broadcasting", "empty batch", "rows", "nan and inf", "large numbers", "like"}
+"""The checks that try other sizes, types and numbers, which an operator of another framework may refuse loudly."""
+
+
+def checks_for(subject: Subject) -> dict[str, Callable[[Subject], Iterable[Verdict]]]:
+    """The checks that an operator is examined with, by name."""
+    foreign = subject.found.foreign
+    if foreign is None:
+        left_out = _NOT_OF_OURS | _NOT_OF_DERIVED if _is_derived(subject) else _NOT_OF_OURS
+        return {name: check for name, check in CHECKS.items() if name not in left_out}
+    framework = foreign.framework.name
+    own = import_module(f".of_{framework}", __package__).CHECKS if framework in OF_FRAMEWORK else {}
+    return {**{n: check for n, check in CHECKS.items() if n not in _NOT_OF_OTHERS}, **OF_ANY_FRAMEWORK, **own}
+
+
+def _is_derived(subject: Subject) -> bool:
+    operator = subject.found.call
+    return isinstance(operator, CustomOperator) and operator.works_on == "numbers" and not operator.backward_function
+
+
+def names_of_checks() -> list[str]:
+    """The names of all checks."""
+    of_frameworks = [name for names in OF_FRAMEWORK.values() for name in names.split(", ")]
+    return list(dict.fromkeys([*CHECKS, *OF_ANY_FRAMEWORK, *of_frameworks]))
 
 
 def check_names(only: Collection[str]) -> None:
     """Refuse names of no check: with such a name alone, nothing would be checked, and nothing would fail."""
     for name in only:
-        if name not in CHECKS:
-            raise ConfigError(f"there is no check {name!r}; there are {', '.join(CHECKS)}")
+        if name not in names_of_checks():
+            raise ConfigError(f"there is no check {name!r}; there are {', '.join(names_of_checks())}")
 
 
-_COMPARE_RESULTS = {"gradient", "proportional", "settings", "whole numbers", "second"}
-_COMPARE_RUNS = {"like", "types", "broadcasting", "rows", "layout", "nan and inf", "engines"}
+_COMPARE_RESULTS = {"gradient", "proportional", "settings", "ranks", "whole numbers", "second"}
+_COMPARE_RUNS = {
+    *("like", "types", "broadcasting", "rows", "expanded", "layout", "nan and inf", "engines"),
+    *("alone", "kept", "modes", "one output", "saved", "forward", "vmap", "autocast", "compile", "jit"),
+}
 """The checks that compare the results of several runs, and those that also compare gradients."""
 _NOTHING = {
     "range": "inputs are drawn from the usual range",
@@ -70,26 +118,48 @@ _NOTHING = {
 """What a check says that was asked for and does not apply."""
 
 
-def examine(subject: Subject, only: Collection[str] = ()) -> Iterator[Verdict]:
+def examine(
+    subject: Subject,
+    only: Collection[str] = (),
+    also: Collection[str] = (),
+    after: str = "",
+    begin: Callable[[str], None] = lambda name: None,
+) -> Iterator[Verdict]:
     """The verdicts of all checks, or of those named, as they are known. An exception of the operator is a failure.
 
-    An operator that indexes outside of its arrays is not run again, because it would write there. If an operator gives
+    `also` names checks of an operator of another framework that must not be refused, such as `vmap` or `compile`. Of
+    the checks, those that follow `after` run; `begin` is called with the name of each before it runs. An operator that
+    indexes outside of its arrays is not run again, because it would write there. If an operator gives
     different numbers each time, checks that compare runs are left out, and `repeatable` says so.
     """
-    names = [name for name in CHECKS if not only or name in only or name == "bounds"]
-    for name in names:
-        check = CHECKS[name]
+    checks = checks_for(subject)
+    names = [name for name in checks if name in (only or checks) or name in ("bounds", *also)]
+    names = [name for name in names if name not in _IF_ASKED or name in (*only, *also)]
+    for name in names[names.index(after) + 1 if after else 0 :]:
+        begin(name)
+        check = checks[name]
         if (name in _COMPARE_RUNS and subject.changes) or (name in _COMPARE_RESULTS and subject.changes == "result"):
             if only and "repeatable" not in only:
                 yield from _verdicts("repeatable", repeatable, subject)
                 return
             continue
         found = list(_verdicts(name, check, subject))
+        if name in also:
+            found = [replace(v, state=FAILED) if v.state == NOTE else v for v in found]
+        asked = not only or name in only or name in also
         if not found and name in only:
             found = [replace(note(_NOTHING.get(name, "it does not apply to this operator")), check=name)]
-        yield from (verdict for verdict in found if not only or name in only or verdict.failed)
+        yield from (verdict for verdict in found if asked or verdict.failed)
         if check is bounds and any(verdict.failed for verdict in found):
             return
+    yield from _not_applied(subject, [name for name in only if name not in checks])
+
+
+def _not_applied(subject: Subject, names: Collection[str]) -> Iterator[Verdict]:
+    """Why checks that were asked for do not apply to operators of this origin."""
+    for name in names:
+        why = "it holds by construction" if name in CHECKS else "it is for operators of another framework"
+        yield replace(note(why), check=name)
 
 
 def _verdicts(name: str, check: Callable[[Subject], Iterable[Verdict]], subject: Subject) -> Iterator[Verdict]:
@@ -97,6 +167,9 @@ def _verdicts(name: str, check: Callable[[Subject], Iterable[Verdict]], subject:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = list(check(subject))
+    except OtherSizeError:
+        found = []
     except Exception as error:  # the user's function may raise anything
-        found = [failed(summary_of(error))]
+        refused = subject.found.foreign is not None and name in _MAY_REFUSE
+        found = [note(f"it refuses this: {summary_of(error)}") if refused else failed(summary_of(error))]
     yield from (replace(verdict, check=name) for verdict in found)

@@ -118,7 +118,7 @@ def row_by_row(subject: Subject) -> Iterator[Verdict]:
             else:
                 yield note("the result of a row depends on other rows, as in a norm over the batch")
             return
-    cannot_say = declared or subject.found.kind in ("PyLayer", "Function", "Layer")
+    cannot_say = declared or subject.found.foreign or subject.found.kind in ("PyLayer", "Function", "Layer")
     hint = "" if cannot_say else "; row_by_row=True would declare it"
     yield ok(f"each row is computed independently of the others{hint}")
 
@@ -142,7 +142,8 @@ def layout(subject: Subject) -> Iterator[Verdict]:
         try:
             found = subject.run(laid, gradients)
         except Exception as error:
-            yield failed(f"arrays {what} raise {summary_of(error)}")
+            words = f"arrays {what} raise {summary_of(error)}"
+            yield failed(words) if subject.found.foreign is None else note(words)
             return
         part = plain.far_from(found, 1e-9)
         if part:

@@ -63,8 +63,13 @@ def gradient_of_size(subject: Subject) -> Iterator[Verdict]:
         yield note("it takes only integers, which have no gradient")
         return
     kinds = {o.dtype.name for o in subject.outputs(subject.arrays())}
+    foreign = subject.found.foreign
     if not any(is_float(kind) for kind in kinds):
-        yield failed(f"it has no gradient, as its results are {', '.join(sorted(kinds))}: only floats have gradients")
+        words = f"it has no gradient, as its results are {', '.join(sorted(kinds))}: only floats have gradients"
+        yield failed(words) if foreign is None else note(words)
+        return
+    if foreign is not None and not subject.has_gradient:
+        yield note(f"it has no gradient: {foreign.framework.name} raises an error if one is asked for")
         return
     if not subject.has_gradient:
         yield failed("it has no gradient: declare one (@operator.backward, backward_func), so that it can be trained")
@@ -245,13 +250,23 @@ def second(subject: Subject) -> Iterator[Verdict]:
         if "nothing to check" in str(error):
             yield note("the gradient is constant")
         else:
-            yield failed(str(error))
+            yield failed(f"{error}{_of_saved(subject)}")
     except GradientError:
         yield ok("the gradient does not depend on the inputs")
     except OperatorError as error:
         yield note(f"there is none: {str(error).partition(': ')[2] or error}")
     else:
         yield ok("agrees with finite differences of the gradient")
+
+
+def _of_saved(subject: Subject) -> str:
+    """What usually loses a part of a second derivative in PyTorch."""
+    if subject.found.foreign is None or subject.found.foreign.framework.name != "torch":
+        return ""
+    return (
+        "; what forward computes between its inputs and results has no graph: compute it again in backward, or mark "
+        "backward with @once_differentiable"
+    )
 
 
 def settings(subject: Subject) -> Iterator[Verdict]:

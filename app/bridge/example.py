@@ -1,0 +1,48 @@
+"""An example call of an operator: the tensors among its arguments are inputs, everything else stays as it is."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from app.bridge.function import POSITIONAL, Foreign
+from app.errors import ConfigError
+
+Form = Callable[[Sequence[Any]], Any]
+"""Gives an argument for the tensors of a call."""
+
+
+def with_example(
+    foreign: Foreign, args: Sequence[Any], settings: dict[str, Any]
+) -> tuple[Foreign, list[str], list[np.ndarray]]:
+    """The operator as a function of the tensors of an example call alone, with their names and numbers."""
+    arrays: list[np.ndarray] = []
+    names: list[str] = []
+    framework, function = foreign.framework, foreign.call
+
+    def form_of(value: Any, name: str) -> Form:
+        if isinstance(value, np.ndarray) or framework.is_tensor(value):
+            place = len(arrays)
+            arrays.append(np.array(value if isinstance(value, np.ndarray) else framework.array(value)))
+            names.append(name)
+            return lambda tensors: tensors[place]
+        if isinstance(value, (list, tuple)):
+            forms = [form_of(item, f"{name}{place}") for place, item in enumerate(value)]
+            return lambda tensors: type(value)(form(tensors) for form in forms)
+        return lambda tensors: value
+
+    positional = [p.name for p in foreign.signature if p.kind is not p.VAR_POSITIONAL]
+    forms = [form_of(a, positional[i] if i < len(positional) else f"x{i}") for i, a in enumerate(args)]
+    by_name = {name: form_of(value, name) for name, value in settings.items()}
+    if not arrays:
+        raise ConfigError(f"{foreign.name}: the example call has no {framework.name} tensor among its arguments")
+
+    def call(*tensors: Any) -> Any:
+        return function(*[f(tensors) for f in forms], **{name: f(tensors) for name, f in by_name.items()})
+
+    signature = tuple(inspect.Parameter(name, POSITIONAL) for name in names)
+    return replace(foreign, call=call, signature=signature), names, arrays

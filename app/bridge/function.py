@@ -1,0 +1,274 @@
+"""The class of `Function` that runs an operator of another framework: on Tensors, and in Programs.
+
+Forward runs the framework with gradients on and keeps its graph; backward pulls through that graph. Running forward
+once more in backward would hide every mistake with what an operator saves.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from app.bridge.framework import Call, Framework, Run
+from app.custom import Function
+from app.custom.calling import call_function, infer_by_running, summary_of
+from app.custom.foreign import operator_of_framework
+from app.custom.operator import CustomOperator, Origin, makes
+from app.errors import OperatorError
+from app.graph.variable import Variable
+from app.ops.definition import OpDef, apply
+from app.ops.methods import ValueMethods
+from app.ops.spec import Spec
+from app.tensor import Tensor, is_grad_enabled
+
+POSITIONAL, KEYWORD = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+_NUMBERS = (int, float, bool, str, "int", "float", "bool", "str", "SymInt", "number")
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """An operator of another framework: a function of its tensors, and its parameters."""
+
+    name: str
+    kind: str
+    framework: Framework
+    call: Call
+    signature: tuple[inspect.Parameter, ...]
+    """The parameters of `call`, in order."""
+    thing: Any
+    """What the user wrote, as it is called and has a name."""
+    functions: tuple[Any, ...]
+    """The functions and classes whose source decides what it computes."""
+    where: str = ""
+    home: str = ""
+    """The name of the module that defines it."""
+    backward: str = ""
+    """Its backward function, as in messages: `backward (theirs.py:9)`."""
+    is_definite: bool = True
+    """Whether it can be nothing else: a plain function that uses a framework may be a helper."""
+    has_backward: bool = True
+    is_gradient: bool = False
+    """Whether it is the backward pass of another one, which has second derivatives if the framework has them."""
+
+    @property
+    def parameters(self) -> tuple[inspect.Parameter, ...]:
+        """The parameters as checks see them: one that is annotated as a number is a setting, even without a default."""
+        return tuple(p.replace(kind=KEYWORD) if _is_setting(p) else p for p in self.signature)
+
+    def of_tensors(self, settings: dict[str, Any]) -> Call:
+        """The operator as a function of its tensors alone."""
+
+        def call(*tensors: Any) -> Any:
+            args, kwargs = self.arguments(tensors, settings)
+            return self.call(*args, **kwargs)
+
+        return call
+
+    def arguments(self, tensors: Sequence[Any], settings: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments of a call, by position and by name; settings go to their parameters."""
+        rest, args, kwargs = list(tensors), [], {}
+        for p in self.signature:
+            if p.kind is KEYWORD:
+                if p.name in settings:
+                    kwargs[p.name] = settings[p.name]
+            elif p.name in settings:
+                args.append(settings[p.name])
+            elif p.kind is p.VAR_POSITIONAL:
+                args, rest = [*args, *rest], []
+            elif rest and not _is_setting(p):
+                args.append(rest.pop(0))
+            elif p.default is not p.empty:
+                args.append(p.default)
+        return args, kwargs
+
+
+def _is_setting(p: inspect.Parameter) -> bool:
+    return p.default is p.empty and p.annotation in _NUMBERS and p.kind is POSITIONAL
+
+
+class ForeignFunction(Function):
+    """An operator of another framework. Call its `apply`."""
+
+    foreign: ClassVar[Foreign]
+
+    @classmethod
+    def apply(cls, /, *args: Any, **settings: Any) -> Any:
+        """Run the operator on Tensors, or append it to the Program of Variables."""
+        values, settings = cls._parted(args, settings)
+        if any(isinstance(v, Variable) for v in values):
+            return _append(cls, values, settings)
+        return super().apply(*values, **settings)
+
+    @classmethod
+    def _parted(cls, args: Sequence[Any], settings: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Values, and settings by the names of their parameters."""
+        values, named = [], dict(settings)
+        for place, argument in enumerate(args):
+            if isinstance(argument, (ValueMethods, np.ndarray)):
+                values.append(argument if isinstance(argument, ValueMethods) else Tensor(argument))
+            elif place < len(cls.foreign.signature):
+                named[cls.foreign.signature[place].name] = argument
+            else:
+                raise OperatorError(f"{cls.foreign.name}: argument {place} is {argument!r}, expected a Tensor")
+        return values, named
+
+    @staticmethod
+    def forward(ctx: Any, *tensors: Tensor, **settings: Any) -> Any:
+        raise NotImplementedError  # `class_of` defines it
+
+
+def class_of(foreign: Foreign) -> type[ForeignFunction]:
+    """The class of Function that runs an operator of another framework."""
+    framework = foreign.framework
+
+    def forward(ctx: Any, *tensors: Tensor, **settings: Any) -> Any:
+        arrays = [t._array for t in tensors]
+        ctx.call = foreign.of_tensors(settings)
+        ctx.wants = wants_of(foreign, arrays, [not t.stop_gradient for t in tensors])
+        ctx.run = run = framework.run(ctx.call, arrays, ctx.wants)
+        if not run.outputs:
+            raise OperatorError(f"{foreign.name} returned no tensor of {framework.name}")
+        ctx.save_for_backward(*tensors)
+        outputs = [Tensor(o.copy()) for o in run.outputs]  # the framework may have saved its own, or return an input
+        ctx.mark_non_differentiable(*(o for o, has in zip(outputs, run.differentiable, strict=True) if not has))
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def backward(ctx: Any, *arriving: Tensor) -> Any:
+        inputs = ctx.saved_tensor()  # which refuses inputs that were changed in place
+        flowing = [d for d, has in zip(arriving, ctx.run.differentiable, strict=True) if has]
+        if is_grad_enabled():  # the gradient will be differentiated: it is an operator, too
+            found = _gradient_operator(foreign, ctx.call, ctx.wants).apply(*inputs, *flowing)
+            gradients = iter(found if isinstance(found, tuple) else (found,))
+        else:
+            try:
+                pulled = ctx.run.pull([d._array for d in flowing])
+            except Exception as error:
+                if not foreign.is_gradient:
+                    raise
+                raise OperatorError(f"{foreign.name}: {summary_of(error)}") from error  # no second derivative
+            gradients = iter([None if g is None else Tensor(g) for g in pulled])
+        return tuple(next(gradients) if wanted else None for wanted in ctx.wants)
+
+    members = {
+        "forward": staticmethod(forward),
+        "backward": staticmethod(backward),
+        "foreign": foreign,
+        "like": getattr(foreign.thing, "like", ""),
+        "surrogate": bool(getattr(foreign.thing, "surrogate", False)),
+        "__module__": foreign.home or __name__,
+    }
+    made: Any = type(foreign.name, (ForeignFunction,), members)
+    made._where = foreign.where
+    return made
+
+
+def wants_of(foreign: Foreign, arrays: Sequence[np.ndarray], needs: Sequence[bool]) -> list[bool]:
+    """For each input whether the framework is asked for its gradient."""
+    return [foreign.has_backward and needed and a.dtype.kind == "f" for a, needed in zip(arrays, needs, strict=True)]
+
+
+def _gradient_operator(foreign: Foreign, call: Call, wants: list[bool]) -> type[ForeignFunction]:
+    """The backward pass as an operator, whose own backward gives second derivatives."""
+    name = f"{foreign.name}_grad"
+
+    def pull(*values: Any) -> Any:
+        return foreign.framework.pullback(call, len(wants), wants)(*values)
+
+    parameter = inspect.Parameter("values", inspect.Parameter.VAR_POSITIONAL)
+    gradient = replace(foreign, name=name, call=pull, signature=(parameter,), is_gradient=True)
+    return class_of(gradient)
+
+
+# In a Program
+
+
+def _append(cls: type[ForeignFunction], values: Sequence[Any], settings: dict[str, Any]) -> Any:
+    """Append the operator to the Program of its Variables; gives the Variables of its outputs."""
+    if not all(isinstance(v, Variable) for v in values):
+        raise OperatorError(
+            f"{cls.foreign.name}: a Tensor and a Variable were mixed in one apply; a Tensor has a value now, a "
+            "Variable only when its Program runs"
+        )
+    needs = [not v.stop_gradient for v in values]
+    definition, differentiable = _definition(cls, needs, settings, [v.spec for v in values])
+    *results, _ = apply(definition, values, {})
+    for variable, has in zip(results, differentiable, strict=True):
+        variable.stop_gradient = variable.stop_gradient or not has
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+class _Last:
+    """The last forward pass of an operator in a Program, with its number."""
+
+    def __init__(self) -> None:
+        self.number, self.run = 0, Run([], [], lambda arriving: [])
+
+
+def _definition(
+    cls: type[ForeignFunction],
+    needs: Sequence[bool],
+    settings: dict[str, Any],
+    given: Sequence[Spec],
+    outs: Sequence[Spec] = (),
+) -> tuple[OpDef, Sequence[bool]]:
+    """The operator in a Program, and which of its outputs have a gradient.
+
+    Forward gives the number of its pass as a last output, by which backward finds the framework's graph. If another
+    pass came between, backward runs forward again.
+    """
+    foreign = cls.foreign
+    call = foreign.of_tensors(settings)
+    last = _Last()
+    differentiable: list[bool] = []
+
+    def run(arrays: Sequence[np.ndarray]) -> Run:
+        wants = wants_of(foreign, arrays, needs)
+        # copies, because an engine may reuse the memory of inputs and because the framework could write into it
+        return foreign.framework.run(call, [np.array(a) for a in arrays], wants)
+
+    def forward(*arrays: np.ndarray) -> Any:
+        last.run = call_function(run, f"operator {foreign.name} ({foreign.where})", (arrays,), {})
+        last.number += 1
+        differentiable[:] = last.run.differentiable
+        return (*(o.copy() for o in last.run.outputs), np.array(last.number))
+
+    def backward(*values: Any) -> Any:
+        arrays, number, arriving = values[: len(needs)], values[len(needs)], values[len(needs) + 1 :]
+        one = last.run if number == last.number else run(arrays)
+        pulled = iter(one.pull([np.array(d) for d, has in zip(arriving, one.differentiable, strict=True) if has]))
+        gradients = [next(pulled) if wanted else None for wanted in wants_of(foreign, arrays, needs)]
+        return gradients[0] if len(gradients) == 1 else tuple(gradients)
+
+    specs = tuple(outs) or infer_by_running(lambda *arrays: forward(*arrays)[:-1], given)
+    names = [p.name for p in foreign.signature if p.name not in settings][: len(needs)]
+    definition = CustomOperator(
+        foreign.name,
+        foreign.thing,
+        forward,
+        lambda *given: (*specs, Spec((), "int64")),
+        inputs=names if len(names) == len(needs) else [f"x{i}" for i in range(len(needs))],
+        outputs=[*(f"out{i}" for i in range(len(specs))), "number"],
+        like=cls.like,
+        where=foreign.where,
+    )
+    definition.surrogate = cls.surrogate
+    plain = {"settings": settings, "needs": tuple(needs), "outs": specs}
+    definition.origin = Origin("bridge", {"operator": foreign.thing}, plain)
+    if any(needs) and foreign.has_backward:
+        takes = [("input", i) for i in range(len(needs))] + [("output", len(specs))]
+        takes += [("dout", i) for i in range(len(specs))]
+        definition.differentiate_by(backward, takes, keep_type=True, materialize=True)
+    return definition, differentiable
+
+
+@makes("bridge")
+def _again(functions: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> OpDef:
+    """The operator in a Program that was saved."""
+    operator = operator_of_framework(functions["operator"])
+    if operator is None:
+        raise OperatorError(f"{where}: {functions['operator']!r} was found, expected an operator of another framework")
+    return _definition(operator, settings["needs"], settings["settings"], (), settings["outs"])[0]

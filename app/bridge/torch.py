@@ -1,0 +1,164 @@
+"""PyTorch: `torch.autograd.Function`, `torch.library.custom_op`, plain functions, modules without parameters."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from app.bridge.framework import Arrays, Call, Run
+from app.bridge.function import KEYWORD, POSITIONAL, Foreign, ForeignFunction
+from app.bridge.recognising import parameters, remembered, uses
+from app.errors import ConfigError
+from app.reading import place_of
+
+
+class Torch:
+    """The adapter."""
+
+    name = "torch"
+
+    def tensors(self, arrays: Sequence[np.ndarray], wants: Sequence[bool]) -> list[Any]:
+        return [self.tensor(a).requires_grad_(wanted) for a, wanted in zip(arrays, wants, strict=True)]
+
+    def tensor(self, array: np.ndarray) -> Any:
+        """A tensor with the memory and the strides of an array; a copy where PyTorch cannot have them."""
+        if not array.flags.writeable or any(stride < 0 for stride in array.strides):
+            array = array.copy()
+        return torch.from_numpy(array)
+
+    def array(self, tensor: Any) -> np.ndarray:
+        return np.asarray(tensor.detach().cpu().to_dense().resolve_conj().resolve_neg().numpy())
+
+    def leaves(self, results: Any) -> list[Any]:
+        return [leaf for leaf in torch.utils._pytree.tree_leaves(results) if isinstance(leaf, torch.Tensor)]
+
+    def is_tensor(self, value: Any) -> bool:
+        return isinstance(value, torch.Tensor)
+
+    def run(self, call: Call, arrays: Sequence[np.ndarray], wants: Sequence[bool]) -> Run:
+        tensors = self.tensors(arrays, wants)
+        with torch.enable_grad():
+            results = self.leaves(call(*tensors))
+        derived = [r for r in results if r.requires_grad]
+        wanted = [t for t, needed in zip(tensors, wants, strict=True) if needed]
+
+        def pull(arriving: Arrays) -> list[np.ndarray | None]:
+            return self._pulled(derived, wanted, [self.tensor(d) for d in arriving])
+
+        return Run([self.array(r) for r in results], [r.requires_grad for r in results], pull)
+
+    def _pulled(self, derived: list[Any], wanted: list[Any], arriving: list[Any]) -> list[np.ndarray | None]:
+        if any(type(r.grad_fn).__name__ == "Error" for r in derived):  # for which allow_unused=True would give None
+            raise RuntimeError("its backward is marked with @once_differentiable")
+        if not (derived and wanted):
+            return [None] * len(wanted)
+        gradients = torch.autograd.grad(derived, wanted, arriving, retain_graph=True, allow_unused=True)
+        return [None if g is None else self.array(g) for g in gradients]
+
+    def pullback(self, call: Call, count: int, wants: Sequence[bool]) -> Call:
+        def gradients(*values: Any) -> Any:
+            inputs, arriving = values[:count], values[count:]
+            derived = [r for r in self.leaves(call(*inputs)) if r.requires_grad]
+            wanted = [x for x, needed in zip(inputs, wants, strict=True) if needed]
+            pulled = torch.autograd.grad(derived, wanted, arriving, create_graph=True, allow_unused=True)
+            return [torch.zeros_like(x) if g is None else g for x, g in zip(wanted, pulled, strict=True)]
+
+        return gradients
+
+    def can_fork(self) -> bool:
+        return not torch.cuda.is_initialized()
+
+    def after_fork(self) -> None:
+        torch.set_num_threads(1)  # those of the parent do not exist in the child
+
+
+TORCH = Torch()
+
+
+def recognise(thing: Any) -> type[ForeignFunction] | None:
+    """The class of Function for an operator of PyTorch; None for anything else."""
+    owner = getattr(thing, "__self__", None)
+    if _is_kind(owner, torch.autograd.Function) and thing.__name__ == "apply":
+        thing = owner  # MyReLU.apply
+    return remembered(thing, _described)
+
+
+def _described(thing: Any) -> Foreign | None:
+    if _is_kind(thing, torch.autograd.Function):
+        plain = thing.setup_context is not torch.autograd.Function.setup_context
+        taken = parameters(thing.forward, 0 if plain else 1)
+        return Foreign(
+            thing.__name__, "torch.autograd.Function", TORCH, thing.apply, taken, thing, (thing,),
+            place_of(thing.forward), thing.__module__, f"backward ({place_of(thing.backward)})",
+        )  # fmt: skip
+    overload = getattr(thing, "_opoverload", thing)
+    if isinstance(overload, torch._ops.OpOverloadPacket):
+        overload = overload.default
+    if isinstance(overload, torch._ops.OpOverload):
+        return _of_library(thing, overload)
+    if isinstance(thing, torch.nn.Module) or _is_kind(thing, torch.nn.Module):
+        return _of_module(thing)
+    if uses(thing, "torch"):
+        return Foreign(
+            thing.__name__, "torch function", TORCH, thing, parameters(thing), thing, (thing,), place_of(thing),
+            thing.__module__, is_definite=False,
+        )  # fmt: skip
+    return None
+
+
+def _is_kind(thing: Any, base: Any) -> bool:
+    return isinstance(thing, type) and issubclass(thing, base)
+
+
+def _of_library(thing: Any, overload: Any) -> Foreign:
+    """An operator of torch.library; `thing` is the operator or what `custom_op` makes."""
+    function = getattr(thing, "_init_fn", None)
+    name, kind = overload._schema.name.rpartition("::")[2], "torch.library.custom_op"
+    taken = tuple(map(_of_argument, overload._schema.arguments))
+    where, home = place_of(function), str(getattr(function, "__module__", ""))
+    backward = getattr(thing, "_backward_fn", None)
+    functions = tuple(f for f in (function, backward, getattr(thing, "_setup_context_fn", None)) if f is not None)
+    return Foreign(
+        name, kind, TORCH, thing, taken, thing, functions, where, home,
+        f"backward ({place_of(backward)})" if backward else "", has_backward=_has_backward(thing, overload),
+    )  # fmt: skip
+
+
+def _of_argument(argument: Any) -> inspect.Parameter:
+    """A parameter of an operator's schema."""
+    default = argument.default_value if argument.has_default_value() else inspect.Parameter.empty
+    annotation = inspect.Parameter.empty if "Tensor" in str(argument.type) else str(argument.type)
+    kind = KEYWORD if argument.kwarg_only else POSITIONAL
+    return inspect.Parameter(argument.name, kind, default=default, annotation=annotation)
+
+
+def _has_backward(thing: Any, overload: Any) -> bool:
+    """Whether an operator has a formula for its gradient; without one, its backward is an error."""
+    if getattr(thing, "_backward_fn", None) is not None:
+        return True
+    keys = ["CompositeImplicitAutograd"]
+    keys += [] if hasattr(thing, "_backward_fn") else ["Autograd", "AutogradCPU"]  # `custom_op` always registers these
+    return any(torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), key) for key in keys)
+
+
+def _of_module(thing: Any) -> Foreign:
+    name = thing.__name__ if isinstance(thing, type) else type(thing).__name__
+    try:
+        module = thing() if isinstance(thing, type) else thing
+    except Exception as error:
+        raise ConfigError(f"{name} cannot be made without arguments ({type(error).__name__}: {error})") from error
+    held = [path for path, _ in module.named_parameters()]
+    if held:
+        raise ConfigError(
+            f"{name} has parameters ({', '.join(held)}), which would not be checked or trained: give a function of its "
+            "inputs and these, such as torch.nn.functional.linear"
+        )
+    taken = tuple(p for p in parameters(module.forward) if p.default is p.empty)
+    where, home = place_of(module.forward), type(module).__module__
+    return Foreign(
+        name, "torch.nn.Module", TORCH, module, taken, thing, (type(module),), where, home, is_definite=False
+    )

@@ -1,0 +1,74 @@
+"""Gradients and inputs that are expanded, with strides of zero, and inputs with other numbers of axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from app.checking.checks.differences import first_difference, gradient_names
+from app.checking.checks.gradient import gradient_of_size
+from app.checking.subject import Subject
+from app.checking.verdict import Verdict, failed, ok
+from app.custom.calling import summary_of
+
+_SHAPES: tuple[tuple[int, ...], ...] = ((6,), (2, 1, 3), (2, 3, 4), (1, 1), (2, 3, 1, 2))
+
+
+def expanded(subject: Subject) -> Iterator[Verdict]:
+    """The gradient that `y.sum()` sends, and an expanded input, have strides of zero: one number stands for all."""
+    arrays = subject.arrays()
+    if subject.has_gradient:
+        arriving = [_expanded(g) for g in subject.arriving(subject.run(arrays).outputs)]
+        plain = subject.run(arrays, [np.array(g) for g in arriving]).copy()
+        try:
+            gradients = subject.run(arrays, arriving).gradients
+        except Exception as error:
+            yield failed(f"the gradient that y.sum() sends, whose strides are zero, raises {summary_of(error)}")
+            return
+        words = first_difference(gradients, plain.gradients, gradient_names(subject.wanted))
+        if words:
+            yield failed(f"for the gradient that y.sum() sends, whose strides are zero, {words}")
+            return
+    wide = [_expanded(a) if one.is_float else a for a, one in zip(arrays, subject.inputs, strict=True)]
+    try:
+        plain, other = subject.run([np.array(a) for a in wide]).copy(), subject.run(wide)
+    except Exception:  # equal numbers may not be allowed
+        yield ok("a gradient with strides of zero gives the same")
+        return
+    part = plain.far_from(other, 1e-7)
+    if part:
+        yield failed(f"expanded inputs, whose strides are zero, give another {part} than contiguous ones")
+    else:
+        yield ok("expanded inputs and gradients, with strides of zero, give the same")
+
+
+def _expanded(array: np.ndarray) -> np.ndarray:
+    """Equal numbers with strides of zero."""
+    value = np.full(1, array.reshape(-1)[0] if array.size else 0, array.dtype)
+    return np.lib.stride_tricks.as_strided(value, array.shape, (0,) * array.ndim)
+
+
+def ranks(subject: Subject) -> Iterator[Verdict]:
+    """The gradient is right for inputs with other numbers of axes, and with axes of size one, if they are taken."""
+    shapes = {one.shape for one in subject.inputs}
+    free = not subject.is_fixed and not subject.found.shapes and len(shapes) == 1
+    if not free or subject.is_surrogate or not subject.has_gradient:
+        return
+    if any(verdict.failed for verdict in gradient_of_size(subject)):
+        return
+    taken = []
+    for shape in _SHAPES:
+        try:
+            other = subject.with_shapes([shape] * len(subject.inputs))
+            if not all(np.isfinite(o).all() for o in other.outputs(other.arrays())):
+                continue
+        except Exception:  # it does not take this shape
+            continue
+        wrong = [verdict.words for verdict in gradient_of_size(other) if verdict.failed]
+        if wrong:
+            yield failed(f"with {', '.join(map(str, other.inputs))}, {wrong[0]}")
+            return
+        taken.append(str(list(shape)))
+    if taken:
+        yield ok(f"the gradient is right with shapes {', '.join(taken)}, too")

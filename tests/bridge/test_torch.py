@@ -1,0 +1,210 @@
+"""Operators of PyTorch are checked and trained as they are."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app.__main__ import main
+from app.testing import check_operator
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (the extra `bridge`)")
+
+import torch_functions as operators  # noqa: E402
+
+HERE = Path(__file__).parent
+FILE = str(HERE / "torch_functions.py")
+
+
+def says(operator: Any, check: str, *example: Any, **options: Any) -> str:
+    """What one check says of an operator."""
+    return "\n".join(f"{v.state} {v.words}" for v in app.check(operator, only=[check], **options))
+
+
+RIGHT = [operators.MyReLU, operators.Swish, operators.NumpyExp, operators.plain, operators.Module]
+
+
+@pytest.mark.parametrize("operator", RIGHT, ids=lambda one: one.__name__)
+def test_a_right_operator_passes_every_check(operator: Any):
+    assert check_operator(operator).ok
+
+
+@pytest.mark.parametrize(
+    ("operator", "check", "message"),
+    [
+        ("Halved", "gradient", "backward (torch_functions.py:"),
+        ("Halved", "gradient", "it is half of what it should be"),
+        ("OneScale", "gradient", "finite differences give"),
+        ("KeptInBuffer", "kept", "a second call changes the result of the first"),
+        ("ReadsMemory", "layout", "give another gradient"),
+        ("SumOnly", "expanded", "the gradient that y.sum() sends, whose strides are zero, raises RuntimeError"),
+        ("KeptAsAttribute", "saved", "if an input is changed in place before backward"),
+        ("Cycle", "leak", "keep tensors with ctx.save_for_backward"),
+        ("WritesIntoWhatArrives", "untouched", "backward writes into the gradient that arrives"),
+        ("LostSecond", "second", "finite differences give"),
+        ("OneOutput", "one output", "with only output 0 used, backward raises"),
+        ("ForgetsNeeds", "alone", "when only b needs a gradient, the gradient of b is wrong"),
+        ("TwoGradients", "gradient", "returned an incorrect number of gradients"),
+        ("WrongJvp", "forward", "is jvp right?"),
+        ("WrongVmap", "vmap", "under torch.vmap, output 0 is wrong"),
+        ("turned", "fake", "register_fake says that output 0 has shape"),
+    ],
+)
+def test_a_mistake_is_found(operator: str, check: str, message: str):
+    found = says(getattr(operators, operator), check)
+    assert found.startswith("FAILED")
+    assert message in found
+
+
+def test_what_is_refused_with_an_error_is_a_note_unless_it_was_asked_for():
+    assert says(operators.MyReLU, "vmap").startswith("note no torch.vmap: ")
+    assert says(operators.NumpyExp, "second").startswith("note there is none: ")
+    with pytest.raises(AssertionError, match=r"vmap: no torch\.vmap"):
+        check_operator(operators.MyReLU, also=["vmap"], only=["gradient"])
+    assert check_operator(operators.Swish, also=["vmap", "forward"], only=["gradient"]).ok
+
+
+def test_a_result_that_is_memory_of_an_input_is_a_failure_or_an_error_of_pytorch():
+    found = app.check(operators.same, only=["shared"])
+    assert found.failed
+
+
+def test_a_straight_through_estimator_declares_itself():
+    assert says(operators.Round, "gradient").startswith("ok declared a surrogate")
+
+
+def test_settings_are_passed_on():
+    assert check_operator(operators.leaky, slope=0.25, only=["gradient", "settings", "opcheck"]).ok
+    assert "needs its setting 'slope'" in str(app.check(operators.leaky))
+
+
+def test_an_example_call_gives_the_inputs_and_keeps_whole_numbers():
+    x = torch.linspace(-1, 1, 6).reshape(2, 3)
+    found = check_operator(operators.take, x, torch.tensor([0, 2, 2]), 1)
+    assert found.ok
+    assert len(found) > 10
+
+
+def test_a_failure_can_be_pasted():
+    with pytest.raises(AssertionError) as raised:
+        check_operator(operators.Halved.apply, shapes=[(3, 2)], seed=5)
+    message = str(raised.value)
+    for fact in (
+        "Halved  torch.autograd.Function, torch_functions.py:",
+        "backward (torch_functions.py:",
+        "finite differences give",
+        "checked on x float64[3, 2] in [-2, 2], contiguous, seed 5",
+        f"torch {torch.__version__}",
+        "    from torch_functions import Halved",
+        "    check_operator(Halved.apply, shapes=[(3, 2)], only=['gradient'], seed=5)",
+    ):
+        assert fact in message
+
+
+@pytest.mark.slow
+def test_the_script_of_a_failure_shows_it(tmp_path: Path):
+    x = torch.linspace(-1, 1, 6).reshape(2, 3)
+    with pytest.raises(AssertionError) as raised:
+        check_operator(operators.Halved.apply, x)
+    _, _, script = str(raised.value).partition("This shows it:\n")
+    (tmp_path / "shows.py").write_text("\n".join(line.strip() for line in script.splitlines()))
+    done = subprocess.run(
+        [sys.executable, tmp_path / "shows.py"], cwd=HERE, capture_output=True, text=True, check=False,
+        env={"PYTHONPATH": f"{HERE}:{HERE.parents[1]}"},
+    )  # fmt: skip
+    assert "it is half of what it should be" in done.stderr
+
+
+def test_the_command_checks_the_operators_that_a_file_defines(capsys: pytest.CaptureFixture[str]):
+    assert main(["check", f"{FILE}:Halved", "--only", "gradient", "--json"]) == 1
+    assert '"operator": "Halved", "check": "gradient", "state": "FAILED"' in capsys.readouterr().out
+    assert main(["check", f"{FILE}:leaky", "--set", "slope=0.1", "--like", "leaky_relu(negative_slope=0.1)"]) == 0
+    assert "ok      like           the results equal those of leaky_relu" in capsys.readouterr().out
+
+
+def test_an_operator_that_ends_the_process_is_a_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "crash.py").write_text(
+        "import ctypes\nimport torch\n"
+        "class Crash(torch.autograd.Function):\n"
+        "    @staticmethod\n    def forward(ctx, x):\n        return x.clone()\n"
+        "    @staticmethod\n    def backward(ctx, dy):\n        return dy if dy.numel() else ctypes.string_at(0)\n"
+    )
+    assert main(["check", str(tmp_path / "crash.py"), "--only", "empty batch,rows"]) == 1
+    shown = capsys.readouterr().out
+    assert "FAILED  empty batch    it ends the process, with SIGSEGV" in shown
+    assert "ok      rows" in shown
+
+
+# As an ordinary operator
+
+
+def test_it_runs_on_tensors_and_in_programs_of_both_engines():
+    relu = app.custom_op(operators.MyReLU)
+    array = np.linspace(-2, 2, 24, dtype="float32").reshape(4, 6)
+    x = app.to_tensor(array, stop_gradient=False)
+    y = relu(x)
+    y.sum().backward()
+    np.testing.assert_array_equal(y.numpy(), np.maximum(array, 0))
+    np.testing.assert_array_equal(x.grad.numpy(), array > 0)
+    for engine in ("reference", "compiled"):
+        with app.static.program_guard(app.static.Program(), app.static.Program()):
+            data = app.static.data("x", [None, 6], "float32")
+            data.stop_gradient = False
+            out = relu(data)
+            (gradient,) = app.static.gradients([out], [data])
+            results = app.static.Executor(engine=engine).run(feed={"x": array}, fetch_list=[out, gradient])
+        np.testing.assert_array_equal(results[0], np.maximum(array, 0))
+        np.testing.assert_array_equal(results[1], array > 0)
+
+
+def test_a_second_forward_pass_does_not_change_the_gradient_of_the_first():
+    swish = app.custom_op(operators.Swish)
+    first, second = (app.to_tensor(np.full(3, v), stop_gradient=False) for v in (0.5, -1.0))
+    y = swish(first)
+    swish(second)
+    y.sum().backward()
+    s = 1 / (1 + np.exp(-0.5))
+    np.testing.assert_allclose(first.grad.numpy(), np.full(3, s * (1 + 0.5 * (1 - s))))
+
+
+def test_an_input_that_changes_before_backward_is_an_error():
+    relu = app.custom_op(operators.MyReLU)
+    base = app.to_tensor(np.ones(3), stop_gradient=False)
+    x = base * 1.0
+    y = relu(x)
+    with app.no_grad():
+        x.add_(app.to_tensor(np.ones(3)))
+    with pytest.raises(app.errors.InPlaceError):
+        y.sum().backward()
+
+
+@pytest.fixture
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_it_trains_beside_the_built_in_operator(in_folder: Path):
+    config = HERE.parents[1] / "configs" / "quick.yaml"
+    result = app.compare(["relu", f"{FILE}:MyReLU"], 1, config=config, epochs=1, quiet=True)
+    (expected,) = result["relu"].accuracies
+    assert result[f"{FILE}:MyReLU"].accuracies == [pytest.approx(expected, abs=0.02)]
+    trained = app.train(operators.MyReLU, config=config, epochs=1, quiet=True)
+    assert [trained[name].accuracies for name in trained.operators] == [[pytest.approx(expected, abs=0.02)]] * 2
+
+
+def test_nothing_of_pytorch_is_imported_with_opsmith():
+    code = (
+        "import opsmith, opsmith.testing, sys; opsmith.check('custom.relu', only=['gradient']);"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=HERE.parents[1])
+    assert done.stdout.strip() == "False"
