@@ -13,11 +13,11 @@ import struct
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 
 import numpy as np
 
-from app.custom.numba_functions import without_numba
+from app.custom.numba_functions import interpret_numba
 from app.ops import random
 from app.signals import die_with_parent, forked, kill_group
 
@@ -28,17 +28,19 @@ def undisturbed(work: Callable[[], bytes], patience: float, compiled: bool = Tru
     """Return the result of a function in a forked process; b"" if it raises or exceeds the time limit.
 
     Unless `compiled`, Numba functions run as Python there, without compilation. Without fork, the function is called in
-    this process.
+    this process; one whose Numba functions should run as Python is not.
     """
 
     def called() -> bytes:
-        with _unheard(), nullcontext() if compiled else without_numba():
+        if not compiled:
+            interpret_numba()
+        with _unheard():
             return work()
 
     if hasattr(os, "fork"):
         return _in_a_copy(called, patience)
     try:
-        return called()
+        return called() if compiled else b""
     except Exception:
         return b""
 

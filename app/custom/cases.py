@@ -9,17 +9,19 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable, Sequence
-from types import FunctionType, SimpleNamespace
+from contextlib import suppress
+from types import CellType, FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from app.custom.numba_functions import by_name, python_function, without_numba
+from app.custom.numba_functions import by_name, is_compiled, is_of_users, python_function
 from app.errors import OperatorError
 from app.ops.definition import REGISTRY, OpDef, apply
 from app.ops.methods import ValueMethods
 from app.ops.settings import key_of_settings
 from app.ops.values import Attributes
+from app.reading import codes_in
 
 MOST = 64
 """The number of ways through a function above which it is refused."""
@@ -31,9 +33,8 @@ def by_cases(function: Any, names: Sequence[str]) -> Callable[..., Any]:
     def call(*variables: Any, **settings: Any) -> Any:
         cases = _Cases()
         numbers = [Number(cases, variable) for variable in variables]
-        with without_numba():
-            source = by_name(_on_numbers(python_function(function)), names)
-            results = cases.results(lambda: source(*numbers, **settings), [])
+        source = by_name(_on_numbers(function, {}), names)
+        results = cases.results(lambda: source(*numbers, **settings), [])
         return [_whole(result, variables) for result in results]
 
     return call
@@ -143,18 +144,33 @@ _INSTEAD[math.erf] = REGISTRY["erf"]
 _MATH = SimpleNamespace(**{name: _INSTEAD.get(f, f) if callable(f) else f for name, f in vars(math).items()})
 
 
-def _on_numbers(function: Any) -> Any:
-    """The function with NumPy's functions in place of those of `math`."""
+def _on_numbers(function: Any, known: dict[Any, Any]) -> Any:
+    """The function, and the users' functions that it calls, as Python, with NumPy's functions in place of `math`'s.
+
+    They are copies: others may be calling the functions themselves.
+    """
+    function = python_function(function)
     if not isinstance(function, FunctionType):
         return function
+    if function in known:
+        return known[function]
 
     def instead(value: Any) -> Any:
         if value is math:
             return _MATH
+        if is_compiled(value) or (type(value) is FunctionType and is_of_users(value.__module__ or "")):
+            return _on_numbers(value, known)
         return _INSTEAD.get(value, value) if type(value) is type(math.exp) else value
 
-    names = {name: instead(value) for name, value in function.__globals__.items()}
-    names["__builtins__"] = {**vars(builtins), "float": _float}
-    made = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+    names = dict(function.__globals__)
+    closure = tuple(CellType() for _ in function.__closure__ or ())
+    made = FunctionType(function.__code__, names, function.__name__, function.__defaults__, closure or None)
     made.__kwdefaults__ = function.__kwdefaults__
+    known[function] = made
+    for name in {name for code in codes_in(function.__code__) for name in code.co_names} & names.keys():
+        names[name] = instead(names[name])
+    names["__builtins__"] = {**vars(builtins), "float": _float}
+    for new, old in zip(closure, function.__closure__ or (), strict=True):
+        with suppress(ValueError):  # an empty cell
+            new.cell_contents = instead(old.cell_contents)
     return made

@@ -1,7 +1,7 @@
 """Users' functions in Python and in Numba, with their parameters by name or in another order.
 
-A check runs Numba functions as Python, which raises IndexError for an index outside of an array. Compiled code does not
-check: it reads or overwrites whatever lies there.
+A check runs Numba functions as Python, in a forked process, which raises IndexError for an index outside of an array.
+Compiled code does not check: it reads or overwrites whatever lies there.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -108,8 +107,13 @@ _OTHERS = frozenset({PACKAGE, "numba", "llvmlite", "numpy", "scipy"}) | sys.stdl
 """Packages whose own functions stay compiled, but for the shelf's, which are as a user would write them."""
 
 
+def is_of_users(module: str) -> bool:
+    """Whether the functions of a module are a user's, so that they run as Python where Numba functions do."""
+    return module.partition(".")[0] not in _OTHERS or module.startswith(f"{PACKAGE}.custom.shelf.")
+
+
 class _Interpreted:
-    """Whether Numba functions run as Python now, and how many calls did."""
+    """Whether Numba functions run as Python in this process, and how many calls did."""
 
     __slots__ = ("calls", "on")
 
@@ -121,17 +125,16 @@ class _Interpreted:
 interpreted = _Interpreted()
 
 
-@contextmanager
-def without_numba() -> Iterator[None]:
-    """Inside the block, the Numba functions of operators, and those that they call, run as Python."""
-    with ExitStack() as restored:
-        restored.callback(setattr, interpreted, "on", interpreted.on)
-        interpreted.on, interpreted.calls = True, 0
-        kinds = _types_of_compiled()
-        for name, module in list(sys.modules.items()) if kinds else ():
-            if name.partition(".")[0] not in _OTHERS or name.startswith(f"{PACKAGE}.custom.shelf."):
-                _open_module(module, kinds, restored)
-        yield
+def interpret_numba() -> None:
+    """From now on, run the Numba functions of operators, and those that they call, as Python.
+
+    For forked processes: it replaces them in modules and closures, where other threads would miss them.
+    """
+    interpreted.on = True
+    kinds = _types_of_compiled()
+    for name, module in list(sys.modules.items()) if kinds else ():
+        if is_of_users(name):
+            _open_module(module, kinds)
 
 
 def _types_of_compiled() -> set[type]:
@@ -146,20 +149,18 @@ def _types_of_compiled() -> set[type]:
 def as_python(function: FunctionType, values: Sequence[Any]) -> Any:
     """Call the Python function of a Numba function, with the Numba functions of its closure as Python, too."""
     interpreted.calls += 1
-    with ExitStack() as restored:
-        _open_closure(function, restored)
-        return function(*values)
+    _open_closure(function)
+    return function(*values)
 
 
-def _open_module(module: ModuleType, kinds: set[type], restored: ExitStack) -> None:
-    """Replace a module's Numba functions by their Python functions, until they are restored."""
+def _open_module(module: ModuleType, kinds: set[type]) -> None:
+    """Replace a module's Numba functions by their Python functions."""
     names = getattr(module, "__dict__", None)
     if type(names) is not dict or kinds.isdisjoint(map(type, names.values())):  # sys.modules may hold other objects
         return
     for name, value in [item for item in list(names.items()) if type(item[1]) in kinds]:
-        restored.callback(names.__setitem__, name, value)
         names[name] = _counted(value.py_func)
-        _open_closure(value.py_func, restored)
+        _open_closure(value.py_func)
 
 
 def _counted(function: FunctionType) -> Callable[..., Any]:
@@ -171,7 +172,7 @@ def _counted(function: FunctionType) -> Callable[..., Any]:
     return call
 
 
-def _open_closure(function: FunctionType, restored: ExitStack) -> None:
+def _open_closure(function: FunctionType) -> None:
     """The same for the Numba functions in a function's closure."""
     for cell in function.__closure__ or ():
         try:
@@ -179,6 +180,5 @@ def _open_closure(function: FunctionType, restored: ExitStack) -> None:
         except ValueError:  # an empty cell
             continue
         if is_compiled(value):
-            restored.callback(setattr, cell, "cell_contents", value)
             cell.cell_contents = value.py_func
-            _open_closure(value.py_func, restored)
+            _open_closure(value.py_func)

@@ -15,7 +15,7 @@ import app
 from app.checking.checks import examine
 from app.checking.examples import inputs_for
 from app.checking.finding import found
-from app.custom.numba_functions import without_numba
+from app.checking.undisturbed import undisturbed
 from app.errors import BoundsError
 
 pytestmark = pytest.mark.slow
@@ -115,12 +115,25 @@ def from_behind(x):
 def test_the_verdict_of_the_check_of_bounds(function: Any, expected: str):
     operator = with_backward(function, lambda dy: dy * 2)
     assert words(operator, "bounds").startswith(expected)
-    assert fill.py_func is not fill  # and what was called as Python is compiled again
 
 
 def test_nothing_is_checked_after_an_index_outside():
     operator = with_backward(second_row, lambda dy: dy)
     assert [v.check for v in examine(inputs_for(found(operator, "operator")), ["gradient"])] == ["bounds"]
+
+
+seen: set[type] = set()
+
+
+def calls_twice(x):
+    seen.add(type(twice))
+    return twice(x)
+
+
+def test_numba_functions_stay_compiled_in_the_process_that_checks():
+    operator = with_backward(calls_twice, lambda dy: dy * 2)
+    assert words(operator, "bounds") == "ok both passes index inside their arrays"
+    assert seen == {type(twice)}
 
 
 def test_proxies_in_modules_are_not_touched(monkeypatch: pytest.MonkeyPatch):
@@ -132,7 +145,9 @@ def test_proxies_in_modules_are_not_touched(monkeypatch: pytest.MonkeyPatch):
     module, proxy = ModuleType("some_module"), Proxy()
     vars(module).update(proxy=proxy, compiled=fill)
     monkeypatch.setitem(sys.modules, "some_module", module)
-    with without_numba():
-        assert vars(module)["proxy"] is proxy
-        assert vars(module)["compiled"] is not fill
+
+    def replaced() -> bytes:
+        return bytes([vars(module)["proxy"] is proxy, vars(module)["compiled"] is not fill])
+
+    assert undisturbed(replaced, 30, compiled=False) == bytes([True, True])
     assert vars(module)["compiled"] is fill

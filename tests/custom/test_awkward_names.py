@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import count
 from typing import Any
@@ -18,7 +18,7 @@ import pytest
 
 import app
 from app import custom_op, static
-from app.custom.numba_functions import without_numba
+from app.custom.numba_functions import interpreted
 from app.errors import OperatorError, ProgramError
 
 NAMES = [
@@ -187,9 +187,8 @@ def compiled(f: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 @pytest.fixture
-def uncompiled() -> Iterator[None]:
-    with without_numba():
-        yield
+def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interpreted, "on", True)
 
 
 @pytest.mark.usefixtures("uncompiled")

@@ -1,47 +1,70 @@
-"""Indices outside of arrays, which compiled code does not check: it reads or overwrites whatever lies there."""
+"""Indices outside of arrays, which compiled code does not check: it reads or overwrites whatever lies there.
+
+Numba functions run as Python in a forked process, and stay compiled in this one, where other threads may call them.
+"""
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from app.checking.subject import Arrays, Subject
-from app.checking.verdict import Verdict, failed, ok
-from app.custom.numba_functions import interpreted, without_numba
+from app.checking.subject import Arrays, Result, Subject
+from app.checking.undisturbed import undisturbed
+from app.checking.verdict import Verdict, failed, note, ok
+from app.custom.numba_functions import interpreted
 from app.errors import BoundsError
+
+_PATIENCE = 60.0
+"""Seconds after which functions that run as Python are given up."""
 
 
 class BackwardBoundsError(BoundsError):
     """A backward function indexes outside of an array, on inputs on which forward runs."""
 
 
+@dataclass
+class _Run:
+    """What a run as Python gives."""
+
+    outside: str = ""
+    """The message about an index outside of an array; '' if there was none."""
+    backward: bool = False
+    """Whether it was in the backward pass."""
+    calls: int = 0
+    """How many Numba functions ran as Python."""
+    result: Result | None = None
+    """Its result, if asked for, and if a second run gives the same."""
+
+
 def bounds(subject: Subject) -> Iterator[Verdict]:
     """Numba functions, run as Python on a few rows and on one, index inside their arrays, forward and backward."""
-    for tried in (subject, subject.with_batch(1)) if subject.inputs[0].shape else (subject,):
-        found = index_outside(tried)
-        if found is not None:
-            yield failed(str(found))
-            return
-    if not interpreted.calls:
+    first = run = _run_as_python(subject, repeats=True)
+    if run is not None and not run.outside and subject.inputs[0].shape:
+        run = _run_as_python(subject.with_batch(1))
+    if first is None or run is None:
+        yield note(f"not checked: as Python, it does not end within {_PATIENCE:g} seconds")
         return
-    other = _differs_from_python(subject)
-    if other:
-        yield failed(
-            f"compiled by Numba it gives another {other} than run as Python: an index may be outside of its array "
-            "(negative ones are not checked in x.flat), or an element is not written"
+    if run.outside:
+        yield failed(run.outside)
+    elif first.calls:
+        other = _differs_from_python(subject, first)
+        yield (
+            failed(
+                f"compiled by Numba it gives another {other} than run as Python: an index may be outside of its array "
+                "(negative ones are not checked in x.flat), or an element is not written"
+            )
+            if other
+            else ok("both passes index inside their arrays")
         )
-        return
-    yield ok("both passes index inside their arrays")
 
 
-def _differs_from_python(subject: Subject) -> str:
+def _differs_from_python(subject: Subject, python: _Run) -> str:
     """What compiled code gives differently, if Python always gives the same; '' if nothing or if it raises."""
     try:
-        with without_numba():
-            first, second = (subject.run(subject.arrays()).copy() for _ in range(2))
-        compiled = subject.run(subject.arrays())
+        return "" if python.result is None else python.result.far_from(subject.run(subject.arrays()), 1e-6)
     except Exception:  # another check reports it
         return ""
-    return "" if first.differs_from(second) else first.far_from(compiled, 1e-6)
 
 
 def index_outside(subject: Subject, arrays: Arrays | None = None) -> BoundsError | None:
@@ -49,18 +72,37 @@ def index_outside(subject: Subject, arrays: Arrays | None = None) -> BoundsError
 
     Other errors are left to checks that run the compiled functions: some code that Numba compiles is not valid Python.
     """
-    name, kind = "forward", BoundsError
-    with without_numba():
-        try:
-            tensors = subject.tensors(subject.arrays() if arrays is None else arrays)
-            outputs = subject.applied(tensors)
-            name, kind = "backward", BackwardBoundsError
-            subject.gradients(tensors, outputs)
-        except IndexError as error:
-            if not interpreted.calls:
-                return None
+    run = _run_as_python(subject, arrays)
+    if run is None or not run.outside:
+        return None
+    return (BackwardBoundsError if run.backward else BoundsError)(run.outside)
+
+
+def _run_as_python(subject: Subject, arrays: Arrays | None = None, repeats: bool = False) -> _Run | None:
+    """A run of an operator whose Numba functions run as Python; None if there is no process for it, or no answer."""
+    if interpreted.on:  # in such a process already
+        return _interpreted(subject, arrays, repeats)
+    answer = undisturbed(lambda: pickle.dumps(_interpreted(subject, arrays, repeats)), _PATIENCE, compiled=False)
+    run: _Run | None = pickle.loads(answer) if answer else None
+    return run
+
+
+def _interpreted(subject: Subject, arrays: Arrays | None, repeats: bool) -> _Run:
+    name, run, before = "forward", _Run(), interpreted.calls
+    try:
+        tensors = subject.tensors(subject.arrays() if arrays is None else arrays)
+        outputs = subject.applied(tensors)
+        name = "backward"
+        subject.gradients(tensors, outputs)
+        if repeats:
+            first, second = (subject.run(subject.arrays()).copy() for _ in range(2))
+            run.result = None if first.differs_from(second) else first
+    except IndexError as error:
+        if interpreted.calls > before:
             words = str(error).partition("\n")[0]
-            return kind(f"{name} indexes outside of its arrays, given {', '.join(map(str, subject.inputs))}: {words}")
-        except Exception:
-            return None
-    return None
+            run.outside = f"{name} indexes outside of its arrays, given {', '.join(map(str, subject.inputs))}: {words}"
+            run.backward = name == "backward"
+    except Exception:
+        pass
+    run.calls = interpreted.calls - before
+    return run
