@@ -134,31 +134,39 @@ def _first_that_runs(
     """The first inputs on which forward runs. Whatever happens to the gradient there is for the checks to say.
 
     Only if a gradient has another shape than its input, others of the same group are tried: forward of `x + b` also
-    takes a `b` of the shape of x, and its backward is right for a row.
+    takes a `b` of the shape of x, and its backward is right for a row. Numbers from other ranges are tried in the first
+    group, if forward runs on none of the usual ones.
     """
     outside: BoundsError | None = None
-    why = own = ""
-    for group in guesses:
-        first, refusal = None, ""
-        for inputs in group:
-            try:
-                subject = _in_best_range(Subject(found, tuple(inputs), settings=settings, like=like), ranges)
-            except (ReadOnlyError, BackwardBoundsError):
-                raise  # other inputs make no difference
-            except Exception as error:
-                if _is_of_the_code(error):
-                    raise OperatorError(summary_of(error)) from error
-                outside = outside or (error if isinstance(error, BoundsError) else None)
-                if not why and _is_raised_by_the_user(error):
-                    own = f"{summary_of(error)}; on {', '.join(map(str, inputs))} and all other inputs that were tried"
-                why = why or f"{', '.join(map(str, inputs))}: {summary_of(error)}"
-                continue
-            misfit = _misfit(subject)
-            if not misfit:
-                return replace(subject, reshaped=refusal)
-            first, refusal = first or subject, refusal or f"with {', '.join(map(str, inputs))}, {misfit}"
-        if first is not None:
-            return first
+    why = own = narrowed = ""
+    for start in range(len(ranges)):
+        for group in guesses[:1] if start else guesses:
+            first, refusal = None, ""
+            for inputs in group:
+                subject = Subject(
+                    found, tuple(inputs), settings=settings, like=like, narrowed=narrowed if start else ""
+                )
+                try:
+                    subject = _in_best_range(subject, ranges[start:])
+                except (ReadOnlyError, BackwardBoundsError):
+                    raise  # other inputs make no difference
+                except Exception as error:
+                    if _is_of_the_code(error):
+                        raise OperatorError(summary_of(error)) from error
+                    outside = outside or (error if isinstance(error, BoundsError) else None)
+                    given = ", ".join(map(str, inputs))
+                    if not why and _is_raised_by_the_user(error):
+                        own = f"{summary_of(error)}; on {given} and all other inputs that were tried"
+                    why = why or f"{given}: {summary_of(error)}"
+                    low, high = ranges[start]
+                    narrowed = narrowed or f"inputs from [{low:g}, {high:g}] gave an error: {summary_of(error)}"
+                    continue
+                misfit = _misfit(subject)
+                if not misfit:
+                    return replace(subject, reshaped=refusal)
+                first, refusal = first or subject, refusal or f"with {', '.join(map(str, inputs))}, {misfit}"
+            if first is not None:
+                return first
     if outside is not None:
         raise outside
     if own:
@@ -202,11 +210,6 @@ def _is_raised_by_the_user(error: BaseException) -> bool:
     return bool(file) and is_users(file) and linecache.getline(file, line).lstrip().startswith("raise")
 
 
-def _is_of_the_types(error: BaseException) -> bool:
-    """Whether Numba does not compile a function for the types of its arguments, so that a range makes no difference."""
-    return any(type(seen).__module__.startswith("numba.") for seen in _causes(error))
-
-
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     """An error and what caused it."""
     while error is not None:
@@ -215,30 +218,27 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _in_best_range(subject: Subject, ranges: Sequence[tuple[float, float]]) -> Subject:
-    """An operator with inputs from the first range in which its results are finite, else in which it runs."""
+    """An operator with inputs from the first range in which its results are finite, else from the first one.
+
+    It may raise there. Then other shapes are tried before other ranges.
+    """
     best: Subject | None = None
-    problems: list[str] = []
-    refused: Exception | None = None
+    narrowed = subject.narrowed
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for low, high in ranges:
-            tried = replace(subject, low=low, high=high, narrowed=problems[0] if problems else "")
+            tried = replace(subject, low=low, high=high, narrowed=narrowed)
             try:
                 problem = _problem(tried)
             except Exception as error:  # it may not accept these numbers, or this shape
-                if _is_of_the_code(error) or isinstance(error, BackwardBoundsError):
+                if best is None or _is_of_the_code(error) or isinstance(error, BackwardBoundsError):
                     raise
-                if refused is None and best is None and _is_of_the_types(error):
-                    raise
-                refused, problem = refused or error, f"gave an error: {summary_of(error)}"
-            else:
-                if not problem:
-                    return tried
-                best = best or tried
-            problems.append(f"inputs from [{low:g}, {high:g}] {problem}")
-    if best is None:
-        assert refused is not None
-        raise refused
+                continue
+            if not problem:
+                return tried
+            best = best or tried
+            narrowed = narrowed or f"inputs from [{low:g}, {high:g}] {problem}"
+    assert best is not None
     return best
 
 
