@@ -38,30 +38,6 @@ Specs = Sequence[Spec | None]
 """The Spec of each input; None for an input that is missing."""
 
 
-def drawn(specs: Specs) -> list[Any]:
-    """Random inputs of these Specs, to try a function on."""
-    random = np.random.default_rng(0)
-    return [None if spec is None else _drawn(random, spec) for spec in specs]
-
-
-def _drawn(random: np.random.Generator, spec: Spec) -> np.ndarray:
-    shape = [_SIZE if size == UNKNOWN else size for size in spec.shape]
-    numbers = random.uniform(-2.0, 2.0, shape) if spec.dtype in FLOATS else random.integers(0, 2, shape)
-    return np.asarray(numbers).astype(spec.dtype)
-
-
-_SIZE = 3
-"""What an unknown size is replaced by while a function is tried."""
-
-
-@dataclass(frozen=True)
-class OnValues:
-    """A custom operator's function for Variables, and what makes inputs to try it on."""
-
-    function: Callable[..., Any]
-    examples: Callable[[Specs], list[Any]] = drawn
-
-
 @dataclass(frozen=True)
 class Composition:
     """The Program of what an operator computes, and its variables for the inputs and the outputs, in order."""
@@ -77,26 +53,26 @@ _found: WeakKeyDictionary[OpDef, dict[Any, Composition]] = WeakKeyDictionary()
 
 
 def composition(
-    definition: OpDef, on_values: OnValues | None, specs: Specs, settings: Mapping[str, Any]
+    definition: OpDef, function: Callable[..., Any] | None, specs: Specs, settings: Mapping[str, Any]
 ) -> Composition | None:
-    """The composition of an operator on inputs of these Specs; None if it is opaque.
+    """The composition of an operator, whose function takes inputs of these Specs; None if it is opaque.
 
     The function is called each time, because what it reads, such as an attribute of an object, may have changed.
     """
-    if on_values is None:
+    if function is None:
         return None
     known = _found.setdefault(definition, {})
     key = (*specs, key_of_settings(settings))
     outside = modes()
     set_modes(Modes(outside.on, None))  # compute, even while a function is being traced
     try:
-        found = _called(definition, on_values, specs, settings)
+        found = _called(definition, function, specs, settings)
         before = known.pop(key, None)
         if found is None:
             return None
         if before is not None and found.outputs == before.outputs and found.program.equals(before.program):
             found = before
-        elif not _does_the_same(definition, on_values, found, specs, settings):
+        elif not _does_the_same(definition, found, specs, settings):
             return None
     finally:
         set_modes(outside)
@@ -106,7 +82,9 @@ def composition(
     return found
 
 
-def _called(definition: OpDef, on_values: OnValues, specs: Specs, settings: Mapping[str, Any]) -> Composition | None:
+def _called(
+    definition: OpDef, function: Callable[..., Any], specs: Specs, settings: Mapping[str, Any]
+) -> Composition | None:
     program = Program()
     block = program.global_block()
     inputs = [
@@ -115,7 +93,7 @@ def _called(definition: OpDef, on_values: OnValues, specs: Specs, settings: Mapp
     ]
     try:
         with names.guard(), program_guard(program, Program()), static_mode():
-            result = on_values.function(*inputs, **settings)
+            result = function(*inputs, **settings)
     except KeyboardInterrupt:
         raise
     except BaseException:  # a function that does not take Variables may raise anything
@@ -126,24 +104,32 @@ def _called(definition: OpDef, on_values: OnValues, specs: Specs, settings: Mapp
     return Composition(program, tuple(None if v is None else v.name for v in inputs), tuple(v.name for v in outputs))
 
 
-def _does_the_same(
-    definition: OpDef, on_values: OnValues, found: Composition, specs: Specs, settings: Mapping[str, Any]
-) -> bool:
+def _does_the_same(definition: OpDef, found: Composition, specs: Specs, settings: Mapping[str, Any]) -> bool:
     values: dict[str, Any] = {}
+    random = np.random.default_rng(0)
+    examples = [None if spec is None else _drawn(random, spec) for spec in specs]
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
-            examples = on_values.examples(specs)
             values.update((n, _copied(a)) for n, a in zip(found.inputs, examples, strict=True) if n is not None)
             expected = definition.kernel(*map(_copied, examples), **settings)
             run_operators(found.program.global_block().ops, values)
     except Exception:  # the function's, on inputs that it does not expect
         return False
-    results = expected if isinstance(expected, tuple) else (expected,)
-    wanted = [np.asarray(r) for r in results if isinstance(r, (np.ndarray, np.generic))]
+    wanted = [np.asarray(result) for result in (expected if isinstance(expected, tuple) else (expected,))]
     return len(wanted) == len(found.outputs) and all(
         _alike(np.asarray(values[name]), array) for name, array in zip(found.outputs, wanted, strict=True)
     )
+
+
+def _drawn(random: np.random.Generator, spec: Spec) -> np.ndarray:
+    shape = [_SIZE if size == UNKNOWN else size for size in spec.shape]
+    numbers = random.uniform(-2.0, 2.0, shape) if spec.dtype in FLOATS else random.integers(0, 2, shape)
+    return np.asarray(numbers).astype(spec.dtype)
+
+
+_SIZE = 3
+"""What an unknown size is replaced by while a function is tried."""
 
 
 def _copied(value: Any) -> Any:
@@ -188,23 +174,18 @@ class ValueCall:
         return zeros_like(self.output(index))
 
 
-def derive_again(gradient: OpDef, on_values: OnValues, message: str) -> None:
+def derive_again(gradient: OpDef, function: Callable[..., Any], message: str) -> None:
     """Let a user's backward be differentiated through its composition; without one that is an error."""
 
     def rule(call: Call, douts: Sequence[Any], *inputs: Any) -> list[Any]:
-        specs = [None if x is None or not hasattr(x, "dtype") else spec_of(x) for x in _without_contexts(inputs)]
-        found = composition(gradient, on_values, specs, call.attributes)
+        specs = [None if x is None else spec_of(x) for x in inputs]
+        found = composition(gradient, function, specs, call.attributes)
         if found is None:
             raise OperatorError(message)
         return derivatives(found, inputs, douts, call.needs)
 
     gradient.optional_gradients = True
     gradient.gradient(rule, [("call", None), ("douts", None), *(("input", i) for i in range(len(gradient.inputs)))])
-
-
-def _without_contexts(inputs: Sequence[Any]) -> list[Any]:
-    """The inputs with None in place of a PyLayer's context, which is not a value of operators."""
-    return [None if getattr(x, "dtype", "object") == "object" else x for x in inputs]
 
 
 def derivatives(found: Composition, inputs: Sequence[Any], douts: Sequence[Any], needs: Sequence[bool]) -> list[Any]:

@@ -18,7 +18,6 @@ from app.custom.calling import (
     returned_arrays,
 )
 from app.custom.cases import by_cases
-from app.custom.composition import OnValues
 from app.custom.elementwise import over_arrays
 from app.custom.foreign import operator_of_framework
 from app.custom.numba_functions import by_name, by_position, function_name, is_compiled, python_function
@@ -76,9 +75,7 @@ class FunctionOperator(CustomOperator):
             onnx=onnx,
             where=self.where,
         )
-        self.on_values = OnValues(
-            by_cases(function, inputs) if elementwise else by_name(python_function(function), inputs)
-        )
+        self.on_variables = by_cases(function, inputs) if elementwise else by_name(python_function(function), inputs)
         self.declare_attributes(settings)
         self.origin = Origin("custom_op", {"operator": self})
         if elementwise:
@@ -230,7 +227,7 @@ class DerivedGradient(FunctionOperator):
             self.function = function = self._derive_function()
             self._call = over_arrays(function, self.inputs, len(self.outputs))
             self._lowering = _form(function, [*self.inputs, *self.attributes], True, None, False)
-            self.on_values = OnValues(by_name(function, self.inputs))
+            self.on_variables = by_name(function, self.inputs)
 
     @property
     def lowering(self) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from app.custom.calling import arrays_of, call_function, returned_arrays
-from app.custom.composition import OnValues, derive_again
+from app.custom.composition import derive_again
 from app.custom.foreign import operator_of_framework
 from app.custom.numba_functions import by_name, function_name, python_function
 from app.custom.read_only import guarded
@@ -72,8 +72,8 @@ class CustomOperator(OpDef):
         """The returned element type of each result or gradient that had to be cast to the type of the inputs."""
         self.like = like
         """The name of an operator that computes the same; checks compare with it."""
-        self.on_values: OnValues | None = None
-        """The function for Tensors and Variables, in case it is written with the framework's operators."""
+        self.on_variables: Callable[..., Any] | None = None
+        """The function for Variables, in case it is written with the framework's operators."""
         self._gradient: CustomOperator | None = None
         self._derive: Callable[[], CustomOperator] | None = None
 
@@ -110,10 +110,9 @@ class CustomOperator(OpDef):
         gradient.declare_attributes({name: self.attributes[name] for name in attributes})
         source = python_function(function)
         body = by_name(source, names) if names else source
-        gradient.on_values = OnValues(_as_one_of_values(body, len(self.inputs)))
         derive_again(
             gradient,
-            gradient.on_values,
+            _as_one_of_values(body, len(self.inputs)),
             f"{self.label} cannot be differentiated twice: its backward function works on arrays; "
             "write it with the framework's operators (a PyLayer on Tensors) for second derivatives",
         )

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from app.custom.calling import arrays_of, call_function, require_callable, returned_arrays
-from app.custom.composition import OnValues
 from app.custom.numba_functions import function_name, python_function
 from app.custom.on_numbers import returning
 from app.custom.operator import CustomOperator, Origin, makes
@@ -196,7 +195,7 @@ def _definition(
         onnx=onnx,
         where=where,
     )
-    definition.on_values = OnValues(python_function(func))
+    definition.on_variables = python_function(func)
     settings: dict[str, Any] = {"inputs": inputs, "outs": outs, "skipped": skipped, "row_by_row": row_by_row}
     if isinstance(onnx, str):
         settings["onnx"] = onnx

@@ -63,7 +63,13 @@ def watch_program(program: Program, feed: Mapping[str, np.ndarray], scope: Scope
             raise type(error)(f"{shape_error}{error}") from error
         made = [(name, np.asarray(values[name])) for name in operator.outputs]
         shape_error = shape_error or _unexpected_shape(program, operator, made, rows)
-        yield OperatorRun(operator.definition.label, read, made)
+        yield OperatorRun(_labelled(operator), read, made)
+
+
+def _labelled(operator: Operator) -> str:
+    """The operator in messages, with the user's line that applied it, as in the backward of a PyLayer."""
+    label = operator.definition.label
+    return f"{label} ({operator.place})" if operator.place and not operator.definition.where else label
 
 
 def _unexpected_shape(program: Program, operator: Operator, made: NamedArrays, rows: int) -> str:

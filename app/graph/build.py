@@ -78,11 +78,13 @@ def constant(block: Block, array: npt.ArrayLike) -> Variable:
 
 
 def check_readable(block: Block, definition: OpDef, inputs: Sequence[Variable | None]) -> None:
-    """Raise an error if an input is computed in a branch or a loop that does not contain the block."""
+    """Raise an error for an input of another Program, or of a branch or a loop that does not contain the block."""
     for variable in inputs:
-        if variable is None or variable.block is block or variable.block.idx == 0:
+        if variable is None or variable.block is block:
             continue
-        if variable.program is block.program and not block.is_within(variable.block):
+        if variable.program is not block.program:
+            raise ProgramError(f"{definition.label} cannot read {variable.name} here: it belongs to another Program")
+        if variable.block.idx and not block.is_within(variable.block):
             raise ProgramError(
                 f"{definition.label} cannot read {variable.name} here: it is computed inside block "
                 f"{variable.block.idx}, in a branch or a loop; return it from the function that computes it"

@@ -266,7 +266,7 @@ def _with_gradients(block: Block) -> Iterator[dict[str, Variable]]:
         v.name: v
         for b in around
         for v in b.vars.values()
-        if v.stop_gradient and not (v.is_data or v.persistable or v.dtype == "object") and is_float(v.dtype)
+        if v.stop_gradient and not (v.is_data or v.persistable) and is_float(v.dtype)
     }
     given = list(constants.values())
     for variable in given:

@@ -64,7 +64,7 @@ class _InnerCall(BlockCall):
 
     def _in_shape_of(self, name: str) -> Variable:
         variable = self.block.var(name)
-        if UNKNOWN in variable.shape or variable.dtype == "object":
+        if UNKNOWN in variable.shape:
             return variable
         attributes = {"shape": variable.shape, "value": 0, "dtype": variable.dtype}
         return self.block.program.current_block().append_op(fill_constant, [], attributes)[0]

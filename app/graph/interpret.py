@@ -11,7 +11,7 @@ from app.errors import AppError, add_note
 from app.graph.program import Body, Operator
 
 RunValue: TypeAlias = Any
-"""The value of a variable in a run: an array, or any object for a variable of type "object"."""
+"""The value of a variable in a run: an array, or None for one that a branch which did not run would compute."""
 
 
 def run_operator(operator: Operator, values: MutableMapping[str, RunValue]) -> None:

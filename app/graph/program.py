@@ -237,7 +237,7 @@ class Block:
         check_readable(self, definition, inputs)
         specs = definition.infer_outputs([None if v is None else v.spec for v in inputs], attributes)
         wanted = definition.differentiable and any(v is not None and not v.stop_gradient for v in inputs)
-        flows = [wanted and spec.dtype != "object" and is_float(spec.dtype) for spec in specs]
+        flows = [wanted and is_float(spec.dtype) for spec in specs]
         reads = [None if v is None else v.name for v in inputs]
         written_over = into is not None
         if into is None:

@@ -38,7 +38,7 @@ class Variable(ValueMethods):
         self.block = block
         self.name = name
         self.shape = shape
-        self._dtype = "object" if dtype == "object" else canonical(dtype)
+        self._dtype = canonical(dtype)
         self.persistable = persistable
         self.stop_gradient = stop_gradient
         self.is_data = is_data

@@ -49,7 +49,7 @@ def needs(program: Program, fetch: Sequence[str], batch: int) -> Needs:
     apart = {}
     for name, shape in lowered.shapes.items():
         outside = lowered.is_data(name) or lowered.persists(name)
-        if not outside and lowered.dtype(name) != "object":
+        if not outside:
             apart[name] = prod(at(size, batch) for size in shape) * np.dtype(lowered.dtype(name)).itemsize
     return Needs(
         len(list(operators_of(program.global_block()))), apart, lowered, plan_buffers(lowered, set(fetch)), batch

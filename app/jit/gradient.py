@@ -18,21 +18,12 @@ from app.graph.scope import Scope
 from app.jit.running import Runner
 from app.ops.definition import OpDef
 from app.ops.rules import Reads
-from app.ops.spec import Spec
 from app.tensor.modes import modes
 
 if TYPE_CHECKING:
     from app.jit.concrete import ConcreteProgram
 
 ARRIVED = "@ARRIVED"
-
-
-def _unpack(held: Any) -> Any:
-    return held.item() if isinstance(held, np.ndarray) and not held.ndim else held  # a loop keeps an array of objects
-
-
-unpack = OpDef("unpack", _unpack, lambda held: Spec((), "object"), inputs=["held"])
-"""Return an object, such as the context of a PyLayer, from the array that holds it."""
 
 
 class GradientProgram:
@@ -91,22 +82,16 @@ class GradientProgram:
             self.feeds.append(name)
             if maker is not None and name not in concrete.fetch:
                 self.saved.append(name)
-        unpacked = [n for n in self.feeds if block.var(n).dtype == "object"]
-        for name in unpacked:
-            copied.append(Operator(unpack, [name + "@HELD"], [name], {}))
-            block.create_var(name + "@HELD", (), "object", is_data=True)
         for name in self.feeds:
-            if name not in unpacked:
-                block.var(name).is_data, block.var(name).persistable = True, False
+            block.var(name).is_data, block.var(name).persistable = True, False
         block.ops = [*copied, *own]
         used = {n for op in block.ops for n in (*op.inputs, *op.outputs)} | set(self.feeds)
         block.vars = {name: v for name, v in block.vars.items() if name in used}
         self.program = both
-        self._held = {name: name + "@HELD" for name in unpacked}
 
     def run(self, values: dict[str, Any]) -> list[Any]:
         """Compute the gradients of the wanted inputs from the fed arrays."""
-        feed = {self._held.get(name, name): values[name] for name in self.feeds}
+        feed = {name: values[name] for name in self.feeds}
         made = dict(zip(self.runner.fetch, self.runner.run(feed, Scope()), strict=True))
         return [None if name is None else made[name] for name in self.fetch]
 

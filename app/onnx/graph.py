@@ -14,6 +14,7 @@ from app.listed import as_list
 from app.onnx.library import DOMAIN, Library
 from app.onnx.nodes import Nodes, Value
 from app.onnx.types import OPSET, number_of, package
+from app.ops.lowering import Unchanged
 from app.ops.spec import UNKNOWN, Spec
 from app.reading import parameters_of
 
@@ -31,17 +32,13 @@ class GraphNodes(Nodes):
         self.problems: dict[str, str] = {}
         """Why operators cannot be exported, by label."""
 
-    def append_block(self, block: Block, values: Values) -> None:
-        """Append the operators of a block; their results are added to `values`."""
-        for operator in block.ops:
-            self.append_operator(operator, block, values)
-
     def run(self, body: Body, values: Sequence[Value]) -> list[Value]:
         """Append a body's operators. An output that only a gradient needs is left out."""
         inside: dict[str, Value] = {}
         for name, value in zip(body.inputs, values, strict=True):
             inside[name] = value.with_shape(body.block.var(name).spec.shape)
-        self.append_block(body.block, inside)
+        for operator in needed(body.block, [name for name in body.outputs if name is not None]):
+            self.append_operator(operator, body.block, inside)
         return [inside[name] for name in body.outputs if name is not None]
 
     # Control flow as nodes with subgraphs, which can use the values outside
@@ -85,16 +82,16 @@ class GraphNodes(Nodes):
     def append_operator(self, operator: Operator, block: Block, values: Values) -> None:
         """Append one operator's nodes, with results named after its variables."""
         outputs = [block.var(name) for name in operator.outputs]
-        inputs = [None if name is None else values.get(name) for name in operator.inputs]
+        inputs = [None if name is None else values.get(name) for name in inputs_of(operator)]
         first, outside = len(self.made), self.scope
         self.scope = operator.outputs[0] if operator.outputs else operator.type
         try:
-            results = self._results(operator, inputs, [v.spec for v in outputs if v.dtype != "object"])
+            results = self._results(operator, inputs, [v.spec for v in outputs])
         except AppError as error:
             self.problems.setdefault(operator.definition.label, str(error))
             results = [Value(self, v.name, v.dtype) for v in outputs]
         self.scope = outside
-        for variable, result in zip(outputs, results, strict=False):
+        for variable, result in zip(outputs, results, strict=True):
             if result is not None:
                 if any(result.name in node.output for node in self.made[first:]):
                     self._rename(result, self.fresh(variable.name), first)
@@ -102,11 +99,13 @@ class GraphNodes(Nodes):
 
     def _results(self, operator: Operator, inputs: list[Value | None], outputs: list[Spec]) -> list[Value | None]:
         definition = operator.definition
-        missing = [n for n, v in zip(operator.inputs, inputs, strict=True) if n is not None and v is None]
+        missing = [n for n, v in zip(inputs_of(operator), inputs, strict=True) if n is not None and v is None]
         if missing:
             raise ExportError(f"it reads {missing[0]}, which is kept only for gradients")
         if definition.onnx is not None:
             found = self._by_rule(operator, inputs, outputs)
+        elif isinstance(definition.lowering, Unchanged):
+            found = inputs
         elif isinstance(definition, CustomOperator):
             found = self._custom(operator, definition, inputs, outputs)
         else:
@@ -147,7 +146,7 @@ class GraphNodes(Nodes):
         """A call of an ONNX function if the operator has a composition, else of an operator of our domain."""
         specs = [v.spec for v in inputs if v is not None]
         whole = len(specs) == len(inputs)
-        made_of = composition(definition, definition.on_values, specs, operator.attributes) if whole else None
+        made_of = composition(definition, definition.on_variables, specs, operator.attributes) if whole else None
         settings: dict[str, Any] = {}
         if made_of is not None:
             name = self.library.function(operator, specs, partial(self._function, made_of))
@@ -162,7 +161,8 @@ class GraphNodes(Nodes):
         block = made_of.program.global_block()
         inputs = [block.var(n) for n in made_of.inputs if n is not None]
         values: Values = {v.name: Value(inside, inside.fresh(v.name), v.dtype, v.spec.shape) for v in inputs}
-        inside.append_block(block, values)
+        for operator in needed(block, made_of.outputs):
+            inside.append_operator(operator, block, values)
         self.problems.update(inside.problems)
         results = inside.hand_out([values[n] for n in made_of.outputs], made_of.outputs)
         opsets = [package().helper.make_opsetid(domain, version) for domain, version in (("", OPSET), (DOMAIN, 1))]
@@ -190,6 +190,26 @@ class GraphNodes(Nodes):
                         names[place] = new
             for attribute in node.attribute:
                 _rename_inside(attribute.g, old, new)
+
+
+def needed(block: Block, outputs: Sequence[str]) -> list[Operator]:
+    """The operators that compute these variables, in order."""
+    wanted, found = set(outputs), []
+    for operator in reversed(block.ops):
+        if wanted.intersection(operator.outputs):
+            found.append(operator)
+            wanted.update(name for name in inputs_of(operator) if name is not None)
+    return found[::-1]
+
+
+def inputs_of(operator: Operator) -> Sequence[str | None]:
+    """The variables that the nodes of an operator read: of a PyLayer the inputs if it has a rule, else its results."""
+    lowering = operator.definition.lowering
+    if not isinstance(lowering, Unchanged):
+        return operator.inputs
+    if operator.definition.onnx is not None:
+        return operator.inputs[: lowering.places[0]]
+    return [operator.inputs[place] for place in lowering.places]
 
 
 def sizes_of(shape: Sequence[Any]) -> list[Any]:

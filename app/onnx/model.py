@@ -9,7 +9,7 @@ from app.errors import AppError, ExportError, ProgramError
 from app.graph.program import Block, Operator
 from app.graph.serialise import DAMAGE_ERRORS
 from app.graph.variable import Variable
-from app.onnx.graph import GraphNodes, Values, described, sizes_of
+from app.onnx.graph import GraphNodes, Values, described, inputs_of, needed, sizes_of
 from app.onnx.library import DOMAIN, Library
 from app.onnx.nodes import Value
 from app.onnx.types import IR_VERSION, OPSET, package
@@ -66,20 +66,10 @@ def model_of(network: SavedModel, output_names: Sequence[str] = ()) -> tuple[Any
 _HEAD = "this network cannot be exported to ONNX:"
 
 
-def needed(block: Block, outputs: Sequence[str]) -> list[Operator]:
-    """The operators that compute these variables, in order."""
-    wanted, found = set(outputs), []
-    for operator in reversed(block.ops):
-        if wanted.intersection(operator.outputs):
-            found.append(operator)
-            wanted.update(name for name in operator.inputs if name is not None)
-    return found[::-1]
-
-
 def _weights(network: SavedModel, operators: Sequence[Operator]) -> list[Variable]:
     """The variables whose values are stored in the model."""
     block = network.program.global_block()
-    read = dict.fromkeys([name for op in operators for name in op.inputs if name is not None] + network.outputs)
+    read = dict.fromkeys([name for op in operators for name in inputs_of(op) if name is not None] + network.outputs)
     made: set[str] = set()
     for op in operators:
         made.update(op.outputs)

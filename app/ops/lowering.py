@@ -69,6 +69,13 @@ class Alias:
 
 
 @dataclass(frozen=True)
+class Unchanged:
+    """Each output is the input at its place; only the gradient is the operator's own. A pass removes it."""
+
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Joining:
     """The inputs one after the other along the attribute `axis`."""
 

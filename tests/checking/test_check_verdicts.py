@@ -355,7 +355,7 @@ TOO_LARGE = place('raise ValueError("too large")')
         ("inlined", elementwise(lambda x: x / (1 + np.exp(-x))), "ok it: inlined: in a loop"),
         ("inlined", in_a_loop, f"note …not inlined because of {place('total = 0.0')}: `total = 0.0`"),
         ("inlined", LOGARITHM, "note …it would compile as it is: put @njit above it"),
-        ("inlined", Tanh, "note …forward works on Tensors"),
+        ("inlined", Tanh, "ok it consists of the framework's operators, which are compiled"),
         ("inlined", in_numba(keeps_notes), "note …" + quoted('KNOWN["last"] = 1')),
         ("inlined", in_numba(with_a_file), f"…cannot compile with_a_file: The 'with …{quoted('def with_a_file(x):')}"),
         ("inlined", in_numba(caught), f"…into variable (error) {quoted('except KeyError as error:')}"),

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
-from layers import data, layer, run, variable
+from layers import data, layer, variable
 
 import app
 from app.autograd import Function, PyLayer
 from app.errors import OperatorError, ShapeError, add_note
 
 PLACE = r"\((layers|test_pylayer_errors)\.py:\d+\)"
+HERE = r"\(test_pylayer_errors\.py:\d+\)"
 
 
 def same(ctx: Any, x: Any) -> Any:
@@ -42,7 +44,7 @@ BACKWARD = [
     (total, lambda ctx, dy: (dy, dy), "a Tensor as gradient 1, expected None, as that input has stop_gradient=True"),
     (total, lambda ctx, dy: (dy,) * 3, "3 gradients, but forward had 2 Tensors as input"),
     (total, lambda ctx, dy: dy, "1 gradient, but forward had 2 Tensors as input"),
-    (same, lambda ctx, dy: dy.numpy(), "ndarray as gradient 0, expected a Tensor or None"),
+    (same, lambda ctx, dy: "x", "str as gradient 0, expected a Tensor or None"),
     (same, lambda ctx, dy: dy[0], r"shape \[\] as gradient 0, but expected shape \[2\], that of the input"),
 ]
 
@@ -79,16 +81,46 @@ ON_TENSORS = [
         "in its function saves: save_for_backward can only be called in forward",
     ),
 ]
-TRIED = r"run on arrays of ones, to learn what it returns, it failed: operator cus \(layers.*"
+NO_NUMBERS = "use py_func or custom_op for this part"
+CONSTANT = app.ones([2])
+
+
+def forward(function: Any) -> Any:
+    return lambda x: layer(function, same).apply(x)
+
+
+def backward(function: Any) -> Any:
+    return lambda x: app.static.gradients(layer(same, function).apply(x), x)
+
+
 IN_A_PROGRAM = [
-    (lambda x: layer(lambda ctx, x: None, same).apply(x), TRIED + NO_TENSOR + "NoneType"),
-    (lambda x: layer(lambda ctx, x: (x, x.shape), same).apply(x), TRIED + "forward can return Tensors only"),
-    (lambda x: layer(lambda ctx, x: 1 / 0, same).apply(x), TRIED + "raised ZeroDivisionError"),
+    (forward(lambda ctx, x: None), NO_TENSOR + "NoneType"),
     (
-        lambda x: run(*app.static.gradients(layer(same, lambda ctx, dy: 1 / 0).apply(x), x), x=app.ones([2]).numpy()),
-        rf"operator cus {PLACE}: .*raised ZeroDivisionError",
+        forward(lambda ctx, x: [np.sort(x.numpy())]),
+        rf"its forward {HERE} .*'numpy'; {NO_NUMBERS}",
     ),
-    (lambda x: layer(total, same).apply(x, app.ones([2])), "operator cus .*a Tensor and a Variable were mixed in one"),
+    (
+        forward(lambda ctx, x: x * float(x[0])),
+        rf"its forward {HERE} .*a number of it.*{NO_NUMBERS}",
+    ),
+    (
+        forward(lambda ctx, x: x if x[0] > 0 else -x),
+        rf"its forward {HERE} .*branch.*{NO_NUMBERS}",
+    ),
+    (forward(lambda ctx, x: np.sort(x)), rf"its forward {HERE} .*an array of it.*{NO_NUMBERS}"),
+    (
+        backward(lambda ctx, dy: app.to_tensor(dy.numpy())),
+        rf"its backward {HERE} .*'numpy'; .*{NO_NUMBERS}",
+    ),
+    (
+        backward(lambda ctx, dy: CONSTANT),
+        rf"backward returned a Tensor as gradient 0, expected a Variable or None; {NO_NUMBERS}",
+    ),
+    (forward(lambda ctx, x: (ctx.mark_dirty(x), x)[1]), "forward changes an input in place"),
+    (forward(lambda ctx, x: x.add_(1.0)), rf"its forward {HERE} .*'add_'; {NO_NUMBERS}"),
+    (forward(lambda ctx, x: 1 / 0), "its function <lambda> raised ZeroDivisionError: division by zero"),
+    (backward(lambda ctx, dy: 1 / 0), "its function <lambda> raised ZeroDivisionError: division by zero"),
+    (lambda x: layer(total, same).apply(x, CONSTANT), "a Tensor and a Variable were mixed in one"),
 ]
 
 
@@ -100,7 +132,7 @@ def test_wrong_calls_on_tensors_are_errors(call: Any, message: str):
 
 @pytest.mark.parametrize(("call", "message"), IN_A_PROGRAM)
 def test_wrong_calls_in_a_program_are_errors(call: Any, message: str):
-    with pytest.raises(OperatorError, match=message):
+    with pytest.raises(OperatorError, match=rf"operator cus {PLACE}: {message}"):
         call(variable("x", 2))
 
 

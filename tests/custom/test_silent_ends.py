@@ -52,7 +52,7 @@ def operator(end: Way, forward: bool) -> Any:
 
 
 def function(end: Way, forward: bool) -> Any:
-    return layer(lambda ctx, x: end() if forward and len(x) == 2 else x * 1, lambda ctx, dy: end(), Function).apply
+    return layer(lambda ctx, x: end() if forward else x * 1, lambda ctx, dy: end(), Function).apply
 
 
 def by_py_func(end: Way, forward: bool) -> Any:

@@ -25,11 +25,11 @@ def test_every_operator_is_shown_in_order_with_its_values():
     runs = list(watch_program(main, feed, scope))
     assert len(runs) == len(main.global_block().ops)
     assert next(name for name, _ in runs[0].inputs) == "x"
-    (mean,) = [run for run in runs if run.operator == "operator mean"]
+    (mean,) = [run for run in runs if run.operator.startswith("operator mean (test_watch.py:")]
     ((name, value),) = mean.outputs
     assert name == loss.name
     assert value == pytest.approx(mean.inputs[0][1].mean())
-    assert runs[-1].operator == "operator sgd"
+    assert runs[-1].operator.startswith("operator sgd (test_watch.py:")
 
 
 @app.custom_op

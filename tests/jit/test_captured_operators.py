@@ -167,6 +167,10 @@ def test_needs_input_grad_is_right_in_a_traced_operator():
             needed.append(ctx.needs_input_grad)
             return x * scale + y
 
+        @staticmethod
+        def backward(ctx, d):
+            return d, None, None
+
     w, frozen = parameter(1.0), app.to_tensor([1.0])
     to_static(lambda x: Needing.apply(w, 2.0, frozen) + x, backend="reference")(frozen)
     assert needed[-1] == (True, False, False)
@@ -199,8 +203,99 @@ def test_a_traced_layer_cannot_change_its_input_in_place(marked):
         y = x * 1
         return AddsOne.apply(y) + y
 
-    with pytest.raises(AppError, match=r"changes its input 0 in place, .* return a new Tensor"):
+    with pytest.raises(AppError, match=r"forward changes an input in place, .* return a new Tensor"):
         to_static(function, backend="reference")(parameter(1.0))
+
+
+# A PyLayer's functions are called with Variables
+
+OUTER = app.to_tensor([2.0, 3.0])
+
+
+class Branches(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        if x.sum() > 0:
+            return x * 2
+        return x * 3
+
+    @staticmethod
+    def backward(ctx, d):
+        (x,) = ctx.saved_tensors
+        return app.where(x.sum() > 0, d * 2, d * 3)
+
+
+@pytest.mark.parametrize("numbers", [(1.5, 0.5), (-1.5, -0.5)])
+def test_a_branch_over_a_tensor_in_forward_becomes_an_operator(numbers):
+    for backend in ("reference", "compiled"):
+        x, e = parameter(*numbers), parameter(*numbers)
+        y = to_static(lambda x: Branches.apply(x).sum(), backend=backend)(x)
+        y.backward()
+        Branches.apply(e).sum().backward()
+        assert (x.grad.tolist(), y.item()) == (e.grad.tolist(), Branches.apply(e).sum().item())
+
+
+def test_a_tensor_that_forward_hands_to_backward_is_read_anew_at_each_call():
+    weight = parameter(2.0, 3.0)
+
+    class Weighted(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.rest = {"weight": [weight]}
+            return x * weight
+
+        @staticmethod
+        def backward(ctx, d):
+            return d * ctx.rest["weight"][0]
+
+    run = to_static(lambda x: Weighted.apply(x).sum(), backend="reference")
+    for expected in ([2.0, 3.0], [5.0, 6.0]):
+        x = parameter(1.0, 1.0)
+        with app.no_grad():
+            weight.set_value(expected)
+        run(x).backward()
+        assert x.grad.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("backward", "message"),
+    [
+        (lambda ctx, d: d * OUTER, "a Tensor cannot be an input of an operator in a Program"),
+        (lambda ctx, d: (1 - ctx.hidden() ** 2) * d, "it belongs to another Program"),
+        (lambda ctx, d: d if d.sum() > 0 else -d, "Python cannot branch on it"),
+    ],
+)
+def test_what_backward_cannot_read_there_is_an_error_that_says_what_to_write(backward, message):
+    def forward(ctx, x):
+        y = app.tanh(x)
+        ctx.hidden = lambda: y
+        return y
+
+    layer = type("Hidden", (Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+    with pytest.raises(AppError, match=rf"backward \(test_captured.*{message}.*set what it reads .* of ctx"):
+        to_static(lambda x: layer.apply(x).sum(), backend="reference")(parameter(1.0, 2.0))
+
+
+def test_second_derivatives_flow_through_a_value_that_forward_saved():
+    class Cube(Function):
+        @staticmethod
+        def forward(ctx, x):
+            square = x * x
+            ctx.save_for_backward(square)
+            return square * x
+
+        @staticmethod
+        def backward(ctx, d):
+            return 3 * ctx.saved_tensors[0] * d
+
+    def second(x):
+        (first,) = app.grad(Cube.apply(x).sum(), x, create_graph=True)
+        (second,) = app.grad(first.sum(), x)
+        return second
+
+    x = parameter(1.0, -2.0)
+    assert to_static(second, backend="reference")(x).tolist() == [6.0, -12.0]
 
 
 # Functions written at random

@@ -65,7 +65,7 @@ def inlined(subject: Subject) -> Iterator[Verdict]:
     if isinstance(native, str):
         yield note(f"there is no native form: {native}")
         return
-    steps = [(user, step) for step in native.lowered.steps for user in step.users]
+    steps = [(user, step) for step in native.lowered.steps for user in step.users if user.definition.custom]
     if not steps:
         yield ok("it consists of the framework's operators, which are compiled")
     for user, step in steps:
@@ -80,9 +80,6 @@ def _what_would_help(op: Operator, lowered: Lowered) -> str:
     source = python_function(definition.function) if isinstance(definition, CustomOperator) else None
     if not isinstance(definition, CustomOperator) or not isinstance(source, FunctionType):
         return ""
-    if definition.works_on == "Tensors":
-        here = place_in(source.__code__)
-        return f", {here}: {source.__name__} works on Tensors; as Numba functions under custom_op it would compile"
     if isinstance(definition.lowering, Returning):  # a Numba function
         stop = stops_on_numbers(definition.function)
         if stop is None:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from app.errors import CustomOperatorError
+from app.ops.dtype import is_float
+from app.ops.methods import ValueMethods
 from app.tensor import Tensor
 from app.tensor.modes import modes
 from app.tensor.tape import Node, check_unchanged, latest, on_tape
@@ -57,7 +59,7 @@ class PyLayerContext:
         if self._saved is not None and not self._lenient:
             raise CustomOperatorError("save_for_backward was called a second time; pass it all tensors at once")
         for value in tensors:
-            if value is not None and not isinstance(value, Tensor):
+            if value is not None and not isinstance(value, ValueMethods):
                 raise CustomOperatorError(
                     f"save_for_backward takes Tensors, found {type(value).__name__}; "
                     "keep other values as attributes of ctx"
@@ -113,11 +115,15 @@ class PyLayerContext:
             source = (node, slot) if node is not None and modes().on else None
         return Tensor(array) if source is None else on_tape(array, source)
 
-    def _inputs_on_tape(self) -> list[Tensor]:
-        """A Tensor on the tape for each input that needs a gradient; its numbers are not those of the input."""
+    def _recorded(self, douts: Sequence[Any]) -> list[Any]:
+        """The values through which the result of backward could be differentiated.
+
+        These are gradients that arrive and inputs, as forward may have saved them. The numbers of the Tensors for the
+        inputs are not theirs.
+        """
+        inputs = [d for d in douts if isinstance(d, Tensor) and not d.stop_gradient] if modes().on else []
         node = None if self._node is None else self._node()
-        inputs: list[Tensor] = []
-        if node is None:
+        if node is None or not inputs:
             return inputs
         for index, source in enumerate(node.sources):
             if isinstance(source, tuple):
@@ -148,11 +154,11 @@ class PyLayerContext:
             kept.append((tensor._array, source, own))
         self._saved = kept
 
-    def _is_differentiable(self, output: Tensor) -> bool:
+    def _is_differentiable(self, output: Any) -> bool:
         """Whether an output can get a gradient."""
         if self._not_differentiable and any(output is marked for marked in self._not_differentiable):
             return False
-        return output._array.dtype.kind == "f" or not self._lenient
+        return not self._lenient or is_float(output.dtype)
 
     @staticmethod
     def _as_results(douts: Sequence[Any], are_tensors: Sequence[bool]) -> Sequence[Any]:

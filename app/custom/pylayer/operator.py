@@ -14,14 +14,13 @@ from app.errors import CustomOperatorError, ShapeError
 from app.ops.broadcasting import sum_to
 from app.ops.dtype import name_of
 from app.ops.methods import ValueMethods
+from app.ops.size import Shape
+from app.ops.spec import differ, spec_of
 from app.reading import signature_of
 from app.tensor import Tensor
 from app.tensor.inplace import check_changeable, note_sharing, record_change
 from app.tensor.modes import modes, reset_modes, set_modes
 from app.tensor.tape import Node, note_change
-
-Caller = Callable[..., Any]
-"""Calls a user's function and decides how errors are reported: `let_through` or `call_function`."""
 
 
 class LayerOperator(CustomOperator):
@@ -96,46 +95,48 @@ class LayerOperator(CustomOperator):
         kwargs: Mapping[str, Any],
         arguments: Sequence[Any],
         inputs: Inputs,
-        call: Caller = let_through,
     ) -> tuple[PyLayerContext, Any, list[Tensor]]:
-        """Call forward on Tensors; gives the context, the result, and the Tensors in the result."""
+        """Call forward on Tensors; returns the context, the result, and the Tensors in the result."""
         context = PyLayerContext(self._label, self.lenient, len(arguments), inputs)
         outside = set_modes(modes().unrecorded)
         try:
             if self.setup_context is not None:
-                result = call(self.function, self, args, kwargs)
-                call(self.setup_context, self, (context, tuple(arguments), result), {})
+                result = let_through(self.function, self, args, kwargs)
+                let_through(self.setup_context, self, (context, tuple(arguments), result), {})
             else:
-                result = call(self.function, self, (context, *args), kwargs)
+                result = let_through(self.function, self, (context, *args), kwargs)
         finally:
             reset_modes(outside)
         if isinstance(result, Tensor):
             return context, result, [result]
+        return context, result, self.values_in(result, Tensor, context)
+
+    def values_in(self, result: Any, kind: type, context: PyLayerContext) -> list[Any]:
+        """The Tensors or the Variables among the results of forward; the context notes where they are."""
         results = result if isinstance(result, (tuple, list)) else (result,)
-        outputs = [r for r in results if isinstance(r, Tensor)]
+        outputs = [r for r in results if isinstance(r, kind)]
         if self.lenient:
             if len(outputs) != len(results):
-                context._among_results = [isinstance(r, Tensor) for r in results]
+                context._among_results = [isinstance(r, kind) for r in results]
         elif not outputs:
             found = ", ".join(type(r).__name__ for r in results)
             raise CustomOperatorError(f"{self.label}: forward must return at least one Tensor, found {found}")
-        return context, result, outputs
+        return outputs
 
     def backward(
         self,
         context: PyLayerContext,
         douts: Sequence[Tensor | None],
         specs: Sequence[Any],
-        sources: Sequence[Any] = (),
-        call: Caller = let_through,
+        sources: Sequence[Any],
     ) -> list[Tensor | None]:
-        """Call backward with Tensors; gives a Tensor or None for each Tensor that forward got.
+        """Call backward with Tensors; returns a Tensor or None for each Tensor that forward got.
 
         `specs` are the shapes and types of these, and `sources` their sources on the tape.
         """
         if context._among_results is not None:
             douts = context._as_results(douts, context._among_results)
-        result = call(self.backward_function, self, (context, *douts), {}, "Error message in backward of ")
+        result = let_through(self.backward_function, self, (context, *douts), {}, "Error message in backward of ")
         single = isinstance(result, Tensor) and len(context._places) == 1
         gradients = (result,) if single else context._as_inputs(result)
         checked: list[Tensor | None] = []
@@ -143,16 +144,16 @@ class LayerOperator(CustomOperator):
             shape, dtype = specs[index]
             right = isinstance(gradient, Tensor) and context._needs[index] and gradient._array.shape == shape
             if gradient is not None and not (right and gradient._array.dtype is dtype):
-                gradient = self._checked(gradient, shape, dtype, context._needs[index], index, sources)
+                gradient = self.checked_gradient(gradient, shape, context._needs[index], index)
+                if gradient is not None and gradient._array.dtype != dtype and _wants_its_type(sources, index):
+                    gradient = gradient.astype(name_of(dtype))
             checked.append(gradient)
         return checked
 
-    def _checked(
-        self, gradient: Any, shape: tuple[int, ...], dtype: np.dtype, needed: bool, index: int, sources: Sequence[Any]
-    ) -> Tensor | None:
-        """A gradient with the shape and type of its Tensor; None if the Tensor needs none."""
+    def checked_gradient(self, gradient: Any, shape: Shape, needed: bool, index: int) -> Any:
+        """A gradient with the shape of its Tensor or Variable; None if that needs none."""
         label = f"{self.label}: backward"
-        if not isinstance(gradient, Tensor):
+        if not isinstance(gradient, ValueMethods):
             raise CustomOperatorError(
                 f"{label} returned {type(gradient).__name__} as gradient {index}, expected a Tensor or None"
             )
@@ -162,17 +163,15 @@ class LayerOperator(CustomOperator):
             raise CustomOperatorError(
                 f"{label} returned a Tensor as gradient {index}, expected None, as that input has stop_gradient=True"
             )
-        found = gradient._array.shape
-        if found != shape and self.lenient and _broadcasts_to(shape, found):
-            gradient = sum_to(gradient, shape=shape)
-        elif found != shape:
-            raise ShapeError(
-                f"{label} returned shape {list(found)} as gradient {index}, "
-                f"but expected shape {list(shape)}, that of the input"
-            )
-        if gradient._array.dtype == dtype or not _wants_its_type(sources, index):
+        found = spec_of(gradient).shape
+        if not differ(found, shape):
             return gradient
-        return gradient.astype(name_of(dtype))
+        if self.lenient and _broadcasts_to(shape, found):
+            return sum_to(gradient, shape=shape)
+        raise ShapeError(
+            f"{label} returned shape {list(found)} as gradient {index}, "
+            f"but expected shape {list(shape)}, that of the input"
+        )
 
     def differentiate(self, call: Any, douts: Sequence[Any]) -> list[Any]:
         context: PyLayerContext = call.attributes["context"]
@@ -275,7 +274,7 @@ def _placed(
     return output
 
 
-def _broadcasts_to(shape: Sequence[int], target: Sequence[int]) -> bool:
+def _broadcasts_to(shape: Shape, target: Shape) -> bool:
     last = target[len(target) - len(shape) :]
     return len(shape) <= len(target) and all(n in (1, m) for n, m in zip(shape, last, strict=True))
 

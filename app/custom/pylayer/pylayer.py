@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
 from typing import Any, ClassVar
 
-from app.custom.operator import Origin, makes
+from app.custom.operator import Origin
 from app.custom.pylayer.operator import LayerOperator, values_among
-from app.custom.pylayer.program import Call, append, definition_of
-from app.errors import CustomOperatorError, MissingFunctionError, OperatorError
+from app.custom.pylayer.traced import append
+from app.errors import CustomOperatorError, MissingFunctionError
 from app.listed import as_list
-from app.ops.definition import OpDef
+from app.ops.methods import ValueMethods
 from app.reading import user_place
-from app.tensor import Tensor, is_grad_enabled, no_grad
+from app.tensor import Tensor, no_grad
 from app.tensor.dispatch import all_as_applied
 
 
@@ -126,27 +126,14 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(backward)
     def unrecorded(ctx: Any, *douts: Any) -> Any:
-        wanted = [d for d in douts if isinstance(d, Tensor) and not d.stop_gradient] if is_grad_enabled() else []
+        wanted = ctx._recorded(douts)
         with no_grad():
             result = backward(ctx, *douts)
         if not wanted:
             return result
-        wanted += ctx._inputs_on_tape()  # the result depends on what forward saved of them, too
         listed = as_list(result)
-        tensors = [g for g in listed if isinstance(g, Tensor)]
+        tensors = [g for g in listed if isinstance(g, ValueMethods)]
         marked = iter(_Differentiated.apply(ctx._label, len(wanted), *wanted, *tensors) if tensors else ())
-        return tuple(next(marked) if isinstance(g, Tensor) else g for g in listed)
+        return tuple(next(marked) if isinstance(g, ValueMethods) else g for g in listed)
 
     return unrecorded
-
-
-# Making operators again when a file is read
-
-
-@makes("pylayer")
-def _of_class(functions: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> OpDef:
-    layer = functions["layer"]
-    if not (isinstance(layer, type) and issubclass(layer, PyLayer)):
-        raise OperatorError(f"{where}: {layer!r} was found, expected a PyLayer")
-    call, stops, outs = Call(settings["args"], settings["kwargs"]), settings["stops"], settings["outs"]
-    return definition_of(operator_of_layer(layer), call, stops, (), outs)[0]

@@ -103,7 +103,7 @@ def why_python(op: Operator, lowered: Lowered, why_not: WhyNot) -> str:
         return "its function is plain Python" if op.definition.custom else "no compiled form"
     if type(op.definition.lowering) not in KINDS:
         return "its form is not compiled"
-    if any(lowered.dtype(name) in ("object", "float16") for name in (*op.inputs, *op.outputs) if name):
+    if any(lowered.dtype(name) == "float16" for name in (*op.inputs, *op.outputs) if name):
         return "its values are of a type that is not compiled"
     return "an input is absent" if None in op.inputs else why_not(op, lowered)
 

@@ -22,6 +22,7 @@ from app.graph.passes.fusion import fusion
 from app.graph.passes.rewrite import inside_too, rewritten, with_operators
 from app.graph.passes.sparse_bytes import sparse_bytes
 from app.graph.passes.steps import steps
+from app.graph.passes.unchanged import unchanged
 from app.graph.program import Operator, Program
 from app.ops.creation import assign
 from app.ops.definition import OpDef
@@ -190,6 +191,7 @@ def _fuse(program: Program, keep: Collection[str], known: Lowered) -> Program:
 
 
 PASSES = (
+    Pass("unchanged", inside_too(unchanged)),
     Pass("inline_array_functions", inline_array_functions),
     Pass("drop_shape_only_inputs", drop_shape_only_inputs),
     Pass("dead_code", dead_code),

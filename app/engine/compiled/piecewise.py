@@ -94,7 +94,6 @@ class PiecewiseRun:
         return any(
             np.shape(self.values[name]) != self._lowered.shape_at(name, self._workspace.rows)
             for name in outputs
-            if self._lowered.dtype(name) != "object"
         )
 
     def _run_part(self, part: Part) -> None:

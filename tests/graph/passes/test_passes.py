@@ -16,6 +16,7 @@ from app.graph.passes import optimise
 from app.graph.passes.dead_code import dead_code
 from app.graph.passes.fusion import fusion
 from app.graph.passes.steps import steps
+from app.graph.passes.unchanged import unchanged
 from app.ops.definition import REGISTRY
 from app.ops.spec import spec_of
 
@@ -23,6 +24,7 @@ PASSES = {
     "dead_code": dead_code,
     "steps": steps,
     "fusion": fusion,
+    "unchanged": unchanged,
     "optimise": lambda program, keep: optimise(program, keep, IN_ORDER),
 }
 
@@ -211,3 +213,37 @@ def test_an_error_in_a_fused_operator_names_the_member_that_raised_it():
     (fused,) = fusion(program(), {z.name}).global_block().ops
     with pytest.raises(ShapeError, match=r"operator add of \(float32\[2\], float32\[3\]\)"):
         fused.definition.kernel(np.ones(2, "float32"), np.ones(3, "float32"))
+
+
+# --- Operators that hand on their inputs ---
+
+
+class Doubled(app.autograd.PyLayer):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 2.0
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        return dy * 2.0
+
+
+def test_the_operator_of_a_pylayer_vanishes_and_its_readers_read_what_it_handed_on():
+    x = static.data("x", [3])
+    y = Doubled.apply(Doubled.apply(x))
+    z = app.exp(y)
+    before = ["fill_constant", "multiply", "Doubled", "fill_constant", "multiply", "Doubled", "exp"]
+    assert types(program()) == before
+    assert types(unchanged(program(), [z.name])) == [kind for kind in before if kind != "Doubled"]
+    kept = unchanged(program(), [y.name, z.name])
+    assert types(kept)[-2:] == ["assign", "exp"]
+    array = np.arange(3, dtype="float32")
+    np.testing.assert_array_equal(run(kept, [y.name], x=array)[0], 4 * array)
+
+
+def test_the_operator_of_a_pylayer_vanishes_inside_a_loop_too():
+    x = static.data("x", [3])
+    (y,) = static.nn.while_loop(lambda v: app.sum(v) < 100.0, lambda v: Doubled.apply(v), [x])
+    after = optimise(program(), [y.name], IN_ORDER)
+    assert "Doubled" not in [op.type for block in after.blocks for op in block.ops]
+    np.testing.assert_array_equal(run(after, [y.name], x=np.ones(3, "float32"))[0], np.full(3, 64.0))
