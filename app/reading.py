@@ -166,20 +166,6 @@ def _text_at(functions: Sequence[FunctionType], find: Callable[[_Source], Sequen
     return found
 
 
-def module_of(function: FunctionType) -> ast.Module:
-    """The whole source that a function was compiled from: its file, or a notebook cell."""
-    return _source_of(function.__code__, function.__globals__).tree
-
-
-def module_tree(file: str, around: dict[str, Any]) -> ast.Module | None:
-    """The source of a module, found without a function of it; None if it cannot be read."""
-    try:
-        text = _text_before(file, around) or _text(file, around)
-        return _parsed(text, 0).tree if text else None
-    except _UNPARSED:
-        return None
-
-
 def place(file: str, line: int) -> str:
     """A line of source, as in messages: `my_ops.py:7`, or `Cell In[3], line 7` in a notebook."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()

@@ -188,10 +188,10 @@ def test_a_file_refers_to_an_operator_of_the_shelf_in_the_same_words(tmp_path: P
 SAVED = """
 from opsmith.custom.references import Allowed, reference_to
 from opsmith.custom.shelf.relu import relu
-from opsmith.custom.source_hash import source_hash
+from opsmith.engine.compiled.fingerprint import full_fingerprint
 
 reference = reference_to(relu, "relu")
-print(reference, source_hash(relu), Allowed().get(reference) is relu)
+print(reference, full_fingerprint(relu), Allowed().get(reference) is relu)
 """
 TYPED = """
 import opsmith

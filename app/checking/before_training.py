@@ -34,8 +34,9 @@ from app.checking.in_a_network import (
 from app.checking.subject import Subject
 from app.checking.undisturbed import undisturbed
 from app.checking.verdict import FAILED
+from app.custom.foreign import parts_of
 from app.custom.pylayer import PyLayer
-from app.custom.source_hash import hash_of_behaviour
+from app.engine.compiled.fingerprint import behaviour_fingerprint
 from app.errors import AppError
 from app.files import write_whole
 from app.ops.definition import OpDef
@@ -102,7 +103,7 @@ def _kept_in(thing: Any, settings: Mapping[str, Any], place: Place | None) -> Pa
     attributes of an object, or if there is no cache."""
     folder = cache_folder.folder()
     try:
-        source = hash_of_behaviour(thing)
+        source = behaviour_fingerprint(*parts_of(thing))
     except AppError:
         return None
     if source is None:

@@ -23,8 +23,9 @@ from app.checking.finding import equivalent
 from app.checking.findings import one_of
 from app.checking.subject import Subject
 from app.checking.verdict import FAILED, NOTE, OK, Verdict
-from app.custom.source_hash import source_hash
+from app.custom.foreign import parts_of
 from app.engine import Executor
+from app.engine.compiled.fingerprint import full_fingerprint
 from app.errors import AppError, ConfigError
 from app.graph.scope import Scope
 from app.listed import as_list
@@ -195,7 +196,7 @@ def certificate(subject: Subject, types: Sequence[str] = tuple(TYPES)) -> Certif
         operator=subject.name,
         settings=subject.settings,
         message=_message(accuracies),
-        source=source_hash(subject.found.call),
+        source=full_fingerprint(*parts_of(subject.found.call)),
         against=f"{subject.like} in float64" if subject.like else "its evaluation in float64",
         accuracies=accuracies,
         seconds=round(time.monotonic() - start, 1),

@@ -6,6 +6,7 @@ A framework is asked only if the program has imported it, and its module is impo
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -31,3 +32,9 @@ def operator_of_framework(thing: Any) -> Any:
             if operator is not None:
                 return operator
     return None
+
+
+def parts_of(thing: Any) -> Sequence[Any]:
+    """What the user wrote: of an operator of another framework its functions or its class, else the thing itself."""
+    other = operator_of_framework(thing)
+    return [thing] if other is None else other.foreign.functions or [other.foreign.thing]

@@ -1,4 +1,4 @@
-"""References to custom operators in saved files: where their functions are found, and the hash of their source.
+"""References to custom operators in saved files: where their functions are found, and their fingerprints.
 
 A file refers to a function as `ops/my_ops.py:swish`, by a path from the working folder, or `package.ops:swish`. It is
 imported only if the user who loads the file allows it: with a reference, a whole file or module by name, or the module
@@ -17,15 +17,19 @@ from types import ModuleType
 from typing import Any
 
 from app.custom import shelf
+from app.custom.foreign import parts_of
 from app.custom.lookup import OF_FILES, SHIPPED, module_of_file, module_of_name
 from app.custom.numba_functions import function_name
 from app.custom.operator import HOOKS, CustomOperator, home_of, written_as
-from app.custom.source_hash import is_same_source, source_hash
+from app.engine.compiled.fingerprint import full_fingerprint
 from app.errors import OperatorError, ProgramError
 from app.files import without_tilde
 from app.graph.serialise import DAMAGE_ERRORS, value_from_data, value_to_data
 from app.ops.definition import OpDef
 from app.reading import public_name
+
+_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+"""The version of Python, on which fingerprints depend."""
 
 
 class UnnamedOperatorError(OperatorError):
@@ -229,11 +233,11 @@ class OperatorTable:
     def _function(self, thing: Any, definition: OpDef) -> dict[str, Any]:
         if isinstance(thing, CustomOperator) and thing is not definition:
             return {"operator": self.number_of(thing)}
-        reference = reference_to(thing, definition.label)
-        try:
-            return {"from": reference, "source_sha256": source_hash(thing)}
-        except OperatorError as error:
-            raise OperatorError(f"{definition.label} cannot be written to a file: {error}") from error
+        return {
+            "from": reference_to(thing, definition.label),
+            "fingerprint": full_fingerprint(*parts_of(thing)),
+            "python": _PYTHON,
+        }
 
 
 def read_operators(
@@ -254,13 +258,16 @@ def read_operators(
     def function(written: Any) -> Any:
         if "operator" in written:
             return made[_index(written["operator"], made)]
-        reference, expected = written["from"], written["source_sha256"]
+        reference, expected, python = written["from"], written["fingerprint"], written["python"]
         found = allowed.get(reference)
-        if reference not in accept_changed and not is_same_source(source_hash(found), expected):
+        if reference not in accept_changed and full_fingerprint(*parts_of(found)) != expected:
             raise ChangedOperatorError(
-                f"{file} was written with another {reference}: its source, or that of a function that it calls, "
-                "has changed since",
-                f"To use the new source: {how}, accept_changed=[{reference!r}])",
+                f"{file} was written with another {reference}: its code, or a function or a value that it reads, has "
+                "changed since"
+                if python == _PYTHON
+                else f"{file} was written with Python {python}, so whether {reference} is the same cannot be told with "
+                f"Python {_PYTHON}",
+                f"To use it as it is now: {how}, accept_changed=[{reference!r}])",
                 reference,
             )
         return found

@@ -11,9 +11,11 @@ from typing import Any
 
 import msgspec
 
-from app.custom.source_hash import is_same_source, source_hash
+from app.custom.foreign import parts_of
+from app.engine.compiled.fingerprint import full_fingerprint
 from app.errors import AppError, ConfigError, OperatorError
 from app.nn import Layer
+from app.ops.definition import OpDef
 from app.ranks.world import current
 from app.run.checkpoints import CHECKPOINT, Checkpoint, read_checkpoint
 from app.run.config import CompareConfig, Config, load_kept_config, operators_of, with_absolute_paths
@@ -135,17 +137,16 @@ def sources_of(activations: Sequence[Activation]) -> dict[str, str | None]:
 
 def _source_of(operator: Callable[..., Any]) -> str | None:
     thing: Any = getattr(operator, "__self__", operator)  # a PyLayer is called through its apply
-    try:
-        return source_hash(type(thing) if isinstance(thing, Layer) else thing)
-    except OperatorError:
+    if isinstance(thing, OpDef) and not thing.custom:
         return None
+    return full_fingerprint(*parts_of(type(thing) if isinstance(thing, Layer) else thing))
 
 
 def check_sources(
     before: Mapping[str, str | None], now: Mapping[str, str | None], since: str = "the run was interrupted"
 ) -> None:
     """Refuse operators that have changed."""
-    changed = [name for name, source in now.items() if not is_same_source(source, before.get(name, source))]
+    changed = [name for name, source in now.items() if source != before.get(name, source)]
     if changed:
         raise OperatorError(
             f"the source of {' and of '.join(changed)}, or of a function that it calls, has changed since {since}. "

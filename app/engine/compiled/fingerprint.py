@@ -1,7 +1,9 @@
-"""A hash of functions and of everything that their compiled code depends on.
+"""A hash of functions and of everything that they depend on: bytecode, constants, and the values that they read.
 
-Numba freezes the values of global variables and closures into what it compiles, so numbers, strings, tuples and arrays
-count by their content, which is the same in every process. An object that it cannot freeze counts by its type only.
+Names of variables and files, comments, layout and docstrings do not count, nor does the process. Compiled code is kept
+under `fingerprint`: Numba freezes the values of globals and closures into it, so numbers, strings, tuples and arrays
+count by their content, and an object that cannot be frozen by its type. Saved files recognise an operator by
+`full_fingerprint`, for which classes and objects of the user's count by their content, too.
 """
 
 from __future__ import annotations
@@ -21,17 +23,37 @@ from typing import Any
 
 import numpy as np
 
+from app.ops.definition import OpDef
+from app.reading import PACKAGE, public_name
+
 _BUILT_IN = "<frozen "
 _OF_PYTHON = (os.path.dirname(os.__file__) + os.sep, _BUILT_IN)
 """What the file names of Python's own modules begin with."""
 _OF_NUMBA = ("targetoptions", "options", "signature", "identity")
 """What was given to `vectorize`, `guvectorize` or `stencil`."""
+_HAS_DOCSTRING = 0x4000000
+"""A flag of code objects, from Python 3.13 on."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice)
 
 
 def fingerprint(*things: Any) -> str:
     """Return a hash that changes whenever the behaviour of a given function, or a given text, may have changed."""
     return Walk().hash_of(things)
+
+
+def full_fingerprint(*things: Any) -> str:
+    """Return a hash by which a saved file recognises functions, operators or classes, in another process, too.
+
+    It depends on the version of Python. Objects and functions of libraries count by their names.
+    """
+    return _Full(things[0]).hash_of(things)
+
+
+def behaviour_fingerprint(*things: Any) -> str | None:
+    """Return the same hash; None if it does not tell all that decides what they compute, such as a random stream."""
+    walk = _Full(things[0])
+    found = walk.hash_of(things)
+    return found if walk.is_complete else None
 
 
 class Walk:
@@ -92,13 +114,13 @@ class Walk:
 
     def add_function(self, function: types.FunctionType, given: Any) -> None:
         """Add a function or a Numba dispatcher."""
-        if _is_of_library(function):
+        if self.is_of_library(function):
             self.note("function", self.name_of(function))
             return
         self._add_options(given)
         if given is function:
             self.add(_implementations(function))
-        self._add_code(function.__code__, function.__globals__)
+        self._add_code(function.__code__, function.__globals__, function.__doc__)
         for cell in function.__closure__ or ():
             self.add(content_of(cell))
         self.add((function.__defaults__, function.__kwdefaults__))
@@ -152,7 +174,7 @@ class Walk:
         self.add(around[name])
 
     def _add_used(self, owner: Any, names: tuple[str, ...], above: set[int]) -> None:
-        if not isinstance(owner, (types.ModuleType, type)) or id(owner) in above or not self.is_followed(owner):
+        if not isinstance(owner, (types.ModuleType, type)) or id(owner) in above or self.is_of_library(owner):
             return
         inside: dict[str, Any] = vars(owner) if isinstance(owner, types.ModuleType) else dict(vars(owner))
         for name in names:
@@ -160,15 +182,17 @@ class Walk:
                 self.add_named(name, inside)
                 self._add_used(inside[name], names, above | {id(owner)})
 
-    def is_followed(self, owner: Any) -> bool:
-        """Whether to follow the attributes of a module or a class."""
-        return not _is_of_library(owner)
+    def is_of_library(self, thing: Any) -> bool:
+        """Whether a function, class or module counts by its name."""
+        return _is_of_library(thing)
 
-    def _add_code(self, code: types.CodeType, around: dict[str, Any]) -> None:
+    def _add_code(self, code: types.CodeType, around: dict[str, Any], docstring: str | None = None) -> None:
         self.note("code", code.co_code)
         self.note("exceptions", getattr(code, "co_exceptiontable", b""))  # from Python 3.11 on
-        self.add((code.co_names, code.co_varnames, code.co_argcount, code.co_flags))
-        for constant in code.co_consts:
+        self.add((code.co_names, code.co_varnames, code.co_argcount, code.co_flags & ~_HAS_DOCSTRING))
+        for place, constant in enumerate(code.co_consts):
+            if place == 0 and constant == docstring:
+                constant = None
             if isinstance(constant, types.CodeType):
                 self._add_code(constant, around)
             else:
@@ -205,6 +229,88 @@ class Walk:
         self.note("parts", self.name_of(type(thing)))
         for part in parts:
             self.add(part)
+
+
+class _Full(Walk):
+    """The walk in which classes and objects of the user's count by their content."""
+
+    def __init__(self, root: Any):
+        super().__init__()
+        home = _home_of(root)
+        self._own = home if home.startswith(f"{PACKAGE}.") else home.partition(".")[0]
+        self.is_complete = True
+
+    def add(self, thing: Any) -> None:
+        if isinstance(thing, OpDef):
+            self.note("operator", thing.name)
+            super().add(getattr(thing, "made_of", None))
+        elif isinstance(thing, types.ModuleType):
+            self.note("module", public_name(thing.__name__))
+        else:
+            super().add(thing)
+
+    def name_of(self, thing: Any) -> str:
+        if self.is_of_library(thing):
+            return f"{public_name(thing.__module__)}.{thing.__qualname__}"
+        return str(thing.__qualname__)  # the module is __main__ when a script is run
+
+    def add_named(self, name: str, around: dict[str, Any]) -> None:
+        if name.startswith("__"):  # `__file__` and `__name__` depend on where and how a file is run
+            self.note("name", name)
+        else:
+            super().add_named(name, around)
+
+    def add_function(self, function: types.FunctionType, given: Any) -> None:
+        super().add_function(function, given)
+        if not self.is_of_library(function):
+            self.add({name: held for name, held in vars(function).items() if name not in _OF_FUNCTIONS})
+
+    def add_class(self, kind: type) -> None:
+        super().add_class(kind)
+        if self.is_of_library(kind) or issubclass(kind, enum.Enum):
+            return
+        for above in (*kind.__bases__, type(kind)):
+            self.add(above)
+        top = type(kind).__module__.partition(".")[0]
+        adds_names = self.is_of_library(type(kind)) and top not in sys.stdlib_module_names  # as PyTorch's, which count
+        for name, value in sorted(vars(kind).items()):
+            function = getattr(value, "py_func", getattr(value, "__func__", value))
+            counts = isinstance(function, types.FunctionType) or not name.startswith("_" if adds_names else "__")
+            if counts and name not in _OF_PROCESS:
+                self.note("name", name)
+                self.add(value)
+
+    def add_object(self, thing: Any) -> None:
+        kind = type(thing)
+        if isinstance(thing, types.SimpleNamespace) or not self.is_of_library(kind):
+            self.add(kind)
+            if self.is_new(thing):
+                slots = [name for above in kind.__mro__ for name in vars(above).get("__slots__", ())]
+                held = {name: getattr(thing, name) for name in slots if hasattr(thing, name)}
+                self._add_items({**held, **getattr(thing, "__dict__", {})})
+        else:
+            super().add_object(thing)
+            self.is_complete &= isinstance(thing, (types.BuiltinFunctionType, np.ufunc)) or is_of_numba(thing)
+
+    def is_of_library(self, thing: Any) -> bool:
+        name = _home_of(thing)
+        top = name.partition(".")[0]
+        if self._own in (name, top):
+            return False
+        file = getattr(sys.modules.get(name), "__file__", None) or ""
+        return super().is_of_library(thing) or top == PACKAGE or "-packages" in file
+
+
+_OF_FUNCTIONS = ("__wrapped__", "derived_from")
+"""Attributes of functions that are added by other means."""
+_OF_PROCESS = ("_abc_impl", "_operator", "_where")
+"""Attributes of classes that depend on the process: caches, and the line of a PyLayer, for messages."""
+
+
+def _home_of(thing: Any) -> str:
+    """The name of the module that defines a function, a class or an operator; of a module its own."""
+    written = getattr(thing, "function", thing) if isinstance(thing, OpDef) else thing
+    return str(getattr(written, "__name__" if isinstance(thing, types.ModuleType) else "__module__", None) or "")
 
 
 def is_of_numba(thing: Any) -> bool:

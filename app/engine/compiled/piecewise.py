@@ -92,8 +92,7 @@ class PiecewiseRun:
     def _has_other_shapes(self, outputs: Sequence[str]) -> bool:
         """Return whether any output of a Python call has another shape than declared."""
         return any(
-            np.shape(self.values[name]) != self._lowered.shape_at(name, self._workspace.rows)
-            for name in outputs
+            np.shape(self.values[name]) != self._lowered.shape_at(name, self._workspace.rows) for name in outputs
         )
 
     def _run_part(self, part: Part) -> None:
