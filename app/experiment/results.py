@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -36,8 +36,15 @@ class Result(Displayed):
     network of the result itself are those of the first operator. Networks are those of the first seed.
     """
 
-    def __init__(self, folder: Path, given: Sequence[Activation] = (), custom_ops: Sequence[str] = ()) -> None:
-        """`given` are operators as objects; files with others are executed only if `custom_ops` names them."""
+    def __init__(
+        self,
+        folder: Path,
+        given: Sequence[Activation] = (),
+        custom_ops: Sequence[str] = (),
+        accept_changed: Collection[str] = (),
+    ) -> None:
+        """`given` are operators as objects; files with others are executed only if `custom_ops` names them. Operators
+        whose source has changed are refused, but for those of `accept_changed`."""
         self.folder = folder.absolute()
         """The folder of the run or the comparison."""
         self.runs = [replace(run, folder=run.folder.absolute()) for run in read_runs(folder)]
@@ -45,7 +52,7 @@ class Result(Displayed):
         if not self.runs:
             raise MissingFileError(f"{folder} has no finished run: opsmith compare --resume {folder}")
         self.config = load_kept_config(folder / CONFIG)
-        self._given, self._custom_ops = given, custom_ops
+        self._given, self._custom_ops, self._accept_changed = given, custom_ops, accept_changed
         self._parts = {name: OperatorResult(name, self) for name in self.runs[0].operators}
 
     @cached_property
@@ -76,6 +83,7 @@ class Result(Displayed):
         found = operators_again(self.folder, config, self._custom_ops, self._given, "opsmith.open_run")
         start = self.runs[0].start
         before = {} if start is None else start.sources
+        before = {name: source for name, source in before.items() if name not in self._accept_changed}
         check_sources(before, sources_of(found), f"the run in {self.folder} trained with it")
         return {activation.name: activation for activation in found}
 

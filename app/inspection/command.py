@@ -75,7 +75,8 @@ def _of_word(word: str, options: argparse.Namespace) -> Subject:
     """The saved model, the run or the function that a word names."""
     if Path(word).is_dir() or paths_of(word)[0].is_file():
         options.model = word
-        return of_model(*read_named_model(options))
+        model, path = read_named_model(options)
+        return of_model(model, path.name)
     if ".py:" in word:
         return of_function(word)
     raise ConfigError(

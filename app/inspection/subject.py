@@ -71,7 +71,7 @@ def of_network(config: Config, activation: Activation, name: str, rank: int = 0)
 
 def of_model(model: SavedModel, name: str) -> Subject:
     """The Program of a saved model."""
-    return Subject(Path(name).name, Program(), model.program, list(model.outputs), Watched(()))
+    return Subject(name, Program(), model.program, list(model.outputs), Watched(()))
 
 
 def of_function(word: str, function: Callable[..., Any] | None = None) -> Subject:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-
-import numpy as np
 
 from app.custom.lookup import edited_since
 from app.data import Batches, Dataset
-from app.errors import OperatorError
 from app.run.answers import answers, write_answers
 from app.run.callbacks import Contestant
 from app.run.checkpoints import CHECKPOINT
@@ -17,7 +14,7 @@ from app.run.config import Config
 from app.run.console import Console
 from app.run.events import End
 from app.run.folder import SUMMARY, RunFolder, hash_of
-from app.run.network import Activation, model_for_use
+from app.run.network import Activation
 from app.run.profiles import of_layers, profile, write_profiles
 from app.run.record import read_run
 from app.run.resume import homes_of
@@ -41,7 +38,6 @@ def finish(
     for operator, arrays in weights.items():
         folder.save_weights(operator, arrays)
     activations = [contestant.activation for contestant in contestants if contestant.activation is not None]
-    notes = _save_model(config, dataset, activations[0], weights[activations[0].name], folder)
     end = End({operator: hash_of(arrays) for operator, arrays in weights.items()})
     folder.record(end)
     console.record(end)
@@ -50,20 +46,9 @@ def finish(
     console.conclude(summary(run, console.columns), outcome(run), str(folder.path))
     if config.report and write_report is not None:
         report_run(config, dataset, contestants, folder.path, console, write_report)
-    for note in [*notes, *_edited(activations)]:
+    for note in _edited(activations):
         console.warn(note)
     folder.remove(CHECKPOINT)  # the last step: the run is finished
-
-
-def _save_model(
-    config: Config, dataset: Dataset, first: Activation, weights: Mapping[str, np.ndarray], folder: RunFolder
-) -> list[str]:
-    """Save the network for use, if its operator is one that a file can refer to; return the final messages."""
-    try:
-        folder.save_model(model_for_use(config, first, dataset.image_shape, weights))
-    except OperatorError as error:
-        return [f"note: the network was not saved for `opsmith predict`: {error}"]
-    return []
 
 
 def _edited(activations: Sequence[Activation]) -> list[str]:

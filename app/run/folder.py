@@ -1,4 +1,4 @@
-"""The folder of a run: its configuration, metrics, weights, summary and the network for use. The folder of a comparison
+"""The folder of a run: its configuration, metrics, weights and summary. The folder of a comparison
 holds one for each seed."""
 
 from __future__ import annotations
@@ -25,12 +25,9 @@ from app.run import events
 from app.run.config import Config, dump_config, with_absolute_paths
 from app.run.events import METRICS, Event
 from app.saving import pack
-from app.static.model_file import SavedModel, write_model
 
 CONFIG, SUMMARY = "config.yaml", "summary.txt"
 COMPARISON, ANSWERS, PROFILES = "comparison.json", "answers.safetensors", "operators.json"
-MODEL = "model"
-"""The prefix of the files of an exported network."""
 
 
 def source_file(operator: str) -> str:
@@ -136,10 +133,6 @@ class RunFolder:
         file = next(name for name in names if name not in self._weights)
         write_weights(file, operator, weights)
         self._weights.append(file)
-
-    def save_model(self, model: SavedModel) -> None:
-        """Write an exported network, as read by `opsmith predict`."""
-        write_model(self.path / MODEL, model)
 
     def save_sources(self, sources: Mapping[str, str]) -> None:
         """Write the sources of operators, by the names of files."""

@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 
 from app.custom.foreign import parts_of
+from app.custom.references import ChangedOperatorError
 from app.engine.compiled.fingerprint import full_fingerprint
-from app.errors import AppError, ConfigError, OperatorError
+from app.errors import AppError, ConfigError
 from app.nn import Layer
 from app.ops.definition import OpDef
 from app.ranks.world import current
@@ -148,7 +149,5 @@ def check_sources(
     """Refuse operators that have changed."""
     changed = [name for name, source in now.items() if source != before.get(name, source)]
     if changed:
-        raise OperatorError(
-            f"the source of {' and of '.join(changed)}, or of a function that it calls, has changed since {since}. "
-            "Restore it, or start a new run"
-        )
+        problem = f"the source of {' and of '.join(changed)}, or of a function that it calls, has changed since {since}"
+        raise ChangedOperatorError(problem, "Restore it, or start a new run", changed[0])

@@ -12,8 +12,7 @@ from app.onnx.export import SUFFIX
 from app.onnx.library import DOMAIN
 from app.onnx.model import model_of
 from app.printing import say
-from app.run.folder import MODEL
-from app.use.models import add_trust_arguments, read_named_model
+from app.use.models import MODEL, add_trust_arguments, read_named_model
 
 FORMATS = ("onnx",)
 
@@ -34,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the file, and print its inputs and outputs, and which operators ONNX does not have."""
     network, name = read_named_model(options)
-    file = Path(options.output or Path(name).with_suffix(""))
+    file = Path(options.output or name)
     if file.suffix != SUFFIX:
         if not file.name:
             raise AppError(f"--output {file} is a folder; name a file in it, such as {file / MODEL}{SUFFIX}")

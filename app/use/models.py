@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,14 +14,17 @@ import numpy as np
 from app.custom.references import ChangedOperatorError
 from app.engine import Executor, Scope
 from app.errors import AppError, FileError, MissingFileError
+from app.experiment.results import Result
 from app.files import LARGEST
 from app.ops.spec import plain_sizes
-from app.run.folder import MODEL
+from app.run.network import model_for_use
 from app.run.options import add_custom_op
 from app.run.trust import NamedFiles
 from app.static.model_file import SavedModel, paths_of, read_model
 from app.use.digits import SIZE
 
+MODEL = "model"
+"""The name of the files that are exported from a run."""
 ScoreFunction = Callable[[np.ndarray], np.ndarray]
 """A function from pictures of (28, 28) bytes to class scores."""
 
@@ -30,7 +32,7 @@ ScoreFunction = Callable[[np.ndarray], np.ndarray]
 def load_network(options: argparse.Namespace) -> ScoreFunction:
     """Load the network at `options.model`."""
     path = Path(options.model)
-    return _of_onnx(path) if path.suffix == ".onnx" else _of_model(*read_named_model(options))
+    return _of_onnx(path) if path.suffix == ".onnx" else _of_model(read_named_model(options)[0], options.model)
 
 
 def _of_model(model: SavedModel, file: str) -> ScoreFunction:
@@ -140,20 +142,20 @@ def add_trust_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--accept-changed", action="append", default=[], metavar="FILE:NAME", help=about)
 
 
-def read_named_model(options: argparse.Namespace) -> tuple[SavedModel, str]:
-    """Read the model at `options.model`; return it with the name of its file."""
+def read_named_model(options: argparse.Namespace) -> tuple[SavedModel, Path]:
+    """Read the model at `options.model`, a saved model or the network of a run's first operator; return it with the
+    path of its file without a suffix."""
     path = Path(options.model)
-    prefix = path / MODEL if path.is_dir() else path
-    name = str(paths_of(prefix)[0])
-    missing = [file.name for file in paths_of(prefix) if not os.path.lexists(file)]
     try:
-        named = NamedFiles(options.custom_op)
-        return read_model(prefix, named, options.accept_changed, links=not path.is_dir()), name
-    except MissingFileError as error:
         if path.is_dir():
-            both = len(missing) == 2
-            why = "no run was kept there for use" if both else "a network for use is that file and the one beside it"
-            raise MissingFileError(f"{path} has no {missing[0]}: {why}") from error
-        raise
+            return _of_run(Result(path, (), options.custom_op, options.accept_changed)), path / MODEL
+        file, _ = paths_of(path)
+        return read_model(path, NamedFiles(options.custom_op), options.accept_changed), file.with_suffix("")
     except ChangedOperatorError as error:
         raise AppError(f"{error.problem}. To use the new source: --accept-changed {error.changed}") from error
+
+
+def _of_run(result: Result) -> SavedModel:
+    first, run = result.operators[0], result.runs[0]
+    _ = result[first].network  # which checks that the weights fit
+    return model_for_use(run.config, result.activations[first], run.image, result.weights)

@@ -85,15 +85,6 @@ def test_arrays_that_are_cut_at_any_place_are_an_error(kept, capsys):
         file.write_bytes(whole)
 
 
-def test_a_missing_half_of_the_network_for_use_is_named(kept, capsys):
-    for name in ("model.json", "model.safetensors"):
-        moved = (kept / name).rename(kept / "moved")
-        assert main(["predict", "run", "zero.png"]) == 1
-        message = f"error: run has no {name}: a network for use is that file and the one beside it\n"
-        assert capsys.readouterr().err == message
-        moved.rename(kept / name)
-
-
 def test_writing_a_report_leaves_the_random_numbers_of_the_user_alone(kept):
     app.seed(5)
     expected = app.rand([3]).numpy()

@@ -8,6 +8,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from app.__main__ import main
 from app.data import load
 from app.engine import Executor, Scope
 from app.experiment.train_command import main as train
-from app.static.model_file import read_model
+from app.use.models import read_named_model
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +38,8 @@ def test_the_exported_network_gives_the_same_predictions_and_scores(best: Path, 
     assert capsys.readouterr().out.startswith(f"{file}: from image uint8[-1, 784] to ")
     images = load("sample").test_images
     found = onnxruntime.InferenceSession(str(file)).run(None, {"image": images})[0]
-    model, scope = read_model(best / "model"), Scope()
+    named: Any = SimpleNamespace(model=best, custom_op=[], accept_changed=[])
+    (model, _), scope = read_named_model(named), Scope()
     scope.values = model.values
     expected = Executor(engine="reference").run(model.program, {"image": images}, model.outputs, scope=scope)[0]
     np.testing.assert_array_equal(found.argmax(1), expected.argmax(1))
@@ -55,7 +57,6 @@ def test_a_file_of_another_program_is_replaced_only_if_it_is_named(
     assert file.read_bytes() == b"\x08\x08\x12\x07pytorch"
     assert main([*words, str(file)]) == 0
     assert main([*words, str(tmp_path / "digits")]) == 0  # now it is this program's
-    words[1] = str(best / "model")
     assert main([*words, str(tmp_path / "some" / "digits")]) == 0
     assert (tmp_path / "some" / "digits.onnx").is_file()
 
@@ -64,7 +65,7 @@ def test_a_missing_run_an_unwritable_output_and_a_missing_format_are_errors(
     best: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     assert main(["export", str(tmp_path), "--to", "onnx"]) == 1
-    assert capsys.readouterr().err == f"error: {tmp_path} has no model.json: no run was kept there for use\n"
+    assert capsys.readouterr().err == f"error: {tmp_path} is not the folder of a run: it has no config.yaml\n"
     inside_a_file = best / "config.yaml" / "x.onnx"
     assert main(["export", str(best), "--to", "onnx", "--output", str(inside_a_file)]) == 1
     (line,) = capsys.readouterr().err.splitlines()

@@ -13,7 +13,6 @@ import forked
 import numpy as np
 import pytest
 from PIL import Image, ImageOps
-from safetensors.numpy import load_file
 
 import app
 from app import static
@@ -21,11 +20,10 @@ from app.__main__ import main
 from app.data.sample import load_sample
 from app.experiment.train_command import main as train
 from app.onnx import export
-from app.run.folder import MODEL
-from app.static.model_file import read_model, write_model
+from app.static.model_file import write_model
 from app.use import predict
 from app.use.digits import prepare
-from app.use.models import load_network
+from app.use.models import load_network, read_named_model
 from app.use.reading import read_picture
 
 pytestmark = pytest.mark.slow
@@ -159,11 +157,12 @@ def test_scores_become_probabilities_and_probabilities_stay():
 def test_a_run_a_saved_and_an_exported_model_predict_the_same(
     run_folder: Path, picture: Path, tmp_path: Path, capsys: Any
 ):
-    write_model(tmp_path / "net", read_model(run_folder / MODEL))
-    export(str(run_folder / MODEL), str(tmp_path / "net"))
+    model, _ = read_named_model(options(run_folder))
+    write_model(tmp_path / "net", model)
+    export(str(tmp_path / "net"), str(tmp_path / "net"))
     said = [
         predicted(capsys, model, picture, "--top", 1)
-        for model in (run_folder, run_folder / MODEL, tmp_path / "net.json", tmp_path / "net.onnx")
+        for model in (run_folder, tmp_path / "net.json", tmp_path / "net.onnx")
     ]
     assert len(set(said)) == 1
     assert said[0][0] == 0
@@ -227,7 +226,7 @@ def test_exported_networks_may_take_other_types(dtype: str, tmp_path: Path, pict
     [
         ("nothing", "there is no file .*nothing.json; .* does not exist either"),
         ("nothing.onnx", "there is no file .*nothing.onnx"),
-        ("", r"has no model.json: no (run|network) was kept there"),
+        ("", r"is not the folder of a run: it has no config.yaml"),
         ("text.onnx", "text.onnx cannot be opened by ONNX Runtime: "),
         ("without onnxruntime.onnx", "ONNX Runtime, which runs .onnx files, is not installed; pip install onnxruntime"),
     ],
@@ -267,7 +266,7 @@ def test_an_operator_of_the_user_is_run_only_if_it_is_named(
     trained(OWN, "eager")
     Path("was_run").unlink()
     message = (
-        "error: own/model.json names my_own_ops.py:own: Python code, which is executed only if you name it yourself. "
+        f"error: {tmp_path}/own names my_own_ops.py:own: Python code, which is executed only if you name it yourself. "
         "If you trust it, add --custom-op my_own_ops.py, or in Python name the operator in the call\n"
     )
     assert typed() == forked.Done(1, "", message)
@@ -276,30 +275,20 @@ def test_an_operator_of_the_user_is_run_only_if_it_is_named(
     assert Path("was_run").exists()
     Path("my_own_ops.py").write_text(OWN.replace("max(x, 0.0)", "max(x, 0.1)"))
     message = (
-        "error: own/model.json was written with another my_own_ops.py:own: its source, or that of a function that it "
-        "calls, has changed since. To use the new source: --accept-changed my_own_ops.py:own\n"
+        "error: the source of my_own_ops.py:own, or of a function that it calls, has changed since the run in "
+        f"{tmp_path}/own trained with it. To use the new source: --accept-changed my_own_ops.py:own\n"
     )
     assert typed("--custom-op", "my_own_ops.py:own") == forked.Done(1, "", message)
     assert typed("--custom-op", "my_own_ops.py:own", "--accept-changed", "my_own_ops.py:own").returncode == 0
 
 
-def test_a_run_whose_operator_has_no_reference_saves_no_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+def test_a_run_predicts_with_an_operator_that_no_file_can_refer_to(
+    tmp_path: Path, picture: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ):
     monkeypatch.chdir(tmp_path)
     call = "app.static.py_func(lambda a: a * 2, x, x.astype(x.dtype), lambda x, y, dy: dy * 2)"
     trained(f"import app\n\ndef own(x):\n    return {call}\n", "reference")
-    kept = {path.name for path in Path("own").iterdir()}
-    assert not {name for name in kept if name.startswith("model")}
-    note = "the network was not saved for `opsmith predict`: operator py_func.<lambda> (my_own_ops.py:4) is made"
-    assert note in capsys.readouterr().out
-    assert kept >= {"config.yaml", "metrics.jsonl", "summary.txt", "weights-my_own_ops.py-own.safetensors"}
-
-
-def test_the_model_of_a_run_has_the_weights_of_the_run(run_folder: Path):
-    weights = load_file(run_folder / "weights-custom.relu.safetensors")
-    kept = read_model(run_folder / MODEL).values
-    assert sorted(v.tobytes() for v in kept.values()) == sorted(v.tobytes() for v in weights.values())
+    assert predicted(capsys, "own", picture, "--custom-op", "my_own_ops.py")[0] == 0
 
 
 def looping(ending: str = "", name: str = "x") -> Any:
