@@ -172,9 +172,12 @@ class StaticFunction:
         given = [variable.name for variable in variables]
         args, kwargs = filled.fill(variables)
         with names.guard(), tracer.active(on), with_users_line(self.label):
-            result = converted(self.eager)(*args, **kwargs)
-            for refusal in tracer.refusals:
-                raise refusal
+            try:
+                result = converted(self.eager)(*args, **kwargs)
+            except Exception as error:
+                tracer.check_refusals(error)
+                raise
+            tracer.check_refusals()
             effects = Effects(tracer, variables, given)
             fixed = [*effects.fixed, *Structure.of(result).leaves]
             reads = Reads(tracer, [self._instance, *filled.objects], fixed)

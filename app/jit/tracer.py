@@ -13,17 +13,18 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from app.errors import AppError, DtypeError, GradientError, ProgramError, ShapeError, add_note
+from app.errors import AppError, DtypeError, GradientError, ShapeError, add_note
 from app.graph import names
 from app.graph.defaults import program_guard, static_mode
 from app.graph.gradients import gradients
 from app.graph.program import FORWARD, Program
 from app.graph.variable import Variable
-from app.jit.variable import TracedParameter, TracedVariable, refusal
+from app.jit.variable import RefusedError, TracedParameter, TracedVariable, note_refusal
 from app.ops.creation import assign
 from app.ops.definition import OpDef
 from app.ops.indexing import index_items, put_items, take_items
 from app.ops.spec import UNKNOWN, spec_of
+from app.reading import user_line
 from app.tensor import Parameter, Tensor
 from app.tensor.modes import Modes, modes, set_modes
 
@@ -107,8 +108,8 @@ class Tracer:
         """The branches and the bodies of loops that are being traced, the innermost one last."""
         self.streams: list[Any] = []
         """The streams of random numbers that the function made."""
-        self.refusals: list[Exception] = []
-        """Errors because Python asked for what is not known while tracing."""
+        self.refusals: list[tuple[Any, str]] = []
+        """Errors that end tracing even if the user's code handles them, each with its line."""
 
     @contextmanager
     def active(self, on: bool) -> Iterator[None]:
@@ -255,21 +256,35 @@ class Tracer:
 
     @contextmanager
     def region(self, where: str, may_change: Iterable[Any] = ()) -> Iterator[None]:
-        """A branch or the body of a loop over a Tensor is traced inside the block, which `may_change` these objects.
-
-        An exception that the user's code handles outside of it is refused, as it is raised whatever the Tensor is.
-        """
+        """A branch or the body of a loop over a Tensor is traced inside the block, which `may_change` these objects."""
         self.regions.append(Region(where, {id(thing): thing for thing in may_change}))
         try:
             yield
-        except Exception as error:
-            reason = f"raised in the branch or loop over a Tensor at {where}, which is traced whatever the Tensor is"
-            refusal(ProgramError(f"{type(error).__name__}: {error}\n{reason}, and so cannot be handled"))
-            if not isinstance(error, AppError):
-                add_note(error, f"{reason}; `assert` raises an error only in calls in which its condition is false")
-            raise
         finally:
             self.regions.pop()
+
+    @contextmanager
+    def control_flow(self, where: str) -> Iterator[None]:
+        """Operators of control flow are appended inside the block. An error there is raised whatever the Tensor is."""
+        try:
+            yield
+        except AppError as error:
+            note_refusal(error)
+            raise
+        except Exception as error:
+            reason = f"raised in the branch or loop over a Tensor at {where}, which is traced whatever the Tensor is"
+            refused = RefusedError(f"{type(error).__name__}: {error}\n{reason}, and so cannot be handled")
+            refused.__cause__ = error
+            add_note(error, f"{reason}; `assert` raises an error only in calls in which its condition is false")
+            raise
+
+    def check_refusals(self, error: Exception | None = None) -> None:
+        """Raise the first refusal if the user's code has handled it; `error` is what it raises now."""
+        first, line = self.refusals[0] if self.refusals else (None, "")
+        if first is not None and (error is None or error not in (first, first.__cause__)):
+            if user_line(first.__traceback__) is not None or line in str(first):
+                raise first
+            raise type(first)(f"{first}\n  at {line}") from first
 
     def own(self, thing: Any) -> Any:
         """Note that an object was made in the branches and loops that are being traced, which may change it."""
@@ -281,13 +296,11 @@ class Tracer:
         """Refuse a change of an object that would happen whatever the Tensor of a branch or a loop is."""
         for region in self.regions:
             if id(owner) not in region.own:
-                raise refusal(
-                    ProgramError(
-                        f"{what} changes in the branch or loop over a Tensor at {region.where}, which is traced "
-                        "whatever the Tensor is: it may change only Tensors, and the function's own variables, lists "
-                        "and dicts. Return the new value and assign it after that; or, if once is meant, change it in "
-                        "a function with @opsmith.jit.not_to_static"
-                    )
+                raise RefusedError(
+                    f"{what} changes in the branch or loop over a Tensor at {region.where}, which is traced whatever "
+                    "the Tensor is: it may change only Tensors, and the variables, lists and dicts of the function "
+                    "that it is in. Return the new value and assign it there; or, if once is meant, change it in a "
+                    "function with @opsmith.jit.not_to_static"
                 )
 
     def with_item(self, value: Any, index: Any, item: Any) -> Variable:
@@ -302,7 +315,7 @@ class Tracer:
         """Record that Python reads a Tensor's values: the trace is valid only for these values."""
         known = self.captured.get(id(tensor))
         if known is not None and any(known.variable.name in op.outputs for b in self.program.blocks for op in b.ops):
-            raise ProgramError(
+            raise RefusedError(
                 f"{known.variable.name} is changed by the traced function, so Python cannot read its numbers after "
                 "that; compute with the Tensor itself"
             )
@@ -317,7 +330,7 @@ class Tracer:
         block = self.program.current_block()
         targets, sources = [self.value(x) for x in outputs], [self.value(x) for x in inputs]
         if block.idx or any(v.block is not block for v in targets):
-            raise ProgramError("grad() in a branch or a loop that depends on a Tensor; call it before or after that")
+            raise RefusedError("grad() in a branch or a loop that depends on a Tensor; call it before or after that")
         for target in targets:
             if target.stop_gradient:
                 raise GradientError(f"grad of {target.name}, which has stop_gradient=True and so no gradient")
@@ -339,9 +352,9 @@ class Tracer:
     def backward(self, outputs: Sequence[Any], starts: Sequence[Any], inputs: Any = None) -> None:
         """Append the backward pass of some values, and add to the `.grad` of arguments and captured Tensors."""
         if inputs is not None:
-            raise ProgramError("backward(inputs=...) in a traced function; use grad(outputs, inputs)")
+            raise RefusedError("backward(inputs=...) in a traced function; use grad(outputs, inputs)")
         if self.program.current_block().idx:
-            raise ProgramError("backward() in a branch or a loop that depends on a Tensor; call it after that")
+            raise RefusedError("backward() in a branch or a loop that depends on a Tensor; call it after that")
         self.went_back = True
         block = self.program.global_block()
         given: list[Any] = [v for v in block.vars.values() if v.is_data and not v.stop_gradient]

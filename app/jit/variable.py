@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 from app.errors import ProgramError, ShapeError
 from app.graph.variable import Parameter, Variable
 from app.ops.creation import assign
 from app.ops.definition import OpDef
 from app.ops.spec import OpenSize
+from app.reading import user_place
 from app.tensor import Tensor
 from app.tensor.inplace import ChangesInPlace
 from app.tensor.modes import modes
@@ -28,17 +29,21 @@ EAGER_ONLY = "Only Tensors outside of a traced function have {name!r}: use it be
 
 
 class NumberlessError(ProgramError, AttributeError):
-    """An attribute that needs values, which are unknown while tracing; `hasattr` returns False."""
+    """An attribute that needs values, which are unknown while tracing."""
 
 
-E = TypeVar("E", bound=Exception)
+class RefusedError(ProgramError):
+    """What cannot be traced. It ends tracing even if the user's code handles it, as eager code would go another way."""
+
+    def __init__(self, *words: Any):
+        super().__init__(*words)
+        note_refusal(self)
 
 
-def refusal(error: E) -> E:
-    """An error that ends tracing even if the user's code handles it, as the function would go another way later."""
-    tracer = modes().tracer
-    if tracer is not None:
-        tracer.refusals.append(error)
+def note_refusal(error: Any) -> Any:
+    """Note an error that ends tracing even if it is handled, with the line of the user's code that runs."""
+    if modes().tracer is not None:
+        modes().tracer.refusals.append((error, user_place()))
     return error
 
 
@@ -48,7 +53,8 @@ class TracedSize(OpenSize):
     __slots__ = ()
 
     def _refusal(self) -> ShapeError:
-        return refusal(super()._refusal())
+        error: ShapeError = note_refusal(super()._refusal())
+        return error
 
     __eq__ = __ne__ = __hash__ = __repr__ = __str__ = __format__ = OpenSize._refuse  # type: ignore[assignment]
 
@@ -93,7 +99,7 @@ class TracedVariable(ChangesInPlace, Variable):
     def __bool__(self) -> bool:
         if self._tracer is None:
             return super().__bool__()
-        raise refusal(self._valueless(CHOOSE))
+        raise note_refusal(self._valueless(CHOOSE))
 
     def _valueless(self, wish: str, advice: str = "") -> ProgramError:
         if self._tracer is None:
@@ -101,14 +107,15 @@ class TracedVariable(ChangesInPlace, Variable):
         return ProgramError(f"{self.name} has no value yet, because it is part of a traced function. {wish}")
 
     def _numberless(self, *_: Any, **__: Any) -> NoReturn:
-        raise refusal(self._valueless(NUMBER))
+        raise note_refusal(self._valueless(NUMBER))
 
     __float__ = __int__ = __index__ = __array__ = _numberless
 
     def __getattr__(self, name: str) -> Any:
         if name[:2] != "__" and hasattr(Tensor, name) and self._tracer is not None:
             asks = NUMBER if name in ("numpy", "item", "tolist") else EAGER_ONLY.format(name=name)
-            raise NumberlessError(str(self._valueless(asks)))
+            error = NumberlessError(str(self._valueless(asks)))
+            raise error if name[0] == "_" else note_refusal(error)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     # Methods of Tensors that are not operators
@@ -116,7 +123,7 @@ class TracedVariable(ChangesInPlace, Variable):
     def backward(self, grad_tensor: Any = None, retain_graph: bool | None = False, create_graph: bool = False) -> None:
         """Append the backward pass of this value, which adds to the `.grad` of arguments and captured Tensors."""
         if self._tracer is None:
-            raise ProgramError("a Variable of a Program has no backward(); use opsmith.static.append_backward(loss)")
+            raise RefusedError("a Variable of a Program has no backward(); use opsmith.static.append_backward(loss)")
         self._tracer.backward([self], [grad_tensor])
 
     @property
@@ -170,7 +177,7 @@ class TracedVariable(ChangesInPlace, Variable):
     def check_current(self) -> None:
         """Refuse to read a stale value: an eager Tensor would show the change."""
         if self.stale:
-            raise ProgramError(
+            raise RefusedError(
                 f"{self.name} shares memory with a Tensor that was changed in place later, and still has the old "
                 "value in the traced function; take it again after the change, or change a copy (x.clone())"
             )
@@ -214,17 +221,17 @@ class TracedVariable(ChangesInPlace, Variable):
         """Take a new value; those that share the memory become stale."""
         self.check_current()
         if any(other.outside for other in self.group or () if other is not self):
-            raise ProgramError(
+            raise RefusedError(
                 f"{self.name} shares memory with an argument of the traced function, or with a Tensor from outside, "
                 "and cannot be changed in place; change a copy (x = x.clone())"
             )
         if self._tracer is not None and not self._tracer.may_change(self):
-            raise ProgramError(
+            raise RefusedError(
                 f"{self.name} cannot be changed in place inside a function that was given to cond or while_loop; "
                 "return the new value from it"
             )
         if not (modes().on or self.stop_gradient or self.persistable):
-            raise ProgramError(
+            raise RefusedError(
                 f"{self.name} requires a gradient and is changed in place inside no_grad: its gradient would be that "
                 "of the old value, which a traced function cannot keep; write x = x + (new - x).detach() to keep that "
                 "gradient, or x = new to have none"
@@ -239,7 +246,7 @@ class TracedVariable(ChangesInPlace, Variable):
     def change_shape(self, make: Callable[[Any], Any]) -> Any:
         """Become a view of this value, made by a function."""
         if self.is_leaf:
-            raise ProgramError(
+            raise RefusedError(
                 f"{self.name} is an argument of the traced function, whose shape cannot be changed in place; "
                 "assign the result to a name (x = x.reshape(...))"
             )
@@ -252,7 +259,7 @@ class TracedVariable(ChangesInPlace, Variable):
     def set_value(self, value: Any) -> None:
         """Replace the value by another of the same shape, without gradient."""
         if not self.stop_gradient and modes().on:
-            raise ProgramError(
+            raise RefusedError(
                 f"set_value on {self.name}, which requires a gradient, in a traced function; "
                 "do it inside opsmith.no_grad(), or assign a new value to the name"
             )

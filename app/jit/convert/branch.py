@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.errors import ProgramError
 from app.graph.control import Traced, append_cond
 from app.graph.program import Block
 from app.jit.convert.build import expression, name, statements
@@ -38,7 +37,7 @@ from app.jit.convert.state import (
     words_of,
 )
 from app.jit.tracer import Changes
-from app.jit.variable import TracedVariable
+from app.jit.variable import RefusedError, TracedVariable
 from app.ops.spec import UNKNOWN
 from app.reading import place_of
 from app.static.structure import Structure
@@ -148,6 +147,10 @@ class _Choice:
 
     def make(self) -> Any:
         """Trace the branches and append the operator; return the results of the functions."""
+        with tracer().control_flow(self.where):
+            return self._appended()
+
+    def _appended(self) -> Any:
         branches = [self._traced(function) for function in self.functions]
         result = self._merged(RESULT, [b.result for b in branches])
         merged = [self._of_name(place, branches) for place in range(len(self.before))]
@@ -225,9 +228,9 @@ class _Choice:
                 reason = f"is {words(a)} in one branch and {words(b)} in the other"
         if name in (RESULT, VALUE):
             kinds = "return values of the same kind, shape and type in both"
-            raise ProgramError(f"{RESULT} {reason} {where}: {kinds}")
+            raise RefusedError(f"{RESULT} {reason} {where}: {kinds}")
         if needed:
-            raise ProgramError(
+            raise RefusedError(
                 f"{name}, which is changed in place, {reason} {where}; both must leave it with the same shape and type"
             )
         return Merge(Undefined(name, f": it {reason} {where}; give it one before"))

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from app.custom.py_func import py_func
-from app.errors import ProgramError
 from app.graph.control import Traced, append_cond, traced
 from app.graph.passes.rewrite import is_pure
 from app.graph.program import Block, Operator
 from app.jit.convert.build import expression, statements
 from app.jit.convert.state import NOTHING, as_condition, as_truth, as_variable, dtype_of, is_value, tracer
+from app.jit.variable import RefusedError
 from app.ops.definition import REGISTRY
 from app.ops.lowering import Alias, Constant, Elementwise, Reduction
 from app.ops.spec import UNKNOWN
@@ -89,7 +89,8 @@ def _joined(parts: Sequence[Callable[[], Any]], ends_with: bool, result: bool) -
     for place, part in enumerate(parts):
         value = part()
         if is_value(value):
-            return _with_tensors(value, parts[place:], ends_with, result)
+            with tracer().control_flow(place_of(part)):
+                return _with_tensors(value, parts[place:], ends_with, result)
         if bool(value) is ends_with:
             return value
     return value
@@ -132,7 +133,7 @@ def _check_boolean(value: Any, part: Callable[[], Any], name: str) -> None:
     if dtype_of(value) != "bool" if is_value(value) else not isinstance(value, (bool, np.bool_)):
         word = name.rpartition("_")[2]
         choice = "b if a else a" if word == "and" else "a if a else b"
-        raise ProgramError(
+        raise RefusedError(
             f"`a {word} b` at {place_of(part)} has the value of a or of b in Python, but with a Tensor it is a "
             f"boolean. Write `{choice}`, or compare (`a > 0 {word} b > 0`)"
         )

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from app.errors import ProgramError
 from app.graph.variable import Variable
 from app.jit.convert.branch import if_, state_of, words
 from app.jit.convert.build import expression, statements
@@ -37,7 +36,7 @@ from app.jit.convert.state import (
     widened,
 )
 from app.jit.tracer import Changes
-from app.jit.variable import TracedVariable
+from app.jit.variable import RefusedError, TracedVariable
 from app.ops import creation
 from app.ops.dtype import is_float
 from app.ops.spec import UNKNOWN
@@ -139,7 +138,7 @@ def for_(
         _count(items, body, state, needed, stop)
         return
     if all(hasattr(items, name) for name in ("arrays", "order", "batch_size")):
-        raise ProgramError(BATCHES.format(place_of(body)))
+        raise RefusedError(BATCHES.format(place_of(body)))
     if isinstance(items, Variable) and items.shape[:1] == (UNKNOWN,):
         rows = TensorRange(0, creation.shape(items)[0], 1)
         _count(rows, lambda i: body(items[i]), state, needed, stop, place_of(body))
@@ -170,7 +169,7 @@ class TensorRange:
         self.start: Any = 0 if stop is None else start
         self.stop: Any = start if stop is None else stop
         if is_value(step) or not hasattr(step, "__index__") or not step:
-            raise ProgramError(
+            raise RefusedError(
                 f"the step of a range must be a whole number other than 0 while its bounds are Tensors, found {step!r}"
             )
         self.step = int(step)
@@ -204,7 +203,7 @@ def _scalar(value: Any) -> Any:
     if is_value(value):
         value = one_element(value, "range()")
     if is_float(value.dtype) if is_value(value) else not hasattr(value, "__index__"):
-        raise ProgramError(f"the bounds of a range must be whole numbers, found {value!r}; write x.astype('int64')")
+        raise RefusedError(f"the bounds of a range must be whole numbers, found {value!r}; write x.astype('int64')")
     return as_variable(value, "int64")
 
 
@@ -236,6 +235,11 @@ class _Loop:
 
     def append(self) -> None:
         """Append the operator, and assign its results to the variables."""
+        with tracer().control_flow(self.where):
+            self._assign(self._made())
+
+    def _made(self) -> list[Any]:
+        """Append the operator; return its results."""
         program = tracer().program
         block = program.current_block()
         operators, blocks = len(block.ops), len(program.blocks)
@@ -248,11 +252,11 @@ class _Loop:
             del block.ops[operators:], program.blocks[blocks:]
             made = self._appended()
             if self.misfit:
-                raise ProgramError(
+                raise RefusedError(
                     f"{self.misfit} changes its type from one iteration to the next in the loop over a Tensor at "
                     f"{self.where}; give it a Tensor of its last shape and type before the loop"
                 )
-        self._assign(made)
+        return made
 
     def _assign(self, made: Sequence[Any]) -> None:
         reason = f": it gets one only inside the loop over a Tensor at {self.where}; give it one before"
@@ -326,7 +330,7 @@ class _Loop:
                 holds = as_condition(self.test(), self.where)
         if changes.values:
             names = ", ".join(tensor.name for tensor, _ in changes.values.values())
-            raise ProgramError(f"the condition of the loop at {self.where} changes {names} in place; do it in the body")
+            raise RefusedError(f"the condition of the loop at {self.where} changes {names} in place; do it in the body")
         return holds
 
     def _step(self, *values: Any) -> list[Any]:
@@ -365,7 +369,7 @@ class _Loop:
             self.kinds[place] = []
         first, second = Structure.of(old), Structure.of(new)
         if first.shape != second.shape:
-            raise ProgramError(
+            raise RefusedError(
                 f"{name} changes from {words(old)} to {words(new)} in the loop over a Tensor at {self.where}, where "
                 "every iteration must leave it with the same structure; instead of a list that grows, "
                 "set rows of a Tensor: out[i] = x"
@@ -378,7 +382,7 @@ class _Loop:
         if same(old, new):
             return known
         if not all(is_value(x) or isinstance(x, NUMBERS) for x in (old, new)):
-            raise ProgramError(
+            raise RefusedError(
                 f"{name} changes from {words(old)} to {words(new)} in the loop over a Tensor at {self.where}, "
                 "where only Tensors and numbers can change"
             )

@@ -20,7 +20,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from app.errors import ProgramError
 from app.jit.convert.branch import choose, if_
 from app.jit.convert.logic import and_, assert_, not_, or_
 from app.jit.convert.loop import for_, while_
@@ -28,7 +27,7 @@ from app.jit.convert.names import MUTATORS
 from app.jit.convert.python_functions import OF_PYTHON
 from app.jit.convert.source import with_meaning
 from app.jit.convert.state import NOTHING, State, is_value
-from app.jit.variable import TracedVariable, refusal
+from app.jit.variable import RefusedError, TracedVariable
 from app.reading import LIBRARIES
 from app.tensor import Tensor
 from app.tensor.modes import modes
@@ -96,7 +95,7 @@ def call(function: Any) -> Callable[..., Any]:
         return _stream_of_its_own(function)
     known = modes().tracer is None or any(owner is stream for stream in modes().tracer.streams)
     if isinstance(owner, _STREAMS) and not known and "state" not in function.__name__:
-        raise ProgramError(
+        raise RefusedError(
             f"{function.__name__}() would draw a random number only when the function is traced, and every call would "
             "have the same one; use opsmith.rand, opsmith.randn or opsmith.randint, or draw it outside and pass it as "
             "a Tensor. If once is meant, draw it in a function with @opsmith.jit.not_to_static"
@@ -182,11 +181,9 @@ def is_(a: Any, b: Any) -> bool:
         return (a.argument or a.name) == (b.argument or b.name)
     other_call = isinstance(a, Tensor) or isinstance(b, Tensor)
     if (other_call and first.outside and second.outside) or (first.group and first.group is second.group):
-        raise refusal(
-            ProgramError(
-                "whether two Tensors are one is not known while a function is traced; compare what tells them apart, "
-                "such as a name or a number, or do this outside of the function"
-            )
+        raise RefusedError(
+            "whether two Tensors are one is not known while a function is traced; compare what tells them apart, "
+            "such as a name or a number, or do this outside of the function"
         )
     return False
 

@@ -9,10 +9,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from app.custom.py_func import py_func
-from app.errors import ProgramError
 from app.jit.convert.loop import TensorRange
 from app.jit.convert.state import is_value, one_element, tracer
-from app.jit.variable import TracedParameter, TracedVariable, refusal
+from app.jit.variable import RefusedError, TracedParameter, TracedVariable
 from app.ops.dtype import get_default_dtype, is_float
 from app.tensor import Parameter, Tensor
 
@@ -43,11 +42,9 @@ def _kind_of(value: TracedVariable) -> type:
 
 
 def _refuse_array(value: TracedVariable) -> NoReturn:
-    raise refusal(
-        ProgramError(
-            f"{value.name} was given as an array, which is a Tensor in a traced function; pass a Tensor "
-            "(opsmith.to_tensor), or ask about its class outside of the function"
-        )
+    raise RefusedError(
+        f"{value.name} was given as an array, which is a Tensor in a traced function; pass a Tensor "
+        "(opsmith.to_tensor), or ask about its class outside of the function"
     )
 
 
@@ -59,7 +56,7 @@ def _float(*args: Any) -> Any:
         return number
     kind = get_default_dtype()
     if not np.can_cast(number.dtype, kind):
-        raise ProgramError(
+        raise RefusedError(
             f"float() of an {number.dtype} value would lose digits of large numbers in a traced function; "
             f"write .astype('float64'), or .astype('{kind}') if the numbers are small"
         )

@@ -13,9 +13,9 @@ from typing import Any
 from weakref import WeakSet
 
 from app.custom.numba_functions import code_beside
-from app.errors import ProgramError
 from app.jit.convert.names import suspends
 from app.jit.convert.rewrite import rewritten
+from app.jit.variable import RefusedError
 from app.reading import NoSourceError, codes_in, definition_in, one_thread_at_a_time, place_in, too_deep
 
 MEANING = "_jit"
@@ -52,7 +52,7 @@ def code_of(function: Any) -> str:
     function = inspect.unwrap(function)
     tree = _converted(_source_of(function)) if isinstance(function, FunctionType) else None
     if tree is None:
-        raise ProgramError(f"the source of {function!r} cannot be read, so it is traced without conversion")
+        raise RefusedError(f"the source of {function!r} cannot be read, so it is traced without conversion")
     try:
         return ast.unparse(tree)
     except RecursionError:
@@ -112,7 +112,7 @@ def _refuse_names(function: ast.FunctionDef, code: CodeType) -> None:
     for node in ast.walk(function):
         text = node.id if isinstance(node, ast.Name) else node.arg if isinstance(node, ast.arg) else ""
         if text.startswith(MEANING):
-            raise ProgramError(
+            raise RefusedError(
                 f"{place_in(code, getattr(node, 'lineno', 0))}: a traced function cannot have a variable {text!r}, "
                 f"because to_static adds names that begin with {MEANING!r}; give it another name"
             )

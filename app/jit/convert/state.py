@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.errors import ProgramError, ShapeError
+from app.errors import ShapeError
 from app.graph.variable import Variable
 from app.jit.tracer import Changes
-from app.jit.variable import TracedVariable
+from app.jit.variable import RefusedError, TracedVariable
 from app.ops.dtype import common, get_default_dtype, name_of
 from app.ops.spec import UNKNOWN
 from app.static.structure import Structure
@@ -38,7 +38,7 @@ def is_value(value: Any) -> bool:
 def tracer() -> Any:
     """The active tracer."""
     if modes().tracer is None:
-        raise ProgramError("converted code was called while nothing is traced; call the function of to_static itself")
+        raise RefusedError("converted code was called while nothing is traced; call the function of to_static itself")
     return modes().tracer
 
 
@@ -69,7 +69,7 @@ def as_condition(value: Any, where: str) -> Any:
     """Convert a value to a condition: a single truth value."""
     truth = as_truth(value)
     if any(size != 1 for size in getattr(truth, "shape", ())):
-        raise ProgramError(
+        raise RefusedError(
             f"{where}: a Tensor of shape {words_of(truth.shape)} is neither true nor false; use opsmith.any or "
             "opsmith.all"
         )
@@ -105,7 +105,7 @@ def widened(dtype: str, other: Any) -> str:
     with np.errstate(over="ignore"):
         held = number.astype(dtype)
     if np.isfinite(number) and (not np.isfinite(held) or (held.dtype.kind in "iu" and held != number)):
-        raise ProgramError(f"the number {other} is too large for {dtype}, the type of the Tensor that it would replace")
+        raise RefusedError(f"the number {other} is too large for {dtype}, the type of the Tensor that it would replace")
     return dtype
 
 
@@ -113,7 +113,7 @@ def as_variable(value: Any, dtype: str, shape: Sequence[int] = ()) -> Any:
     """Return a value as a variable of a type. A number becomes an array of a shape."""
     if not is_value(value):
         if UNKNOWN in shape:
-            raise ProgramError("a number cannot replace a value of open size; the function is traced for each size")
+            raise RefusedError("a number cannot replace a value of open size; the function is traced for each size")
         value = np.full(shape, value, dtype)
     variable = tracer().value(value) if is_value(value) else tracer().program.current_block().as_variable(value)
     return variable.here() if variable.dtype == dtype else variable.astype(dtype)
@@ -127,7 +127,7 @@ class Undefined:
         object.__setattr__(self, "reason", reason)
 
     def refuse(self, *_: Any) -> Any:
-        raise ProgramError(f"{self.name} has no value here{self.reason}")
+        raise RefusedError(f"{self.name} has no value here{self.reason}")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "apply_operator":
