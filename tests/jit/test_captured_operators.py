@@ -277,6 +277,30 @@ def test_what_backward_cannot_read_there_is_an_error_that_says_what_to_write(bac
         to_static(lambda x: layer.apply(x).sum(), backend="reference")(parameter(1.0, 2.0))
 
 
+@pytest.mark.parametrize("backend", ["reference", "compiled"])
+def test_what_forward_hands_to_backward_in_a_loop_is_that_of_the_iteration(backend):
+    class Cube(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.parts, ctx.factor = {"square": x * x}, 3
+            return ctx.parts["square"] * x
+
+        @staticmethod
+        def backward(ctx, d):
+            return ctx.factor * ctx.parts["square"] * d
+
+    def function(x):
+        i = app.zeros([], "int64")
+        while i < 2:
+            x = Cube.apply(x)
+            i = i + 1
+        return x.sum()
+
+    x = parameter(1.1, -0.9)
+    to_static(function, backend=backend)(x).backward()
+    np.testing.assert_allclose(x.grad.numpy(), 9 * np.array([1.1, -0.9]) ** 8, rtol=1e-5)
+
+
 def test_second_derivatives_flow_through_a_value_that_forward_saved():
     class Cube(Function):
         @staticmethod

@@ -143,6 +143,8 @@ def append(layer: LayerOperator, values: Sequence[Any], args: Sequence[Any], kwa
         )
     arguments = layer.arguments(args, kwargs)
     context = TracedContext(layer.label, layer.lenient, len(arguments), values_among(arguments))
+    if modes().tracer is not None:
+        modes().tracer.own(context)
     before = [v.name for v in values]
     with program_guard(values[0].program), static_mode():
         if layer.setup_context is not None:
@@ -239,7 +241,7 @@ def _with_values(context: TracedContext, call: Call) -> TracedContext:
     made = copy.copy(context)
     vars(made).update({name: _mapped(held, value) for name, held in vars(context).items()})
     made._call = call
-    return made
+    return made if modes().tracer is None else modes().tracer.own(made)
 
 
 def _called(layer: LayerOperator, role: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
