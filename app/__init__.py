@@ -23,28 +23,18 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
     from app.checking.exhaustive import certify as certify
     from app.checking.findings import check as check
     from app.creation import arange as arange
-    from app.creation import bernoulli as bernoulli
-    from app.creation import broadcast_shape as broadcast_shape
     from app.creation import clone as clone
     from app.creation import empty as empty
     from app.creation import eye as eye
     from app.creation import full as full
     from app.creation import is_tensor as is_tensor
     from app.creation import linspace as linspace
-    from app.creation import logspace as logspace
-    from app.creation import meshgrid as meshgrid
-    from app.creation import multinomial as multinomial
     from app.creation import normal as normal
     from app.creation import ones as ones
     from app.creation import rand as rand
     from app.creation import randint as randint
-    from app.creation import randint_like as randint_like
     from app.creation import randn as randn
-    from app.creation import randperm as randperm
     from app.creation import standard_normal as standard_normal
-    from app.creation import tolist as tolist
-    from app.creation import tril_indices as tril_indices
-    from app.creation import triu_indices as triu_indices
     from app.creation import uniform as uniform
     from app.creation import zeros as zeros
     from app.custom import custom_op as custom_op
@@ -82,8 +72,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "": "autograd data device errors jit nn onnx optimizer regularizer static testing",
     ".creation": (
-        "arange bernoulli broadcast_shape clone empty eye full is_tensor linspace logspace meshgrid multinomial normal "
-        "ones rand randint randint_like randn randperm standard_normal tolist tril_indices triu_indices uniform zeros"
+        "arange clone empty eye full is_tensor linspace normal ones rand randint randn standard_normal uniform zeros"
     ),
     ".custom": "custom_op",
     ".device": "CPUPlace get_device is_compiled_with_cuda set_device",

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from app.errors import OperatorError, ShapeError
 from app.graph.build import constant
-from app.graph.defaults import default_main_program, dynamic_mode, in_dynamic_mode, static_mode
+from app.graph.defaults import default_main_program, in_dynamic_mode
 from app.graph.variable import Variable
 from app.ops import creation as ops
-from app.ops import drawing, sorting
-from app.ops.broadcasting import broadcast_tensors
+from app.ops import drawing
 from app.ops.definition import REGISTRY, OpDef, apply, as_immutable
 from app.ops.dtype import canonical, get_default_dtype
-from app.ops.math import log
 from app.ops.public import public
-from app.ops.reduction import argmax
 from app.ops.shaping import sizes_of
-from app.ops.spec import broadcast
 from app.tensor import Tensor, to_tensor
 from app.tensor.modes import modes
 
@@ -80,55 +74,14 @@ def linspace(start: float, stop: float, num: int, dtype: Any = None) -> Any:
     return _from_array(array.astype(canonical(dtype or get_default_dtype())))
 
 
-def logspace(start: float, stop: float, num: int, base: float = 10.0, dtype: Any = None) -> Any:
-    """`num` powers of `base` with evenly spaced exponents."""
-    array = np.logspace(float(start), float(stop), int(num), base=float(base))
-    return _from_array(array.astype(canonical(dtype or get_default_dtype())))
-
-
-def meshgrid(*args: Any, indexing: str = "ij") -> list[Any]:
-    """Coordinate matrices from coordinate vectors. With indexing "xy" the first two axes are swapped."""
-    if indexing not in ("ij", "xy"):
-        raise OperatorError(f"meshgrid: indexing must be 'ij' or 'xy', found {indexing!r}")
-    lines = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
-    for line in lines:
-        if len(line.shape) > 1:
-            raise ShapeError(f"meshgrid needs vectors, found shape {list(line.shape)}")
-    axes = list(range(len(lines)))
-    if indexing == "xy":
-        axes[:2] = axes[:2][::-1]
-    shapes = [[1] * axis + [-1] + [1] * (len(lines) - axis - 1) for axis in axes]
-    return broadcast_tensors([line.reshape(shape) for line, shape in zip(lines, shapes, strict=True)])
-
-
 def eye(num_rows: int, num_columns: int | None = None, dtype: Any = None) -> Any:
     """The identity matrix."""
     return _from_array(np.eye(num_rows, num_columns, dtype=canonical(dtype or get_default_dtype())))
 
 
-def tril_indices(row: int, col: int | None = None, offset: int = 0, dtype: Any = "int64") -> Any:
-    """The row and column indices of the lower triangle of a matrix, as the two rows of the result."""
-    return _from_array(np.stack(np.tril_indices(row, offset, col)).astype(canonical(dtype)))
-
-
-def triu_indices(row: int, col: int | None = None, offset: int = 0, dtype: Any = "int64") -> Any:
-    """The row and column indices of the upper triangle of a matrix, as the two rows of the result."""
-    return _from_array(np.stack(np.triu_indices(row, offset, col)).astype(canonical(dtype)))
-
-
 def clone(x: Any) -> Any:
     """A copy, through which gradients flow."""
     return REGISTRY["assign"](x)
-
-
-def broadcast_shape(x_shape: Sequence[int], y_shape: Sequence[int]) -> list[int]:
-    """The shape that two shapes broadcast to."""
-    return [int(size) for size in broadcast(x_shape, y_shape)]
-
-
-def tolist(x: Any) -> Any:
-    """A Tensor as nested lists of numbers."""
-    return x.tolist()
 
 
 def uniform(shape: Any, dtype: Any = None, min: float = -1.0, max: float = 1.0, seed: int = 0) -> Any:
@@ -177,37 +130,6 @@ def randint(low: int = 0, high: int | None = None, shape: Any = (1,), dtype: Any
     """Random integers from `low` (inclusive) to `high` (exclusive), or from 0 to `low` if `high` is not given."""
     low, high = (0, low) if high is None else (low, high)
     return _make(drawing.integer_random, shape=_shape(shape), dtype=canonical(dtype or "int64"), low=low, high=high)
-
-
-def randint_like(x: Any, low: int = 0, high: int | None = None, dtype: Any = None) -> Any:
-    """Random integers with the shape and element type of `x`."""
-    return randint(low, high, x.shape, "int64").astype(dtype or x.dtype)
-
-
-def randperm(n: int, dtype: Any = "int64") -> Any:
-    """The integers from 0 to n - 1 in random order."""
-    return _make(drawing.permutation, n=int(n), dtype=canonical(dtype))
-
-
-def bernoulli(x: Any) -> Any:
-    """Bernoulli samples: 1 with the probability that each element gives, else 0."""
-    with static_mode() if isinstance(x, Variable) else dynamic_mode():
-        return (rand(x.shape, "float64") < x).astype(x.dtype)
-
-
-def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False) -> Any:
-    """Indices drawn from each row with probabilities proportional to its elements, with or without replacement."""
-    if not isinstance(x, Tensor):
-        raise OperatorError("multinomial checks its weights, so it needs a Tensor; in a Program, use a custom operator")
-    weights = x.numpy().astype(np.float64)
-    if weights.ndim not in (1, 2) or not np.all(np.isfinite(weights) & (weights >= 0)):
-        raise OperatorError(f"multinomial needs one or two axes of finite weights >= 0, found shape {x.shape}")
-    if num_samples < 1 or np.any((weights > 0).sum(-1) < (1 if replacement else num_samples)):
-        raise OperatorError(f"multinomial: {num_samples} indices cannot be drawn: too few weights are above zero")
-    races = np.repeat(weights[..., None, :], num_samples if replacement else 1, -2) / weights.max(initial=0.0)
-    with dynamic_mode():  # each index arrives first with its probability
-        arrivals = to_tensor(races) / -log(rand(races.shape, "float64"))
-    return argmax(arrivals, axis=-1) if replacement else sorting.topk(arrivals, num_samples)[1].squeeze(-2)
 
 
 @public()

@@ -167,45 +167,6 @@ def test_assign_in_a_traced_function_takes_lists():
     assert app.jit.to_static(function)(app.ones([2])).tolist() == [12.0, 13.0]
 
 
-def test_bernoulli_draws_ones_with_the_probability_of_each_element():
-    app.seed(3)
-    p = app.to_tensor([[0.0, 1.0, 0.25]] * 4000)
-    drawn = app.bernoulli(p)
-    assert (drawn.dtype, drawn.shape, drawn.stop_gradient) == ("float32", [4000, 3], True)
-    np.testing.assert_allclose(drawn.numpy().mean(0), [0.0, 1.0, 0.25], atol=0.03)
-    with static.program_guard(static.Program(), static.Program()):
-        drawn = app.bernoulli(static.data("p", [4000, 3]))
-        (one, other) = (static.Executor().run(feed={"p": p.numpy()}, fetch_list=[drawn])[0] for _ in range(2))
-    np.testing.assert_allclose(one.mean(0), [0.0, 1.0, 0.25], atol=0.03)
-    assert (one != other).any()
-
-
-@pytest.mark.parametrize("rows", [(), (2,)])
-def test_multinomial_draws_indices_in_proportion_to_the_weights(rows: tuple[int, ...]):
-    app.seed(3)
-    weights = app.to_tensor(np.broadcast_to([0.0, 1.0, 2.0, 1.0], (*rows, 4)).astype("float32"))
-    drawn = app.multinomial(weights, 4000, replacement=True).numpy()
-    assert (drawn.shape, drawn.dtype) == ((*rows, 4000), np.int64)
-    shares = np.bincount(drawn.reshape(-1, 4000)[-1], minlength=4) / 4000
-    np.testing.assert_allclose(shares, [0.0, 0.25, 0.5, 0.25], atol=0.04)
-    once = app.multinomial(weights, 3).numpy()
-    np.testing.assert_array_equal(np.sort(once, -1), np.broadcast_to([1, 2, 3], (*rows, 3)))
-
-
-def test_multinomial_of_wrong_weights_is_an_error():
-    for weights, number, told in (
-        ([0.0, 1.0], 2, "2 indices cannot be drawn"),
-        ([0.0, 0.0], 1, "1 indices cannot be drawn"),
-        ([-1.0, 2.0], 1, "finite weights >= 0"),
-        ([float("nan"), 2.0], 1, "finite weights >= 0"),
-        (1.0, 1, "one or two axes"),
-    ):
-        with pytest.raises(OperatorError, match=told):
-            app.multinomial(app.to_tensor(weights), number)
-    with static.program_guard(static.Program(), static.Program()), pytest.raises(OperatorError, match="needs a Tensor"):
-        app.multinomial(static.data("p", [3]), 1)
-
-
 def test_uniform_numbers_are_below_their_upper_end_in_every_precision():
     assert app.uniform([100_000], "float16", 0.0, 1.0).numpy().max() < 1  # of 4096 numbers, one rounds to 1
     assert app.uniform([100_000], "float16", -1.0, 0.5).numpy().max() < 0.5

@@ -11,7 +11,7 @@ from app.ops.creation import as_declared
 from app.ops.definition import operator
 from app.ops.lowering import Drawing
 from app.ops.random import Stream, generator
-from app.ops.spec import Axis, Spec
+from app.ops.spec import Axis
 from app.ops.values import Array, Attributes, Results
 
 
@@ -63,12 +63,6 @@ def truncated_gaussian_random(
             return numbers.astype(dtype)
         numbers[outside] = draw.normal(mean, std, int(outside.sum()))
     raise OperatorError(f"almost no numbers with mean {mean} and standard deviation {std} are between {a} and {b}")
-
-
-@operator(lambda *, n, dtype="int64", seed=None: Spec((n,), dtype), random=True)
-def permutation(*, n: int, dtype: str = "int64", seed: Stream | None = None) -> Results:
-    """Integers from 0 to n - 1 in random order."""
-    return generator(seed).permutation(n).astype(dtype)
 
 
 def _factor_in_evaluation(attributes: Attributes) -> float | None:

@@ -247,7 +247,6 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     "gaussian_random": made(FLOATS, mean=st.just(1.0), std=st.just(2.0)),
     "integer_random": made(INTEGERS, low=st.integers(0, 3), high=st.integers(4, 9)),
     "truncated_gaussian_random": made(FLOATS, mean=st.just(0.5), std=st.just(1.0), a=st.just(-1.0), b=st.just(1.0)),
-    "permutation": st.builds(lambda n: Call([], {"n": n, "dtype": "int32"}), st.integers(0, 5)),
     "dropout_mask": one(
         FLOATS,
         p=st.sampled_from([0.0, 0.25, 1.0]),
