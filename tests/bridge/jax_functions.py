@@ -1,0 +1,77 @@
+"""Operators of JAX: right ones, and wrong ones, each in one way."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+
+@jax.custom_vjp
+def swish(x):
+    return x * jax.nn.sigmoid(x)
+
+
+def _swish_forward(x):
+    return swish(x), x
+
+
+def _swish_backward(x, dy):
+    s = jax.nn.sigmoid(x)
+    return (dy * s * (1 + x * (1 - s)),)
+
+
+swish.defvjp(_swish_forward, _swish_backward)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(1,))
+def leaky(x, slope):
+    return jnp.where(x > 0, x, slope * x)
+
+
+leaky.defvjp(lambda x, slope: (leaky(x, slope), x), lambda slope, x, dy: (jnp.where(x > 0, dy, slope * dy),))
+
+
+@jax.custom_jvp
+def cube(x):
+    return x**3
+
+
+@cube.defjvp
+def cube_jvp(primals, tangents):
+    return primals[0] ** 3, 3 * primals[0] ** 2 * tangents[0]
+
+
+@jax.custom_vjp
+def halved(x):
+    return x * x
+
+
+def _halved_backward(x, dy):
+    return (dy * x,)
+
+
+halved.defvjp(lambda x: (x * x, x), _halved_backward)
+
+
+@jax.custom_vjp
+def other_forward(x):
+    return jnp.sin(x)
+
+
+other_forward.defvjp(lambda x: (jnp.sin(x) + 1e-3, x), lambda x, dy: (dy * jnp.cos(x),))
+
+
+@jax.custom_vjp
+def lost_second(x):
+    return x**3
+
+
+lost_second.defvjp(lambda x: (x**3, x), lambda x, dy: (3 * dy * x * jax.lax.stop_gradient(x),))
+
+
+def depends_on_tracing(x):
+    return x * (2.0 if isinstance(x, jax.core.Tracer) else 3.0)
+
+
+def plain(x, y):
+    return jnp.tanh(x) * y

@@ -1,0 +1,67 @@
+"""Operators of JAX are checked and trained as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app.__main__ import main
+from app.testing import check_operator
+
+jax = pytest.importorskip("jax", reason="JAX is not installed (the extra `bridge`)")
+
+import jax_functions as operators  # noqa: E402
+
+pytestmark = pytest.mark.slow
+
+FILE = str(Path(__file__).parent / "jax_functions.py")
+
+
+@pytest.mark.parametrize("operator", [operators.swish, operators.cube, operators.plain], ids=["vjp", "jvp", "function"])
+def test_a_right_operator_passes_every_check(operator: Any):
+    assert check_operator(operator).ok
+
+
+@pytest.mark.parametrize(
+    ("operator", "check", "message"),
+    [
+        ("halved", "gradient", "backward (_halved_backward, jax_functions.py:"),
+        ("halved", "gradient", "it is half of what it should be"),
+        ("other_forward", "primal", "under jax.vjp and jax.grad, output 0 is wrong in 24 of 24 elements"),
+        ("lost_second", "second", "finite differences give"),
+        ("depends_on_tracing", "jit", "under jax.jit, output 0 is wrong"),
+    ],
+)
+def test_a_mistake_is_found(operator: str, check: str, message: str):
+    found = "\n".join(f"{v.state} {v.words}" for v in app.check(getattr(operators, operator), only=[check]))
+    assert found.startswith("FAILED")
+    assert message in found
+
+
+def test_what_is_refused_with_an_error_is_a_note():
+    (verdict,) = app.check(operators.swish, only=["forward"])
+    assert (verdict.state, verdict.words[:26]) == ("note", "no forward mode (jax.jvp):")
+
+
+def test_a_setting_and_an_example_call(capsys: pytest.CaptureFixture[str]):
+    assert main(["check", f"{FILE}:leaky", "--set", "slope=0.1", "--only", "gradient,settings,jit"]) == 0
+    assert "ok      settings" in capsys.readouterr().out
+    assert check_operator(jax.numpy.take, jax.numpy.arange(6.0), np.array([0, 2, 2]), only=["gradient", "vmap"]).ok
+
+
+def test_it_runs_on_tensors_and_in_programs():
+    cube = app.custom_op(operators.cube)
+    array = np.linspace(-2, 2, 6, dtype="float32")
+    x = app.to_tensor(array, stop_gradient=False)
+    cube(x).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 3 * array**2, rtol=1e-6)
+    data = app.static.data("x", [None], "float32")
+    data.stop_gradient = False
+    out = cube(data)
+    (gradient,) = app.static.gradients([out], [data])
+    results = app.static.Executor().run(feed={"x": array}, fetch_list=[out, gradient])
+    np.testing.assert_allclose(results[1], 3 * array**2, rtol=1e-6)
