@@ -36,7 +36,7 @@ def check_operator(
     only: Collection[str] = (),
     also: Collection[str] = (),
     surrogate: bool = False,
-    seed: int | None = None,
+    seed: int = 0,
     **settings: Any,
 ) -> Findings:
     """Examine an operator in a test: an AssertionError says what is wrong, on which inputs, and how to show it.
@@ -51,7 +51,7 @@ def check_operator(
         only: The names of the checks to run; by default all.
         also: Checks of other frameworks that must not be refused: "compile", "vmap", "forward", "jit".
         surrogate: Whether the gradient differs from the derivative on purpose.
-        seed: Draws other inputs; by default the number that pytest's `--opsmith-seed` gives, or 0.
+        seed: Another number draws other inputs.
         **settings: Settings of the operator.
     """
     __tracebackhide__ = True  # by pytest, which then shows the test
@@ -61,8 +61,7 @@ def check_operator(
     sizes = [(sizes_of(shape), "float64") for shape in shapes]
     name, other = (like, None) if isinstance(like, str) else (name_of(like), like)
     limits = None if within is None else range_of(within)
-    start = default_seed if seed is None else seed
-    question = Question(sizes, settings, name, other, limits, only, also, example, start)
+    question = Question(sizes, settings, name, other, limits, only, also, example, seed)
     findings, inputs = Findings(one.label), ""
     for part in examination(one, question):
         if isinstance(part, Inputs):
@@ -72,10 +71,6 @@ def check_operator(
     if not findings.ok:
         raise AssertionError(report(one, question, findings, inputs))
     return findings
-
-
-default_seed = 0
-"""The seed of tests that give none."""
 
 
 def report(one: Found, question: Question, findings: Findings, inputs: str) -> str:

@@ -31,7 +31,7 @@ class Torch:
         return torch.from_numpy(array)
 
     def array(self, tensor: Any) -> np.ndarray:
-        return np.asarray(tensor.detach().cpu().to_dense().resolve_conj().resolve_neg().numpy())
+        return np.asarray((tensor if tensor.layout == torch.strided else tensor.to_dense()).numpy(force=True))
 
     def leaves(self, results: Any) -> list[Any]:
         return [leaf for leaf in torch.utils._pytree.tree_leaves(results) if isinstance(leaf, torch.Tensor)]

@@ -27,7 +27,7 @@ def no_name(owner: str, name: str) -> str:
     real = "Paddle" if owner.startswith("paddle") else "PyTorch"
     return (
         f"{owner} has no {name!r} here: opsmith has the names that programs with operators of their own use; "
-        f"real {real} can be used with opsmith for the others, see docs/tutorials.md"
+        f"an operator of real {real} is checked and trained as it is, see docs/bridge.md"
     )
 
 

@@ -66,7 +66,7 @@ _NOT_OF_OTHERS = {"bounds", "shapes", "engines", "inlined"}
 """The checks that hold by construction for operators of other frameworks, or concern what only ours have."""
 OF_FRAMEWORK = {
     "torch": "modes, one output, saved, forward, vmap, autocast, leak, fake, opcheck, compile",
-    "jax": "jit, vmap, forward",
+    "jax": "primal, jit, vmap, forward",
 }
 """The names of the checks that only one framework can be asked. Its module is imported when one of its operators is
 checked."""

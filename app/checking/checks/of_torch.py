@@ -34,7 +34,7 @@ def _tensors(subject: Subject, arrays: Arrays | None = None) -> list[Any]:
 
 
 def _array(tensor: Any) -> np.ndarray:
-    return np.asarray(tensor.detach().resolve_conj().resolve_neg().numpy())
+    return np.asarray(tensor.numpy(force=True))
 
 
 def _arrays(tensors: Sequence[Any]) -> list[np.ndarray | None]:
