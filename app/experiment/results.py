@@ -21,12 +21,11 @@ from app.run.comparison import Comparison, Difference, compare_runs
 from app.run.config import CompareConfig, load_kept_config
 from app.run.events import Epoch, finite
 from app.run.folder import CONFIG, WEIGHTS, Weights
-from app.run.network import Activation, Network, pixels_of
+from app.run.network import Activation, Network, pixels_of, trained_network
 from app.run.record import read_runs
 from app.run.resume import check_sources, operators_again, sources_of
 from app.run.statistics import Estimate, over_units
 from app.run.summary import comparison, comparison_data, outcome, summary
-from app.tensor import Tensor, no_grad
 
 
 class Result(Displayed):
@@ -222,10 +221,9 @@ class OperatorResult:
     def network(self) -> Network:
         """The trained network, a Layer that gives the scores of the ten digits."""
         run, activation = self._result.runs[0], self._result.activations[self.operator]
-        network = Network(run.config.model, activation, run.image, run.config.data.pixel_range)
+        network = trained_network(run.config, activation, run.image)
         _check_weights(self._stored, {path: tuple(p.shape) for path, p in network.named_parameters()})
         network.set_state_dict(self.weights)
-        network.eval()
         return network
 
     def predict(self, images: npt.ArrayLike) -> np.ndarray | int:
@@ -238,8 +236,7 @@ class OperatorResult:
                 f"predict takes images of {size} bytes each (uint8, 0 to 255, light on dark), as rows of {size} pixels "
                 f"or {' x '.join(map(str, image))}, found {pixels.dtype}{list(pixels.shape)}"
             )
-        with no_grad():
-            scores = self.network(Tensor(np.ascontiguousarray(pixels.reshape(-1, size)))).numpy()
+        scores = self.network.scores(np.ascontiguousarray(pixels.reshape(-1, size)))
         if unknown := int(np.isnan(scores).any(axis=1).sum()):
             raise OperatorError(
                 f"the scores of {self.operator}'s network are NaN for {unknown} of {len(scores)} images, as after a "

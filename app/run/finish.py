@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from app.custom.lookup import edited_since
-from app.data import Batches, Dataset
+from app.data import Dataset
 from app.run.answers import answers, write_answers
 from app.run.callbacks import Contestant
 from app.run.checkpoints import CHECKPOINT
@@ -14,7 +14,7 @@ from app.run.config import Config
 from app.run.console import Console
 from app.run.events import End
 from app.run.folder import SUMMARY, RunFolder, hash_of
-from app.run.network import Activation
+from app.run.network import Activation, Network, trained_network
 from app.run.profiles import of_layers, profile, write_profiles
 from app.run.record import read_run
 from app.run.resume import homes_of
@@ -45,7 +45,8 @@ def finish(
     folder.save_text(SUMMARY, summary(run) + "\n")
     console.conclude(summary(run, console.columns), outcome(run), str(folder.path))
     if config.report and write_report is not None:
-        report_run(config, dataset, contestants, folder.path, console, write_report)
+        networks = [(a, trained_network(config, a, dataset.image_shape, weights[a.name])) for a in activations]
+        report_run(dataset, networks, folder.path, console, write_report)
     for note in _edited(activations):
         console.warn(note)
     folder.remove(CHECKPOINT)  # the last step: the run is finished
@@ -60,9 +61,8 @@ def _edited(activations: Sequence[Activation]) -> list[str]:
 
 
 def report_run(
-    config: Config,
     dataset: Dataset,
-    contestants: Sequence[Contestant],
+    networks: Sequence[tuple[Activation, Network]],
     folder: Path,
     console: Console,
     write_report: ReportWriter,
@@ -71,13 +71,13 @@ def report_run(
 
     A run whose report cannot be written has not failed, so the reason is a note.
     """
-    tests = Batches(dataset.test_images, dataset.test_labels, None, config.train.eval_batch_size)
+    images = dataset.test_images
     try:
         with console.busy("Writing the report"):
             with warnings_off():
-                write_answers(answers(dataset, {c.operator: c.learner.scores(tests) for c in contestants}), folder)
-                profiles = [found for c in contestants if (found := profile(c, dataset)) is not None]
-                write_profiles([*profiles, *of_layers([c.activation for c in contestants if c.activation])], folder)
+                write_answers(answers(dataset, {a.name: network.scores(images) for a, network in networks}), folder)
+                profiles = [profile(activation, network, images) for activation, network in networks]
+                write_profiles([*profiles, *of_layers([activation for activation, _ in networks])], folder)
             page = write_report(folder)
         console.say(f"The report is {page}")
     except Exception as error:

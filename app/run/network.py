@@ -17,7 +17,7 @@ from app.data.dataset import CLASSES
 from app.engine import Scope
 from app.errors import AppError, ConfigError, OperatorError, ShapeError
 from app.files import LARGEST
-from app.graph import Program, in_dynamic_mode, names, program_guard, static_mode
+from app.graph import Program, dynamic_mode, in_dynamic_mode, names, program_guard, static_mode
 from app.nn import BatchNorm1D, Conv2D, Dropout, Layer, Linear, ParamAttr, Sequential, functional
 from app.nn.functional.convolution import padding_of, pair
 from app.nn.initializer import Initializer, KaimingUniform, XavierUniform
@@ -290,6 +290,39 @@ class Network(Layer):
                         "depend on the batch or the numbers"
                     )
         return found, x
+
+    def scores(self, images: np.ndarray) -> np.ndarray:
+        """The scores of the classes for rows of pixels, without changing any state."""
+        with self._used():
+            parts = [self(Tensor(images[start : start + _AT_ONCE])) for start in range(0, len(images), _AT_ONCE)]
+            return np.concatenate([part.numpy() for part in parts])
+
+    def operator_values(self, images: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The input and the result of each operator between layers, without changing any state."""
+        with self._used():
+            return [(before.numpy(), after.numpy()) for before, after in self.applied(Tensor(images))[0]]
+
+    @contextmanager
+    def _used(self) -> Iterator[None]:
+        """Inside the block the network runs eagerly, in evaluation mode, and draws no random numbers of the process."""
+        with dynamic_mode(), no_grad(), random.Streams(0).drawing(), _evaluating(self):
+            yield
+
+
+_AT_ONCE = 1000
+"""The maximum number of images that are classified together."""
+
+
+def trained_network(
+    config: Config, activation: Activation, image: ImageShape, weights: Mapping[str, np.ndarray] | None = None
+) -> Network:
+    """Build the network of a configuration for trained weights, which runs eagerly."""
+    with dynamic_mode(), names.guard(), random.Streams(0).drawing():
+        network = Network(config.model, activation, image, config.data.pixel_range)
+    if weights is not None:
+        network.set_state_dict(weights)
+    network.eval()
+    return network
 
 
 def _chosen(wanted: bool | str, compared: Activation) -> Activation:

@@ -18,16 +18,14 @@ from app.checking.finding import found
 from app.checking.undisturbed import undisturbed
 from app.custom.numba_functions import python_function
 from app.custom.operator import CustomOperator
-from app.data import Batches, Dataset
 from app.errors import FileError
 from app.files import LARGEST, read_file, write_whole
 from app.nn import Layer
 from app.ops.definition import OpDef
 from app.reading import source_text
-from app.run.callbacks import Contestant
 from app.run.events import Index
 from app.run.folder import PROFILES
-from app.run.network import Activation
+from app.run.network import Activation, Network
 from app.tensor import Tensor, grad
 
 IMAGES = 1000
@@ -75,24 +73,20 @@ class Profile(msgspec.Struct, frozen=True):
     """The share of hidden units for which the operator gives 0 on all of the images."""
 
 
-def profile(contestant: Contestant, dataset: Dataset) -> Profile | None:
-    """Profile the operator of a trained network; None if the operator is not available."""
-    activation = contestant.activation
-    if activation is None:
-        return None
+def profile(activation: Activation, network: Network, images: np.ndarray) -> Profile:
+    """Profile the operator of a trained network."""
     try:
-        return _profile(contestant, activation, dataset)
+        return _profile(activation, network, images)
     except Exception:  # a user's operator may raise anything, and the run has already succeeded
-        return Profile(contestant.operator)
+        return Profile(activation.name)
 
 
-def _profile(contestant: Contestant, activation: Activation, dataset: Dataset) -> Profile:
-    images = Batches(dataset.test_images[:IMAGES], dataset.test_labels[:IMAGES], None, IMAGES)
-    values = contestant.learner.operator_values(images)
+def _profile(activation: Activation, network: Network, images: np.ndarray) -> Profile:
+    values = network.operator_values(images[:IMAGES])
     histogram = histogram_of([inputs for inputs, _ in values]) if values else None
     low, high = (histogram.low, histogram.high) if histogram is not None else (-4.0, 4.0)
     curve = curve_of(activation, low, high)
-    return Profile(contestant.operator, sources_of(activation), histogram, curve, dead_share(values))
+    return Profile(activation.name, sources_of(activation), histogram, curve, dead_share(values))
 
 
 def dead_share(values: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:

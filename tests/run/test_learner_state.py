@@ -66,17 +66,6 @@ def test_warming_up_measuring_and_changes_of_copies_leave_the_state_as_it_was(le
         one.restore(state)
 
 
-def test_scores_are_those_that_were_measured_also_of_a_random_operator(learner, batches, engine):
-    one = learner(engine, Activation("shifted", lambda x: app.tanh(x) + app.randn([1, x.shape[1]])))
-    place = app.get_rng_state()
-    scores = one.scores(batches)
-    correct = scores.argmax(axis=1) == batches.labels
-    parts = np.split(correct, range(batches.batch_size, batches.count, batches.batch_size))
-    assert one.measure(batches)[1] == pytest.approx([part.mean() for part in parts])
-    assert one.scores(batches).tolist() == scores.tolist()
-    assert app.get_rng_state() == place
-
-
 def test_the_state_of_another_network_is_refused_and_changes_nothing(learner, engine):
     one = learner(engine)
     before = one.state()

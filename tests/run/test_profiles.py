@@ -7,21 +7,23 @@ import numpy as np
 import pytest
 
 import app
-from app.data import Batches
 from app.errors import FileError
 from app.run import profiles
-from app.run.callbacks import Contestant
-from app.run.network import Activation, find_activation
+from app.run.network import Activation, find_activation, trained_network
 from app.run.profiles import PLACES, curve_of, dead_share, histogram_of, sources_of
 
 pytestmark = pytest.mark.slow
 
 
-def test_the_inputs_of_an_operator_are_those_of_the_network(learner, tiny, engine):
-    one, images = learner(engine), tiny[1].test_images
-    ((given, _),) = one.operator_values(Batches(images, tiny[1].test_labels, None, 7))
-    weights, pixels = one.weights(), images.astype(np.float32) / 127.5 - 1
+def test_the_inputs_of_an_operator_are_those_of_the_network_and_draw_no_numbers_of_the_process(learner, tiny):
+    (config, dataset), place = tiny, app.get_rng_state()
+    operator, weights = Activation("drawn", lambda x: app.tanh(x) + app.randn([1, 5])), learner("eager").weights()
+    network = trained_network(config, operator, dataset.image_shape, weights)
+    ((given, _),) = network.operator_values(dataset.test_images)
+    pixels = dataset.test_images.astype(np.float32) / 127.5 - 1
     np.testing.assert_allclose(given, pixels @ weights["layers.0.weight"] + weights["layers.0.bias"], atol=1e-5)
+    assert network.scores(dataset.test_images).tolist() == network.scores(dataset.test_images).tolist()
+    assert app.get_rng_state() == place
 
 
 def test_units_that_are_zero_on_every_image_are_dead():
@@ -88,8 +90,8 @@ def test_a_run_keeps_profiles_and_the_report_shows_them(train):
 
 
 def test_an_operator_that_raises_has_an_empty_profile(tiny):
-    broken = Contestant("relu", Mock(**{"operator_values.side_effect": ValueError}), activation=find_activation("relu"))
-    assert profiles.profile(broken, tiny[1]) == profiles.Profile("relu")
+    broken = Mock(**{"operator_values.side_effect": ValueError})
+    assert profiles.profile(find_activation("relu"), broken, tiny[1].test_images) == profiles.Profile("relu")
 
 
 @pytest.mark.parametrize(

@@ -30,15 +30,9 @@ def section(runs: Sequence[RunRecord]) -> Section | None:
     about = f"Counted over {count(len(found.labels), f'{runs[0].tested_on} image')}."
     if len(runs) > 1:
         about += " The networks are those of the first seed."
-    if any(_apart(runs[0], found, operator) for operator in found.predicted):
+    if not runs[0].complete:  # as after an error in training
         about += " The networks have the weights in this folder, which are later than the last full epoch."
     return Section("mistakes", "Mistakes", about, (), parts)
-
-
-def _apart(run: RunRecord, found: Answers, operator: str) -> bool:
-    """Return whether the predictions do not belong to the last epoch, as after an error in the next one."""
-    accuracy = run.accuracy(operator)
-    return accuracy is not None and abs(found.right(operator).mean() - accuracy) > 0.5 / len(found.labels)
 
 
 def _matrix(found: Answers, operators: list[str]) -> Element:

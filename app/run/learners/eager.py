@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -115,16 +115,6 @@ class EagerLearner:
         finally:
             self._network.train()
 
-    def scores(self, batches: Batches) -> np.ndarray:
-        with self._in_use(), self._streams.drawing(advance=False):
-            return np.concatenate([self._network(Tensor(image)).numpy() for image, _ in batches])
-
-    def operator_values(self, batches: Batches) -> list[tuple[np.ndarray, np.ndarray]]:
-        with self._in_use(), self._streams.drawing(advance=False):
-            rows = [self._network.applied(Tensor(image))[0] for image, _ in batches]
-        columns = [list(zip(*pairs, strict=True)) for pairs in zip(*rows, strict=True)]
-        return [(_joined(inputs), _joined(results)) for inputs, results in columns]
-
     def _run(self, image: Tensor, label: np.ndarray) -> tuple[Any, Any]:
         """Return the loss and the accuracy."""
         scores, labels = self._network(image), Tensor(label)
@@ -173,7 +163,3 @@ class EagerLearner:
             remembered = self._optimizer.states_of(parameter)
             found.update({f"{path}:{name}": tensor for name, tensor in remembered.items()})
         return found
-
-
-def _joined(tensors: Iterable[Tensor]) -> np.ndarray:
-    return np.concatenate([tensor.numpy() for tensor in tensors])

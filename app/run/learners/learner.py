@@ -36,13 +36,6 @@ class Learner(Protocol):
     def measure(self, batches: Batches) -> PerIteration:
         """Return the loss and the accuracy of each batch without changing any state."""
 
-    def scores(self, batches: Batches) -> np.ndarray:
-        """Return the class scores, a row per image, without changing any state."""
-
-    def operator_values(self, batches: Batches) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return the inputs and results of each hidden layer's operator for these images, without changing any
-        state."""
-
     def looks(self, batches: Batches, training: bool) -> Iterator[OperatorRun]:
         """Replay a step, or a measurement, on each batch; yield each operator with its inputs and outputs."""
 

@@ -38,8 +38,7 @@ class ProgramLearner:
             label = data("label", [None], "int64")
             network = Network(config.model, activation, image_shape, config.data.pixel_range)
             self.shapes = network.shapes
-            applied, scores = network.applied(image)
-            self._applied = [variable.name for pair in applied for variable in pair]
+            scores = network(image)
             self.fetch = [functional.cross_entropy(scores, label, ignore_index=None).name, accuracy(scores, label).name]
             self.test = self.main.clone(for_test=True)
             parameters = dict(network.named_parameters())
@@ -49,7 +48,6 @@ class ProgramLearner:
         if shape != "none" and (rank is not None or self._world.size > 1):
             self.main_here = data_parallel(self.main, rank or self._world.rank, shape, loss=self.fetch[0])
         self._feed = [image.name, label.name]
-        self._scores = scores.name
         self._paths = {path: variable.name for path, variable in parameters.items()}
         changing = {variable.name for variable, _ in trained}
         activation.require_gradients(
@@ -78,22 +76,6 @@ class ProgramLearner:
     def measure(self, batches: Batches) -> PerIteration:
         with self._streams.drawing(advance=False):
             return self._run(self.test, batches, self._scope)
-
-    def scores(self, batches: Batches) -> np.ndarray:
-        with self._streams.drawing(advance=False):
-            return np.concatenate([scores for scores, *_ in self._scores_and_values(batches)])
-
-    def operator_values(self, batches: Batches) -> list[tuple[np.ndarray, np.ndarray]]:
-        with self._streams.drawing(advance=False):
-            rows = [values for _, *values in self._scores_and_values(batches)]
-        columns = [np.concatenate(arrays) for arrays in zip(*rows, strict=True)]
-        return list(zip(columns[::2], columns[1::2], strict=True))
-
-    def _scores_and_values(self, batches: Batches) -> Iterator[list[np.ndarray]]:
-        """Yield the scores and the operators' inputs and results of each batch: together, to compile them once."""
-        for batch in batches:
-            feed = dict(zip(self._feed, batch, strict=True))
-            yield self._executor.run(self.test, feed, [self._scores, *self._applied], scope=self._scope)
 
     def _run(self, program: Program, batches: Batches, scope: Scope) -> PerIteration:
         words = (program, batches, self._feed, self.fetch, scope)
