@@ -12,7 +12,7 @@ from app.bridge.function import Foreign, ForeignFunction
 from app.checking.layer import LayerAsOperator
 from app.custom import Function, PyLayer
 from app.custom.foreign import operator_of_framework
-from app.custom.lookup import OF_FILES, make_operator, module_of_file, module_of_name, on_the_shelf, split_settings
+from app.custom.lookup import OF_FILES, make_operator, module_at, parted, resolve, split_settings
 from app.custom.numba_functions import is_compiled
 from app.custom.operator import CustomOperator, home_of
 from app.custom.pylayer import sets_up_context
@@ -48,23 +48,15 @@ class Found:
 
 def find(word: str) -> list[Found]:
     """The operators that a word names; a ConfigError if there are none."""
-    if word.startswith("custom."):
-        return [found(on_the_shelf(word), word)]
-    if word in REGISTRY and REGISTRY[word].public:
-        return [found(REGISTRY[word], word)]
-    home, name = word, ""
-    if ":" in word.removesuffix(".py"):
-        home, _, name = word.rpartition(":")
-    if not home.endswith(".py") and not (name and all(step.isidentifier() for step in home.split("."))):
+    home, name = parted(word)
+    is_of_module = name is not None and all(step.isidentifier() for step in home.split("."))
+    if word.startswith("custom.") or word in REGISTRY or is_of_module or (name is not None and home.endswith(".py")):
+        return [found(resolve(word), word if name is None else name)]
+    if not home.endswith(".py"):
         raise ConfigError(
             f"{word!r} names no operator: give file.py, file.py:name, module:name, custom.relu or a built-in one"
         )
-    module = module_of_file(home, as_it_is_now=True) if home.endswith(".py") else module_of_name(home)
-    if name:
-        if not hasattr(module, name):
-            known = ", ".join(f.name for f in all_of(module)) or "none"
-            raise ConfigError(f"{home} has no {name!r}; its operators: {known}")
-        return [found(getattr(module, name), name)]
+    module = module_at(home, as_it_is_now=True)
     operators = all_of(module)
     if not operators:
         raise ConfigError(

@@ -60,13 +60,48 @@ def find_operator(name: str) -> Callable[..., Any]:
 
     A Layer class is returned as it is, because each place in a network has a Layer of its own (see `make_operator`).
     """
-    if ":" in name:
-        return _from_file(*name.rsplit(":", 1))
-    if name.startswith("custom."):
-        return _applied(on_the_shelf(name))
-    if name not in built_in_names():
+    home, _, _ = name.rpartition(":")
+    if home and not home.endswith(".py"):
+        raise ConfigError(f"{home} is not a Python file; its name must end in .py")
+    if not home and not name.startswith("custom.") and name not in built_in_names():
         raise _unknown(name)
-    return REGISTRY[name]
+    operator = _applied(resolve(name))
+    if not callable(operator):
+        raise ConfigError(f"{name} is {type(operator).__name__}, expected an operator or a function of one value")
+    function: Callable[..., Any] = operator
+    return function
+
+
+def resolve(name: str) -> Any:
+    """What `relu`, `custom.relu`, `path/to/file.py:name` or `package.module:name` names, as it is written there."""
+    if name.startswith("custom."):
+        return on_the_shelf(name)
+    home, short = parted(name)
+    if short is None:
+        if name in REGISTRY and REGISTRY[name].public:
+            return REGISTRY[name]
+        raise _unknown(name)
+    module = module_at(home, as_it_is_now=True)
+    thing = getattr(module, short, None)
+    if thing is None:
+        there = [k for k, v in vars(module).items() if k != "_" and callable(v) and home_of(v) == module.__name__]
+        raise ConfigError(
+            f"{home} has no {short!r}{_nearest(short, there)} It has {', '.join(there) or 'no functions of its own'}"
+        )
+    return thing
+
+
+def parted(name: str) -> tuple[str, str | None]:
+    """The file or module of a name, and the name in it; None if it stands for all names."""
+    home, colon, short = name.rpartition(":")
+    if not colon or not all(step.isidentifier() for step in short.split(".")):
+        return name, None
+    return home, short
+
+
+def module_at(home: str, as_it_is_now: bool = False) -> ModuleType:
+    """The module of a file, or of a name. A file is run again, if it can be, to have it as it is now."""
+    return _module_of_file(home, as_it_is_now) if home.endswith(".py") else _module_of_name(home)
 
 
 def split_settings(words: str) -> tuple[str, dict[str, Any]]:
@@ -127,27 +162,7 @@ def _nearest(name: str, known: Sequence[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else "."
 
 
-def _from_file(path: str, name: str) -> Callable[[Any], Any]:
-    file = without_tilde(path).resolve()
-    if not file.is_file():
-        raise ConfigError(f"{path}:{name}: there is no file {file}")
-    module = _run_file(file)
-    operator = getattr(module, name, None)
-    if operator is None:
-        found = [k for k, v in vars(module).items() if k != "_" and callable(v) and home_of(v) == module.__name__]
-        raise ConfigError(
-            f"{path} has no {name!r}{_nearest(name, found)} It has {', '.join(found) or 'no functions of its own'}"
-        )
-    operator = _applied(operator)
-    if not callable(operator):
-        raise ConfigError(
-            f"{path}:{name} is {type(operator).__name__}, expected an operator or a function of one value"
-        )
-    function: Callable[[Any], Any] = operator
-    return function
-
-
-def module_of_file(path: str, as_it_is_now: bool = False) -> ModuleType:
+def _module_of_file(path: str, as_it_is_now: bool) -> ModuleType:
     """The module of a file; the file is run if it was not imported, or may have been edited since.
 
     A module that is running, or is part of a package, cannot be run once more by itself.
@@ -173,7 +188,7 @@ def _can_run_again(module: ModuleType) -> bool:
     return not running and not module.__package__
 
 
-def module_of_name(name: str) -> ModuleType:
+def _module_of_name(name: str) -> ModuleType:
     """The module of a name, which may be in the working folder. Whatever importing it raises is an AppError."""
     if "" not in sys.path:  # as in `python -m`, and not in the command `opsmith`
         sys.path.insert(0, "")

@@ -18,7 +18,7 @@ from typing import Any
 
 from app.custom import shelf
 from app.custom.foreign import parts_of
-from app.custom.lookup import OF_FILES, SHIPPED, module_of_file, module_of_name
+from app.custom.lookup import OF_FILES, SHIPPED, module_at, parted
 from app.custom.numba_functions import function_name
 from app.custom.operator import HOOKS, CustomOperator, home_of, written_as
 from app.engine.compiled.fingerprint import full_fingerprint
@@ -81,14 +81,6 @@ def _home_text(module: ModuleType) -> str:
     return public_name(name)
 
 
-def parted(reference: str) -> tuple[str, str | None]:
-    """The file or module of a reference, and the name in it; None if it stands for all names."""
-    home, colon, name = reference.rpartition(":")
-    if not colon or not all(step.isidentifier() for step in name.split(".")):
-        return reference, None
-    return home, name
-
-
 def _place(home: str) -> Path | str:
     """The resolved path of a file, or the name of a module: equal for two spellings of one file."""
     return without_tilde(home).resolve() if home.endswith(".py") else home
@@ -106,8 +98,7 @@ class _Grant:
         return self.name in (None, name) and _place(self.home) == _place(home)
 
     def get(self, name: str) -> Any:
-        module = module_of_file(self.home) if self.home.endswith(".py") else module_of_name(self.home)
-        return _defined_in(module, name, self.home)
+        return _defined_in(module_at(self.home), name, self.home)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.custom.lookup import split_settings
-from app.custom.references import Allowed, parted
+from app.custom.lookup import parted, split_settings
+from app.custom.references import Allowed
 from app.errors import ConfigError
 from app.files import without_tilde
 

@@ -198,7 +198,10 @@ def test_verdicts_are_printed_as_json(check: Check):
     ("words", "message"),
     [
         (["nowhere.py"], "there is no file .*nowhere.py"),
-        (["some_ops.py:swich"], "some_ops.py has no 'swich'; its operators: swish, wrong, Twice, squared"),
+        (
+            ["some_ops.py:swich"],
+            "some_ops.py has no 'swich'; did you mean 'swish'. It has swish, forward, wrong, Twice",
+        ),
         (["none.py"], "none.py defines no custom operator: what @custom_op makes, a PyLayer or Function, or a "),
         (["some_ops.py:VALUE"], "VALUE is int, expected an operator"),
         (["swish"], "'swish' names no operator: give file.py, file.py:name, module:name, custom.relu or a"),
