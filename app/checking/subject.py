@@ -216,6 +216,11 @@ class Subject:
         self, tensors: list[Tensor], outputs: list[Tensor], arriving: Arrays | None = None
     ) -> list[np.ndarray | None]:
         """The gradients of the float inputs."""
+        if self.found.foreign is not None and not self._has_formula:
+            return [None for t in tensors if not t.stop_gradient]
+        return self._pulled(tensors, outputs, arriving)
+
+    def _pulled(self, tensors: list[Tensor], outputs: list[Tensor], arriving: Arrays | None) -> list[np.ndarray | None]:
         given = self.arriving([o._array for o in outputs]) if arriving is None else arriving
         flowing = [(o, Tensor(g)) for o, g in zip(outputs, given, strict=True) if not o.stop_gradient]
         wanted = [t for t in tensors if not t.stop_gradient]
@@ -258,13 +263,18 @@ class Subject:
         values = [v for v in self.call(*tensors) if isinstance(v, Tensor)]
         if not self.wanted or all(v.stop_gradient for v in values):
             return False
-        if self.found.foreign is not None:
-            try:
-                self.gradients(tensors, values)
-            except (NotImplementedError, RuntimeError) as error:  # of an operator without a formula for its gradient
-                return "implement" not in str(error)
-            except Exception:  # the checks report it
-                return True
+        return self.found.foreign is None or self._has_formula
+
+    @cached_property
+    def _has_formula(self) -> bool:
+        """Whether an operator of another framework has a formula for its gradient; without one, it is an error."""
+        tensors = self.tensors(self.arrays())
+        try:
+            self._pulled(tensors, self.applied(tensors), None)
+        except (NotImplementedError, RuntimeError) as error:
+            return "implement" not in str(error)
+        except Exception:  # the checks report it
+            return True
         return True
 
     @property

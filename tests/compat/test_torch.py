@@ -29,7 +29,7 @@ def test_a_missing_name_is_an_error_that_says_where_to_find_it(owner: Any, name:
     with pytest.raises(MissingNameError) as caught:
         getattr(owner, name)
     assert f"has no {name!r} here: opsmith has the names that programs with operators of their own" in str(caught.value)
-    assert "can be used with opsmith" in str(caught.value)
+    assert "see docs/bridge.md" in str(caught.value)
     assert not hasattr(owner, name)
 
 
