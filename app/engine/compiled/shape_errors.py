@@ -15,7 +15,6 @@ from numba import types
 from numba.extending import overload
 from numpy.exceptions import AxisError
 
-from app.engine.compiled import numba_alone
 from app.engine.compiled.numba_api import global_compiler_lock
 
 
@@ -75,7 +74,6 @@ _QUICK = (
 @contextmanager
 def compiled_quickly() -> Iterator[None]:
     """Inside the block, what Numba compiles raises these errors; older releases of Numba raise others, short ones."""
-    numba_alone.load()
     with global_compiler_lock, ExitStack() as restored:
         for place, name, quick in _QUICK:
             module = importlib.import_module(place)
