@@ -16,9 +16,10 @@ from app.errors import AppError, FileError
 from app.files import LARGEST
 from app.graph.serialise import DAMAGE_ERRORS
 from app.run import events
-from app.run.callbacks import Contestant
+from app.run.callbacks import Callback, Contestant
 from app.run.config import Config, with_absolute_paths
 from app.run.events import Start
+from app.run.folder import RunFolder
 from app.saving import load_own, save
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -106,6 +107,17 @@ def data_hash(dataset: Dataset) -> str:
         digest.update(f"{array.shape}".encode())
         digest.update(np.ascontiguousarray(array, np.uint8).data)
     return digest.hexdigest()
+
+
+class Checkpoints(Callback):
+    """Replaces the checkpoint of a run after every epoch of all contestants."""
+
+    def __init__(self, config: Config, contestants: Sequence[Contestant], folder: RunFolder):
+        self._config, self._contestants, self._folder = config, contestants, folder
+
+    def finished(self, epoch: int) -> None:
+        state = capture(self._config, self._contestants, epoch + 1, self._folder.metrics())
+        write_checkpoint(self._folder.path / CHECKPOINT, state)
 
 
 def random_state() -> dict[str, np.ndarray]:

@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from app.ops.definition import OpDef
 from app.ranks.world import current
 from app.run.checkpoints import CHECKPOINT, Checkpoint, read_checkpoint
 from app.run.config import CompareConfig, Config, load_kept_config, operators_of, with_absolute_paths
-from app.run.folder import CONFIG, SUMMARY, source_file
+from app.run.console import Console
+from app.run.folder import CONFIG, SUMMARY, RunFolder, source_file
 from app.run.layers import operators_named_in
 from app.run.network import Activation, every_operator, find_all
 from app.run.trust import require_named
@@ -124,6 +126,23 @@ def how_to_resume(folder: Path, activations: Sequence[Activation], command: str 
     ranks = f"{here / 'mpiexec'} -n {current().size} " if current().size > 1 else ""
     trusted = "".join(f" --custom-op {shlex.quote(home)}" for home in homes_of(activations))
     return f"{ranks}{here / 'opsmith'} {command} --resume {shlex.quote(str(folder))}{trusted}"
+
+
+@contextmanager
+def saying_how_to_resume(
+    folder: RunFolder | None, activations: Sequence[Activation], console: Console
+) -> Iterator[None]:
+    """Say how to resume a run that ends early."""
+    try:
+        yield
+    except BaseException as error:
+        if folder is not None and not console.brief and not isinstance(error, OperatorError):
+            command = f"Resume with: {how_to_resume(folder.path, activations)}"
+            if isinstance(error, KeyboardInterrupt):
+                raise KeyboardInterrupt(command) from None
+            with suppress(OSError):
+                console.warn(command)
+        raise
 
 
 def homes_of(activations: Sequence[Activation]) -> list[str]:

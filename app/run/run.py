@@ -7,8 +7,8 @@ leaves its checkpoint, from which it is resumed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from app.errors import AppError, OperatorError
 from app.ranks.launch import launched
 from app.ranks.world import World
 from app.run.callbacks import Callback, Contestant, Metrics, Position
-from app.run.checkpoints import CHECKPOINT, Checkpoint, capture, data_hash, restore, write_checkpoint
+from app.run.checkpoints import Checkpoint, Checkpoints, data_hash, restore
 from app.run.config import Config, operators_of
 from app.run.console import COMPILING, Console
 from app.run.costs import measure_costs
@@ -30,7 +30,14 @@ from app.run.gradients import check_gradients, gradient_lines
 from app.run.learners import make_learner
 from app.run.network import Activation, every_operator, find_all, refuse_contradictions
 from app.run.ranks import InStep, begin_alike, ranks_of, ranks_text
-from app.run.resume import check_sources, how_to_resume, interrupted_run, operators_again, sources_of, where_it_goes_on
+from app.run.resume import (
+    check_sources,
+    interrupted_run,
+    operators_again,
+    saying_how_to_resume,
+    sources_of,
+    where_it_goes_on,
+)
 from app.run.start import start_event
 from app.run.steps import Steps, warm_up, warnings_off
 from app.run.summary import introduction
@@ -63,7 +70,10 @@ def train(
     if checkpoint is not None:
         restore(checkpoint, start, contestants)
 
-    with open_folder(config) if world.rank == 0 else nullcontext() as folder, _resumable(folder, activations, console):
+    with (
+        open_folder(config) if world.rank == 0 else nullcontext() as folder,
+        saying_how_to_resume(folder, activations, console),
+    ):
 
         def record(event: Event) -> None:
             if folder is not None:
@@ -213,17 +223,6 @@ def test_at_end(config: Config, dataset: Dataset, contestants: Sequence[Contesta
         record(Tested(contestant.operator, accuracy, loss))
 
 
-class Checkpoints(Callback):
-    """Replaces the checkpoint of a run after every epoch of all contestants."""
-
-    def __init__(self, config: Config, contestants: Sequence[Contestant], folder: RunFolder):
-        self._config, self._contestants, self._folder = config, contestants, folder
-
-    def finished(self, epoch: int) -> None:
-        state = capture(self._config, self._contestants, epoch + 1, self._folder.metrics())
-        write_checkpoint(self._folder.path / CHECKPOINT, state)
-
-
 def resume(
     path: Path,
     console: Console,
@@ -261,18 +260,3 @@ def resume(
             world=world,
             write_report=write_report,
         )
-
-
-@contextmanager
-def _resumable(folder: RunFolder | None, activations: Sequence[Activation], console: Console) -> Iterator[None]:
-    """Say how to resume a run that ends early."""
-    try:
-        yield
-    except BaseException as error:
-        if folder is not None and not console.brief and not isinstance(error, OperatorError):
-            command = f"Resume with: {how_to_resume(folder.path, activations)}"
-            if isinstance(error, KeyboardInterrupt):
-                raise KeyboardInterrupt(command) from None
-            with suppress(OSError):
-                console.warn(command)
-        raise

@@ -13,6 +13,7 @@ from app.errors import AppError, FileError
 from app.run.checkpoints import (
     CHECKPOINT,
     Checkpoint,
+    Checkpoints,
     random_state,
     read_checkpoint,
     restore_random_state,
@@ -20,7 +21,6 @@ from app.run.checkpoints import (
 )
 from app.run.config import Config
 from app.run.folder import RunFolder
-from app.run.run import Checkpoints
 
 
 def made(epoch=1, metrics=b'{"event": "x"}\n'):
