@@ -15,7 +15,7 @@ import msgspec
 from app.custom.foreign import parts_of
 from app.custom.references import ChangedOperatorError
 from app.engine.compiled.fingerprint import full_fingerprint
-from app.errors import AppError, ConfigError
+from app.errors import AppError, ConfigError, OperatorError
 from app.nn import Layer
 from app.ops.definition import OpDef
 from app.ranks.world import current
