@@ -1,6 +1,6 @@
 """From eager code to Programs: functions are traced, and run by the compiled engine."""
 
-from app.jit.api import enable_to_static, ignore_module, not_to_static, to_static
+from app.jit.api import enable_to_static, not_to_static, to_static
 from app.jit.concrete import ConcreteProgram
 from app.jit.function import StaticFunction, static_layer
 from app.jit.saving import load, save
@@ -11,7 +11,6 @@ __all__ = [
     "StaticFunction",
     "TranslatedLayer",
     "enable_to_static",
-    "ignore_module",
     "load",
     "not_to_static",
     "save",

@@ -51,9 +51,3 @@ def not_to_static(function: Callable[..., Any] | None = None) -> Any:
 def enable_to_static(enable: bool = True) -> None:
     """Switch between running `to_static` functions as Programs and running them eagerly."""
     enabled["to_static"] = bool(enable)
-
-
-def ignore_module(modules: Sequence[Any]) -> None:
-    """Exclude the functions of these modules from conversion."""
-    for module in modules:
-        leave(module)

@@ -108,8 +108,6 @@ class StaticFunction:
         """The original function."""
         return self._function if self._instance is None else MethodType(self._function, self._instance)
 
-    dygraph_function = eager
-
     @property
     def label(self) -> str:
         """The name of the function in messages."""

@@ -25,7 +25,7 @@ from app.reading import LIBRARIES, codes_in
 from app.static.structure import Structure
 from app.tensor import Tensor
 
-_PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), np.float32, np.float64, np.int64})
+_PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), np.ndarray, np.float32, np.float64})
 """Types of objects that hold no others."""
 
 

@@ -13,7 +13,6 @@ from types import (
     FunctionType,
     MethodDescriptorType,
     MethodType,
-    ModuleType,
     SimpleNamespace,
 )
 from typing import Any, cast
@@ -36,12 +35,12 @@ _STREAMS = (random.Random, np.random.RandomState, np.random.Generator)
 """The kinds of streams of random numbers."""
 
 _left: set[Any] = set()
-"""Functions, and names of modules, that are not converted (`not_to_static`, `ignore_module`)."""
+"""Functions that are not converted (`not_to_static`)."""
 
 
 def leave(function: Any) -> Any:
-    """Never convert this function, or those of this module."""
-    _left.add(function.__name__ if isinstance(function, ModuleType) else getattr(function, "__func__", function))
+    """Never convert this function."""
+    _left.add(getattr(function, "__func__", function))
     return function
 
 
@@ -59,7 +58,7 @@ def converted(function: Any) -> Callable[..., Any]:
         return _callable_object(function)
     if modes().tracer is not None:
         modes().tracer.called[id(function)] = function
-    if function in _left or function.__module__ in _left:
+    if function in _left:
         return function
     if not function.__code__.co_filename.startswith(LIBRARIES):
         return with_meaning(function, _JIT)
@@ -154,7 +153,7 @@ def own(thing: Any) -> Any:
 def about_to_change(owner: Any, attribute: str = "") -> Any:
     """The owner of an item or an attribute that is set or deleted."""
     tracer = modes().tracer
-    if tracer is None or not tracer.regions or isinstance(owner, Tensor):
+    if tracer is None or not tracer.regions or (isinstance(owner, Tensor) and not attribute):
         return owner
     if not isinstance(owner, TracedVariable):
         tracer.check_change(owner, f"{type(owner).__name__}.{attribute}" if attribute else f"a {type(owner).__name__}")
