@@ -259,6 +259,9 @@ HOLDER, SLOTTED, LISTED, TABLE, PAIR = (make(app.to_tensor([1.0])) for make in (
 ))  # fmt: skip
 
 
+PARTIAL = functools.partial(lambda x, held: x * held[0], held=[app.to_tensor([1.0])])
+
+
 def summed(x):
     for w in LISTED:
         x = x + w
@@ -289,6 +292,7 @@ def put(holder, key, value):
         (read_by_name, lambda w: setattr(HOLDER, "w", w)),
         (lambda x, holder=HOLDER: x * holder.w, lambda w: setattr(HOLDER, "w", w)),
         (functools.partial(times, factor=HOLDER.w), lambda w: HOLDER.w.set_value(w)),
+        (PARTIAL, lambda w: put(PARTIAL.keywords["held"], 0, w)),
     ],
 )
 def test_a_tensor_that_was_replaced_wherever_it_is_held_is_read_anew(function, change):

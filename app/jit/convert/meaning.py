@@ -46,6 +46,8 @@ def leave(function: Any) -> Any:
 
 def converted(function: Any) -> Callable[..., Any]:
     """Return the converted function for calls while tracing."""
+    if modes().tracer is not None:
+        modes().tracer.called[id(function)] = function
     eager = getattr(function, "eager", None)
     if eager is not None and hasattr(function, "concrete_program_for"):  # to_static inside a traced function
         return converted(eager)
@@ -56,8 +58,6 @@ def converted(function: Any) -> Callable[..., Any]:
         return functools.partial(converted(function.func), *function.args, **function.keywords)
     if not isinstance(function, FunctionType):
         return _callable_object(function)
-    if modes().tracer is not None:
-        modes().tracer.called[id(function)] = function
     if function in _left:
         return function
     if not function.__code__.co_filename.startswith(LIBRARIES):
