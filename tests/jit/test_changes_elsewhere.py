@@ -79,6 +79,8 @@ PLACES = [
     "if x.sum() > 0:\n    if x.max() > 3:\n        change()\n    x = x * 2\nreturn x",
 ]
 CHANGES_OF_ITS_OWN = [
+    "if x.sum() > 0:\n    held = listed\n    held.append(1)\nreturn x",
+    "while x.sum() < 9:\n    held = counts\n    held['calls'] = 2\n    x = x * 2\nreturn x",
     "return x * 2 if x.sum() > 0 and appends(x).sum() > 1 else x",
     "return appends(x) * 2 if x.sum() > 0 else x",
     "if x.sum() > 0:\n    listed.append(1)\n    x = x * 2\nreturn x",

@@ -46,6 +46,19 @@ def lists_and_arrays(x):
             kept = kept * 2
     return x * order[0] * float(kept[0])
 
+def lists_that_a_branch_of_a_branch_makes(x):
+    y = x
+    if x.sum() > -50:
+        if x.max() > 1:
+            parts, named = [x, x], {"a": [x]}
+        else:
+            parts, named = [x, x * 2], {"a": [x * 3]}
+        parts.append(x * 3)
+        parts[0] = x * 5
+        named["a"].append(parts[1])
+        y = parts[0] + parts[1] + parts[2] + named["a"][1]
+    return y
+
 def first_by_none(x):
     best = None
     for i in range(2):

@@ -182,7 +182,14 @@ class State:
             return Undefined(name)
 
     def write(self, values: Sequence[Any]) -> None:
-        """Assign the values. Containers are modified in place."""
+        """Assign the values. Containers are modified in place; new ones may be changed where they were made."""
+        before = {id(part) for _, value in self.current() for part in _containers(value)}
+        self._write(values)
+        for part in (part for _, value in self.current() for part in _containers(value)):
+            if id(part) not in before:
+                tracer().own(part)
+
+    def _write(self, values: Sequence[Any]) -> None:
         if self._given:
             self._setter(values[: self._given])
         for name, get, new in list(zip(self.names, self._getters, values, strict=True))[self._given :]:
