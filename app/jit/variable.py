@@ -48,7 +48,7 @@ def note_refusal(error: Any) -> Any:
 
 
 class TracedSize(OpenSize):
-    """An open size that cannot be compared: a function that compares it is traced again for each size."""
+    """An open size that cannot be compared either: eager code would see the size of the call."""
 
     __slots__ = ()
 
