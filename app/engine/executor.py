@@ -64,7 +64,6 @@ class Executor:
         feed: Mapping[str, object] | None = None,
         fetch_list: Sequence[Variable | str] | None = None,
         scope: Scope | None = None,
-        use_prune: bool = False,
     ) -> list[np.ndarray]:
         """Run a Program once with the values fed; returns the values of the variables in `fetch_list`.
 
@@ -74,8 +73,6 @@ class Executor:
         """
         program = program or default_main_program()
         scope = scope or global_scope()
-        if use_prune:
-            raise ProgramError("use_prune=True is not supported: run a clone of the Program, made before minimize()")
         fetch = [_fetch_name(program, item) for item in _flat(fetch_list)]
         fed = _checked_feed(program, feed or {})
         return [np.array(value) for value in _run_once(self._engine, program, fed, fetch, scope)]

@@ -86,14 +86,6 @@ class Operator:
     def input_arg_names(self) -> list[str]:
         return [name for name in self.inputs if name is not None]
 
-    @property
-    def output_arg_names(self) -> list[str]:
-        return list(self.outputs)
-
-    @property
-    def attr_names(self) -> list[str]:
-        return list(self.attributes)
-
     def attr(self, name: str) -> Setting:
         """The attribute of that name."""
         return self.attributes[name]
@@ -335,10 +327,6 @@ class Program(Displayed):
     def block(self, index: int) -> Block:
         return self.blocks[index]
 
-    @property
-    def num_blocks(self) -> int:
-        return len(self.blocks)
-
     variable_class: ClassVar[type[Variable]] = Variable
     """The class of its variables."""
 
@@ -456,10 +444,6 @@ class Program(Displayed):
 
     def _persistable(self) -> list[Variable]:
         return [v for v in self.list_vars() if v.persistable]
-
-    def to_string(self) -> str:
-        """The Program as text, as `print` shows it."""
-        return str(self)
 
     def __str__(self) -> str:
         return str(self.global_block())

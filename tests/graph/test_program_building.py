@@ -48,9 +48,8 @@ def test_creating_an_existing_variable_returns_it_unless_shape_type_or_kind_diff
 
 def test_blocks_and_variables_are_looked_up():
     x, program = static.data("x", [2]), static.default_main_program()
-    assert program.num_blocks == 1
+    assert len(program.blocks) == 1
     assert program.block(0) is program.global_block() is program.current_block()
-    assert program.to_string() == str(program)
     assert block().var("x") is x
     assert block().has_var("x")
     assert block().find_var("z") is None
@@ -63,8 +62,8 @@ def test_blocks_and_variables_are_looked_up():
 def test_an_operator_has_names_of_variables_and_settings():
     app.matmul(static.data("x", [2, 3]), static.data("y", [2, 3]), transpose_y=True)
     (op,) = static.default_main_program().global_block().ops
-    assert (op.type, op.input_arg_names, op.output_arg_names) == ("matmul", ["x", "y"], ["matmul.out_0"])
-    assert op.attr_names == ["transpose_x", "transpose_y"]
+    assert (op.type, op.inputs, op.outputs) == ("matmul", ("x", "y"), ("matmul.out_0",))
+    assert list(op.attributes) == ["transpose_x", "transpose_y"]
     assert (op.attr("transpose_x"), op.attr("transpose_y")) == (False, True)
 
 

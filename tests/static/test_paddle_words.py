@@ -9,7 +9,7 @@ import pytest
 
 import app
 from app import static
-from app.errors import AppError, ProgramError, ShapeError
+from app.errors import AppError, ShapeError
 
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], "float32")
 
@@ -31,12 +31,6 @@ def data() -> Any:
     x = static.data("x", [None, 2])
     x.stop_gradient = False
     return x
-
-
-def test_a_pruned_run_is_an_error():
-    loss = app.sum(data() * 2.0)
-    with pytest.raises(ProgramError, match="use_prune=True is not supported: run a clone of the Program"):
-        static.Executor().run(static.default_main_program(), {"x": X}, [loss], use_prune=True)
 
 
 def test_a_fully_connected_layer_of_several_inputs_has_an_attribute_for_each_weight():
