@@ -23,7 +23,7 @@ from app.ops.arithmetic import add
 from app.ops.creation import fill_constant, zeros_like
 from app.ops.definition import operator
 from app.ops.logic import less_than
-from app.ops.lowering import Alias, Constant, LoopGradient
+from app.ops.lowering import Alias, Constant, Drawing, LoopGradient
 from app.ops.spec import UNKNOWN, Spec
 from app.ops.update import increment
 
@@ -77,7 +77,6 @@ def gradients_inside(
 
     `douts` are the gradients of outputs by their positions.
     """
-    _refuse_random(body)
     block = body.block.program.current_block()
     before = len(block.ops)
     outputs = inlined(body, inputs)
@@ -97,16 +96,19 @@ def gradients_inside(
     return [gradients.get(name) for name in sources]
 
 
-def _refuse_random(body: Body) -> None:
-    for op in body.block.ops:
-        if op.definition.random and op.attributes["seed"] is None:
+def _refuse_random(block: Block) -> None:
+    """Raise an error if an operator would draw other numbers when it runs again."""
+    for op in block.ops:
+        lowering = op.definition.lowering
+        is_number = isinstance(lowering, Drawing) and lowering.number(op.attributes) is not None
+        if op.definition.random and op.attributes["seed"] is None and not is_number:
             raise OperatorError(
-                f"{op.definition.label}, which computes {op.outputs[0]}, draws random numbers in a branch or a loop"
-                f"{f' ({op.place})' if op.place else ''}. These run again for the gradient, and would draw different "
-                "numbers: draw them before the branch or the loop, or set random_seed of the Program"
+                f"{op.definition.label}{f' ({op.place})' if op.place else ''} draws random numbers in a branch or a "
+                "loop, which runs again for the gradient, and would draw different numbers: draw them before it, or "
+                "set random_seed of the Program"
             )
         for inner in op.bodies.values():
-            _refuse_random(inner)
+            _refuse_random(inner.block)
 
 
 def _reach(body: Body, place: int, targets: Collection[str]) -> bool:
@@ -162,7 +164,8 @@ def _(call: BlockCall, douts: Sequence[Variable | None]) -> Gradients:
 
 
 def _check_values(call: BlockCall, gradient: Traced) -> None:
-    """Raise an error if the gradient reads an input that has been overwritten since."""
+    """Raise an error if the gradient cannot compute the values again that it reads."""
+    _refuse_random(gradient.block)
     read = gradient.reads_from_outside([v.name for v in gradient.results])
     for place, name in enumerate(call.operator.inputs):
         if name in read:

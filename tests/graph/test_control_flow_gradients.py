@@ -145,8 +145,21 @@ def test_gradients_of_random_numbers_without_a_seed_are_refused(network: Any, st
     x = static.data("x", [64], "float64")
     x.stop_gradient = False
     y = network(x, step)
-    with pytest.raises(OperatorError, match=r"which computes .* draws random .*gradients\.py:\d+\).*random_seed"):
+    with pytest.raises(OperatorError, match=r"gradients\.py:\d+\) draws random .*random_seed"):
         static.gradients([y], [x])
+
+
+def test_random_numbers_that_a_gradient_does_not_read_and_dropout_in_evaluation_have_gradients():
+    x = static.data("x", [64], "float64")
+    x.stop_gradient = False
+
+    def step(v: Any) -> Any:
+        return app.nn.functional.dropout(v * x, 0.5, training=False) + app.rand([64], "float64")
+
+    y = cond(app.sum(x) > 0.0, lambda: step(x), lambda: x)
+    (dx,) = static.gradients([y], [x])
+    value = np.linspace(1, 2, 64)
+    np.testing.assert_allclose(static.Executor().run(feed={"x": value}, fetch_list=[dx])[0], 2 * value)
 
 
 def test_a_loop_whose_shapes_change_has_gradients():
