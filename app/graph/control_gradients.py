@@ -189,10 +189,9 @@ def while_loop_gradient(*values: RunValue, body: Body, gradient: Body) -> tuple[
     """
     carried, end = 1 + len(body.outputs), len(values) - len(gradient.outputs)
     state, others, gradients = values[1:carried], values[carried:end], values[end:]
-    states = []
-    for _ in range(int(values[0])):
-        states.append(state)
-        state = tuple(run_body(body, (*state, *others)))
+    states = [state] * min(int(values[0]), 1)
+    for _ in range(1, int(values[0])):
+        states.append(tuple(run_body(body, (*states[-1], *others))))
     for state in reversed(states):
         gradients = tuple(run_body(gradient, (*state, *others, *gradients)))
     return tuple(np.asarray(value) for value in gradients)

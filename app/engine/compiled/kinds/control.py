@@ -18,7 +18,7 @@ from app.engine.compiled.kinds.view import ConstantStep
 from app.engine.compiled.language import COUNT, Array, Break, Call, Forever, If, Infix, Local, Not, Number
 from app.engine.compiled.shapes import shapes_inside
 from app.engine.compiled.steps import WHOLE, Lowered, Step
-from app.engine.compiled.writer import Writer
+from app.engine.compiled.writer import Writer, after
 from app.graph.program import Body, Operator
 from app.ops.creation import assign
 from app.ops.lowering import Alias, Choice, Constant, Elementwise, Fused, Loop, LoopGradient
@@ -106,7 +106,8 @@ class LoopGradientStep(ControlStep):
         with out.loop(place.name, None, count):
             for state, memory in rows.items():
                 out.do("save_row", memory, place, out.array(state))
-            _write_inside(body, out)
+            with out.when(Infix(after(place), "<", count, "bool")):
+                _write_inside(body, out)
         with out.loop(place.name, None, count):
             for state, memory in rows.items():
                 out.do("load_row", memory, place, out.array(state))
