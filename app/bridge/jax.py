@@ -21,6 +21,7 @@ class Jax:
     """The adapter. Finite differences need float64, which JAX has only where it is switched on."""
 
     name = "jax"
+    shares_memory = False
 
     def tensors(self, arrays: Sequence[np.ndarray], wants: Sequence[bool]) -> list[Any]:
         with jax.enable_x64(True):

@@ -20,6 +20,7 @@ class Torch:
     """The adapter."""
 
     name = "torch"
+    shares_memory = True
 
     def tensors(self, arrays: Sequence[np.ndarray], wants: Sequence[bool]) -> list[Any]:
         return [self.tensor(a).requires_grad_(wanted) for a, wanted in zip(arrays, wants, strict=True)]

@@ -64,6 +64,8 @@ _NOT_OF_DERIVED = {"broadcasting", "layout", "proportional"}
 """Those that also hold if the function works on numbers and its gradient is derived."""
 _NOT_OF_OTHERS = {"bounds", "shapes", "engines", "inlined"}
 """The checks that hold by construction for operators of other frameworks, or concern what only ours have."""
+_OF_MEMORY = {"expanded", "untouched", "layout", "kept", "shared"}
+"""The checks that a framework which copies arrays passes by construction."""
 OF_FRAMEWORK = {
     "torch": "modes, one output, saved, forward, vmap, autocast, leak, fake, opcheck, compile",
     "jax": "primal, jit, vmap, forward",
@@ -84,7 +86,9 @@ def checks_for(subject: Subject) -> dict[str, Callable[[Subject], Iterable[Verdi
         return {name: check for name, check in CHECKS.items() if name not in left_out}
     framework = foreign.framework.name
     own = import_module(f".of_{framework}", __package__).CHECKS if framework in OF_FRAMEWORK else {}
-    return {**{n: check for n, check in CHECKS.items() if n not in _NOT_OF_OTHERS}, **OF_ANY_FRAMEWORK, **own}
+    left_out = _NOT_OF_OTHERS if foreign.framework.shares_memory else _NOT_OF_OTHERS | _OF_MEMORY
+    every = {**CHECKS, **OF_ANY_FRAMEWORK, **own}
+    return {name: check for name, check in every.items() if name not in left_out}
 
 
 def _is_derived(subject: Subject) -> bool:

@@ -83,7 +83,7 @@ def _twice_from_one(subject: Subject) -> bool:
     tensors = subject.tensors(subject.arrays())
     outputs = [o for o in subject.applied(tensors) if not o.stop_gradient]
     wanted = [t for t in tensors if not t.stop_gradient]
-    if not (outputs and wanted):
+    if not (outputs and wanted and subject.has_gradient):
         return True
     arriving = [Tensor(g) for g in subject.arriving([o._array for o in outputs])]
     passes = [grad(outputs, wanted, arriving, retain_graph=True, allow_unused=True) for _ in range(2)]

@@ -80,7 +80,7 @@ def kept(subject: Subject) -> Iterator[Verdict]:
     if words:
         yield failed(f"a second call changes the result of the first, as both are the same memory: {words}")
         return
-    if any(first.differentiable) and subject.wanted:
+    if subject.has_gradient:
         gradients = first.pull(arriving_at(subject, first))
         held = [None if g is None else g.copy() for g in gradients]
         second.pull([np.asarray(2 * d) for d in arriving_at(subject, second)])
