@@ -22,6 +22,7 @@ from app.checking.finding import Found
 from app.checking.subject import Input, Subject
 from app.checking.verdict import FAILED, Verdict, failed
 from app.custom.calling import summary_of
+from app.custom.foreign import operator_of_framework
 from app.errors import AppError, BoundsError, ConfigError, OperatorError, ReadOnlyError
 from app.signals import die_with_parent, forked, kill_group
 
@@ -100,7 +101,8 @@ def subject_of(one: Found, question: Question) -> Subject:
         subject = _of_example(one, question)
     else:
         subject = inputs_for(one, question.shapes, question.settings, question.like, question.within)
-    return replace(subject, other=question.other, seed=question.seed)
+    reference = operator_of_framework(question.other)
+    return replace(subject, other=question.other if reference is None else reference.apply, seed=question.seed)
 
 
 def _of_example(one: Found, question: Question) -> Subject:

@@ -13,11 +13,14 @@ import pytest
 
 import app
 from app.__main__ import main
+from app.checking.checks import OF_FRAMEWORK
 from app.testing import check_operator
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (the extra `bridge`)")
 
 import torch_functions as operators  # noqa: E402
+
+from app.checking.checks import of_torch  # noqa: E402
 
 HERE = Path(__file__).parent
 FILE = str(HERE / "torch_functions.py")
@@ -92,6 +95,13 @@ def test_an_example_call_gives_the_inputs_and_keeps_whole_numbers():
     assert len(found) > 10
 
 
+def test_it_is_compared_with_an_operator_of_ours_or_of_pytorch():
+    assert check_operator(operators.MyReLU, like=torch.relu, only=["like"]).ok
+    assert check_operator(operators.MyReLU, like="relu", only=["like"]).ok
+    with pytest.raises(AssertionError, match="like: on drawn numbers the result is wrong"):
+        check_operator(operators.MyReLU, like=torch.tanh, only=["like"])
+
+
 def test_a_failure_can_be_pasted():
     with pytest.raises(AssertionError) as raised:
         check_operator(operators.Halved.apply, shapes=[(3, 2)], seed=5)
@@ -142,6 +152,10 @@ def test_an_operator_that_ends_the_process_is_a_finding(tmp_path: Path, capsys: 
     assert "ok      rows" in shown
 
 
+def test_the_names_of_the_checks_are_known_without_pytorch():
+    assert OF_FRAMEWORK["torch"].split(", ") == [*of_torch.CHECKS]
+
+
 # As an ordinary operator
 
 
@@ -162,6 +176,20 @@ def test_it_runs_on_tensors_and_in_programs_of_both_engines():
             results = app.static.Executor(engine=engine).run(feed={"x": array}, fetch_list=[out, gradient])
         np.testing.assert_array_equal(results[0], np.maximum(array, 0))
         np.testing.assert_array_equal(results[1], array > 0)
+
+
+def test_a_saved_program_refers_to_it(tmp_path: Path):
+    leaky = app.custom_op(operators.leaky)
+    array = np.linspace(-1, 1, 12, dtype="float32").reshape(2, 6)
+    x = app.static.data("x", [None, 6], "float32")
+    y = app.custom_op(operators.MyReLU)(leaky(x, slope=0.5) + 0.25)
+    app.static.save_inference_model(str(tmp_path / "saved"), [x], [y])
+    with pytest.raises(app.errors.OperatorError, match=r"torch_functions\.py:leaky"):
+        app.static.load_inference_model(str(tmp_path / "saved"))
+    program, _, outputs = app.static.load_inference_model(str(tmp_path / "saved"), custom_ops=[operators])
+    (result,) = app.static.Executor().run(program, feed={"x": array}, fetch_list=outputs)
+    expected = np.maximum(np.where(array > 0, array, array / 2) + 0.25, 0)
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
 
 
 def test_a_second_forward_pass_does_not_change_the_gradient_of_the_first():

@@ -33,10 +33,11 @@ WRONG = {
     "CubeGenVmapAutogradFunction": "gradient",
     "NumpySortAutogradFunction": "gradient",
     "native_group_norm": "one output",
+    "roll": "vmap",
 }
 """The operators that are truly wrong, with the check that finds it: strides of fake tensors that differ from the real
 ones, outputs that are returned beside the result and get no gradient, a sort that returns its input unsorted, a mean
-and a deviation that get no gradient if only they are used."""
+and a deviation that get no gradient if only they are used, and `roll` of single numbers, which `vmap` mixes."""
 MEANT = {"ScaleGradGenVmapAutogradFunction", "ZeroGradientsGenVmapAutogradFunction"}
 """The operators whose gradient differs from the derivative on purpose."""
 REFERENCED = [info for info in op_db if getattr(info, "ref", None) is not None and torch.float64 in info.dtypes]

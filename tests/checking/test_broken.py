@@ -12,7 +12,7 @@ from against_torch import BEGIN, END, OUTCOMES, PAGE, table
 from broken_operators import BROKEN, Broken
 
 from app.autograd import Function
-from app.checking.checks import CHECKS, examine
+from app.checking.checks import CHECKS, examine, names_of_checks
 from app.checking.examples import inputs_for
 from app.checking.finding import Found, found
 from app.checking.subject import Subject
@@ -61,3 +61,8 @@ def test_the_documentation_shows_what_was_recorded_of_pytorch():
     assert not all(row["gradcheck"] or row["opcheck"] for row in operators.values())
     shown = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
     assert shown == table(outcomes)
+
+
+def test_the_documentation_has_a_row_for_each_check():
+    rows = re.findall(r"^\| ([a-z ]+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(names_of_checks()) <= set(rows)
