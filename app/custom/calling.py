@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import linecache
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from traceback import walk_tb
@@ -41,8 +40,8 @@ def call_function(
 ) -> Any:
     """Call a user's function. An error names the operator; its cause is what the function raised.
 
-    The error is also of the kind that the function raised, if that is an `Exception`. Other ones, such as SystemExit,
-    would end the program without a message. `about` is put before the message.
+    What is no `Exception`, such as SystemExit, would end the program without a message. `about` is put before the
+    message.
     """
     try:
         if looking.on:
@@ -101,7 +100,7 @@ def _explained(error: BaseException, label: str, function: Callable[..., Any]) -
         return ReadOnlyError(f"{words}; {ADVICE}")
     if isinstance(error, SystemExit):
         words += "; only the program around an operator may end it"
-    return _of_both_kinds(_builtin(type(error)), words)
+    return OperatorError(words)
 
 
 def _is_of_numba(error: BaseException) -> bool:
@@ -142,25 +141,6 @@ def _line_of(error: BaseException, function: Callable[..., Any]) -> str:
     return f" ({place(file, lines[-1])})" if file and lines and is_users(file) else ""
 
 
-def _builtin(kind: type[BaseException]) -> type[BaseException]:
-    """The nearest base class that is one of Python's own exceptions."""
-    return next(k for k in kind.__mro__ if k.__module__ == "builtins")
-
-
-def _of_both_kinds(kind: type[BaseException], words: str) -> OperatorError:
-    """An OperatorError that is also of another kind, one of Python's own, if one class can be both."""
-    if kind is Exception or issubclass(OperatorError, kind) or not issubclass(kind, Exception):
-        return OperatorError(words)
-    content = {
-        "__str__": AppError.__str__,
-        "__reduce__": lambda error: (_of_both_kinds, (kind, str(error))),  # processes send errors to each other
-    }
-    try:
-        return type("OperatorError", (OperatorError, kind), content)(words)
-    except TypeError:  # an exception whose constructor needs more than a message
-        return OperatorError(words)
-
-
 class ReturnedError(OperatorError):
     """A function returned the wrong number of values, or something that is not a number or an array."""
 
@@ -184,15 +164,14 @@ def returned_arrays(
     if wanted == 0 and result is None:
         return []
     results = list(result) if isinstance(result, (tuple, list)) else [result]
-    del result  # the list then has the only references, unless the function kept some
     if len(results) != wanted:
         raise ReturnedError(
             f"{label}: its function {function_name(function)} returned {_counted(len(results))}, expected {wanted}, "
             f"one for each {'input' if optional else 'output'}{hint}"
         )
     return [
-        None if optional and results[place] is None else _own_array(results, place, label, function)
-        for place in range(wanted)
+        None if optional and value is None else _own_array(value, place, label, function)
+        for place, value in enumerate(results)
     ]
 
 
@@ -200,54 +179,19 @@ def _counted(number: int) -> str:
     return f"{number} value" if number == 1 else f"{number} values"
 
 
-def _own_array(results: list[Any], place: int, label: str, function: Callable[..., Any]) -> np.ndarray:
-    """A result as an array that nobody else has: not an input, nor a buffer that the function fills at each call."""
-    value = results[place]
-    if type(value) is np.ndarray:
-        del value
-        array = results[place].copy() if _is_kept(results, place) else results[place]
-    else:
-        try:
-            array = np.array(value)
-        except ValueError:  # rows of different lengths
-            array = np.empty((), object)
+def _own_array(value: Any, place: int, label: str, function: Callable[..., Any]) -> np.ndarray:
+    """A copy of a result, which may be an input, or a buffer that the function fills at each call."""
+    try:
+        array = np.array(value)
+    except ValueError:  # rows of different lengths
+        array = np.empty((), object)
     if array.dtype.name not in NAMES:
-        found = "None" if results[place] is None else f"{type(results[place]).__name__} ({array.dtype})"
+        found = "None" if value is None else f"{type(value).__name__} ({array.dtype})"
         raise ReturnedTypeError(
             f"{label}: its function {function_name(function)} returned {found} as output {place}, "
-            f"expected an array of {', '.join(NAMES)}{'; a return may be missing' if results[place] is None else ''}"
+            f"expected an array of {', '.join(NAMES)}{'; a return may be missing' if value is None else ''}"
         )
     return array
-
-
-def _is_kept(results: list[Any], place: int) -> bool:
-    """Whether an array, or what owns its memory, is referred to from elsewhere; also if that is not known, or if the
-    array cannot be written."""
-    return (
-        not results[place].flags.writeable
-        or _may_be_shared(results[place])
-        or any(found > alone for found, alone in zip(_references(results, place), _ALONE, strict=True))
-    )
-
-
-def _may_be_shared(array: np.ndarray) -> bool:
-    """Whether something other than an array owns the memory, such as a memoryview, whose own buffer may be kept."""
-    while type(array.base) is np.ndarray:
-        array = array.base
-    owner: Any = array.base
-    if type(owner).__name__ == "_MemInfo":  # Numba's memory, or a view of an array that Numba was given
-        return owner.parent is not None or owner.refcount > 1
-    return owner is not None
-
-
-def _references(results: list[Any], place: int) -> tuple[int, int]:
-    """The numbers of references to an array in a list and to what owns its memory."""
-    array = results[place]
-    return sys.getrefcount(array), 0 if array.base is None else sys.getrefcount(array.base)
-
-
-_ALONE = _references([np.empty(1)[:]], 0)
-"""These numbers, which depend on the version of Python, for an array that only the list has."""
 
 
 # Shapes and types of results

@@ -97,12 +97,15 @@ def _interpreted(subject: Subject, arrays: Arrays | None, repeats: bool) -> _Run
         if repeats:
             first, second = (subject.run(subject.arrays()).copy() for _ in range(2))
             run.result = None if first.differs_from(second) else first
-    except IndexError as error:
-        if interpreted.calls > before:
+    except Exception as error:
+        if interpreted.calls > before and _is_of_an_index(error):
             words = str(error).partition("\n")[0]
             run.outside = f"{name} indexes outside of its arrays, given {', '.join(map(str, subject.inputs))}: {words}"
             run.backward = name == "backward"
-    except Exception:
-        pass
     run.calls = interpreted.calls - before
     return run
+
+
+def _is_of_an_index(error: BaseException | None) -> bool:
+    """Whether an error is, or explains, that of an index outside of an array."""
+    return error is not None and (isinstance(error, IndexError) or _is_of_an_index(error.__cause__))
