@@ -93,7 +93,7 @@ def found(value: Any, name: str) -> Found:
     short = name.removeprefix(OF_FILES)
     value = operator_of_framework(value) or value
     if isinstance(value, CustomOperator):
-        elementwise = value.works_on == "numbers"
+        elementwise = value.elementwise
         kind = "custom_op, elementwise" if elementwise else "custom_op"
         taken = _of_definition(value)
         return Found(short, kind, value, taken, value.where, value.like, elementwise, value.row_by_row)

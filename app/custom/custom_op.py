@@ -64,7 +64,7 @@ class FunctionOperator(CustomOperator):
             function,
             self._run,
             self._infer,
-            works_on="numbers" if elementwise else "arrays",
+            elementwise=elementwise,
             row_by_row=row_by_row,
             like=like,
             inputs=inputs,
@@ -84,7 +84,7 @@ class FunctionOperator(CustomOperator):
     @property
     def made_of(self) -> tuple[Any, ...]:
         """Everything that the operator's behaviour depends on: functions and settings."""
-        facts = (self.outputs, self.attributes, self.works_on == "numbers", self.row_by_row)
+        facts = (self.outputs, self.attributes, self.elementwise, self.row_by_row)
         return self.function, self.backward_function, self._declared_infer, facts
 
     def _run(self, /, *arrays: np.ndarray, **settings: Any) -> Any:
@@ -100,7 +100,7 @@ class FunctionOperator(CustomOperator):
             self.function,
             hint='; name them, as in custom_op(outputs=["low", "high"])',
         )
-        kinds = "biuf" if self.works_on == "numbers" else "f"
+        kinds = "biuf" if self.elementwise else "f"
         for place, returned in enumerate(results):
             array = _in_input_type(returned, given, kinds)
             if array is not returned:
@@ -111,7 +111,7 @@ class FunctionOperator(CustomOperator):
     def _infer(self, /, *specs: Spec, **settings: Any) -> tuple[Spec, ...]:
         if self._declared_infer is not None:
             return self._checked_specs(self._declared_infer(*specs, **settings))
-        if self.works_on == "numbers":
+        if self.elementwise:
             return (Spec(broadcast(*(s.shape for s in specs)), specs[0].dtype),) * len(self.outputs)
         advice = "; if it cannot run on them, custom_op(infer=...) can say what it returns"
         return infer_by_running(lambda *arrays: self._results(*arrays, **settings), specs, advice)
@@ -141,7 +141,7 @@ class FunctionOperator(CustomOperator):
         takes = [p for p, (kind, _) in sources.items() if kind != "attribute"]
         settings = [p for p, (kind, _) in sources.items() if kind == "attribute"]
         places = tuple(range(len(self.inputs), len(self.inputs) + len(takes)))
-        elementwise = self.works_on == "numbers"
+        elementwise = self.elementwise
         self.differentiate_by(
             function,
             [sources[p] for p in takes],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -33,9 +33,6 @@ class Origin:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-WorksOn = Literal["numbers", "arrays", "Tensors"]
-
-
 class CustomOperator(OpDef):
     """An operator that runs a user's function. Its gradient is a second CustomOperator, which runs the backward."""
 
@@ -50,7 +47,7 @@ class CustomOperator(OpDef):
         kernel: Callable[..., Any],
         infer: Callable[..., Any],
         *,
-        works_on: WorksOn = "arrays",
+        elementwise: bool = False,
         row_by_row: bool = False,
         backward: Callable[..., Any] | None = None,
         like: str = "",
@@ -62,8 +59,8 @@ class CustomOperator(OpDef):
         """The user's function."""
         self.backward_function = backward
         """The user's function for the gradient; None if there is none or if it was derived."""
-        self.works_on = works_on
-        """What the functions are called with: single numbers, NumPy arrays or Tensors."""
+        self.elementwise = elementwise
+        """Whether the functions are called with single numbers, and not with arrays or Tensors."""
         self.row_by_row = row_by_row
         """Whether the user declared that each row of the results depends only on the same row of the inputs."""
         self.surrogate = False
@@ -101,7 +98,7 @@ class CustomOperator(OpDef):
             function,
             _gradient_kernel(self, function, kernel or guarded(function), keep_type),
             _like_the_inputs_of(self),
-            works_on=self.works_on,
+            elementwise=self.elementwise,
             inputs=[*self.inputs, *(f"value{i}" for i in range(len(takes)))],
             outputs=["d" + name for name in self.inputs],
             lowering=lowering,

@@ -93,7 +93,7 @@ def checks_for(subject: Subject) -> dict[str, Callable[[Subject], Iterable[Verdi
 
 def _is_derived(subject: Subject) -> bool:
     operator = subject.found.call
-    return isinstance(operator, CustomOperator) and operator.works_on == "numbers" and not operator.backward_function
+    return isinstance(operator, CustomOperator) and operator.elementwise and not operator.backward_function
 
 
 def names_of_checks() -> list[str]:

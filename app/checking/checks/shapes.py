@@ -83,7 +83,7 @@ def types(subject: Subject) -> Iterator[Verdict]:
 def _casts_of(subject: Subject) -> dict[str, str]:
     """The returned types of an operator on arrays that differ from the type of its inputs."""
     operator = subject.found.call
-    return operator.casts if isinstance(operator, CustomOperator) and operator.works_on == "arrays" else {}
+    return operator.casts if isinstance(operator, CustomOperator) and not operator.elementwise else {}
 
 
 def empty(subject: Subject) -> Iterator[Verdict]:

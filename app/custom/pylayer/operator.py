@@ -47,7 +47,6 @@ class LayerOperator(CustomOperator):
             forward,
             forward,
             lambda: (),
-            works_on="Tensors",
             backward=backward,
             like=like,
             inputs=[],

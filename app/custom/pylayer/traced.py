@@ -72,7 +72,6 @@ class TracedLayer(CustomOperator):
             layer.function,
             lambda *arrays: tuple(np.copy(arrays[place]) for place in places),
             lambda *specs: tuple(specs[place] for place in places),
-            works_on="Tensors",
             backward=layer.backward_function,
             like=layer.like,
             inputs=[*inputs, *(f"result{i}" for i in range(results)), *(f"saved{i}" for i in range(saved))],
