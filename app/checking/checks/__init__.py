@@ -74,8 +74,11 @@ OF_FRAMEWORK = {
 checked."""
 _IF_ASKED = {"compile"}
 """The checks that take seconds, and run only if they are named."""
-_MAY_REFUSE = {"settings", "types", "broadcasting", "empty batch", "rows", "nan and inf", "large numbers", "like"}
-"""The checks that try other sizes, types and numbers, which an operator of another framework may refuse loudly."""
+_MAY_REFUSE = {
+    *("settings", "types", "broadcasting", "empty batch", "rows", "nan and inf", "large numbers", "like", "second"),
+}
+"""The checks that try other sizes, types, numbers and derivatives, which an operator of another framework may refuse
+loudly."""
 
 
 def checks_for(subject: Subject) -> dict[str, Callable[[Subject], Iterable[Verdict]]]:

@@ -52,20 +52,29 @@ def _expanded(array: np.ndarray) -> np.ndarray:
 def ranks(subject: Subject) -> Iterator[Verdict]:
     """The gradient is right for inputs with other numbers of axes, and with axes of size one, if they are taken."""
     shapes = {one.shape for one in subject.inputs}
-    free = not subject.is_fixed and not subject.found.shapes and len(shapes) == 1
-    if not free or subject.is_surrogate or not subject.has_gradient:
+    if len(shapes) > 1 or subject.found.shapes or subject.is_surrogate or not subject.has_gradient:
         return
+    others = _SHAPES
+    if subject.is_fixed:
+        (shape,) = shapes
+        by_example = all(one.values is not None for one in subject.inputs)
+        others = ((*shape[:-1], 1, *shape[-1:]),) if by_example and shape else ()
     if any(verdict.failed for verdict in gradient_of_size(subject)):
         return
     taken = []
-    for shape in _SHAPES:
+    for shape in others:
         try:
             other = subject.with_shapes([shape] * len(subject.inputs))
             if not all(np.isfinite(o).all() for o in other.outputs(other.arrays())):
                 continue
         except Exception:  # it does not take this shape
             continue
-        wrong = [verdict.words for verdict in gradient_of_size(other) if verdict.failed]
+        try:
+            wrong = [verdict.words for verdict in gradient_of_size(other) if verdict.failed]
+        except Exception:
+            if subject.found.foreign is None:
+                raise
+            continue  # forward took this shape by accident, and backward refuses it loudly
         if wrong:
             yield failed(f"with {', '.join(map(str, other.inputs))}, {wrong[0]}")
             return

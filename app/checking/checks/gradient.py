@@ -231,7 +231,8 @@ def linear(subject: Subject) -> Iterator[Verdict]:
             if found is None or before is None:
                 continue
             wanted = before * factor
-            words = worst_of(found, wanted, are_far(found, wanted, 1e-9, 1e-9), "backward gives", "expected")
+            near = 1e-9 if found.dtype == np.float64 else 1e-3
+            words = worst_of(found, wanted, are_far(found, wanted, near, near), "backward gives", "expected")
             if words:
                 yield failed(f"with {factor:g} times the gradient of the outputs, that of {name} is {words}")
                 return
