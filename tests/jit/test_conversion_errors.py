@@ -296,7 +296,7 @@ def asserts(x):
 
 @pytest.mark.parametrize(("number", "message"), [(-1.0, r"`x.sum\(\) > 0` is false"), (3.0, "too large")])
 def test_an_assertion_that_fails_names_only_its_line(number, message):
-    line = rf"^operator py_func.assertion \({HERE}\): its function assertion raised AssertionError: "
+    line = rf"^operator py_func.assertion \({HERE}\): in its function assertion: "
     with pytest.raises(AssertionError, match=line + message) as raised:
         to_static(asserts, backend="reference")(app.full([3, 2], number))
     assert "logic.py" not in str(raised.value)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from app.custom.py_func import py_func
+from app.errors import OperatorError
 from app.graph.control import Traced, append_cond, traced
 from app.graph.passes.rewrite import is_pure
 from app.graph.program import Block, Operator
@@ -168,6 +169,10 @@ def not_(value: Any) -> Any:
     return REGISTRY["logical_not"](as_truth(value)) if is_value(value) else not value
 
 
+class FailedAssertionError(OperatorError, AssertionError):
+    """An `assert` about a Tensor that is false when a trace runs."""
+
+
 def assert_(test: Any, message: Callable[[], Any], source: str) -> None:
     """Python's `assert` of what the source says. For a Tensor it appends an operator that raises when it runs."""
     if not is_value(test):
@@ -179,6 +184,6 @@ def assert_(test: Any, message: Callable[[], Any], source: str) -> None:
 
     def assertion(value: Any) -> None:
         if not value.all():
-            raise AssertionError(f"`{source}` is false" if text is None else text)
+            raise FailedAssertionError(f"`{source}` is false" if text is None else str(text))
 
     py_func(assertion, tracer().value(as_truth(test)), None)
