@@ -104,6 +104,8 @@ class Tracer:
         """Traced Tensors that a branch or a loop's body has changed in place, each with what it was before."""
         self._looks_in = 0
         """The block of that branch or body."""
+        self.changed_in_place = 0
+        """How many times a traced Tensor was changed in place."""
         self.regions: list[Region] = []
         """The branches and the bodies of loops that are being traced, the innermost one last."""
         self.streams: list[Any] = []

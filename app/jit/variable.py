@@ -241,6 +241,7 @@ class TracedVariable(ChangesInPlace, Variable):
         else:
             self.stand_for(new)
             self.changed()
+            self._tracer.changed_in_place += 1
         return self
 
     def change_shape(self, make: Callable[[Any], Any]) -> Any:

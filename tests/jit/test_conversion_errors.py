@@ -137,6 +137,15 @@ opsmith.maximum instead of max(.|\n)*HERE: y = max
     return y
 
 take it again after the change
+    held, y, i = {"k": x * 1}, x * 2, 0
+    while i < 2 + 0 * x.sum():
+        i = i + 1
+        y.add_(x)
+        y = held["k"]
+        y[1] = x[0]
+    return y + held["k"]
+
+take it again after the change
     y = x * 1
     first = y.reshape([2, 3]).transpose([1, 0])
     y.add_(1)

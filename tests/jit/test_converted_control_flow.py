@@ -308,6 +308,15 @@ def changes_in_a_loop_under_a_branch(x):
         y.multiply_(2)
     return y
 
+def changes_in_a_loop_of_what_becomes_one_value(x):
+    y, z, i = x * 1, x * 2, 0
+    while i < 2 + 0 * x.sum():
+        y.add_(1.0)
+        y = x * 3 + i
+        z = y
+        i += 1
+    return y + z
+
 def changes_of_parts(x):
     y = (x * 1).reshape([1, 6])  # nothing else is a view of this memory
     y[0, 1] = 5.0

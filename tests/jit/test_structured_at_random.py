@@ -52,6 +52,7 @@ REASONS = {
     "has no value here": "a variable without a value, or of two kinds",
     "every iteration must leave it with the same structure": "a list or a variable of two kinds in a loop",
     "changes its type from one iteration": "a type that grows from iteration to iteration",
+    "neither true nor false": "a truth value of several elements",
     "a loop variable keeps its kind": "a variable of two kinds in a loop",
     "return values of the same kind": "results of two kinds",
     "Python needs its": "a number that Python needs",

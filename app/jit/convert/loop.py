@@ -230,6 +230,8 @@ class _Loop:
         self.ends: list[Any] = self.before
         """The variables at the end of an iteration."""
         self.changes = Changes()
+        self.links: list[tuple[int, int, Any]] = []
+        """The carried leaves that may share the memory of another value from the second iteration on."""
         self.misfit = ""
         """The variables for which the body must be traced again."""
 
@@ -313,15 +315,19 @@ class _Loop:
         """Return the carried values of Tensors that are changed in place, which come last."""
         return list(values)[len(values) - len(self.tensors) :] if self.tensors else []
 
-    def _enter(self, values: Sequence[Any]) -> list[list[str | None]]:
-        """Assign the carried values before the condition or the body; return the names of their variables."""
+    def _enter(self, values: Sequence[Any]) -> list[Any]:
+        """Assign the carried values before the condition or the body; return the variables."""
         filled = self._filled(values)
         for new, old in zip(filled, self.before, strict=True):
             link(new, old)
         self.state.write(filled)
         for (tensor, _), value in zip(self.tensors, self._last(values), strict=True):
             tensor.stand_for(value)
-        return [[_name(leaf) for leaf in Structure.of(value).leaves] for value in filled]
+        for place, number, other in self.links:
+            if isinstance(other, tuple):
+                other = Structure.of(filled[other[0]]).leaves[other[1]]
+            link(Structure.of(filled[place]).leaves[number], other)
+        return filled
 
     def _holds(self, *values: Any) -> Any:
         with tracer().changes():
@@ -335,10 +341,12 @@ class _Loop:
 
     def _step(self, *values: Any) -> list[Any]:
         with tracer().changes() as self.changes:
-            entered = self._enter(values)
+            filled, count = self._enter(values), tracer().changed_in_place
+            entered = [[_name(leaf) for leaf in Structure.of(value).leaves] for value in filled]
             with self.state.region(self.where):
                 self.body()
             self.ends = self.state.read()
+            links = self._shared(filled) if tracer().changed_in_place > count else []
             self.same = [self._is_same(*pair) for pair in zip(entered, self.ends, strict=True)]
             kinds = [self._kinds_after(place, end) for place, end in enumerate(self.ends)]
             grown = [name for name, a, b in zip(self.state.names, kinds, self.kinds, strict=True) if a != b]
@@ -347,8 +355,29 @@ class _Loop:
         more = [tensor for key, (tensor, _) in self.changes.values.items() if key not in known]
         self.kinds = kinds
         self.tensors += [(tensor, Kind(tensor.spec.dtype, tensor.spec.shape)) for tensor in more]
-        self.misfit = ", ".join([*grown, *(tensor.name for tensor in more)])
+        self.links += links
+        self.misfit = ", ".join([*grown, *(t.name for t in more), *(self.state.names[place] for place, *_ in links)])
         return list(values) if self.misfit else made or list(values)
+
+    def _shared(self, filled: Sequence[Any]) -> list[tuple[int, int, Any]]:
+        """The leaves that share memory from the second iteration on, with a value from before the loop or each other.
+
+        `filled` are the variables at the beginning of the body.
+        """
+        here, links = tracer().program.current_block().idx, []
+        seen: list[tuple[Any, Any, tuple[int, int]]] = []
+        for place, (begin, end) in enumerate(zip(filled, self.ends, strict=True)):
+            pairs = zip(Structure.of(begin).leaves, Structure.of(end).leaves, strict=False)
+            for number, (formal, leaf) in enumerate(pairs):
+                if not (isinstance(formal, TracedVariable) and isinstance(leaf, TracedVariable)):
+                    continue
+                others = [other for other in (leaf, *(leaf.group or ())) if other.home < here]
+                if others and not _share(formal, others[0]):
+                    links.append((place, number, others[0]))
+                alike = [at for first, known, at in seen if _share(known, leaf) and not _share(first, formal)]
+                links += [(place, number, at) for at in alike]
+                seen.append((formal, leaf, (place, number)))
+        return links
 
     def _is_same(self, entered: Sequence[str | None], end: Any) -> list[bool]:
         """Which leaves of a variable are at the end of the body what they were at its beginning."""
@@ -398,6 +427,11 @@ def _kind(leaf: Any) -> Kind | None:
         return None
     shape: Any = tuple(leaf.shape) if is_value(leaf) else ()
     return Kind(dtype_of(leaf), shape)
+
+
+def _share(a: TracedVariable, b: TracedVariable) -> bool:
+    """Whether two values share memory."""
+    return a is b or (a.group is not None and a.group is b.group)
 
 
 def _name(leaf: Any) -> str | None:
