@@ -183,6 +183,37 @@ def test_an_opaque_backward_is_an_error_that_names_the_operator(function: Any, l
         first.sum().backward()
 
 
+class TanhOfArrays(app.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        y = app.tanh(x)
+        ctx.y = y
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        return dy * (1 - app.square(ctx.y))
+
+
+@app.custom_op
+def by_a_layer(x: Any) -> Any:
+    return np.tanh(x)
+
+
+@by_a_layer.backward
+def _(x: Any, dy: Any) -> Any:
+    return dy * (1 - TanhOfArrays.apply(x) ** 2)
+
+
+def test_a_pylayer_in_the_backward_of_another_operator_is_differentiated_in_a_program_and_refused_on_tensors():
+    expected = second_in_a_program(app.tanh, [X], 2)
+    np.testing.assert_allclose(second_in_a_program(by_a_layer, [X], 2), expected, rtol=1e-6)
+    x = app.to_tensor(X, stop_gradient=False)
+    (first,) = app.grad(by_a_layer(x).sum(), x, create_graph=True)
+    with pytest.raises(OperatorError, match=r"TanhOfArrays .*on Tensors, write that backward in a PyLayer"):
+        first.sum().backward()
+
+
 def test_the_derivative_of_a_constant_gradient_is_zero():
     @app.custom_op
     def double(x: Any) -> Any:

@@ -95,8 +95,13 @@ class TracedLayer(CustomOperator):
                 "gradients before the Program is saved"
             )
         layer, context = self.layer, _with_values(self.context, call)
-        program = next(dout.program for dout in douts if dout is not None)
-        with program_guard(program), static_mode():
+        dout = next(dout for dout in douts if dout is not None)
+        if not isinstance(dout, Variable):
+            raise OperatorError(
+                f"{self.label}: a backward on arrays that applies it can be differentiated in a Program only; on "
+                "Tensors, write that backward in a PyLayer"
+            )
+        with program_guard(dout.program), static_mode():
             arriving = [self._arriving(place, dout, call) for place, dout in enumerate(douts)]
             if context._among_results is not None:
                 arriving = list(context._as_results(arriving, context._among_results))
