@@ -21,6 +21,7 @@ from app.custom.operator import CustomOperator, Origin, makes
 from app.errors import OperatorError
 from app.graph.variable import Variable
 from app.ops.definition import OpDef, apply
+from app.ops.dtype import NAMES
 from app.ops.methods import ValueMethods
 from app.ops.spec import Spec
 from app.tensor import Tensor, is_grad_enabled
@@ -132,6 +133,9 @@ def class_of(foreign: Foreign) -> type[ForeignFunction]:
         ctx.run = run = framework.run(ctx.call, arrays, ctx.wants)
         if not run.outputs:
             raise OperatorError(f"{foreign.name} returned no tensor of {framework.name}")
+        unknown = next((o.dtype.name for o in run.outputs if o.dtype.name not in NAMES), "")
+        if unknown:
+            raise OperatorError(f"{foreign.name} returned a tensor of {unknown}, which cannot be checked")
         ctx.save_for_backward(*tensors)
         outputs = [Tensor(o.copy()) for o in run.outputs]  # the framework may have saved its own, or return an input
         ctx.mark_non_differentiable(*(o for o, has in zip(outputs, run.differentiable, strict=True) if not has))

@@ -14,6 +14,8 @@ from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import IO, Any, NamedTuple
 
+import numpy as np
+
 from app.bridge.example import with_example
 from app.bridge.function import class_of
 from app.checking.checks import examine
@@ -116,9 +118,13 @@ def _of_example(one: Found, question: Question) -> Subject:
     like = question.like or one.like
     subject = Subject(call, inputs, min(floats), max(floats), like=like, is_fixed=True, is_bounded=True)
     try:
-        subject.outputs(subject.arrays())
+        outputs = subject.outputs(subject.arrays())
     except Exception as error:  # float64 may be refused
         raise OperatorError(f"the example call raises {summary_of(error)}") from error
+    if not all(np.isfinite(o).all() for o in outputs):
+        raise OperatorError(
+            "the example call gives NaN or infinity, which no gradient can be compared with: give another"
+        )
     return subject
 
 

@@ -34,10 +34,12 @@ WRONG = {
     "NumpySortAutogradFunction": "gradient",
     "native_group_norm": "one output",
     "roll": "vmap",
+    "nn.functional.pdist": "empty batch",
 }
 """The operators that are truly wrong, with the check that finds it: strides of fake tensors that differ from the real
 ones, outputs that are returned beside the result and get no gradient, a sort that returns its input unsorted, a mean
-and a deviation that get no gradient if only they are used, and `roll` of single numbers, which `vmap` mixes."""
+and a deviation that get no gradient if only they are used, and `roll` of single numbers, which `vmap` mixes; and
+a division by zero that ends the process for zero rows."""
 MEANT = {"ScaleGradGenVmapAutogradFunction", "ZeroGradientsGenVmapAutogradFunction"}
 """The operators whose gradient differs from the derivative on purpose."""
 REFERENCED = [info for info in op_db if getattr(info, "ref", None) is not None and torch.float64 in info.dtypes]
@@ -83,6 +85,6 @@ def test_there_is_no_false_alarm(info: Any):
     failures = {v.check: v.words for v in verdicts if v.failed}
     if info.name in WRONG:
         assert WRONG[info.name] in failures
-    elif "returned no tensor of torch" not in failures.get("runs", ""):
+    elif "runs" not in failures:  # else it returned numbers or complex tensors, or needs a GPU, and is refused loudly
         assert failures == {}
         assert len(verdicts) > 8
