@@ -28,6 +28,11 @@ COMMANDS = {
         "examine custom operators: gradients, shapes, behaviour, how they are compiled",
         "my_ops.py:swish --like silu",
     ),
+    "derive": Command(
+        ".checking.derive_command",
+        "print the gradient that is derived from the source of an operator",
+        "my_ops.py:softmax --shape 4,6",
+    ),
     "learn": Command(
         ".learn.command",
         "list exercises on operators and gradients, and examine your solutions",

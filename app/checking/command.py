@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     """Check the named operators; gives 0 if all checks pass, 1 if one fails."""
     only = _checks(options.only)
     settings = dict(_setting(text) for text in options.set)
-    shapes = [_shape(text) for text in options.shape]
+    shapes = [shape_of(text) for text in options.shape]
     within = _range(options.range) if options.range else None
     question = Question(shapes, settings, options.like or "", None, within, only, _checks(options.also, "--also"))
     if options.like:
@@ -164,7 +164,8 @@ def _setting(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def _shape(text: str) -> tuple[tuple[int, ...], str]:
+def shape_of(text: str) -> tuple[tuple[int, ...], str]:
+    """The shape and the type in a text such as `4,8` or `4:int64`."""
     sizes, _, dtype = text.partition(":")
     try:
         shape = tuple(int(part) for part in sizes.strip("[]()").split(",") if part.strip())

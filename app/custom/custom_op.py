@@ -24,8 +24,9 @@ from app.custom.numba_functions import by_name, by_position, function_name, is_c
 from app.custom.on_numbers import returning
 from app.custom.operator import CustomOperator, Origin, makes
 from app.custom.read_only import guarded
-from app.errors import OperatorError
+from app.errors import GradientError, OperatorError
 from app.ops.definition import OpDef, as_immutable
+from app.ops.dtype import is_float
 from app.ops.elementwise import to_common_type
 from app.ops.lowering import Elementwise
 from app.ops.rules import Source
@@ -36,8 +37,7 @@ from app.reading import parameters_of, place_of, user_place
 class FunctionOperator(CustomOperator):
     """The operator that `@custom_op` makes; `@op.backward` declares the function that computes its gradient.
 
-    Without one, the gradient of a function of single numbers is derived from its source (see
-    `opsmith.custom.derivative`).
+    Without one, the gradient is derived from the function's source (see `opsmith.custom.derivative`).
     """
 
     def __init__(
@@ -78,8 +78,7 @@ class FunctionOperator(CustomOperator):
         self.on_variables = by_cases(function, inputs) if elementwise else by_name(python_function(function), inputs)
         self.declare_attributes(settings)
         self.origin = Origin("custom_op", {"operator": self})
-        if elementwise:
-            self.derive_when_needed(self._derived)
+        self.derive_when_needed(self._derive_gradient)
 
     @property
     def made_of(self) -> tuple[Any, ...]:
@@ -100,6 +99,8 @@ class FunctionOperator(CustomOperator):
             self.function,
             hint='; name them, as in custom_op(outputs=["low", "high"])',
         )
+        if self.specs is None and not self.elementwise:
+            self.specs = [spec_of(x) for x in given]
         kinds = "biuf" if self.elementwise else "f"
         for place, returned in enumerate(results):
             array = _in_input_type(returned, given, kinds)
@@ -154,16 +155,8 @@ class FunctionOperator(CustomOperator):
         )
         return function
 
-    @property
-    def gradient_source(self) -> str:
-        """The Python source of the derived gradient; '' if a backward was declared."""
-        from app.custom.derivative.making import source_of  # imported late, as few need it
-
-        gradient = None if self.backward_function is not None else self.gradient_operator
-        return "" if gradient is None else source_of(python_function(gradient.function))
-
-    def _derived(self) -> CustomOperator:
-        return DerivedGradient(self)
+    def _derive_gradient(self, specs: Sequence[Spec]) -> CustomOperator:
+        return NumberGradient(self) if self.elementwise else ArrayGradient(self, specs)
 
     def _source_of(self, parameter: str, backward: Any) -> Source:
         """What a parameter of backward gets. The names that the user gave to inputs and settings come first."""
@@ -194,40 +187,46 @@ class FunctionOperator(CustomOperator):
 
 
 class DerivedGradient(FunctionOperator):
-    """The gradient of an operator of single numbers. It is derived again when a function that it calls is replaced.
+    """A gradient that is derived again when a function that the operator calls is replaced.
 
     The object stays the same, so that Programs that contain it compute the new gradient, too.
     """
 
-    def __init__(self, operator: FunctionOperator):
+    def __init__(self, operator: CustomOperator, targets: Sequence[int], elementwise: bool):
         self._operator = operator
-        outputs = ["d" + name for name in operator.inputs]
-        super().__init__(self._derive_function(), operator.name + "_grad", outputs, True, None, where=operator.where)
+        outputs = ["d" + operator.inputs[place] for place in targets]
+        function, rows = self._derive_function(), operator.row_by_row and not elementwise
+        super().__init__(function, operator.name + "_grad", outputs, elementwise, None, rows, where=operator.where)
 
-    def _derive_function(self) -> FunctionType:
-        from app.custom.derivative.making import UnderivableError, derived_gradient
+    def _function(self) -> Any:
+        """The derived function; a GradientError says why there is none."""
+        raise NotImplementedError
+
+    def _on_arrays(self, function: Any) -> Callable[..., Any]:
+        """The derived function as one that is called with arrays."""
+        raise NotImplementedError
+
+    def _derive_function(self) -> Any:
         from app.engine.compiled.frozen import Frozen  # imported late: it needs Numba
 
         operator = self._operator
         frozen = Frozen(operator.function)
         try:
-            function = derived_gradient(operator.function, operator.inputs, ["d" + name for name in operator.outputs])
-        except UnderivableError as error:
-            name = operator.name if operator.name.isidentifier() else "operator"
-            raise UnderivableError(
-                f"{operator.label} has no backward, and none can be derived: {error}; write one with @{name}.backward"
-            ) from None
+            function = self._function()
+        except GradientError as error:
+            message = f"{operator.label} has no backward, and none can be derived: {error}; {_advice(operator)}"
+            raise type(error)(message) from None
         self._frozen = frozen  # not before: while none can be derived, each call raises the error
         return function
 
     def refresh(self) -> None:
-        if isinstance(self._operator, DerivedGradient):
-            self._operator.refresh()
+        self._operator.refresh()
         if self._frozen.have_changed():
             self.function = function = self._derive_function()
-            self._call = over_arrays(function, self.inputs, len(self.outputs))
-            self._lowering = _form(function, [*self.inputs, *self.attributes], True, None, False)
-            self.on_variables = by_name(function, self.inputs)
+            self._call = self._on_arrays(function)
+            order, elementwise = [*self.inputs, *self.attributes], self.elementwise
+            self._lowering = _form(function, order, elementwise, None, self.row_by_row)
+            self.on_variables = by_name(python_function(function), self.inputs)
 
     @property
     def lowering(self) -> Any:
@@ -238,9 +237,85 @@ class DerivedGradient(FunctionOperator):
     def lowering(self, lowering: Any) -> None:
         self._lowering = lowering
 
-    def _run(self, /, *arrays: np.ndarray, **settings: Any) -> Any:
+    def _results(self, /, *arrays: np.ndarray, **settings: Any) -> list[np.ndarray]:
         self.refresh()
-        return super()._run(*arrays, **settings)
+        return super()._results(*arrays, **settings)
+
+
+class NumberGradient(DerivedGradient):
+    """The gradient of an operator of single numbers."""
+
+    def __init__(self, operator: CustomOperator):
+        super().__init__(operator, range(len(operator.inputs)), True)
+
+    def _function(self) -> Any:
+        from app.custom.derivative.making import derived_gradient
+
+        operator = self._operator
+        return derived_gradient(operator.function, operator.inputs, ["d" + name for name in operator.outputs])
+
+    def _on_arrays(self, function: Any) -> Callable[..., Any]:
+        return over_arrays(function, self.inputs, len(self.outputs))
+
+    @property
+    def source(self) -> str:
+        from app.custom.derivative.making import source_of  # imported late, as few need it
+
+        return source_of(python_function(self.function))
+
+
+class ArrayGradient(DerivedGradient):
+    """The gradient of an operator on arrays, for inputs of the ranks and types of some Specs.
+
+    It is an operator on arrays itself, whose gradient can be derived, too.
+    """
+
+    def __init__(self, operator: CustomOperator, specs: Sequence[Spec]):
+        self._for = specs
+        self._targets = [place for place, spec in enumerate(specs) if is_float(spec.dtype)]
+        """The inputs that get a gradient."""
+        super().__init__(operator, self._targets, False)
+
+    def _function(self) -> Any:
+        from app.custom.derivative.arrays import derive
+        from app.custom.derivative.scope import UnderivableError
+
+        function: Any = self._operator.function
+        for name, spec in zip(self._operator.inputs, self._for, strict=True):
+            if not spec.shape:
+                raise UnderivableError(f"its input {name} has no axes; a number with a default is a setting")
+        derived = derive(function, *self._for)
+        self._source = derived.source
+        if not is_compiled(function):
+            return derived.function
+        from numba import njit
+
+        options: dict[str, Any] = {"error_model": "numpy", "fastmath": function.targetoptions.get("fastmath", False)}
+        return njit(**options)(derived.function)
+
+    def _on_arrays(self, function: Any) -> Callable[..., Any]:
+        return guarded(function)
+
+    @property
+    def source(self) -> str:
+        return self._source
+
+    def _infer(self, /, *specs: Spec, **settings: Any) -> tuple[Spec, ...]:
+        self.specs = self.specs or specs
+        return tuple(specs[place] for place in self._targets)
+
+    def _results(self, /, *arrays: np.ndarray, **settings: Any) -> list[np.ndarray]:
+        results = super()._results(*arrays, **settings)
+        types = [arrays[place].dtype for place in self._targets]
+        return [gradient.astype(dtype, copy=False) for gradient, dtype in zip(results, types, strict=True)]
+
+
+def _advice(operator: CustomOperator) -> str:
+    if isinstance(operator, DerivedGradient):
+        return "a PyLayer whose backward works on Tensors has second derivatives"
+    if operator.origin.hook == "py_func":
+        return "write one, and give it as backward_func"
+    return f"write one with @{operator.name if operator.name.isidentifier() else 'operator'}.backward"
 
 
 def _split_parameters(function: Any, label: str) -> tuple[list[str], dict[str, Any]]:
@@ -318,7 +393,7 @@ def custom_op(
     """Make an operator from a function on arrays or, with `elementwise`, from a function on single numbers.
 
     Parameters of the function with a default are settings of the operator; the others are its inputs. Define the
-    gradient with `@name.backward`; with `elementwise`, it is otherwise derived from the source of the function.
+    gradient with `@name.backward`; otherwise it is derived from the source of the function.
 
     Args:
         function: The function. It takes NumPy arrays and returns an array or, for several outputs, a tuple. An operator

@@ -13,11 +13,12 @@ from app.custom.composition import derive_again
 from app.custom.foreign import operator_of_framework
 from app.custom.numba_functions import by_name, function_name, python_function
 from app.custom.read_only import guarded
-from app.errors import DtypeError, OperatorError, ShapeError
+from app.errors import AppError, DtypeError, OperatorError, ShapeError
 from app.ops.creation import zeros_like
 from app.ops.definition import OpDef, apply
+from app.ops.dtype import canonical
 from app.ops.rules import Source
-from app.ops.spec import Spec, broadcast
+from app.ops.spec import UNKNOWN, Spec, broadcast, spec_of
 from app.reading import place_of
 
 
@@ -72,7 +73,11 @@ class CustomOperator(OpDef):
         self.on_variables: Callable[..., Any] | None = None
         """The function for Variables, in case it is written with the framework's operators."""
         self._gradient: CustomOperator | None = None
-        self._derive: Callable[[], CustomOperator] | None = None
+        self._derive: Callable[[Sequence[Spec]], CustomOperator] | None = None
+        self._derived: dict[tuple[tuple[int, str], ...], CustomOperator] = {}
+        """The derived gradients, by the ranks and types of the inputs; of a function on numbers, one."""
+        self.specs: Sequence[Spec] | None = None
+        """The Specs of the inputs of the first call, for which `gradient_source` is; None before."""
 
     def differentiate_by(
         self,
@@ -124,31 +129,65 @@ class CustomOperator(OpDef):
         self.gradient_operator = gradient
         return gradient
 
-    def derive_when_needed(self, derive: Callable[[], CustomOperator]) -> None:
-        """Derive the gradient when it is first needed. Until then a backward can still be declared."""
-        self._derive, settings = derive, list(self.attributes)
+    def derive_when_needed(self, derive: Callable[[Sequence[Spec]], CustomOperator]) -> None:
+        """Derive the gradient when it is first needed. Until then a backward can still be declared.
+
+        `derive` gets the Specs of the inputs; what it gives is used for all inputs of the same ranks and types.
+        """
+        self._derive, settings, inputs = derive, list(self.attributes), len(self.inputs)
 
         def rule(*values: Any) -> Any:
             count = len(values) - len(settings)
-            assert self.gradient_operator is not None
-            return apply(self.gradient_operator, values[:count], dict(zip(settings, values[count:], strict=True)))
+            gradient = self.derived_for([] if self.elementwise else [spec_of(x) for x in values[:inputs]])
+            results = apply(gradient, values[:count], dict(zip(settings, values[count:], strict=True)))
+            found = dict(zip(gradient.outputs, results if isinstance(results, tuple) else (results,), strict=True))
+            return [found.get("d" + name) for name in self.inputs]
 
         douts = [("dout", place) for place in range(len(self.outputs))]
         self.gradient(rule, [*_all_inputs(self), *douts, *_attributes(settings)])
 
     @property
+    def source(self) -> str:
+        """The text of a derived function; '' for other functions."""
+        return ""
+
+    def derived_for(self, specs: Sequence[Spec]) -> CustomOperator:
+        """The operator that computes the gradients of inputs of these ranks and types."""
+        assert self._derive is not None
+        self.specs = self.specs or specs
+        key = tuple((len(spec.shape), spec.dtype) for spec in specs)
+        if key not in self._derived:
+            gradient = self._derived[key] = self._derive(specs)
+            gradient.origin = Origin("gradient", {"operator": self}, {"inputs": key} if key else {})
+        self._derived[key].refresh()
+        return self._derived[key]
+
+    @property
     def gradient_operator(self) -> CustomOperator | None:
-        """The operator that computes the gradients, declared or derived; None if there is none."""
-        if self._gradient is None and self._derive is not None:
-            self.gradient_operator = self._derive()
-        if self._gradient is not None:
-            self._gradient.refresh()
+        """The operator that computes the gradients, declared or derived for any inputs; None if there is none."""
+        if self._gradient is None and self._derive is not None and self.elementwise:
+            return self.derived_for([])
         return self._gradient
 
     @gradient_operator.setter
     def gradient_operator(self, gradient: CustomOperator) -> None:
         gradient.origin = Origin("gradient", {"operator": self})
         self._gradient = gradient
+
+    @property
+    def gradient_source(self) -> str:
+        """The Python source of the derived gradient; '' if a backward was declared, or if there is no gradient.
+
+        That of a function on arrays is for inputs of the ranks and types of the first call.
+        """
+        if self.backward_function is not None or self._derive is None:
+            return ""
+        if self.specs is None and not self.elementwise:
+            raise OperatorError(
+                f"{self.label}: its gradient is derived for the number of axes of each input, which is known after the "
+                "first call: call it once, or run `opsmith derive FILE:NAME`"
+            )
+        return self.derived_for([] if self.specs is None else self.specs).source
 
     def refresh(self) -> None:
         """Make the operator again if it was made from functions that were replaced since."""
@@ -252,9 +291,20 @@ def home_of(thing: Any) -> str:
     return str(getattr(written_as(thing), "__module__", None) or "") if other is None else str(other.foreign.home)
 
 
+def derived_source(operator: CustomOperator) -> str:
+    """The source of a derived gradient; '' if there is none, or not before the first call."""
+    try:
+        return operator.gradient_source
+    except AppError:
+        return ""
+
+
 # Making operators again when a file is read
 
 Maker = Callable[[Mapping[str, Any], Mapping[str, Any], str], OpDef]
+
+MOST_AXES = 64
+"""NumPy's limit."""
 
 HOOKS: dict[str, Maker] = {}
 """For each hook the function that makes an operator from functions, settings and the place of registration."""
@@ -272,8 +322,10 @@ def makes(hook: str) -> Callable[[Maker], Maker]:
 
 @makes("gradient")
 def _gradient(functions: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> OpDef:
-    operator = functions["operator"]
-    if operator.gradient_operator is None:
+    operator: CustomOperator = functions["operator"]
+    if operator.gradient_operator is not None:
+        return operator.gradient_operator
+    kinds = settings.get("inputs", ())
+    if len(kinds) != len(operator.inputs):
         raise OperatorError(f"{operator.label} has no gradient any more")
-    found: OpDef = operator.gradient_operator
-    return found
+    return operator.derived_for([Spec((UNKNOWN,) * min(rank, MOST_AXES), canonical(dtype)) for rank, dtype in kinds])

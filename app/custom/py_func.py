@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, Literal
 
 import numpy as np
 
 from app.custom.calling import arrays_of, call_function, require_callable, returned_arrays
+from app.custom.custom_op import ArrayGradient
 from app.custom.numba_functions import function_name, python_function
 from app.custom.on_numbers import returning
 from app.custom.operator import CustomOperator, Origin, makes
@@ -26,6 +27,7 @@ from app.reading import user_place
 from app.tensor import Tensor
 from app.tensor.dispatch import as_applied, as_results
 
+DERIVE: Literal["derive"] = "derive"
 _ALSO_INPUT = (
     "{label}: {name} is both input and output, so its gradient would be taken at the wrong value; give a separate out, "
     "such as opsmith.static.InputSpec.from_tensor(x)"
@@ -40,7 +42,7 @@ def py_func(
     func: Callable[..., Any],
     x: Any,
     out: Any,
-    backward_func: Callable[..., Any] | None = None,
+    backward_func: Callable[..., Any] | Literal["derive"] | None = None,
     skip_vars_in_backward_input: Any = None,
     *,
     row_by_row: bool = False,
@@ -56,7 +58,7 @@ def py_func(
         out: The types and shapes of the results: a Variable, Tensor, array or InputSpec, or a list of them; None for
             a function that returns nothing.
         backward_func: Takes the inputs, the outputs and the gradients of the outputs, in that order, and returns the
-            gradients of the inputs. None stands for a missing gradient.
+            gradients of the inputs. None stands for a missing gradient. "derive" derives one from the source of `func`.
         skip_vars_in_backward_input: Inputs and outputs that `backward_func` does not take.
         row_by_row: Declares that each row of the results of both functions depends only on the same row of their
             inputs. An engine may then call them on part of a batch.
@@ -68,10 +70,14 @@ def py_func(
     where = user_place()
     require_callable(func, "func", f"operator py_func ({where})")
     label = f"operator py_func.{function_name(func)} ({where})"
-    if backward_func is not None:
+    if backward_func not in (None, DERIVE):
         require_callable(backward_func, "backward_func", label)
     inputs, outs = _listed(x), _listed(out)
     skipped = _skipped(label, inputs, outs, _listed(skip_vars_in_backward_input))
+    if skipped and backward_func == DERIVE:
+        raise OperatorError(
+            f"{label}: skip_vars_in_backward_input is for a backward_func of your own; a derived one takes all"
+        )
     specs = _declared_specs(label, outs)
     kept = compares_exactly(func) and compares_exactly(backward_func)
     make = _definition if kept else _definition.__wrapped__
@@ -167,7 +173,7 @@ def _run(definition: OpDef, inputs: list[Any], outs: list[Any]) -> list[Any]:
 @lru_cache(maxsize=128)
 def _definition(
     func: Callable[..., Any],
-    backward_func: Callable[..., Any] | None,
+    backward_func: Callable[..., Any] | Literal["derive"] | None,
     inputs: int,
     outs: tuple[Spec, ...],
     skipped: tuple[int, ...],
@@ -203,9 +209,15 @@ def _definition(
         settings["like"] = like
     if surrogate:
         settings["surrogate"] = definition.surrogate = True
-    functions: dict[str, Any] = {"func": func, "backward_func": backward_func}
+    functions: dict[str, Any] = {"func": func}
+    if backward_func == DERIVE:
+        settings[DERIVE] = True
+    else:
+        functions["backward_func"] = backward_func
     definition.origin = Origin("py_func", {k: f for k, f in functions.items() if f is not None}, settings)
-    if backward_func is not None:
+    if backward_func == DERIVE:
+        definition.derive_when_needed(partial(ArrayGradient, definition))
+    elif callable(backward_func):
         sources = [(kind, i) for kind, names in (("input", x_names), ("output", out_names)) for i in range(len(names))]
         seen = [source for i, source in enumerate(sources) if i not in skipped]
         takes = [*seen, *(("dout", i) for i in range(len(out_names)))]
@@ -245,7 +257,8 @@ def _kernel(func: Callable[..., Any], outs: Sequence[Spec], label: str) -> Calla
 def _again(functions: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> OpDef:
     known = [settings[name] for name in ("inputs", "outs", "skipped", "row_by_row")]
     optional = settings.get("onnx"), settings.get("like", ""), settings.get("surrogate", False)
-    return _definition(functions["func"], functions.get("backward_func"), *known, *optional, where)
+    backward_func = DERIVE if settings.get(DERIVE) else functions.get("backward_func")
+    return _definition(functions["func"], backward_func, *known, *optional, where)
 
 
 def _numbered(name: str, count: int) -> list[str]:

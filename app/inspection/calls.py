@@ -9,9 +9,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from app import static
-from app.checking.examples import inputs_for
-from app.checking.finding import Found
 from app.checking.findings import name_of, one_of
 from app.display import Displayed
 from app.errors import ConfigError
@@ -19,7 +16,7 @@ from app.experiment.calls import Operator, activation_of, configured
 from app.graph import Program
 from app.graph.statements import Watched
 from app.inspection.stages import ALL, NAMES, Section, Stages
-from app.inspection.subject import BATCH, Subject, ends_of, of_function, of_network
+from app.inspection.subject import Subject, ends_of, of_function, of_network, of_operator
 from app.run.config import config_name, load_config
 from app.run.network import find_all
 from app.run.options import DEFAULT
@@ -69,7 +66,7 @@ def inspect(
     elif not isinstance(what, str) and _builds(what):
         subject = of_function(name_of(what), what)
     else:
-        stages = Stages(_of_operator(one_of(what)), batch)
+        stages = Stages(of_operator(one_of(what)), batch)
         return Inspection(s for name in ([stage] if stage else _OF_OPERATORS) for s in stages.sections(name))
     return Inspection(Stages(subject, batch).sections(stage))
 
@@ -88,15 +85,3 @@ def _builds(what: Any) -> bool:
     """Whether it is a function that builds a network, which takes nothing, and no operator."""
     code = getattr(what, "__code__", None)
     return code is not None and not code.co_argcount and not code.co_flags & 0x04  # no *values
-
-
-def _of_operator(one: Found) -> Subject:
-    """The Program of an operator on rows of numbers, and of its gradient."""
-    examined = inputs_for(one)
-    shapes = [[None, *i.shape[1:]] if i.name not in one.shapes else list(i.shape) for i in examined.inputs]
-    with examined.in_program(shapes) as (program, data, outputs):
-        wanted = [x for x in data if not x.stop_gradient]
-        flowing = [y for y in outputs if not y.stop_gradient]
-        gradients = [g for g in static.gradients(flowing, wanted) if g is not None] if wanted and flowing else []
-    fetch = [value.name for value in (*outputs, *gradients)]
-    return Subject(one.name, Program(), program, fetch, Watched(()), BATCH)

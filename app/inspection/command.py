@@ -6,11 +6,12 @@ import argparse
 import re
 from pathlib import Path
 
+from app.checking.finding import find
 from app.errors import ConfigError
 from app.files import write_whole
 from app.inspection.picture import draw
 from app.inspection.stages import ALL, NAMES, Stages
-from app.inspection.subject import Subject, of_configuration, of_function, of_model
+from app.inspection.subject import Subject, of_configuration, of_function, of_model, of_operator
 from app.printing import say
 from app.run.options import DEFAULT
 from app.run.trust import refuse_without_effect
@@ -28,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="WHAT",
         help="key=value, a setting of the configuration; or instead of a configuration: a saved model, a run's folder, "
-        "or file.py:function, which builds a network and returns its loss or outputs",
+        "an operator, or file.py:function, which builds a network and returns its loss or outputs",
     )
     parser.add_argument("--stage", help=f"show only this stage: {', '.join(NAMES)}; or {ALL}")
     parser.add_argument("--batch", type=int, help="the batch size for the memory that is shown")
@@ -77,11 +78,12 @@ def _of_word(word: str, options: argparse.Namespace) -> Subject:
         options.model = word
         model, path = read_named_model(options)
         return of_model(model, path.name)
-    if ".py:" in word:
-        return of_function(word)
+    if ".py:" in word or word.startswith("custom."):
+        (one,) = find(word)
+        return of_operator(one) if one.parameters else of_function(word)
     raise ConfigError(
         f"{word}: there is no saved model {paths_of(word)[0]}; "
-        "expected one, a run's folder, or a function that builds a network: file.py:function"
+        "expected one, a run's folder, an operator, or a function that builds a network: file.py:function"
     )
 
 

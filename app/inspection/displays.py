@@ -17,7 +17,7 @@ import numpy as np
 
 from app.checking.finding import found
 from app.checking.findings import Findings
-from app.custom.operator import CustomOperator
+from app.custom.operator import CustomOperator, derived_source
 from app.errors import AppError
 from app.experiment.results import Result
 from app.graph import Program
@@ -141,7 +141,7 @@ def _figures(values: np.ndarray) -> str:
 def _operator(operator: OpDef) -> Element | None:
     if not isinstance(operator, CustomOperator):
         return None
-    source, derived = Activation(operator.name, operator).source, getattr(operator, "gradient_source", "")
+    source, derived = Activation(operator.name, operator).source, derived_source(operator)
     chart = _plot(operator)
     return _box(
         tag("p", tag("b", operator.name), f" {found(operator, operator.name).kind}", class_="about"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from app.custom.operator import CustomOperator
 from app.engine.compiled.engine import compile_program
 from app.engine.compiled.explain import explain
 from app.engine.compiled.passes import PASSES, passes
@@ -113,7 +114,10 @@ class Stages:
     def _source(self, stage: str) -> list[Section]:
         native = compile_program(self.subject.runs, self.subject.fetch, self.subject.sparse)
         text = self._why_not if isinstance(native, str) else native.source.text.rstrip()
-        return [Section("The source that is generated", text)]
+        operators = {id(op.definition): op.definition for op in self.subject.runs.global_block().ops}
+        derived = [o for o in operators.values() if isinstance(o, CustomOperator) and o.source]
+        sections = [Section(f"The source of {o.name}, which was derived", o.source.rstrip()) for o in derived]
+        return [*sections, Section("The source that is generated", text)]
 
 
 NAMES: dict[str, Callable[[Stages, str], list[Section]]] = {

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app import static
+from app.checking.examples import inputs_for
+from app.checking.finding import Found
 from app.custom.lookup import find_operator
 from app.errors import AppError, ConfigError
 from app.graph import Program, Variable, names, static_mode
@@ -72,6 +74,18 @@ def of_network(config: Config, activation: Activation, name: str, rank: int = 0)
 def of_model(model: SavedModel, name: str) -> Subject:
     """The Program of a saved model."""
     return Subject(name, Program(), model.program, list(model.outputs), Watched(()))
+
+
+def of_operator(one: Found) -> Subject:
+    """The Program of an operator on rows of numbers, and of its gradient."""
+    examined = inputs_for(one)
+    shapes = [[None, *i.shape[1:]] if i.name not in one.shapes else list(i.shape) for i in examined.inputs]
+    with examined.in_program(shapes) as (program, data, outputs):
+        wanted = [x for x in data if not x.stop_gradient]
+        flowing = [y for y in outputs if not y.stop_gradient]
+        gradients = [g for g in static.gradients(flowing, wanted) if g is not None] if wanted and flowing else []
+    fetch = [value.name for value in (*outputs, *gradients)]
+    return Subject(one.name, Program(), program, fetch, Watched(()), BATCH)
 
 
 def of_function(word: str, function: Callable[..., Any] | None = None) -> Subject:

@@ -17,7 +17,7 @@ from app.checking.before_training import as_written, between_layers
 from app.checking.finding import found
 from app.checking.undisturbed import undisturbed
 from app.custom.numba_functions import python_function
-from app.custom.operator import CustomOperator
+from app.custom.operator import CustomOperator, derived_source
 from app.errors import FileError
 from app.files import LARGEST, read_file, write_whole
 from app.nn import Layer
@@ -168,7 +168,7 @@ def _sources(thing: Any, activation: Activation) -> dict[str, str]:
             parts["forward"] = python_function(operator.function)
             if operator.backward_function is not None:
                 parts["backward"] = python_function(operator.backward_function)
-            elif derived := getattr(operator, "gradient_source", ""):
+            elif derived := derived_source(operator):
                 parts["derived backward"] = derived
     found = {
         what: part if isinstance(part, str) else textwrap.dedent(source_text(part))[:_LONGEST]

@@ -337,13 +337,6 @@ def test_wrong_results_of_backward_are_errors(backward: Any, kind: type, message
         operator(data(1.0, 2.0)).sum().backward()
 
 
-def test_without_backward_gradients_stop():
-    y = make(lambda x: x * 3)(data(2.0))
-    assert y.stop_gradient
-    with pytest.warns(UserWarning, match="backward from a Tensor with stop_gradient=True does nothing"):
-        y.backward()
-
-
 def test_the_place_is_that_of_the_user_even_through_a_symbolic_link(tmp_path: Path):
     (tmp_path / "app").symlink_to(Path(app.__file__).parent)
     (tmp_path / "mine.py").write_text("import app\nprint(app.custom_op(lambda x: x).where)\n")

@@ -86,7 +86,8 @@ def test_every_built_in_name_is_an_operator_of_one_value_with_a_gradient():
     ],
 )
 def test_an_unknown_name_is_an_error_that_lists_the_names_and_suggests_the_nearest(name: str, near: str):
-    message = rf"^there is no operator '{name}'{re.escape(near)}.*There are .*custom.relu, custom.softplus.*"
+    names = "custom.relu, custom.softmax, custom.softplus"
+    message = rf"^there is no operator '{name}'{re.escape(near)}.*There are .*{names}.*"
     with pytest.raises(ConfigError, match=message + ", and your own as path/to/file.py:name$") as caught:
         find_operator(name)
     assert ("did you mean" in str(caught.value)) == bool(near)

@@ -79,6 +79,15 @@ def inspect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return run
 
 
+def test_an_operator_is_shown_with_the_gradient_that_was_derived_for_it(inspect: Inspect, tmp_path: Path):
+    text = "import app\n\n@app.custom_op\ndef squared(x):\n    return x * x\n"
+    (tmp_path / "squares.py").write_text(text)
+    printed = inspect("squares.py:squared", "--stage", "source")
+    assert headings(printed) == ["The source of squared_grad, which was derived", "The source that is generated"]
+    assert "def squared_gradient(x, d" in printed
+    assert headings(inspect("custom.swish", "--stage", "main")) == ["The main Program, run for every batch"]
+
+
 def headings(printed: str) -> list[str]:
     return re.findall(r"^== (.*)", printed, re.MULTILINE)
 
@@ -229,15 +238,15 @@ def test_a_file_whose_name_is_no_text_can_be_drawn(inspect: Inspect):
         (
             ["--stage", "nope"],
             2,
-            "there is no stage 'nope'; there are build, startup, main, data_parallel, passes, inline_array_.*all",
+            "there is no stage 'nope'; there are build, startup, main, data_parallel, passes, .*inline_array_.*all",
         ),
         ([*MPI, "--rank", "-1"], 2, "--rank must be at least 0, found -1"),
         ([*SEED, "--rank", "1"], 2, ".*is for one process; add dist.shape=.*"),
         (["nets.py:network", "--rank", "1"], 2, "--rank is for a configuration; nets.py:network is .*"),
         (["--batch", "0"], 2, "--batch must be at least 1, found 0"),
         (["nets.py:network", "--svg", "/"], 1, "/ is a folder, expected the name of a file"),
-        (["nowhere"], 2, "nowhere: there is no saved model nowhere.json; expected one, a run's folder, or .*"),
-        (["nowhere.py:net"], 2, "nowhere.py:net: there is no file .*nowhere.py"),
+        (["nowhere"], 2, "nowhere: there is no saved model nowhere.json; expected one, a run's folder, .* or .*"),
+        (["nowhere.py:net"], 2, "there is no file .*nowhere.py"),
         (["nowhere:net"], 2, "nowhere:net: there is no saved model .* a function .*: file.py:function"),
         (["nets.py:nope"], 2, "nets.py has no 'nope'.* It has network, .*"),
         (["nets.py:nothing"], 1, "nets.py:nothing returned NoneType, expected the loss or the outputs.*"),

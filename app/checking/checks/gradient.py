@@ -72,7 +72,7 @@ def gradient_of_size(subject: Subject) -> Iterator[Verdict]:
         yield note(f"it has no gradient: {foreign.framework.name} raises an error if one is asked for")
         return
     if not subject.has_gradient:
-        yield failed("it has no gradient: declare one (@operator.backward, backward_func), so that it can be trained")
+        yield failed('it has no gradient: declare one, or give backward_func="derive", so that it can be trained')
         return
     drawn = _against_differences(subject, subject.arrays())
     if subject.is_surrogate:

@@ -1,0 +1,58 @@
+"""`opsmith derive my_ops.py:softmax`: prints the gradient that is derived from an operator's source."""
+
+from __future__ import annotations
+
+import argparse
+
+from app import static
+from app.checking.command import shape_of
+from app.checking.examples import inputs_for
+from app.checking.finding import find
+from app.checking.subject import Subject
+from app.custom.numba_functions import function_name
+from app.custom.operator import CustomOperator
+from app.errors import OperatorError
+from app.printing import say
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command line."""
+    parser.add_argument(
+        "operators",
+        nargs="+",
+        metavar="WHAT",
+        help="my_ops.py (all its operators), my_ops.py:name, package.module:name, or a shipped one: custom.swish",
+    )
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="N,N[:TYPE]",
+        help="the shape of an input, once for each input (by default found by trying): the number of axes counts",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the source of the gradients of the named operators."""
+    shapes = [shape_of(text) for text in options.shape]
+    for one in [one for word in options.operators for one in find(word)]:
+        sources = _sources(inputs_for(one, shapes))
+        if not sources:
+            raise OperatorError(f'{one.name} has no gradient; with backward_func="derive", py_func derives one')
+        say("\n\n".join(sources))
+    return 0
+
+
+def _sources(subject: Subject) -> list[str]:
+    """The derived gradients of the operators that a subject applies; an error if one declares its own."""
+    with subject.in_program([i.shape for i in subject.inputs]) as (program, data, outputs):
+        operators = [op.definition for op in program.global_block().ops if isinstance(op.definition, CustomOperator)]
+        for operator in operators:
+            if operator.backward_function is not None:
+                declared = function_name(operator.backward_function)
+                raise OperatorError(f"{operator.label} has a backward, {declared}; without one, a gradient is derived")
+        inputs, results = [x for x in data if not x.stop_gradient], [y for y in outputs if not y.stop_gradient]
+        if inputs and results:
+            static.gradients(results, inputs)  # if none can be derived, this raises the reason
+        made = {id(op.definition): op.definition for op in program.global_block().ops}
+        return [one.source.rstrip() for one in made.values() if isinstance(one, CustomOperator) and one.source]

@@ -1,0 +1,203 @@
+"""The gradient of a function on arrays with loops, as source that can be read and derived again."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from app.custom.derivative.arrays.choices import with_last_choices
+from app.custom.derivative.arrays.core import (
+    Assign,
+    Copied,
+    Expr,
+    Function,
+    Guard,
+    Stmt,
+    call,
+    compare,
+    names_of,
+    shapes_of,
+    tree_of,
+)
+from app.custom.derivative.arrays.reader import Reader
+from app.custom.derivative.arrays.reverse import Context, Reverse
+from app.custom.derivative.arrays.tidy import (
+    Zeros,
+    ahead,
+    assigned_once,
+    contracted,
+    defined,
+    hoisted,
+    inlined,
+    simplified,
+    without_dead,
+)
+from app.custom.derivative.scope import UnderivableError
+from app.custom.derivative.terms import name, number
+from app.errors import AppError
+from app.reading import one_thread_at_a_time
+
+_numbers = count(1)
+
+
+@dataclass
+class Derived:
+    """A derived gradient."""
+
+    source: str
+    function: FunctionType
+    """Takes the arrays, the gradients of the results, and the settings; gives the gradients of the float arrays."""
+    gradient_of: list[str]
+
+
+@one_thread_at_a_time
+def derive(function: Any, *specs: Any) -> Derived:
+    """The gradient of a function on arrays, from its source.
+
+    `specs` have the number of dimensions and the type of each parameter: arrays, or anything else with a shape and a
+    dtype; numbers for settings. An UnderivableError names the line that cannot be derived.
+    """
+    reader = Reader(function, specs)
+    try:
+        return _derived(reader)
+    except AppError:
+        raise
+    except Exception as error:  # a gap in what follows: a refusal is better than a guess, and than a traceback
+        reader.scope.refuse(reader.scope.tree, f"is more than the derivation can follow ({type(error).__name__})")
+
+
+def _derived(reader: Reader) -> Derived:
+    source = reader.read()
+    source.body = with_last_choices(source.body, source.variables, reader.number_variable, set())
+    reverse = Reverse(source, set(reader.taken), reader.scope.taken & source.variables.keys())
+    function_read = reverse.function
+    forward, backward = reverse.derived(
+        function_read.body, Context(frozenset(a for a in reverse.kept if not reverse.homes[a]))
+    )
+    pushing = reverse.pushing
+    inputs = [key for key in source.inputs if source.variables[key].kind == "float"]
+    if not inputs:
+        reader.scope.refuse(reader.scope.tree, "has no array of floating-point numbers as a parameter, so no gradient")
+    results = [pushing.gradients[key] for key in inputs]
+    arriving, start = _arriving(reverse, backward)
+    whole: list[Stmt] = [
+        Guard(compare(name(key), ast.Eq(), call("int", name(key))), f"{key} is expected to be an integer")
+        for key in source.settings
+        if reverse.has_integers and source.variables[key].kind == "int"
+    ]
+    body: list[Stmt] = [*whole, *forward, *start, *backward]
+    body = _tidied(body, results, reverse, arriving)
+    return _written(reader, source, body, arriving, results, inputs)
+
+
+def _arriving(reverse: Reverse, backward: Sequence[Stmt]) -> tuple[list[str], list[Stmt]]:
+    """The parameters for the gradients of the results, and the gradients that the reverse begins with."""
+    from app.custom.derivative.arrays.core import Store, walk
+
+    pushing, function = reverse.pushing, reverse.function
+    start: list[Stmt] = []
+    parameters: list[str] = []
+    stored = {s.array for s in walk(backward) if isinstance(s, Store)}
+    for key in function.outputs:
+        gradient = pushing.gradients[key]
+        if function.variables[key].rank and gradient not in stored:
+            parameters.append(gradient)
+            continue
+        if function.variables[key].rank:
+            copy = pushing.fresh(f"{gradient}_left")
+            function.variables[copy] = function.variables[gradient]
+            start.append(Copied(copy, "copy", gradient))
+            _rename(backward, gradient, copy)
+            parameters.append(gradient)
+        else:
+            inner = pushing.fresh(f"{gradient}_left")
+            function.variables[inner] = function.variables[gradient]
+            start.append(Assign(inner, name(gradient)))
+            _rename(backward, gradient, inner)
+            parameters.append(gradient)
+    for key in function.inputs:
+        if function.variables[key].kind == "float":
+            start.append(Copied(pushing.gradients[key], "zeros_like", key))
+    for key in sorted(pushing.active):
+        if not function.variables[key].rank and key not in function.outputs:
+            start.append(Assign(pushing.gradients[key], number(0.0)))
+    return parameters, start
+
+
+def _rename(block: Sequence[Stmt], old: str, new: str) -> None:
+    from app.custom.derivative.arrays.core import parts_of, walk
+
+    for statement in walk(block):
+        for part in parts_of(statement):
+            for node in ast.walk(part):
+                if isinstance(node, ast.Name) and node.id == old:
+                    node.id = new
+        for key in ("name", "array", "source"):
+            if getattr(statement, key, None) == old:
+                setattr(statement, key, new)
+
+
+def _tidied(body: list[Stmt], results: list[str], reverse: Reverse, arriving: list[str]) -> list[Stmt]:
+    function, pushing = reverse.function, reverse.pushing
+    variables = function.variables
+    written = {*function.inputs, *function.settings, *function.outputs, *reverse.written}
+    gradients = {key for key in pushing.taken if key in variables and not variables[key].rank} - written
+
+    def temporary(key: str) -> bool:
+        return key not in reverse.written
+
+    def is_steady(size: Expr) -> bool:
+        return reverse.dependence.is_constant(size) and shapes_of(size) <= {*function.inputs}
+
+    body = without_dead(simplified(body), results)
+    numbers = {g for g in gradients if g.startswith("d")}
+    body = Zeros(numbers).block(body, set())
+    body = without_dead(body, results)
+    body = inlined(body, results, temporary)
+    body = simplified(without_dead(body, results))
+    body = ahead(body, results)
+    body = contracted(assigned_once(body), results)
+    body = hoisted(body, reverse.records, lambda size: is_steady(size))
+    parameters = [*function.inputs, *function.settings, *arriving]
+    return simplified(defined(body, parameters, lambda key: variables[key].kind), last=True)
+
+
+def _written(
+    reader: Reader, source: Function, body: list[Stmt], arriving: list[str], results: list[str], inputs: list[str]
+) -> Derived:
+    """The function of statements."""
+    title = f"{source.name if source.name.isidentifier() else 'function'}_gradient"
+    returned: Expr = name(results[0]) if len(results) == 1 else ast.Tuple([name(r) for r in results], ast.Load())
+    defaults = reader.defaults
+    required = [key for key in source.settings if key not in defaults]
+    optional = [key for key in source.settings if key in defaults]
+    arguments = ast.arguments(
+        posonlyargs=[],
+        args=[ast.arg(key) for key in [*source.inputs, *arriving, *required, *optional]],
+        kwonlyargs=[],
+        kw_defaults=[],
+        defaults=[ast.Constant(defaults[key]) for key in optional],
+    )
+    tree = ast.FunctionDef(title, arguments, [*tree_of(body), ast.Return(returned)], [])
+    if hasattr(tree, "type_params"):
+        tree.type_params = []
+    module = ast.fix_missing_locations(ast.Module([tree], []))
+    text = ast.unparse(module) + "\n"
+    file = f"<{title} {next(_numbers)}, derived from {reader.scope.place(reader.scope.tree)}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    space: dict[str, Any] = {"np": np, "math": math, "__name__": reader.scope.function.__module__}
+    exec(compile(text, file, "exec"), space)
+    made = space[title]
+    made.derived_from = reader.scope.function
+    return Derived(text, made, inputs)
+
+
+__all__ = ["Derived", "UnderivableError", "derive", "names_of"]

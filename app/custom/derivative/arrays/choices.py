@@ -1,0 +1,183 @@
+"""Loops that look for the best of many values: only the last choice has a gradient.
+
+In `for j in ...: if x[j] > best: best = x[j]` the result is the value that was chosen last. So the loop looks for its
+index, and the value is read once after the loop; the loop itself has no gradient, and no record.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+
+from app.custom.derivative.arrays.core import (
+    Assign,
+    Expr,
+    For,
+    If,
+    Stmt,
+    Variable,
+    While,
+    assigned_in,
+    blocks_of,
+    compare,
+    loads_of,
+    mapped,
+    names_of,
+    parts_of,
+    replaced,
+    stored_in,
+    walk,
+)
+from app.custom.derivative.terms import name, number
+
+Fresh = Callable[[str, str], str]
+"""Makes a variable of a kind with a name like one that is wished for."""
+
+
+def with_last_choices(
+    block: Sequence[Stmt], variables: dict[str, Variable], fresh: Fresh, made: set[str]
+) -> list[Stmt]:
+    """The block with loops that only look for an index in place of those that look for a value.
+
+    The numbers that hold the best value so far are added to `made`.
+    """
+    result: list[Stmt] = []
+    for statement in block:
+        if isinstance(statement, For):
+            before: list[Stmt] = []
+            after: list[Stmt] = []
+            loop: For = statement
+            for key in sorted(assigned_in(loop.body) - made):
+                choice = _Choice(loop, key, fresh) if variables[key].kind == "float" else None
+                if choice is not None and choice.value is not None:
+                    loop = choice.searching(before, after, made)
+            inner = with_last_choices(loop.body, variables, fresh, made)
+            result += [*before, mapped(loop, [inner]), *after]
+        elif isinstance(statement, If):
+            parts = [with_last_choices(each, variables, fresh, made) for each in blocks_of(statement)]
+            result.append(mapped(statement, parts))
+        else:
+            result.append(statement)
+    return result
+
+
+class _Choice:
+    """The one place in a loop where a number gets another value, if this does not depend on the number itself."""
+
+    def __init__(self, loop: For, key: str, fresh: Fresh):
+        self._loop, self._key, self._fresh = loop, key, fresh
+        self._around: list[For] = []
+        """The loops around the place, from the outermost."""
+        self._changing: set[str] = set()
+        self.value: Expr | None = None
+        """The value that is chosen, in terms of the variables of the loops."""
+        self._test: Stmt | None = None
+        path = self._path(loop.body, [loop])
+        if path is None or any(isinstance(s, While) for s in walk(loop.body)):
+            return
+        self._test, assignment, block, self._around = path
+        value = assignment.value if isinstance(self._test, If) else _other(assignment.value, key)
+        reads = sum(key in names_of(part) for s in walk(loop.body) for part in parts_of(s))
+        if value is None or key in names_of(value) or reads != (key in names_of(parts_of(self._test)[0])):
+            return
+        self._found = value
+        self.value = self._in_terms_of_loops(value, block)
+
+    def _path(self, block: Sequence[Stmt], around: list[For]) -> tuple[Stmt, Assign, Sequence[Stmt], list[For]] | None:
+        """The statement that chooses, the assignment, the block of the statement, and the loops around it."""
+        assigns = [s for s in walk(block) if isinstance(s, Assign) and s.name == self._key]
+        if len(assigns) != 1:
+            return None
+        for statement in block:
+            if statement is assigns[0]:
+                return statement, assigns[0], block, around
+            if isinstance(statement, If) and assigns[0] in statement.body:
+                return statement, assigns[0], block, around
+            for inner in blocks_of(statement):
+                outer = [*around, statement] if isinstance(statement, For) else around
+                path = self._path(inner, outer)
+                if path is not None:
+                    return path
+        return None
+
+    def _in_terms_of_loops(self, value: Expr, block: Sequence[Stmt]) -> Expr | None:
+        """The value without numbers that the loop assigns; None if it cannot be computed after the loop."""
+        body = self._loop.body
+        assigned = assigned_in(body)
+        for _ in range(4):
+            names = names_of(value) & assigned
+            if not names:
+                break
+            definitions: dict[str, Expr] = {}
+            for key in names:
+                own = [s for s in walk(body) if isinstance(s, Assign) and s.name == key]
+                place = next((i for i, s in enumerate(block) if own and s is own[0]), None)
+                if len(own) != 1 or place is None or self._test not in block[place:]:
+                    return None
+                definitions[key] = own[0].value
+            value = replaced(value, definitions)
+        around = {loop.var for loop in self._around}
+        inner = {s.var for s in walk(body) if isinstance(s, For)} - around
+        changed = assigned | stored_in(body) | inner
+        return None if names_of(value) & changed or not loads_of(value) else value
+
+    def searching(self, before: list[Stmt], after: list[Stmt], made: set[str]) -> For:
+        """The loop that only looks for the index; what has to stand before and after it is added."""
+        key, line = self._key, self._loop.line
+        assert self.value is not None
+        seen = self._fresh(f"{key}_seen", "float")
+        places = {loop.var: self._fresh(f"{key}_{loop.var}", "int") for loop in self._around}
+        made.add(seen)
+        before.append(Assign(seen, name(key), line))
+        never = {loop.var: ast.Constant(-1 if _is_positive(loop) else 0) for loop in self._around}
+        before += [Assign(place, never[var], line) for var, place in places.items()]
+        signs = [var for var, value in never.items() if value.value == -1]
+        found: list[Stmt] = [Assign(seen, self._found, line)]
+        if signs:
+            test: Expr = compare(name(places[signs[0]]), ast.GtE(), number(0))
+        else:
+            chosen = self._fresh(f"{key}_chosen", "bool")
+            before.append(Assign(chosen, ast.Constant(False), line))
+            found.append(Assign(chosen, ast.Constant(True), line))
+            test = name(chosen)
+        value = replaced(self.value, {var: name(place) for var, place in places.items()})
+        after.append(If(test, [Assign(key, value, line)], [], line))
+        found += [Assign(place, name(var), line) for var, place in places.items()]
+        result = self._searching(self._loop, seen, found)
+        assert isinstance(result, For)
+        return result
+
+    def _searching(self, statement: Stmt, seen: str, found: list[Stmt]) -> Stmt:
+        names: dict[str, Expr] = {self._key: name(seen)}
+        if statement is self._test and isinstance(statement, If):
+            rest = [s for s in statement.body if not (isinstance(s, Assign) and s.name == self._key)]
+            return If(replaced(statement.test, names), [*found, *rest], statement.orelse, statement.line)
+        if statement is self._test and isinstance(statement, Assign):
+            return If(replaced(_is_taken(statement.value, self._key), names), found, [], statement.line)
+        blocks = [[self._searching(s, seen, found) for s in block] for block in blocks_of(statement)]
+        return mapped(statement, blocks)
+
+
+def _is_positive(loop: For) -> bool:
+    """Whether the variable of a loop is evidently zero or more."""
+    start = loop.start
+    return loop.step > 0 and isinstance(start, ast.Constant) and isinstance(start.value, int) and start.value >= 0
+
+
+def _other(value: Expr, key: str) -> Expr | None:
+    """The argument of `max` or `min` beside a number."""
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name) or value.func.id not in ("max", "min"):
+        return None
+    others = [part for part in value.args if not (isinstance(part, ast.Name) and part.id == key)]
+    return others[0] if len(value.args) == 2 and len(others) == 1 else None
+
+
+def _is_taken(value: Expr, key: str) -> Expr:
+    """The test of whether `max(key, other)` or `min(key, other)` is the other one: a tie is the first argument."""
+    assert isinstance(value, ast.Call)
+    assert isinstance(value.func, ast.Name)
+    op = ast.Gt() if value.func.id == "max" else ast.Lt()
+    first, second = value.args
+    if isinstance(first, ast.Name) and first.id == key:
+        return compare(second, op, first)
+    return ast.UnaryOp(ast.Not(), compare(second, op, first))

@@ -1,0 +1,507 @@
+"""Which values have gradients, and how the gradient of a result is added to those of what it was computed from."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from app.custom.derivative.arrays.core import (
+    Alloc,
+    Assign,
+    Copied,
+    Expr,
+    Function,
+    If,
+    Stmt,
+    Store,
+    Variable,
+    While,
+    blocks_of,
+    element_of,
+    load,
+    loads_of,
+    mapped,
+    names_of,
+    parts_of,
+    same,
+    walk,
+)
+from app.custom.derivative.slopes import EXTREMES, FLAT, KNOWN, slopes_of
+from app.custom.derivative.terms import filled, is_atom, name, negative, number, number_in, product, quotient, total
+
+
+class Pushing:
+    """Prepares a function, and pushes gradients through its statements."""
+
+    def __init__(self, function: Function, taken: set[str]):
+        self.taken = taken
+        self.function = function
+        self.variables = function.variables
+        self.active: set[str] = set()
+        self._choose_active(function)
+        body = self._flat_block(function.body)
+        self.function = Function(
+            function.name, body, function.variables, function.inputs, function.settings, function.outputs
+        )
+        self._choose_active(self.function)
+        self.gradients: dict[str, str] = {}
+        for key in [*function.inputs, *function.outputs, *sorted(self.active)]:
+            if key not in self.gradients and (key in self.active or key in function.outputs or key in function.inputs):
+                self._name_gradient(key)
+
+    def fresh(self, wish: str) -> str:
+        text, count = wish, 1
+        while text in self.taken:
+            count += 1
+            text = f"{wish}{count}"
+        self.taken.add(text)
+        return text
+
+    def _name_gradient(self, key: str) -> None:
+        text = self.gradients[key] = self.fresh(f"d{key}")
+        variable = self.variables[key]
+        self.variables[text] = Variable(variable.rank, "float", variable.dtype)
+
+    # Activity
+
+    def _choose_active(self, function: Function) -> None:
+        """The names that depend on an input and that a result depends on."""
+        edges: list[tuple[str, set[str]]] = []
+        for statement in _uncounted(function.body):
+            if isinstance(statement, (Assign, Store)):
+                target = statement.name if isinstance(statement, Assign) else statement.array
+                edges.append((target, self.operands(statement.value)))
+            elif isinstance(statement, Copied) and statement.function == "copy":
+                edges.append((statement.name, {statement.source}))
+        floats = {key for key, variable in self.variables.items() if variable.kind == "float"}
+        varied = set(function.inputs) & floats
+        useful = set(function.outputs) & floats
+        changed = True
+        while changed:
+            before = len(varied), len(useful)
+            for target, operands in edges:
+                if operands & varied and target in floats:
+                    varied.add(target)
+                if target in useful:
+                    useful |= operands & floats
+            changed = before != (len(varied), len(useful))
+        self.active = varied & useful
+
+    def operands(self, node: Expr) -> set[str]:
+        """The numbers and arrays along which an expression may have a slope."""
+        if isinstance(node, (ast.Compare, ast.BoolOp, ast.Constant, ast.Attribute)):
+            return set()
+        if isinstance(node, ast.Name):
+            return {node.id}
+        element = element_of(node)
+        if element is not None:
+            return {element[0]}
+        if isinstance(node, ast.IfExp):
+            return self.operands(node.body) | self.operands(node.orelse)
+        if isinstance(node, ast.BinOp):
+            return set() if isinstance(node.op, ast.FloorDiv) else self.operands(node.left) | self.operands(node.right)
+        if isinstance(node, ast.UnaryOp):
+            return set() if isinstance(node.op, ast.Not) else self.operands(node.operand)
+        if isinstance(node, ast.Call):
+            function = function_of(node.func)
+            if function in FLAT or function not in KNOWN:
+                return set()
+            return {key for part in node.args for key in self.operands(part)}
+        return set()
+
+    def is_varying(self, node: Expr) -> bool:
+        return bool(self.operands(node) & self.active)
+
+    def is_active(self, statement: Assign | Store) -> bool:
+        target = statement.name if isinstance(statement, Assign) else statement.array
+        return target in self.active
+
+    # Preparation: operands that the reverse uses get names
+
+    def _flat_block(self, block: Sequence[Stmt]) -> list[Stmt]:
+        result: list[Stmt] = []
+        for statement in block:
+            if (
+                isinstance(statement, (Assign, Store))
+                and self.is_active(statement)
+                and self.is_varying(statement.value)
+            ):
+                result += self._flat_statement(statement)
+            elif isinstance(statement, While):
+                result.append(statement)
+            elif blocks_of(statement):
+                result.append(mapped(statement, [self._flat_block(inner) for inner in blocks_of(statement)]))
+            else:
+                result.append(statement)
+        return result
+
+    def _flat_statement(self, statement: Assign | Store) -> list[Stmt]:
+        before: list[Stmt] = []
+        own = self._target(statement)
+        line = statement.line
+        value = statement.value
+        if isinstance(value, ast.IfExp) and not self._is_simple_choice(value):
+            return self._as_branch(statement, value)
+        adds = isinstance(statement, Store) and statement.add
+        value = self._flat(value, before, line, top=not adds and not self._reads(value, own))
+        if isinstance(statement, Assign):
+            return [*before, Assign(statement.name, value, line)]
+        if self._needs_own(value, statement):
+            value = self._atom(value, before, line)
+        return [*before, Store(statement.array, statement.index, value, statement.add, line)]
+
+    def _target(self, statement: Assign | Store) -> Expr:
+        return name(statement.name) if isinstance(statement, Assign) else load(statement.array, statement.index)
+
+    def _reads(self, value: Expr, own: Expr) -> bool:
+        return bool(names_of(value) & (names_of(own) if isinstance(own, ast.Name) else {own.value.id}))  # type: ignore[attr-defined]
+
+    def _needs_own(self, value: Expr, statement: Store) -> bool:
+        """Whether the slopes of a value need elements of the array that it is stored into."""
+        marker = name("_y")
+        pushed = self._statements(value, name("_g"), marker)
+        return any(a == statement.array for s in walk(pushed) for part in parts_of(s) for a, _ in loads_of(part))
+
+    def _is_simple_choice(self, value: Expr) -> bool:
+        if isinstance(value, ast.IfExp):
+            return self._is_simple_choice(value.body) and self._is_simple_choice(value.orelse)
+        probe: list[Stmt] = []
+        taken, variables = set(self.taken), dict(self.variables)
+        self._flat(value, probe, 0, top=True)
+        self.taken = taken
+        for key in self.variables.keys() - variables.keys():
+            del self.variables[key]
+        return not probe
+
+    def _as_branch(self, statement: Assign | Store, value: ast.IfExp) -> list[Stmt]:
+        """A conditional expression as a statement."""
+
+        def branch(part: Expr) -> list[Stmt]:
+            if isinstance(statement, Assign):
+                inner: Assign | Store = Assign(statement.name, part, statement.line)
+            else:
+                inner = Store(statement.array, statement.index, part, statement.add, statement.line)
+            return self._flat_statement(inner) if self.is_varying(part) else [inner]
+
+        return [If(value.test, branch(value.body), branch(value.orelse), statement.line)]
+
+    def _atom(self, node: Expr, before: list[Stmt], line: int) -> Expr:
+        """A value that can be repeated."""
+        if is_atom(node) or element_of(node) is not None or isinstance(node, ast.Attribute):
+            return node
+        if isinstance(node, ast.UnaryOp) and element_of(node.operand) is not None:
+            return node
+        if not names_of(node) - set(self.function.settings) and not loads_of(node):
+            return node
+        text = self.fresh("t")
+        self.variables[text] = Variable(0, "float" if self.is_varying(node) else self._kind(node))
+        if self.is_varying(node):
+            self.active.add(text)
+        before.append(Assign(text, node, line))
+        return name(text)
+
+    def _kind(self, node: Expr) -> str:
+        if isinstance(node, ast.BinOp):
+            if isinstance(node.op, ast.Div):
+                return "float"
+            kinds = {self._kind(node.left), self._kind(node.right)}
+            return "float" if "float" in kinds or isinstance(node.op, ast.Pow) else "int"
+        if isinstance(node, ast.Constant):
+            return type(node.value).__name__
+        if isinstance(node, ast.UnaryOp):
+            return self._kind(node.operand)
+        key = node.id if isinstance(node, ast.Name) else (element_of(node) or ("", ()))[0]
+        if isinstance(node, ast.Subscript) and not key:
+            return "int"
+        return self.variables[key].kind if key in self.variables else "float"
+
+    def _flat(self, node: Expr, before: list[Stmt], line: int, top: bool = False) -> Expr:
+        """An expression of which all operands that its slopes need are numbers, elements or constants."""
+        if not self.is_varying(node):
+            return node
+        if isinstance(node, ast.UnaryOp):
+            return ast.UnaryOp(node.op, self._flat(node.operand, before, line))
+        if isinstance(node, ast.IfExp):
+            return self._flat_choice(node, before, line)
+        if isinstance(node, ast.BinOp):
+            return self._flat_operation(node, before, line, top)
+        if isinstance(node, ast.Call):
+            return self._flat_call(node, before, line, top)
+        return node
+
+    def _flat_choice(self, node: ast.IfExp, before: list[Stmt], line: int) -> Expr:
+        if self._is_simple_choice(node):
+            return node
+        text = self.fresh("t")
+        self.variables[text] = Variable(0, "float")
+        self.active.add(text)
+        before += self._as_branch(Assign(text, node, line), node)
+        return name(text)
+
+    def _flat_operation(self, node: ast.BinOp, before: list[Stmt], line: int, top: bool) -> Expr:
+        left, right = self._flat(node.left, before, line), self._flat(node.right, before, line)
+        along_left, along_right = self.is_varying(node.left), self.is_varying(node.right)
+        power = isinstance(node.op, ast.Pow)
+        if isinstance(node.op, ast.Mult) or power or isinstance(node.op, ast.Mod):
+            if along_left or power:
+                right = self._atom(right, before, line)
+            if along_right or power:
+                left = self._atom(left, before, line)
+        elif isinstance(node.op, ast.Div):
+            right = self._atom(right, before, line)
+        result: Expr = ast.BinOp(left, node.op, right)
+        needs_result = (along_right and isinstance(node.op, (ast.Div, ast.Pow))) or isinstance(node.op, ast.Mod)
+        return self._atom(result, before, line) if needs_result and not top else result
+
+    def _flat_call(self, node: ast.Call, before: list[Stmt], line: int, top: bool) -> Expr:
+        function = function_of(node.func)
+        row = KNOWN[function]
+        parts = [self._flat(part, before, line) for part in node.args]
+        varying = [self.is_varying(part) for part in parts]
+        if row == "power":
+            used = {"a", "b", "y"} if varying[1] else {"a", "b"}
+        else:
+            templates = slopes_of(row)
+            used = {n for t, v in zip(templates, varying, strict=True) if v for n in _names(t)}
+        parts = [self._atom(p, before, line) if key in used else p for key, p in zip("abc", parts, strict=False)]
+        result = ast.Call(node.func, parts, [])
+        return self._atom(result, before, line) if "y" in used and not top else result
+
+    # Pushing
+
+    def needs(self, statement: Assign | Store) -> list[Expr]:
+        """What the reverse of a statement reads, other than gradients."""
+        if not self.is_varying(statement.value):
+            return [] if isinstance(statement, Assign) else list(statement.index)
+        taken, variables = set(self.taken), set(self.variables)
+        pushed = self._statements(statement.value, name("_g"), self._target(statement))
+        extra = set(self.variables) - variables
+        self.taken = taken
+        hidden = {"_g", *extra, *self.gradients.values()}
+        result: list[Expr] = [] if isinstance(statement, Assign) else list(statement.index)
+        for each in walk(pushed):
+            result += [_without(part, hidden) for part in parts_of(each)]
+        for key in extra:
+            del self.variables[key]
+        return result
+
+    def of_assign(self, statement: Assign, restored: list[Stmt]) -> list[Stmt]:
+        """The reverse of an assignment to a number; `restored` puts its former value back."""
+        key, value, line = statement.name, statement.value, statement.line
+        if key not in self.active:
+            return restored
+        gradient = name(self.gradients[key])
+        zero = Assign(gradient.id, number(0.0), line)
+        if not self.is_varying(value):
+            return [zero, *restored]
+        if key not in names_of(value):
+            return [*self._statements(value, gradient, name(key), line), zero, *restored]
+        if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub)):
+            own, other = value.left, value.right
+            if isinstance(value.op, ast.Add) and not isinstance(own, ast.Name):
+                own, other = other, own
+            if isinstance(own, ast.Name) and own.id == key and key not in names_of(other):
+                arriving = gradient if isinstance(value.op, ast.Add) else negative(gradient)
+                return [*restored, *self._statements(other, arriving, None, line)]
+        held = self._held(gradient, line)
+        return [held, zero, *restored, *self._statements(value, name(held.name), None, line)]
+
+    def of_store(self, statement: Store, final: bool) -> list[Stmt]:
+        """The reverse of an assignment to an element; `final` says that its gradient is not read again."""
+        array, value, line = statement.array, statement.value, statement.line
+        if array not in self.active:
+            return []
+        gradient = load(self.gradients[array], statement.index)
+        zero = [] if final else [Store(self.gradients[array], statement.index, number(0.0), False, line)]
+        if not self.is_varying(value):
+            return [] if statement.add else list(zero)
+        held = self._held(gradient, line)
+        pushed = self._statements(value, name(held.name), load(array, statement.index), line)
+        return [held, *pushed] if statement.add else [held, *zero, *pushed]
+
+    def _held(self, gradient: Expr, line: int) -> Assign:
+        text = self.fresh("g")
+        self.variables[text] = Variable(0, "float")
+        return Assign(text, gradient, line)
+
+    def gradient_of(self, statement: Alloc | Copied) -> list[Stmt]:
+        """Make the gradient of an array of the function."""
+        key = self.gradients[statement.name]
+        if statement.name in self.function.outputs:
+            return []
+        if isinstance(statement, Alloc):
+            return [Alloc(key, "zeros", statement.shape, statement.dtype, None, statement.line)]
+        return [Copied(key, "zeros_like", statement.source, statement.line)]
+
+    def of_copy(self, statement: Copied) -> list[Stmt]:
+        if statement.name not in self.active or statement.function != "copy" or statement.source not in self.active:
+            return []
+        whole = tuple(ast.Slice() for _ in range(self.variables[statement.source].rank))
+        gradient = name(self.gradients[statement.name])
+        return [Store(self.gradients[statement.source], whole, gradient, True, statement.line)]
+
+    def _statements(self, node: Expr, gradient: Expr, result: Expr | None, line: int = 0) -> list[Stmt]:
+        pushed: list[Stmt] = []
+        self._push(node, gradient, result, pushed, line)
+        return pushed
+
+    def _push(self, node: Expr, gradient: Expr, result: Expr | None, out: list[Stmt], line: int) -> None:
+        """Add statements that add `gradient` times the slopes of an expression to the gradients of its operands."""
+        if not self.is_varying(node) or number_in(gradient) == 0:
+            return
+        element = element_of(node)
+        if element is not None:
+            out.append(Store(self._gradient_name(element[0]), element[1], gradient, True, line))
+        elif isinstance(node, ast.Name):
+            key = self._gradient_name(node.id)
+            out.append(Assign(key, total(name(key), gradient) or number(0.0), line))
+        elif isinstance(node, ast.UnaryOp):
+            self._push(node.operand, negative(gradient) if isinstance(node.op, ast.USub) else gradient, None, out, line)
+        elif isinstance(node, ast.IfExp):
+            if not is_atom(gradient):
+                gradient = self._named(gradient, out, line)
+            self._choice(node.test, [(node.body, gradient)], [(node.orelse, gradient)], out, line)
+        else:
+            factors = self._factors(node, result)
+            varying = [(part, factor) for part, factor in factors if self.is_varying(part)]
+            if len(varying) > 1 and not is_atom(gradient):
+                gradient = self._named(gradient, out, line)
+            self._products(varying, gradient, out, line)
+
+    def _gradient_name(self, key: str) -> str:
+        return self.gradients[key] if key in getattr(self, "gradients", {}) else f"_d{key}"
+
+    def _named(self, gradient: Expr, out: list[Stmt], line: int) -> Expr:
+        held = self._held(gradient, line)
+        out.append(held)
+        return name(held.name)
+
+    def _products(self, varying: list[tuple[Expr, Expr]], gradient: Expr, out: list[Stmt], line: int) -> None:
+        """Push a gradient times a factor to each part. Factors that are choices become branches."""
+        done: list[Expr] = []
+        for part, factor in varying:
+            if not isinstance(factor, ast.IfExp):
+                if isinstance(factor, ast.BinOp) and isinstance(factor.op, ast.Div) and number_in(factor.left) == 1:
+                    arriving = quotient(copy.deepcopy(gradient), factor.right)
+                else:
+                    arriving = product(copy.deepcopy(gradient), factor)
+                if arriving is not None:
+                    self._push(part, arriving, None, out, line)
+                continue
+            if any(same(factor.test, each) for each in done):
+                continue
+            done.append(factor.test)
+            alike = [(p, f) for p, f in varying if isinstance(f, ast.IfExp) and same(f.test, factor.test)]
+            if len(alike) > 1 or not is_atom(gradient):
+                gradient = gradient if is_atom(gradient) else self._named(gradient, out, line)
+            yes = [
+                (p, product(copy.deepcopy(gradient), f.body) or number(0.0))
+                for p, f in alike
+                if isinstance(f, ast.IfExp)
+            ]
+            no = [
+                (p, product(copy.deepcopy(gradient), f.orelse) or number(0.0))
+                for p, f in alike
+                if isinstance(f, ast.IfExp)
+            ]
+            self._choice(factor.test, yes, no, out, line)
+
+    def _choice(
+        self, test: Expr, yes: list[tuple[Expr, Expr]], no: list[tuple[Expr, Expr]], out: list[Stmt], line: int
+    ) -> None:
+        first: list[Stmt] = []
+        second: list[Stmt] = []
+        for parts, block in ((yes, first), (no, second)):
+            for part, gradient in parts:
+                self._push(part, gradient, None, block, line)
+        if first:
+            out.append(If(test, first, second, line))
+        elif second:
+            out.append(If(ast.UnaryOp(ast.Not(), test), second, [], line))
+
+    def _factors(self, node: Expr, result: Expr | None) -> list[tuple[Expr, Expr]]:
+        """The operands of an expression with its slopes along them."""
+        y = result if result is not None else number(float("nan"))
+        if isinstance(node, ast.BinOp):
+            left, right = node.left, node.right
+            if isinstance(node.op, ast.Add):
+                return [(left, number(1.0)), (right, number(1.0))]
+            if isinstance(node.op, ast.Sub):
+                return [(left, number(1.0)), (right, number(-1.0))]
+            if isinstance(node.op, ast.Mult):
+                return [(left, right), (right, left)]
+            if isinstance(node.op, ast.Div):
+                slope = negative(ast.BinOp(y, ast.Div(), right))
+                return [(left, ast.BinOp(number(1.0), ast.Div(), right)), (right, slope)]
+            if isinstance(node.op, ast.Pow):
+                return self._power(left, right, y)
+            return self._table("remainder", [left, right], y)
+        assert isinstance(node, ast.Call)
+        row = KNOWN[function_of(node.func)]
+        if row == "power":
+            return self._power(node.args[0], node.args[1], y)
+        return self._table(row, node.args, y)
+
+    def _power(self, base: Expr, exponent: Expr, y: Expr) -> list[tuple[Expr, Expr]]:
+        power = number_in(exponent)
+        if power is not None:
+            raised = base if power == 2 else ast.BinOp(base, ast.Pow(), number(power - 1))
+            along = product(exponent, number(1.0) if power == 1 else raised) or number(0.0)
+        else:
+            along = filled("(n * a ** (n - 1) if n != 0 else 0.0)", {"a": base, "n": exponent})
+        parts = {"a": base, "n": exponent, "y": y}
+        return [(base, along), (exponent, filled("(y * np.log(a) if a > 0 or (a == 0 and n < 0) else 0.0)", parts))]
+
+    def _table(self, row: str, arguments: Sequence[Expr], y: Expr) -> list[tuple[Expr, Expr]]:
+        parts = list(arguments)
+        templates = slopes_of(row)
+        if row in EXTREMES and len(parts) == 2 and not all(self.is_varying(part) for part in parts):
+            parts = parts if self.is_varying(parts[0]) else parts[::-1]
+            templates = EXTREMES[row]
+        names: Mapping[str, Expr] = {**dict(zip("abc", parts, strict=False)), "y": y}
+        return [(part, filled(t, names)) for part, t in zip(parts, templates, strict=True)]
+
+
+def function_of(node: ast.expr) -> Any:
+    """The function that a name in the small language stands for."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return getattr({"np": np, "math": math}.get(node.value.id), node.attr, None)
+    return getattr(builtins, node.id, None) if isinstance(node, ast.Name) else None
+
+
+def _uncounted(block: Sequence[Stmt]) -> list[Stmt]:
+    """The statements of a block, without those inside of a loop that only counts."""
+    result: list[Stmt] = []
+    for statement in block:
+        result.append(statement)
+        if not isinstance(statement, While):
+            for inner in blocks_of(statement):
+                result += _uncounted(inner)
+    return result
+
+
+def _names(template: str) -> set[str]:
+    return {n.id for n in ast.walk(ast.parse(template)) if isinstance(n, ast.Name)}
+
+
+def _without(node: Expr, hidden: set[str]) -> Expr:
+    """An expression with gradients replaced by a constant, to see what else it reads."""
+
+    class Hiding(ast.NodeTransformer):
+        def visit_Name(self, part: ast.Name) -> ast.AST:
+            return number(1.0) if part.id in hidden or part.id.startswith("_d") else part
+
+        def visit_Subscript(self, part: ast.Subscript) -> ast.AST:
+            element = element_of(part)
+            if element is not None and element[0] in hidden:
+                return ast.Tuple([self.visit(each) for each in element[1]], ast.Load())
+            return self.generic_visit(part)
+
+    result: Expr = Hiding().visit(copy.deepcopy(node))
+    return result

@@ -1,0 +1,519 @@
+"""The reverse mode on the small language.
+
+A loop runs its iterations again in reverse order: each first gets back the numbers that it found (they are recorded at
+its start), runs again, and is then gone through backwards. A number or an element that is overwritten is put back
+before anything that read its former value is gone through. Whatever turns out not to be needed is removed afterwards.
+
+An array is kept without any record if nothing that the reverse reads of it is ever overwritten. It is made again if
+each iteration of a loop uses a part of its own that was empty before. Otherwise iterations record what they overwrite.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from app.custom.derivative.arrays.core import (
+    Alloc,
+    Assign,
+    Break,
+    Copied,
+    Expr,
+    For,
+    Forget,
+    Function,
+    Guard,
+    If,
+    Stmt,
+    Store,
+    Variable,
+    While,
+    allocated_in,
+    assigned_in,
+    binary,
+    blocks_of,
+    call,
+    element_of,
+    has_break,
+    load,
+    loads_of,
+    mapped,
+    minus,
+    names_of,
+    parts_of,
+    plus,
+    same,
+    shape_of,
+    stored_in,
+    walk,
+)
+from app.custom.derivative.arrays.dependence import Access, Dependence
+from app.custom.derivative.arrays.pushing import Pushing
+from app.custom.derivative.arrays.reader import exposed
+from app.custom.derivative.terms import name, number
+
+
+@dataclass
+class Context:
+    """What is known where a block is derived."""
+
+    kept: frozenset[str] = frozenset()
+    """Arrays of which nothing that is read is overwritten inside."""
+    omitted: frozenset[str] = frozenset()
+    """Arrays that already have their values, so that nothing is stored again."""
+    loops: tuple[For, ...] = ()
+    earlier: list[Access] = field(default_factory=list)
+    """What the reverse of statements before reads."""
+
+
+class Reverse:
+    """Derives one function."""
+
+    def __init__(self, function: Function, taken: set[str], written: set[str]):
+        self.written = set(written)
+        """The names that the user wrote."""
+        self.pushing = Pushing(function, taken)
+        self.function = function = self.pushing.function
+        self.variables = function.variables
+        self.dependence = Dependence(function)
+        self.active = self.pushing.active
+        self.stores = [s for s in walk(function.body) if isinstance(s, Store)]
+        self.allocs = {s.name: s for s in walk(function.body) if isinstance(s, (Alloc, Copied))}
+        self.homes = {key: self.dependence.place(s).loops for key, s in self.allocs.items()}
+        self.reads: dict[str, list[Access]] = {}
+        self.first_read: dict[str, int] = {}
+        self._uses = Counter(key for s in walk(function.body) for key in _mentioned(s))
+        self.moved: set[str] = set()
+        """Arrays that are made again, so that the loop that makes them runs only once."""
+        self.kept = self._choose_kept()
+        self.has_integers = False
+        """Whether integers are recorded, so that a setting that is one has to stay one."""
+        self.records: set[str] = set()
+        """Arrays that may be made once for all iterations of the loops around them."""
+
+    # What the reverse reads
+
+    def _find_reads(self, kept: set[str]) -> None:
+        """Find what the reverse reads, if the stores into these arrays are not run again."""
+        self.reads, self.first_read = {}, {}
+        assigns: dict[str, list[Assign]] = {}
+        for statement in walk(self.function.body):
+            if isinstance(statement, Assign):
+                assigns.setdefault(statement.name, []).append(statement)
+        pending: list[tuple[Expr, Stmt, bool]] = []
+        seen: set[str] = set()
+        for statement in walk(self.function.body):
+            counted = self.dependence.place(statement).counted
+            if isinstance(statement, (Assign, Store)) and self.pushing.is_active(statement) and not counted:
+                pending += [(part, statement, True) for part in self.pushing.needs(statement)]
+            elif isinstance(statement, (If, For, While, Guard)):
+                pending += [(part, statement, False) for part in parts_of(statement)]
+        while pending:
+            part, statement, pushed = pending.pop()
+            place = self.dependence.place(statement)
+            for array, index in loads_of(part):
+                after = pushed and isinstance(statement, Store) and statement.array == array
+                after = after and all(same(a, b) for a, b in zip(statement.index, index, strict=False))  # type: ignore[union-attr]
+                self.reads.setdefault(array, []).append(Access(array, index, place, after))
+            for key in names_of(part):
+                own = pushed and isinstance(statement, Assign) and statement.name == key
+                order = place.order + (1 if own else 0)
+                self.first_read[key] = min(order, self.first_read.get(key, order))
+                if key in seen:
+                    continue
+                seen.add(key)
+                pending += [(each.value, each, False) for each in assigns.get(key, [])]
+                if key in self.variables and self.variables[key].rank:
+                    pending += self._whole(key, kept)
+
+    def _whole(self, key: str, kept: set[str]) -> list[tuple[Expr, Stmt, bool]]:
+        """An array is read: what is stored into it is needed, if it is stored again."""
+        result: list[tuple[Expr, Stmt, bool]] = []
+        if key not in kept or self.homes[key]:  # an array that a loop makes is made again with each iteration
+            for store in self.stores:
+                if store.array == key:
+                    result += [(each, store, False) for each in parts_of(store)]
+        alloc = self.allocs.get(key)
+        if isinstance(alloc, Copied) and alloc.function == "copy":
+            whole = [ast.Slice() for _ in range(self.variables[key].rank)]
+            result.append((load(alloc.source, whole), alloc, False))
+        return result
+
+    def writes(self, array: str, inside: Stmt | None = None) -> list[Access]:
+        stores = self.stores if inside is None else [s for s in walk([inside]) if isinstance(s, Store)]
+        return [Access(array, s.index, self.dependence.place(s), written=True) for s in stores if s.array == array]
+
+    def _is_kept(self, array: str, fixed: Sequence[For]) -> bool:
+        """Whether nothing that the reverse reads of an array is overwritten, in one iteration of the fixed loops."""
+        if array in self.counted:
+            return False
+        reads, writes = self.reads.get(array, []), self.writes(array)
+        return not any(self.dependence.touches_later(r, w, fixed) for r in reads for w in writes)
+
+    def _choose_kept(self) -> set[str]:
+        self.counted = stored_in([s for s in walk(self.function.body) if isinstance(s, While)])
+        kept = {s.array for s in self.stores}
+        while True:
+            self._find_reads(kept)
+            wrong = {array for array in kept if not self._is_kept(array, self.homes[array])}
+            if not wrong:
+                break
+            kept -= wrong
+        for loop in walk(self.function.body):
+            if isinstance(loop, For):
+                kept = self._without_sweep(loop, kept)
+        self._find_reads(kept)
+        return kept
+
+    def _without_sweep(self, loop: For, kept: set[str]) -> set[str]:
+        """The arrays to keep if a loop of independent iterations makes its arrays again, so that it runs only once."""
+        around = self.dependence.place(loop).loops
+        outside = {a for a in stored_in([loop]) - allocated_in([loop]) if self.homes[a] == around}
+        moved = {a for a in outside & kept if self.reads.get(a)}
+        elsewhere = any(loop not in read.place.loops for a in moved for read in self.reads[a])
+        if not moved or elsewhere or has_break(loop.body):
+            return kept
+        self._find_reads(kept - moved)
+        carried = {key for key in exposed(loop.body) & assigned_in(loop.body) if key in self.first_read}
+        rest = all(self._is_kept(array, self.homes[array]) for array in kept - moved)
+        own = all(not self.reads.get(a) or self._is_own(loop, a) for a in stored_in([loop]) - allocated_in([loop]))
+        if carried or not rest or not own:
+            self._find_reads(kept)
+            return kept
+        self.moved |= moved
+        return kept - moved
+
+    def _is_own(self, loop: For, array: str) -> bool:
+        """Whether each iteration uses a part of an array of its own, which was empty before."""
+        alloc = self.allocs[array]
+        if not isinstance(alloc, Alloc) or alloc.kind != "empty":
+            return False
+        depth = len(self.homes[array])
+        for read in self.reads.get(array, []):
+            if loop not in read.place.loops:
+                continue
+            for write in self.writes(array):
+                if loop in write.place.loops:
+                    common = read.place.loops[depth : read.place.loops.index(loop) + 1]
+                    if any(self.dependence.touches_in_other(read, write, each) for each in common):
+                        return False
+                elif self.dependence.touches_later(write, read, self.homes[array]):
+                    return False
+        return True
+
+    # Blocks
+
+    def derived(self, block: Sequence[Stmt], context: Context) -> tuple[list[Stmt], list[Stmt]]:
+        """The statements of a block to run first, and those that go through it backwards."""
+        forward: list[Stmt] = []
+        backward: list[Stmt] = []
+        made: list[Stmt] = []
+        earlier = list(context.earlier)
+        for statement in block:
+            inside = Context(context.kept, context.omitted, context.loops, earlier)
+            first, second = self._statement(statement, inside)
+            forward += first
+            backward = [*second, *backward]
+            if isinstance(statement, (Alloc, Copied)) and statement.name in self.active:
+                made += self.pushing.gradient_of(statement)
+            earlier = [*earlier, *self._reads_in(statement)]
+        return forward, [*made, *backward]
+
+    def _reads_in(self, statement: Stmt) -> list[Access]:
+        orders = {self.dependence.place(s).order for s in walk([statement])}
+        return [r for reads in self.reads.values() for r in reads if r.place.order in orders]
+
+    def _statement(self, statement: Stmt, context: Context) -> tuple[list[Stmt], list[Stmt]]:
+        if isinstance(statement, Assign):
+            return self._assign(statement)
+        if isinstance(statement, Store):
+            return self._store(statement, context)
+        if isinstance(statement, If):
+            return self._if(statement, context)
+        if isinstance(statement, For):
+            return self._for(statement, context)
+        if isinstance(statement, While):
+            return self._while(statement, context)
+        if isinstance(statement, Break):
+            return [], []
+        if isinstance(statement, Copied):
+            return [mapped(statement)], self.pushing.of_copy(statement)
+        if isinstance(statement, Guard) and self.dependence.holds(statement.test, self.dependence.place(statement)):
+            return [], []
+        return [mapped(statement)], []
+
+    def _new(self, wish: str, like: Variable) -> str:
+        text = self.pushing.fresh(wish)
+        self.variables[text] = like
+        return text
+
+    def _must_return(self, key: str, statement: Stmt) -> bool:
+        """Whether the value of a number before a statement is needed by what comes before."""
+        return self.first_read.get(key, 1 << 60) <= self.dependence.place(statement).order
+
+    def _assign(self, statement: Assign) -> tuple[list[Stmt], list[Stmt]]:
+        key = statement.name
+        forward: list[Stmt] = [mapped(statement)]
+        restored: list[Stmt] = []
+        if self._must_return(key, statement):
+            old = self._new(f"{key}_old", Variable(0, self.variables[key].kind))
+            forward.insert(0, Assign(old, name(key), statement.line))
+            restored = [Assign(key, name(old), statement.line)]
+        return forward, self.pushing.of_assign(statement, restored)
+
+    def _store(self, statement: Store, context: Context) -> tuple[list[Stmt], list[Stmt]]:
+        array = statement.array
+        forward: list[Stmt] = [] if array in context.omitted else [mapped(statement)]
+        restored: list[Stmt] = []
+        if array not in context.kept | context.omitted and self._must_undo(array, statement, context):
+            old = self._new(f"{array}_old", Variable(0, self.variables[array].kind))
+            forward.insert(0, Assign(old, load(array, statement.index), statement.line))
+            restored = [Store(array, statement.index, name(old), False, statement.line)]
+        return forward, [*self.pushing.of_store(statement, self._is_final(statement)), *restored]
+
+    def _must_undo(self, array: str, statement: Stmt, context: Context) -> bool:
+        """Whether the reverse of statements before reads what a statement overwrites."""
+        reads = [read for read in context.earlier if read.array == array]
+        writes = self.writes(array, statement)
+        return any(self.dependence.touches_later(r, w, context.loops) for r in reads for w in writes)
+
+    def _is_final(self, statement: Store) -> bool:
+        """Whether the gradient of an element need not be set to zero, as nothing was stored there before."""
+        alloc = self.allocs[statement.array]
+        if isinstance(alloc, Copied) and alloc.function == "copy":
+            return False
+        home = self.homes[statement.array]
+        write = Access(statement.array, statement.index, self.dependence.place(statement), written=True)
+        for other in self.writes(statement.array):
+            if other.place is not write.place:
+                if self.dependence.touches_later(other, write, home):
+                    return False
+            else:
+                for loop in write.place.loops[len(home) :]:
+                    if self.dependence.touches_in_other(write, write, loop):
+                        return False
+        return True
+
+    def _if(self, statement: If, context: Context) -> tuple[list[Stmt], list[Stmt]]:
+        (yes, yes_back), (no, no_back) = (
+            self.derived(part, Context(context.kept, context.omitted, context.loops, context.earlier))
+            for part in (statement.body, statement.orelse)
+        )
+        test = statement.test
+        forward: list[Stmt] = []
+        inside = [*statement.body, *statement.orelse]
+        if names_of(test) & (assigned_in(inside) | stored_in(inside) | allocated_in(inside)):
+            taken = self._new("taken", Variable(0, "bool"))
+            forward.append(Assign(taken, test, statement.line))
+            test = name(taken)
+        forward += [Forget(key) for part in (statement.body, statement.orelse) for key in self._only_in(part)]
+        forward.append(If(test, yes, no, statement.line))
+        return forward, [If(test, yes_back, no_back, statement.line)] if yes_back or no_back else []
+
+    def _only_in(self, branch: Sequence[Stmt]) -> list[str]:
+        """Numbers that belong to one branch, so that its reverse reads what this run of the branch has assigned."""
+        inside = [*walk(branch)]
+        mine = assigned_in(branch) - exposed(branch)
+        return sorted(key for key in mine if self._uses[key] == sum(key in _mentioned(s) for s in inside))
+
+    def _while(self, statement: While, context: Context) -> tuple[list[Stmt], list[Stmt]]:
+        """A loop that only counts. What it overwrites is put back by the statements that follow it."""
+        forward, backward = self._returned(statement, context, stored_in([statement]) - allocated_in([statement]))
+        return [*forward, mapped(statement)], backward
+
+    def _returned(self, statement: Stmt, context: Context, arrays: Iterable[str]) -> tuple[list[Stmt], list[Stmt]]:
+        """Statements that save what a statement overwrites, and that put it back."""
+        forward: list[Stmt] = []
+        backward: list[Stmt] = []
+        for key in sorted(assigned_in([statement])):
+            if self._must_return(key, statement):
+                old = self._new(f"{key}_old", Variable(0, self.variables[key].kind))
+                forward.append(Assign(old, name(key), statement.line))
+                backward.append(Assign(key, name(old), statement.line))
+        for array in sorted(arrays):
+            if array not in context.kept | context.omitted and self._must_undo(array, statement, context):
+                old = self._new(f"{array}_old", self.variables[array])
+                forward.append(Copied(old, "copy", array, statement.line))
+                whole = tuple(ast.Slice() for _ in range(self.variables[array].rank))
+                backward.append(Store(array, whole, name(old), False, statement.line))
+        return forward, backward
+
+    # Loops
+
+    def _for(self, loop: For, context: Context) -> tuple[list[Stmt], list[Stmt]]:
+        arrays = stored_in(loop.body) - allocated_in(loop.body)
+        if not any(isinstance(s, (Assign, Store)) and self.pushing.is_active(s) for s in walk(loop.body)):
+            forward, backward = self._returned(loop, context, arrays)
+            return [*forward, self._plain(loop, context.omitted)], backward
+        forward, backward = self._returned(loop, context, [])
+        inner = (*context.loops, loop)
+        kept = set(context.kept) | {a for a in self.kept if self.homes[a] == inner}
+        records: list[Stmt] = []
+        stored: list[Stmt] = []
+        restored: list[Stmt] = []
+        again: list[Stmt] = []
+        for key in sorted(exposed(loop.body) & assigned_in(loop.body)):
+            self._record_number(key, loop, records, stored, restored)
+        omitted = set(context.omitted) | (arrays & (context.kept | context.omitted))
+        for array in sorted(arrays - omitted):
+            undo = self._must_undo(array, loop, context)
+            reads = [r for r in self.reads.get(array, []) if loop in r.place.loops]
+            writes = self.writes(array, loop)
+            lost = array in self.counted or any(
+                self.dependence.touches_later(r, w, context.loops) for r in reads for w in writes
+            )
+            if not lost and array not in self.moved:  # what is read is still there, as what comes after was undone
+                omitted.add(array)
+                if undo:
+                    self._record_section(array, loop, records, stored, [], again)
+                continue
+            made_again = array in self.counted or any(
+                self.dependence.touches_later(w, r, inner) for r in reads for w in writes
+            )
+            if not made_again:  # what is read is what the iteration began with
+                omitted.add(array)
+                if undo or reads:
+                    self._record_section(array, loop, records, stored, restored, [])
+                continue
+            if self._is_kept(array, inner):
+                kept.add(array)
+            if undo or not self._is_own(loop, array):
+                self._record_section(array, loop, records, stored, restored, again)
+            else:
+                restored.append(Forget(array))
+        body, back = self.derived(loop.body, Context(frozenset(kept), frozenset(omitted), inner, []))
+        first: list[Stmt] = [*stored, *(self._plain(s, context.omitted) for s in loop.body)]
+        if has_break(loop.body):
+            last = self._new("last", Variable(0, "int"))
+            forward.append(Assign(last, minus(loop.start, loop.step), loop.line))
+            first.insert(0, Assign(last, name(loop.var), loop.line))
+            end: Expr = name(last)
+        else:
+            end = _last(loop)
+        sign = 1 if loop.step > 0 else -1
+        forward += [*records, For(loop.var, loop.start, loop.stop, loop.step, first, loop.line)]
+        inside = [*restored, *body, *back, *again]
+        backward.insert(0, For(loop.var, end, minus(loop.start, sign), -loop.step, inside, loop.line, True))
+        return forward, backward
+
+    def _plain(self, statement: Stmt, omitted: frozenset[str]) -> Stmt:
+        """A statement as it is, without stores into some arrays."""
+        evident = isinstance(statement, Guard) and self.dependence.holds(
+            statement.test, self.dependence.place(statement)
+        )
+        if (isinstance(statement, Store) and statement.array in omitted) or evident:
+            return If(number(True), [], [])
+        blocks = [[self._plain(s, omitted) for s in block] for block in blocks_of(statement)]
+        return mapped(statement, blocks)
+
+    def _position(self, loop: For) -> tuple[Expr, Expr]:
+        """Where the record of an iteration is, and how many there are."""
+        place = self.dependence.place(loop.body[0])
+        variable = name(loop.var)
+        first, last = (loop.start, loop.stop) if loop.step > 0 else (plus(loop.stop, 1), plus(loop.start, 1))
+        if self.dependence.is_in_order(variable, place):
+            size: Expr = last
+            where: Expr = variable
+        else:
+            size, where = minus(last, first), minus(variable, first)
+        if not self.dependence.is_in_order(size, self.dependence.place(loop)):
+            size = call("max", size, number(0))
+        return where, size
+
+    def _record_number(
+        self, key: str, loop: For, records: list[Stmt], stored: list[Stmt], restored: list[Stmt]
+    ) -> None:
+        kind = self.variables[key].kind
+        self.has_integers |= kind != "float"
+        where, size = self._position(loop)
+        dtype = None if kind == "float" else ast.Attribute(name("np"), _TYPES[kind], ast.Load())
+        text = self._new(f"{key}_at", Variable(1, kind, dtype))
+        self.records.add(text)
+        records.append(Alloc(text, "empty", (size,), dtype, None, loop.line))
+        stored.append(Store(text, (where,), name(key), False, loop.line))
+        restored.append(Assign(key, load(text, (where,)), loop.line))
+
+    def _record_section(
+        self,
+        array: str,
+        loop: For,
+        records: list[Stmt],
+        stored: list[Stmt],
+        restored: list[Stmt],
+        again: list[Stmt],
+    ) -> None:
+        """Record the part of an array that an iteration overwrites."""
+        where, size = self._position(loop)
+        section = self._section(array, loop)
+        sizes = [s for s in (self._size(part, array, axis) for axis, part in enumerate(section)) if s is not None]
+        variable = self.variables[array]
+        text = self._new(f"{array}_at", Variable(1 + len(sizes), variable.kind, variable.dtype))
+        self.records.add(text)
+        records.append(Alloc(text, "empty", (size, *sizes), variable.dtype, None, loop.line))
+        target = (where, *(ast.Slice() for _ in sizes))
+        stored.append(Store(text, target, load(array, section), False, loop.line))
+        back = Store(array, tuple(section), load(text, target), False, loop.line)
+        restored.append(back)
+        again.append(mapped(back))
+
+    def _size(self, part: Expr, array: str, axis: int) -> Expr | None:
+        if not isinstance(part, ast.Slice):
+            return None
+        if part.lower is None or part.upper is None:
+            alloc = self.allocs[array]
+            while isinstance(alloc, Copied) and alloc.source in self.allocs:
+                alloc = self.allocs[alloc.source]
+            return shape_of(alloc.source, axis) if isinstance(alloc, Copied) else alloc.shape[axis]
+        return minus(part.upper, part.lower)
+
+    def _section(self, array: str, loop: For) -> list[Expr]:
+        """The part of an array that an iteration of a loop may overwrite, as an index."""
+        inner = {s.var for s in walk(loop.body) if isinstance(s, For)}
+        changing = inner | assigned_in(loop.body)
+        writes = self.writes(array, loop)
+        section: list[Expr] = []
+        for axis in range(self.variables[array].rank):
+            parts = [write.index[axis] for write in writes]
+            steady = all(not names_of(p) & changing and not loads_of(p) for p in parts)
+            if steady and all(same(part, parts[0]) for part in parts):
+                section.append(parts[0])
+                continue
+            section.append(self._hull(parts, writes, array, axis) if steady else ast.Slice())
+        return section
+
+    def _hull(self, parts: list[Expr], writes: list[Access], array: str, axis: int) -> Expr:
+        """A short slice around indices that differ by constants."""
+        offsets = [self.dependence.offset(parts[0], part, writes[0].place) for part in parts]
+        known = [each for each in offsets if each is not None]
+        in_order = all(self.dependence.is_in_order(p, w.place) for p, w in zip(parts, writes, strict=True))
+        if len(known) < len(offsets) or not in_order or max(known) - min(known) > 8:
+            return ast.Slice()
+        lowest, highest = parts[known.index(min(known))], parts[known.index(max(known))]
+        return ast.Slice(lowest, plus(lowest, max(known) - min(known) + 1)) if highest is not lowest else lowest
+
+
+def _mentioned(statement: Stmt) -> set[str]:
+    """The numbers that a statement itself reads or assigns."""
+    assigned = {statement.name} if isinstance(statement, Assign) else set()
+    return {key for part in parts_of(statement) for key in names_of(part)} | assigned
+
+
+_TYPES = {"int": "int64", "bool": "bool_"}
+
+Step = Callable[[], None]
+
+
+def _last(loop: For) -> Expr:
+    """The last value of the variable of a loop."""
+    if abs(loop.step) == 1:
+        return minus(loop.stop, loop.step)
+    if loop.step > 0:
+        steps = binary(minus(minus(loop.stop, loop.start), 1), ast.FloorDiv(), number(loop.step))
+        return plus(binary(steps, ast.Mult(), number(loop.step)), loop.start)
+    steps = binary(minus(minus(loop.start, loop.stop), 1), ast.FloorDiv(), number(-loop.step))
+    return minus(loop.start, binary(steps, ast.Mult(), number(-loop.step)))
+
+
+__all__ = ["Context", "Reverse", "element_of"]

@@ -1,0 +1,482 @@
+"""Gradients of functions on arrays with loops, derived from their source."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+from custom.derivative.slopes_of_arrays import agrees
+from numba import njit
+
+from app.custom.derivative.arrays import derive
+from app.custom.derivative.scope import UnderivableError
+
+RANDOM = np.random.default_rng(0)
+X, M = RANDOM.uniform(0.4, 1.1, 5), RANDOM.uniform(0.2, 0.9, (4, 5))
+PLACES = np.array([1, 3, 3, 0, 2])
+
+
+def cumsum(x):
+    y = np.empty_like(x)
+    for i in range(x.shape[0]):
+        total = 0.0
+        for j in range(x.shape[1]):
+            total += x[i, j]
+            y[i, j] = total
+    return y
+
+
+def conv1d(x, w):
+    n = x.shape[1] - w.shape[0] + 1
+    y = np.empty((x.shape[0], n))
+    for i in range(x.shape[0]):
+        for k in range(n):
+            acc = 0.0
+            for t in range(w.shape[0]):
+                acc += x[i, k + t] * w[t]
+            y[i, k] = acc
+    return y
+
+
+def test_a_gradient_reads_as_if_it_was_written():
+    assert derive(cumsum, M).source == (
+        "def cumsum_gradient(x, dy):\n"
+        "    dx = np.zeros_like(x)\n"
+        "    for i in range(x.shape[0]):\n"
+        "        dtotal = 0.0\n"
+        "        for j in range(x.shape[1] - 1, -1, -1):\n"
+        "            dtotal += dy[i, j]\n"
+        "            dx[i, j] = dtotal\n"
+        "    return dx\n"
+    )
+    assert derive(conv1d, M, X[:3]).source == (
+        "def conv1d_gradient(x, w, dy):\n"
+        "    n = x.shape[1] - w.shape[0] + 1\n"
+        "    dx = np.zeros_like(x)\n"
+        "    dw = np.zeros_like(w)\n"
+        "    for i in range(x.shape[0]):\n"
+        "        for k in range(n):\n"
+        "            dacc = dy[i, k]\n"
+        "            for t in range(w.shape[0]):\n"
+        "                dx[i, k + t] += dacc * w[t]\n"
+        "                dw[t] += dacc * x[i, k + t]\n"
+        "    return (dx, dw)\n"
+    )
+
+
+def test_the_source_is_the_same_each_time():
+    assert derive(recurrence, X).source == derive(recurrence, X).source
+
+
+def recurrence(x):
+    y = np.zeros_like(x)
+    for t in range(1, x.shape[0]):
+        y[t] = np.tanh(y[t - 1] + x[t])
+    return y
+
+
+def max_pool(x):
+    y = np.empty((x.shape[0] // 2, x.shape[1] // 2))
+    for i in range(y.shape[0]):
+        for j in range(y.shape[1]):
+            best = -np.inf
+            for p in range(2):
+                for q in range(2):
+                    best = max(best, x[2 * i + p, 2 * j + q])
+            y[i, j] = best
+    return y
+
+
+def test_the_best_value_is_found_by_its_index():
+    source = derive(max_pool, M).source
+    assert "_at" not in source
+    assert "dx[2 * i + best_p, 2 * j + best_q] += dy[i, j]" in source
+
+
+def test_a_recurrence_has_no_record():
+    assert "_at" not in derive(recurrence, X).source
+
+
+def wraps_around(x):
+    y = x.copy()
+    for t in range(x.shape[0]):
+        y[t] = np.sin(y[t - 1])
+    return y
+
+
+def unknown_places(x, p):
+    y = x.copy()
+    for k in range(p.shape[0]):
+        y[p[k]] = y[p[k]] * y[p[k] - 1]
+    return y
+
+
+def reads_itself_while_adding(x, p):
+    y = x * 0.5
+    y[p[0]] += np.sin(y[p[1]]) * y[p[0]]
+    return y
+
+
+def carries_a_number(x):
+    s = 1.0
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        for j in range(i + 1):
+            s = s * np.cos(x[j]) + x[i]
+            if s > 1.5:
+                s = s * 0.5
+        y[i] = s * s
+    return y
+
+
+def reuses_a_buffer(x):
+    t = np.empty(x.shape[1])
+    y = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            t[j] = np.sin(x[i, j])
+        for j in range(1, x.shape[1]):
+            t[j] = t[j] * t[j - 1]
+        for j in range(x.shape[1]):
+            y[i] += t[j] * t[j]
+    return y
+
+
+def fills_an_array_in_each_iteration(x):
+    state = x * 1.0
+    for _ in range(3):
+        step = np.zeros_like(x)
+        for i in range(x.shape[0]):
+            kept = state[i]
+            state[i] = 0.0
+            state[i] += kept * 0.5 + x[i]
+            step[i] += state[i]
+        for i in range(x.shape[0]):
+            state[i] += step[i] * step[0]
+    return state
+
+
+def view_is_written_to(x):
+    y = x.copy()
+    row = y[0]
+    y[0] = y[1] * y[1]
+    row[1] = row[2] * 3.0
+    y[2] = row * row
+    return y
+
+
+def another_name_is_written_to(x):
+    y = x.copy()
+    z = y
+    z[0] = z[1] * z[2]
+    return y * y
+
+
+def moves_a_section(x):
+    y = x.copy()
+    y[1:] = y[:-1] * y[1:]
+    return y
+
+
+def swaps_rows_by_name(x):
+    v = x.copy()
+    for _ in range(3):
+        new = np.empty(x.shape[0])
+        for k in range(x.shape[0]):
+            new[k] = np.sin(v[k]) + v[k - 1]
+        v = new
+    return v
+
+
+def last_of_a_descending_loop(x):
+    e = 0.0
+    for i in range(2, -1, -1):
+        e = x[i]
+    y = np.zeros(2)
+    y[0] = e * e
+    y[1] = e * x[3]
+    return y
+
+
+def leaves_early(x):
+    y = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            if x[i, j] < 0.3:
+                continue
+            y[i] += np.sin(x[i, j]) ** 2
+            if y[i] > 0.9:
+                break
+    return y
+
+
+def counts_first(x):
+    a = x[0]
+    y = x.copy()
+    n = 0
+    while a < 2.5 and n < 9:
+        a = a * 1.3 + 0.1 * y[n % 3]
+        y[n % 3] = np.sin(y[n % 3]) * a
+        n += 1
+    return y * a
+
+
+def stores_while_it_counts(x):
+    z = x * 0.4
+    a = 0.3
+    y = np.full((5, 5), 0.3)
+    for i in range(3):
+        y[i, 1] = np.sin(z[2] - x[i])
+    for _ in range(2):
+        q = 0
+        while q < 2 and a < 1.7:
+            z[2] = x[1] * z[2]
+            q += 1
+    return y * z
+
+
+def multiplies_rows_while_it_counts(x):
+    y = x.copy()
+    q = 0
+    while q < 2:
+        y = y * np.sin(x[:, 1])[:, None]
+        q += 1
+    return y
+
+
+@njit
+def sigmoid(v):
+    if v >= 0:
+        return 1 / (1 + math.exp(-v))
+    e = math.exp(v)
+    return e / (1 + e)
+
+
+@njit
+def fill(row, value):
+    for j in range(row.shape[0]):
+        row[j] = value * row[j] * j
+
+
+def calls_helpers(x):
+    y = x.copy()
+    for i in range(x.shape[0]):
+        fill(y[i], sigmoid(x[i, 0]))
+    return y
+
+
+def two_results(x, w):
+    low = np.empty_like(x)
+    best = 0.0
+    for i in range(x.shape[0]):
+        low[i] = np.tanh(x[i] * w[i])
+        best += low[i] ** 2
+    return low, best
+
+
+def whole_arrays(x, w):
+    centred = x - x.mean(axis=0)
+    e = np.exp(centred - centred.max(axis=1)[:, None])
+    y = e / e.sum(axis=1, keepdims=True)
+    return y * w @ np.outer(w, w)
+
+
+def gathers_and_scatters(x, p):
+    y = np.zeros(4)
+    rows = x[p]
+    for i in range(p.shape[0]):
+        y[p[i]] += rows[i] * rows[i]
+    return y
+
+
+def strides(x, by=2):
+    y = np.zeros(x.shape[0])
+    for i in range(1, x.shape[0], by):
+        y[i] = x[i] * y[i - 1] + x[i - 1] ** 2
+    for i in range(x.shape[0] - 1, 0, -2):
+        y[i] *= y[i - 1] + x[i]
+    return y
+
+
+VECTORS = [
+    recurrence,
+    wraps_around,
+    carries_a_number,
+    fills_an_array_in_each_iteration,
+    another_name_is_written_to,
+    moves_a_section,
+    swaps_rows_by_name,
+    last_of_a_descending_loop,
+    counts_first,
+    stores_while_it_counts,
+    strides,
+]
+MATRICES = [
+    cumsum,
+    reuses_a_buffer,
+    view_is_written_to,
+    leaves_early,
+    multiplies_rows_while_it_counts,
+    calls_helpers,
+    max_pool,
+]
+
+
+@pytest.mark.parametrize("function", VECTORS)
+def test_gradients_of_a_function_of_a_vector_are_right_to_second_order(function):
+    assert agrees(function, X)
+
+
+@pytest.mark.parametrize("function", MATRICES)
+def test_gradients_of_a_function_of_a_matrix_are_right_to_second_order(function):
+    assert agrees(function, M)
+
+
+@pytest.mark.parametrize("function", [unknown_places, reads_itself_while_adding, gathers_and_scatters])
+def test_indices_from_an_array_are_right(function):
+    assert agrees(function, X, PLACES)
+
+
+def test_several_inputs_and_results_are_right():
+    assert agrees(conv1d, M, X[:3])
+    assert agrees(two_results, X, X[::-1].copy())
+    assert agrees(whole_arrays, M, X)
+
+
+def test_numba_compiles_a_gradient():
+    weights = np.ones((4, 3))
+    plain, compiled = derive(conv1d, M, X[:3]).function, njit(derive(conv1d, M, X[:3]).function)
+    assert all(np.allclose(a, b) for a, b in zip(plain(M, X[:3], weights), compiled(M, X[:3], weights), strict=True))
+
+
+def test_a_gradient_changes_no_argument():
+    x, dy = X.copy(), np.ones(5)
+    derive(wraps_around, x).function(x, dy)
+    assert np.array_equal(x, X)
+    assert np.array_equal(dy, np.ones(5))
+
+
+def test_only_floating_point_arrays_have_gradients():
+    assert derive(unknown_places, X, PLACES).gradient_of == ["x"]
+
+
+def test_a_size_of_one_where_more_is_expected_is_an_error_of_the_gradient():
+    gradient = derive(lambda x, w: x * w, X, X).function
+    assert np.array_equal(gradient(X, X, np.ones(5))[0], X)
+    with pytest.raises(ValueError, match=r"test_arrays\.py:\d+: these sizes differ"):
+        gradient(X, X[:1], np.ones(5))
+
+
+def test_a_slice_beyond_the_end_is_an_error_of_the_gradient():
+    gradient = derive(lambda x, k=3: x[:k] * 2.0, X, 3).function
+    assert gradient(X, np.ones(3), 3).sum() == 6.0
+    with pytest.raises(ValueError, match=r"test_arrays\.py:\d+: a slice lies outside"):
+        gradient(X, np.ones(5), 7)
+
+
+def test_a_setting_whose_integer_is_recorded_has_to_be_one():
+    def function(x, a=1):
+        y = np.zeros_like(x)
+        s = a
+        for i in range(x.shape[0]):
+            y[i] = x[i] ** s
+            s = s + a
+        return y
+
+    gradient = derive(function, X, 1).function
+    assert agrees(function, X, 2, orders=1)
+    with pytest.raises(ValueError, match="a is expected to be an integer"):
+        gradient(X, np.ones(5), 0.5)
+
+
+def changes_an_input(x):
+    x[0] = 1.0
+    return x * 2
+
+
+def changes_an_input_in_a_helper(x):
+    fill(x, 2.0)
+    return x * 2
+
+
+def masks(x):
+    y = x.copy()
+    y[y < 0.5] = 0
+    return y
+
+
+def sorts(x):
+    return np.sort(x)
+
+
+def returns_from_a_loop(x):
+    for i in range(3):
+        if x[i] > 0:
+            return x * 2
+    return x
+
+
+def swaps_arrays(x):
+    a = np.zeros_like(x)
+    b = x.copy()
+    for _ in range(3):
+        a, b = b, a
+    return a
+
+
+def becomes_another_name(x):
+    a = np.zeros_like(x)
+    b = x.copy()
+    for _ in range(3):
+        a = b
+        b[0] = a[0] * a[1]
+    return a
+
+
+def reads_a_variable_of_a_loop_after_it(x):
+    y = x.copy()
+    for i in range(3):
+        y[i] = 0.0
+    y[0] = x[i]
+    return y
+
+
+def makes_an_array_in_a_branch(x):
+    if x[0] > 0:
+        t = x * 2
+    return t
+
+
+def hides_a_function(x):
+    max = 0.0
+    return x * max
+
+
+REFUSED = {
+    changes_an_input: "write to a copy",
+    changes_an_input_in_a_helper: "write to a copy",
+    masks: "write a loop",
+    sorts: "write a loop",
+    returns_from_a_loop: "return it at the end",
+    swaps_arrays: "one assignment for each",
+    becomes_another_name: r"write `\.copy\(\)`",
+    reads_a_variable_of_a_loop_after_it: "variable of a loop before",
+    makes_an_array_in_a_branch: "assigned in a branch",
+    hides_a_function: "rename it",
+}
+
+
+@pytest.mark.parametrize("function", REFUSED)
+def test_what_cannot_be_derived_is_refused_with_its_line_and_what_to_write(function):
+    with pytest.raises(UnderivableError, match=REFUSED[function]) as caught:
+        derive(function, X)
+    assert re.match(r".*test_arrays\.py:\d+: `", str(caught.value))
+
+
+def test_a_number_in_place_of_an_array_is_refused():
+    with pytest.raises(UnderivableError, match="one element"):
+        derive(recurrence, np.asarray(1.0))
+    with pytest.raises(UnderivableError, match="no array of floating-point numbers"):
+        derive(lambda p: p * 2, PLACES)

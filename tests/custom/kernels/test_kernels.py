@@ -1,0 +1,77 @@
+"""Every kernel is derived, and its derivatives agree with differences to second order."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from custom.array_slopes import (
+    central_differences,
+    copied,
+    gradient_arguments,
+    is_float_array,
+    largest_difference,
+    listed,
+    weights_for,
+)
+from custom.kernels import KERNELS, compiled
+
+from app.custom.derivative.arrays import derive
+
+NEAR = 1e-6
+
+
+def gradient_of(name: str) -> tuple[Any, list[Any]]:
+    """A derived gradient and arguments for it."""
+    kernel = KERNELS[name]
+    arguments = kernel.small()
+    derived = derive(kernel.function, *arguments)
+    weights = weights_for(kernel.function, arguments)
+    return derived, gradient_arguments(derived.function, kernel.function, arguments, weights)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_derived_gradient_agrees_with_differences_and_changes_no_argument(name: str):
+    kernel = KERNELS[name]
+    derived, values = gradient_of(name)
+    after = copied(values)
+    gradients = derived.function(*after)
+    arguments = kernel.small()
+    expected = central_differences(kernel.function, arguments, weights_for(kernel.function, arguments))
+    assert largest_difference(gradients, expected) < NEAR
+    assert all(map(np.array_equal, values, after))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_second_derivative_agrees_with_differences(name: str):
+    derived, values = gradient_of(name)
+    second = derive(derived.function, *values)
+    weights = weights_for(derived.function, values, seed=1)
+    expected = central_differences(derived.function, values, weights)
+    gradients = second.function(*gradient_arguments(second.function, derived.function, values, weights))
+    assert largest_difference(gradients, expected) < 10 * NEAR
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KERNELS)
+def test_numba_compiles_a_derived_gradient_for_both_float_types(name: str):
+    derived, values = gradient_of(name)
+    gradient = compiled(derived.function)
+    expected = listed(derived.function(*values))
+    for dtype, near in (("float64", 1e-9), ("float32", 2e-3)):
+        given = [value.astype(dtype) if is_float_array(value) else value for value in values]
+        for found, want in zip(listed(gradient(*given)), expected, strict=True):
+            assert np.allclose(found, want, rtol=near, atol=near * (1 + np.abs(want).max()))
+            assert found.dtype == dtype
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_derived_gradient_reads_as_if_it_was_written(name: str):
+    source = gradient_of(name)[0].source
+    assert source.startswith(f"def {name}_gradient(")
+    assigned = re.findall(r"^ *(\w+) = .*$", source, re.MULTILINE)
+    assert all(len(re.findall(rf"\b{variable}\b", source)) > 1 for variable in assigned), "a variable that is not used"
+    assert all(len(line) <= 160 for line in source.splitlines() if "raise " not in line)

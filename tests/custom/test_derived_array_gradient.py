@@ -1,0 +1,225 @@
+"""Operators on arrays whose gradient is derived from their source: in every mode and engine, to second order."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from custom.made_functions import module_of_text
+from numba import njit
+
+import app
+from app import custom_op, static
+from app.autograd import gradcheck, gradgradcheck
+from app.custom.references import OperatorTable, read_operators
+from app.engine.compiled.explain import explain
+from app.errors import GradientError, OperatorError
+from app.static import InputSpec, py_func
+
+
+def softmax(x):
+    y = np.empty_like(x)
+    for i in range(x.shape[0]):
+        largest = np.max(x[i])
+        total = 0.0
+        for j in range(x.shape[1]):
+            y[i, j] = math.exp(x[i, j] - largest)
+            total += y[i, j]
+        for j in range(x.shape[1]):
+            y[i, j] /= total
+    return y
+
+
+def scaled(x, w, index, power=2.0):
+    y = np.empty_like(x)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[i, j] = x[i, j] ** power * w[index[j]]
+    return y
+
+
+def doubled(x):
+    return x * 2.0
+
+
+def ordered(x):
+    return np.sort(x)
+
+
+REFERRED = custom_op(doubled)
+
+
+def points(*shape: int, dtype: str = "float64") -> app.Tensor:
+    numbers = np.random.default_rng(0).uniform(0.5, 1.5, shape)
+    return app.to_tensor(numbers, dtype, stop_gradient=False)
+
+
+INDEX = app.to_tensor(np.array([0, 2, 1, 1]))
+
+
+@pytest.mark.parametrize("make", [pytest.param(njit, marks=pytest.mark.slow), lambda function: function])
+def test_the_gradient_and_its_derivative_agree_with_finite_differences(make: Any):
+    assert gradcheck(custom_op(make(softmax)), points(3, 4))
+    assert gradgradcheck(custom_op(make(softmax)), points(3, 4))
+    operator = custom_op(make(scaled))
+    assert gradcheck(lambda x, w: operator(x, w, INDEX, power=3.0), (points(3, 4), points(3)))
+    assert gradgradcheck(lambda x, w: operator(x, w, INDEX), (points(3, 4), points(3)))
+
+
+def program_of(operator: Any) -> tuple[static.Program, list[Any]]:
+    program = static.Program()
+    with static.program_guard(program, static.Program()):
+        x, w, index = static.data("x", [None, 4]), static.data("w", [3]), static.data("index", [4], "int64")
+        x.stop_gradient = w.stop_gradient = False
+        y = operator(x, w, index)
+        first = static.gradients(y * y, [x, w])
+        second = static.gradients(first[0] * first[0], [x, w])
+    return program, [y, *first, *second]
+
+
+@pytest.mark.slow
+def test_both_engines_and_tensors_agree():
+    operator = custom_op(row_by_row=True)(njit(scaled))
+    program, fetched = program_of(operator)
+    x, w = points(5, 4, dtype="float32"), points(3, dtype="float32")
+    feed = {"x": x.numpy(), "w": w.numpy(), "index": INDEX.numpy()}
+    reference, compiled = (
+        static.Executor(engine=engine).run(program, feed=feed, fetch_list=fetched)
+        for engine in ("reference", "compiled")
+    )
+    y = operator(x, w, INDEX)
+    first = app.grad(y * y, [x, w], create_graph=True)
+    second = app.grad(first[0] * first[0], [x, w])
+    eager = [value.numpy() for value in (y, *first, *second)]
+    for one, two, three in zip(reference, compiled, eager, strict=True):
+        np.testing.assert_allclose(two, one, rtol=1e-5)
+        np.testing.assert_allclose(three, one, rtol=1e-5)
+        assert one.dtype == two.dtype == three.dtype == "float32"
+
+
+@pytest.mark.slow
+def test_threads_share_the_rows_of_a_gradient_unless_a_weight_has_one():
+    def call(operator: Any, *shapes: list[int | None]) -> str:
+        program = static.Program()
+        with static.program_guard(program, static.Program()):
+            data = [static.data(f"x{i}", shape) for i, shape in enumerate(shapes)]
+            for one in data:
+                one.stop_gradient = False
+            gradients = static.gradients(operator(*data), data)
+        text = explain(program, [g.name for g in gradients], source=True)
+        (found,) = re.findall(r"\w+_gradient\(.*\)$", text, re.MULTILINE)
+        return found
+
+    @njit
+    def weighted(x, w):
+        return x * w
+
+    assert "x0[lo:hi]" in call(custom_op(row_by_row=True)(njit(softmax)), [None, 4])
+    assert "lo:hi" not in call(custom_op(njit(softmax)), [None, 4])
+    assert "lo:hi" not in call(custom_op(row_by_row=True)(weighted), [None, 4], [4])
+
+
+def test_gradients_have_the_types_of_their_inputs_and_integers_have_none():
+    x, w = points(2, 4, dtype="float32"), points(3)
+    gradients = app.grad(custom_op(scaled)(x, w, INDEX).sum(), [x, w])
+    assert [g.dtype for g in gradients] == ["float32", "float64"]
+    index = app.to_tensor(INDEX.numpy(), stop_gradient=False)
+    assert app.grad(custom_op(scaled)(x, w, index).sum(), [x, index], allow_unused=True)[1] is None
+
+
+def test_a_gradient_is_derived_for_each_number_of_axes():
+    operator = custom_op(lambda x: x * x)
+    for shape in ((3,), (2, 3), (3,)):
+        x = points(*shape)
+        np.testing.assert_allclose(app.grad(operator(x).sum(), x)[0].numpy(), 2 * x.numpy())
+
+
+def test_the_source_can_be_read_after_the_first_call():
+    operator = custom_op(doubled)
+    with pytest.raises(OperatorError, match=r"doubled .*the number of axes.*: call it once, or run `opsmith derive"):
+        operator.gradient_source  # noqa: B018
+    operator(points(3))
+    assert operator.gradient_source.startswith("def doubled_gradient(x, d")
+    operator.backward(lambda x, dy: dy * 2)
+    assert operator.gradient_source == ""
+
+
+def test_the_source_can_be_read_after_inference():
+    operator = custom_op(doubled)
+    operator(static.data("x", [None, 4]))
+    assert operator.gradient_source.startswith("def doubled_gradient(x, d")
+
+
+def test_a_declared_backward_is_used_instead():
+    operator, x = custom_op(doubled), points(3)
+    app.grad(operator(x).sum(), x)
+    operator.backward(lambda x, dy: dy * 7)
+    assert app.grad(operator(x).sum(), x)[0].numpy().tolist() == [7] * 3
+
+
+def test_py_func_derives_a_gradient_if_it_is_told_to(mode: Any):
+    x = mode.input(np.array([[1.0, 2.0]]))
+    y = py_func(softmax, x, InputSpec.from_tensor(x), backward_func="derive")
+    (gradient,) = mode.gradients(y * y, [x])
+    p = 1 / (1 + math.e)
+    assert gradient == pytest.approx(np.array([[-1, 1]]) * 2 * p * (1 - p) * (1 - 2 * p))
+    without = py_func(softmax, x, InputSpec.from_tensor(x))
+    assert without.stop_gradient
+
+
+@pytest.mark.parametrize(
+    ("apply", "message"),
+    [
+        (lambda x: custom_op(ordered)(x), r"operator ordered \(.*no backward, and none can be derived: "
+         r"test_derived_array_gradient.py:\d+: `np.sort\(x\)` .*; write one with @ordered.backward"),
+        (lambda x: py_func(ordered, x, InputSpec.from_tensor(x), backward_func="derive"),
+         r"operator py_func.ordered .*: `np.sort\(x\)` .*; write one, and give it as backward_func"),
+        (lambda x: py_func(np.sort, x, InputSpec.from_tensor(x), backward_func="derive"),
+         r"operator py_func.sort .*sort is not a Python function with a source"),
+        (lambda x: custom_op(lambda x, k: x * k)(x, app.to_tensor(2.0).reshape([])),
+         r"its input k has no axes; a number with a default is a setting"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_derived_is_an_error_that_names_the_line(apply: Any, message: str):
+    with pytest.raises(GradientError, match=message):
+        apply(points(3)).sum().backward()
+
+
+def test_py_func_refuses_to_skip_what_a_derived_gradient_takes():
+    x = points(3)
+    with pytest.raises(OperatorError, match="skip_vars_in_backward_input is for a backward_func of your own"):
+        py_func(doubled, x, InputSpec.from_tensor(x), "derive", skip_vars_in_backward_input=x)
+
+
+def test_it_is_derived_again_after_a_function_that_it_calls_was_replaced():
+    module = module_of_text("def helper(u):\n    return 2.0 * u\n\ndef f(x):\n    return helper(x) * x\n")
+    operator, x = custom_op(module.f), points(3)
+    assert app.grad(operator(x).sum(), x)[0].numpy() == pytest.approx(4 * x.numpy())
+    module.helper = module_of_text("def helper(u):\n    return 5.0 * u\n").helper
+    assert app.grad(operator(x).sum(), x)[0].numpy() == pytest.approx(10 * x.numpy())
+
+
+def test_a_number_that_it_reads_counts_as_it_is_now():
+    module = module_of_text("factor = 2.0\n\ndef f(x):\n    return factor * x * x\n")
+    operator, x = custom_op(module.f), points(3)
+    assert app.grad(operator(x).sum(), x)[0].numpy() == pytest.approx(4 * x.numpy())
+    module.factor = 5.0
+    assert app.grad(operator(x).sum(), x)[0].numpy() == pytest.approx(10 * x.numpy())
+
+
+def test_derived_gradients_are_found_again_from_a_file():
+    program = static.Program()
+    with static.program_guard(program, static.Program()):
+        x = static.data("x", [None, 4])
+        x.stop_gradient = False
+        first = static.gradients(REFERRED(x) * x, x)[0]
+        static.gradients(first * first, x)
+    gradients = {o.definition for o in program.global_block().ops if getattr(o.definition, "source", "")}
+    table = OperatorTable()
+    numbers = {definition: table.number_of(definition) for definition in gradients}
+    find = read_operators(table.entries, "file", REFERRED, (), "load(")
+    assert len(gradients) >= 1
+    assert all(find(number) is definition for definition, number in numbers.items())
