@@ -14,6 +14,9 @@ from numba import njit
 import app
 from app import custom_op, static
 from app.autograd import gradcheck, gradgradcheck
+from app.checking.checks import examine
+from app.checking.examples import inputs_for
+from app.checking.finding import found
 from app.custom.references import OperatorTable, read_operators
 from app.engine.compiled.explain import explain
 from app.errors import GradientError, OperatorError
@@ -151,6 +154,23 @@ def test_the_source_can_be_read_after_inference():
     operator = custom_op(doubled)
     operator(static.data("x", [None, 4]))
     assert operator.gradient_source.startswith("def doubled_gradient(x, d")
+
+
+def test_checks_of_other_numbers_of_axes_pass_where_none_can_be_derived():
+    def summed(x):
+        y = np.empty_like(x)
+        for i in range(x.shape[0]):
+            state = x[i, 0]
+            for t in range(x.shape[1]):
+                state = state + x[i, t]
+                y[i, t] = state
+        return y
+
+    subject = inputs_for(found(custom_op(summed), "summed"))
+    assert [v.state for v in examine(subject, ["gradient", "ranks"])] == ["ok"]
+    x = points(2, 3, 4)
+    with pytest.raises(GradientError, match=r"`state` gets another array"):
+        custom_op(summed)(x).sum().backward()
 
 
 def test_a_declared_backward_is_used_instead():

@@ -11,6 +11,7 @@ from app.checking.checks.gradient import gradient_of_size
 from app.checking.subject import Subject
 from app.checking.verdict import Verdict, failed, ok
 from app.custom.calling import summary_of
+from app.custom.derivative.scope import UnderivableError
 
 _SHAPES: tuple[tuple[int, ...], ...] = ((6,), (2, 1, 3), (2, 3, 4), (1, 1), (2, 3, 1, 2))
 
@@ -71,6 +72,8 @@ def ranks(subject: Subject) -> Iterator[Verdict]:
             continue
         try:
             wrong = [verdict.words for verdict in gradient_of_size(other) if verdict.failed]
+        except UnderivableError:
+            continue  # it is derived for each number of axes, and refused for this one
         except Exception:
             if subject.found.foreign is None:
                 raise
