@@ -162,14 +162,13 @@ def _on_numbers(function: Any, known: dict[Any, Any]) -> Any:
             return _on_numbers(value, known)
         return _INSTEAD.get(value, value) if type(value) is type(math.exp) else value
 
-    names = dict(function.__globals__)
+    names = {**function.__globals__, "__builtins__": {**vars(builtins), "float": _float}}  # read when it is made
     closure = tuple(CellType() for _ in function.__closure__ or ())
     made = FunctionType(function.__code__, names, function.__name__, function.__defaults__, closure or None)
     made.__kwdefaults__ = function.__kwdefaults__
     known[function] = made
     for name in {name for code in codes_in(function.__code__) for name in code.co_names} & names.keys():
         names[name] = instead(names[name])
-    names["__builtins__"] = {**vars(builtins), "float": _float}
     for new, old in zip(closure, function.__closure__ or (), strict=True):
         with suppress(ValueError):  # an empty cell
             new.cell_contents = instead(old.cell_contents)

@@ -7,7 +7,7 @@ leaves its checkpoint, from which it is resumed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -62,8 +62,9 @@ def train(
     configuration; only the first has a folder.
     """
     activations = find_all(operators_of(config), config.model, given)  # before data is downloaded needlessly
+    sources = sources_of(activations)  # before they run: they may keep state
     world = ranks_of(config) if world is None else world
-    dataset, contestants, start, checked = prepare(config, activations, console, world, checkpoint)
+    dataset, contestants, start, checked = prepare(config, activations, sources, console, world, checkpoint)
     console.say(introduction(config, dataset, contestants, ranks_text(world, config), gradient_lines(checked), note))
     compile_networks(config, dataset, contestants, console)
     console.start_training([c.operator for c in contestants], config.train.epochs, dataset.tested_on)
@@ -163,6 +164,7 @@ class Prepared(NamedTuple):
 def prepare(
     config: Config,
     activations: Sequence[Activation],
+    sources: Mapping[str, str | None],
     console: Console,
     world: World,
     checkpoint: Checkpoint | None = None,
@@ -175,7 +177,7 @@ def prepare(
     checked = check_gradients(config, activations, dataset, world, console) if checkpoint is None else []
     begin_alike(world, config, dataset, activations, checkpoint)
     contestants = [Contestant(a.name, make_learner(config, a, dataset.image_shape), a) for a in activations]
-    start = start_event(dataset, data_hash(images), contestants, sources_of(activations))
+    start = start_event(dataset, data_hash(images), contestants, sources)
     return Prepared(dataset, contestants, start, checked)
 
 

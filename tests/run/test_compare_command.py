@@ -137,7 +137,7 @@ WORKERS = "--workers takes a number of processes of at least 1, found"
         ("", "seed=0", "no operator is named; a comparison needs two or more operators: --with relu,custom.relu"),
         ("relu,tanh,relu", "seed=0", "relu is named twice; a comparison needs different operators"),
         ("relu,rulu", "seed=0", "there is no operator 'rulu'; did you mean 'relu'?"),
-        ("relu,no.py:swish", "seed=0", "no.py:swish: there is no file"),
+        ("relu,no.py:swish", "seed=0", "there is no file "),
         ("relu,ops.py:swish", "seed=0", "ops.py has no 'swish'"),
         ("relu,tanh", "dist.shape=allreduce", "a comparison runs in one process, but dist.shape=allreduce is for sev"),
         ("relu,tanh", "--seeds=0", "--seeds must be at least 1, found 0"),

@@ -37,7 +37,7 @@ def test_a_run_that_is_killed_repeatedly_gives_the_results_of_one_that_was_not(t
     own = ("model.activation=my_ops.py:mortal", "train.optimizer=momentum", "train.epochs=6")
     assert train(*own, folder="whole").status == 0
     words = (f"data.source={images}", *TINY, *QUICK_END, *own, "output=run")
-    for calls in ("24", "33", "42"):
+    for calls in ("12", "16", "20"):
         assert type_it(*words, env={**os.environ, "CALLS": calls}).status == -signal.SIGKILL
         words = ("--resume", "run", "--custom-op", "my_ops.py")
     assert type_it(*words).status == 0

@@ -44,9 +44,10 @@ def fingerprint(*things: Any) -> str:
 def full_fingerprint(*things: Any) -> str:
     """Return a hash by which a saved file recognises functions, operators or classes, in another process, too.
 
-    It depends on the version of Python. Objects and functions of libraries count by their names.
+    It depends on the version of Python. Objects and functions of libraries count by their names. What can be changed in
+    place counts as it was when it was first seen: an operator may keep state in it.
     """
-    return _Full(things[0]).hash_of(things)
+    return _Full(things[0], _STATE).hash_of(things)
 
 
 def behaviour_fingerprint(*things: Any) -> str | None:
@@ -119,7 +120,7 @@ class Walk:
             return
         self._add_options(given)
         if given is function:
-            self.add(_implementations(function))
+            self.add(tuple(_implementations(function)))
         self._add_code(function.__code__, function.__globals__, function.__doc__)
         for cell in function.__closure__ or ():
             self.add(content_of(cell))
@@ -131,7 +132,7 @@ class Walk:
         """Add what was given to `njit`: options, types of variables, and signatures."""
         self.add((getattr(dispatcher, "targetoptions", None), getattr(dispatcher, "locals", None)))
         if not getattr(dispatcher, "_can_compile", True):  # it is compiled for the signatures that were given only
-            self.add(list(map(str, dispatcher.nopython_signatures)))
+            self.add(tuple(map(str, dispatcher.nopython_signatures)))
 
     def add_class(self, kind: type) -> None:
         """Add a class by its name, and an enumeration also by its members."""
@@ -148,7 +149,7 @@ class Walk:
             address = ctypes.cast(thing, ctypes.c_void_p).value
             self.note("address", repr((address, thing.restype, thing.argtypes)))
         if is_of_numba(thing):
-            self.add([getattr(thing, name, None) for name in _OF_NUMBA])
+            self.add(tuple(getattr(thing, name, None) for name in _OF_NUMBA))
             if getattr(thing, "_frozen", False):  # it is compiled for the signatures that were given only
                 self.add(thing.types)
         kernel = getattr(thing, "kernel_ir", None)  # of a stencil
@@ -231,16 +232,38 @@ class Walk:
             self.add(part)
 
 
-class _Full(Walk):
-    """The walk in which classes and objects of the user's count by their content."""
+_STATE: dict[int, tuple[Any, str]] = {}
+"""What can be changed in place, by id, with its hash when it was first seen."""
 
-    def __init__(self, root: Any):
+
+class _Full(Walk):
+    """The walk in which classes and objects of the user's count by their content; with `state`, as at first."""
+
+    def __init__(self, root: Any, state: dict[int, tuple[Any, str]] | None = None):
         super().__init__()
+        self._root, self._state = root, state
         home = _home_of(root)
         self._own = home if home.startswith(f"{PACKAGE}.") else home.partition(".")[0]
         self.is_complete = True
 
     def add(self, thing: Any) -> None:
+        if self._state is not None and self._can_change(thing):
+            if id(thing) not in self._state:
+                self._state[id(thing)] = thing, "itself"  # it may contain itself
+                walk = _Full(self._root, self._state)
+                walk.add_now(thing)
+                self._state[id(thing)] = thing, walk.digest.hexdigest()
+            self.note("as first seen", self._state[id(thing)][1])
+            return
+        self.add_now(thing)
+
+    def _can_change(self, thing: Any) -> bool:
+        if isinstance(thing, (list, dict, set)):
+            return True
+        return isinstance(thing, np.ndarray) and thing.flags.writeable
+
+    def add_now(self, thing: Any) -> None:
+        """Add an object as it is now."""
         if isinstance(thing, OpDef):
             self.note("operator", thing.name)
             super().add(getattr(thing, "made_of", None))
@@ -263,7 +286,7 @@ class _Full(Walk):
     def add_function(self, function: types.FunctionType, given: Any) -> None:
         super().add_function(function, given)
         if not self.is_of_library(function):
-            self.add({name: held for name, held in vars(function).items() if name not in _OF_FUNCTIONS})
+            self.add(tuple((name, held) for name, held in vars(function).items() if name not in _OF_FUNCTIONS))
 
     def add_class(self, kind: type) -> None:
         super().add_class(kind)

@@ -72,13 +72,18 @@ def test_comments_layout_annotations_and_docstrings_are_not_part_of_the_fingerpr
     assert full_fingerprint(module(written.replace("Twice", "Two times")).f) == plain
 
 
-def test_a_value_that_a_function_changes_is_part_of_it(module: Write):
-    ops = module("SEEN = []\nclass Counter: pass\ncount = Counter()\ndef f(x):\n    SEEN.append(x); count.n = x\n")
+def test_a_list_that_a_function_changes_counts_as_it_was_when_it_was_first_seen(module: Write):
+    ops = module(
+        "SEEN = []\nSEEN.append(SEEN)\nclass Counter: pass\ncount = Counter()\n"
+        "def f(x):\n    SEEN.append(x); count.n = x\n"
+    )
     before = full_fingerprint(ops.f)
-    ops.count.n = 1
-    changed = full_fingerprint(ops.f)
     ops.SEEN.append(1)
-    assert len({before, changed, full_fingerprint(ops.f)}) == 3
+    assert full_fingerprint(ops.f) == before
+    ops.SEEN = [1]
+    other = full_fingerprint(ops.f)
+    ops.count.n = 1
+    assert len({before, other, full_fingerprint(ops.f)}) == 3
 
 
 @pytest.mark.parametrize(

@@ -427,7 +427,7 @@ class Pushing:
 
     def _factors(self, node: Expr, result: Expr | None) -> list[tuple[Expr, Expr]]:
         """The operands of an expression with its slopes along them."""
-        y = result if result is not None else number(float("nan"))
+        y = result if result is not None else copy.deepcopy(node)  # inside of a conditional expression: computed again
         if isinstance(node, ast.BinOp):
             left, right = node.left, node.right
             if isinstance(node.op, ast.Add):

@@ -418,8 +418,8 @@ class Reverse:
             where: Expr = variable
         else:
             size, where = minus(last, first), minus(variable, first)
-        if not self.dependence.is_in_order(size, self.dependence.place(loop)):
-            size = call("max", size, number(0))
+        if any(isinstance(part, (ast.Sub, ast.USub)) for part in ast.walk(size)):
+            size = call("max", size, number(0))  # the loop may be one without an iteration, whatever tests surround it
         return where, size
 
     def _record_number(
