@@ -47,7 +47,17 @@ def _failures(exercise: Exercise, path: Path) -> Iterator[Verdict]:
 def _borrowed(exercise: Exercise, path: Path) -> Iterator[Verdict]:
     """A built-in operator where the learner should write one."""
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
-    named = [(node.lineno, ast.unparse(node)) for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    homes: dict[str, str] = {}  # what names of the file stand for, as in `from opsmith import softmax as s`
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            homes |= {alias.asname: alias.name for alias in node.names if alias.asname}
+        elif isinstance(node, ast.ImportFrom):
+            homes |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    named = []
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Attribute, ast.Name)):
+            first, dot, rest = ast.unparse(node).partition(".")
+            named.append((node.lineno, homes.get(first, first) + dot + rest))
     names = {name for _, name in named} | {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     if not exercise.derived and not any(name.endswith("backward") for name in names):
         yield Verdict(FAILED, "it has no backward of its own: write it, that is the exercise", "your own")

@@ -68,6 +68,22 @@ def test_calling_the_built_in_one_fails(number: int, call: str, tmp_path: Path):
     assert "which is built in: write it yourself" in verdict.words
 
 
+@pytest.mark.parametrize(
+    ("line", "call"),
+    [
+        ("from opsmith import softmax as built_in", "built_in(x)"),
+        ("from opsmith.nn import functional", "functional.softmax(x)"),
+        ("import opsmith as o", "o.softmax(x)"),
+    ],
+)
+def test_a_built_in_one_under_another_name_fails(line: str, call: str, tmp_path: Path):
+    exercise = EXERCISES[9]
+    text = solution(exercise).replace("import opsmith\n", f"import opsmith\n{line}\n", 1)
+    text = re.sub(r"return e [^\n]+", f"return {call}", text, count=1)
+    verdict = examined(exercise, written(tmp_path, exercise, text))
+    assert "which is built in: write it yourself" in verdict.words
+
+
 def test_a_backward_that_is_left_out_fails(tmp_path: Path):
     text = original(EXERCISES[0]).partition("@cube.backward")[0]
     verdict = examined(EXERCISES[0], written(tmp_path, EXERCISES[0], text))
