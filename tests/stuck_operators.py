@@ -149,7 +149,12 @@ class Stuck:
                 os.kill(process, number)
 
     def end(self, seconds: float = 2.0) -> int:
-        """Wait until the command and all its processes have ended; the exit status."""
+        """Wait until the command and all its processes have ended; the exit status.
+
+        The seconds are those of a machine with a free core; where more processes compute than it has cores, they
+        count for longer.
+        """
+        seconds *= max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
         until = time.monotonic() + seconds
         status = self.process.wait(seconds)
         while (left := self.left()) and time.monotonic() < until:

@@ -141,7 +141,7 @@ class Console(Callback):
             each = position.iterations * self._operators
             self._bar = _bar(total=each * self._epochs, initial=each * position.epoch)
         if self._bar is not None:
-            self._bar.set_description(escaped(self._name(position)).strip(), refresh=False)
+            self._bar.set_description(escaped(self._name(position)).strip())  # which draws it
         self._done = 0
 
     def report(self, position: Position, loss: float, accuracy: float) -> None:
@@ -211,7 +211,7 @@ class _Wait:
 
 
 def _bar(**settings: Any) -> Any:
-    """A progress bar on a terminal, or in a notebook with ipywidgets; None elsewhere."""
+    """A progress bar on a terminal, or in a notebook with ipywidgets, not drawn yet; None elsewhere."""
     from tqdm import tqdm  # imported late: nothing else needs it
 
     kind: type[tqdm[Any]] = tqdm
@@ -223,7 +223,8 @@ def _bar(**settings: Any) -> Any:
         return None
     kind.monitor_interval = 0  # a thread that outlives the run
     columns = None if in_notebook() else (os.get_terminal_size(sys.stderr.fileno()).columns or 80) - 3  # room for ^C
-    return kind(**settings, unit="batch", file=sys.stderr, leave=False, ncols=columns)
+    # with a delay, tqdm draws nothing in its constructor: whoever draws it has it, and can erase it
+    return kind(**settings, unit="batch", file=sys.stderr, leave=False, ncols=columns, delay=1e-9)
 
 
 def _can_draw() -> bool:

@@ -6,6 +6,7 @@ import pty
 import re
 import select
 import struct
+import sys
 import termios
 import time
 from unittest.mock import Mock
@@ -14,8 +15,10 @@ import pyte
 import pytest
 from forked import PIPE
 from runs_of_train import without_waits
+from tqdm import tqdm
 
 from app.run import console
+from app.run.callbacks import Position
 
 pytestmark = pytest.mark.slow
 
@@ -130,6 +133,23 @@ def test_the_line_of_a_bar_that_was_interrupted_while_it_was_drawn_is_erased(mon
     shown._bar = Mock()
     shown.end()
     assert capsys.readouterr().err == "\r\x1b[K"
+
+
+def test_a_bar_that_was_interrupted_while_it_was_drawn_for_the_first_time_is_erased(monkeypatch, capfd):
+    def interrupted(self, *args, **options):
+        print("0/30 [00:00<?, ?batch/s]", end="", file=sys.stderr)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(console, "_can_draw", lambda: True)
+    monkeypatch.setattr(console.os, "get_terminal_size", lambda fd: os.terminal_size((80, 24)))
+    monkeypatch.setattr(tqdm, "refresh", interrupted)
+    shown = console.Console()
+    with pytest.raises(KeyboardInterrupt):
+        shown.begin(Position(Mock(operator="relu"), epoch=0, iterations=30))
+    monkeypatch.undo()
+    monkeypatch.setattr(console, "_can_draw", lambda: True)
+    shown.end()
+    assert capfd.readouterr().err.endswith("\r\x1b[K")
 
 
 def test_a_log_has_no_control_characters_while_the_terminal_shows_the_bar(terminal, tmp_path):
