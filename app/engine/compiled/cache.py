@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import llvmlite
-import llvmlite.binding as llvm
 import numba
 import numpy as np
 
@@ -29,6 +28,7 @@ from app import cache_folder
 from app.cache_folder import folder, note_unkept, why_no_folder
 from app.engine.compiled import blas, runtime
 from app.engine.compiled.fingerprint import fingerprint
+from app.engine.compiled.vectors import processor
 
 LIMIT = 512
 """The maximum number of files of each kind; the least recently used are removed first."""
@@ -42,8 +42,9 @@ def environment() -> str:
     """Return everything outside a Program that its compiled code depends on."""
     versions = [sys.version, numba.__version__, llvmlite.__version__, np.__version__, platform.machine()]
     called = fingerprint(*runtime.CALLED.values())
-    cpu = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
-    return repr([*versions, *cpu, blas.description(), blas.wide(), called, hash_of_package(Path(__file__).parent)])
+    return repr(
+        [*versions, *processor(), blas.description(), blas.wide(), called, hash_of_package(Path(__file__).parent)]
+    )
 
 
 def hash_of_package(folder: Path) -> str:

@@ -17,7 +17,7 @@ import msgspec
 
 from app.engine.compiled import cache
 from app.engine.compiled.fingerprint import fingerprint
-from app.engine.compiled.vectors import Code
+from app.engine.compiled.vectors import Code, processor
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ def machine_code(function: VectorFunction) -> MachineCode:
 
 
 def machine(cpu: str | None = None, features: str | None = None) -> Any:
-    """This machine, or another, as LLVM knows it."""
+    """The machine that code is made for, or another, as LLVM knows it."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    cpu = llvm.get_host_cpu_name() if cpu is None else cpu
-    features = llvm.get_host_cpu_features().flatten() if features is None else features
+    name, usual = processor()
+    cpu, features = name if cpu is None else cpu, usual if features is None else features
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(cpu=cpu, features=features, opt=3, jit=True)
 

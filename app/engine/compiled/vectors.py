@@ -11,10 +11,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite import ir
+from numba.core import config
 
 INT, FLOAT, BYTE, BIT = ir.IntType(64), ir.FloatType(), ir.IntType(8), ir.IntType(1)
 POINTER = BYTE.as_pointer()
@@ -25,16 +27,29 @@ MOST_ON_STACK = 1 << 16
 """The size of a room, in bytes, above which it lies on the heap: the stack of a thread may hold 2 MiB, or less."""
 
 
+def processor() -> tuple[str, str]:
+    """The name and the features of the processor that code is made for: this one, or the one that `NUMBA_CPU_NAME` and
+    `NUMBA_CPU_FEATURES` name, as they do for Numba.
+    """
+    name, features = (getattr(config, setting, None) for setting in ("CPU_NAME", "CPU_FEATURES"))
+    usual = llvm.get_host_cpu_features().flatten() if features is None else features
+    return name or llvm.get_host_cpu_name(), usual
+
+
 @lru_cache(maxsize=1)
 def lanes_of_machine() -> int:
-    """How many numbers of single precision a vector of this machine holds."""
-    features = llvm.get_host_cpu_features()
-    return 16 if features.get("avx512f") else 8 if features.get("avx") else 4
+    """How many numbers of single precision a vector of the processor holds."""
+    features = processor()[1].split(",")
+    return 16 if "+avx512f" in features else 8 if "+avx" in features else 4
 
 
 def registers(lanes: int) -> int:
-    """How many vectors a function may add up at once, so that they and what it reads stay in registers."""
-    return 8 if lanes == 16 else 12
+    """How many vectors a function may add up at once: they and what it reads have to stay in registers, and the rows
+    that they come from in the first-level cache.
+    """
+    if lanes == 16:
+        return 10  # of 32 registers: 64 rows of more vectors fill the cache
+    return 25 if "+neon" in processor()[1].split(",") else 13  # of 32 and 16
 
 
 @dataclass(frozen=True)
@@ -350,6 +365,7 @@ class Code:
 
 def column_groups(columns: int, lanes: int) -> Sequence[tuple[int, list[int]]]:
     """Columns in groups that fit into registers: where each begins, and how many columns are in each of its vectors."""
-    most = registers(lanes)
     vectors = [min(lanes, columns - start) for start in range(0, columns, lanes)]
-    return [(first * lanes, vectors[first : first + most]) for first in range(0, len(vectors), most)]
+    groups = -(-len(vectors) // registers(lanes))
+    bounds = [len(vectors) * i // groups for i in range(groups + 1)]  # groups alike in size: each reads all bytes
+    return [(first * lanes, vectors[first:last]) for first, last in pairwise(bounds)]
