@@ -23,6 +23,20 @@ LIMIT = 300.0
 T = TypeVar("T")
 _TUNING = ("OPENBLAS_", "GOTO_", "OMP_", "GOMP_", "KMP_", "MKL_", "BLIS_", "VECLIB_", "XLA_FLAGS")
 
+AVX2 = {
+    "NUMBA_CPU_NAME": "haswell",
+    "NUMBA_CPU_FEATURES": "+64bit,+avx,+avx2,+bmi,+bmi2,+cmov,+cx16,+f16c,+fma,+fxsr,+lzcnt,+mmx,+movbe,+pclmul,"
+    "+popcnt,+sse,+sse2,+sse3,+sse4.1,+sse4.2,+ssse3",
+    "OPENBLAS_CORETYPE": "Haswell",
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
+}
+"""The environment in which everyone uses the instructions of a processor without AVX-512."""
+settings: dict[str, str] = {}
+"""What is set in the environment of every process."""
+
 
 @dataclass
 class Run:
@@ -38,7 +52,7 @@ class Run:
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """This process's environment, less what would choose threads or kernels for a library."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(_TUNING) and not k.endswith("_NUM_THREADS")}
-    return {**kept, **(extra or {})}
+    return {**kept, **settings, **(extra or {})}
 
 
 def run(name: str, folder: Path, work: Work, extra: Mapping[str, str] | None = None) -> Run:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks import calls, growth, lenet, machine, paired, report, rounds
+from benchmarks import calls, growth, lenet, machine, paired, process, report, rounds
 from benchmarks.process import ROOT
 from benchmarks.work import Data, Work
 
@@ -48,7 +48,8 @@ def _rounds(options: argparse.Namespace) -> int:
 def main(arguments: Sequence[str] | None = None) -> None:
     titles = rounds.titles()
     options = _parser(titles).parse_args(arguments)
-    partly = bool(options.only or options.quick)
+    partly = bool(options.only or options.quick or options.avx2)
+    process.settings.update(process.AVX2 if options.avx2 else {})
     results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     with _data() as (folder, is_sample):
         about = {"machine": machine.describe(), "sample": is_sample}
@@ -65,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 print(table(results[name][key]))
                 keep()
     if partly:
-        print("\nNothing was written, as --only and --quick measure a part.")
+        print("\nNothing was written, as --only and --quick measure a part, and --avx2 another processor.")
 
 
 def _parser(titles: dict[str, str]) -> argparse.ArgumentParser:
@@ -76,6 +77,7 @@ def _parser(titles: dict[str, str]) -> argparse.ArgumentParser:
     parser.add_argument("--edit", action="store_true", help="only the first run after an operator was edited")
     parser.add_argument("--lenet", action="store_true", help="only a network of convolutions")
     parser.add_argument("--growth", action="store_true", help="only how time grows with width, batch and depth")
+    parser.add_argument("--avx2", action="store_true", help="with the instructions of a processor without AVX-512")
     return parser
 
 
