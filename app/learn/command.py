@@ -101,9 +101,9 @@ def _state(folder: Path, exercise: Exercise) -> str:
     """ "solved" or "wrong" if the file was examined as it is now; else "new" or "changed"."""
     path = folder / exercise.file
     content = path.read_bytes() if path.exists() else b""
-    known = _progress(folder).get(exercise.file, {})
-    if known.get("hash") == _hash(content):
-        return "solved" if known.get("solved") else "wrong"
+    progress = _progress(folder).get(exercise.file, {})
+    if progress.get("hash") == _hash(content):
+        return "solved" if progress.get("solved") else "wrong"
     return "new" if content == (originals() / exercise.file).read_bytes() else "changed"
 
 

@@ -90,12 +90,12 @@ def _other_slope(exercise: Exercise, subject: Subject) -> Iterator[Verdict]:
 
 def _compared(subject: Subject, arrays: Any, actual: Any, expected: Any, what: str) -> Iterator[Verdict]:
     """A failure that names the worst element."""
-    given = ", ".join(f"{i.name} {a.dtype}{list(a.shape)}" for i, a in zip(subject.inputs, arrays, strict=True))
+    arguments = ", ".join(f"{i.name} {a.dtype}{list(a.shape)}" for i, a in zip(subject.inputs, arrays, strict=True))
     if subject.settings:
-        given += f", {', '.join(f'{k}={v}' for k, v in subject.settings.items())}"
+        arguments += f", {', '.join(f'{k}={v}' for k, v in subject.settings.items())}"
     if actual is None or np.shape(actual) != np.shape(expected):
         shape = "none" if actual is None else list(actual.shape)
-        yield Verdict(FAILED, f"for {given} its shape is {shape}, expected {list(np.shape(expected))}", what)
+        yield Verdict(FAILED, f"for {arguments} its shape is {shape}, expected {list(np.shape(expected))}", what)
         return
     wrong = ~np.isclose(actual, expected, rtol=1e-6, atol=1e-9, equal_nan=True)
     if not wrong.any():
@@ -104,7 +104,7 @@ def _compared(subject: Subject, arrays: Any, actual: Any, expected: Any, what: s
         error = np.where(wrong, np.nan_to_num(abs(actual - expected), nan=np.inf), -1)
     place = np.unravel_index(int(np.argmax(error)), wrong.shape)
     at = f"[{', '.join(map(str, place))}]"
-    words = f"for {given} it is wrong in {wrong.sum()} of {wrong.size} elements; at {at} it is {actual[place]:.6g}"
+    words = f"for {arguments} it is wrong in {wrong.sum()} of {wrong.size} elements; at {at} it is {actual[place]:.6g}"
     largest = max(float(abs(array).max()) for array in arrays)
     if largest > 10:
         words += f" (inputs are as large as {largest:.4g})"

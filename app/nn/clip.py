@@ -20,8 +20,8 @@ class ClipGrad:
     """The base. Called with pairs of a parameter and its gradient, it returns them with clipped gradients."""
 
     def __call__(self, params_grads: Pairs) -> list[tuple[Any, Any]]:
-        taken = [pair for pair in params_grads if pair[1] is not None and _is_clipped(pair[0])]
-        clipped = dict(zip([id(parameter) for parameter, _ in taken], self.clipped([g for _, g in taken]), strict=True))
+        pairs = [pair for pair in params_grads if pair[1] is not None and _is_clipped(pair[0])]
+        clipped = dict(zip([id(parameter) for parameter, _ in pairs], self.clipped([g for _, g in pairs]), strict=True))
         return [(parameter, clipped.get(id(parameter), gradient)) for parameter, gradient in params_grads]
 
     def clipped(self, gradients: Sequence[Any]) -> Sequence[Any]:

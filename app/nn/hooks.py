@@ -42,9 +42,9 @@ def output_after(hooks: Hooks, layer: Any, inputs: tuple[Any, ...], output: Any)
     return output
 
 
-def _called(hook: Callable[..., Any], *given: Any) -> Any:
+def _called(hook: Callable[..., Any], *arguments: Any) -> Any:
     try:
-        return hook(*given)
+        return hook(*arguments)
     except (Exception, KeyboardInterrupt):
         raise
     except BaseException as error:

@@ -132,18 +132,18 @@ class Layer(Tree):
         Missing ones keep their values, with a warning. If a shape or an element type does not fit, nothing is changed.
         """
         own = self.state_dict()
-        found = {path: state_dict.get(path if use_structured_name else value.name) for path, value in own.items()}
-        missing = [path for path, value in found.items() if value is None]
-        known = set(own) if use_structured_name else {value.name for value in own.values()}
-        unexpected = [path for path in state_dict if path not in known]
+        values = {path: state_dict.get(path if use_structured_name else value.name) for path, value in own.items()}
+        missing = [path for path, value in values.items() if value is None]
+        names = set(own) if use_structured_name else {value.name for value in own.values()}
+        unexpected = [path for path in state_dict if path not in names]
         arrays: dict[str, np.ndarray] = {}
         for path in [path for path in own if path not in missing]:
-            shape, label = list(np.asarray(found[path]).shape), f"{type(self).__name__}.set_state_dict: {path}"
+            shape, label = list(np.asarray(values[path]).shape), f"{type(self).__name__}.set_state_dict: {path}"
             if shape != list(own[path].shape):
                 raise ShapeError(
                     f"{label} has shape {list(own[path].shape)}, the state dict has {shape}; nothing was changed"
                 )
-            arrays[path] = fitting(label, found[path], own[path].dtype)
+            arrays[path] = fitting(label, values[path], own[path].dtype)
         for what, paths in (("missing, and stay as they are", missing), ("not in this layer", unexpected)):
             if paths:
                 warnings.warn(f"{type(self).__name__}.set_state_dict: {', '.join(paths)}: {what}", stacklevel=2)

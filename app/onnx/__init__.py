@@ -17,16 +17,16 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def reference_operators(*given: Exportable | OpDef, **how: Any) -> list[type]:
+def reference_operators(*networks: Exportable | OpDef, **how: Any) -> list[type]:
     """The `new_ops` of `onnx.reference.ReferenceEvaluator(file, new_ops=...)`, to run opaque custom operators.
 
     Pass operators of `@opsmith.custom_op`, or the exported network with the arguments of `export`.
     """
-    found: list[type] = []
-    for each in given:
+    classes: list[type] = []
+    for each in networks:
         if isinstance(each, OpDef):
-            found.append(operator_class(each.name, each))
+            classes.append(operator_class(each.name, each))
         else:
             _, library = model_of(*network_of(each, **how))
-            found += [operator_class(name, definition) for name, definition in library.own.items()]
-    return found
+            classes += [operator_class(name, definition) for name, definition in library.own.items()]
+    return classes

@@ -53,8 +53,8 @@ def export(
     if not basename(text):
         raise ExportError(f"{text!r} is not a file name; write {join(text, 'network.onnx')!r}, for example")
     file = Path(text if text.endswith(SUFFIX) else text + SUFFIX)
-    made, _ = model_of(network, list(output_names or names))
-    write_whole(file, made.SerializeToString())
+    proto, _ = model_of(network, list(output_names or names))
+    write_whole(file, proto.SerializeToString())
     return file
 
 
@@ -127,5 +127,5 @@ def _name_inputs(network: SavedModel, wishes: Sequence[str | None]) -> None:
             rename(network.inputs[place], wish)
 
 
-def _names(given: Any) -> list[str]:
-    return [v.name if isinstance(v, Variable) else v for v in as_list(given)]
+def _names(variables: Any) -> list[str]:
+    return [v.name if isinstance(v, Variable) else v for v in as_list(variables)]

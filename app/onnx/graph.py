@@ -60,8 +60,8 @@ class GraphNodes(Nodes):
         inside = [Value(self, self.fresh(v.name), v.dtype, [UNKNOWN] * v.rank) for v in carried]
 
         def once() -> list[Value]:
-            made = [m.with_shape(v.shape) for m, v in zip(makes(inside), inside, strict=True)]
-            return [says(made).with_shape([]), *made]
+            values = [m.with_shape(v.shape) for m, v in zip(makes(inside), inside, strict=True)]
+            return [says(values).with_shape([]), *values]
 
         body, _ = self._graph("iteration", [*given, *inside], once)
         names = self.node("Loop", ["", says(carried).name, *(v.name for v in carried)], len(carried), {"body": body})
@@ -69,13 +69,13 @@ class GraphNodes(Nodes):
 
     def _graph(self, name: str, inputs: Sequence[Value], function: Makes) -> tuple[Any, list[Value]]:
         """What a function appends as a graph, and copies of its results, which may be values from outside."""
-        outside, self.made = self.made, []
+        outside, self.protos = self.protos, []
         try:
             outputs = [self.Identity(value).with_shape(value.shape) for value in function()]
             ends = [[described(v.name, v.dtype, sizes_of(v.shape)) for v in values] for values in (inputs, outputs)]
-            return package().helper.make_graph(self.made, name, *ends), outputs
+            return package().helper.make_graph(self.protos, name, *ends), outputs
         finally:
-            self.made = outside
+            self.protos = outside
 
     # Operators
 
@@ -83,7 +83,7 @@ class GraphNodes(Nodes):
         """Append one operator's nodes, with results named after its variables."""
         outputs = [block.var(name) for name in operator.outputs]
         inputs = [None if name is None else values.get(name) for name in inputs_of(operator)]
-        first, outside = len(self.made), self.scope
+        first, outside = len(self.protos), self.scope
         self.scope = operator.outputs[0] if operator.outputs else operator.type
         try:
             results = self._results(operator, inputs, [v.spec for v in outputs])
@@ -93,7 +93,7 @@ class GraphNodes(Nodes):
         self.scope = outside
         for variable, result in zip(outputs, results, strict=True):
             if result is not None:
-                if any(result.name in node.output for node in self.made[first:]):
+                if any(result.name in node.output for node in self.protos[first:]):
                     self._rename(result, self.fresh(variable.name), first)
                 values[variable.name] = Value(self, result.name, variable.dtype, variable.spec.shape)
 
@@ -103,14 +103,14 @@ class GraphNodes(Nodes):
         if missing:
             raise ExportError(f"it reads {missing[0]}, which is kept only for gradients")
         if definition.onnx is not None:
-            found = self._by_rule(operator, inputs, outputs)
+            results = self._by_rule(operator, inputs, outputs)
         elif isinstance(definition.lowering, Unchanged):
-            found = inputs
+            results = inputs
         elif isinstance(definition, CustomOperator):
-            found = self._custom(operator, definition, inputs, outputs)
+            results = self._custom(operator, definition, inputs, outputs)
         else:
             raise ExportError("it has no counterpart in ONNX")
-        return as_list(found)
+        return as_list(results)
 
     def _by_rule(self, operator: Operator, inputs: list[Value | None], outputs: list[Spec]) -> Any:
         """Call a rule with what its parameters name."""
@@ -134,11 +134,11 @@ class GraphNodes(Nodes):
         if definition.variadic:
             named[definition.variadic] = inputs
         named.update((f"{name}_shape", o.shape) for name, o in zip(definition.outputs, outputs, strict=False))
-        wanted = parameters_of(rule)
-        for name in wanted:
+        parameters = parameters_of(rule)
+        for name in parameters:
             if name not in named:
                 raise ExportError(f"its ONNX rule asks for {name!r}; it can have {', '.join(named)}")
-        return rule(**{name: named[name] for name in wanted})
+        return rule(**{name: named[name] for name in parameters})
 
     def _custom(
         self, operator: Operator, definition: CustomOperator, inputs: list[Value | None], outputs: list[Spec]
@@ -166,24 +166,24 @@ class GraphNodes(Nodes):
         self.problems.update(inside.problems)
         results = inside.hand_out([values[n] for n in made_of.outputs], made_of.outputs)
         opsets = [package().helper.make_opsetid(domain, version) for domain, version in (("", OPSET), (DOMAIN, 1))]
-        return package().helper.make_function(DOMAIN, name, [v.name for v in inputs], results, inside.made, opsets)
+        return package().helper.make_function(DOMAIN, name, [v.name for v in inputs], results, inside.protos, opsets)
 
     def hand_out(self, values: Sequence[Value], names: Sequence[str]) -> list[str]:
         """Name values as outputs. A value that is an input, or an output already, is copied."""
-        given: list[str] = []
+        outputs: list[str] = []
         for value, wish in zip(values, names, strict=True):
-            made = any(value.name in node.output for node in self.made)
-            if value.name in given or not made:
+            is_output_of_a_node = any(value.name in node.output for node in self.protos)
+            if value.name in outputs or not is_output_of_a_node:
                 value = self.Identity(value)
             if value.name != wish:
                 self._rename(value, self.fresh(wish))
-            given.append(value.name)
-        return given
+            outputs.append(value.name)
+        return outputs
 
     def _rename(self, value: Value, new: str, first: int = 0) -> None:
         """Rename a value that the node number `first` of this graph, or a later one, makes."""
         old, value.name = value.name, new
-        for node in self.made[first:]:
+        for node in self.protos[first:]:
             for names in (node.input, node.output):
                 for place, name in enumerate(names):
                     if name == old:
@@ -194,12 +194,12 @@ class GraphNodes(Nodes):
 
 def needed(block: Block, outputs: Sequence[str]) -> list[Operator]:
     """The operators that compute these variables, in order."""
-    wanted, found = set(outputs), []
+    variables, operators = set(outputs), []
     for operator in reversed(block.ops):
-        if wanted.intersection(operator.outputs):
-            found.append(operator)
-            wanted.update(name for name in inputs_of(operator) if name is not None)
-    return found[::-1]
+        if variables.intersection(operator.outputs):
+            operators.append(operator)
+            variables.update(name for name in inputs_of(operator) if name is not None)
+    return operators[::-1]
 
 
 def inputs_of(operator: Operator) -> Sequence[str | None]:

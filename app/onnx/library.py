@@ -59,16 +59,16 @@ class Library:
 
 def written(operator: Operator) -> dict[str, Any]:
     """The settings of an operator as attributes; one that ONNX cannot write is left out if it is the default."""
-    said, defaults = {}, operator.definition.attributes
+    attributes, defaults = {}, operator.definition.attributes
     for name, value in operator.attributes.items():
         if _writable(value):
-            said[name] = value
+            attributes[name] = value
         elif key_of_settings({name: value}) != key_of_settings({name: defaults.get(name)}):
             raise ExportError(
                 f"its setting {name}={value!r} cannot be written: ONNX attributes hold text, whole numbers in 64 bits, "
                 "other numbers in single precision, and lists of one of these"
             )
-    return said
+    return attributes
 
 
 def _writable(value: Any) -> bool:

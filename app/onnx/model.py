@@ -53,7 +53,7 @@ def model_of(network: SavedModel, output_names: Sequence[str] = ()) -> tuple[Any
     alone = sum(v.shape[:1] == (UNKNOWN,) for v in inputs) == 1
     make = package().helper
     graph = make.make_graph(
-        nodes.made,
+        nodes.protos,
         "main_graph",
         [described(v.name, v.dtype, _named_sizes(v, alone)) for v in inputs],
         [described(name, v.dtype, sizes_of(v.shape)) for name, v in zip(names, outputs, strict=True)],
@@ -70,16 +70,16 @@ def _weights(network: SavedModel, operators: Sequence[Operator]) -> list[Variabl
     """The variables whose values are stored in the model."""
     block = network.program.global_block()
     read = dict.fromkeys([name for op in operators for name in inputs_of(op) if name is not None] + network.outputs)
-    made: set[str] = set()
+    computed: set[str] = set()
     for op in operators:
-        made.update(op.outputs)
-    kept = [block.var(name) for name in read if name not in network.inputs]
-    return [v for v in kept if v.persistable and (v.name in network.values or v.name not in made)]
+        computed.update(op.outputs)
+    variables = [block.var(name) for name in read if name not in network.inputs]
+    return [v for v in variables if v.persistable and (v.name in network.values or v.name not in computed)]
 
 
 def _of_own_operators(nodes: GraphNodes, operators: Sequence[Operator], block: Block, values: Values) -> Iterator[Any]:
     """Shapes and types of the outputs of own operators, which ONNX cannot infer."""
-    own = {name for node in nodes.made if node.op_type in nodes.library.own for name in node.output}
+    own = {name for node in nodes.protos if node.op_type in nodes.library.own for name in node.output}
     for variable in (block.var(name) for op in operators for name in op.outputs):
         if variable.name in values and values[variable.name].name in own:
             yield described(values[variable.name].name, variable.dtype, sizes_of(variable.shape))

@@ -88,7 +88,7 @@ class Nodes:
     """The nodes of a graph, in order. `onnx.Relu(x)` appends one and gives its output, or a tuple of outputs."""
 
     def __init__(self) -> None:
-        self.made: list[Any] = []
+        self.protos: list[Any] = []
         self.scope = ""
         """The prefix of the names of values: the output of the current operator."""
         self._names: set[str] = set()
@@ -110,24 +110,24 @@ class Nodes:
         written = _type_variables(schema, len(inputs))
         own = {w: x.dtype for w, x in reversed(list(zip(written, inputs, strict=True))) if isinstance(x, Value)}
         used = {w: computed_in(dtype, types_of(schema, w)) for w, dtype in own.items()}
-        given = [self._input(x, w, used, schema) for x, w in zip(inputs, written, strict=True)]
-        results = self.node(op_type, given, schema.min_output if outputs is None else outputs, attributes)
-        made = []
+        arguments = [self._input(x, w, used, schema) for x, w in zip(inputs, written, strict=True)]
+        results = self.node(op_type, arguments, schema.min_output if outputs is None else outputs, attributes)
+        values = []
         for place, name in enumerate(results):
             formal = schema.outputs[min(place, len(schema.outputs) - 1)].type_str
             result = Value(self, name, used.get(formal) or _told_type(schema, formal, attributes))
             widened = formal in own and own[formal] != used[formal] != "bool"
-            made.append(self.Cast(result, to=own[formal]) if widened else result)
-        return made[0] if len(made) == 1 else tuple(made)
+            values.append(self.Cast(result, to=own[formal]) if widened else result)
+        return values[0] if len(values) == 1 else tuple(values)
 
     def node(
         self, op_type: str, inputs: Iterable[str], outputs: int, attributes: dict[str, Any], domain: str = ""
     ) -> list[str]:
         """Append a node without casts; gives the names of its outputs."""
         names = [self.fresh(f"{self.scope}/{op_type}") for _ in range(outputs)]
-        made = package().helper.make_node(op_type, list(inputs), names, domain=domain)
-        made.attribute.extend(_attribute(key, value) for key, value in attributes.items() if value is not None)
-        self.made.append(made)
+        node = package().helper.make_node(op_type, list(inputs), names, domain=domain)
+        node.attribute.extend(_attribute(key, value) for key, value in attributes.items() if value is not None)
+        self.protos.append(node)
         return names
 
     def fresh(self, wish: str) -> str:

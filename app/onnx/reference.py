@@ -16,10 +16,10 @@ def operator_class(name: str, definition: OpDef) -> type:
     from onnx.reference.op_run import OpRun
 
     def run(self: Any, *arrays: np.ndarray, **ignored: Any) -> tuple[Any, ...]:
-        said = {a.name: get_attribute_value(a) for a in self.onnx_node.attribute}
-        settings = {k: _as(v, definition.attributes.get(k)) for k, v in said.items()}
-        found = definition.kernel(*arrays, **{**definition.attributes, **settings})
-        results = found if isinstance(found, tuple) else (found,)
+        attributes = {a.name: get_attribute_value(a) for a in self.onnx_node.attribute}
+        settings = {k: _as(v, definition.attributes.get(k)) for k, v in attributes.items()}
+        returned = definition.kernel(*arrays, **{**definition.attributes, **settings})
+        results = returned if isinstance(returned, tuple) else (returned,)
         return tuple(np.asarray(r) for r in results[: len(self.onnx_node.output)])
 
     return type(name, (OpRun,), {"op_domain": DOMAIN, "_run": run, "__doc__": definition.__doc__})

@@ -198,8 +198,8 @@ class Optimizer:
         """
         self._check_names()
         kind, parameters = type(self).__name__, self._parameters or []
-        known = {name for p in parameters for name in self._names_of_states(p)}
-        unknown = [name for name in state_dict if name not in known and name != SCHEDULER]
+        states = {name for p in parameters for name in self._names_of_states(p)}
+        unknown = [name for name in state_dict if name not in states and name != SCHEDULER]
         if unknown:
             raise AppError(
                 f"{kind}.set_state_dict: {', '.join(unknown)} belong to none of its parameters, "
@@ -268,12 +268,12 @@ class Optimizer:
 
     def _chosen(self, parameters: Sequence[Any] | None, no_grad_set: Any) -> list[Any]:
         """The parameters of this optimiser among those given, without those of `no_grad_set`, Tensors or names."""
-        own, wanted = self._parameters or [], [id(p) for p in parameters or ()]
+        own, chosen = self._parameters or [], [id(p) for p in parameters or ()]
         without = {p if isinstance(p, str) else p.name for p in no_grad_set or ()}
         strange = [] if self._parameters is None else [p for p in parameters or () if not any(p is o for o in own)]
         if strange:
             raise AppError(f"{type(self).__name__}: {strange[0].name} is none of the parameters that it was made with")
-        return [p for p in own if (not wanted or id(p) in wanted) and not (without and p.name in without)]
+        return [p for p in own if (not chosen or id(p) in chosen) and not (without and p.name in without)]
 
     def apply_gradients(
         self, params_grads: Sequence[tuple[Any, Any]], startup_program: Program | None = None
@@ -293,11 +293,11 @@ class Optimizer:
         return program.global_block().ops[before:]
 
     def _rate_variable(self, program: Program, startup: Program, dtype: str) -> Variable:
-        given = self._learning_rate
-        if isinstance(given, Variable):
-            if given.program is not program:
-                raise AppError(f"the learning rate {given.name} is a Variable of another Program than the loss")
-            number: Variable = given if not given.shape else reshape(given, [])
+        rate = self._learning_rate
+        if isinstance(rate, Variable):
+            if rate.program is not program:
+                raise AppError(f"the learning rate {rate.name} is a Variable of another Program than the loss")
+            number: Variable = rate if not rate.shape else reshape(rate, [])
             return number if number.dtype == dtype else number.astype(dtype)
         name = program.global_block().new_name("learning_rate")
         variable = _persistable(program, startup, name, (), dtype, self.get_lr())

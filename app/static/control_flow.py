@@ -73,9 +73,9 @@ def while_loop(
         return answer
 
     def makes(*values: Variable) -> list[Variable]:
-        made = Structure.of(_listed(label, body(*carried.filled(values)), len(loop_vars)))
-        _check_alike(f"{label}: loop_vars and what body returns", [carried, made], None)
-        news = [_follow(program, new, old, label) for new, old in zip(made.leaves, values, strict=True)]
+        results = Structure.of(_listed(label, body(*carried.filled(values)), len(loop_vars)))
+        _check_alike(f"{label}: loop_vars and what body returns", [carried, results], None)
+        news = [_follow(program, new, old, label) for new, old in zip(results.leaves, values, strict=True)]
         for path, old, new in zip(carried.paths, values, news, strict=True):
             _check_same_kind(f"{label}: a loop variable keeps its kind, but {_named(path, None)}", old, new)
         return news
@@ -102,8 +102,8 @@ def _loop_now(label: str, cond: Callable[..., Any], body: Callable[..., Any], va
     return values
 
 
-def _listed(label: str, made: Any, count: int) -> list[Any]:
-    news = as_list(made)
+def _listed(label: str, results: Any, count: int) -> list[Any]:
+    news = as_list(results)
     if len(news) != count:
         raise OperatorError(
             f"{label}: body must return one value for each of the {count} loop_vars; it returned {len(news)}"

@@ -55,8 +55,8 @@ def write_model(prefix: Any, model: SavedModel) -> None:
     from safetensors.numpy import save as pack  # imported late: few programs save
 
     path, weights_path = paths_of(prefix)
-    kept = {v.name for program in _programs(model).values() for v in program.list_vars() if v.persistable}
-    arrays = {name: np.array(value, order="C") for name, value in model.values.items() if name in kept}
+    persistable = {v.name for program in _programs(model).values() for v in program.list_vars() if v.persistable}
+    arrays = {name: np.array(value, order="C") for name, value in model.values.items() if name in persistable}
     weights = pack(arrays, {"format": "opsmith.weights"})  # one entry: the library orders several at random
     table = OperatorTable()
     programs = {name: program_to_data(program, table.number_of) for name, program in _programs(model).items()}

@@ -95,7 +95,7 @@ def read_values(path: Path, variables: Iterable[Variable]) -> None:
     for variable in listed:
         if variable.name not in values:
             raise ProgramError(f"{path} has no value for {variable.name}; it has {', '.join(values) or 'none'}")
-        found = values[variable.name].shape
-        if found != variable.shape:
-            raise ProgramError(f"{variable.name} has shape {list(variable.shape)}, in {path} it has {list(found)}")
+        shape = values[variable.name].shape
+        if shape != variable.shape:
+            raise ProgramError(f"{variable.name} has shape {list(variable.shape)}, in {path} it has {list(shape)}")
     global_scope().values.update({variable.name: variable.fitting(values[variable.name]) for variable in listed})

@@ -76,8 +76,8 @@ def softplus(x: Any, beta: float = 1, threshold: float = 20) -> Any:
 
     Where beta * x is above `threshold`, it is x; from 20 on this makes no difference.
     """
-    found = activation.softplus(x) if beta == 1 else activation.softplus(x * float(beta)) / float(beta)
-    return found if threshold >= 20 else where(x * float(beta) > float(threshold), x, found)
+    y = activation.softplus(x) if beta == 1 else activation.softplus(x * float(beta)) / float(beta)
+    return y if threshold >= 20 else where(x * float(beta) > float(threshold), x, y)
 
 
 def gelu(x: Any, approximate: Any = False) -> Any:

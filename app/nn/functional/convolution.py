@@ -86,14 +86,14 @@ def adaptive_max_pool2d(x: Any, output_size: Any) -> Any:
 
 def pair(where: str, setting: str, sizes: Any) -> Pair:
     """The sizes for height and width."""
-    found = (sizes, sizes) if isinstance(sizes, int) else tuple(sizes) if isinstance(sizes, (list, tuple)) else ()
-    if len(found) == 1:
-        found = found * 2
-    if len(found) != 2 or not all(isinstance(size, int) and size >= 1 for size in found):
+    numbers = (sizes, sizes) if isinstance(sizes, int) else tuple(sizes) if isinstance(sizes, (list, tuple)) else ()
+    if len(numbers) == 1:
+        numbers = numbers * 2
+    if len(numbers) != 2 or not all(isinstance(size, int) and size >= 1 for size in numbers):
         raise ShapeError(
             f"{where}: {setting} must be a whole number of at least 1, or two of them (height, width), found {sizes!r}"
         )
-    return cast(Pair, found)
+    return cast(Pair, numbers)
 
 
 def padding_of(where: str, padding: Any, kernel: Any, stride: Pair, dilation: Pair = (1, 1)) -> Padding:
@@ -142,11 +142,11 @@ def _windows(where: str, kernel_size: Any, stride: Any, padding: Any, ceil_mode:
 
 def _parts(where: str, x: Any, output_size: Any) -> dict[str, Any]:
     """Windows of one size where the parts are alike, which every engine has in native code."""
-    wanted = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size] * 2
+    numbers = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size] * 2
     sizes = plain_sizes(x.shape[2:])
-    if len(wanted) == 2 and len(sizes) == 2:
-        wanted = [size if count is None else count for size, count in zip(sizes, wanted, strict=True)]
-    counts = pair(where, "output_size", wanted)
+    if len(numbers) == 2 and len(sizes) == 2:
+        numbers = [size if count is None else count for size, count in zip(sizes, numbers, strict=True)]
+    counts = pair(where, "output_size", numbers)
     if len(sizes) == 2 and all(size > 0 and size % count == 0 for size, count in zip(sizes, counts, strict=True)):
         kernel = (sizes[0] // counts[0], sizes[1] // counts[1])
         return {"kernel": kernel, "stride": kernel}

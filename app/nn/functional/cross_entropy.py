@@ -106,11 +106,11 @@ def _counted(
     drop: int | None,
 ) -> Any:
     """The losses of labels reduced: each counts as its class weighs, and ignored ones do not; `drop` is an axis."""
-    kept = not_equal(places, ignore_index) if _may_be_ignored(places, ignore_index) else None
-    places = places if kept is None else where(kept, places, 0)
+    is_counted = not_equal(places, ignore_index) if _may_be_ignored(places, ignore_index) else None
+    places = places if is_counted is None else where(is_counted, places, 0)
     losses = losses_of(places)
-    losses = losses if kept is None else where(kept, losses, 0.0)
-    counts = None if kept is None else cast(kept, dtype=losses.dtype)
+    losses = losses if is_counted is None else where(is_counted, losses, 0.0)
+    counts = None if is_counted is None else cast(is_counted, dtype=losses.dtype)
     if weight is not None:
         chosen = reshape_like(gather(weight, reshape(places, [-1])), places)
         counts = chosen if counts is None else chosen * counts
@@ -124,8 +124,8 @@ def _counted(
 def _may_be_ignored(label: Any, ignore_index: int | None) -> bool:
     if ignore_index is None:
         return False
-    known = getattr(label, "_array", None)  # in a Program the labels come when it runs
-    return ignore_index >= 0 or known is None or bool(np.count_nonzero(known == ignore_index))
+    numbers = getattr(label, "_array", None)  # in a Program the labels come when it runs
+    return ignore_index >= 0 or numbers is None or bool(np.count_nonzero(numbers == ignore_index))
 
 
 def _of_places(input: Any, places: Any, axis: int, use_softmax: bool) -> Any:

@@ -39,9 +39,9 @@ def batch_norm(
     if rank < 2 or (running_mean is not None and x.shape[channel] != running_mean.shape[0]):
         channels = "one axis for channels" if running_mean is None else f"{running_mean.shape[0]} channels"
         raise ShapeError(f"batch_norm: expected {channels}, found an input of shape {list(x.shape)}")
-    for given, values in {"running_var": running_var, "weight": weight, "bias": bias}.items():
+    for name, values in {"running_var": running_var, "weight": weight, "bias": bias}.items():
         if values is not None and differ(values.shape, [x.shape[channel]]):
-            raise ShapeError(f"batch_norm: {given} has shape {list(values.shape)}, expected [{x.shape[channel]}]")
+            raise ShapeError(f"batch_norm: {name} has shape {list(values.shape)}, expected [{x.shape[channel]}]")
     shape = [-1 if axis == channel else 1 for axis in range(rank)]
     center, spread = running_mean, running_var
     if training if use_global_stats is None else not use_global_stats:

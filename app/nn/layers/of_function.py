@@ -24,9 +24,9 @@ class FunctionLayer(Layer):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        taken = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, default=d) for n, d in cls.settings.items()]
+        settings = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, default=d) for n, d in cls.settings.items()]
         named = Parameter("name", Parameter.POSITIONAL_OR_KEYWORD, default=None)
-        cls.__signature__ = Signature([*taken, named])  # type: ignore[attr-defined]
+        cls.__signature__ = Signature([*settings, named])  # type: ignore[attr-defined]
 
     def __init__(self, *args: Any, **kwargs: Any):
         bound = type(self).__signature__.bind(*args, **kwargs)  # type: ignore[attr-defined]
