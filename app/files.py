@@ -2,47 +2,37 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
 import stat
 import uuid
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from app.errors import FileError
-from app.locks import shared_lock
+
+PART = ".part"
+"""The end of the name of a file that is being written."""
 
 
-def write_whole(path: Path, content: bytes, replace: bool = True) -> None:
-    """Write a file and the folders that it lies in; an existing file is replaced once the new one is on the disk.
-
-    Without `replace`, an existing file is a FileExistsError. Leftovers of processes that were killed while writing the
-    same file are removed.
-    """
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file and the folders that it lies in; an existing file is replaced once the new one is on the disk."""
     if not path.name:
         raise FileError(f"{path} is a folder, expected the name of a file")
     kind = _kind_of(path)
     if kind and kind != "a folder":  # replacing /dev/null would break the system
         raise FileError(f"{path} is {kind}, which is not replaced; name a file")
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")  # a name of its own for each writer
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}{PART}")  # a name of its own for each writer
     try:
-        made = [folder for folder in path.parents if not folder.exists()]
         path.parent.mkdir(parents=True, exist_ok=True)
-        with shared_lock(path.parent, lambda: _clear(path)):
-            try:
-                with temporary.open("xb") as file:
-                    file.write(content)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(temporary, path) if replace else _put(temporary, path)
-            finally:
-                temporary.unlink(missing_ok=True)
-        for folder in (path.parent, *(folder.parent for folder in made)):
-            sync_folder(folder)
+        try:
+            with temporary.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
     except OSError as error:
-        if isinstance(error, FileExistsError) and not replace:
-            raise
         raise FileError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
@@ -52,40 +42,6 @@ def _kind_of(path: Path) -> str:
         return _kind(path.stat().st_mode)
     except OSError:
         return ""
-
-
-def _put(temporary: Path, path: Path) -> None:
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
-        raise
-    except OSError:  # the file system has no hard links
-        path.open("xb").close()
-        os.replace(temporary, path)
-
-
-def _clear(path: Path) -> None:
-    for name in os.listdir(path.parent):
-        if is_leftover(name, path.name):
-            (path.parent / name).unlink(missing_ok=True)
-
-
-def is_leftover(name: str, of: str) -> bool:
-    """Whether a name is that of a file which `write_whole` was writing to replace the file `of`."""
-    return re.fullmatch(rf"\.{re.escape(of)}\.[0-9a-f]{{32}}", name) is not None
-
-
-def sync_folder(folder: Path) -> None:
-    """Put the names in a folder on the disk: without this, a power failure can undo a rename."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:  # Windows opens no folders
-        return
-    try:
-        with contextlib.suppress(OSError):  # some file systems cannot
-            os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def without_tilde(path: str | os.PathLike[str]) -> Path:

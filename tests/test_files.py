@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import re
+import signal
+import time
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -109,28 +113,58 @@ def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path):
         app.load(tmp_path / "x")
 
 
-def test_a_file_and_its_new_folders_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    synced: list[str] = []
-    sync = os.fsync
-
-    def noted(handle: int) -> None:
-        synced.append(os.readlink(f"/proc/self/fd/{handle}"))
-        sync(handle)
-
-    monkeypatch.setattr(os, "fsync", noted)
-    write_whole(tmp_path / "a" / "b" / "file", b"x")
-    assert synced[0].startswith(f"{tmp_path}/a/b/.file.")
-    assert set(synced[1:]) == {f"{tmp_path}/a/b", f"{tmp_path}/a", str(tmp_path)}
+OLD, NEW = b"old" * 100_000, b"new" * 100_000
 
 
-@pytest.mark.parametrize("links", [True, False])
-def test_a_file_is_replaced_only_if_that_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool):
-    if not links:
-        monkeypatch.setattr(os, "link", Mock(side_effect=PermissionError(errno.EPERM, "Operation not permitted")))
-    write_whole(tmp_path / "file", b"x", replace=False)
-    with pytest.raises(FileExistsError):
-        write_whole(tmp_path / "file", b"y", replace=False)
-    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"x")]
+def killed(work: Callable[[], object], after: float) -> None:
+    """Run `work` in a process that is killed after some seconds."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        finally:
+            os._exit(1)
+    time.sleep(after)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize("moment", ["replace", "fsync"])
+def test_a_process_killed_while_writing_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+):
+    path = tmp_path / "a" / "file"
+    write_whole(path, OLD)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, moment, lambda *_: time.sleep(60))
+        killed(lambda: write_whole(path, NEW), 0.2)
+    assert path.read_bytes() == OLD
+    write_whole(path, NEW)
+    assert path.read_bytes() == NEW
+
+
+@pytest.mark.slow
+def test_a_process_killed_at_any_moment_leaves_a_whole_file(tmp_path: Path):
+    path = tmp_path / "file"
+    write_whole(path, OLD)
+    moments = random.Random(0)
+
+    def write_again_and_again() -> None:
+        while True:
+            write_whole(path, NEW)
+            write_whole(path, OLD)
+
+    for _ in range(25):
+        killed(write_again_and_again, moments.uniform(0, 0.01))
+        assert path.read_bytes() in (OLD, NEW)
+
+
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    write_whole(tmp_path / "file", OLD)
+    monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
+    with pytest.raises(FileError, match="file cannot be written: No space left on device"):
+        write_whole(tmp_path / "file", NEW)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", OLD)]
 
 
 @pytest.mark.parametrize("target", ["pipe", "/dev/full"])

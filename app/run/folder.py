@@ -19,7 +19,7 @@ from typing import TextIO
 import numpy as np
 
 from app.errors import AppError, FileError
-from app.files import LARGEST, is_leftover, open_to_append, read_file, sync_folder, without_tilde, write_whole
+from app.files import LARGEST, PART, open_to_append, read_file, without_tilde, write_whole
 from app.graph.serialise import DAMAGE_ERRORS
 from app.run import events
 from app.run.config import Config, dump_config, with_absolute_paths
@@ -52,7 +52,7 @@ def comparison_folder(config: Config, name: str) -> Path:
     text = dump_config(with_absolute_paths(config)).encode()
     with _writing(path):
         if not (path / CONFIG).exists() and not _begun(path, text):
-            write_whole(path / CONFIG, text)
+            _create(path / CONFIG, text)
         elif read_file(path / CONFIG, LARGEST["configuration"], links=False) != text:
             raise AppError(f"{path} already holds a run with other settings; choose another output=, or remove it")
     return path
@@ -80,7 +80,7 @@ class RunFolder:
                     raise FileExistsError
                 text = dump_config(with_absolute_paths(config)).encode()
                 if not _begun(path, text):
-                    write_whole(path / CONFIG, text, replace=False)  # another run may begin there at the same moment
+                    _create(path / CONFIG, text)
                 return cls(path, (path / METRICS).open("x", encoding="utf-8"))
             except FileExistsError:
                 raise AppError(
@@ -95,7 +95,10 @@ class RunFolder:
             raise AppError(f"{path} holds no run that can be resumed: it has no {METRICS} or no {CONFIG}{others}")
         _refuse_links(path)
         with _writing(path / METRICS):
-            return cls(path, open_to_append(path / METRICS))
+            folder = cls(path, open_to_append(path / METRICS))
+            for part in path.glob(f".*{PART}"):  # of a process that was killed while it wrote
+                part.unlink()
+            return folder
 
     def go_on(self, config: Config, metrics: bytes) -> None:
         """Restore the configuration and the metrics of an interrupted run."""
@@ -147,6 +150,12 @@ class RunFolder:
     def save_text(self, name: str, text: str) -> None:
         """Write a text file."""
         write_whole(self.path / name, text.encode())
+
+
+def _create(path: Path, content: bytes) -> None:
+    """Write a new file. It is a FileExistsError if there is one, as of another run that begins at the same moment."""
+    with path.open("xb") as file:
+        file.write(content)
 
 
 def _lock(file: TextIO) -> bool:
@@ -210,7 +219,7 @@ def _begun(path: Path, config: bytes) -> bool:
 
     A folder with other files is refused: a run could overwrite them, or they look like those of a run.
     """
-    others = sorted(name for name in os.listdir(path) if not is_leftover(name, CONFIG))
+    others = sorted(os.listdir(path))
     if others == [CONFIG] and read_file(path / CONFIG, LARGEST["configuration"], links=False) == config:
         return True
     if others:
@@ -232,7 +241,6 @@ def _new(path: Path) -> Path:
             candidate.mkdir()
         except FileExistsError:
             continue
-        sync_folder(path.parent)
         return candidate
 
 

@@ -142,6 +142,14 @@ def test_a_run_that_was_killed_before_its_metrics_began_may_begin_again():
         assert folder.metrics() == b""
 
 
+def test_what_a_killed_process_was_writing_is_removed_when_its_run_is_resumed():
+    new().__exit__(None, None, None)
+    Path("run/.checkpoint.safetensors.0f.part").write_bytes(b"half")
+    Path("run/.notes").write_bytes(b"mine")
+    with RunFolder.again(Path("run")):
+        assert sorted(os.listdir("run")) == [".notes", "config.yaml", "metrics.jsonl"]
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_under_the_metrics_is_an_error_that_names_the_file():
     Path("run").mkdir()
