@@ -39,8 +39,6 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
     from app.creation import zeros as zeros
     from app.custom import custom_op as custom_op
     from app.device import CPUPlace as CPUPlace
-    from app.device import get_device as get_device
-    from app.device import is_compiled_with_cuda as is_compiled_with_cuda
     from app.device import set_device as set_device
     from app.experiment.calls import compare as compare
     from app.experiment.calls import open_run as open_run
@@ -75,7 +73,7 @@ _NAMES = {
         "arange clone empty eye full is_tensor linspace normal ones rand randint randn standard_normal uniform zeros"
     ),
     ".custom": "custom_op",
-    ".device": "CPUPlace get_device is_compiled_with_cuda set_device",
+    ".device": "CPUPlace set_device",
     ".checking.exhaustive": "certify",
     ".checking.findings": "check",
     ".experiment.calls": "compare open_run resume train",

@@ -1,4 +1,4 @@
-"""Devices, for programs that choose one. Only the CPU exists here."""
+"""The device of values: the CPU. Any other is an error."""
 
 from __future__ import annotations
 
@@ -6,16 +6,7 @@ from typing import Any
 
 from app.errors import AppError
 
-__all__ = [
-    "CPUPlace",
-    "CUDAPlace",
-    "DeviceError",
-    "cpu_places",
-    "device_count",
-    "get_device",
-    "is_compiled_with_cuda",
-    "set_device",
-]
+__all__ = ["CPUPlace", "DeviceError", "set_device"]
 
 
 def __dir__() -> list[str]:
@@ -38,13 +29,6 @@ class CPUPlace:
         return "Place(cpu)"
 
 
-class CUDAPlace:
-    """A GPU: constructing one is an error."""
-
-    def __init__(self, device_id: int = 0):
-        raise no_gpu(f"CUDAPlace({device_id})")
-
-
 def set_device(device: Any) -> CPUPlace:
     """Choose the device. Anything but the CPU is an error."""
     if device != CPUPlace() and str(device).partition(":")[0] != "cpu":
@@ -52,26 +36,6 @@ def set_device(device: Any) -> CPUPlace:
     return CPUPlace()
 
 
-def get_device() -> str:
-    """The name of the device, which is `cpu`."""
-    return "cpu"
-
-
-def is_compiled_with_cuda() -> bool:
-    """Whether GPUs can be used: always False."""
-    return False
-
-
-def device_count() -> int:
-    """The number of GPUs: 0."""
-    return 0
-
-
-def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
-    """The places that a Program can run on."""
-    return [CPUPlace()] * (device_count or 1)
-
-
-def no_gpu(wish: Any) -> DeviceError:
+def no_gpu(device: str) -> DeviceError:
     """The error for a program that asks for a GPU."""
-    return DeviceError(f"{wish} is not there: values are computed on the CPU, which is CPUPlace() and 'cpu'")
+    return DeviceError(f"{device} is not there: values are computed on the CPU, which is CPUPlace() and 'cpu'")

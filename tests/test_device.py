@@ -11,17 +11,14 @@ from app.errors import AppError
 
 def test_the_cpu_can_be_chosen():
     assert device.set_device("cpu") == device.CPUPlace()
-    assert (device.get_device(), repr(device.CPUPlace())) == ("cpu", "Place(cpu)")
-    assert not device.is_compiled_with_cuda()
-    assert device.cpu_places(2) == [device.CPUPlace()] * 2
-    assert device.cpu_places() == [device.CPUPlace()]
+    assert repr(device.CPUPlace()) == "Place(cpu)"
 
 
 def test_a_gpu_is_an_error():
     x = app.ones([2])
     assert x.cpu() is x
-    message = r"^(CUDAPlace\(1\)|device 'gpu:1'|cuda\(\)) is not there: values are computed on the CPU"
-    for choose in (lambda: device.CUDAPlace(1), lambda: device.set_device("gpu:1"), x.cuda):
+    message = r"^(device 'gpu:1'|cuda\(\)) is not there: values are computed on the CPU"
+    for choose in (lambda: device.set_device("gpu:1"), x.cuda):
         with pytest.raises(RuntimeError, match=message) as caught:
             choose()
         assert isinstance(caught.value, AppError)

@@ -1,7 +1,6 @@
 """Building, differentiating, running and saving Programs."""
 
 from app.custom.py_func import py_func
-from app.device import cpu_places
 from app.engine import Executor, Scope, global_scope, scope_guard
 from app.graph import (
     Block,
@@ -33,7 +32,6 @@ __all__ = [
     "Variable",
     "accuracy",
     "append_backward",
-    "cpu_places",
     "create_global_var",
     "create_parameter",
     "data",
