@@ -6,13 +6,16 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
 import msgspec
 from msgspec import Meta
 
+from app import machine
+from app.data import Dataset
 from app.errors import FileError, MissingFileError
 from app.files import LARGEST, open_file
 
@@ -53,6 +56,21 @@ class Start(Event, frozen=True, tag="start"):
     data: Data
     engines: dict[str, str]
     sources: dict[str, str | None] = {}
+
+    @classmethod
+    def now(cls, dataset: Dataset, digest: str, engines: dict[str, str], sources: Mapping[str, str | None]) -> Start:
+        """Return the first event of a run that starts now, on this machine; `digest` is the hash of the images."""
+        data = Data(
+            origin=dataset.origin.replace(f"{Path.cwd()}{os.sep}", ""),  # reports are forwarded
+            verified=dataset.verified,
+            sample=dataset.is_sample,
+            training=len(dataset.train_images),
+            test=len(dataset.test_images if dataset.final_images is None else dataset.final_images),
+            shape=list(dataset.image_shape),
+            validation=0 if dataset.final_images is None else len(dataset.test_images),
+            hash=digest,
+        )
+        return cls(time.strftime("%Y-%m-%d %H:%M:%S"), machine.describe(), data, engines, dict(sources))
 
 
 class Checked(Event, frozen=True, tag="checked"):

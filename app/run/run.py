@@ -38,7 +38,6 @@ from app.run.resume import (
     sources_of,
     where_it_goes_on,
 )
-from app.run.start import start_event
 from app.run.steps import Steps, warm_up, warnings_off
 from app.run.summary import introduction
 
@@ -177,7 +176,8 @@ def prepare(
     checked = check_gradients(config, activations, dataset, world, console) if checkpoint is None else []
     begin_alike(world, config, dataset, activations, checkpoint)
     contestants = [Contestant(a.name, make_learner(config, a, dataset.image_shape), a) for a in activations]
-    start = start_event(dataset, data_hash(images), contestants, sources)
+    engines = {contestant.operator: contestant.learner.how() for contestant in contestants}
+    start = Start.now(dataset, data_hash(images), engines, sources)
     return Prepared(dataset, contestants, start, checked)
 
 
