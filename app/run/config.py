@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
-import numpy as np
 from msgspec import Meta
 
 from app.data import SOURCES
@@ -32,7 +31,7 @@ Held = Annotated[int, Meta(ge=0, description="a whole number of images, of at le
 _LEAST, _MOST = 1e-45, 3.4e38  # of float32, in which they are used
 Rate = Annotated[float, Meta(ge=_LEAST, le=_MOST, description="a number greater than 0, in single precision")]
 Decay = Annotated[float, Meta(ge=0, le=_MOST, description="a number of at least 0, in single precision")]
-Number = Annotated[float, Meta(description="a number")]
+Number = Annotated[float, Meta(ge=-_MOST, le=_MOST, description="a number, in single precision")]
 Widths = Annotated[tuple[Count, ...], Meta(description="a list of whole numbers of at least 1, such as [100]")]
 Layers = Annotated[
     tuple[LayerConfig, ...],
@@ -317,17 +316,14 @@ def _changed(config: C, change: Document) -> C:
     data = _laid_over(msgspec.to_builtins(config), change.data)
     if config.operators is not None and _names_operators(change.data):
         data["operators"] = None
-    for section, key in _NONE_IS_NULL:
-        settings = data.get(section) if section and isinstance(data, dict) else data
-        if isinstance(settings, dict) and settings.get(key) == "none":
-            settings[key] = None
     try:
         changed = msgspec.convert(data, kind)
     except msgspec.ValidationError:
         raise change.error(*next(problems(data, kind))) from None
-    if not _has_shades(*changed.data.pixel_range):
-        problem = f"data.pixel_range: {unexpected(data['data']['pixel_range'], Interval)}; in float32, in which pixels "
-        raise change.error("$.data.pixel_range", f"{problem}are scaled, all 256 shades must differ")
+    low, high = changed.data.pixel_range
+    if not low < high:
+        problem = f"data.pixel_range: {unexpected(data['data']['pixel_range'], Interval)}"
+        raise change.error("$.data.pixel_range", problem)
     return _with_one_network(changed, change)
 
 
@@ -337,23 +333,6 @@ def _names_operators(change: Any) -> bool:
         return False
     model = change.get("model")
     return "baseline" in change or (isinstance(model, Mapping) and "activation" in model)
-
-
-_NONE_IS_NULL = (
-    ("", "baseline"),
-    ("", "operators"),
-    ("data", "validation"),
-    ("model", "layers"),
-    ("train", "clip_norm"),
-)
-"""Settings that may be null and are never text; `none` means null there."""
-
-
-def _has_shades(low: float, high: float) -> bool:
-    """Whether the shades of pixels in this range increase, as the network scales them."""
-    with np.errstate(all="ignore"):
-        shades = np.arange(256, dtype=np.float32) * np.float32((high - low) / 255) + np.float32(low)
-        return bool((np.diff(shades) > 0).all())
 
 
 def _laid_over(base: Any, change: Any) -> Any:

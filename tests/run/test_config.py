@@ -98,15 +98,8 @@ def test_overrides_apply_in_order_over_the_file_and_change_nothing_else(file):
     assert config == Config(train=train, model=model, data=data, baseline=None, output="runs/a=b")
 
 
-def test_none_means_null_where_text_is_impossible(file):
-    assert load(file, "baseline: none\ntrain: {clip_norm: none}") == load(file, "baseline: null")
-    assert load(file, "", "baseline=none").baseline is None
-    assert load(file, "", "output=none").output == "none"
-
-
 # --- Errors ---
 
-SHADES = "in float32, in which pixels are scaled, all 256 shades must differ"
 COUNT = "expected a whole number of at least 1"
 MISTYPED = "engine: found 'EAGR' (text), expected one of 'compiled', 'reference', 'eager'; did you mean 'eager'?"
 INTERVAL = "expected two numbers in a list, the lower first, such as [-1, 1]"
@@ -125,9 +118,14 @@ OF_ALL = (
         ("train: {epochs: }", 1, 16, f"train.epochs: found nothing (null), {COUNT}"),
         ("seed: -1", 1, 7, "seed: found -1, expected a whole number of at least 0"),
         ("model: {hidden: [9, 0]}", 1, 21, f"model.hidden[1]: found 0, {COUNT}"),
-        ("data:\n  pixel_range: [1, -1]", 2, 16, f"data.pixel_range: found [1, -1], {INTERVAL}; {SHADES}"),
-        ("data: {pixel_range: [1, 1]}", 1, 21, f"data.pixel_range: found [1, 1], {INTERVAL}; {SHADES}"),
-        ("data: {pixel_range: [a, 1]}", 1, 22, "data.pixel_range[0]: found 'a' (text), expected a number"),
+        ("data:\n  pixel_range: [1, -1]", 2, 16, f"data.pixel_range: found [1, -1], {INTERVAL}"),
+        ("data: {pixel_range: [1, 1]}", 1, 21, f"data.pixel_range: found [1, 1], {INTERVAL}"),
+        (
+            "data: {pixel_range: [a, 1]}",
+            1,
+            22,
+            "data.pixel_range[0]: found 'a' (text), expected a number, in single precision",
+        ),
         ("data: {sources: []}", 1, 17, "data.sources: found [], expected a list of at least one source"),
         ("output: ''", 1, 9, "output: found '' (text), expected the name of a folder or null"),
         ("engine: EAGR", 1, 9, MISTYPED),
@@ -166,9 +164,8 @@ SINGLE = "in single precision"
         ("train.weight_decay=1e39", f"train.weight_decay: found 1e+39, expected a number of at least 0, {SINGLE}"),
         ("train.momentum=1", "train.momentum: found 1, expected a number of at least 0 and less than 1, "),
         ("train.momentum=0.99999999", "train.momentum: found 0.99999999, expected a number of at least 0 and less "),
-        ("data.pixel_range=[0, 1e-43]", f"data.pixel_range: found [0, 1e-43], {INTERVAL}; in float32, in which "),
-        ("data.pixel_range=[1, 1.0000001]", f"data.pixel_range: found [1, 1.0000001], {INTERVAL}; in float32, "),
-        ("data.pixel_range=[-1e308, 1e308]", f"data.pixel_range: found [-1e+308, 1e+308], {INTERVAL}; in float32, "),
+        ("data.pixel_range=[-1e308, 1e308]", "data.pixel_range[0]: found -1e+308, expected a number, in single pre"),
+        ("train.clip_norm=none", "train.clip_norm: found 'none' (text), expected a number greater than 0"),
         ("dist.timeout=1e300", "dist.timeout: found 1e+300, expected a number of seconds, greater than 0 and at most "),
         ("dist.timeout=0", "dist.timeout: found 0, expected a number of seconds"),
     ],

@@ -69,5 +69,5 @@ def test_output_names_the_images_of_an_accuracy(tmp_path, monkeypatch, capsys):
     assert "Data: 9,500 training, 500 validation and 2,000 test images, the committed sample (verified)" in out
     assert "relu  epoch 1/2  validation accuracy 0." in out
     assert "\noperator  validation acc.  test accuracy  s per epoch (median)\n" in out
-    assert train([*QUICK, "output=other", "data.validation=none"]) == 0
+    assert train([*QUICK, "output=other", "data.validation=null"]) == 0
     assert "validation" not in capsys.readouterr().out
