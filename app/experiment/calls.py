@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -127,7 +126,7 @@ def compare(
             f"opsmith.compare takes a list of operators, found {operators!r}; write [{operators!r}, swish]"
         )
     found = load_compare_config(config)
-    activations = _told_apart([activation_of(operator) for operator in operators or ()])
+    activations = [activation_of(operator) for operator in operators or ()]
     if operators is not None:
         settings["operators"] = [activation.name for activation in activations]
     if seeds is not None:
@@ -248,15 +247,3 @@ def _home(operator: Callable[..., Any], name: str) -> str:
     if module is None or file is None or module.__name__ == "__main__" or getattr(module, name, None) is not operator:
         return ""
     return os.path.relpath(file) if Path(file).suffix == ".py" and not module.__name__.startswith(f"{PACKAGE}.") else ""
-
-
-def _told_apart(activations: Sequence[Activation]) -> list[Activation]:
-    """Number the operators of a session that have one name, such as lambdas."""
-    named: list[Activation] = []
-    for activation in activations:
-        name, count = activation.name, 1
-        while not activation.has_name and any(other.name == name for other in named):
-            count += 1
-            name = f"{activation.name}_{count}"
-        named.append(replace(activation, name=name))
-    return named

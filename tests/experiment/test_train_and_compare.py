@@ -15,7 +15,6 @@ import app
 from app.custom.lookup import on_the_shelf
 from app.data.sample import load_sample
 from app.errors import AppError, ConfigError, FileError, GradcheckError, MissingFileError, OperatorError, ShapeError
-from app.experiment import calls
 
 pytestmark = pytest.mark.slow
 
@@ -249,10 +248,11 @@ ONE, OTHER = of_a_cell("one", "x * 1.0"), of_a_cell("one", "x * 2.0")
         (app.train, ["relu"], {"epoch": 1}, r"opsmith\.train: epoch: unknown key; did you mean 'train\.epochs'\?"),
         (app.train, [5], {}, "an operator, a function of one value or a name is expected, found 5"),
         (app.train, [ONE], {"layers": layers(OTHER)}, "two different operators are called one; give each a name of"),
+        (app.compare, [[ONE, OTHER]], {}, "two different operators are called one; give each a name of its own"),
         (app.compare, ["relu"], {}, r"takes a list of operators, found 'relu'; write \['relu', swish\]"),
         (app.inspect, ["relu", "sauce"], {}, "there is no stage 'sauce'"),
     ],
-    ids=["value", "key", "no operator", "two of one name", "no list", "no stage"],
+    ids=["value", "key", "no operator", "two of one name", "two compared", "no list", "no stage"],
 )
 def test_wrong_arguments_are_errors(call, given, settings, message):
     with pytest.raises(ConfigError, match=message):
@@ -268,11 +268,6 @@ def wrong_gradient():
 def test_a_wrong_gradient_of_a_layers_operator_ends_a_run_before_it_begins():
     with pytest.raises(GradcheckError, match=r"^wrong: gradient is wrong"):
         app.train("tanh", None, **LAYERED, layers=layers(wrong_gradient()))
-
-
-def test_lambdas_have_numbered_names():
-    lambdas = [calls.activation_of(lambda x: x), calls.activation_of(lambda x: 2.0 * x), calls.activation_of("relu")]
-    assert [one.name for one in calls._told_apart(lambdas)] == ["a_lambda", "a_lambda_2", "relu"]
 
 
 # --- Results ---
