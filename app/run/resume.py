@@ -33,16 +33,14 @@ _FREE = {"check", "data.folder", "data.sources"}
 
 def check_config(before: Mapping[str, Any], now: Config) -> None:
     """Refuse to resume with a configuration that would change the results."""
-    try:
-        begun_with = msgspec.convert(before, Config)  # with defaults for keys newer than the run
-    except msgspec.ValidationError as error:
-        raise ConfigError(
-            f"the run was started with a configuration that this release does not know: {error}"
-        ) from error
-    begun, here = (msgspec.to_builtins(with_absolute_paths(config)) for config in (begun_with, now))
-    changed = {key: pair for key, *pair in changes(begun, here) if key not in _FREE and not key.startswith("dist.")}
-    constant = begun_with.train.schedule == "constant"
-    if constant and now.train.epochs > begun_with.train.epochs:
+    changed = {
+        key: pair
+        for key, *pair in changes(before, msgspec.to_builtins(with_absolute_paths(now)))
+        if key not in _FREE and not key.startswith("dist.")
+    }
+    constant = now.train.schedule == "constant"
+    epochs, _ = changed.get("train.epochs", (None, None))
+    if constant and isinstance(epochs, int) and now.train.epochs > epochs:
         del changed["train.epochs"]  # more of them do not change the finished ones
     if changed:
         listing = ", ".join(f"{key} was {_shown(old)} and is {_shown(new)}" for key, (old, new) in changed.items())
@@ -65,7 +63,7 @@ def changes(before: Any, now: Any, path: str = "") -> Iterator[tuple[str, Any, A
     """Return each setting that differs, by path, with both values."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in now:
-            yield from changes(before[key], now[key], f"{path}.{key}" if path else key)
+            yield from changes(before.get(key), now[key], f"{path}.{key}" if path else key)
     elif before != now:
         yield path, before, now
 
@@ -81,7 +79,7 @@ def interrupted_run(run: Path, overrides: Sequence[str] = ()) -> tuple[Config, C
         return config, checkpoint
     if (run / SUMMARY).exists():
         raise AppError(f"the run in {run} is finished: there is nothing to resume")
-    check_config(msgspec.to_builtins(load_kept_config(run / CONFIG)), config)
+    check_config(msgspec.to_builtins(with_absolute_paths(load_kept_config(run / CONFIG))), config)
     return config, None
 
 
