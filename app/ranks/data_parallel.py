@@ -43,7 +43,11 @@ def data_parallel(program: Program, rank: int, shape: Shape = "allreduce", *, lo
         raise ProgramError(f"{loss}: only one optimiser's update can be shared between ranks")
     gradients = _gradients(source, before, updates, seed)
     kept = [n for op in [*before, *after] for n in op.outputs if source.var(n).persistable]
-    refuse_statistics([n for n in kept if is_float(source.var(n).dtype)])
+    if statistics := [n for n in kept if is_float(source.var(n).dtype)]:  # such as the running means of BatchNorm
+        raise ProgramError(
+            f"each batch updates {', '.join(statistics)}, for which each rank would use its own part of a batch: leave "
+            "such statistics out, or train in one process"
+        )
 
     def copy(ops: Iterable[Operator]) -> None:
         for op in ops:
@@ -82,15 +86,6 @@ def data_parallel(program: Program, rank: int, shape: Shape = "allreduce", *, lo
             insert(operators.receive_parameters, new)
     copy(after)
     return result
-
-
-def refuse_statistics(names: Sequence[str]) -> None:
-    """Refuse values that each batch updates, such as the running means of BatchNorm."""
-    if names:
-        raise ProgramError(
-            f"each batch updates {', '.join(names)}, for which each rank would use its own part of a batch: leave such "
-            "statistics out, or train in one process"
-        )
 
 
 def _gradients(block: Block, before: Sequence[Operator], updates: Sequence[Operator], seed: Operator) -> list[str]:

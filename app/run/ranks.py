@@ -46,10 +46,9 @@ def ranks_of(config: Config) -> World:
             f"{named} is for one process, as each rank would use its own part of a batch for it: leave it out, or set "
             "dist.shape=none"
         )
-    if settings.shape == "pserver" and config.engine == "eager":
+    if settings.shape != "none" and config.engine == "eager":
         raise ConfigError(
-            "engine=eager adds up gradients at every rank, and has no dist.shape=pserver: set dist.shape=allreduce, or "
-            "engine=compiled"
+            "engine=eager is for one process, as what ranks share is a Program: set engine=compiled, or dist.shape=none"
         )
     return World() if settings.shape == "none" else connect()
 

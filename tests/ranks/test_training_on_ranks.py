@@ -53,7 +53,7 @@ JOBS = {
     "plain": [*REFERENCE, "dist.shape=pserver", "model.activation=ops.py:plain"],
     "cosine": [*REFERENCE, *ADAM, "dist.shape=pserver", "train.schedule=cosine", "train.batch_size=17"],
     "layer": [*REFERENCE, *ADAM, "dist.shape=allreduce", "model.activation=ops.py:swish", "model.hidden=[9,8]"],
-    "eager": [*SMALL, "dist.shape=allreduce", "engine=eager", "train.batch_size=7", "train.optimizer=momentum"],
+    "momentum": [*REFERENCE, "dist.shape=allreduce", "train.batch_size=7", "train.optimizer=momentum"],
     "single": [*REFERENCE, "dist.shape=allreduce", "model.activation=ops.py:plain", "train.batch_size=1"],
 }
 RESUMED = {shape: [*REFERENCE, "train.optimizer=adam", f"dist.shape={shape}"] for shape in ("allreduce", "pserver")}

@@ -92,7 +92,7 @@ def test_ranks_that_would_each_do_the_whole_work_are_refused(tiny, tmp_path):
 
 def test_settings_that_ranks_cannot_have_are_errors(tiny, capsys):
     for words, message in (
-        (["engine=eager", "dist.shape=pserver"], "engine=eager adds up gradients at every rank, and has no dist.shape"),
+        (["engine=eager", "dist.shape=allreduce"], "engine=eager is for one process, as what ranks share is a Program"),
         (["train.clip_norm=1", "dist.shape=allreduce"], "train.clip_norm is for one process"),
         (["model.dropout=0.1", "dist.shape=allreduce"], "model.dropout is for one process"),
     ):

@@ -14,10 +14,6 @@ from app.engine.watch import OperatorRun, watch_tensors
 from app.nn import functional
 from app.ops import random
 from app.ops.loss import accuracy
-from app.ranks.data_parallel import refuse_statistics
-from app.ranks.same import check_agreement
-from app.ranks.shares import shares
-from app.ranks.world import World, current
 from app.run.config import Config
 from app.run.learners.learner import PerIteration, State, optimizer_of, restore_from, schedule_of, state_of
 from app.run.network import Activation, ImageShape, Network
@@ -25,18 +21,14 @@ from app.tensor import Tensor, no_grad
 
 
 class EagerLearner:
-    """Runs the network eagerly. Each rank computes its own rows of a batch."""
+    """Runs the network eagerly, in one process: what ranks share is a Program."""
 
     def __init__(self, config: Config, activation: Activation, image_shape: ImageShape):
-        self._world = World() if config.dist.shape == "none" else current()
         self._activation = activation
         self._streams = random.Streams(config.seed)
         with self._streams.drawing():
             self._network = Network(config.model, activation, image_shape, config.data.pixel_range)
         self.shapes = self._network.shapes
-        tensors = list(self._network.state_dict().values())
-        for tensor, value in zip(tensors, self._world.copies_of_first([t.numpy() for t in tensors]), strict=True):
-            tensor.set_value(value)
         self._schedule = schedule_of(config.train)
         self._optimizer = optimizer_of(config.train, self._schedule, self._network.parameters())
 
@@ -44,66 +36,27 @@ class EagerLearner:
         before = self.state()
         with self._streams.drawing(advance=False):
             for image, label in batches:
-                self._backward(self._run(Tensor(image), label)[0])
+                self._run(Tensor(image), label)[0].backward()
         trained = [(path, p) for path, p in self._network.named_parameters() if not p.stop_gradient]
         self._activation.require_gradients([path for path, p in trained if p.grad is None])
         self._optimizer.clear_grad(set_to_zero=False)
-        after = self.state()
-        if self._world.size > 1:
-            refuse_statistics([name for name in before if not np.array_equal(before[name], after[name])])
         self.restore(before)  # running statistics have changed
 
     def train(self, batches: Batches) -> PerIteration:
         with self._streams.drawing():
-            rows = [self._step(*batch) for batch in self._rows(batches)]
-        return self._overall(rows)
+            return _columns([self._step(*batch) for batch in batches])
 
-    def _rows(self, batches: Batches) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
-        """Return this rank's rows of each batch and their fraction of the batch."""
-        for fraction, part in shares(batches, self._world.rank, self._world.size):
-            for image, label in part:
-                yield image, label, fraction
-
-    def _step(self, image: np.ndarray, label: np.ndarray, share: float) -> tuple[float, float]:
+    def _step(self, image: np.ndarray, label: np.ndarray) -> tuple[float, float]:
         loss, score = self._run(Tensor(image), label)
-        weighted = loss if self._world.size == 1 else loss * (share * self._world.size)
-        self._backward(weighted)
+        loss.backward()
         self._optimizer.step()
         self._optimizer.clear_grad(set_to_zero=False)
-        return loss.item() * share, score.item() * share
-
-    def _backward(self, loss: Any) -> None:
-        loss.backward()
-        if self._world.size > 1:
-            self._average_gradients()
-
-    def _average_gradients(self) -> None:
-        """Replace the gradients with their means over the ranks; one that no rank has stays None."""
-        for parameter in self._network.parameters():
-            if parameter.stop_gradient:
-                continue
-            has_gradient = np.array([parameter.grad is not None], np.float32)
-            self._world.allreduce(has_gradient)
-            if has_gradient[0]:
-                value = np.zeros_like(parameter.numpy()) if parameter.grad is None else parameter.grad.numpy()
-                total = np.array(value, order="C")
-                self._world.allreduce(total.reshape(total.size))
-                parameter.grad = Tensor(total / total.dtype.type(self._world.size))
-
-    def _overall(self, rows: list[tuple[float, float]]) -> PerIteration:
-        """Combine the losses and accuracies of all ranks into those of whole batches."""
-        figures = np.array(rows).reshape(-1, 2)
-        self._world.allreduce(figures)
-        loss, score = figures.astype(np.float32).T
-        return loss, score
+        return loss.item(), score.item()
 
     def measure(self, batches: Batches) -> PerIteration:
-        rows = []
         with self._in_use(), self._streams.drawing(advance=False):
-            for image, label, share in self._rows(batches):
-                loss, score = self._run(Tensor(image), label)
-                rows.append((loss.item() * share, score.item() * share))
-        return self._overall(rows)
+            values = [self._run(Tensor(image), label) for image, label in batches]
+            return _columns([(loss.item(), score.item()) for loss, score in values])
 
     @contextmanager
     def _in_use(self) -> Iterator[None]:
@@ -138,7 +91,6 @@ class EagerLearner:
 
     def end_epoch(self) -> None:
         self._schedule.step()
-        check_agreement(self._world, self.weights())
 
     def how(self) -> str:
         return ""
@@ -163,3 +115,9 @@ class EagerLearner:
             remembered = self._optimizer.states_of(parameter)
             found.update({f"{path}:{name}": tensor for name, tensor in remembered.items()})
         return found
+
+
+def _columns(rows: list[tuple[float, float]]) -> PerIteration:
+    """The losses and the accuracies of iterations, as arrays."""
+    losses, accuracies = np.array(rows, np.float32).reshape(-1, 2).T
+    return losses, accuracies
