@@ -34,7 +34,7 @@ from app.checking.in_a_network import (
 from app.checking.subject import Subject
 from app.checking.undisturbed import undisturbed
 from app.checking.verdict import FAILED
-from app.custom.foreign import parts_of
+from app.custom.foreign import adapter_of, parts_of
 from app.custom.pylayer import PyLayer
 from app.engine.compiled.fingerprint import behaviour_fingerprint
 from app.errors import AppError
@@ -135,6 +135,7 @@ def _checked(thing: Any, name: str, settings: dict[str, Any], place: Place | Non
             ),
             _PATIENCE,
             compiled,
+            adapter_of(thing),
         )
         done = msgspec.json.decode(answer, type=GradientCheck) if answer else _unknown("the check did not end")
         if done.state != "unknown":

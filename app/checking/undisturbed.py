@@ -17,6 +17,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 
 import numpy as np
 
+from app.bridge.framework import Framework
 from app.custom.numba_functions import interpret_numba
 from app.ops import random
 from app.signals import die_with_parent, forked, kill_group
@@ -24,23 +25,31 @@ from app.signals import die_with_parent, forked, kill_group
 _SIZE = struct.Struct("Q")
 
 
-def undisturbed(work: Callable[[], bytes], patience: float, compiled: bool = True) -> bytes:
+def undisturbed(
+    work: Callable[[], bytes], patience: float, compiled: bool = True, framework: Framework | None = None
+) -> bytes:
     """Return the result of a function in a forked process; b"" if it raises or exceeds the time limit.
 
     Unless `compiled`, Numba functions run as Python there, without compilation. Without fork, the function is called in
-    this process; one whose Numba functions should run as Python is not.
+    this process; one whose Numba functions should run as Python is not. One that uses a framework which cannot run in a
+    forked process is called in this process, too.
     """
 
     def called() -> bytes:
-        if not compiled:
-            interpret_numba()
         with _unheard():
             return work()
 
-    if hasattr(os, "fork"):
-        return _in_a_copy(called, patience)
+    def called_in_a_copy() -> bytes:
+        if not compiled:
+            interpret_numba()
+        if framework is not None:
+            framework.after_fork()
+        return called()
+
+    if hasattr(os, "fork") and (framework is None or framework.can_fork()):
+        return _in_a_copy(called_in_a_copy, patience)
     try:
-        return called() if compiled else b""
+        return called() if compiled or framework is not None else b""
     except Exception:
         return b""
 

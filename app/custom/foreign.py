@@ -38,3 +38,9 @@ def parts_of(thing: Any) -> Sequence[Any]:
     """What the user wrote: of an operator of another framework its functions or its class, else the thing itself."""
     other = operator_of_framework(thing)
     return [thing] if other is None else other.foreign.functions or [other.foreign.thing]
+
+
+def adapter_of(thing: Any) -> Any:
+    """The adapter of the framework that an operator belongs to; None for an operator of ours."""
+    other = operator_of_framework(thing)
+    return None if other is None else other.foreign.framework

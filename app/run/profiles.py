@@ -16,6 +16,7 @@ import numpy as np
 from app.checking.before_training import as_written, between_layers
 from app.checking.finding import found
 from app.checking.undisturbed import undisturbed
+from app.custom.foreign import adapter_of, operator_of_framework, parts_of
 from app.custom.numba_functions import python_function
 from app.custom.operator import CustomOperator, derived_source
 from app.errors import FileError
@@ -120,8 +121,9 @@ def curve_of(activation: Activation, low: float, high: float) -> Curve | None:
     operator = activation.for_one_layer()
     if operator.layer is not None and operator.layer.parameters():
         return None  # each hidden layer has its own parameters
+    framework = adapter_of(as_written(activation.operator))
     for compiled in (False, True):
-        answer = undisturbed(lambda: msgspec.json.encode(_curve(operator, low, high)), _PATIENCE, compiled)
+        answer = undisturbed(lambda: msgspec.json.encode(_curve(operator, low, high)), _PATIENCE, compiled, framework)
         if answer:
             return msgspec.json.decode(answer, type=Curve | None)
     return None
@@ -155,13 +157,17 @@ def sources_of(activation: Activation) -> dict[str, str]:
     thing = as_written(activation.operator)
     if isinstance(thing, OpDef) and not thing.custom:
         return {}
-    answer = undisturbed(lambda: msgspec.json.encode(_sources(thing, activation)), _PATIENCE, compiled=False)
+    framework = adapter_of(thing)
+    answer = undisturbed(lambda: msgspec.json.encode(_sources(thing, activation)), _PATIENCE, False, framework)
     return msgspec.json.decode(answer, type=dict[str, str]) if answer else {}
 
 
 def _sources(thing: Any, activation: Activation) -> dict[str, str]:
     parts: dict[str, Any] = {}
-    if not isinstance(thing, CustomOperator):
+    if operator_of_framework(thing) is not None:
+        definition, *rules = parts_of(thing)
+        parts = {"definition": definition, **{rule.__name__: rule for rule in rules}}
+    elif not isinstance(thing, CustomOperator):
         parts["definition"] = type(thing) if isinstance(thing, Layer) else thing
     if not isinstance(thing, (type, Layer)):
         for operator in _applied(thing, activation):

@@ -23,7 +23,7 @@ def marked(bug: Bug) -> object:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bug", map(marked, BUGS))
+@pytest.mark.parametrize("bug", [marked(bug) for bug in BUGS])
 def test_the_bug_is_found_and_the_mended_operator_passes(bug: Bug):
     assert bool(found_by_check(bug, mended=False)) == (bug.name not in MISSED)
     assert found_by_check(bug, mended=True) == ""

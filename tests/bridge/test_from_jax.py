@@ -10,6 +10,9 @@ import pytest
 
 import app
 from app.__main__ import main
+from app.checking.before_training import check_gradient
+from app.run.network import Activation
+from app.run.profiles import curve_of, sources_of
 from app.testing import check_operator
 
 jax = pytest.importorskip("jax", reason="JAX is not installed (the extra `bridge`)")
@@ -65,3 +68,32 @@ def test_it_runs_on_tensors_and_in_programs():
     (gradient,) = app.static.gradients([out], [data])
     results = app.static.Executor().run(feed={"x": array}, fetch_list=[out, gradient])
     np.testing.assert_allclose(results[1], 3 * array**2, rtol=1e-6)
+
+
+@pytest.fixture
+def forks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """JAX has computed something; a process that is forked now, in which it would wait forever, is counted."""
+    jax.numpy.zeros(1).block_until_ready()
+    forks: list[int] = []
+
+    def fork() -> int:
+        forks.append(1)
+        raise OSError("JAX has threads")
+
+    monkeypatch.setattr("app.checking.undisturbed.forked", fork)
+    monkeypatch.setattr("app.checking.examination.forked", fork)
+    return forks
+
+
+def test_no_process_is_forked_where_jax_has_threads(forks: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path))
+    swish = app.custom_op(operators.swish)
+    assert check_operator(operators.swish, only=["gradient"]).ok
+    known = check_gradient(swish, "swish")
+    assert known is not None
+    assert known.state == "agrees"
+    activation = Activation("swish", swish)
+    curve = curve_of(activation, -1.0, 1.0)
+    assert curve is not None
+    assert "definition" in sources_of(activation)
+    assert forks == []

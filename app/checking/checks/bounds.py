@@ -79,7 +79,12 @@ def index_outside(subject: Subject, arrays: Arrays | None = None) -> BoundsError
 
 
 def _run_as_python(subject: Subject, arrays: Arrays | None = None, repeats: bool = False) -> _Run | None:
-    """A run of an operator whose Numba functions run as Python; None if there is no process for it, or no answer."""
+    """A run of an operator whose Numba functions run as Python; None if there is no process for it, or no answer.
+
+    Operators of other frameworks have none, and a framework that has threads cannot run in a forked process.
+    """
+    if subject.found.foreign is not None:
+        return None
     if interpreted.on:  # in such a process already
         return _interpreted(subject, arrays, repeats)
     answer = undisturbed(lambda: pickle.dumps(_interpreted(subject, arrays, repeats)), _PATIENCE, compiled=False)
