@@ -5,6 +5,8 @@ Shapes and types of what it returns are found by running it on small arrays of o
 
 from __future__ import annotations
 
+import builtins
+import difflib
 import inspect
 import linecache
 from collections.abc import Callable, Mapping, Sequence
@@ -114,7 +116,21 @@ def described(error: BaseException) -> str:
 
         return f"Numba cannot compile it: {why_refused(error)}"
     line = linecache.getline(*_places(error)[-1]).strip() if not str(error) else ""
-    return f"{type(error).__name__}: {(line and f'`{line}`') or error}"
+    return f"{type(error).__name__}: {(line and f'`{line}`') or error}{suggestion(error)}"
+
+
+def suggestion(error: BaseException) -> str:
+    """`; did you mean 'exp'?` of a misspelt attribute or variable; '' otherwise."""
+    name = getattr(error, "name", None)
+    if isinstance(error, AttributeError) and error.obj is not None:
+        names = dir(error.obj)
+    elif isinstance(error, NameError) and error.__traceback__ is not None:
+        frame = [frame for frame, _ in walk_tb(error.__traceback__)][-1]
+        names = [*frame.f_locals, *frame.f_globals, *dir(builtins)]
+    else:
+        return ""
+    closest = difflib.get_close_matches(name, names, 1, cutoff=0.75) if name else []
+    return f"; did you mean {closest[0]!r}?" if closest else ""
 
 
 def summary_of(error: BaseException) -> str:

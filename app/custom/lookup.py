@@ -20,6 +20,7 @@ from typing import Any
 from zlib import crc32
 
 from app.custom import shelf
+from app.custom.calling import suggestion
 from app.custom.foreign import operator_of_framework
 from app.custom.operator import home_of
 from app.custom.pylayer import PyLayer
@@ -275,6 +276,6 @@ def _module_of_text(file: Path) -> ModuleType:
     except BaseException as error:
         words = error.msg if isinstance(error, SyntaxError) else error
         raise OperatorError(
-            f"{_place_in(file, error)}: running the file raised {type(error).__name__}: {words}"
+            f"{_place_in(file, error)}: running the file raised {type(error).__name__}: {words}{suggestion(error)}"
         ) from error
     return module

@@ -134,6 +134,8 @@ FILES = {
     "fails.py": "1 / 0",
     "no_python.py": "def",
     "imports.py": "import zzz",
+    "attribute.py": "import opsmith\n\n@opsmith.custom_opp\ndef f(x): return x",
+    "variable.py": "import numpy\nf = nunpy.exp",
     "wrong.py": "import app\nf = app.custom_op(3)\n",
     "ops.txt": "x = 1",
 }
@@ -150,6 +152,8 @@ FILES = {
         ("fails.py:f", "/fails.py:1: running the file raised ZeroDivisionError"),
         ("no_python.py:f", "/no_python.py:1: running the file raised SyntaxError"),
         ("imports.py:f", "/imports.py:1: running the file raised ModuleNotFoundError: No module named 'zzz'"),
+        ("attribute.py:f", "/attribute.py:3: running the file raised AttributeError.*; did you mean 'custom_op'"),
+        ("variable.py:f", "/variable.py:2: running the file raised NameError.*; did you mean 'numpy'"),
         ("wrong.py:f", r"/wrong\.py:2: operator int \(wrong\.py:2\): what custom_op decorates must be"),
         ("ops.txt:x", "ops.txt is not a Python file; its name must end in .py$"),
     ],
