@@ -36,6 +36,9 @@ ROWS, COLUMNS = 8, 8
 """The number of rows and columns of a Tensor that are shown."""
 PLOTTED = np.linspace(-4.0, 4.0, 161)
 """The inputs at which an operator is plotted."""
+STEP = 1e-6
+"""The step of finite differences."""
+DIFFERENCES = "finite differences"
 
 
 def html_of(value: Any) -> str | None:
@@ -152,7 +155,7 @@ def _operator(operator: OpDef) -> Element | None:
 
 
 def _plot(operator: OpDef) -> Chart | None:
-    """Plot an operator of one number and its derivative; None for other operators."""
+    """Plot an operator of one number, its derivative and finite differences; None for other operators."""
     if len(operator.inputs) != 1 or len(operator.outputs) != 1:
         return None
     x = Tensor(PLOTTED.copy(), stop_gradient=False)
@@ -162,12 +165,20 @@ def _plot(operator: OpDef) -> Chart | None:
             if y.shape != x.shape:
                 return None
             slope = None if y.stop_gradient else grad([y], [x], allow_unused=True)[0]
+            above, below = (operator(Tensor(PLOTTED + step)).numpy() for step in (STEP, -STEP))
     except Exception:  # reported by `opsmith.check`; a display does not repeat it
         return None
-    curves = {"f(x)": y.numpy()} | ({} if slope is None else {"f'(x)": slope.numpy()})
+    curves = {"f(x)": (y.numpy(), 0)}
+    if slope is not None:
+        curves |= {"f'(x)": (slope.numpy(), 1), DIFFERENCES: ((above - below) / (2 * STEP), 1)}
     lines = [
-        Line(name, [(float(a), float(b), float(b), float(b)) for a, b in zip(PLOTTED, values, strict=True)], colour)
-        for colour, (name, values) in enumerate(curves.items())
+        Line(
+            name,
+            [(float(a), float(b), float(b), float(b)) for a, b in zip(PLOTTED, values, strict=True)],
+            colour,
+            name == DIFFERENCES,
+        )
+        for name, (values, colour) in curves.items()
     ]
     return Chart("operator", operator.name, "x", "", lines)
 

@@ -38,8 +38,24 @@ def test_an_operator_shows_its_source_its_gradient_and_its_curves():
     assert "def softened_grad(x" in page
     assert "<svg" not in page, "notebooks remove it from outputs that they do not trust"
     assert re.findall(r'<img src="data:image/svg.*? alt="(.*?)"', page) == [
-        "softened: values against x, a curve each for f(x), f'(x)"
+        "softened: values against x, a curve each for f(x), f'(x), finite differences"
     ]
+
+
+def test_the_plot_of_an_operator_shows_that_its_gradient_is_not_that_of_finite_differences():
+    @app.custom_op(elementwise=True)
+    def cube(x: Any) -> Any:
+        return x**3
+
+    @cube.backward
+    def cube_grad(x: Any, dy: Any) -> Any:
+        return x**2 * dy
+
+    chart = displays._plot(cube)
+    assert chart is not None
+    slope, differences = ([point[1] for point in line.points] for line in chart.lines[1:])
+    np.testing.assert_allclose(differences, np.multiply(3, slope), atol=1e-6)
+    assert [line.faint for line in chart.lines] == [False, False, True]
 
 
 def test_an_operator_of_arrays_shows_its_source_alone():
