@@ -97,7 +97,7 @@ def _start(operators: Sequence[str]) -> dict[str, Any]:
         "at": "2026-01-02 03:04:05",
         "machine": {"processor": "An <abacus> & beads", "cores": "2"},
         "data": {**data, "shape": [SIDE, SIDE], "hash": "of the digits"},
-        "engines": dict.fromkeys(operators, "all 7 operators native"),
+        "engines": dict.fromkeys(operators, "compiled"),
         "sources": dict.fromkeys(operators),
     }
 

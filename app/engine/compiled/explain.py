@@ -49,30 +49,33 @@ def _rows(step: Step, indent: str) -> list[tuple[str, str, str]]:
     return rows
 
 
-def in_short(program: Program, fetch: Sequence[str]) -> str:
-    """Return a line: the number of native operators, and how each custom operator runs."""
+def in_short(program: Program, fetch: Sequence[str], operator: str = "") -> str:
+    """Return a line: whether all is compiled, and how each custom operator runs; `operator` is the name of the only
+    one, if the Program has one."""
     native = compile_program(program, list(fetch))
     if isinstance(native, str):
         return f"operator by operator: {native}"
     steps = native.lowered.steps
     in_python = sum(step.in_python for step in steps)
-    many = f"{len(steps) - in_python} of {len(steps)}" if in_python else f"all {len(steps)}"
-    parts = [f"{many} operators native"]
-    told = dict.fromkeys(f"{name} {verdict}" for step in steps for name, verdict in _told(step))
-    if told:
-        parts.append(", ".join(told))
+    verdicts = dict.fromkeys(line for step in steps for line in _of_custom(step, operator))
+    parts = ["partly compiled" if in_python else "compiled", *([", ".join(verdicts)] if verdicts else [])]
     if in_python:
         calls = "a Python call" if in_python == 1 else f"{in_python} Python calls"
         parts.append(f"with {calls} in it, each batch is run from Python, which can take several times as long")
     return "; ".join(parts)
 
 
-def _told(step: Step) -> list[tuple[str, str]]:
-    """Return the operators in a step that run in Python, with the reason, or the custom ones, each with how it runs."""
+def _of_custom(step: Step, operator: str) -> list[str]:
+    """Return how the operators in a step run if it runs in Python, with the reason, or else how the custom ones do."""
+
+    def name_of(op: Operator) -> str:
+        own = op.type.removeprefix("py_func.").removesuffix("_grad")
+        return (operator or own) if op.definition.custom else op.type
+
     if step.in_python:
-        return [(op.type, f"a {step.verdict}") for op in _within(step.op)]
+        return [f"{name_of(op)} is a {step.verdict}" for op in _within(step.op)]
     return [
-        (op.type, part.verdict.partition(":")[0].lower())
+        f"{name_of(op)} {part.verdict.partition(':')[0].lower()}"
         for part in step.everything
         if not part.bodies
         for op in _within(part.op)

@@ -30,6 +30,7 @@ class ProgramLearner:
     def __init__(self, config: Config, activation: Activation, image_shape: ImageShape, rank: int | None = None):
         """`rank` is that of a Program that is only inspected."""
         self._world = World() if config.dist.shape == "none" else current()
+        self._activation = activation
         self.main, self.startup = Program(), Program()
         self.startup.random_seed = config.seed
         self._schedule = schedule_of(config.train)
@@ -102,7 +103,8 @@ class ProgramLearner:
             return ""
         from app.engine.compiled.explain import in_short  # imported late, like Numba
 
-        return in_short(self.main_here, self.fetch)
+        name = "" if self._activation.of_layers else self._activation.name.rpartition(":")[2]
+        return in_short(self.main_here, self.fetch, name)
 
     def weights(self) -> dict[str, np.ndarray]:
         return {path: self._scope.value(name).copy() for path, name in self._paths.items()}

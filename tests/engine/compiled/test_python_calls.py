@@ -218,9 +218,18 @@ def test_dropout_draws_the_same_numbers_in_one_native_call(mode: str):
 
 def test_a_line_says_what_python_calls_cost():
     x = static.data("x", [None, 2])
-    line = in_short(static.default_main_program(), [app.cumsum(static.py_func(relu, x, spec_of(x)), axis=1).name])
-    assert line.startswith("0 of 2 operators native; py_func.relu a Python call: its function is plain Python, ")
+    fetch = [app.cumsum(static.py_func(relu, x, spec_of(x)), axis=1).name]
+    line = in_short(static.default_main_program(), fetch)
+    assert line.startswith("partly compiled; relu is a Python call: its function is plain Python, cumsum is a Python ")
     assert line.endswith(
-        "cumsum a Python call: no compiled form; with 2 Python calls in it, each batch is run from Python, which can "
-        "take several times as long"
+        "with 2 Python calls in it, each batch is run from Python, which can take several times as long"
     )
+    assert "; custom.relu is a Python call: " in in_short(static.default_main_program(), fetch, "custom.relu")
+
+
+def test_a_line_names_a_custom_operator_once_for_both_passes():
+    x = static.data("x", [None, 2])
+    x.stop_gradient = False
+    y = custom_op(lambda x: 2.0 * x, name="doubled", elementwise=True)(x)
+    (dx,) = static.gradients([y], [x])
+    assert in_short(static.default_main_program(), [y.name, dx.name]) == "compiled; doubled inlined"
