@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from enum import Enum
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,6 @@ from app.run.config import (
     C,
     CompareConfig,
     Config,
-    config_name,
     load_compare_config,
     load_config,
     load_kept_config,
@@ -38,7 +36,7 @@ from app.run.config import (
     with_settings,
 )
 from app.run.console import Console, in_notebook
-from app.run.folder import CONFIG, RunFolder
+from app.run.folder import CONFIG
 from app.run.layers import operators_named_in
 from app.run.network import Activation, find_activation
 from app.run.options import DEFAULT
@@ -90,8 +88,7 @@ def train(
         found = msgspec.structs.replace(found, baseline=None if other is None else other.name, operators=None)
     given = [one for one in (first, other) if one is not None]
     found, given = configured(found, given, settings, "opsmith.train")
-    named = partial(RunFolder.new, name=config_name(config))
-    return _result(run.train(found, named, _console(quiet), given, write_report=write_report), found, given)
+    return _result(run.train(found, _console(quiet), given, write_report=write_report), found, given)
 
 
 def compare(
@@ -138,7 +135,7 @@ def compare(
             f"{', '.join(own)} cannot be found by the workers of an executor: put it into a file, and name it as "
             "path/to/my_ops.py:name or import it from there"
         )
-    return _result(comparing.compare(found, config_name(config), _console(quiet), executor, given), found, given)
+    return _result(comparing.compare(found, _console(quiet), executor, given), found, given)
 
 
 def resume(folder: str | os.PathLike[str], operators: Sequence[Operator] = (), *, quiet: bool = False) -> Result:

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Train and compare; return the exit status."""
     # Imported after the command line is read, so that --help and a misspelt option take no time.
-    from app.run.config import config_name, load_compare_config
+    from app.run.config import load_compare_config
 
     if options.seeds is not None and options.seeds < 1:
         raise ConfigError(f"--seeds must be at least 1, found {options.seeds}")
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     with console(options.quiet, options.json) as said, Processes(count) if count > 1 else nullcontext() as executor:
         if config is not None:
             refuse_without_effect(options.custom_op)
-            compare(config, config_name(options.config), said, executor)
+            compare(config, said, executor)
         elif options.resume is not None:
             continue_comparison(Path(options.resume), said, executor, options.custom_op)
         else:

@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, as_completed
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -25,7 +24,7 @@ from app.run.comparison import Comparison, compare_runs
 from app.run.config import CompareConfig, Config, load_kept_config, operators_of, with_absolute_paths
 from app.run.console import Console
 from app.run.events import METRICS
-from app.run.folder import COMPARISON, CONFIG, SUMMARY, RunFolder, comparison_folder, new_folder, source_file
+from app.run.folder import COMPARISON, CONFIG, SUMMARY, comparison_folder, folder_name, new_folder, source_file
 from app.run.gradients import gradient_lines
 from app.run.network import Activation, every_operator, find_all
 from app.run.record import is_finished, read_run, read_runs, runs_of
@@ -38,7 +37,6 @@ from app.run.workers import died
 
 def compare(
     config: CompareConfig,
-    name: str,
     console: Console,
     executor: Executor | None = None,
     given: Sequence[Activation] = (),
@@ -54,7 +52,7 @@ def compare(
     activations = find_all(operators_of(config), config.model, given)
     config = _with_validation(config)
     prepared = _introduce(config, activations, console)
-    folder = comparison_folder(config, f"compare-{name}")
+    folder = comparison_folder(config)
     for activation in every_operator(activations):
         if not activation.has_name:
             write_whole(folder / source_file(activation.name), activation.source.encode())
@@ -88,7 +86,7 @@ def compare_finished(folders: Sequence[Path], console: Console, output: str | No
     if not runs:
         raise MissingFileError(f"{folders[0]} has no finished run: opsmith compare --resume {folders[0]}")
     found = compare_runs(runs)
-    folder = new_folder(output, "compare")
+    folder = new_folder(output, f"compare-{folder_name(found.operators)}")
     _conclude(folder, found, console, report=True)
     return folder
 
@@ -191,8 +189,7 @@ def train_run(
     if (run / METRICS).exists():
         resume(run, console, given=given, alone=alone, world=World(), write_report=write_report)
     else:
-        new = partial(RunFolder.new, name=run.name)
-        train(config, new, console, given, alone=alone, world=World(), write_report=write_report)
+        train(config, console, given, alone=alone, world=World(), write_report=write_report)
 
 
 def train_in_worker(run: str, config: Config, homes: Mapping[str, str]) -> None:

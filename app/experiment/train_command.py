@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None, name: str = "train.py") -> int:
 def _train(arguments: Sequence[str] | None, name: str) -> int:
     options = _parser(name).parse_intermixed_args(arguments)
     # Imported after the command line is read, so that --help and a misspelt option take no time.
-    from app.run.config import config_name, load_config
+    from app.run.config import load_config
 
     overrides = [*options.overrides, *(["baseline=null"] if options.no_baseline else [])]
     overrides += ["check=warn"] if options.anyway else []
@@ -34,7 +34,6 @@ def _train(arguments: Sequence[str] | None, name: str) -> int:
 
     from app.report.report import write_report
     from app.run.console import console
-    from app.run.folder import RunFolder
     from app.run.run import resume, train
     from app.run.trust import refuse_without_effect
 
@@ -43,8 +42,7 @@ def _train(arguments: Sequence[str] | None, name: str) -> int:
             resume(Path(options.resume), said, overrides, options.custom_op, write_report=write_report)
         else:
             refuse_without_effect(options.custom_op)
-            named = partial(RunFolder.new, name=config_name(options.config))
-            train(config, named, said, write_report=write_report)
+            train(config, said, write_report=write_report)
     return 0
 
 

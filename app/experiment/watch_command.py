@@ -11,7 +11,6 @@ import multiprocessing
 import os
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,14 +103,13 @@ def _trained(operator: str, options: argparse.Namespace, last_accuracy: Any, las
     from app.run.comparison import time_ratio
     from app.run.config import load_config
     from app.run.console import Console
-    from app.run.folder import RunFolder
     from app.run.record import read_run
     from app.run.run import train
 
     with tempfile.TemporaryDirectory() as folder:
         quick = [f"model.activation='{operator}'", f"output={folder}", "report=false", "costs=false", "check=false"]
         config = load_config(options.config, [*options.overrides, *quick])
-        train(config, partial(RunFolder.new, name="watch"), Console(False, None, brief=True))
+        train(config, Console(False, None, brief=True))
         run = read_run(Path(folder))
     accuracy, speed, ratio = run.accuracy(operator) or 0.0, f"epoch {run.seconds(operator):.3f} s", None
     beside = [] if last_accuracy is None else [f"{accuracy - last_accuracy:+.4f} from the last version"]

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ from app.errors import AppError, FileError
 from app.files import LARGEST, PART, open_to_append, read_file, without_tilde, write_whole
 from app.graph.serialise import DAMAGE_ERRORS
 from app.run import events
-from app.run.config import Config, dump_config, with_absolute_paths
+from app.run.config import Config, dump_config, operators_of, with_absolute_paths
 from app.run.events import METRICS, Event
 from app.saving import pack
 
@@ -40,15 +40,21 @@ def seed_folder(seed: int) -> str:
     return f"seed-{seed}"
 
 
+def folder_name(operators: Sequence[str]) -> str:
+    """Return a name for the folder of a run of these operators, such as `swish-relu`."""
+    names = (re.sub(r"[^\w.]+", "-", operator.rpartition(":")[2]).strip(".-") for operator in operators)
+    return "-".join(names)[:60].strip(".-")
+
+
 def new_folder(output: str | None, name: str) -> Path:
     """Create the folder that the user chose, which may exist, or one named after `name` and the time."""
     with _writing(Path(output or "runs")):
         return _chosen(output) if output else _new(Path("runs") / f"{name}-{_now()}")
 
 
-def comparison_folder(config: Config, name: str) -> Path:
+def comparison_folder(config: Config) -> Path:
     """Create the folder of a comparison, or return one that was begun with the same configuration."""
-    path = new_folder(config.output, name)
+    path = new_folder(config.output, f"compare-{folder_name(operators_of(config))}")
     text = dump_config(with_absolute_paths(config)).encode()
     with _writing(path):
         if not (path / CONFIG).exists() and not _begun(path, text):
@@ -70,10 +76,10 @@ class RunFolder:
             raise AppError(f"another process is using {path}; wait for it, or end it")
 
     @classmethod
-    def new(cls, config: Config, name: str) -> RunFolder:
+    def new(cls, config: Config) -> RunFolder:
         """Create the folder of a new run. The metrics are created last, so their presence means the folder is
         complete."""
-        path = new_folder(config.output, name)
+        path = new_folder(config.output, folder_name(operators_of(config)))
         with _writing(path):
             try:
                 if (path / METRICS).exists():

@@ -44,10 +44,10 @@ from app.run.summary import introduction
 
 def train(
     config: Config,
-    open_folder: Callable[[Config], RunFolder],
     console: Console,
     given: Sequence[Activation] = (),
     *,
+    open_folder: Callable[[Config], RunFolder] = RunFolder.new,
     checkpoint: Checkpoint | None = None,
     note: str = "",
     alone: bool = True,
@@ -253,9 +253,9 @@ def resume(
 
         return train(
             config,
-            reopened,
             console,
             every_operator(activations),
+            open_folder=reopened,
             checkpoint=checkpoint,
             note=where_it_goes_on(config, checkpoint),
             alone=alone,

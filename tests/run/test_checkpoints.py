@@ -102,7 +102,7 @@ def test_a_checkpoint_of_another_release_is_refused(tmp_path):
 
 
 def test_there_is_one_checkpoint_which_every_epoch_replaces(tmp_path):
-    folder = RunFolder.new(Config(output=str(tmp_path / "run")), "run")
+    folder = RunFolder.new(Config(output=str(tmp_path / "run")))
     before = {path.name for path in folder.path.iterdir()}
     checkpoints = Checkpoints(Config(), [], folder)
     for epoch in range(3):

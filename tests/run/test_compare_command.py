@@ -300,7 +300,7 @@ def words(images):
 
 def compared(words, folder, executor):
     config = load_compare_config(ROOT / "configs" / "quick.yaml", [*words, f"output={folder}"])
-    comparing.compare(config, "test", Console(lines=False), executor=executor)
+    comparing.compare(config, Console(lines=False), executor=executor)
     return figures(folder)
 
 
@@ -363,7 +363,7 @@ from app.run.console import Console
 
 if __name__ == "__main__":
     with MPIPoolExecutor() as executor:
-        compare(load_compare_config(sys.argv[1], sys.argv[2:]), "test", Console(), executor)
+        compare(load_compare_config(sys.argv[1], sys.argv[2:]), Console(), executor)
 """
 
 

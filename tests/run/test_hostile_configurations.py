@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.experiment.train_command import main
-from app.run.config import config_name
+from app.run.folder import folder_name
 
 HOSTILE = {
     "!!python/object/apply:os.mkdir [made]": "is not allowed here",
@@ -46,13 +46,14 @@ def test_a_hostile_value_is_refused_soon_in_a_line_and_makes_nothing(value, told
 
 
 @given(st.text().filter(lambda path: "\0" not in path))
-@example("../../x.yaml")
+@example("../../x")
 @example("..")
-@example("a/...yaml")
-@example("a b\n$(touch made).yaml")
-@example("c:\\windows.yaml")
+@example("a/..")
+@example("a b\n$(touch made)")
+@example("c:\\windows.py")
 def test_the_name_of_a_run_leads_nowhere_else(path):
-    assert re.fullmatch(r"[\w-][\w.-]*", config_name(path))
+    for operators in (["relu", f"{path}.py:swish"], ["relu", f"my_ops.py:{path}"]):
+        assert re.fullmatch(r"relu[\w.-]*", folder_name(operators))
 
 
 def test_an_operator_with_a_name_that_climbs_writes_into_the_run_alone(train, images, tmp_path):

@@ -26,7 +26,7 @@ def _in_its_own_folder(tmp_path, monkeypatch):
 
 
 def new(output="run", **settings):
-    return RunFolder.new(Config(output=output, **settings), "name")
+    return RunFolder.new(Config(output=output, **settings))
 
 
 def test_folders_of_one_second_are_separate_and_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
@@ -36,7 +36,12 @@ def test_folders_of_one_second_are_separate_and_a_tilde_is_the_home_folder(tmp_p
     for output in (None, None, None, "~/run"):
         with new(output) as folder:
             paths.append(str(folder.path))
-    assert paths == ["runs/name-now", "runs/name-now-2", "runs/name-now-3", f"{tmp_path}/home/run"]
+    assert paths == [
+        "runs/custom.relu-relu-now",
+        "runs/custom.relu-relu-now-2",
+        "runs/custom.relu-relu-now-3",
+        f"{tmp_path}/home/run",
+    ]
 
 
 def test_of_two_runs_that_begin_at_once_in_one_folder_one_is_refused(monkeypatch):

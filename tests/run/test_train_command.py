@@ -19,12 +19,12 @@ ROOT = Path(config_module.__file__).parents[2]
 # --- A run from its first line to its last ---
 
 
-def test_quick_yaml_prints_its_progress_and_fills_a_folder_named_after_the_time(type_it, tmp_path):
+def test_quick_yaml_prints_its_progress_and_fills_a_folder_named_after_the_operators_and_the_time(type_it, tmp_path):
     words = ("train.epochs=1", "train.batch_size=1000", "train.log_every=5", "engine=reference")
     run = type_it("--config", str(ROOT / "configs" / "quick.yaml"), *words)
     assert (run.status, run.err) == (0, "")
     (folder,) = (tmp_path / "runs").iterdir()
-    assert re.fullmatch(r"quick-\d{8}-\d{6}", folder.name)
+    assert re.fullmatch(r"custom.relu-relu-\d{8}-\d{6}", folder.name)
     note = "This is a small sample of MNIST; accuracies are lower than with the full data set."
     shown = [
         "Data: 10,000 training and 2,000 test images, the committed sample (verified)",
