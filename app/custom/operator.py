@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from app.custom.calling import arrays_of, call_function, returned_arrays
-from app.custom.composition import derive_again
 from app.custom.foreign import operator_of_framework
 from app.custom.numba_functions import by_name, function_name, python_function
+from app.custom.on_variables import differentiate_on_variables
 from app.custom.read_only import guarded
 from app.errors import AppError, DtypeError, OperatorError, ShapeError
 from app.ops.creation import zeros_like
@@ -112,7 +112,7 @@ class CustomOperator(OpDef):
         gradient.declare_attributes({name: self.attributes[name] for name in attributes})
         source = python_function(function)
         body = by_name(source, names) if names else source
-        derive_again(
+        differentiate_on_variables(
             gradient,
             _as_one_of_values(body, len(self.inputs)),
             f"{self.label} cannot be differentiated twice: its backward function works on arrays; "

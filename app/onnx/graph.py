@@ -6,7 +6,7 @@ from collections.abc import Callable, MutableMapping, Sequence
 from functools import partial
 from typing import Any
 
-from app.custom.composition import Composition, composition
+from app.custom.on_variables import body_of
 from app.custom.operator import CustomOperator
 from app.errors import AppError, ExportError
 from app.graph.program import Block, Body, Operator
@@ -143,28 +143,25 @@ class GraphNodes(Nodes):
     def _custom(
         self, operator: Operator, definition: CustomOperator, inputs: list[Value | None], outputs: list[Spec]
     ) -> list[Value | None]:
-        """A call of an ONNX function if the operator has a composition, else of an operator of our domain."""
+        """A call of an ONNX function if the operator's function takes Variables, else of an operator of our domain."""
         specs = [v.spec for v in inputs if v is not None]
-        whole = len(specs) == len(inputs)
-        made_of = composition(definition, definition.on_variables, specs, operator.attributes) if whole else None
-        settings: dict[str, Any] = {}
-        if made_of is not None:
-            name = self.library.function(operator, specs, partial(self._function, made_of))
+        function, body, settings = definition.on_variables, None, dict[str, Any]()
+        if function is not None and len(specs) == len(inputs):
+            body = body_of(definition, function, specs, operator.attributes)
+        if body is not None:
+            name = self.library.function(operator, specs, partial(self._function, body))
         else:
             name, settings = self.library.own_operator(operator)
         names = self.node(name, ["" if v is None else v.name for v in inputs], len(outputs), settings, DOMAIN)
         return [Value(self, n, spec.dtype, spec.shape) for n, spec in zip(names, outputs, strict=True)]
 
-    def _function(self, made_of: Composition, name: str) -> Any:
-        """An ONNX function with the nodes of a composition."""
+    def _function(self, body: Body, name: str) -> Any:
+        """An ONNX function with the nodes of a body."""
         inside = GraphNodes(self.library)
-        block = made_of.program.global_block()
-        inputs = [block.var(n) for n in made_of.inputs if n is not None]
-        values: Values = {v.name: Value(inside, inside.fresh(v.name), v.dtype, v.spec.shape) for v in inputs}
-        for operator in needed(block, made_of.outputs):
-            inside.append_operator(operator, block, values)
+        inputs = [body.block.var(n) for n in body.inputs]
+        values = [Value(inside, inside.fresh(v.name), v.dtype, v.spec.shape) for v in inputs]
+        results = inside.hand_out(inside.run(body, values), body.outputs)
         self.problems.update(inside.problems)
-        results = inside.hand_out([values[n] for n in made_of.outputs], made_of.outputs)
         opsets = [package().helper.make_opsetid(domain, version) for domain, version in (("", OPSET), (DOMAIN, 1))]
         return package().helper.make_function(DOMAIN, name, [v.name for v in inputs], results, inside.protos, opsets)
 

@@ -55,8 +55,6 @@ class TracedLayer(CustomOperator):
     Its inputs are those of forward, the results, and the other Variables that the context has for backward.
     """
 
-    differentiable = True
-
     def __init__(
         self,
         layer: LayerOperator,
@@ -76,10 +74,12 @@ class TracedLayer(CustomOperator):
             like=layer.like,
             inputs=[*inputs, *(f"result{i}" for i in range(results)), *(f"saved{i}" for i in range(saved))],
             outputs=[f"out{i}" for i in range(results)],
+            optional_gradients=True,
             lowering=Unchanged(places),
             onnx=layer.onnx,
             where=layer.where,
         )
+        self.gradient(self._gradients, [("call", None), ("douts", None)])
         self.layer, self.context, self.surrogate = layer, context, layer.surrogate
         self.dtypes = dtypes
         """The types of the results."""
@@ -88,19 +88,19 @@ class TracedLayer(CustomOperator):
             settings["onnx"] = layer.onnx
         self.origin = Origin("pylayer", {}, settings)
 
-    def differentiate(self, call: Call, douts: Sequence[Any]) -> list[Any]:
+    def _gradients(self, call: Call, douts: Sequence[Any]) -> list[Any]:
         if self.context is None:
             raise OperatorError(
                 f"the gradient of {self.label} is the backward of its class, which a file does not contain: append the "
                 "gradients before the Program is saved"
             )
-        layer, context = self.layer, _with_values(self.context, call)
         dout = next(dout for dout in douts if dout is not None)
         if not isinstance(dout, Variable):
             raise OperatorError(
                 f"{self.label}: a backward on arrays that applies it can be differentiated in a Program only; on "
                 "Tensors, write that backward in a PyLayer"
             )
+        layer, context = self.layer, _with_values(self.context, call)
         with program_guard(dout.program), static_mode():
             arriving = [self._arriving(place, dout, call) for place, dout in enumerate(douts)]
             if context._among_results is not None:
