@@ -5,7 +5,6 @@ Without `create_graph`, gradients are arrays during the pass; with it they are T
 
 from __future__ import annotations
 
-import sys
 import threading
 import warnings
 from collections.abc import Callable, Container, Iterable, Sequence
@@ -152,20 +151,6 @@ def _check_hook(hook: Hook, gradient: Tensor, changed: Any) -> None:
 # Gradients of leaves
 
 
-def _references(array: np.ndarray) -> int:
-    return sys.getrefcount(array)
-
-
-def _alone() -> int:
-    """The result of `_references` for an array that only a dictionary held, in this version of Python."""
-    gradients = {0: np.zeros(1)}
-    gradient = gradients.pop(0)
-    return _references(gradient)
-
-
-_ALONE = _alone()
-
-
 def _add_to_leaf(leaf: Tensor, gradients: dict[Any, Gradient]) -> None:
     """Remove the gradient of a leaf from `gradients`, and add it to the `.grad` of the leaf, in place if it has one."""
     gradient = gradients.pop(leaf)
@@ -180,12 +165,11 @@ def _add_to_leaf(leaf: Tensor, gradients: dict[Any, Gradient]) -> None:
     dtype = leaf._array.dtype
     if gradient.dtype is not dtype and dtype.kind == "f":
         gradient = gradient.astype(dtype, copy=False)
-    alone = gradient.base is None and gradient.flags.writeable and _references(gradient) <= _ALONE
     _begin_adding()
     try:
         before = leaf.grad
         if before is None:
-            leaf.grad = tape.new_tensor(gradient if alone else gradient.copy(), False)
+            leaf.grad = tape.new_tensor(gradient.copy(), False)  # others may hold the array, too
         elif before._node is None and before._array.dtype is gradient.dtype and before._array.flags.writeable:
             array = before._array
             np.add(array, gradient, array)
