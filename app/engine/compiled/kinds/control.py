@@ -7,8 +7,7 @@ afterwards; otherwise the output is copied at the end.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from app.engine.compiled.kinds.call import CallbackStep
@@ -124,63 +123,49 @@ def _write_inside(steps: Sequence[Step], out: Writer) -> None:
 def lower_choice(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     """The step of a choice between two bodies."""
     lowering: Choice = op.definition.lowering
-    with _undone_if_not_native(lowered):
-        inside = {}
-        for name in (lowering.if_true, lowering.if_false):
-            opened = _Opened(op, name, list(map(str, op.inputs[1:])), lowered, lower_one)
-            targets = {i: output for i, output in enumerate(op.outputs) if output not in op.inputs}
-            inside[name] = opened.steps(targets, lambda place, inner: True, op.outputs)
-        return IfStep(op, lowered, inside, str(op.inputs[0]))
+    inside = {}
+    for name in (lowering.if_true, lowering.if_false):
+        opened = _Opened(op, name, list(map(str, op.inputs[1:])), lowered, lower_one)
+        targets = {i: output for i, output in enumerate(op.outputs) if output not in op.inputs}
+        inside[name] = opened.steps(targets, lambda place, inner: True, op.outputs)
+    return IfStep(op, lowered, inside, str(op.inputs[0]))
 
 
 def lower_loop(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     """The step of a loop."""
     lowering: Loop = op.definition.lowering
-    with _undone_if_not_native(lowered):
-        inputs, states = list(map(str, op.inputs)), op.outputs[:-1]
-        pairs = list(zip(inputs, states, strict=False))
-        for place in range(len(states), len(inputs)):
-            if inputs[place] in states:  # the loop changes it, and reads the value from before
-                inputs[place] = _temporary(inputs[place], lowered)
-                pairs.append((str(op.inputs[place]), inputs[place]))
-        taken = [*states, *inputs[len(states) :]]
-        inside = {"before": _copies(pairs, lowered, lower_one)}
-        condition = _Opened(op, lowering.condition, taken, lowered, lower_one)
-        inside["condition"] = condition.steps({}, condition.is_last_use, ())
-        body = _Opened(op, lowering.body, taken, lowered, lower_one)
-        inside["body"] = body.steps(dict(enumerate(states)), body.is_last_use, states)
-        return WhileStep(op, lowered, inside, condition.names[condition.body.outputs[0]])
+    inputs, states = list(map(str, op.inputs)), op.outputs[:-1]
+    pairs = list(zip(inputs, states, strict=False))
+    for place in range(len(states), len(inputs)):
+        if inputs[place] in states:  # the loop changes it, and reads the value from before
+            inputs[place] = _temporary(inputs[place], lowered)
+            pairs.append((str(op.inputs[place]), inputs[place]))
+    taken = [*states, *inputs[len(states) :]]
+    inside = {"before": _copies(pairs, lowered, lower_one)}
+    condition = _Opened(op, lowering.condition, taken, lowered, lower_one)
+    inside["condition"] = condition.steps({}, condition.is_last_use, ())
+    body = _Opened(op, lowering.body, taken, lowered, lower_one)
+    inside["body"] = body.steps(dict(enumerate(states)), body.is_last_use, states)
+    return WhileStep(op, lowered, inside, condition.names[condition.body.outputs[0]])
 
 
 def lower_loop_gradient(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     """The step of the gradient of a loop."""
     lowering: LoopGradient = op.definition.lowering
-    with _undone_if_not_native(lowered):
-        count, *inputs = map(str, op.inputs)
-        carried = len(op.bodies[lowering.body].outputs)
-        states = [_temporary(name, lowered) for name in inputs[:carried]]
-        begin = len(inputs) - len(op.outputs)
-        pairs = [*zip(inputs, states, strict=False), *zip(inputs[begin:], op.outputs, strict=True)]
-        taken = [*states, *inputs[carried:begin], *op.outputs]
-        inside = {"before": _copies(pairs, lowered, lower_one)}
-        body = _Opened(op, lowering.body, taken, lowered, lower_one)
-        inside["body"] = body.steps(dict(enumerate(states)), body.is_last_use, states)
-        gradient = _Opened(op, lowering.gradient, taken, lowered, lower_one)
-        inside["gradient"] = gradient.steps(
-            dict(enumerate(op.outputs)), partial(gradient.is_last_use, begin=begin), op.outputs
-        )
-        return LoopGradientStep(op, lowered, inside, count, states)
-
-
-@contextmanager
-def _undone_if_not_native(lowered: Lowered) -> Iterator[None]:
-    """Restore what `lowered` knows of variables if something inside the block turns out not to be native."""
-    known = dict(lowered.shapes), dict(lowered.inner), dict(lowered.constants), dict(lowered.roots)
-    try:
-        yield
-    except NotNativeError:
-        lowered.shapes, lowered.inner, lowered.constants, lowered.roots = known
-        raise
+    count, *inputs = map(str, op.inputs)
+    carried = len(op.bodies[lowering.body].outputs)
+    states = [_temporary(name, lowered) for name in inputs[:carried]]
+    begin = len(inputs) - len(op.outputs)
+    pairs = [*zip(inputs, states, strict=False), *zip(inputs[begin:], op.outputs, strict=True)]
+    taken = [*states, *inputs[carried:begin], *op.outputs]
+    inside = {"before": _copies(pairs, lowered, lower_one)}
+    body = _Opened(op, lowering.body, taken, lowered, lower_one)
+    inside["body"] = body.steps(dict(enumerate(states)), body.is_last_use, states)
+    gradient = _Opened(op, lowering.gradient, taken, lowered, lower_one)
+    inside["gradient"] = gradient.steps(
+        dict(enumerate(op.outputs)), partial(gradient.is_last_use, begin=begin), op.outputs
+    )
+    return LoopGradientStep(op, lowered, inside, count, states)
 
 
 class _Opened:
