@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from app.report.axes import Axis, around
-from app.report.markup import asset, tag
+from app.report.markup import asset, tag, with_csv
 
 POINTS = 400
 """The maximum number of points of a curve; more are averaged."""
@@ -294,8 +294,9 @@ def _table(chart: Chart) -> Element | None:
     ]
     if not rows:
         return None
-    table = tag("div", tag("table", tag("thead", head), tag("tbody", rows)), class_="scroll", tabindex="0")
-    return tag("details", tag("summary", "Values as a table"), table)
+    table = tag("table", tag("thead", head), tag("tbody", rows))
+    content = tag("div", with_csv(table, chart.name), class_="scroll", tabindex="0")
+    return tag("details", tag("summary", "Values as a table"), content)
 
 
 def _cell(column: dict[float, float], at: float, axis: Axis) -> str:

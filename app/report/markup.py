@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import csv
+import io
 from collections.abc import Iterable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -34,6 +37,20 @@ def put(element: Element, children: Iterable[Child]) -> None:
             element[-1].tail = (element[-1].tail or "") + _plain(child)
         elif child:
             element.text = (element.text or "") + _plain(child)
+
+
+def with_csv(table: Element, name: str) -> list[Element]:
+    """A table, and a link that saves its values as NAME.csv."""
+    text = io.StringIO()
+    csv.writer(text).writerows([_value(cell) for cell in row] for row in table.iter("tr"))
+    address = "data:text/csv;charset=utf-8;base64," + base64.b64encode(text.getvalue().encode()).decode()
+    return [table, tag("a", "CSV", href=address, download=f"{name}.csv", class_="csv")]
+
+
+def _value(cell: Element) -> str:
+    """The text of a cell. A name from a file is no formula, for which a spreadsheet takes what begins with = or @."""
+    text = " ".join(part.strip() for part in cell.itertext() if part.strip())
+    return f"'{text}" if cell.tag == "th" and text[:1] in ("=", "@", "+", "-") else text
 
 
 def as_html(element: Element) -> str:

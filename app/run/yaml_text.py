@@ -125,25 +125,25 @@ def has_comment(text: str) -> bool:
 def write(data: Any, indent: str = "") -> str:
     """Return YAML that `parse` reads back as `data`."""
     if not isinstance(data, dict) or not data:
-        return f"{_written(data)}\n"
+        return f"{in_a_line(data)}\n"
     text = ""
     for key, value in data.items():
-        text += f"{indent}{_written(key)}:"
+        text += f"{indent}{in_a_line(key)}:"
         if isinstance(value, dict) and value:
             text += f"\n{write(value, f'{indent}  ')}"
-        elif isinstance(value, (list, tuple)) and len(_written(value)) > 80:
-            text += "\n" + "".join(f"{indent}  - {_written(item)}\n" for item in value)
+        elif isinstance(value, (list, tuple)) and len(in_a_line(value)) > 80:
+            text += "\n" + "".join(f"{indent}  - {in_a_line(item)}\n" for item in value)
         else:
-            text += f" {_written(value)}\n"
+            text += f" {in_a_line(value)}\n"
     return text
 
 
-def _written(value: Any) -> str:
-    """Return a value in a line."""
+def in_a_line(value: Any) -> str:
+    """Return YAML of a value in a line."""
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{_written(key)}: {_written(item)}' for key, item in value.items())}}}"
+        return f"{{{', '.join(f'{in_a_line(key)}: {in_a_line(item)}' for key, item in value.items())}}}"
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_written, value))}]"
+        return f"[{', '.join(map(in_a_line, value))}]"
     if not isinstance(value, str):
         return json.dumps(value)
     if _PLAIN.fullmatch(value) and not any(re.fullmatch(pattern, value) for pattern, _ in _SCALARS):

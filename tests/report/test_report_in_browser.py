@@ -45,9 +45,17 @@ def test_the_verdict_is_on_top_and_every_section_follows(visitor: Visitor, addre
     assert page.locator("h2").all_text_contents() == titles
     assert page.locator("nav a").all_text_contents() == titles[1:]
     assert "An <abacus> & beads" in page.inner_text("#settings")
-    assert "activation: custom.relu" in page.inner_text("pre")
+    assert "activation: custom.relu" in page.inner_text("pre >> nth=-1")
     page.click("nav a >> text=Mistakes")
     expect(page.locator("#mistakes-title")).to_be_in_viewport()
+
+
+def test_a_table_is_saved_as_csv_without_script(visitor: Visitor, address: str):
+    page = visitor.open(address)
+    with page.expect_download() as saved:
+        page.click("#costs .csv")
+    assert saved.value.suggested_filename == "costs.csv"
+    assert saved.value.path().read_text().splitlines()[0] == "operator,forward,backward"
 
 
 def test_pictures_are_in_the_page_with_a_description_and_a_size(visitor: Visitor, address: str):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import csv
+import html
 import io
 import re
+import shlex
 import time
 from contextlib import suppress
 from html.parser import HTMLParser
@@ -26,10 +29,11 @@ from app.report.markup import as_html, tag
 from app.report.sections import units
 from app.report.sections.units import FIRST_LAYER
 from app.run import answers, profiles
-from app.run.config import Config
-from app.run.folder import ANSWERS, write_weights
+from app.run.config import Config, load_config
+from app.run.folder import ANSWERS, source_file, write_weights
 from app.run.learners import make_learner
 from app.run.network import find_activation
+from app.run.options import DEFAULT
 from app.run.profiles import Curve, Histogram, Profile
 from app.run.record import read_run
 from app.run.wording import seconds
@@ -38,6 +42,12 @@ from app.saving import load, save
 
 def opened(address: str) -> Any:
     return Image.open(io.BytesIO(base64.b64decode(address.removeprefix("data:image/png;base64,"))))
+
+
+def tables_of(page: str) -> dict[str, list[list[str]]]:
+    """The tables that a page offers as CSV, by the names of the files."""
+    links = re.findall(r'href="data:text/csv;charset=utf-8;base64,([^"]*)" download="([^"]*)"', page)
+    return {name: [*csv.reader(io.StringIO(base64.b64decode(text).decode()))] for text, name in links}
 
 
 # --- What it writes ---
@@ -51,6 +61,43 @@ def test_the_command_writes_the_page_from_the_folder_alone(tmp_path: Path, capsy
     assert len(first) < 200_000
     assert main(["report", str(folder)]) == 0
     assert (folder / "report.html").read_bytes() == first
+
+
+def test_each_table_can_be_saved_as_csv(tmp_path: Path):
+    folder = made_run(tmp_path / "run")
+    page = page_of(folder)
+    tables, found = tables_of(page), answers.read_answers(folder)
+    assert len(tables) == page.count("<table")
+    assert tables["costs.csv"] == [["operator", "forward", "backward"], *([o, "10 µs", t] for o, t in COSTS)]
+    assert tables["accuracy.csv"][0] == ["epoch", "custom.relu, test", "relu, test"]
+    assert found is not None
+    matrix = tables["confusion-relu.csv"]
+    for digit, row in enumerate(matrix[1:]):
+        of_digit = found.labels == digit
+        assert row[-1] == f"{100 * found.right('relu')[of_digit].mean():.1f}"
+        assert sum(int(n) for n in row[1:-1] if n != "·") == of_digit.sum()
+    assert "comparison.csv" in tables_of(page_of(compared(tmp_path / "compared")))
+
+
+COSTS = (("custom.relu", "20 µs"), ("relu", "40 µs"))
+
+
+def test_a_name_is_no_formula_in_a_spreadsheet(tmp_path: Path):
+    page = page_of(made_run(tmp_path / "run", ("=1+1.py:f", "relu")))
+    assert [row[0] for row in tables_of(page)["costs.csv"]] == ["operator", "'=1+1.py:f", "relu"]
+
+
+def test_the_page_has_a_command_that_trains_the_same_again(tmp_path: Path):
+    folder = made_run(tmp_path / "run", ("my ops.py:f", "relu"))
+    page = html.unescape(page_of(folder))
+    command = re.search(r"To train this again</h3><pre[^>]*>(.*)</pre>", page)
+    assert command is not None
+    program, train, *settings = shlex.split(command[1])
+    assert (program, train) == ("opsmith", "train")
+    assert load_config(DEFAULT, settings) == read_run(folder).config
+    assert settings[0] == "model.hidden=[6]"
+    (folder / source_file("relu")).touch()  # as if it was defined in a notebook
+    assert "To train this again" not in page_of(folder)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.report.markup import tag
+from app.report.markup import tag, with_csv
 from app.report.sections.section import Section
 from app.run.events import Cost
 from app.run.record import RunRecord
@@ -30,5 +30,6 @@ def section(runs: Sequence[RunRecord]) -> Section | None:
         )
         for cost in costs
     ]
-    table = tag("div", tag("table", head, tag("tbody", rows), class_="ranking"), class_="scroll", tabindex="0")
-    return Section("costs", "Cost of the operator", _ABOUT, (), [table])
+    table = tag("table", head, tag("tbody", rows), class_="ranking")
+    content = tag("div", with_csv(table, "costs"), class_="scroll", tabindex="0")
+    return Section("costs", "Cost of the operator", _ABOUT, (), [content])

@@ -10,9 +10,10 @@ import numpy as np
 from app.data.dataset import CLASSES
 from app.report import pictures
 from app.report.charts import style_of
-from app.report.markup import tag
+from app.report.markup import tag, with_csv
 from app.report.sections.section import Section
 from app.run.answers import NONE, SHOWN, Answers, alike
+from app.run.folder import folder_name
 from app.run.record import RunRecord
 from app.run.wording import count, listed, share
 
@@ -40,19 +41,23 @@ def _matrix(found: Answers, operators: list[str]) -> Element:
     columns = CLASSES + bool(table[:, NONE].any())
     names = [str(digit) for digit in range(CLASSES)] + ["none"]
     most = max(int(np.max(table * ~np.eye(CLASSES, CLASSES + 1, dtype=bool))), 1)
-    head = tag("tr", tag("td"), [tag("th", name, scope="col") for name in names[:columns]])
+    head = tag("tr", tag("td"), [tag("th", name, scope="col") for name in [*names[:columns], "%"]])
+    right = 100 * table.diagonal() / np.maximum(table.sum(axis=1), 1)
     rows = [
         tag(
-            "tr", tag("th", names[digit], scope="row"), [_cell(table, digit, column, most) for column in range(columns)]
+            "tr",
+            tag("th", names[digit], scope="row"),
+            [_cell(table, digit, column, most) for column in range(columns)],
+            tag("td", f"{right[digit]:.1f}"),
         )
         for digit in range(CLASSES)
     ]
-    caption = f"Confusion matrix of {listed(operators)}: labels in rows, answers in columns"
-    return tag(
-        "figure",
-        tag("table", tag("caption", caption), tag("thead", head), tag("tbody", rows), class_="confusion"),
-        class_="chart",
+    caption = (
+        f"Confusion matrix of {listed(operators)}: labels in rows, answers in columns, and the percentage of each "
+        "label that was classified correctly"
     )
+    matrix = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", rows), class_="confusion")
+    return tag("figure", with_csv(matrix, f"confusion-{folder_name(operators)}"), class_="chart")
 
 
 def _cell(table: np.ndarray, digit: int, column: int, most: int) -> Element:

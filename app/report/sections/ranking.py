@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 
 from app.report.axes import Axis, around
 from app.report.charts import marker, style_of
-from app.report.markup import tag
+from app.report.markup import tag, with_csv
 from app.run.comparison import Claim, Comparison, Gist
 from app.run.wording import ONE_SEED, count, estimated, how_tested, listed, missing_seeds, p_value, seconds, spread
 
@@ -64,8 +64,9 @@ def table(found: Comparison) -> list[Element]:
         ]
         rows.append(tag("tr", cells, class_=f"c{style}"))
     head = tag("thead", tag("tr", [tag("th", words, scope="col") for words in heads]))
+    ranking = tag("table", head, tag("tbody", rows), class_="ranking")
     return [
-        tag("div", tag("table", head, tag("tbody", rows), class_="ranking"), class_="scroll", tabindex="0"),
+        tag("div", with_csv(ranking, "comparison"), class_="scroll", tabindex="0"),
         tag("p", _how(found), class_="note"),
     ]
 
