@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from app.engine import Executor, Scope
-from app.engine.reference import Values
 from app.graph import Operator, Program, names, program_guard, static_mode
 from app.graph.gradients import gradients
-from app.graph.interpret import run_operator
 from app.graph.program import BACKWARD
 from app.run.config import Config
 from app.run.events import Cost, Record
@@ -25,13 +22,13 @@ from app.tensor import Tensor
 Go = Callable[[], tuple[float, float]]
 """Runs both passes once and returns the seconds of each."""
 
-Calls = Sequence[Callable[[], Any]]
-
 
 def timed_operator(activation: Activation, engine: str, x: np.ndarray, dy: np.ndarray) -> Go:
     """Return both passes of an operator as between two layers, without the layers, for an input and a gradient. The
-    input may be overwritten between runs."""
-    return _eagerly(activation, x, dy) if engine == "eager" else _in_programs(activation, x, dy, engine == "compiled")
+    input may be overwritten between runs. Only the compiled engine has another form of an operator than an eager call.
+    """
+    compiled = _compiled(activation, x, dy) if engine == "compiled" else None
+    return compiled or _eagerly(activation, x, dy)
 
 
 def _eagerly(activation: Activation, x: np.ndarray, dy: np.ndarray) -> Go:
@@ -55,37 +52,48 @@ def _resized(dy: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     return dy if list(dy.shape) == list(shape) else np.resize(dy, shape)
 
 
-def _in_programs(activation: Activation, x: np.ndarray, dy: np.ndarray, native: bool) -> Go:
-    """The forward and backward passes as separate Programs, split where a network would have more layers."""
+def _compiled(activation: Activation, x: np.ndarray, dy: np.ndarray) -> Go | None:
+    """The forward and backward passes as separate Programs, split where a network would have more layers; None if the
+    engine does not compile them."""
+    from numba.core import config  # imported late because Numba is slow to import
+
+    from app.engine.compiled.program import CompiledProgram
+    from app.engine.compiled.shapes import UnknownSizeError
+
     whole, startup = Program(), Program()
     with names.guard(), program_guard(whole, startup), static_mode():
         entry = data("x", [None, x.shape[1]])
         entry.stop_gradient = False
         y = activation.for_one_layer()(entry)
-        found = gradients([y], [entry, *whole.all_parameters()], [data("dy", y.shape, y.dtype)])
+        gradients_of_inputs = gradients([y], [entry, *whole.all_parameters()], [data("dy", y.shape, y.dtype)])
     operators = whole.global_block().ops
-    wanted = [gradient.name for gradient in found if gradient is not None]
-    backward, taken = _cut(whole, [op for op in operators if op.role == BACKWARD or not op.inputs], wanted)
+    results = [gradient.name for gradient in gradients_of_inputs if gradient is not None]
+    backward, inputs = _cut(whole, [op for op in operators if op.role == BACKWARD or not op.inputs], results)
     forward, _ = _cut(whole, [op for op in operators if op.role != BACKWARD], [])
-    made = {name for op in forward.global_block().ops for name in op.outputs}
-    left = [y.name, *(name for name in taken if name in made and name != y.name)]
-    passes = [(p, fetch, _compiled(p, fetch) if native else None) for p, fetch in ((forward, left), (backward, wanted))]
+    outputs = {name for op in forward.global_block().ops for name in op.outputs}
+    saved = [y.name, *(name for name in inputs if name in outputs and name != y.name)]
     scope = Scope()
     Executor().run(startup, scope=scope)
-
-    dy = _resized(dy, [len(x), *y.shape[1:]])
-    values: dict[str, Any] = {}
-    both = []
-    for program, fetch, compiled in passes:
-        calls, values = _calls(program, fetch, compiled, {**values, "x": x, "dy": dy}, scope)
-        both.append(calls)
+    values: dict[str, Any] = {"x": x, "dy": _resized(dy, [len(x), *y.shape[1:]])}
+    passes: list[Sequence[Callable[[], Any]]] = []
+    for program, fetch in ((forward, saved), (backward, results)):
+        variables = program.global_block().vars
+        try:
+            if config.DISABLE_JIT:  # type: ignore[attr-defined]
+                return None
+            native = CompiledProgram(program, fetch, whole=False)
+        except UnknownSizeError:
+            return None
+        calls, after = native.calls({name: values[name] for name, v in variables.items() if v.is_data}, scope)
+        values |= {name: after[name] for name in fetch}
+        passes.append(calls)
 
     def go() -> tuple[float, float]:
         start = time.perf_counter()
-        for call in both[0]:
+        for call in passes[0]:
             call()
         between = time.perf_counter()
-        for call in both[1]:
+        for call in passes[1]:
             call()
         return between - start, time.perf_counter() - between
 
@@ -103,35 +111,6 @@ def _cut(whole: Program, operators: Sequence[Operator], fetch: Sequence[str]) ->
     for name in taken:
         block.var(name).is_data = True
     return program, taken
-
-
-def _calls(
-    program: Program, fetch: Sequence[str], compiled: Any, feed: dict[str, Any], scope: Scope
-) -> tuple[Calls, dict[str, Any]]:
-    """Return the calls of one run of a Program, and the values that a run produced."""
-    block = program.global_block()
-    fed = {name: feed[name] for name, v in block.vars.items() if v.is_data and name in feed}
-    if compiled is not None:
-        calls, values = compiled.calls(fed, scope)
-    else:
-        values = Values(block, fed, scope)
-        calls = [partial(run_operator, op, values) for op in block.ops]
-        for call in calls:
-            call()
-    return calls, {name: values[name] for name in fetch}
-
-
-def _compiled(program: Program, fetch: Sequence[str]) -> Any:
-    """Return the native steps of a Program; None if it must run on the reference engine."""
-    from numba.core import config  # imported late because Numba is slow to import
-
-    from app.engine.compiled.program import CompiledProgram
-    from app.engine.compiled.shapes import UnknownSizeError
-
-    try:
-        return None if config.DISABLE_JIT else CompiledProgram(program, fetch, whole=False)  # type: ignore[attr-defined]
-    except UnknownSizeError:
-        return None
 
 
 SECONDS = 0.1
