@@ -15,7 +15,7 @@ import numpy as np
 
 from app.bridge.framework import Call, Framework, Run
 from app.custom import Function
-from app.custom.calling import call_function, infer_by_running, summary_of
+from app.custom.calling import ReturnedError, call_function, infer_by_running, summary_of
 from app.custom.foreign import operator_of_framework
 from app.custom.operator import CustomOperator, Origin, makes
 from app.errors import OperatorError
@@ -132,7 +132,7 @@ def class_of(foreign: Foreign) -> type[ForeignFunction]:
         ctx.wants = wants_of(foreign, arrays, [not t.stop_gradient for t in tensors])
         ctx.run = run = framework.run(ctx.call, arrays, ctx.wants)
         if not run.outputs:
-            raise OperatorError(f"{foreign.name} returned no tensor of {framework.name}")
+            raise ReturnedError(f"it returned no tensor of {framework.name}: does it end with `return`?")
         unknown = next((o.dtype.name for o in run.outputs if o.dtype.name not in NAMES), "")
         if unknown:
             raise OperatorError(f"{foreign.name} returned a tensor of {unknown}, which cannot be checked")

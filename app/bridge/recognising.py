@@ -10,6 +10,8 @@ from typing import Any
 from app.bridge.function import Foreign, ForeignFunction, class_of
 from app.reading import PACKAGE
 
+_KNOWN = {"torch": "torch", "jax": "jax", "jaxlib": "jax", "paddle": "paddle", PACKAGE: PACKAGE}
+"""The frameworks, by the names of packages."""
 _made: dict[int, tuple[Any, type[ForeignFunction]]] = {}
 """The classes that were made, by the ids of what they are of, which is kept so that no other gets its id."""
 
@@ -36,10 +38,14 @@ def parameters(function: Any, skip: int = 0) -> tuple[inspect.Parameter, ...]:
 
 def uses(function: Any, framework: str) -> bool:
     """Whether a plain function is one of a framework, or is written for it: it, or one that it calls, names something
-    of the framework, and none of them something of ours."""
+    of the framework, and none of them something of ours. One that names nothing of any is written for the framework
+    that its file imports, if there is only one."""
     if isinstance(function, BuiltinFunctionType):
         return _home(function) == framework or _home(function.__self__) == framework
     homes = {_home(value) for value in _named_in(function, set())}
+    if isinstance(function, FunctionType) and _KNOWN.keys().isdisjoint(homes):
+        modules = [_home(value) for value in function.__globals__.values() if isinstance(value, ModuleType)]
+        return {home for home in modules if home in _KNOWN} == {framework}
     return isinstance(function, FunctionType) and framework in homes and PACKAGE not in homes
 
 
@@ -69,5 +75,4 @@ def _home(value: Any) -> str:
     kinds = value.__mro__ if isinstance(value, type) else type(value).__mro__
     homes = [getattr(value, "__module__", None), *(kind.__module__ for kind in kinds)]
     tops = [str(home).partition(".")[0] for home in homes if home]
-    known = {"torch": "torch", "jax": "jax", "jaxlib": "jax", "paddle": "paddle", PACKAGE: PACKAGE}
-    return next((known[top] for top in tops if top in known), "")
+    return next((_KNOWN[top] for top in tops if top in _KNOWN), "")

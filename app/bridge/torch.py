@@ -12,6 +12,7 @@ import torch
 from app.bridge.framework import Arrays, Call, Run
 from app.bridge.function import KEYWORD, POSITIONAL, Foreign, ForeignFunction
 from app.bridge.recognising import parameters, remembered, uses
+from app.custom.calling import ReturnedError
 from app.errors import ConfigError
 from app.reading import place_of
 
@@ -92,8 +93,13 @@ def _described(thing: Any) -> Foreign | None:
     if _is_kind(thing, torch.autograd.Function):
         plain = thing.setup_context is not torch.autograd.Function.setup_context
         taken = parameters(thing.forward, 0 if plain else 1)
+        if plain and taken and taken[0].name == "ctx":
+            raise ConfigError(
+                f"{thing.__name__} has a setup_context, so its forward ({place_of(thing.forward)}) takes no ctx: write "
+                "forward(x), or remove setup_context"
+            )
         return Foreign(
-            thing.__name__, "torch.autograd.Function", TORCH, thing.apply, taken, thing, (thing,),
+            thing.__name__, "torch.autograd.Function", TORCH, _applying(thing), taken, thing, (thing,),
             place_of(thing.forward), thing.__module__, f"backward ({place_of(thing.backward)})",
         )  # fmt: skip
     overload = getattr(thing, "_opoverload", thing)
@@ -109,6 +115,18 @@ def _described(thing: Any) -> Foreign | None:
             thing.__module__, is_definite=False,
         )  # fmt: skip
     return None
+
+
+def _applying(thing: Any) -> Call:
+    """The call of a Function, which refuses a list: PyTorch passes it on, and its tensors have no gradient."""
+
+    def apply(*args: Any) -> Any:
+        results = thing.apply(*args)
+        if isinstance(results, list):
+            raise ReturnedError("its forward returns a list, whose tensors have no gradient: return a tuple")
+        return results
+
+    return apply
 
 
 def _is_kind(thing: Any, base: Any) -> bool:

@@ -21,9 +21,9 @@ from app.bridge.function import class_of
 from app.checking.checks import examine
 from app.checking.examples import inputs_for
 from app.checking.finding import Found
+from app.checking.reasons import reason
 from app.checking.subject import Input, Subject
 from app.checking.verdict import FAILED, Verdict, failed
-from app.custom.calling import summary_of
 from app.custom.foreign import operator_of_framework
 from app.errors import AppError, BoundsError, ConfigError, OperatorError, ReadOnlyError
 from app.signals import die_with_parent, forked, kill_group
@@ -120,7 +120,7 @@ def _of_example(one: Found, question: Question) -> Subject:
     try:
         outputs = subject.outputs(subject.arrays())
     except Exception as error:  # float64 may be refused
-        raise OperatorError(f"the example call raises {summary_of(error)}") from error
+        raise OperatorError(f"the example call raises {reason(one, error)}") from error
     if not all(np.isfinite(o).all() for o in outputs):
         raise OperatorError(
             "the example call gives NaN or infinity, which no gradient can be compared with: give another"

@@ -15,8 +15,9 @@ import numpy as np
 
 from app.checking.checks.bounds import BackwardBoundsError, index_outside
 from app.checking.finding import Found
+from app.checking.reasons import reason
 from app.checking.subject import Input, Subject
-from app.custom.calling import ReturnedError, summary_of
+from app.custom.calling import ReturnedError
 from app.errors import BoundsError, ConfigError, OperatorError, ReadOnlyError, ShapeError
 from app.reading import is_users
 
@@ -103,8 +104,16 @@ def _names(found: Found, settings: dict[str, Any], shapes: int) -> list[str]:
         else:
             names.append(parameter.name)
     if not names:
-        raise ConfigError(f"{found.name} takes no input; nothing can be checked")
+        raise ConfigError(f"{found.name} takes no input; nothing can be checked{_of_context(found)}")
     return names
+
+
+def _of_context(found: Found) -> str:
+    """What may be meant if an operator of another framework takes no input: the first parameter is not one."""
+    kind = "" if found.foreign is None else found.foreign.kind
+    if not kind.endswith(("autograd.Function", "PyLayer")):
+        return ""
+    return f": the first parameter of its forward ({found.where}) is the context, as in forward(ctx, x)"
 
 
 def _guesses(names: list[str]) -> Iterator[list[list[Input]]]:
@@ -152,14 +161,14 @@ def _first_that_runs(
                     raise  # other inputs make no difference
                 except Exception as error:
                     if _is_of_the_code(error):
-                        raise OperatorError(summary_of(error)) from error
+                        raise OperatorError(reason(found, error)) from error
                     outside = outside or (error if isinstance(error, BoundsError) else None)
                     given = ", ".join(map(str, inputs))
                     if not why and _is_raised_by_the_user(error):
-                        own = f"{summary_of(error)}; on {given} and all other inputs that were tried"
-                    why = why or f"{given}: {summary_of(error)}"
+                        own = f"{reason(found, error)}; on {given} and all other inputs that were tried"
+                    why = why or f"{given}: {reason(found, error)}"
                     low, high = ranges[start]
-                    narrowed = narrowed or f"inputs from [{low:g}, {high:g}] gave an error: {summary_of(error)}"
+                    narrowed = narrowed or f"inputs from [{low:g}, {high:g}] gave an error: {reason(found, error)}"
                     continue
                 misfit = _misfit(subject)
                 if not misfit:
@@ -185,7 +194,7 @@ def _misfit(subject: Subject) -> str:
             warnings.simplefilter("ignore")
             subject.run(subject.arrays())
     except ShapeError as error:
-        return summary_of(error)
+        return subject.reason(error)
     except Exception:  # a check reports it
         return ""
     return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -53,17 +54,31 @@ def find(word: str) -> list[Found]:
     if word.startswith("custom.") or word in REGISTRY or is_of_module or (name is not None and home.endswith(".py")):
         return [found(resolve(word), word if name is None else name)]
     if not home.endswith(".py"):
+        meant = f"did you mean {word}.py? Give" if Path(f"{word}.py").is_file() else "give"
         raise ConfigError(
-            f"{word!r} names no operator: give file.py, file.py:name, module:name, custom.relu or a built-in one"
+            f"{word!r} names no operator: {meant} file.py, file.py:name, module:name, custom.relu or a built-in one"
         )
     module = module_at(home, as_it_is_now=True)
     operators = all_of(module)
     if not operators:
+        for name, value in vars(module).items():
+            if isinstance(value, type) and value.__module__ == module.__name__:
+                _refuse_without_base(value, name)
         raise ConfigError(
             f"{home} defines no custom operator: what @custom_op makes, a PyLayer or Function, or a function that "
             "calls py_func, nor one of PyTorch, JAX or Paddle; name one that looks different as file.py:name"
         )
     return operators
+
+
+def _refuse_without_base(value: Any, name: str) -> None:
+    """Refuse a class that has the methods of an operator and not the base class."""
+    forward = getattr(value, "forward", None)
+    if isinstance(value, type) and callable(forward) and hasattr(value, "backward"):
+        raise ConfigError(
+            f"{name} ({place_of(forward)}) has forward and backward, and is no operator, as its base class is "
+            f"missing: write class {name}(torch.autograd.Function), or that of another framework"
+        )
 
 
 def all_of(module: ModuleType) -> list[Found]:
@@ -112,6 +127,7 @@ def found(value: Any, name: str) -> Found:
         return Found(short, "Layer", layer, layer.parameters, place_of(layer.layer.forward), shapes=layer.shapes)
     if not callable(value):
         raise ConfigError(f"{name} is {type(value).__name__}, expected an operator or a function that applies one")
+    _refuse_without_base(value, name)
     if is_compiled(value) or isinstance(value, type):
         raise ConfigError(
             f"{name} works on arrays and is not an operator: make it one with @opsmith.custom_op or py_func"

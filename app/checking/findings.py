@@ -42,19 +42,20 @@ class Findings(list[Verdict], Displayed):
 
     @property
     def reasons(self) -> list[list[Verdict]]:
-        """The failures, those of one reason together, perhaps with other sizes."""
+        """The failures, those of one reason together, perhaps with other sizes, and notes about the same error."""
         found: dict[str, list[Verdict]] = {}
-        for verdict in self.failed:
+        for verdict in self:
             words = _SIZES.sub("", verdict.words)
-            known = next((reason for reason in found if reason in words or words in reason), words)
-            found.setdefault(known, []).append(verdict)
+            known = next((reason for reason in found if reason in words or (verdict.failed and words in reason)), words)
+            if verdict.failed or known in found:
+                found.setdefault(known, []).append(verdict)
         return list(found.values())
 
     @property
     def shown(self) -> list[Verdict]:
         """The verdicts to show: all, but each reason for failures only once."""
-        first = [reason[0] for reason in self.reasons]
-        return [v for v in self if not v.failed or any(v is one for one in first)]
+        again = [verdict for _, *others in self.reasons for verdict in others]
+        return [verdict for verdict in self if not any(verdict is one for one in again)]
 
     @property
     def summary(self) -> str:
@@ -63,7 +64,7 @@ class Findings(list[Verdict], Displayed):
         for first, *others in self.reasons:
             same = f" (and for the same reason {', '.join(v.check for v in others)})" if others else ""
             reasons.append(first.check + same)
-        notes = sum(verdict.state == NOTE for verdict in self)
+        notes = sum(verdict.state == NOTE for verdict in self.shown)
         text = f"{len(reasons)} FAILED: {', '.join(reasons)}; " if reasons else ""
         text += f"{sum(verdict.state == OK for verdict in self)} passed"
         return text + (f", {notes} note{'s' if notes > 1 else ''}" if notes else "")

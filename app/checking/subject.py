@@ -13,6 +13,7 @@ import numpy as np
 
 from app import static
 from app.checking.finding import Found, equivalent
+from app.checking.reasons import reason
 from app.custom.numba_functions import function_name, python_function
 from app.custom.operator import CustomOperator
 from app.errors import OperatorError, silent_end
@@ -176,6 +177,10 @@ class Subject:
         """Inputs as Tensors that share the arrays' memory. Floats need a gradient."""
         return [Tensor(a, stop_gradient=a.dtype.kind != "f") for a in arrays]
 
+    def reason(self, error: object) -> str:
+        """An error in one line, and how to mend it if that is known."""
+        return reason(self.found, error)
+
     def call(self, *values: Any) -> list[Any]:
         """Apply the operator; gives its outputs."""
         try:
@@ -216,7 +221,7 @@ class Subject:
         self, tensors: list[Tensor], outputs: list[Tensor], arriving: Arrays | None = None
     ) -> list[np.ndarray | None]:
         """The gradients of the float inputs."""
-        if self.found.foreign is not None and not self._has_formula:
+        if self.found.foreign is not None and self.refusal:
             return [None for t in tensors if not t.stop_gradient]
         return self._pulled(tensors, outputs, arriving)
 
@@ -263,19 +268,19 @@ class Subject:
         values = [v for v in self.call(*tensors) if isinstance(v, Tensor)]
         if not self.wanted or all(v.stop_gradient for v in values):
             return False
-        return self.found.foreign is None or self._has_formula
+        return self.found.foreign is None or not self.refusal
 
     @cached_property
-    def _has_formula(self) -> bool:
-        """Whether an operator of another framework has a formula for its gradient; without one, it is an error."""
+    def refusal(self) -> str:
+        """What a framework says if its operator has no formula for the gradient; '' if there is one."""
         tensors = self.tensors(self.arrays())
         try:
             self._pulled(tensors, self.applied(tensors), None)
         except (NotImplementedError, RuntimeError) as error:
-            return "implement" not in str(error)
+            return self.reason(error) if "implement" in str(error) else ""
         except Exception:  # the checks report it
-            return True
-        return True
+            return ""
+        return ""
 
     @property
     def wanted(self) -> list[str]:

@@ -170,7 +170,8 @@ def _module_of_file(path: str, as_it_is_now: bool) -> ModuleType:
     """
     file = without_tilde(path).resolve()
     if not file.is_file():
-        raise ConfigError(f"there is no file {file}")
+        files = [one.name for one in file.parent.glob("*.py")] if file.parent.is_dir() else []
+        raise ConfigError(f"there is no file {file}{_nearest(file.name, files).rstrip('.')}")
     for module in list(sys.modules.values()):
         known = getattr(module, "__file__", None)
         if (

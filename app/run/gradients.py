@@ -24,7 +24,10 @@ _ADVICE = (
     "Training did not start, because its results would say nothing about the operator. `opsmith check` shows details. "
     '{}To train anyway, add --anyway or check=warn (in Python: check="warn")'
 )
-_ON_PURPOSE = "If the gradient is meant to differ, declare it: @operator.backward(surrogate=True). "
+_ON_PURPOSE = (
+    "If the gradient is meant to differ, declare it: @operator.backward(surrogate=True), or surrogate = True in its "
+    "class. "
+)
 _IMAGES = 32
 """The largest batch for a network with convolutions, which take long outside of a Program."""
 

@@ -50,7 +50,7 @@ def test_a_right_operator_passes_every_check(operator: Any):
         ("SumOnly", "expanded", "the gradient that y.sum() sends, whose strides are zero, raises RuntimeError"),
         ("KeptAsAttribute", "saved", "if an input is changed in place before backward"),
         ("Cycle", "leak", "keep tensors with ctx.save_for_backward"),
-        ("WritesIntoWhatArrives", "untouched", "backward writes into the gradient that arrives"),
+        ("WritesIntoWhatArrives", "untouched", "writes into the gradient that arrives: compute in a copy"),
         ("LostSecond", "second", "finite differences give"),
         ("OneOutput", "one output", "with only output 0 used, backward raises"),
         ("ForgetsNeeds", "alone", "when only b needs a gradient, the gradient of b is wrong"),

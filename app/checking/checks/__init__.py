@@ -21,7 +21,6 @@ from app.checking.checks.shapes import broadcasting, empty, shapes, types
 from app.checking.checks.whole_numbers import whole_numbers
 from app.checking.subject import OtherSizeError, Subject
 from app.checking.verdict import FAILED, NOTE, Verdict, failed, note
-from app.custom.calling import summary_of
 from app.custom.operator import CustomOperator
 from app.errors import ConfigError
 
@@ -178,5 +177,5 @@ def _verdicts(name: str, check: Callable[[Subject], Iterable[Verdict]], subject:
         found = []
     except Exception as error:  # the user's function may raise anything
         refused = subject.found.foreign is not None and name in _MAY_REFUSE
-        found = [note(f"it refuses this: {summary_of(error)}") if refused else failed(summary_of(error))]
+        found = [note(f"it refuses this: {subject.reason(error)}") if refused else failed(subject.reason(error))]
     yield from (replace(verdict, check=name) for verdict in found)

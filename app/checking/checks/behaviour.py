@@ -8,7 +8,6 @@ import numpy as np
 
 from app.checking.subject import Arrays, Result, Subject, same
 from app.checking.verdict import Verdict, failed, note, ok
-from app.custom.calling import summary_of
 from app.tensor import Tensor, grad
 
 
@@ -20,7 +19,7 @@ def untouched(subject: Subject) -> Iterator[Verdict]:
     outputs = [o for o in subject.call(*tensors) if isinstance(o, Tensor)]
     touched = _changed(subject, arrays, before)
     if touched:
-        yield failed(f"forward writes into its input {touched}")
+        yield failed(f"forward writes into its input {touched}: compute in a copy, as x.clone() makes one")
         return
     made = [o._array.copy() for o in outputs]
     arriving = subject.arriving(made)
@@ -28,11 +27,13 @@ def untouched(subject: Subject) -> Iterator[Verdict]:
     subject.gradients(tensors, outputs, given)
     touched = _changed(subject, arrays, before)
     if touched:
-        yield failed(f"backward writes into the input {touched}")
+        yield failed(f"{subject.backward} writes into the input {touched}: compute in a copy")
     elif any(not same(o._array, m) for o, m in zip(outputs, made, strict=True)):
-        yield failed("backward writes into the result of forward")
+        yield failed(f"{subject.backward} writes into the result of forward: compute in a copy")
     elif any(not same(g, a) for g, a in zip(given, arriving, strict=True)):
-        yield failed("backward writes into the gradient that arrives")
+        yield failed(
+            f"{subject.backward} writes into the gradient that arrives: compute in a copy, as dy.clone() makes one"
+        )
     else:
         yield ok("neither pass writes into its inputs")
 
@@ -46,7 +47,8 @@ def repeatable(subject: Subject) -> Iterator[Verdict]:
     """The same inputs give the same bits, whatever is computed in between."""
     if subject.changes:
         yield failed(
-            f"the same inputs give another {subject.changes} the second time; checks that compare runs were left out"
+            f"the same inputs give another {subject.changes} the second time, so checks that compare runs are left "
+            "out: take random numbers as an input, or save them for backward, and keep nothing between calls"
         )
         return
     first = subject.run(subject.arrays()).copy()
@@ -142,7 +144,7 @@ def layout(subject: Subject) -> Iterator[Verdict]:
         try:
             found = subject.run(laid, gradients)
         except Exception as error:
-            words = f"arrays {what} raise {summary_of(error)}"
+            words = f"arrays {what} raise {subject.reason(error)}"
             yield failed(words) if subject.found.foreign is None else note(words)
             return
         part = plain.far_from(found, 1e-9)

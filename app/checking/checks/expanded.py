@@ -10,7 +10,6 @@ from app.checking.checks.differences import first_difference, gradient_names
 from app.checking.checks.gradient import gradient_of_size
 from app.checking.subject import Subject
 from app.checking.verdict import Verdict, failed, ok
-from app.custom.calling import summary_of
 from app.custom.derivative.scope import UnderivableError
 
 _SHAPES: tuple[tuple[int, ...], ...] = ((6,), (2, 1, 3), (2, 3, 4), (1, 1), (2, 3, 1, 2))
@@ -25,7 +24,7 @@ def expanded(subject: Subject) -> Iterator[Verdict]:
         try:
             gradients = subject.run(arrays, arriving).gradients
         except Exception as error:
-            yield failed(f"the gradient that y.sum() sends, whose strides are zero, raises {summary_of(error)}")
+            yield failed(f"the gradient that y.sum() sends, whose strides are zero, raises {subject.reason(error)}")
             return
         words = first_difference(gradients, plain.gradients, gradient_names(subject.wanted))
         if words:

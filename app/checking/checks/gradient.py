@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from app.bridge.function import Foreign
 from app.checking.checks.bounds import index_outside
 from app.checking.checks.off import how_it_is_off
 from app.checking.subject import Arrays, Subject
 from app.checking.verdict import OK, Verdict, failed, note, ok
-from app.custom.calling import summary_of
 from app.custom.gradcheck import JUMP, KINK, Checked, Comparison, are_far, distances, gradgradcheck, worst_of
 from app.errors import GradcheckError, GradientError, OperatorError, ShapeError
 from app.ops.dtype import is_float
@@ -27,7 +27,7 @@ def gradient(subject: Subject) -> Iterator[Verdict]:
     try:
         found = list(gradient_of_size(subject))
     except ShapeError as error:
-        yield failed(summary_of(error))
+        yield failed(subject.reason(error))
         if len(subject.inputs) > 1 and not subject.is_fixed:
             yield note("for inputs of other shapes give --shape once for each, as in --shape 4,6 --shape 6")
         return
@@ -69,7 +69,7 @@ def gradient_of_size(subject: Subject) -> Iterator[Verdict]:
         yield failed(words) if foreign is None else note(words)
         return
     if foreign is not None and not subject.has_gradient:
-        yield note(f"it has no gradient: {foreign.framework.name} raises an error if one is asked for")
+        yield note(f"it has no gradient: {_why_none(subject, foreign)}")
         return
     if not subject.has_gradient:
         yield failed('it has no gradient: declare one, or give backward_func="derive", so that it can be trained')
@@ -91,6 +91,13 @@ def gradient_of_size(subject: Subject) -> Iterator[Verdict]:
         yield ok(f"{_worst(drawn)}{_of_kinks(subject, kinks, special)}")
 
 
+def _why_none(subject: Subject, foreign: Foreign) -> str:
+    """Why an operator of another framework has no gradient, which nobody can overlook."""
+    if foreign.has_backward:
+        return subject.refusal or "no result needs one"
+    return f"{foreign.framework.name} raises an error if one is asked for; register_autograd defines one"
+
+
 def _against_differences(subject: Subject, arrays: Arrays, eps: float = 1e-6) -> list[Comparison]:
     return Checked(subject.call, subject.tensors(arrays), eps).comparisons(ATOL, RTOL)
 
@@ -102,7 +109,7 @@ def _wrong(subject: Subject, found: list[Comparison], arrays: Arrays) -> Iterato
             name = subject.inputs[one.place].name
             hint = how_it_is_off(subject, one, found, arrays)
             if not one.gradient.any():
-                hint += f"; if {name} is a setting and not an input: --set {name}=VALUE"
+                hint += f"; does backward return it? If {name} is a setting and not an input: --set {name}=VALUE"
             yield failed(f"that of {name} is {words}{hint}")
 
 

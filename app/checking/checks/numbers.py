@@ -9,7 +9,6 @@ import numpy as np
 from app.checking.checks.bounds import index_outside
 from app.checking.subject import Arrays, Subject
 from app.checking.verdict import Verdict, failed, note, ok
-from app.custom.calling import summary_of
 
 _ODD = {"NaN": np.nan, "inf": np.inf, "-inf": -np.inf}
 _FEW = 4
@@ -30,7 +29,7 @@ def odd(subject: Subject) -> Iterator[Verdict]:
             try:
                 outputs, _ = subject.run(arrays)
             except Exception as error:  # nobody gets a wrong number
-                yield note(f"{what} in {one.name} raises {summary_of(error)}")
+                yield note(f"{what} in {one.name} raises {subject.reason(error)}")
                 return
             if _spreads(subject, outputs, plain):
                 yield failed(f"{what} in one element of {one.name} changes results that do not depend on it")

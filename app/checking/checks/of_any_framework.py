@@ -12,7 +12,6 @@ from app.bridge.function import Foreign
 from app.checking.checks.differences import first_difference, gradient_names
 from app.checking.subject import Arrays, Subject
 from app.checking.verdict import Verdict, failed, ok
-from app.custom.calling import summary_of
 
 
 def foreign_of(subject: Subject) -> Foreign:
@@ -61,7 +60,7 @@ def alone(subject: Subject) -> Iterator[Verdict]:
             flowing = [d for d, has in zip(drawn, here.differentiable, strict=True) if has]
             (gradient,) = here.pull(flowing) if flowing else [None]
         except Exception as error:
-            yield failed(f"when only {one.name} needs a gradient, it raises {summary_of(error)}")
+            yield failed(f"when only {one.name} needs a gradient, it raises {subject.reason(error)}")
             return
         words = first_difference([gradient], [expected], gradient_names([one.name]))
         if words:

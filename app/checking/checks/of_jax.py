@@ -48,7 +48,7 @@ def jit(subject: Subject) -> Iterator[Verdict]:
         compiled = JAX.run(jax.jit(call_of(subject)), arrays, wants)
         gradients = compiled.pull(flowing) if flowing else []
     except Exception as error:
-        yield note(f"no jax.jit: {_line(error)}")
+        yield note(f"no jax.jit: {subject.reason(error)}")
         return
     expected = plain.pull(flowing) if flowing else []
     names = _names(subject, len(plain.outputs))
@@ -66,7 +66,7 @@ def vmap(subject: Subject) -> Iterator[Verdict]:
         try:
             results = JAX.leaves(jax.vmap(call)(*stacked))
         except Exception as error:
-            yield note(f"no jax.vmap: {_line(error)}")
+            yield note(f"no jax.vmap: {subject.reason(error)}")
             return
     expected = [np.stack([JAX.array(one) for one in each]) for each in zip(*looped, strict=True)]
     words = first_difference([JAX.array(r) for r in results], expected, _names(subject, len(expected)))
@@ -90,7 +90,7 @@ def forward_mode(subject: Subject) -> Iterator[Verdict]:
         with jax.enable_x64(True):
             _, tangents = jax.jvp(function, tuple(chosen(values, wants)), tuple(map(jax.numpy.asarray, directions)))
     except Exception as error:
-        yield note(f"no forward mode (jax.jvp): {_line(error)}")
+        yield note(f"no forward mode (jax.jvp): {subject.reason(error)}")
         return
     found = sum(float((JAX.array(t) * d).sum()) for t, d in zip(tangents, flowing, strict=True))
     gradients = one.pull(flowing)

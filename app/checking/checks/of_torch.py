@@ -87,7 +87,7 @@ def one_output(subject: Subject) -> Iterator[Verdict]:
         try:
             parts = torch.autograd.grad([one], wanted, [arriving], retain_graph=True, allow_unused=True)
         except Exception as error:
-            yield failed(f"with only output {place} used, backward raises {_line(error)}")
+            yield failed(f"with only output {place} used, backward raises {subject.reason(error)}")
             return
         sums = [total if part is None else total + part for total, part in zip(sums, parts, strict=True)]
     together = torch.autograd.grad(derived, wanted, _arriving(derived), allow_unused=True)
@@ -149,7 +149,7 @@ def forward_mode(subject: Subject) -> Iterator[Verdict]:
             derived = [r for r, has in zip(results, one.differentiable, strict=True) if has]
             tangents = [forward_ad.unpack_dual(r).tangent for r in derived]
     except Exception as error:
-        yield note(f"no forward mode (torch.func.jvp): {_line(error)}")
+        yield note(f"no forward mode (torch.func.jvp): {subject.reason(error)}")
         return
     found = sum(float((_array(t) * d).sum()) for t, d in zip(tangents, flowing, strict=True) if t is not None)
     if abs(found - expected) <= 1e-6 * (1 + abs(expected)):
@@ -171,7 +171,7 @@ def vmap(subject: Subject) -> Iterator[Verdict]:
     try:
         results = _leaves(torch.vmap(lambda *tensors: tuple(_leaves(call(*tensors))))(*stacked))
     except Exception as error:
-        yield note(f"no torch.vmap: {_line(error)}")
+        yield note(f"no torch.vmap: {subject.reason(error)}")
         return
     expected: list[Any] = [torch.stack(each) for each in zip(*looped, strict=True)]
     words = first_difference(_arrays(results), _arrays(expected), _names(subject, results))
@@ -191,7 +191,7 @@ def _batched_gradients(subject: Subject, call: Callable[..., Any], arrays: Array
         try:
             batched = torch.autograd.grad(derived, wanted, many, is_grads_batched=True, **options)
         except Exception as error:
-            yield note(f"no batched gradients (torch.func.jacrev): {_line(error)}")
+            yield note(f"no batched gradients (torch.func.jacrev): {subject.reason(error)}")
             return
         for place in range(3):
             single = torch.autograd.grad(derived, wanted, [d[place] for d in many], **options)
@@ -217,7 +217,7 @@ def compiled(subject: Subject) -> Iterator[Verdict]:
         try:
             found = _run(torch.compile(around, backend="aot_eager", fullgraph=whole), _tensors(subject))
         except Exception as error:
-            refused = f"no torch.compile{' in one graph' if whole else ''}: {_line(error)}"
+            refused = f"no torch.compile{' in one graph' if whole else ''}: {subject.reason(error)}"
             if not whole:
                 yield note(refused)
             continue
@@ -256,7 +256,7 @@ def fake(subject: Subject) -> Iterator[Verdict]:
                     faked = _leaves(call(*map(mode.from_tensor, tensors)))
             except Exception as error:
                 if "DynamicOutputShape" not in type(error).__name__ and "unbacked" not in str(error):
-                    yield note(f"no fake tensors, which torch.compile and torch.export need: {_line(error)}")
+                    yield note(f"no fake tensors, which torch.compile and torch.export need: {subject.reason(error)}")
                 return
             for place, (told, true) in enumerate(zip(faked, real, strict=True)):
                 words = _misdescribed(told, true)
@@ -288,7 +288,7 @@ def opcheck(subject: Subject) -> Iterator[Verdict]:
     outcome = torch.library.opcheck(operator, tuple(args), kwargs, test_utils=tests, raise_exception=False)
     for test, result in outcome.items():
         if result != "SUCCESS":
-            words = f"torch.library.opcheck: {test}: {_line(result, 300)}"
+            words = f"torch.library.opcheck: {test}: {subject.reason(result)}"
             yield failed(words) if test == "test_schema" else note(words)
             return
     yield ok("torch.library.opcheck passes")
@@ -315,7 +315,7 @@ def autocast(subject: Subject) -> Iterator[Verdict]:
         try:
             found = _run(around, _tensors(subject, arrays))
         except Exception as error:
-            refused = refused or f"{dtype} inputs raise {_line(error)}; torch.amp.custom_fwd casts them"
+            refused = refused or f"{dtype} inputs raise {subject.reason(error)}; torch.amp.custom_fwd casts them"
             continue
         pairs = [
             (f, e, name)

@@ -22,7 +22,13 @@ def how_it_is_off(subject: Subject, one: Comparison, all_inputs: list[Comparison
 
     `arrays` are the inputs at which the gradients were compared.
     """
-    words = _zero(one) or _factor(one) or _other_input(subject, one, all_inputs) or _missing(subject, one, arrays)
+    words = (
+        _zero(one)
+        or _factor(one)
+        or _without_dy(one)
+        or _other_input(subject, one, all_inputs)
+        or _missing(subject, one, arrays)
+    )
     if not words:
         return ""
     where = _where(subject, one, arrays[one.place])
@@ -57,6 +63,15 @@ def _factor(one: Comparison) -> str:
     if whole > 1 and abs(factor * whole - 1) < 1e-4:
         return f"it is 1/{whole} of what it should be"
     return f"it is {factor:.4g} times what it should be"
+
+
+def _without_dy(one: Comparison) -> str:
+    """It is the derivative alone."""
+    if one.arriving is None or one.arriving.shape != one.gradient.shape:
+        return ""
+    return (
+        "it is not multiplied by dy" if _close((one.gradient * one.arriving)[one.wrong], one.numeric[one.wrong]) else ""
+    )
 
 
 def _other_input(subject: Subject, one: Comparison, all_inputs: list[Comparison]) -> str:

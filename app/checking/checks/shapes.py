@@ -8,7 +8,6 @@ import numpy as np
 
 from app.checking.subject import Subject
 from app.checking.verdict import Verdict, failed, note, ok
-from app.custom.calling import summary_of
 from app.custom.operator import CustomOperator
 from app.errors import AppError
 from app.ops.spec import UNKNOWN
@@ -96,7 +95,7 @@ def empty(subject: Subject) -> Iterator[Verdict]:
     try:
         outputs, gradients = none.run(none.arrays())
     except Exception as error:
-        words = f"a batch without rows raises {summary_of(error)}"
+        words = f"a batch without rows raises {subject.reason(error)}"
         yield failed(words) if per_row and subject.found.foreign is None else note(words)
         return
     for found, shape in zip(outputs, some, strict=True):
@@ -139,7 +138,7 @@ def broadcasting(subject: Subject) -> Iterator[Verdict]:
         try:
             problem = _wrong_when_stretched(stretched, arrays, outputs)
         except Exception as error:
-            problem = f"the gradient fails: {error}"
+            problem = f"the gradient fails: {subject.reason(error)}"
             if subject.found.foreign is not None:  # a loud refusal
                 refused.append(f"{list(pair[0])} with {list(pair[1])}: {problem}")
                 continue

@@ -1,0 +1,52 @@
+"""What an error says about an operator of another framework: one line, with its place and how to mend it."""
+
+from __future__ import annotations
+
+import re
+
+from app.checking.finding import Found
+from app.custom.calling import described, place_raised, summary_of
+from app.errors import AppError
+
+_LONGEST = 240
+"""Longer messages end with a sentence, or a word."""
+_IMPLEMENTATION = re.compile(r" \(with implementation in <module [^>]*>\)")
+_REMEDIES = {
+    r"returned an incorrect number of gradients": (
+        "return one for each argument of forward after ctx, None for one that needs none"
+    ),
+    r"returned an invalid gradient at index": "a gradient has the shape of its input",
+    r"backward\(\) (missing|takes) ": "backward takes ctx, and a gradient for each result of forward",
+    r"not enough values to unpack \(expected \d+, got 0\)": (
+        "ctx.saved_tensors has what forward gives to ctx.save_for_backward, here nothing"
+    ),
+    r"forward\(\) (missing|takes) ": "forward takes ctx and the inputs, without ctx if there is a setup_context",
+    r"'\w+Backward'": "the first parameter of forward is ctx, which PyTorch passes",
+    r"(does not|doesn't) have vmap support|must override the setup_context": (
+        "write setup_context, and generate_vmap_rule = True"
+    ),
+    r"may not alias any inputs": "return a copy, such as x.clone()",
+}
+"""How to mend what messages of the frameworks are about, by pattern."""
+
+
+def reason(one: Found, error: object) -> str:
+    """An error in one line: its kind, its message, where it is from, and how to mend it if that is known."""
+    if isinstance(error, AppError) or (one.foreign is None and isinstance(error, Exception)):
+        return summary_of(error)
+    words = _shortened(described(error) if isinstance(error, Exception) else str(error))
+    where = place_raised(error) if isinstance(error, Exception) else ""
+    if not where and one.foreign is not None and one.foreign.backward and re.search("gradient|backward", words):
+        where = f", in {one.foreign.backward}"
+    remedy = next((remedy for pattern, remedy in _REMEDIES.items() if re.search(pattern, str(error))), "")
+    return words + where + (f": {remedy}" if remedy else "")
+
+
+def _shortened(words: str) -> str:
+    """The first line of a message; of a long one, as many sentences or words as are short enough."""
+    lines = _IMPLEMENTATION.sub("", words).strip().splitlines()
+    line = " ".join(lines[0].split()) if lines else ""
+    if len(line) <= _LONGEST:
+        return line
+    sentence = line.rfind(". ", 0, _LONGEST)
+    return line[:sentence] if sentence > 0 else f"{line[: line.rfind(' ', 0, _LONGEST)]} …"
