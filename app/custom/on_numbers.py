@@ -107,6 +107,20 @@ def on_numbers(function: Any) -> OnNumbers | None:
     return OnNumbers(_dividing_as(function, made), walk.axes, keeps_type=True)
 
 
+@one_thread_at_a_time
+def tree_on_numbers(function: Any) -> tuple[ast.FunctionDef, dict[str, Any]] | None:
+    """The tree of the function for single numbers with the additional variables that it reads; else None."""
+    parsed = parse(function)
+    if parsed is None:
+        return None
+    walk = _Walk(*parsed)
+    try:
+        tree = walk.on_numbers()
+    except (_StopError, RecursionError):
+        return None
+    return tree, {walk.chosen(name): _CHOICES[name] for name in walk.choices} | {walk.chosen("type"): type}
+
+
 def stops_on_numbers(function: Any) -> tuple[int, str] | None:
     """The first line that prevents `on_numbers`, and its source; None if nothing does."""
     parsed = parse(function)

@@ -1,0 +1,301 @@
+"""What an operator is made of, for those that write it down elsewhere: its functions, settings, inputs and outputs."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import count
+from types import FunctionType
+from typing import Any
+
+from app.custom.derivative.arrays import derive
+from app.custom.derivative.making import derived_gradient
+from app.custom.derivative.scope import UnderivableError
+from app.custom.foreign import operator_of_framework
+from app.custom.numba_functions import function_beside, is_compiled, python_function
+from app.custom.on_numbers import tree_on_numbers
+from app.custom.operator import CustomOperator
+from app.errors import AppError, ExportError, GradientError
+from app.ops.dtype import is_float
+from app.ops.rules import Source
+from app.ops.spec import Spec
+from app.reading import parameters_of, place_of
+
+_numbers = count(1)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One function of an operator: forward, its gradient, or the gradient of that."""
+
+    function: FunctionType
+    takes: tuple[str, ...]
+    """The parameters that get arrays or numbers, in the order of `sources`."""
+    sources: tuple[Source, ...]
+    """What each of these gets: ("input", 0), ("output", 0), or ("dout", 0) for the gradient of an output.
+
+    For the second derivative, "input" counts the parameters of the gradient, and "dout" its results.
+    """
+    gives: tuple[str, ...]
+    settings: tuple[str, ...]
+    """The settings that the function has as parameters."""
+    options: Mapping[str, Any] | None = None
+    """The options that Numba compiles it with; None for a function that it does not compile."""
+    derived: bool = False
+    """Whether the source was derived, and not written by the user."""
+
+    @property
+    def parameters(self) -> list[str]:
+        """The parameters in the order in which files declare them."""
+        return [*self.takes, *self.settings]
+
+
+@dataclass(frozen=True)
+class Description:
+    """An operator that can leave."""
+
+    name: str
+    doc: str
+    where: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    settings: dict[str, Any]
+    """The settings with their defaults; `inspect.Parameter.empty` for one that each call must give."""
+    elementwise: bool
+    """Whether the functions are of single numbers. Those of an operator on arrays may have become so."""
+    row_by_row: bool
+    surrogate: bool
+    forward: Part
+    gradient: Part | None
+    second: Part | None
+    specs: tuple[Spec, ...] = ()
+    """Of an operator on arrays, inputs of the ranks and types that it is exported for."""
+    floats: tuple[bool, ...] = ()
+    """For each input whether it has a gradient."""
+    notes: tuple[str, ...] = ()
+    """What does not leave, in sentences."""
+    functions: tuple[Any, ...] = field(default=(), compare=False)
+    """The user's functions as they are, forward and perhaps backward."""
+
+    @property
+    def parts(self) -> list[Part]:
+        return [part for part in (self.forward, self.gradient, self.second) if part is not None]
+
+    @cached_property
+    def title(self) -> str:
+        """The name as that of a function: the operator of py_func is called after its function."""
+        return self.name.removeprefix("py_func.")
+
+
+def describe(operator: Any, specs: Sequence[Spec] = ()) -> Description:
+    """Describe an operator; an ExportError says why it cannot leave.
+
+    `specs` are those of inputs of an operator on arrays, whose gradient is derived for their ranks and types.
+    """
+    made = _custom(operator)
+    for name, value in made.attributes.items():
+        if value is not inspect.Parameter.empty and type(value) not in (bool, int, float, str):
+            raise ExportError(
+                f"{made.label}: its setting {name} is {value!r}; settings that leave are numbers, truth values and text"
+            )
+    if made.effects:
+        raise ExportError(f"{made.label} has no output, and is called for what else it does: that stays here")
+    if not made.name.removeprefix("py_func.").isidentifier():
+        raise ExportError(f"{made.label}: {made.name!r} is no name for a function: give custom_op another name=")
+    return _on_numbers(made) or describe_on_arrays(made, specs)
+
+
+def _custom(operator: Any) -> CustomOperator:
+    other = operator_of_framework(operator)
+    if other is not None:
+        raise ExportError(f"{other.foreign.name} is a {other.foreign.kind} already: use it as it is")
+    if not isinstance(operator, CustomOperator) or operator.origin.hook not in ("custom_op", "py_func"):
+        kind = type(operator).__name__ if not isinstance(operator, type) else operator.__name__
+        raise ExportError(
+            f"{getattr(operator, '__name__', operator)!r} ({kind}) cannot leave: what is exported is an operator of "
+            "custom_op or py_func, whose functions work on numbers or arrays"
+        )
+    return operator
+
+
+def _described(operator: CustomOperator, forward: Part, **more: Any) -> Description:
+    functions = [operator.function, operator.backward_function]
+    return Description(
+        operator.name,
+        inspect.cleandoc(operator.__doc__ or "").partition("\n\n")[0],
+        operator.where,
+        tuple(operator.inputs),
+        tuple(operator.outputs),
+        dict(operator.attributes),
+        row_by_row=operator.row_by_row,
+        surrogate=operator.surrogate,
+        forward=forward,
+        functions=tuple(f for f in functions if f is not None),
+        **more,
+    )
+
+
+def _part(function: Any, takes: Sequence[str], sources: Sequence[Source], gives: Sequence[str], settings: Any) -> Part:
+    """A user's function with what its parameters get."""
+    source = python_function(function)
+    options = dict(function.targetoptions) if is_compiled(function) else None
+    own = parameters_of(source)
+    return Part(source, tuple(takes), tuple(sources), tuple(gives), tuple(s for s in settings if s in own), options)
+
+
+def _written(operator: CustomOperator) -> tuple[list[str], list[Source], list[str]]:
+    """The parameters of a backward that the user wrote, what they get, and the names of its results."""
+    sources = operator.rules[0].sources[len(operator.inputs) :]
+    takes = [source for source in sources if source[0] != "attribute"]
+    own = [p for p in parameters_of(python_function(operator.backward_function)) if p not in operator.attributes]
+    return own[: len(takes)], takes, ["d" + name for name in operator.inputs]
+
+
+def _inputs(names: Sequence[str]) -> list[Source]:
+    return [("input", place) for place in range(len(names))]
+
+
+def _douts(names: Sequence[str]) -> list[Source]:
+    return [("dout", place) for place in range(len(names))]
+
+
+# Functions of single numbers
+
+
+def _on_numbers(operator: CustomOperator) -> Description | None:
+    """The description of an operator whose functions are of single numbers, or can be written so; else None."""
+    made: list[Any] = []
+    for function in (operator.function, operator.backward_function):
+        if function is not None and not operator.elementwise:
+            function = _as_of_numbers(function)
+            if function is None:
+                return None
+        made.append(function)
+    function, backward = made
+    if not isinstance(python_function(function), FunctionType):
+        raise ExportError(f"{operator.label}: its function is a {type(function).__name__}, which has no source")
+    forward = _part(function, operator.inputs, _inputs(operator.inputs), operator.outputs, operator.attributes)
+    notes: list[str] = []
+    gradient: Part | None = None
+    if backward is not None:
+        gradient = _part(backward, *_written(operator), operator.attributes)
+    else:
+        gradient = _gradient_of(forward, operator, notes)
+    second = None
+    if gradient is not None:
+        first = gradient
+        second = _second_of(first, lambda: derived_gradient(first.function, first.takes, first.gives), notes)
+    return _described(
+        operator, forward, elementwise=True, gradient=gradient, second=second, notes=tuple(notes),
+        floats=(True,) * len(operator.inputs),
+    )  # fmt: skip
+
+
+def _as_of_numbers(function: Any) -> FunctionType | None:
+    """A function on arrays as one of single numbers whose source can be read; None if it is not elementwise."""
+    found = tree_on_numbers(function)
+    if found is None:
+        return None
+    tree, more = found
+    source = python_function(function)
+    tree.decorator_list, tree.returns = [], None
+    arguments = [ast.arg(a.arg) for a in (*tree.args.posonlyargs, *tree.args.args)]
+    tree.args = ast.arguments([], arguments, None, [], [], None, [])
+    made = function_beside(source, tree, more, f"<{tree.name} {next(_numbers)}, on numbers, of {place_of(source)}>")
+    made.__defaults__ = source.__defaults__
+    return made
+
+
+def _gradient_of(forward: Part, operator: CustomOperator, notes: list[str]) -> Part | None:
+    try:
+        function = derived_gradient(forward.function, forward.takes, ["d" + name for name in operator.outputs])
+    except GradientError as error:
+        notes.append(f"It has no gradient: {error}")
+        return None
+    takes = list(parameters_of(function))[: len(operator.inputs) + len(operator.outputs)]
+    sources = [*_inputs(operator.inputs), *_douts(operator.outputs)]
+    part = _part(function, takes, sources, ["d" + name for name in operator.inputs], operator.attributes)
+    return replace(part, derived=True)
+
+
+def _second_of(first: Part, derive_again: Callable[[], FunctionType], notes: list[str]) -> Part | None:
+    """The gradient of a gradient: it takes what that takes, and the gradients of what it gives."""
+    try:
+        function = derive_again()
+    except AppError as error:
+        notes.append(f"It has no second derivative: {error}")
+        return None
+    takes = list(parameters_of(function))[: len(first.takes) + len(first.gives)]
+    sources = [*_inputs(first.takes), *_douts(first.gives)]
+    part = _part(function, takes, sources, [f"d{name}" for name in first.takes], first.settings)
+    return replace(part, derived=True, options=first.options)
+
+
+# Functions on arrays
+
+
+def describe_on_arrays(operator: CustomOperator, specs: Sequence[Spec]) -> Description:
+    specs = tuple(specs or operator.specs or ())
+    if len(specs) != len(operator.inputs):
+        raise ExportError(
+            f"{operator.label} works on arrays, and is exported for inputs with a known number of axes: call it once "
+            f"before, or give an example of each of its {len(operator.inputs)} inputs"
+        )
+    floats = tuple(is_float(spec.dtype) for spec in specs)
+    forward = _part(operator.function, operator.inputs, _inputs(operator.inputs), operator.outputs, operator.attributes)
+    notes: list[str] = []
+    gradient: Part | None = None
+    if operator.backward_function is not None:
+        gradient = _part(operator.backward_function, *_written(operator), operator.attributes)
+    elif operator._derive is not None:
+        try:
+            made = operator.derived_for(specs)
+        except GradientError as error:
+            notes.append(f"It has no gradient: {error}")
+        else:
+            takes = list(made.inputs)
+            sources = [*_inputs(operator.inputs), *_douts(operator.outputs)]
+            gradient = replace(_part(made.function, takes, sources, made.outputs, operator.attributes), derived=True)
+    else:
+        notes.append("It has no gradient: it was declared without one.")
+    second = None
+    if gradient is not None:
+        known = gradient
+        second = _second_of(gradient, lambda: _derived_again(operator, known, specs), notes)
+        if second is not None:
+            targets = [
+                n
+                for n, spec in zip(known.takes, _specs_of(operator, known, specs), strict=True)
+                if is_float(spec.dtype)
+            ]
+            second = replace(second, gives=tuple(f"d{name}" for name in targets))
+    return _described(
+        operator, forward, elementwise=False, gradient=gradient, second=second, specs=specs, floats=floats,
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _derived_again(operator: CustomOperator, gradient: Part, specs: Sequence[Spec]) -> FunctionType:
+    by_name = dict(zip(gradient.takes, _specs_of(operator, gradient, specs), strict=True))
+    given = [by_name.get(p, operator.attributes.get(p, 1.0)) for p in parameters_of(gradient.function)]
+    written = operator.backward_function if not gradient.derived else gradient.function
+    return derive(written, *given).function
+
+
+def _specs_of(operator: CustomOperator, gradient: Part, specs: Sequence[Spec]) -> list[Spec]:
+    """The Specs of what a gradient takes."""
+    outputs = results_of(operator, specs)
+    return [specs[place] if kind == "input" else outputs[place] for kind, place in gradient.sources]
+
+
+def results_of(operator: CustomOperator, specs: Sequence[Spec]) -> list[Spec]:
+    """The Specs of the outputs for inputs of some Specs."""
+    settings = {k: v for k, v in operator.attributes.items() if v is not inspect.Parameter.empty}
+    inferred = operator.infer(*specs, **settings)
+    return [inferred] if isinstance(inferred, Spec) else list(inferred)
+
+
+__all__ = ["Description", "Part", "UnderivableError", "describe", "describe_on_arrays"]

@@ -1,0 +1,179 @@
+"""The source of functions that stay loops, with what they read: other functions, numbers and small arrays."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from app.bridge.out.names import Names
+from app.custom.numba_functions import is_compiled, python_function
+from app.errors import ExportError
+from app.reading import definition_of, one_thread_at_a_time, parameters_of, place_in, source_text
+
+_MODULES = {"numpy": "np", "math": "math"}
+_LARGEST = 64
+"""Elements of an array that may be written into a file."""
+
+
+@dataclass
+class Kernels:
+    """Functions as text, with what a module must import and define before them."""
+
+    names: Names
+    imports: dict[str, None] = field(default_factory=dict)
+    constants: dict[str, str] = field(default_factory=dict)
+    """The text of numbers and arrays by name."""
+    functions: dict[str, str] = field(default_factory=dict)
+    """The text of functions by name, in an order in which each follows what it calls."""
+    _known: dict[Any, str] = field(default_factory=dict)
+
+    @property
+    def source(self) -> str:
+        return "\n\n\n".join(self.functions.values())
+
+    @one_thread_at_a_time
+    def add(
+        self, function: FunctionType, name: str, options: Mapping[str, Any] | None, parameters: Sequence[str]
+    ) -> None:
+        """Add a function as `name`, with its parameters in this order.
+
+        Numba compiles it with these options, or it stays Python without any.
+        """
+        if list(parameters) == list(parameters_of(function)):  # otherwise functions that call it need one of their own
+            self._known[function] = name
+        text = self._text(function, name, parameters)
+        self.functions[name] = _decorator(options) + text
+
+    def _text(self, function: FunctionType, name: str, parameters: Sequence[str] = ()) -> str:
+        """A function under a name. The text is the user's, but for names that mean something else in the module."""
+        tree = definition_of(function)
+        outside = inspect.getclosurevars(function)
+        around = {**function.__globals__, **outside.nonlocals}
+        local = {a.arg for a in ast.walk(tree) if isinstance(a, ast.arg)}
+        local |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        changes: dict[tuple[int, int], tuple[str, str]] = {}
+        attributes = {id(n.value): n for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+        parts = [tree.body] if isinstance(tree, ast.Lambda) else tree.body
+        for node in [n for part in parts for n in ast.walk(part)]:
+            if isinstance(node, ast.Name) and node.id not in local and node.id in around:
+                new = self._read(function, node, around[node.id], attributes.get(id(node)))
+                if new in local:
+                    raise ExportError(f"{_at(function, node)}: {new} is also the name of a variable: rename it")
+                if new != node.id:
+                    changes[node.lineno, node.col_offset] = node.id, new
+        arguments = ", ".join(parameters or parameters_of(function))
+        if isinstance(tree, ast.Lambda):
+            changed = _Renaming(changes).visit(tree.body)
+            return f"def {name}({arguments}):\n    return {ast.unparse(changed)}"
+        text = source_text(function).splitlines()
+        first = min((node.lineno for node in (tree, *tree.decorator_list)), default=tree.lineno)
+        for (line, column), (old, new) in sorted(changes.items(), reverse=True):
+            row = text[line - first].encode()
+            text[line - first] = (row[:column] + new.encode() + row[column + len(old.encode()) :]).decode()
+        return f"def {name}({arguments}):\n" + _body(tree, text, first)
+
+    def _read(self, function: FunctionType, node: ast.Name, value: Any, attribute: ast.Attribute | None) -> str:
+        """The name of a value that a function reads."""
+        if isinstance(value, ModuleType):
+            if value.__name__ not in _MODULES:
+                what = ast.unparse(attribute) if attribute is not None else node.id
+                raise ExportError(
+                    f"{_at(function, node)}: it reads {what}, of the module {value.__name__}: only numpy, math and "
+                    "what its own file defines can leave with it; make it a setting, or a number beside the function"
+                )
+            alias = _MODULES[value.__name__]
+            self.imports[f"import {value.__name__}" + (f" as {alias}" if alias != value.__name__ else "")] = None
+            return alias
+        home = getattr(value, "__module__", None)
+        if isinstance(value, np.ufunc) or (callable(value) and home in ("math", "numpy")):
+            module = "math" if home == "math" else "numpy"
+            self.imports[f"from {module} import {value.__name__}"] = None
+            return str(value.__name__)
+        inner = python_function(value)
+        if isinstance(inner, FunctionType):
+            return self._helper(inner, value)
+        if isinstance(value, (bool, int, float, str, np.generic)):
+            plain = value.item() if isinstance(value, np.generic) else value
+            return self._constant(node.id, plain, _literal(plain))
+        if isinstance(value, np.ndarray) and value.size <= _LARGEST and value.dtype.kind in "biuf":
+            text = f"np.array({value.tolist()!r}, dtype=np.{value.dtype.name})"
+            if np.isfinite(value).all():
+                self.imports["import numpy as np"] = None
+                return self._constant(node.id, text, text)
+        if isinstance(value, tuple) and all(type(v) in (bool, int, float, str) for v in value):
+            return self._constant(node.id, value, repr(value))
+        if callable(value) and home == "builtins":
+            return node.id
+        raise ExportError(
+            f"{_at(function, node)}: it reads {node.id}, which is {type(value).__name__}: only functions, numbers, "
+            f"text and arrays of at most {_LARGEST} finite elements can leave with it"
+        )
+
+    def _constant(self, name: str, value: Any, text: str) -> str:
+        taken = self.names.constant(name, value)
+        self.constants[taken] = text
+        if "math." in text:
+            self.imports["import math"] = None
+        return taken
+
+    def _helper(self, inner: FunctionType, value: Any) -> str:
+        if inner not in self._known:
+            name = self._known[inner] = self.names.fresh("_" + inner.__name__.strip("_<>"))
+            self.functions.pop(name, None)
+            text = self._text(inner, name)
+            options = dict(value.targetoptions) if is_compiled(value) else {}
+            self.functions[name] = _decorator(options) + text
+        return self._known[inner]
+
+
+def _decorator(options: Mapping[str, Any] | None) -> str:
+    if options is None:
+        return ""
+    kept = {k: options[k] for k in ("error_model", "fastmath") if options.get(k)}
+    texts = {k: _literal(v) if isinstance(v, str) else repr(v) for k, v in kept.items()}
+    given = "".join(f", {key}={text}" for key, text in texts.items())
+    return f"@njit(nogil=True{given})\n"
+
+
+def _body(tree: ast.AST, text: Sequence[str], first: int) -> str:
+    """The lines of a function's body, with its comments and without its docstring."""
+    assert isinstance(tree, (ast.FunctionDef, ast.AsyncFunctionDef))
+    body = tree.body[1:] if ast.get_docstring(tree) is not None and len(tree.body) > 1 else tree.body
+    start, above = body[0], max([tree.lineno, *(d.end_lineno or 0 for d in tree.decorator_list)])
+    if body is not tree.body:
+        above = tree.body[0].end_lineno or above
+    if start.lineno == tree.lineno:  # def f(x): return x
+        return "\n".join(f"    {ast.unparse(s)}" for s in body)
+    begin = start.lineno
+    while begin - 1 > above and text[begin - 1 - first].strip().startswith("#"):
+        begin -= 1
+    return textwrap.indent(textwrap.dedent("\n".join(text[begin - first :])), "    ").rstrip()
+
+
+class _Renaming(ast.NodeTransformer):
+    def __init__(self, changes: Mapping[tuple[int, int], tuple[str, str]]):
+        self._changes = changes
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        _, new = self._changes.get((node.lineno, node.col_offset), ("", node.id))
+        return ast.Name(new, node.ctx)
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, str):
+        return repr(value) if '"' in value or "\\" in value else f'"{value}"'
+    if isinstance(value, float) and not math.isfinite(value):
+        return "math.nan" if value != value else ("math.inf" if value > 0 else "-math.inf")
+    return repr(value)
+
+
+def _at(function: FunctionType, node: ast.AST) -> str:
+    return place_in(function.__code__, getattr(node, "lineno", 0))

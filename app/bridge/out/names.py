@@ -1,0 +1,38 @@
+"""The names of a module that is written: each has one meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+
+class Names:
+    """The names that are taken, and the constants by name."""
+
+    def __init__(self, taken: Iterable[str] = ()):
+        self._taken = set(taken)
+        self._constants: dict[str, Any] = {}
+
+    def fresh(self, wish: str) -> str:
+        """A name like `wish` that is none of those before."""
+        name, number = wish, 1
+        while name in self._taken:
+            number += 1
+            name = f"{wish}_{number}"
+        self._taken.add(name)
+        return name
+
+    def constant(self, wish: str, value: Any) -> str:
+        """The name of a constant: `wish`, unless it has another value or meaning."""
+        name, number = wish, 1
+        while name in self._taken and not (name in self._constants and same(self._constants[name], value)):
+            number += 1
+            name = f"{wish}_{number}"
+        self._taken.add(name)
+        self._constants[name] = value
+        return name
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two constants are the same as source; NaN is itself."""
+    return type(left) is type(right) and repr(left) == repr(right)

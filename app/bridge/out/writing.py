@@ -1,0 +1,142 @@
+"""An operator as the text of a module for another framework: what templates are filled with, and the targets."""
+
+from __future__ import annotations
+
+import linecache
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from string import Template
+from types import ModuleType
+from typing import Any
+
+from app import __version__
+from app.bridge.out.description import Description, describe, describe_on_arrays
+from app.bridge.out.kernels import Kernels
+from app.bridge.out.names import Names
+from app.bridge.out.translation import Namespace, Translator, UntranslatableError
+from app.errors import ExportError
+from app.ops.spec import Spec
+
+EXPRESSIONS, KERNEL = "expressions", "kernel"
+ROLES = ("_forward", "_gradient", "_second")
+"""The names of an operator's functions in a file."""
+_numbers = count(1)
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """An operator with its functions as source."""
+
+    description: Description
+    form: str
+    """EXPRESSIONS or KERNEL."""
+    imports: tuple[str, ...]
+    constants: str
+    """The lines that define what the functions read."""
+    functions: str
+    """The functions of `ROLES`, as far as there are such, after those that they call."""
+    reason: str = ""
+    """Why it is a kernel, where it could be expressions; '' otherwise."""
+
+
+def leaving(operator: Any, specs: Sequence[Spec], namespace: Namespace, reserved: Sequence[str]) -> Leaving:
+    """Translate an operator if its functions are of single numbers, else collect their loops.
+
+    `reserved` are the names that the module has besides. An ExportError says why the operator cannot leave.
+    """
+    description, reason = describe(operator, specs), ""
+    if description.gradient is None:
+        raise ExportError(f"{operator.label} has no gradient, and is exported with one: {' '.join(description.notes)}")
+    if description.elementwise:
+        try:
+            return _translated(description, namespace, reserved)
+        except UntranslatableError as error:
+            reason = str(error)
+        if not operator.elementwise:
+            description = describe_on_arrays(operator, specs)
+    return _collected(description, reserved, reason)
+
+
+def _translated(description: Description, namespace: Namespace, reserved: Sequence[str]) -> Leaving:
+    translator = Translator(namespace, Names([*reserved, *ROLES, description.title]))
+    for role, part in zip(ROLES, description.parts, strict=False):
+        translator.add(part.function, role, part.takes, part.settings)
+    made = translator.translated
+    constants = "\n".join(f"{name} = {_number(value)}" for name, value in made.constants.items())
+    return Leaving(
+        description, EXPRESSIONS, ("import math",) if made.reads_math else (), constants, made.source
+    )  # fmt: skip
+
+
+def _collected(description: Description, reserved: Sequence[str], reason: str) -> Leaving:
+    kernels = Kernels(Names([*reserved, *ROLES, description.title]))
+    for role, part in zip(ROLES, description.parts, strict=False):
+        options = {"error_model": "numpy"} if description.elementwise else part.options
+        kernels.add(part.function, role, options, part.parameters)
+    constants = "\n".join(f"{name} = {text}" for name, text in kernels.constants.items())
+    return Leaving(description, KERNEL, tuple(kernels.imports), constants, kernels.source, reason)
+
+
+def _number(value: float) -> str:
+    return repr(value) if value - value == 0 else f'float("{value}")'
+
+
+# Files
+
+
+@dataclass(frozen=True)
+class Target:
+    """A framework or language that operators leave for."""
+
+    title: str
+    write: Callable[[Any, Sequence[Spec], str], dict[str, str]]
+    """From an operator, the Specs of inputs and what `check` said, the texts of the files by name."""
+
+
+def header(leaving: Leaving, title: str, needs: str, proof: str, does_not: Sequence[str]) -> str:
+    """The docstring of a file: what it is, where it is from, how it was proven, and what it cannot do."""
+    d = leaving.description
+    lines = [f"{d.title} for {title}.", ""]
+    if d.doc:
+        lines += [d.doc, ""]
+    gradient = (
+        "Its gradient is derived." if d.gradient is not None and d.gradient.derived else "Its gradient is written."
+    )
+    lines += [f"Written by opsmith {__version__} from {d.where}; needs {needs}, and not opsmith. {gradient}"]
+    lines += [f"Proven there: {proof}"] if proof else []
+    if leaving.reason:
+        lines += [f"A kernel, because expressions cannot be what {leaving.reason}"]
+    lines += [*d.notes, *does_not]
+    wrapped = [part for line in lines for part in textwrap.wrap(line, 112) or [""]]
+    return '"""' + "\n".join(wrapped).replace("\\", "\\\\").replace('"""', "'''").rstrip() + '\n"""'
+
+
+def filled(name: str, **parts: str) -> str:
+    """A template with its parts. Empty parts leave no empty lines."""
+    text = (Path(__file__).with_name("templates") / name).read_text(encoding="utf-8")
+    text = Template(text).substitute(parts)
+    lines = [line.rstrip() for line in text.splitlines()]
+    made: list[str] = []
+    for line in lines:
+        empty = 0
+        while empty < len(made) and not made[len(made) - 1 - empty]:
+            empty += 1
+        if not line and (empty == 2 or not made):
+            continue
+        while line and empty == 2 and line.startswith(" "):
+            made.pop()
+            empty -= 1
+        made.append(line)
+    return "\n".join(made).rstrip() + "\n"
+
+
+def loaded(text: str, name: str) -> ModuleType:
+    """A module of a text, whose lines tracebacks show."""
+    file = f"<{name} {next(_numbers)}, exported>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    module = ModuleType(name)
+    exec(compile(text, file, "exec", dont_inherit=True), vars(module))
+    return module
