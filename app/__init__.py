@@ -10,6 +10,7 @@ from typing import Any as _Any
 
 if _TYPE_CHECKING:  # for type checkers and editors: the names of the table below
     from app import autograd as autograd
+    from app import bridge as bridge
     from app import data as data
     from app import device as device
     from app import errors as errors
@@ -68,7 +69,7 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
 __version__ = "0.1.0"
 
 _NAMES = {
-    "": "autograd data device errors jit nn onnx optimizer regularizer static testing",
+    "": "autograd bridge data device errors jit nn onnx optimizer regularizer static testing",
     ".creation": (
         "arange clone empty eye full is_tensor linspace normal ones rand randint randn standard_normal uniform zeros"
     ),

@@ -53,7 +53,11 @@ COMMANDS = {
         "run a program written for Paddle or PyTorch",
         "tutorial.py",
     ),
-    "export": Command(".use.export", "export a trained network to a file for other programs", "runs/NAME --to onnx"),
+    "export": Command(
+        ".use.export",
+        "export a trained network to ONNX, or an operator to PyTorch",
+        "my_ops.py:softmax --to torch",
+    ),
     "predict": Command(
         ".use.predict", "recognise the digits in image files with a trained network", "runs/NAME digit.png --top 2"
     ),

@@ -1,4 +1,4 @@
-"""`opsmith export`: write a trained network to a file for other programs."""
+"""`opsmith export`: write a trained network, or an operator, to files for other programs."""
 
 from __future__ import annotations
 
@@ -6,22 +6,42 @@ import argparse
 from collections.abc import Collection
 from pathlib import Path
 
-from app.errors import AppError, ExportError
+from app.bridge.out.writing import TARGETS
+from app.errors import AppError, ConfigError, ExportError
 from app.files import refuse_foreign, write_whole
 from app.onnx.export import SUFFIX
 from app.onnx.library import DOMAIN
 from app.onnx.model import model_of
 from app.printing import say
+from app.use import export_operators
 from app.use.models import MODEL, add_trust_arguments, read_named_model
 
-FORMATS = ("onnx",)
+ONNX = "onnx"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command-line arguments."""
-    parser.add_argument("model", help="a run's folder, or a saved model (the path without .json)")
-    parser.add_argument("--to", choices=FORMATS, required=True, help="the format")
-    parser.add_argument("--output", metavar="FILE", help="the file to write (by default the model's name with .onnx)")
+    parser.add_argument(
+        "model",
+        metavar="WHAT",
+        help="a run's folder or a saved model (the path without .json), for ONNX; an operator for the others: "
+        "my_ops.py:name, custom.swish, or my_ops.py for all of its operators",
+    )
+    parser.add_argument(
+        "--to", choices=[ONNX, *TARGETS], action="append", required=True, help="the format; several for an operator"
+    )
+    parser.add_argument(
+        "--output",
+        metavar="PATH",
+        help="the file to write (by default the model's name with .onnx); for an operator the folder (by default this)",
+    )
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="N,N[:TYPE]",
+        help="the shape of an input of an operator, once for each (by default found by trying)",
+    )
     parser.add_argument(
         "--allow-opaque",
         action="store_true",
@@ -32,6 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the file, and print its inputs and outputs, and which operators ONNX does not have."""
+    if export_operators.names_operator(options.model):
+        return export_operators.run(options)
+    if options.to != [ONNX]:
+        raise ConfigError(f"a network is exported --to {ONNX}; operators, such as my_ops.py:name, leave for the others")
     network, name = read_named_model(options)
     file = Path(options.output or name)
     if file.suffix != SUFFIX:

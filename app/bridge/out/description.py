@@ -19,7 +19,7 @@ from app.custom.numba_functions import function_beside, is_compiled, python_func
 from app.custom.on_numbers import tree_on_numbers
 from app.custom.operator import CustomOperator
 from app.errors import AppError, ExportError, GradientError
-from app.ops.dtype import is_float
+from app.ops.dtype import canonical, is_float
 from app.ops.rules import Source
 from app.ops.spec import Spec
 from app.reading import parameters_of, place_of
@@ -63,7 +63,7 @@ class Description:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     settings: dict[str, Any]
-    """The settings with their defaults; `inspect.Parameter.empty` for one that each call must give."""
+    """The settings with their defaults."""
     elementwise: bool
     """Whether the functions are of single numbers. Those of an operator on arrays may have become so."""
     row_by_row: bool
@@ -87,7 +87,11 @@ class Description:
     @cached_property
     def title(self) -> str:
         """The name as that of a function: the operator of py_func is called after its function."""
-        return self.name.removeprefix("py_func.")
+        return title_of(self.name)
+
+
+def title_of(name: str) -> str:
+    return name.removeprefix("py_func.").removesuffix("_forward")
 
 
 def describe(operator: Any, specs: Sequence[Spec] = ()) -> Description:
@@ -97,13 +101,15 @@ def describe(operator: Any, specs: Sequence[Spec] = ()) -> Description:
     """
     made = _custom(operator)
     for name, value in made.attributes.items():
-        if value is not inspect.Parameter.empty and type(value) not in (bool, int, float, str):
+        if value is inspect.Parameter.empty:
+            raise ExportError(f"{made.label}: its setting {name} has no default; give it one for the export")
+        if type(value) not in (bool, int, float, str):
             raise ExportError(
                 f"{made.label}: its setting {name} is {value!r}; settings that leave are numbers, truth values and text"
             )
     if made.effects:
         raise ExportError(f"{made.label} has no output, and is called for what else it does: that stays here")
-    if not made.name.removeprefix("py_func.").isidentifier():
+    if not title_of(made.name).isidentifier():
         raise ExportError(f"{made.label}: {made.name!r} is no name for a function: give custom_op another name=")
     return _on_numbers(made) or describe_on_arrays(made, specs)
 
@@ -204,9 +210,19 @@ def _as_of_numbers(function: Any) -> FunctionType | None:
     tree.decorator_list, tree.returns = [], None
     arguments = [ast.arg(a.arg) for a in (*tree.args.posonlyargs, *tree.args.args)]
     tree.args = ast.arguments([], arguments, None, [], [], None, [])
+    _Zeros().visit(tree)
     made = function_beside(source, tree, more, f"<{tree.name} {next(_numbers)}, on numbers, of {place_of(source)}>")
     made.__defaults__ = source.__defaults__
     return made
+
+
+class _Zeros(ast.NodeTransformer):
+    """Writes the first element of a new array, `type(x)(0)`, as a number."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if isinstance(node.func, ast.Call) and isinstance(node.args[0], ast.Constant):
+            return ast.copy_location(ast.Constant(float(str(node.args[0].value))), node)
+        return self.generic_visit(node)
 
 
 def _gradient_of(forward: Part, operator: CustomOperator, notes: list[str]) -> Part | None:
@@ -291,10 +307,16 @@ def _specs_of(operator: CustomOperator, gradient: Part, specs: Sequence[Spec]) -
     return [specs[place] if kind == "input" else outputs[place] for kind, place in gradient.sources]
 
 
+def spec_of_example(example: Any) -> Spec:
+    """The Spec of an array, or of a tensor of another framework."""
+    if isinstance(example, Spec):
+        return example
+    return Spec(tuple(example.shape), canonical(str(example.dtype).rpartition(".")[2]))
+
+
 def results_of(operator: CustomOperator, specs: Sequence[Spec]) -> list[Spec]:
     """The Specs of the outputs for inputs of some Specs."""
-    settings = {k: v for k, v in operator.attributes.items() if v is not inspect.Parameter.empty}
-    inferred = operator.infer(*specs, **settings)
+    inferred = operator.infer(*specs, **operator.attributes)
     return [inferred] if isinstance(inferred, Spec) else list(inferred)
 
 

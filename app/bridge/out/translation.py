@@ -44,6 +44,8 @@ class Namespace:
     maximum: str
     minimum: str
     """Of a tensor `a` and a tensor or number `b`; NaN propagates."""
+    copy: str = ""
+    """A copy of a tensor, if results may not be inputs."""
     loses_nan: str = ""
     """The row whose function gives a number for NaN."""
 
@@ -63,6 +65,7 @@ TORCH = Namespace(
     cast="{a}.to({like}.dtype)",
     maximum="torch.clamp({a}, min={b})",
     minimum="torch.clamp({a}, max={b})",
+    copy="{a}.clone()",
     loses_nan="sign",
 )
 JAX = Namespace(
@@ -203,6 +206,7 @@ class _Function:
             self.refuse(self.body[-1], "may be the last line that runs, and returns nothing")
         if as_tensors:
             values = [self.tensor(value) for value in values]
+            values = [self.own(value, place, values, statements) for place, value in enumerate(values)]
         sources = [value.source for value in values]
         statements.append(ast.Return(sources[0] if len(sources) == 1 else ast.Tuple(sources, ast.Load())))
         if self.like not in self.parameters:
@@ -212,6 +216,15 @@ class _Function:
         if hasattr(tree, "type_params"):
             tree.type_params = []
         return tree, [value.kind for value in values]
+
+    def own(self, value: Value, place: int, values: Sequence[Value], statements: Sequence[ast.stmt]) -> Value:
+        """A result that is no input, and no other result."""
+        source, others = value.source, [other.source for other in values[:place]]
+        for s in reversed(statements):  # a variable may be another name of an input
+            if isinstance(source, ast.Name) and source.id in _stores(s):
+                source = s.value if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name) else source
+        is_other = isinstance(source, (ast.Name, ast.IfExp)) or any(ast.dump(source) == ast.dump(o) for o in others)
+        return Value(self.filled(self.text.copy, a=value.source), TENSOR) if is_other and self.text.copy else value
 
     def refuse(self, node: ast.AST, why: str) -> NoReturn:
         line = getattr(node, "lineno", 0)
@@ -500,8 +513,6 @@ class _Function:
 
     def called(self, node: ast.Call, env: dict[str, Value]) -> Value:
         function = self.meaning(node.func)
-        if isinstance(node.func, ast.Call) and self.meaning(node.func.func) is type and len(node.args) == 1:
-            return self.value(node.args[0], env)  # a new array's element: type(x)(0)
         if isinstance(function, FunctionType) or isinstance(python_function(function), FunctionType):
             source, kinds = self.called_function(node, function, env)
             if len(kinds) != 1:
@@ -709,13 +720,16 @@ def _loads(statement: ast.stmt) -> Iterator[str]:
     yield from (n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
 
 
+def _stores(statement: ast.stmt) -> set[str]:
+    return {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
 def _may_move(value: ast.expr, between: Sequence[ast.stmt], user: ast.stmt) -> bool:
     """Whether an expression may be computed in the statement that uses it."""
     if isinstance(user, ast.For) or len(ast.unparse(value)) + len(ast.unparse(user)) > _WIDTH:
         return False
     read = {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
-    stored = {n.id for s in between for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    return read.isdisjoint(stored)
+    return all(read.isdisjoint(_stores(s)) for s in between)
 
 
 def _split(s: ast.stmt, function: _Function) -> list[ast.stmt]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,9 @@ from itertools import count
 from pathlib import Path
 from string import Template
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from app import __version__
 from app.bridge.out.description import Description, describe, describe_on_arrays
@@ -87,13 +90,36 @@ def _number(value: float) -> str:
 # Files
 
 
+class Written(NamedTuple):
+    """The files of an operator."""
+
+    files: dict[str, str]
+    """Their texts by name: the operator first, then its test."""
+    notes: list[str]
+    """The form that was chosen, and what the target cannot do."""
+
+
 @dataclass(frozen=True)
 class Target:
     """A framework or language that operators leave for."""
 
     title: str
-    write: Callable[[Any, Sequence[Spec], str], dict[str, str]]
-    """From an operator, the Specs of inputs and what `check` said, the texts of the files by name."""
+    write: Callable[[Any, Sequence[np.ndarray], tuple[float, float], str], Written]
+    """From an operator, examples of its inputs, the range of their numbers and what `check` said."""
+
+
+TARGETS = {"torch": "app.bridge.out.torch"}
+"""The modules that have a `TARGET`, by the names on the command line."""
+
+
+def notes_of(leaving: Leaving, does_not: Sequence[str]) -> list[str]:
+    """What to say about the form of an operator, and what it cannot do."""
+    d = leaving.description
+    kinds = {EXPRESSIONS: "tensor expressions", KERNEL: "kernels of Numba, called on the framework's memory"}
+    lines = [f"Made of {kinds[leaving.form]}."]
+    lines += [f"Expressions cannot be what stands in {leaving.reason}."] if leaving.reason else []
+    lines += ["Its gradient differs from the derivative on purpose."] if d.surrogate else []
+    return [*lines, *d.notes, *does_not]
 
 
 def header(leaving: Leaving, title: str, needs: str, proof: str, does_not: Sequence[str]) -> str:
@@ -106,37 +132,50 @@ def header(leaving: Leaving, title: str, needs: str, proof: str, does_not: Seque
         "Its gradient is derived." if d.gradient is not None and d.gradient.derived else "Its gradient is written."
     )
     lines += [f"Written by opsmith {__version__} from {d.where}; needs {needs}, and not opsmith. {gradient}"]
-    lines += [f"Proven there: {proof}"] if proof else []
-    if leaving.reason:
-        lines += [f"A kernel, because expressions cannot be what {leaving.reason}"]
-    lines += [*d.notes, *does_not]
+    lines += [f"opsmith check: {proof}."] if proof else []
+    lines += notes_of(leaving, does_not)
     wrapped = [part for line in lines for part in textwrap.wrap(line, 112) or [""]]
     return '"""' + "\n".join(wrapped).replace("\\", "\\\\").replace('"""', "'''").rstrip() + '\n"""'
 
 
-def filled(name: str, **parts: str) -> str:
-    """A template with its parts. Empty parts leave no empty lines."""
-    text = (Path(__file__).with_name("templates") / name).read_text(encoding="utf-8")
-    text = Template(text).substitute(parts)
-    lines = [line.rstrip() for line in text.splitlines()]
+def filled(template: str, sections: Sequence[str] = (), **parts: str) -> str:
+    """A template with its parts. What follows a line `%% a b` is only for what has the sections a and b."""
+    text = (Path(__file__).with_name("templates") / template).read_text(encoding="utf-8")
+    first, *others = text.split("\n%%")
+    chosen = [first]
+    for other in others:
+        wanted, _, body = other.partition("\n")
+        if set(wanted.split()) <= set(sections):
+            chosen.append(body)
+    empty = {f"${name}" for name, part in parts.items() if not part}
+    kept = [line for line in "\n".join(chosen).splitlines() if line.strip() not in empty]
+    lines = Template("\n".join(kept)).substitute(parts).splitlines()
+    return _spaced([line.rstrip() for line in lines])
+
+
+def _spaced(lines: Sequence[str]) -> str:
+    """Lines with as many empty ones as a formatter leaves: up to two between definitions, one inside them."""
     made: list[str] = []
+    empty = 0
     for line in lines:
-        empty = 0
-        while empty < len(made) and not made[len(made) - 1 - empty]:
+        if not line:
             empty += 1
-        if not line and (empty == 2 or not made):
             continue
-        while line and empty == 2 and line.startswith(" "):
-            made.pop()
-            empty -= 1
+        before = made[-1] if made else ""
+        inner = line.startswith((" ", ")", "]"))
+        if before.endswith(":") and not before.lstrip().startswith("#"):
+            empty = 0
+        made += [""] * min(empty, 1 if inner else 2) if made else []
         made.append(line)
-    return "\n".join(made).rstrip() + "\n"
+        empty = 0
+    return "\n".join(made) + "\n"
 
 
 def loaded(text: str, name: str) -> ModuleType:
-    """A module of a text, whose lines tracebacks show."""
-    file = f"<{name} {next(_numbers)}, exported>"
+    """A module of a text, whose lines tracebacks show. It can be imported, as torch.compile does."""
+    name = f"{name}_{next(_numbers)}"
+    file = f"<{name}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    module = ModuleType(name)
+    module = sys.modules[name] = ModuleType(name)
     exec(compile(text, file, "exec", dont_inherit=True), vars(module))
     return module

@@ -1,0 +1,379 @@
+"""Operators as functions of PyTorch: `to_torch` makes one, and `TARGET` writes the files of `export --to torch`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from app import __version__
+from app.bridge.out.description import Description, Part, spec_of_example
+from app.bridge.out.names import Names
+from app.bridge.out.translation import TORCH
+from app.bridge.out.writing import (
+    EXPRESSIONS,
+    KERNEL,
+    Leaving,
+    Target,
+    Written,
+    filled,
+    header,
+    leaving,
+    loaded,
+    notes_of,
+)
+
+_RESERVED = (
+    *("torch", "np", "math", "njit", "ThreadPoolExecutor", "_results", "_by_rows", "_empty_results"),
+    *("_mapped", "_run_forward", "_run_gradient", "_run_second", "_forward_operator", "_gradient_operator"),
+    *("_forward_loop", "_gradient_loop", "_second_loop"),
+)
+_IN_METHODS = ("ctx", "inputs", "output", "gradient", "function", "zeros", "run", "results", "torch", "info", "args")
+
+
+def to_torch(operator: Any, *examples: Any) -> Callable[..., Any]:
+    """What `opsmith.bridge.to_torch` gives."""
+    one = leaving(operator, [spec_of_example(e) for e in examples], TORCH, _RESERVED)
+    name = one.description.title
+    return getattr(loaded(_module(one, ""), f"opsmith_{name}_torch"), name)
+
+
+def files(operator: Any, examples: Sequence[np.ndarray], within: tuple[float, float], proof: str) -> Written:
+    """A module that needs PyTorch, and perhaps Numba, and its test."""
+    one = leaving(operator, [spec_of_example(e) for e in examples], TORCH, _RESERVED)
+    name = one.description.title
+    texts = {f"{name}_torch.py": _module(one, proof), f"test_{name}_torch.py": _test(one, examples, within)}
+    return Written(texts, notes_of(one, _CANNOT[one.form]))
+
+
+TARGET = Target("PyTorch", files)
+_CANNOT = {
+    EXPRESSIONS: [],
+    KERNEL: ["It runs on the CPU, and has neither forward mode nor gradients in batches (is_grads_batched)."],
+}
+
+
+def _module(one: Leaving, proof: str) -> str:
+    if one.form == EXPRESSIONS:
+        return _expressions(one, _Texts(one.description), proof)
+    return _kernels(one, _Texts(one.description), proof)
+
+
+def _tuple(parts: Iterable[str]) -> str:
+    """A tuple of expressions, without parentheses if it has several."""
+    found = list(parts)
+    return f"({found[0]},)" if len(found) == 1 else ", ".join(found) or "()"
+
+
+def _bracketed(parts: Sequence[str]) -> str:
+    return _tuple(parts) if len(parts) < 2 else f"({_tuple(parts)})"
+
+
+def _unpacked(parts: Sequence[str], value: str) -> str:
+    """A statement that takes a tuple apart; '' if there is nothing in it."""
+    return f"{_tuple(parts)} = {value}" if parts else ""
+
+
+class _Texts:
+    """The parts of both kinds of modules."""
+
+    def __init__(self, description: Description):
+        d = self.description = description
+        assert d.gradient is not None
+        self.gradient, self.second = d.gradient, d.second
+        self.title = "".join(part[:1].upper() + part[1:] for part in d.title.split("_"))
+        names = Names(_IN_METHODS)
+        self.inputs = [names.fresh(n) for n in d.inputs]
+        self.settings = [names.fresh(n) for n in d.settings]
+        self.outputs = ["output"] if len(d.outputs) == 1 else [names.fresh(n) for n in d.outputs]
+        self.douts = [names.fresh(f"d{n}") for n in d.outputs]
+        self.gradients = [names.fresh(f"d{n}") for n in d.inputs]
+        self.tangents = [names.fresh(f"{n}_tangent") for n in d.inputs]
+        self.by_setting = dict(zip(d.settings, self.settings, strict=True))
+        self.saved = [s for s in dict.fromkeys(self.gradient.sources) if s[0] != "dout"]
+        of_saved = Names(_IN_METHODS)
+        self.takes = [of_saved.fresh(n) for n in self.gradient.takes]
+        self.take_settings = [of_saved.fresh(n) for n in self.gradient.settings]
+        self.arriving = [of_saved.fresh(f"d{n}") for n in self.gradient.gives]
+        self.take_tangents = [of_saved.fresh(f"{n}_tangent") for n in self.gradient.takes]
+
+    def name_of(self, source: tuple[str, Any]) -> str:
+        """The variable of what a parameter of the gradient gets."""
+        kind, place = source
+        if kind == "output" and len(self.outputs) == 1:
+            return self.description.outputs[0] if self.description.outputs[0] not in _IN_METHODS else "result"
+        return {"input": self.inputs, "output": self.outputs, "dout": self.douts}[kind][place]
+
+    def common(self) -> dict[str, str]:
+        """The parts of the functions of autograd."""
+        d, gradient = self.description, self.gradient
+        of_settings = [self.by_setting[s] for s in gradient.settings]
+        uses_outputs = len(self.outputs) > 1 and any(kind == "output" for kind, _ in self.saved)
+        saved = ["output" if s[0] == "output" and len(self.outputs) == 1 else self.name_of(s) for s in self.saved]
+        defaults = [f"{n}={_literal(v)}" for n, v in d.settings.items()]
+        call = ", ".join([*(self.name_of(s) for s in gradient.sources), *of_settings])
+        second = self.second_settings()
+        return {
+            "title": self.title,
+            "name": d.title,
+            "signature": ", ".join([*d.inputs, *defaults]),
+            "doc": f'"""{d.doc}"""' if d.doc else "",
+            "parameters": ", ".join([*self.inputs, *self.settings]),
+            "unpack_inputs": self._unpacked_inputs([*saved, *of_settings]),
+            "unpack_saved_inputs": self._unpacked_inputs(saved),
+            "unpack_output": _unpacked(self.outputs, "output") if uses_outputs else "",
+            "saved": ", ".join(saved),
+            "keep_settings": f"ctx.settings = {_bracketed(of_settings)}" if of_settings else "",
+            "douts": ", ".join(self.douts),
+            "unpack_saved": _unpacked([self.name_of(s) for s in self.saved], "ctx.saved_tensors"),
+            "unpack_settings": _unpacked(of_settings, "ctx.settings"),
+            "return_gradients": self._returned(call),
+            "takes": ", ".join(self.takes),
+            "unpack_gradient_inputs": _unpacked(
+                [*self.takes, *(s if s in second else "_" for s in self.take_settings)], "inputs"
+            ),
+            "gradient_parameters": ", ".join([*self.takes, *self.take_settings]),
+            "keep_second_settings": f"ctx.settings = {_bracketed(second)}" if second else "",
+        }
+
+    def _unpacked_inputs(self, used: Sequence[str]) -> str:
+        """The statement that takes the arguments of forward apart, if any of them is used."""
+        names = [name if name in used else "_" for name in (*self.inputs, *self.settings)]
+        return _unpacked(names, "inputs") if set(names) != {"_"} else ""
+
+    def second_settings(self) -> list[str]:
+        known = dict(zip(self.gradient.settings, self.take_settings, strict=True))
+        return [known[s] for s in self.second.settings] if self.second is not None else []
+
+    def _returned(self, call: str) -> str:
+        """The gradients of the inputs, and None for what has none."""
+        d = self.description
+        given = self.gradient.gives
+        has = {n: f"d{n}" in given and real for n, real in zip(d.inputs, d.floats, strict=True)}
+        if len(d.inputs) == 1 and not d.settings:
+            return f"return gradient({call})"
+        places = {name: self.gradients[place] for place, name in enumerate(d.inputs)}
+        taken = [places[n] if has[n] else "_" for n in d.inputs if f"d{n}" in given]
+        left = f"{taken[0]}" if len(taken) == 1 else _tuple(taken)
+        returned = _tuple([*(places[n] if has[n] else "None" for n in d.inputs), *["None"] * len(d.settings)])
+        return f"{left} = gradient({call})\n        return {returned}"
+
+    def of_gradient(self, call: str) -> str:
+        """The backward of the gradient."""
+        d, second = self.description, self.second
+        start = f"    @staticmethod\n    def backward(ctx, {', '.join(self.arriving)}):\n"
+        if second is None:
+            return f'{start}        raise NotImplementedError("{d.title} has no second derivative")'
+        names = self.second_settings()
+        lines = [_unpacked(self.takes, "ctx.saved_tensors")]
+        lines += [_unpacked(names, "ctx.settings")]
+        arguments = ", ".join([*self.takes, *self.arriving, *names])
+        count = len(second.gives)
+        has = [f"d{name}" in second.gives for name in self.gradient.takes]
+        if all(has) and not self.take_settings:
+            lines += [f"return {call}({arguments})"]
+        else:
+            results = Names([*_IN_METHODS, *self.takes, *self.arriving, *names])
+            found = [results.fresh(f"d{name}") if real else "None" for name, real in zip(self.takes, has, strict=True)]
+            left = [f for f in found if f != "None"]
+            lines += [f"{left[0] if count == 1 else _tuple(left)} = {call}({arguments})"]
+            lines += [f"return {_tuple([*found, *['None'] * len(self.take_settings)])}"]
+        return start + _indented(lines)
+
+
+def _literal(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) and '"' not in value else repr(value)
+
+
+# Expressions
+
+
+def _expressions(one: Leaving, texts: _Texts, proof: str) -> str:
+    d = one.description
+    common = texts.common()
+    of_gradient = texts.of_gradient("_second")
+    if texts.second is not None:
+        of_gradient += "\n\n" + _jvp_of_gradient(texts)
+    together = f"{', '.join(texts.inputs)} = torch.broadcast_tensors({', '.join(texts.inputs)})"
+    plain = texts.second is None and len(texts.outputs) == len(texts.inputs) == 1
+    return filled(
+        "torch_expressions.txt",
+        sections=[] if plain else ["pushed"],
+        **common,
+        header=header(one, "PyTorch", "torch", proof, _CANNOT[EXPRESSIONS]),
+        imports="\n".join(one.imports),
+        constants=one.constants,
+        functions=one.functions,
+        of_gradient=of_gradient,
+        checks=together if len(texts.inputs) > 1 else "",
+        tangents=", ".join([*texts.tangents, *(["*_"] if d.settings else [])]),
+        return_tangents=_tangents(texts),
+    )
+
+
+def _tangents(texts: _Texts) -> str:
+    """Forward mode, by the gradient."""
+    gradient, count = texts.gradient, len(texts.outputs)
+    settings = [texts.by_setting[s] for s in gradient.settings]
+    if count == len(texts.tangents) == 1 and ("dout", 0) in gradient.sources:
+        given = [texts.tangents[0] if s[0] == "dout" else texts.name_of(s) for s in gradient.sources]
+        return f"return _{texts.title}Gradient.apply({', '.join([*given, *settings])})"
+    call = f"_{texts.title}Gradient.apply({', '.join([*map(texts.name_of, gradient.sources), *settings])})"
+    backward = f"lambda {', '.join(texts.douts)}: {call}"
+    return _broken("return _forward_mode", [backward, _bracketed(texts.tangents), str(count)])
+
+
+def _jvp_of_gradient(texts: _Texts) -> str:
+    """Forward mode of the gradient, by the second derivative."""
+    settings = texts.second_settings()
+    names = [*texts.take_tangents, *(["*_"] if texts.take_settings else [])]
+    backward = f"lambda {', '.join(texts.arriving)}: _second({', '.join([*texts.takes, *texts.arriving, *settings])})"
+    lines = [_unpacked(texts.takes, "ctx.saved_tensors"), _unpacked(settings, "ctx.settings")]
+    arguments = [backward, _bracketed(texts.take_tangents), str(len(texts.arriving))]
+    lines += [_broken("return _forward_mode", arguments)]
+    return f"    @staticmethod\n    def jvp(ctx, {', '.join(names)}):\n" + _indented(lines)
+
+
+def _broken(function: str, arguments: Sequence[str]) -> str:
+    """A call in a method, on several lines if it is too long for one."""
+    given = ", ".join(arguments)
+    if len(function + given) < 109:
+        return f"{function}({given})"
+    lines = [given] if len(given) < 107 else [f"{argument}," for argument in arguments]
+    return "\n            ".join([f"{function}(", *lines]) + "\n        )"
+
+
+def _indented(lines: Iterable[str]) -> str:
+    return "\n".join("        " + line for line in lines if line)
+
+
+# Kernels
+
+
+def _kernels(one: Leaving, texts: _Texts, proof: str) -> str:
+    d = one.description
+    rows = d.elementwise or (d.row_by_row and len(d.inputs) == 1)
+    loops = (
+        ""
+        if not d.elementwise
+        else "\n\n\n".join(
+            _loop(role, part) for role, part in zip(("forward", "gradient", "second"), d.parts, strict=False)
+        )
+    )
+    source = one.functions + loops
+    imports = [*one.imports, "import numpy as np"]
+    imports += ["from concurrent.futures import ThreadPoolExecutor"] if rows else []
+    parts: dict[str, str] = {}
+    for role, part in zip(("forward", "gradient", "second"), d.parts, strict=False):
+        parts |= _operator(one, role, part)
+    ranks = [f"{n}.ndim != {len(s.shape)}" for n, s in zip(d.inputs, d.specs, strict=False)]
+    axes = ", ".join(str(len(s.shape)) for s in d.specs)
+    checks = [f"if {' or '.join(ranks)}:", f'    raise ValueError("{d.title} takes tensors with {axes} axes")']
+    checks = checks if ranks else []
+    if d.elementwise and len(d.inputs) > 1:
+        checks = [f"{', '.join(d.inputs)} = torch.broadcast_tensors({', '.join(d.inputs)})"]
+    sections = ["elementwise" if d.elementwise else "arrays"]
+    sections += ["rows"] if rows else []
+    sections += ["second"] if d.second is not None else []
+    needs = "torch and numba" if "@njit" in source else "torch"
+    return filled(
+        "torch_kernels.txt",
+        sections=sections,
+        **texts.common(),
+        **parts,
+        header=header(one, "PyTorch", needs, proof, _CANNOT[KERNEL]),
+        imports="\n".join(_sorted(imports)),
+        numba="from numba import njit" if "@njit" in source else "",
+        constants=one.constants,
+        functions=one.functions,
+        loops=loops,
+        flat=".reshape(-1)" if d.elementwise else "",
+        shape=".reshape(tensors[0].shape)" if d.elementwise else "",
+        run="_by_rows(function, arrays, settings)" if rows else "function(*arrays, *settings)",
+        most=str(max(len(d.outputs), len(texts.gradient.gives))),
+        of_gradient=texts.of_gradient("_run_second"),
+        checks="\n    ".join(checks),
+    )
+
+
+def _sorted(imports: Iterable[str]) -> list[str]:
+    """Imports as a formatter sorts them: `import` first, Python's own before others."""
+    unique = list(dict.fromkeys(imports))
+    own = [i for i in unique if "numpy" not in i]
+    own = [*sorted(own, key=lambda i: (i.startswith("from"), i)), *([""] if own else [])]
+    return [*own, *sorted(i for i in unique if "numpy" in i)]
+
+
+def _loop(role: str, part: Part) -> str:
+    """A function of single numbers on arrays with one axis."""
+    names = Names(part.parameters)
+    place = names.fresh("i")
+    results = [names.fresh(name) for name in part.gives]
+    made = "\n".join(f"    {name} = np.empty_like({part.takes[0]})" for name in results)
+    left = ", ".join(f"{name}[{place}]" for name in results)
+    given = ", ".join([*(f"{name}[{place}]" for name in part.takes), *part.settings])
+    return (
+        f'@njit(nogil=True, error_model="numpy")\ndef _{role}_loop({", ".join(part.parameters)}):\n{made}\n'
+        f"    for {place} in range({part.takes[0]}.size):\n        {left} = _{role}({given})\n"
+        f"    return {', '.join(results)}"
+    )
+
+
+def _operator(one: Leaving, role: str, part: Part) -> dict[str, str]:
+    """The parts of the functions that run a kernel."""
+    settings = one.description.settings
+    typed = [f"{name}: torch.Tensor" for name in part.takes]
+    typed += [f"{name}: {type(settings[name]).__name__}" for name in part.settings]
+    count = len(part.gives)
+    tensors = ["torch.Tensor"] * count
+    digest = hashlib.sha256((one.functions + one.constants + ", ".join(typed)).encode()).hexdigest()[:8]
+    made = {
+        "typed": ", ".join(typed),
+        "returns": "torch.Tensor" if count == 1 else f"tuple[{', '.join(tensors)}]",
+        "function": f"_{role}_loop" if one.description.elementwise else f"_{role}",
+        "tensors": ", ".join(part.takes) + "," * (len(part.takes) == 1),
+        "numbers": ", ".join(part.settings) + "," * (len(part.settings) == 1),
+        "unpacked": "results[0]" if count == 1 else f"tuple(results[:{count}])",
+        "signature": ", ".join(part.parameters),
+        "operator": f"{one.description.title}_{role}_{digest}",
+    }
+    return {f"{role}_{key}": value for key, value in made.items()}
+
+
+# Tests
+
+
+def _test(one: Leaving, examples: Sequence[np.ndarray], within: tuple[float, float]) -> str:
+    d = one.description
+    low, high = within
+    lines = []
+    for example in examples:
+        shape = f"{example.shape}"
+        if example.dtype.kind == "f":
+            lines.append(f"drawn({shape}),")
+        else:
+            lines.append(f"torch.tensor({example.tolist()}, dtype=torch.{example.dtype.name}),")
+    translated = one.form == EXPRESSIONS
+    sections = ["expressions" if translated else "kernel"]
+    sections += [] if d.surrogate else ["exact"]
+    sections += ["second"] if d.second is not None else ["no_second"]
+    sections += ["empty"] if d.elementwise or (d.row_by_row and len(d.inputs) == 1) else []
+    modes = ["check_batched_grad", "check_forward_ad", "check_batched_forward_grad"] if translated else []
+    uses_pytest = not translated or d.second is None
+    given = [f"{_literal(v)}" for v in d.settings.values()]
+    return filled(
+        "torch_test.txt",
+        sections=sections,
+        name=d.title,
+        names=d.title if translated else f"_forward_operator, {d.title}",
+        examples="\n        ".join(lines),
+        imports="import pytest\nimport torch" if uses_pytest else "import torch",
+        version=__version__,
+        batched=repr(translated),
+        low=f"{low:g}",
+        span=f"{high - low:g}",
+        modes=", ".join(f'"{mode}": True' for mode in modes),
+        with_defaults=f"({', '.join(['*x', *given])})" if given else "tuple(x)",
+    )

@@ -1,0 +1,87 @@
+"""`opsmith export my_ops.py:softmax --to torch`: write an operator as source for another framework, with a test."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from app.bridge.out.writing import TARGETS
+from app.checking.command import shape_of
+from app.checking.examination import Inputs, Question, examination, subject_of
+from app.checking.finding import Found, find
+from app.checking.findings import Findings
+from app.checking.subject import Subject
+from app.custom.operator import CustomOperator
+from app.errors import ConfigError, ExportError
+from app.files import refuse_foreign, write_whole
+from app.printing import say
+
+_MARK, _WITHIN = "Written by opsmith ", 4096
+
+
+def names_operator(word: str) -> bool:
+    """Whether a word of the command line is an operator, and not a trained network."""
+    return word.startswith("custom.") or word.endswith(".py") or ".py:" in word
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check the named operators, and write each for each target."""
+    for target in options.to:
+        if target not in TARGETS:
+            raise ConfigError(
+                f"an operator is exported --to {', '.join(TARGETS)}; opsmith.onnx.export(operator, ...) writes {target}"
+            )
+    folder = Path(options.output or ".")
+    if not folder.is_dir():
+        raise ConfigError(f"--output {folder} is not a folder; the files of an operator are named after it")
+    question = Question([shape_of(text) for text in options.shape])
+    for one in find(options.model):
+        _export(one, question, options.to, folder)
+    return 0
+
+
+def _export(one: Found, question: Question, targets: Sequence[str], folder: Path) -> None:
+    subject = subject_of(one, question)
+    operator = _operator_of(subject)
+    findings = Findings(one.label)
+    inputs = ""
+    for part in examination(one, question):
+        if isinstance(part, Inputs):
+            inputs = str(part)
+        else:
+            findings.append(part)
+    if findings.failed:
+        first = findings.failed[0]
+        raise ExportError(
+            f"{one.name} fails its check, {first.check}: {first.words}; what is exported has passed `opsmith check`"
+        )
+    for target in targets:
+        written = import_module(TARGETS[target]).TARGET.write(
+            operator, subject.arrays(), (subject.low, subject.high), f"{findings.summary}, {inputs}"
+        )
+        for name in written.files:
+            refuse_foreign(folder / name, _MARK, _WITHIN, "name another folder with --output")
+        for name, text in written.files.items():
+            write_whole(folder / name, text.encode())
+        say(f"{', '.join(str(folder / name) for name in written.files)}: {' '.join(written.notes)}")
+
+
+def _operator_of(subject: Subject) -> Any:
+    """The operator that leaves: the only one that a function applies."""
+    found = subject.found
+    if isinstance(found.call, CustomOperator):
+        return found.call
+    if found.foreign is not None:
+        raise ExportError(f"{found.name} is a {found.kind} already: use it as it is")
+    if found.kind != "py_func":
+        raise ExportError(
+            f"{found.name} ({found.kind}) is composed of operators of opsmith; what leaves is one of custom_op or "
+            "py_func, whose functions work on numbers or arrays"
+        )
+    operators = [one for one in subject.definitions() if isinstance(one, CustomOperator)]
+    if len(operators) != 1:
+        raise ExportError(f"{subject.name} applies {len(operators)} operators of py_func; one is exported at a time")
+    return operators[0]

@@ -1,0 +1,320 @@
+"""Operators as functions of PyTorch: values, gradients, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+import app
+from app.bridge import to_torch
+from app.bridge.out.torch import files
+from app.custom.shelf.ema import ema
+from app.custom.shelf.gated import gated
+from app.custom.shelf.leaky_relu import leaky_relu
+from app.custom.shelf.prelu import sloped
+from app.custom.shelf.softmax import softmax
+from app.custom.shelf.softplus import softplus
+from app.custom.shelf.swish import swish
+from app.errors import ExportError
+from tests.bridge.out.test_description import total
+
+torch = pytest.importorskip("torch")
+
+
+@app.custom_op(elementwise=True)
+def root(x):
+    return math.sqrt(x) if x > 0 else 0.0
+
+
+@app.custom_op(elementwise=True)
+def halvings(x, limit=1.0):
+    n = 0
+    while x > limit:
+        x = x / 2
+        n += 1
+    return x * 1.5
+
+
+@app.custom_op(elementwise=True, outputs=["sine", "rest"])
+def parts(x, y, scale=2.0):
+    s = math.sin(x * scale)
+    return s, y * s - x
+
+
+@app.custom_op(elementwise=True)
+def squashed(x):
+    return 1 / (1 + math.exp(-x))
+
+
+@squashed.backward
+def squashed_grad(y, dy):
+    return dy * y * (1 - y)
+
+
+@app.custom_op
+@njit
+def picked(x, index):
+    y = np.empty((len(index), x.shape[1]), x.dtype)
+    for i in range(len(index)):
+        for j in range(x.shape[1]):
+            y[i, j] = x[index[i], j] * 2
+    return y
+
+
+def matrix(seed: int = 0, shape: tuple[int, ...] = (4, 6), dtype: Any = None) -> Any:
+    random = torch.Generator().manual_seed(seed)
+    numbers = 4 * torch.rand(shape, generator=random, dtype=torch.float64) - 2
+    return numbers.to(dtype or torch.float64).requires_grad_()
+
+
+def gradients_here(operator: Any, arrays: list[np.ndarray]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    tensors = [app.to_tensor(a, stop_gradient=a.dtype.kind != "f") for a in arrays]
+    results = operator(*tensors)
+    results = list(results) if isinstance(results, (tuple, list)) else [results]
+    wanted = [t for t in tensors if not t.stop_gradient]
+    return [r.numpy() for r in results], [g.numpy() for g in app.grad(results, wanted)]
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs"),
+    [
+        (swish, 1),
+        (softplus, 1),
+        (leaky_relu, 1),
+        (gated, 2),
+        (sloped, 2),
+        (root, 1),
+        (parts, 2),
+        (squashed, 1),
+        (halvings, 1),
+        (softmax, 1),
+        (ema, 1),
+        (total, 1),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_values_and_gradients_are_those_here(operator: Any, inputs: int) -> None:
+    x = [matrix(seed) for seed in range(inputs)]
+    function = to_torch(operator, *x)
+    results = function(*x)
+    results = results if isinstance(results, tuple) else (results,)
+    expected, expected_gradients = gradients_here(operator, [t.detach().numpy() for t in x])
+    gradients = torch.autograd.grad(results, x, [torch.ones_like(r) for r in results])
+    for found, wanted in zip([*results, *gradients], [*expected, *expected_gradients], strict=True):
+        np.testing.assert_allclose(found.detach().numpy(), wanted, rtol=1e-12, atol=1e-14)
+
+
+def test_the_gradient_of_a_branch_that_is_not_taken_is_zero_where_autograd_alone_gives_nan() -> None:
+    x = torch.tensor([-4.0, 4.0], requires_grad=True)
+    assert torch.autograd.grad(to_torch(root)(x).sum(), x)[0].tolist() == [0.0, 0.25]
+    far = torch.tensor([-1000.0], requires_grad=True)
+    assert torch.autograd.grad(to_torch(swish)(far).sum(), far)[0].tolist() == [0.0]
+
+
+@pytest.mark.parametrize("operator", [swish, leaky_relu, root, squashed], ids=lambda operator: operator.name)
+def test_expressions_pass_gradcheck_in_all_modes(operator: Any) -> None:
+    modes = {"check_forward_ad": True, "check_batched_grad": True, "check_batched_forward_grad": True}
+    assert torch.autograd.gradcheck(to_torch(operator), [matrix()], **modes)
+    assert torch.autograd.gradgradcheck(to_torch(operator), [matrix()], check_fwd_over_rev=True)
+
+
+def test_several_inputs_and_outputs_have_forward_mode() -> None:
+    function = to_torch(parts)
+    x, y = matrix(0), matrix(1)
+    assert torch.autograd.gradcheck(function, [x, y], check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(function, [x, y], check_fwd_over_rev=True)
+
+
+def test_the_hessian_of_expressions_is_that_of_autograd() -> None:
+    def by_hand(x: Any) -> Any:
+        return (x / (1 + torch.exp(-x))).sum()
+
+    x = matrix().detach()[0]
+    function = to_torch(swish)
+    found = torch.func.hessian(lambda x: function(x).sum())(x)
+    torch.testing.assert_close(found, torch.func.hessian(by_hand)(x))
+
+
+@pytest.mark.parametrize(("operator", "inputs"), [(swish, 1), (gated, 2), (parts, 2), (halvings, 1), (softmax, 1)])
+def test_compiled_in_one_graph_the_gradients_are_the_same(operator: Any, inputs: int) -> None:
+    x = [matrix(seed) for seed in range(inputs)]
+    function = to_torch(operator, *x)
+
+    def loss(*x: Any) -> Any:
+        results = function(*x)
+        return sum((r * r).sum() for r in (results if isinstance(results, tuple) else (results,)))
+
+    torch.compiler.reset()
+    compiled = torch.compile(loss, backend="aot_eager", fullgraph=True)
+    for found, wanted in zip(torch.autograd.grad(compiled(*x), x), torch.autograd.grad(loss(*x), x), strict=True):
+        torch.testing.assert_close(found, wanted)
+
+
+def test_inputs_are_broadcast_and_their_gradients_summed() -> None:
+    x, slope = matrix(), matrix(1, (6,))
+    assert torch.autograd.gradcheck(to_torch(sloped), [x, slope])
+    assert torch.autograd.gradcheck(to_torch(gated), [x, matrix(2, (4, 1))])
+
+
+def test_settings_are_arguments() -> None:
+    x = torch.tensor([-2.0], requires_grad=True)
+    for slope in (0.5, 0.0):
+        y = to_torch(leaky_relu)(x, slope=slope)
+        assert (y.item(), torch.autograd.grad(y, x)[0].item()) == (-2 * slope, slope)
+
+
+def test_a_kernel_takes_whole_numbers_as_indices() -> None:
+    x, index = matrix(), torch.tensor([3, 0, 3])
+    function = to_torch(picked, x, index)
+    torch.testing.assert_close(function(x, index), 2 * x[index])
+    assert torch.autograd.gradcheck(lambda x: function(x, index), [x])
+    torch.compiler.reset()
+    compiled = torch.compile(lambda x: function(x, index), backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(torch.autograd.grad(compiled(x).sum(), x)[0][:, 0], 2.0 * torch.bincount(index).double())
+
+
+def test_a_kernel_runs_on_the_memory_of_the_tensors() -> None:
+    module = sys.modules["torch"]
+    x = matrix(dtype=module.float32)
+    function = to_torch(softmax, x)
+    assert function(x).dtype == torch.float32
+    torch.testing.assert_close(function(x.mT).mT, torch.softmax(x, 0))
+    assert function(x[:0]).shape == (0, 6)
+
+
+def test_threads_compute_the_same_as_one() -> None:
+    x = matrix(0, (512, 1024))
+    function = to_torch(softmax, x)
+    threads = torch.get_num_threads()
+    try:
+        found = []
+        for count in (1, 3):
+            torch.set_num_threads(count)
+            y = function(x)
+            found.append([y, torch.autograd.grad((y * y).sum(), x)[0]])
+    finally:
+        torch.set_num_threads(threads)
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
+def test_a_result_that_is_the_input_is_a_copy() -> None:
+    @app.custom_op
+    @njit
+    def same(x):
+        return x
+
+    x = matrix()
+    y = to_torch(same, x)(x)
+    assert y.data_ptr() != x.data_ptr()
+
+
+@pytest.mark.parametrize("level", ["jvp", "compiled"])
+def test_forward_mode_of_a_kernel_is_an_error_and_not_zero(level: str) -> None:
+    x = matrix().detach()
+    function = to_torch(softmax, x)
+    jvp = lambda x: torch.func.jvp(function, (x,), (torch.ones_like(x),))[1]  # noqa: E731
+    if level == "compiled":
+        torch.compiler.reset()
+        jvp = torch.compile(jvp, backend="aot_eager", fullgraph=True)
+    with pytest.raises(Exception, match=r"jvp|forward mode|Observed exception"):
+        jvp(x)
+
+
+def test_a_second_derivative_that_cannot_be_derived_is_an_error_and_not_zero() -> None:
+    x = matrix()
+    (first,) = torch.autograd.grad((to_torch(total, x)(x) ** 2).sum(), x, create_graph=True)
+    with pytest.raises(NotImplementedError, match="total has no second derivative"):
+        first.sum().backward()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_types_that_numba_does_not_have_are_an_error(dtype: str) -> None:
+    x = matrix(dtype=getattr(torch, dtype))
+    with pytest.raises(TypeError, match="float32 or float64"):
+        to_torch(softmax, matrix())(x)
+
+
+def test_another_number_of_axes_than_exported_is_an_error() -> None:
+    x = matrix()
+    with pytest.raises(ValueError, match="with 2 axes"):
+        to_torch(softmax, x)(x[None])
+
+
+def test_without_a_gradient_nothing_leaves() -> None:
+    @app.custom_op
+    def sorted_rows(x):
+        return np.sort(x)
+
+    with pytest.raises(ExportError, match="has no gradient"):
+        to_torch(sorted_rows, np.ones((2, 3)))
+
+
+def test_an_operator_of_torch_is_used_as_it_is() -> None:
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x**3
+
+    with pytest.raises(ExportError, match=r"a torch.autograd.Function already"):
+        to_torch(Cube)
+
+
+def test_weights_trained_with_an_exported_relu_are_those_of_torchs_own() -> None:
+    relu = to_torch(app.custom_op(elementwise=True, name="relu")(lambda x: x if x > 0 else 0.0))
+    weights = []
+    for activation in (relu, torch.relu):
+        torch.manual_seed(0)
+        layers = torch.nn.Linear(6, 16), torch.nn.Linear(16, 3)
+        parameters = [p for layer in layers for p in layer.parameters()]
+        optimizer = torch.optim.SGD(parameters, lr=0.1)
+        for step in range(20):
+            x = matrix(step, (8, 6), torch.float32).detach()
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(layers[1](activation(layers[0](x))), torch.arange(8) % 3).backward()
+            optimizer.step()
+        weights.append([p.detach().clone() for p in parameters])
+    assert all(torch.equal(one, other) for one, other in zip(*weights, strict=True))
+
+
+@pytest.mark.parametrize(("operator", "inputs"), [(swish, 1), (parts, 2), (halvings, 1), (ema, 1), (total, 1)])
+def test_files_are_as_a_formatter_leaves_them(operator: Any, inputs: int, tmp_path: Path) -> None:
+    for name, text in files(operator, [np.ones((4, 6))] * inputs, (-2, 2), "1 passed").files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    commands = (["format", "--check", "--diff"], ["check", "--ignore", "I"])
+    for command in commands:
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, "--isolated", "--line-length", "120", str(tmp_path)],
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout
+
+
+_WITHOUT = (
+    "import sys; sys.modules['opsmith'] = sys.modules['app'] = None; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("operator", "inputs"),
+    [
+        (swish, 1), (parts, 2),
+        *(pytest.param(*case, marks=pytest.mark.soak) for case in [(halvings, 1), (softmax, 1), (total, 1)]),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)  # fmt: skip
+def test_the_written_test_passes_without_opsmith(operator: Any, inputs: int, tmp_path: Path) -> None:
+    for name, text in files(operator, [np.ones((4, 6))] * inputs, (-2, 2), "").files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:opsmith", "-c", "/dev/null", "--rootdir", ".", "."]
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", _WITHOUT, *arguments], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,83 @@
+"""`opsmith export my_ops.py:name --to torch`: an operator as source, after it has passed its check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.__main__ import main
+
+_OPERATORS = """
+import numpy as np
+from numba import njit
+import opsmith
+
+@opsmith.custom_op(elementwise=True)
+def cube(x, scale=1.0):
+    return scale * x ** 3
+
+@opsmith.custom_op(elementwise=True)
+def wrong(x):
+    return x * x
+
+@wrong.backward
+def wrong_grad(x, dout):
+    return dout * x
+
+class Layer(opsmith.autograd.PyLayer):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, dy):
+        return dy * 2
+"""
+
+
+@pytest.fixture
+def ops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("my_ops.py").write_text(_OPERATORS)
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_an_operator_is_written_with_its_test_and_how_it_was_proven(ops: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["export", "my_ops.py:cube", "--to", "torch"]) == 0
+    assert "cube_torch.py, test_cube_torch.py: Made of tensor expressions." in capsys.readouterr().out
+    text = Path("cube_torch.py").read_text()
+    assert "from my_ops.py:6" in text
+    assert "opsmith check: " in text
+    assert " passed" in text
+    assert "import opsmith" not in text + Path("test_cube_torch.py").read_text()
+    assert main(["export", "my_ops.py:cube", "--to", "torch"]) == 0  # replaces its own files
+
+
+@pytest.mark.slow
+def test_the_files_of_others_stay(ops: Path, capsys: pytest.CaptureFixture[str]):
+    Path("test_cube_torch.py").write_text("mine")
+    assert main(["export", "my_ops.py:cube", "--to", "torch"]) == 1
+    assert "was not written by this program" in capsys.readouterr().err
+    assert not Path("cube_torch.py").exists()
+    assert main(["export", "my_ops.py:cube", "--to", "torch", "--output", "."]) == 1
+    Path("folder").mkdir()
+    assert main(["export", "my_ops.py:cube", "--to", "torch", "--output", "folder"]) == 0
+    assert Path("folder/cube_torch.py").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["my_ops.py:wrong", "--to", "torch"], "wrong fails its check, gradient: "),
+        (["my_ops.py:Layer", "--to", "torch"], "composed of operators of opsmith"),
+        (["my_ops.py:cube", "--to", "onnx"], "opsmith.onnx.export(operator, ...) writes onnx"),
+        (["my_ops.py:cube", "--to", "torch", "--output", "missing"], "missing is not a folder"),
+        (["runs/quick", "--to", "torch"], "a network is exported --to onnx"),
+    ],
+)
+def test_what_cannot_leave_is_one_line(words: list[str], message: str, ops: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["export", *words]) in (1, 2)
+    assert message in capsys.readouterr().err
+    assert not list(Path().glob("*_torch.py"))
