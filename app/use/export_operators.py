@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from app.bridge.out.writing import TARGETS
+from app.bridge.out.writing import TARGETS, target_of
 from app.checking.command import shape_of
 from app.checking.examination import Inputs, Question, examination, subject_of
 from app.checking.finding import Found, find
@@ -59,7 +58,7 @@ def _export(one: Found, question: Question, targets: Sequence[str], folder: Path
             f"{one.name} fails its check, {first.check}: {first.words}; what is exported has passed `opsmith check`"
         )
     for target in targets:
-        written = import_module(TARGETS[target]).TARGET.write(
+        written = target_of(target).write(
             operator, subject.arrays(), (subject.low, subject.high), f"{findings.summary}, {inputs}"
         )
         for name in written.files:

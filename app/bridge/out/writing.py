@@ -7,6 +7,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from string import Template
@@ -108,8 +109,14 @@ class Target:
     """From an operator, examples of its inputs, the range of their numbers and what `check` said."""
 
 
-TARGETS = {"torch": "app.bridge.out.torch"}
-"""The modules that have a `TARGET`, by the names on the command line."""
+TARGETS = ("torch",)
+"""The names on the command line, and of the modules that have a `TARGET`."""
+
+
+def target_of(name: str) -> Target:
+    """A target by its name. Its module may need the framework."""
+    target: Target = import_module(f".{name}", __package__).TARGET
+    return target
 
 
 def notes_of(leaving: Leaving, does_not: Sequence[str]) -> list[str]:
