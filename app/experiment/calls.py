@@ -78,17 +78,21 @@ def train(
         quiet: Print only warnings.
         **settings: Settings that override those of the file, such as `epochs=3`.
     """
-    found = load_config(config)
+    configuration = load_config(config)
     first = None if activation is None else activation_of(activation)
     other = None if baseline is None or isinstance(baseline, Default) else activation_of(baseline)
     if first is not None:
-        model = msgspec.structs.replace(found.model, activation=first.name)
-        found = msgspec.structs.replace(found, model=model, operators=None)
+        model = msgspec.structs.replace(configuration.model, activation=first.name)
+        configuration = msgspec.structs.replace(configuration, model=model, operators=None)
     if not isinstance(baseline, Default):
-        found = msgspec.structs.replace(found, baseline=None if other is None else other.name, operators=None)
-    given = [one for one in (first, other) if one is not None]
-    found, given = configured(found, given, settings, "opsmith.train")
-    return _result(run.train(found, _console(quiet), given, write_report=write_report), found, given)
+        configuration = msgspec.structs.replace(
+            configuration, baseline=None if other is None else other.name, operators=None
+        )
+    objects = [one for one in (first, other) if one is not None]
+    configuration, objects = configured(configuration, objects, settings, "opsmith.train")
+    return _result(
+        run.train(configuration, _console(quiet), objects, write_report=write_report), configuration, objects
+    )
 
 
 def compare(
@@ -122,20 +126,20 @@ def compare(
         raise ConfigError(
             f"opsmith.compare takes a list of operators, found {operators!r}; write [{operators!r}, swish]"
         )
-    found = load_compare_config(config)
+    configuration = load_compare_config(config)
     activations = [activation_of(operator) for operator in operators or ()]
     if operators is not None:
         settings["operators"] = [activation.name for activation in activations]
     if seeds is not None:
         settings["seeds"] = seeds
-    found, given = configured(found, activations, settings, "opsmith.compare")
-    own = [activation.name for activation in given if not activation.has_name]
+    configuration, objects = configured(configuration, activations, settings, "opsmith.compare")
+    own = [activation.name for activation in objects if not activation.has_name]
     if executor is not None and own:
         raise ConfigError(
             f"{', '.join(own)} cannot be found by the workers of an executor: put it into a file, and name it as "
             "path/to/my_ops.py:name or import it from there"
         )
-    return _result(comparing.compare(found, _console(quiet), executor, given), found, given)
+    return _result(comparing.compare(configuration, _console(quiet), executor, objects), configuration, objects)
 
 
 def resume(folder: str | os.PathLike[str], operators: Sequence[Operator] = (), *, quiet: bool = False) -> Result:
@@ -147,12 +151,12 @@ def resume(folder: str | os.PathLike[str], operators: Sequence[Operator] = (), *
             notebook.
         quiet: Print only warnings.
     """
-    path, (given, files) = Path(folder), _handed_over(operators)
+    path, (objects, files) = Path(folder), _handed_over(operators)
     if (path / CONFIG).is_file() and isinstance(load_kept_config(path / CONFIG), CompareConfig):
-        comparing.continue_comparison(path, _console(quiet), custom_ops=files, given=given)
+        comparing.continue_comparison(path, _console(quiet), custom_ops=files, objects=objects)
     else:
-        run.resume(path, _console(quiet), custom_ops=files, given=given, write_report=write_report)
-    return Result(path, given, files)
+        run.resume(path, _console(quiet), custom_ops=files, objects=objects, write_report=write_report)
+    return Result(path, objects, files)
 
 
 def open_run(folder: str | os.PathLike[str], operators: Sequence[Operator] = ()) -> Result:
@@ -168,15 +172,15 @@ def open_run(folder: str | os.PathLike[str], operators: Sequence[Operator] = ())
 
 def _handed_over(operators: Sequence[Operator]) -> tuple[list[Activation], list[str]]:
     """Return the operators that have no name by which they can be found, and the files of the others."""
-    given = _one_per_name([activation_of(operator) for operator in operators])
-    return [a for a in given if not a.has_name], [a.home for a in given if a.home]
+    objects = _one_per_name([activation_of(operator) for operator in operators])
+    return [a for a in objects if not a.has_name], [a.home for a in objects if a.home]
 
 
-def _result(folder: Path | None, config: Config, given: Sequence[Activation]) -> Result:
+def _result(folder: Path | None, config: Config, objects: Sequence[Activation]) -> Result:
     """Return the result of a run that has ended here, on every rank. The user has named the configuration, and thus
     its operators."""
     name = current().gather(None if folder is None else str(folder))[0]
-    return Result(Path(name), given, [*operators_of(config), *operators_named_in(config.model.all_layers)])
+    return Result(Path(name), objects, [*operators_of(config), *operators_named_in(config.model.all_layers)])
 
 
 def _console(quiet: bool) -> Console:
@@ -205,35 +209,35 @@ def activation_of(operator: Operator) -> Activation:
 
 
 def configured(
-    config: C, given: Sequence[Activation], settings: dict[str, Any], where: str
+    config: C, objects: Sequence[Activation], settings: dict[str, Any], where: str
 ) -> tuple[C, list[Activation]]:
     """Apply keyword arguments to a configuration; return it and the operators given as objects, with those in
     `layers`."""
-    layers, found = settings.get("layers"), list(given)
+    layers, activations = settings.get("layers"), list(objects)
     if isinstance(layers, (list, tuple)):
-        settings = {**settings, "layers": [_with_name(layer, found) for layer in layers]}
-    return with_settings(config, settings, where), _one_per_name(found)
+        settings = {**settings, "layers": [_with_name(layer, activations) for layer in layers]}
+    return with_settings(config, settings, where), _one_per_name(activations)
 
 
-def _with_name(layer: Any, found: list[Activation]) -> Any:
+def _with_name(layer: Any, activations: list[Activation]) -> Any:
     """Replace a layer's operator by its name, and add the operator to those found."""
     operator = layer.get("activation") if isinstance(layer, dict) else None
     if not callable(operator):
         return layer
     shipped = [f"custom.{name}" for name in SHIPPED if on_the_shelf(f"custom.{name}") is operator]
     own = activation_of(shipped[0] if shipped else operator)
-    known = next((one for one in found if (one.operator, one.settings) == (own.operator, own.settings)), own)
-    found.append(known)
-    return {**layer, "activation": known.name}
+    same = next((one for one in activations if (one.operator, one.settings) == (own.operator, own.settings)), own)
+    activations.append(same)
+    return {**layer, "activation": same.name}
 
 
-def _one_per_name(given: Sequence[Activation]) -> list[Activation]:
+def _one_per_name(activations: Sequence[Activation]) -> list[Activation]:
     """Refuse different operators of one name, by which a run could not tell them apart."""
-    known: dict[str, Activation] = {}
-    for one in given:
-        if known.setdefault(one.name, one).operator != one.operator:
+    by_name: dict[str, Activation] = {}
+    for one in activations:
+        if by_name.setdefault(one.name, one).operator != one.operator:
             raise ConfigError(f"two different operators are called {one.name}; give each a name of its own")
-    return list(known.values())
+    return list(by_name.values())
 
 
 def _home(operator: Callable[..., Any], name: str) -> str:

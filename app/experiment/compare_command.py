@@ -60,14 +60,14 @@ def run(options: argparse.Namespace) -> int:
             "mpiexec started several ranks, each of which would do the whole work: start one process. In Python, ranks "
             "train side by side with opsmith.compare(..., executor=mpi4py.futures.MPIPoolExecutor())"
         )
-    with console(options.quiet, options.json) as said, Processes(count) if count > 1 else nullcontext() as executor:
+    with console(options.quiet, options.json) as output, Processes(count) if count > 1 else nullcontext() as executor:
         if config is not None:
             refuse_without_effect(options.custom_op)
-            compare(config, said, executor)
+            compare(config, output, executor)
         elif options.resume is not None:
-            continue_comparison(Path(options.resume), said, executor, options.custom_op)
+            continue_comparison(Path(options.resume), output, executor, options.custom_op)
         else:
-            compare_finished(folders, said, next((word[len("output=") :] for word in overrides), None))
+            compare_finished(folders, output, next((word[len("output=") :] for word in overrides), None))
     return 0
 
 

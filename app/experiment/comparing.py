@@ -39,7 +39,7 @@ def compare(
     config: CompareConfig,
     console: Console,
     executor: Executor | None = None,
-    given: Sequence[Activation] = (),
+    objects: Sequence[Activation] = (),
 ) -> Path:
     """Train several operators under equal conditions with several seeds, and test how the others differ from the first;
     return the folder of the comparison.
@@ -49,7 +49,7 @@ def compare(
     configuration is continued.
     """
     config = _with_operators(config)
-    activations = find_all(operators_of(config), config.model, given)
+    activations = find_all(operators_of(config), config.model, objects)
     config = _with_validation(config)
     prepared = _introduce(config, activations, console)
     folder = comparison_folder(config)
@@ -64,7 +64,7 @@ def continue_comparison(
     console: Console,
     executor: Executor | None = None,
     custom_ops: Sequence[str] = (),
-    given: Sequence[Activation] = (),
+    objects: Sequence[Activation] = (),
 ) -> Path:
     """Train the runs that an interrupted comparison lacks; the results are as without the interruption."""
     if not (folder / CONFIG).is_file():
@@ -72,7 +72,7 @@ def continue_comparison(
     config = load_kept_config(folder / CONFIG)
     if not isinstance(config, CompareConfig):
         raise ConfigError(f"{folder} holds a run, which is resumed with opsmith train --resume {folder}")
-    activations = operators_again(folder, config, custom_ops, given)
+    activations = operators_again(folder, config, custom_ops, objects)
     return _complete(folder, config, activations, _introduce(config, activations, console), console, executor)
 
 
@@ -85,9 +85,9 @@ def compare_finished(folders: Sequence[Path], console: Console, output: str | No
             raise MissingFileError(f"the run in {run.folder} is not finished: opsmith train --resume {run.folder}")
     if not runs:
         raise MissingFileError(f"{folders[0]} has no finished run: opsmith compare --resume {folders[0]}")
-    found = compare_runs(runs)
-    folder = new_folder(output, f"compare-{folder_name(found.operators)}")
-    _conclude(folder, found, console, report=True)
+    result = compare_runs(runs)
+    folder = new_folder(output, f"compare-{folder_name(result.operators)}")
+    _conclude(folder, result, console, report=True)
     return folder
 
 
@@ -104,9 +104,9 @@ def _with_operators(config: CompareConfig) -> CompareConfig:
     if twice:
         raise ConfigError(f"{twice[0]} is named twice; a comparison needs different operators")
     if len(names) < 2:
-        found = f"only {names[0]} is named" if names else "no operator is named"
+        problem = f"only {names[0]} is named" if names else "no operator is named"
         raise ConfigError(
-            f"{found}; a comparison needs two or more operators: --with relu,custom.relu, or in Python "
+            f"{problem}; a comparison needs two or more operators: --with relu,custom.relu, or in Python "
             'opsmith.compare(["relu", "tanh"])'
         )
     return msgspec.structs.replace(config, operators=names)
@@ -185,11 +185,11 @@ def train_run(
     """Train a run of a comparison in its folder, or resume it there."""
     from app.report.report import write_report  # imported late: a run has other things to do first
 
-    given = every_operator(activations)
+    objects = every_operator(activations)
     if (run / METRICS).exists():
-        resume(run, console, given=given, alone=alone, world=World(), write_report=write_report)
+        resume(run, console, objects=objects, alone=alone, world=World(), write_report=write_report)
     else:
-        train(config, console, given, alone=alone, world=World(), write_report=write_report)
+        train(config, console, objects, alone=alone, world=World(), write_report=write_report)
 
 
 def train_in_worker(run: str, config: Config, homes: Mapping[str, str]) -> None:
@@ -232,15 +232,15 @@ def _train_at_once(
             job.cancel()
 
 
-def _conclude(folder: Path, found: Comparison, console: Console, report: bool) -> None:
+def _conclude(folder: Path, result: Comparison, console: Console, report: bool) -> None:
     """Write what the runs of a comparison show, and print it."""
-    data = comparison_data(found)
+    data = comparison_data(result)
     write_whole(folder / COMPARISON, json.dumps(data, indent=2, allow_nan=False).encode() + b"\n")
-    write_whole(folder / SUMMARY, comparison(found).encode() + b"\n")
-    console.conclude(comparison(found, console.columns), {"event": "comparison", **data}, str(folder))
+    write_whole(folder / SUMMARY, comparison(result).encode() + b"\n")
+    console.conclude(comparison(result, console.columns), {"event": "comparison", **data}, str(folder))
     if report:
         from app.report.report import write_comparison
 
         with console.busy("Writing the report"):
-            page = write_comparison(folder, found)
+            page = write_comparison(folder, result)
         console.say(f"The report is {page}")

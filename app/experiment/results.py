@@ -38,11 +38,11 @@ class Result(Displayed):
     def __init__(
         self,
         folder: Path,
-        given: Sequence[Activation] = (),
+        objects: Sequence[Activation] = (),
         custom_ops: Sequence[str] = (),
         accept_changed: Collection[str] = (),
     ) -> None:
-        """`given` are operators as objects; files with others are executed only if `custom_ops` names them. Operators
+        """`objects` are operators; files with others are executed only if `custom_ops` names them. Operators
         whose source has changed are refused, but for those of `accept_changed`."""
         self.folder = folder.absolute()
         """The folder of the run or the comparison."""
@@ -51,7 +51,7 @@ class Result(Displayed):
         if not self.runs:
             raise MissingFileError(f"{folder} has no finished run: opsmith compare --resume {folder}")
         self.config = load_kept_config(folder / CONFIG)
-        self._given, self._custom_ops, self._accept_changed = given, custom_ops, accept_changed
+        self._objects, self._custom_ops, self._accept_changed = objects, custom_ops, accept_changed
         self._parts = {name: OperatorResult(name, self) for name in self.runs[0].operators}
 
     @cached_property
@@ -79,12 +79,12 @@ class Result(Displayed):
     def activations(self) -> dict[str, Activation]:
         """The operators by name. A file is executed only if the user named it."""
         config = self.runs[0].config
-        found = operators_again(self.folder, config, self._custom_ops, self._given, "opsmith.open_run")
+        operators = operators_again(self.folder, config, self._custom_ops, self._objects, "opsmith.open_run")
         start = self.runs[0].start
         before = {} if start is None else start.sources
         before = {name: source for name, source in before.items() if name not in self._accept_changed}
-        check_sources(before, sources_of(found), f"the run in {self.folder} trained with it")
-        return {activation.name: activation for activation in found}
+        check_sources(before, sources_of(operators), f"the run in {self.folder} trained with it")
+        return {activation.name: activation for activation in operators}
 
     @property
     def epochs(self) -> dict[str, list[list[Epoch]]]:
@@ -182,8 +182,8 @@ class OperatorResult:
     @property
     def accuracies(self) -> list[float]:
         """The final test accuracy of each seed."""
-        found = [run.test_accuracy(self.operator) for run in self._result.runs]
-        return [accuracy for accuracy in found if accuracy is not None]
+        accuracies = [run.test_accuracy(self.operator) for run in self._result.runs]
+        return [accuracy for accuracy in accuracies if accuracy is not None]
 
     @property
     def metrics(self) -> dict[str, Any]:
@@ -258,9 +258,9 @@ def _check_weights(weights: Weights, shapes: dict[str, tuple[int, ...]]) -> None
         if name not in arrays:
             raise FileError(f"{file} has no {name}, which the network in config.yaml has; it has {', '.join(arrays)}")
         if arrays[name].shape != shape or arrays[name].dtype != np.float32:
-            found = f"{arrays[name].dtype}{list(arrays[name].shape)}"
+            kind = f"{arrays[name].dtype}{list(arrays[name].shape)}"
             raise FileError(
-                f"{file}: {name} is {found}, and for this network and its pictures it is float32{list(shape)}"
+                f"{file}: {name} is {kind}, and for this network and its pictures it is float32{list(shape)}"
             )
 
 

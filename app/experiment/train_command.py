@@ -37,12 +37,12 @@ def _train(arguments: Sequence[str] | None, name: str) -> int:
     from app.run.run import resume, train
     from app.run.trust import refuse_without_effect
 
-    with console(options.quiet, options.json) as said:
+    with console(options.quiet, options.json) as output:
         if config is None:
-            resume(Path(options.resume), said, overrides, options.custom_op, write_report=write_report)
+            resume(Path(options.resume), output, overrides, options.custom_op, write_report=write_report)
         else:
             refuse_without_effect(options.custom_op)
-            train(config, said, write_report=write_report)
+            train(config, output, write_report=write_report)
     return 0
 
 

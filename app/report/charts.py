@@ -237,13 +237,13 @@ def _short(value: float) -> float:
 
 def runs(points: Sequence[Point], log_y: bool) -> list[list[Point]]:
     """Split the points at those that cannot be drawn."""
-    found: list[list[Point]] = [[]]
+    pieces: list[list[Point]] = [[]]
     for point in points:
         if all(map(math.isfinite, point)) and (min(point[1:]) > 0 or not log_y):
-            found[-1].append(point)
-        elif found[-1]:
-            found.append([])
-    return [run for run in found if run]
+            pieces[-1].append(point)
+        elif pieces[-1]:
+            pieces.append([])
+    return [run for run in pieces if run]
 
 
 def named(lines: Sequence[Line]) -> list[Line]:

@@ -24,12 +24,12 @@ def write_report(folder: Path) -> Path:
     return _write(folder, runs, None)
 
 
-def write_comparison(folder: Path, found: Comparison) -> Path:
+def write_comparison(folder: Path, comparison: Comparison) -> Path:
     """Write the report of a comparison into a folder; return the page."""
-    return _write(folder, found.runs, found)
+    return _write(folder, comparison.runs, comparison)
 
 
-def _write(folder: Path, runs: Sequence[RunRecord], found: Comparison | None) -> Path:
+def _write(folder: Path, runs: Sequence[RunRecord], comparison: Comparison | None) -> Path:
     with warnings_off():
-        write_whole(folder / PAGE, page(runs, found).encode())
+        write_whole(folder / PAGE, page(runs, comparison).encode())
     return folder / PAGE

@@ -33,11 +33,11 @@ def sentences(runs: Sequence[RunRecord], comparison: Comparison | None = None) -
     """Return the sentences about a run or the runs of a comparison, the most important first."""
     failures = [*_wrong_gradients(runs[0]), *_failures(runs)]
     if comparison is not None:
-        found = [headline(comparison)]
+        results = [headline(comparison)]
     else:
         (run,) = runs
-        found = [*_accuracy(run), *([] if failures else _disagreement(run)), *_speed(run)]
-    return [*failures, *found, *_sample(runs[0]), *_dead(runs[0])]
+        results = [*_accuracy(run), *([] if failures else _disagreement(run)), *_speed(run)]
+    return [*failures, *results, *_sample(runs[0]), *_dead(runs[0])]
 
 
 def _wrong_gradients(run: RunRecord) -> Iterator[str]:
@@ -95,15 +95,15 @@ def _accuracy(run: RunRecord) -> Iterator[str]:
 
 
 def _disagreement(run: RunRecord) -> Iterator[str]:
-    found = run.answers
-    if found is None or len(found.predicted) != 2 or not run.complete:
+    predictions = run.answers
+    if predictions is None or len(predictions.predicted) != 2 or not run.complete:
         return
-    (one, other), disputed = found.predicted, len(found.disputed())
+    (one, other), disputed = predictions.predicted, len(predictions.disputed())
     if not disputed:
-        yield f"The networks give the same answer for all {count(len(found.labels), 'image')}."
+        yield f"The networks give the same answer for all {count(len(predictions.labels), 'image')}."
         return
-    only_one = int((found.right(one) & ~found.right(other)).sum())
-    only_other = int((found.right(other) & ~found.right(one)).sum())
+    only_one = int((predictions.right(one) & ~predictions.right(other)).sum())
+    only_other = int((predictions.right(other) & ~predictions.right(one)).sum())
     yield (
         f"The networks disagree on {count(disputed, 'image')}: only {one} is right on {only_one}, only {other} on "
         f"{only_other}. These are two networks, not two operators: more seeds show whether operators differ."
@@ -116,13 +116,13 @@ def _speed(run: RunRecord) -> Iterator[str]:
         return
     times_taken = [f"{seconds(run.seconds(operator))} with {operator}" for operator in times]
     sentence = f"An epoch takes {listed(times_taken)}"
-    sentence += " (median)" if any(len(of_it) > 1 for of_it in times.values()) else ""
+    sentence += " (median)" if any(len(epochs) > 1 for epochs in times.values()) else ""
     reference = reference_of(run.config)
     others = [operator for operator in times if operator != reference]
     if len(others) == 1 and reference in times:
-        found = time_ratio([(times[others[0]], times[reference])])
-        sentence += f", a ratio of {estimated(found, '.2f')}"
-        sentence += f"; the difference is {_significant(found.p)}" if math.isfinite(found.high) else ""
+        ratio = time_ratio([(times[others[0]], times[reference])])
+        sentence += f", a ratio of {estimated(ratio, '.2f')}"
+        sentence += f"; the difference is {_significant(ratio.p)}" if math.isfinite(ratio.high) else ""
     yield sentence + "."
 
 

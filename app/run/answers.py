@@ -76,17 +76,18 @@ def answers(dataset: Dataset, scores: Mapping[str, np.ndarray]) -> Answers:
     predicted = {operator: predictions(rows) for operator, rows in scores.items()}
     sureness = {operator: _sureness(rows) for operator, rows in scores.items()}
     nothing = np.zeros(0, np.int64)
-    found = Answers(dataset.test_labels.astype(np.uint8), predicted, sureness, nothing, nothing)
-    worth = [*(found.wrong(operator)[:SHOWN] for operator in scores), found.disputed()[:SHOWN]]
+    result = Answers(dataset.test_labels.astype(np.uint8), predicted, sureness, nothing, nothing)
+    worth = [*(result.wrong(operator)[:SHOWN] for operator in scores), result.disputed()[:SHOWN]]
     shown = np.unique(np.concatenate(worth))
     images = dataset.test_images[shown].reshape(len(shown), *dataset.image_shape)
-    return Answers(found.labels, predicted, sureness, shown, images)
+    return Answers(result.labels, predicted, sureness, shown, images)
 
 
-def write_answers(found: Answers, folder: Path) -> None:
+def write_answers(result: Answers, folder: Path) -> None:
     """Write the predictions to a run's folder."""
     save(
-        {"labels": found.labels, "shown": found.shown, "images": found.images, **_by_operator(found)}, folder / ANSWERS
+        {"labels": result.labels, "shown": result.shown, "images": result.images, **_by_operator(result)},
+        folder / ANSWERS,
     )
 
 
@@ -95,40 +96,40 @@ def read_answers(folder: Path) -> Answers | None:
     path = folder / ANSWERS
     if not os.path.lexists(path):
         return None
-    kept = load_own(path, LARGEST["arrays"])
+    data = load_own(path, LARGEST["arrays"])
     try:
-        operators = [str(operator) for operator in kept["operators"]]
-        predicted, sureness = (dict(zip(operators, kept[key], strict=True)) for key in ("predicted", "sureness"))
-        found = Answers(kept["labels"], predicted, sureness, kept["shown"], kept["images"])
-        fits = operators and _fits(found)
+        operators = [str(operator) for operator in data["operators"]]
+        predicted, sureness = (dict(zip(operators, data[key], strict=True)) for key in ("predicted", "sureness"))
+        result = Answers(data["labels"], predicted, sureness, data["shown"], data["images"])
+        fits = operators and _fits(result)
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise FileError(f"{path} holds no predictions: {type(error).__name__} {error}") from error
     if not fits:
         raise FileError(f"{path} holds no predictions: its arrays do not match")
-    return found
+    return result
 
 
-def _by_operator(found: Answers) -> dict[str, Any]:
-    predicted, sureness = found.predicted, found.sureness
+def _by_operator(result: Answers) -> dict[str, Any]:
+    predicted, sureness = result.predicted, result.sureness
     return {"operators": list(predicted), "predicted": list(predicted.values()), "sureness": list(sureness.values())}
 
 
-def _fits(found: Answers) -> bool:
-    count, images = len(found.labels), found.images
-    rows = [*found.predicted.values(), *found.sureness.values()]
+def _fits(result: Answers) -> bool:
+    count, images = len(result.labels), result.images
+    rows = [*result.predicted.values(), *result.sureness.values()]
     classes = [
-        (found.labels, CLASSES),
-        *((array, NONE + 1) for array in found.predicted.values()),
-        (found.shown, count),
+        (result.labels, CLASSES),
+        *((array, NONE + 1) for array in result.predicted.values()),
+        (result.shown, count),
     ]
     return (
         count > 0
         and all(array.shape == (count,) for array in rows)
-        and all(array.dtype.kind == "f" for array in found.sureness.values())
+        and all(array.dtype.kind == "f" for array in result.sureness.values())
         and all(a.ndim == 1 and a.dtype.kind in "iu" and bool(((a >= 0) & (a < end)).all()) for a, end in classes)
         and images.dtype == np.uint8
         and images.ndim == 3
-        and len(images) == len(found.shown)
+        and len(images) == len(result.shown)
     )
 
 

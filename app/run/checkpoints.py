@@ -132,14 +132,14 @@ def random_state() -> dict[str, np.ndarray]:
     }
 
 
-def restore_random_state(found: Mapping[str, np.ndarray]) -> None:
+def restore_random_state(state: Mapping[str, np.ndarray]) -> None:
     """Restore the global random generators."""
     try:
-        place, has_spare, spare = found["numpy.rest"].tolist()
-        if not 0 <= place <= len(found["numpy"]):
+        place, has_spare, spare = state["numpy.rest"].tolist()
+        if not 0 <= place <= len(state["numpy"]):
             raise ValueError(f"place {place}")  # NumPy does not validate it
-        gauss = found["python.rest"].tolist()
-        np.random.set_state(("MT19937", found["numpy"], int(place), int(has_spare), spare))
-        random.setstate((3, tuple(found["python"].tolist()), gauss[0] if gauss else None))
+        gauss = state["python.rest"].tolist()
+        np.random.set_state(("MT19937", state["numpy"], int(place), int(has_spare), spare))
+        random.setstate((3, tuple(state["python"].tolist()), gauss[0] if gauss else None))
     except (KeyError, ValueError, TypeError) as error:
         raise FileError(f"cannot restore the state of the random generators: {error}") from error

@@ -66,7 +66,7 @@ class Comparison:
     operators: list[str]
     """The operators, beginning with the one that the others are compared with."""
     differences: list[Difference]
-    wanted: int
+    seed_count: int
     """The number of seeds that were to be trained."""
 
     @property
@@ -122,12 +122,12 @@ class Comparison:
         return {"engine": engine, **accuracies, "seconds_per_epoch": self.seconds(operator)}
 
 
-def compare_runs(runs: Sequence[RunRecord], wanted: int = 0) -> Comparison:
-    """Compare the operators of runs, which differ only in the seed; `wanted` is how many were to be trained."""
+def compare_runs(runs: Sequence[RunRecord], seed_count: int = 0) -> Comparison:
+    """Compare the operators of runs, which differ only in the seed; `seed_count` is how many were to be trained."""
     refuse_unlike(runs)
     first = reference_of(runs[0].config)
     operators = [first, *(operator for operator in runs[0].operators if operator != first)]
-    return Comparison(list(runs), operators, differences(runs, operators), max(wanted, len(runs)))
+    return Comparison(list(runs), operators, differences(runs, operators), max(seed_count, len(runs)))
 
 
 _FREE = {"seed", "output", "report", "costs", "check", "data.source", "data.folder", "data.sources"}
@@ -181,7 +181,7 @@ def differences(runs: Sequence[RunRecord], operators: Sequence[str]) -> list[Dif
     judged = holm([*of_accuracy.values(), *of_speed.values()])
     accuracies = dict(zip(of_accuracy, judged, strict=False))
     speeds = dict(zip(of_speed, judged[len(of_accuracy) :], strict=True))
-    found = []
+    result = []
     for n, other in enumerate(others):
         p, level = accuracies.get(n, (1.0, LEVEL))
         accuracy = _claim(_accuracy(runs, first, other, level), p)
@@ -189,8 +189,8 @@ def differences(runs: Sequence[RunRecord], operators: Sequence[str]) -> list[Dif
         if n in speeds:
             p_speed, level_speed = speeds[n]
             speed = _claim(time_ratio(pairs[n], level_speed), p_speed)
-        found.append(Difference(other, identical[n], accuracy, speed))
-    return found
+        result.append(Difference(other, identical[n], accuracy, speed))
+    return result
 
 
 def _claim(estimate: Estimate, p: float) -> Claim:
@@ -217,8 +217,8 @@ def time_ratio(pairs: Sequence[tuple[Sequence[Epoch], Sequence[Epoch]]], level: 
     Epochs that only one of them finished do not count, nor do seeds that did not come as far as others.
     """
     logs = [[math.log(a.seconds / b.seconds) for a, b in zip(*epochs, strict=False)] for epochs in pairs]
-    found = over_groups([of_it for of_it in logs if len(of_it) == max(map(len, logs))], SPREAD, level)
-    return Estimate(math.exp(found.mean), math.exp(found.low), _exp(found.high), found.p)
+    estimate = over_groups([ratios for ratios in logs if len(ratios) == max(map(len, logs))], SPREAD, level)
+    return Estimate(math.exp(estimate.mean), math.exp(estimate.low), _exp(estimate.high), estimate.p)
 
 
 def _exp(value: float) -> float:

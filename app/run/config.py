@@ -242,14 +242,14 @@ def _from(path: str | None, folder: Path, must_exist: bool = False) -> str | Non
         return path
     if os.path.isabs(path) or folder in (Path(), Path.cwd()):
         return path
-    found = os.path.abspath(folder / path)
-    if must_exist and not os.path.exists(found) and os.path.exists(path):
+    absolute = os.path.abspath(folder / path)
+    if must_exist and not os.path.exists(absolute) and os.path.exists(path):
         raise ConfigError(
             f"the path {path} in a YAML file in {folder} is relative to that folder, where the file does not exist. "
             f"For the file in the working folder, write {os.path.relpath(path, folder)}"
         )
-    here = os.path.relpath(found)
-    return found if here.startswith(os.pardir) else here
+    here = os.path.relpath(absolute)
+    return absolute if here.startswith(os.pardir) else here
 
 
 def operators_of(config: Config) -> list[str]:

@@ -21,7 +21,7 @@ def problems(data: Any, kind: Any, path: str = "$") -> Iterator[Problem]:
         name = data["type"]
         if not isinstance(name, str) or name not in layers.KINDS:
             expected = f"{_one_of(layers.KINDS)}{_hint(name, layers.KINDS)}"
-            yield f"{path}.type", f"{_as_written(path)}.type: found {_found(name)}, expected {expected}", False
+            yield f"{path}.type", f"{_as_written(path)}.type: found {_as_yaml(name)}, expected {expected}", False
             return
         kind = layers.KINDS[name]
     if _is_section(kind) and isinstance(data, dict):
@@ -39,7 +39,7 @@ def problems(data: Any, kind: Any, path: str = "$") -> Iterator[Problem]:
 def unexpected(value: Any, kind: Any) -> str:
     """Say what was found, and what is expected of a type."""
     hint = _hint(value, map(str, get_args(kind))) if get_origin(kind) is Literal else ""
-    return f"found {_found(value)}, expected {_expected(kind)}{hint}"
+    return f"found {_as_yaml(value)}, expected {_expected(kind)}{hint}"
 
 
 def sections(struct: type[msgspec.Struct]) -> dict[str, str]:
@@ -65,7 +65,7 @@ def _of_section(data: dict[str, Any], kind: type[msgspec.Struct], path: str) -> 
     if missing:
         yield (
             path,
-            f"{_as_written(path)}: a {data['type']} layer needs {' and '.join(missing)}; found {_found(data)}",
+            f"{_as_written(path)}: a {data['type']} layer needs {' and '.join(missing)}; found {_as_yaml(data)}",
             False,
         )
 
@@ -75,7 +75,7 @@ def _as_written(path: str) -> str:
     return path.removeprefix("$.")
 
 
-def _found(value: Any) -> str:
+def _as_yaml(value: Any) -> str:
     """Format a value as it is written in YAML."""
     if value is None:
         return "nothing (null)"

@@ -35,9 +35,9 @@ def _eagerly(activation: Activation, x: np.ndarray, dy: np.ndarray) -> Go:
     operator = activation.for_one_layer()
 
     def go() -> tuple[float, float]:
-        given = Tensor(x, stop_gradient=False)
+        entry = Tensor(x, stop_gradient=False)
         start = time.perf_counter()
-        y = operator(given)
+        y = operator(entry)
         forward = time.perf_counter() - start
         arrives = Tensor(_resized(dy, y.shape))
         start = time.perf_counter()
@@ -105,12 +105,12 @@ def _cut(whole: Program, operators: Sequence[Operator], fetch: Sequence[str]) ->
     program = whole.clone_without_operators()
     block = program.global_block()
     block.ops = [op.copied_into(block) for op in operators]
-    made = {name for op in operators for name in op.outputs}
+    outputs = {name for op in operators for name in op.outputs}
     read = dict.fromkeys(name for op in operators for name in op.inputs if name)
-    taken = [name for name in [*read, *fetch] if name not in made and not block.var(name).persistable]
-    for name in taken:
+    inputs = [name for name in [*read, *fetch] if name not in outputs and not block.var(name).persistable]
+    for name in inputs:
         block.var(name).is_data = True
-    return program, taken
+    return program, inputs
 
 
 SECONDS = 0.1
@@ -130,17 +130,17 @@ def operator_costs(
     random = np.random.default_rng(0)
     x, dy = random.standard_normal((2, rows, width), np.float32)
     goes = [timed_operator(activation, engine, x, dy) for activation in activations]
-    taken: list[list[tuple[float, float]]] = [[] for _ in activations]
+    times_of_each: list[list[tuple[float, float]]] = [[] for _ in activations]
     until = time.perf_counter() + seconds * len(activations)
     for number in range(MOST):
         if number >= LEAST and time.perf_counter() > until:
             break
-        for go, times in zip(goes, taken, strict=True):
+        for go, times in zip(goes, times_of_each, strict=True):
             random.standard_normal(out=x, dtype=np.float32)
             times.append(go())
     return [
         Cost(activation.name, *map(min, zip(*times, strict=True)))
-        for activation, times in zip(activations, taken, strict=True)
+        for activation, times in zip(activations, times_of_each, strict=True)
     ]
 
 

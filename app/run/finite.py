@@ -40,8 +40,8 @@ def statistics(array: np.ndarray) -> str:
     if finite.size == array.size:
         return f"{about}, all finite"
     kinds = {"NaN": int(np.isnan(array).sum()), "infinite": int(np.isinf(array).sum())}
-    found = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items() if number)
-    return f"{about}; not finite: {array.size - finite.size:,} of {array.size:,} ({found})"
+    counts = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items() if number)
+    return f"{about}; not finite: {array.size - finite.size:,} of {array.size:,} ({counts})"
 
 
 def _largest(array: np.ndarray) -> float:

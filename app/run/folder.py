@@ -207,8 +207,8 @@ def _endings() -> Iterator[str]:
 
 def _runs_near(path: Path) -> list[str]:
     """Return the newest runs in a folder or beside it."""
-    found = {file.parent for near in (path, path.parent) for file in near.glob(f"*/{METRICS}")}
-    return [str(run) for run in sorted(found, key=lambda run: (run / METRICS).lstat().st_mtime)[:-4:-1]]
+    runs = {file.parent for near in (path, path.parent) for file in near.glob(f"*/{METRICS}")}
+    return [str(run) for run in sorted(runs, key=lambda run: (run / METRICS).lstat().st_mtime)[:-4:-1]]
 
 
 def _chosen(output: str) -> Path:
@@ -281,7 +281,7 @@ def read_weights(folder: Path) -> dict[str, Weights]:
     from safetensors import SafetensorError
     from safetensors.numpy import load  # imported late: only a few commands need it
 
-    found: dict[str, Weights] = {}
+    weights: dict[str, Weights] = {}
     for file in sorted(folder.glob(WEIGHTS)):
         try:
             content = read_file(file, LARGEST["arrays"], links=False)
@@ -291,5 +291,5 @@ def read_weights(folder: Path) -> dict[str, Weights]:
             raise
         except (SafetensorError, OSError, *DAMAGE_ERRORS) as error:
             raise FileError(f"{file} is not a weights file of a run, or is damaged: {error}") from error
-        found[operator] = Weights(file, arrays)
-    return found
+        weights[operator] = Weights(file, arrays)
+    return weights

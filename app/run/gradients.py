@@ -39,9 +39,9 @@ def check_gradients(
     ranks."""
     if config.check is False:
         return []
-    found = world.gather(_found(config, activations, dataset, console) if world.rank == 0 else [])[0]
-    checked = [Checked(name, state, words) for name, state, words, _ in found]
-    mixing = [name for name, _, _, mixes in found if mixes]
+    verdicts = world.gather(_verdicts(config, activations, dataset, console) if world.rank == 0 else [])[0]
+    checked = [Checked(name, state, words) for name, state, words, _ in verdicts]
+    mixing = [name for name, _, _, mixes in verdicts if mixes]
     if mixing and config.dist.shape != "none":
         raise OperatorError(
             f"{' and '.join(mixing)}: the result of a row depends on the other rows of its batch, and each rank has "
@@ -56,18 +56,18 @@ def check_gradients(
     return checked
 
 
-def _found(
+def _verdicts(
     config: Config, activations: Sequence[Activation], dataset: Dataset, console: Console
 ) -> list[tuple[str, str, str, bool]]:
-    found: list[tuple[str, str, str, bool]] = []
+    verdicts: list[tuple[str, str, str, bool]] = []
     for activation in every_operator(activations):
         user = activation if activation in activations else activations[0]
         place = _place(config, user, activation.name, dataset)
         with console.busy(f"Checking the gradient of {activation.name}"):
             one = check_gradient(activation.operator, activation.name, activation.settings, place)
         if one is not None:
-            found.append((activation.name, one.state, one.words, one.mixes_rows))
-    return found
+            verdicts.append((activation.name, one.state, one.words, one.mixes_rows))
+    return verdicts
 
 
 def _place(config: Config, compared: Activation, name: str, dataset: Dataset) -> Place:
@@ -82,7 +82,7 @@ def _place(config: Config, compared: Activation, name: str, dataset: Dataset) ->
             applied, _ = network.applied(Tensor(dataset.train_images[:rows]))
         operators = [operator for operator in network.between if operator is not None]
         pairs = zip(operators, applied, strict=True)
-        return [given.numpy() for operator, (given, _) in pairs if operator.name == name]
+        return [before.numpy() for operator, (before, _) in pairs if operator.name == name]
 
     key = [config.model, config.data.pixel_range, config.seed, config.train.batch_size, dataset.image_shape]
     return Place(repr(key), inputs)

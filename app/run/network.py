@@ -165,21 +165,24 @@ def _evaluating(layer: Layer | None) -> Iterator[None]:
 
 def find_activation(name: str) -> Activation:
     """Find the operator that a configuration calls `name`. If it is in a file of the user's, that is executed."""
-    return _found(name, {})
+    return _look_up(name, {})
 
 
 def find_all(
-    names: Sequence[str], model: ModelConfig, given: Sequence[Activation] = (), homes: Mapping[str, str] | None = None
+    names: Sequence[str],
+    model: ModelConfig,
+    objects: Sequence[Activation] = (),
+    homes: Mapping[str, str] | None = None,
 ) -> list[Activation]:
     """Find the operators of these names, with those that layers of the model name for themselves.
 
-    Those that are `given` as objects are not looked up. `homes` has the files of operators by name, for a process with
-    another working folder.
+    Those in `objects` are not looked up. `homes` has the files of operators by name, for a process with another working
+    folder.
     """
     named = operators_named_in(model.all_layers)
-    by_name = {one.name: one for one in given}
+    by_name = {one.name: one for one in objects}
     missing = [name for name in dict.fromkeys([*names, *named]) if name not in by_name]
-    by_name |= {name: _found(name, homes or {}) for name in missing}
+    by_name |= {name: _look_up(name, homes or {}) for name in missing}
     return [replace(by_name[name], of_layers={own: by_name[own] for own in named}) for name in names]
 
 
@@ -189,16 +192,16 @@ def every_operator(activations: Sequence[Activation]) -> list[Activation]:
     return [*activations, *(one for name, one in own.items() if name not in {a.name for a in activations})]
 
 
-def _found(name: str, homes: Mapping[str, str]) -> Activation:
+def _look_up(name: str, homes: Mapping[str, str]) -> Activation:
     operator_name, settings = split_settings(name)
     file, colon, function = operator_name.rpartition(":")
     home = homes.get(name, file)
     operator = find_operator(f"{home}{colon}{function}")
-    taken = values_taken(operator)
-    if len(taken) > 1:
+    parameters = values_taken(operator)
+    if len(parameters) > 1:
         raise ConfigError(
-            f"{operator_name} takes {len(taken)} values ({', '.join(taken)}), and between two layers there is one: "
-            "apply it in a function of one value in a file of your own, and name that as path/to/file.py:name"
+            f"{operator_name} takes {len(parameters)} values ({', '.join(parameters)}), and between two layers there "
+            "is one: apply it in a function of one value in a file of your own, and name that as path/to/file.py:name"
         )
     return Activation(name, operator, home, settings)
 
@@ -249,14 +252,14 @@ class Network(Layer):
         """The shape of the input and of the result of each operator between layers, per image."""
         for number, layer in enumerate(config.all_layers):
             self.steps.append(builder.step(layer, number))
-            if wanted := activation_of(layer):
-                before, builder.shape = builder.shape, _chosen(wanted, activation).shape_after(builder.shape)
+            if choice := activation_of(layer):
+                before, builder.shape = builder.shape, _chosen(choice, activation).shape_after(builder.shape)
                 self.shapes.append((before, builder.shape))
         self.steps.append(builder.dense(CLASSES))
         self.layers, self.others = Sequential(*builder.layers), Sequential(*builder.others)
         self.between = [
-            _chosen(wanted, activation).for_one_layer() if wanted else None
-            for wanted in (*map(activation_of, config.all_layers), False)
+            _chosen(choice, activation).for_one_layer() if choice else None
+            for choice in (*map(activation_of, config.all_layers), False)
         ]
         self.activations = Sequential(*[a.layer for a in self.between if a is not None and a.layer is not None])
 
@@ -267,29 +270,29 @@ class Network(Layer):
     def outputs(self, image: Any) -> list[Any]:
         """Return the output of each layer with an operator, and the class scores."""
         applied, scores = self.applied(image)
-        return [*(made for _, made in applied), scores]
+        return [*(y for _, y in applied), scores]
 
     def applied(self, image: Any) -> tuple[list[tuple[Any, Any]], Any]:
         """Return the input and the output of each operator between layers, and the class scores."""
         x = image.astype("float32") * self.scale + self.shift
         if len(self.first_shape) > 1:
             x = reshape(x, [-1, *self.first_shape])
-        found: list[tuple[Any, Any]] = []
+        pairs: list[tuple[Any, Any]] = []
         for step, operator in zip(self.steps, self.between, strict=True):
             x = step(x)
             if operator is not None:
-                given, x = x, operator(x)
-                _, expected = self.shapes[len(found)]
-                found.append((given, x))
+                before, x = x, operator(x)
+                _, expected = self.shapes[len(pairs)]
+                pairs.append((before, x))
                 if len(x.shape) != len(expected) + 1 or any(
-                    made not in (size, UNKNOWN) for made, size in zip(x.shape[1:], expected, strict=True)
+                    actual not in (size, UNKNOWN) for actual, size in zip(x.shape[1:], expected, strict=True)
                 ):
                     raise OperatorError(
-                        f"{operator.name} made shape {list(x.shape)} of shape {list(given.shape)}, and "
-                        f"{[given.shape[0], *expected]} when the network was built: the sizes after the first must not "
-                        "depend on the batch or the numbers"
+                        f"{operator.name} made shape {list(x.shape)} of shape {list(before.shape)}, and "
+                        f"{[before.shape[0], *expected]} when the network was built: the sizes after the first must "
+                        "not depend on the batch or the numbers"
                     )
-        return found, x
+        return pairs, x
 
     def scores(self, images: np.ndarray) -> np.ndarray:
         """The scores of the classes for rows of pixels, without changing any state."""
@@ -325,9 +328,9 @@ def trained_network(
     return network
 
 
-def _chosen(wanted: bool | str, compared: Activation) -> Activation:
+def _chosen(choice: bool | str, compared: Activation) -> Activation:
     """Return the operator after a layer that has one: the compared one, or the one named in the layer."""
-    return compared.named(wanted) if isinstance(wanted, str) else compared
+    return compared.named(choice) if isinstance(choice, str) else compared
 
 
 Compute = Callable[[Any], Any]
@@ -360,17 +363,17 @@ class _Builder:
 
     def dense(self, units: int) -> Compute:
         """Build a dense layer. Images are flattened first."""
-        given, self.shape = self.shape, (units,)
-        self.require_room(math.prod(given) * units)
-        layer = self.kept(Linear(math.prod(given), units, weight_attr=self._attr))
-        return layer if len(given) == 1 else lambda x: layer(flatten(x, 1))
+        before, self.shape = self.shape, (units,)
+        self.require_room(math.prod(before) * units)
+        layer = self.register(Linear(math.prod(before), units, weight_attr=self._attr))
+        return layer if len(before) == 1 else lambda x: layer(flatten(x, 1))
 
     def conv(self, layer: Conv) -> Compute:
         """A convolution."""
         self.require_room(
             self.channels * layer.channels * math.prod(pair("conv", "kernel", layer.kernel)) // layer.groups
         )
-        made = Conv2D(
+        convolution = Conv2D(
             self.channels,
             layer.channels,
             layer.kernel,
@@ -380,9 +383,11 @@ class _Builder:
             layer.groups,
             weight_attr=self._attr,
         )
-        around = padding_of("conv", made.padding, made.kernel_size, made.stride, made.dilation)
-        self.windows(layer.channels, made.kernel_size, made.stride, around, made.dilation)
-        return self.kept(made)
+        around = padding_of(
+            "conv", convolution.padding, convolution.kernel_size, convolution.stride, convolution.dilation
+        )
+        self.windows(layer.channels, convolution.kernel_size, convolution.stride, around, convolution.dilation)
+        return self.register(convolution)
 
     def pool(self, layer: MaxPool | AvgPool) -> Compute:
         """Pooling."""
@@ -394,7 +399,7 @@ class _Builder:
 
     def batch_norm(self, layer: BatchNorm) -> Compute:
         """Batch normalisation of channels or units."""
-        return self.kept(BatchNorm1D(self.shape[0], layer.momentum, layer.epsilon))
+        return self.register(BatchNorm1D(self.shape[0], layer.momentum, layer.epsilon))
 
     def dropout(self, share: float) -> Compute:
         """Dropout."""
@@ -422,7 +427,7 @@ class _Builder:
                 "as the files of a run have a largest size. Use smaller layers"
             )
 
-    def kept(self, layer: Layer) -> Layer:
+    def register(self, layer: Layer) -> Layer:
         """Register a layer with parameters."""
         self.layers.append(layer)
         return layer

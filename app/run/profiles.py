@@ -99,8 +99,8 @@ def dead_share(values: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
 def of_layers(activations: Sequence[Activation]) -> list[Profile]:
     """Profile the custom operators that layers name for themselves: their sources, as no network compares them."""
     own = {name: one for activation in activations for name, one in activation.of_layers.items()}
-    known = {name: sources_of(one) for name, one in own.items() if name not in {a.name for a in activations}}
-    return [Profile(name, sources) for name, sources in known.items() if sources]
+    sources_by_name = {name: sources_of(one) for name, one in own.items() if name not in {a.name for a in activations}}
+    return [Profile(name, sources) for name, sources in sources_by_name.items() if sources]
 
 
 def histogram_of(arrays: Sequence[np.ndarray]) -> Histogram | None:
@@ -176,11 +176,11 @@ def _sources(thing: Any, activation: Activation) -> dict[str, str]:
                 parts["backward"] = python_function(operator.backward_function)
             elif derived := derived_source(operator):
                 parts["derived backward"] = derived
-    found = {
+    texts = {
         what: part if isinstance(part, str) else textwrap.dedent(source_text(part))[:_LONGEST]
         for what, part in parts.items()
     }
-    return {what: text for what, text in found.items() if text}
+    return {what: text for what, text in texts.items() if text}
 
 
 def _applied(thing: Any, activation: Activation) -> Sequence[CustomOperator]:

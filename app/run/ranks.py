@@ -29,8 +29,8 @@ def _of_one_process(config: Config) -> str:
     if config.model.layers is None:
         return "model.dropout" if config.model.dropout else ""
     kinds = [(number, layer.kind) for number, layer in enumerate(config.model.layers)]
-    found = [f"model.layers[{number}], {kind}," for number, kind in kinds if kind in ("dropout", "batch_norm")]
-    return found[0] if found else ""
+    names = [f"model.layers[{number}], {kind}," for number, kind in kinds if kind in ("dropout", "batch_norm")]
+    return names[0] if names else ""
 
 
 def ranks_of(config: Config) -> World:
@@ -54,14 +54,14 @@ def ranks_of(config: Config) -> World:
 
 
 def begin_alike(
-    world: World, config: Config, dataset: Dataset, activations: Sequence[Activation], found: Checkpoint | None
+    world: World, config: Config, dataset: Dataset, activations: Sequence[Activation], checkpoint: Checkpoint | None
 ) -> None:
     """Raise an error if the ranks would not work on the same run."""
     if world.size == 1:
         return
     sources = {f"source of {name}": source or "built-in" for name, source in sources_of(activations).items()}
     images = f"{len(dataset.train_images):,} and {len(dataset.test_images):,} images, {dataset.origin}"
-    where = "the beginning" if found is None else f"epoch {found.epoch}"
+    where = "the beginning" if checkpoint is None else f"epoch {checkpoint.epoch}"
     compare(
         world,
         {

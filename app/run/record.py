@@ -140,8 +140,8 @@ class RunRecord:
 
 def read_run(folder: Path) -> RunRecord:
     """Read the record of the run in a folder."""
-    found = list(events.read(folder))
-    return RunRecord(folder, load_kept_config(folder / CONFIG), found)
+    run_events = list(events.read(folder))
+    return RunRecord(folder, load_kept_config(folder / CONFIG), run_events)
 
 
 def read_runs(folder: Path) -> list[RunRecord]:

@@ -84,10 +84,10 @@ def interrupted_run(run: Path, overrides: Sequence[str] = ()) -> tuple[Config, C
 
 
 def operators_again(
-    path: Path, config: Config, custom_ops: Sequence[str], given: Sequence[Activation], call: str = "opsmith.resume"
+    path: Path, config: Config, custom_ops: Sequence[str], objects: Sequence[Activation], call: str = "opsmith.resume"
 ) -> list[Activation]:
     """Return the operators of a run in a folder, found by name or passed as objects in a call."""
-    by_name, names = {a.name: a for a in given}, operators_of(config)
+    by_name, names = {a.name: a for a in objects}, operators_of(config)
     needed = list(dict.fromkeys([*names, *operators_named_in(config.model.all_layers)]))
     unknown = [name for name in by_name if name not in needed]
     if unknown:
@@ -101,7 +101,7 @@ def operators_again(
             f"[{', '.join(lost)}])"
         )
     require_named([name for name in needed if name not in by_name], custom_ops, str(path))
-    return find_all(names, config.model, given)
+    return find_all(names, config.model, objects)
 
 
 def where_it_goes_on(config: Config, checkpoint: Checkpoint | None) -> str:

@@ -45,7 +45,7 @@ from app.run.summary import introduction
 def train(
     config: Config,
     console: Console,
-    given: Sequence[Activation] = (),
+    objects: Sequence[Activation] = (),
     *,
     open_folder: Callable[[Config], RunFolder] = RunFolder.new,
     checkpoint: Checkpoint | None = None,
@@ -56,11 +56,11 @@ def train(
 ) -> Path | None:
     """Train the operators of a configuration from the beginning, or from a checkpoint; return the folder of the run.
 
-    `given` are operators as objects; others are found by their names. `alone` tells whether no other training runs at
+    `objects` are operators; others are found by their names. `alone` tells whether no other training runs at
     the same time, so that times can be compared. `world` are the ranks that share the work, by default those of the
     configuration; only the first has a folder.
     """
-    activations = find_all(operators_of(config), config.model, given)  # before data is downloaded needlessly
+    activations = find_all(operators_of(config), config.model, objects)  # before data is downloaded needlessly
     sources = sources_of(activations)  # before they run: they may keep state
     world = ranks_of(config) if world is None else world
     dataset, contestants, start, checked = prepare(config, activations, sources, console, world, checkpoint)
@@ -230,19 +230,19 @@ def resume(
     console: Console,
     overrides: Sequence[str] = (),
     custom_ops: Sequence[str] = (),
-    given: Sequence[Activation] = (),
+    objects: Sequence[Activation] = (),
     *,
     alone: bool = True,
     world: World | None = None,
     write_report: ReportWriter | None = None,
 ) -> Path | None:
-    """Resume the interrupted run in a folder; the results are as without the interruption. `given` are the operators
+    """Resume the interrupted run in a folder; the results are as without the interruption. `objects` are the operators
     that cannot be imported. Files with others are executed only if `custom_ops` names them.
     """
     launch = launched() if world is None else None
     with nullcontext() if launch is not None and launch.rank else RunFolder.again(path) as folder:
         config, checkpoint = interrupted_run(path, overrides)
-        activations = operators_again(path, config, custom_ops, given)
+        activations = operators_again(path, config, custom_ops, objects)
         if checkpoint is not None:
             check_sources(checkpoint.start.sources, sources_of(activations))
 

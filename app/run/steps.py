@@ -44,14 +44,14 @@ class Steps:
             with warnings_off():
                 return position.contestant.learner.train(batches)
         except Exception as error:
-            known = _known(error, position.contestant)
+            app_error = _as_app_error(error, position.contestant)
             if current().size > 1:  # where a rank alone says what happened, and ends the others
-                raise known  # noqa: B904 - which may be the same
+                raise app_error  # noqa: B904 - which may be the same
             position.contestant.learner.restore(before)
-            known = _shape_named(known, position.contestant.learner, batches)
+            app_error = _shape_named(app_error, position.contestant.learner, batches)
             position.contestant.learner.restore(before)
             where = _between(position.done + index, position.done + index + len(batches) - 1, position.epoch)
-            raise type(known)(f"{known}\nThis happened {where}.") from error
+            raise type(app_error)(f"{app_error}\nThis happened {where}.") from error
 
     def _stop(self, position: Position, batches: Batches, state: State) -> NoReturn:
         """Replay the steps one by one from the state before them, and raise an error for the first bad one. It leaves
@@ -128,8 +128,8 @@ def warm_up(contestant: Contestant, batches: Batches) -> None:
         with inputs_watched(), warnings_off():
             contestant.learner.warm_up(batches)
     except Exception as error:
-        known = _known(error, contestant)
-        raise known if current().size > 1 else _shape_named(known, contestant.learner, batches)  # noqa: B904
+        app_error = _as_app_error(error, contestant)
+        raise app_error if current().size > 1 else _shape_named(app_error, contestant.learner, batches)  # noqa: B904
 
 
 def warnings_off() -> Any:
@@ -137,7 +137,7 @@ def warnings_off() -> Any:
     return np.errstate(**{kind: "ignore" for kind, does in np.geterr().items() if does == "warn"})  # type: ignore[arg-type]
 
 
-def _known(error: Exception, contestant: Contestant) -> AppError:
+def _as_app_error(error: Exception, contestant: Contestant) -> AppError:
     """Convert an exception to an AppError. A user's function may raise any exception, with a note that names the
     function."""
     if isinstance(error, AppError):

@@ -171,30 +171,30 @@ class Verdict(NamedTuple):
     sentence: str
 
 
-def comparison(found: Comparison, columns: int | None = None) -> str:
+def comparison(result: Comparison, columns: int | None = None) -> str:
     """Return the tables and verdicts of a comparison, some of whose seeds may be missing."""
-    lines = results_table(found, columns)
-    for part in (costs_table(found.costs, columns), printed(verdicts(found))):
+    lines = results_table(result, columns)
+    for part in (costs_table(result.costs, columns), printed(verdicts(result))):
         lines += ["", *part] if part else []
-    if len(found.runs) < found.wanted:
-        lines.append(missing_seeds(len(found.runs), found.wanted))
+    if len(result.runs) < result.seed_count:
+        lines.append(missing_seeds(len(result.runs), result.seed_count))
     return "\n".join(lines)
 
 
-def comparison_data(found: Comparison) -> dict[str, Any]:
+def comparison_data(result: Comparison) -> dict[str, Any]:
     """Return a comparison as data."""
-    return {**found.to_dict(), "verdicts": plain(verdicts(found))}
+    return {**result.to_dict(), "verdicts": plain(verdicts(result))}
 
 
-def results_table(found: Comparison, columns: int | None = None) -> list[str]:
+def results_table(result: Comparison, columns: int | None = None) -> list[str]:
     """Return a table with the accuracy and the epoch time of each operator."""
-    ratios = {d.operator: estimated(d.speed, ".2f") for d in found.differences if d.speed is not None}
-    rows = [["operator", "test accuracy", "seconds per epoch", f"ratio to {found.first}"]]
-    if found.validated:
-        rows = [["operator", "validation acc.", "test accuracy", "s per epoch", f"ratio to {found.first}"]]
-    for name in found.operators:
-        each = [found.accuracies(name), *([found.test_accuracies(name)] if found.validated else [])]
-        seconds = found.seconds(name)
+    ratios = {d.operator: estimated(d.speed, ".2f") for d in result.differences if d.speed is not None}
+    rows = [["operator", "test accuracy", "seconds per epoch", f"ratio to {result.first}"]]
+    if result.validated:
+        rows = [["operator", "validation acc.", "test accuracy", "s per epoch", f"ratio to {result.first}"]]
+    for name in result.operators:
+        each = [result.accuracies(name), *([result.test_accuracies(name)] if result.validated else [])]
+        seconds = result.seconds(name)
         speed = ["not compared", "not compared"]
         if seconds is not None:
             speed = [f"{seconds:.3f}", ratios.get(name, "1.00")]
@@ -211,15 +211,15 @@ def costs_table(costs: Sequence[Cost], columns: int | None = None) -> list[str]:
     return ["Time of one call alone, as large as in the network, on one thread, in µs", *table(rows, columns)]
 
 
-def verdicts(found: Comparison) -> list[Verdict]:
+def verdicts(result: Comparison) -> list[Verdict]:
     """Return sentences on how each operator differs from the first, and how this was tested."""
-    seeds = len(found.runs)
+    seeds = len(result.runs)
     sentences = []
-    for d in found.differences:
-        sentences.append(_of_accuracy(d, found.first, seeds))
+    for d in result.differences:
+        sentences.append(_of_accuracy(d, result.first, seeds))
         if d.speed is not None:
-            sentences.append(_of_speed(d, d.speed, found.first, seeds))
-    if any(d.speed is None for d in found.differences):
+            sentences.append(_of_speed(d, d.speed, result.first, seeds))
+    if any(d.speed is None for d in result.differences):
         sentences.append(Verdict("", NOT_COMPARED))
     sentences.append(Verdict("", how_tested(seeds)))
     return [*sentences, *([Verdict("", ONE_SEED)] if seeds == 1 else [])]

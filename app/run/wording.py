@@ -99,11 +99,17 @@ def has_diverged(loss: float | None) -> bool:
 
 def diverged(losses: Mapping[str, Sequence[float | None]]) -> list[str]:
     """Return a sentence about the operators whose final losses, one for each seed, diverged; none if all are fine."""
-    lost = {operator: of_it for operator, of_it in losses.items() if any(map(has_diverged, of_it))}
+    lost = {operator: losses_of for operator, losses_of in losses.items() if any(map(has_diverged, losses_of))}
     if not lost:
         return []
-    found = [loss for of_it in lost.values() for loss in of_it if loss is not None and math.isfinite(loss)]
-    is_now = f"up to {number(max(found))}" if len(found) == sum(map(len, lost.values())) else "NaN or infinite"
+    finite_losses = [
+        loss for losses_of in lost.values() for loss in losses_of if loss is not None and math.isfinite(loss)
+    ]
+    is_now = (
+        f"up to {number(max(finite_losses))}"
+        if len(finite_losses) == sum(map(len, lost.values()))
+        else "NaN or infinite"
+    )
     guessing = f"chance level is {number(GUESSING)}"
     return [f"{listed(list(lost))} diverged: the loss is {is_now} ({guessing}). Try a smaller train.learning_rate."]
 

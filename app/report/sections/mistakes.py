@@ -20,15 +20,16 @@ from app.run.wording import count, listed, share
 
 def section(runs: Sequence[RunRecord]) -> Section | None:
     """Return the confusion matrices, the misclassified digits, and the digits on which the operators disagree."""
-    found = runs[0].answers
-    if found is None:
+    predictions = runs[0].answers
+    if predictions is None:
         return None
     parts = [
-        tag("div", _matrix(found, group), _wrong(found, group), class_="beside") for group in alike(found.predicted)
+        tag("div", _matrix(predictions, group), _wrong(predictions, group), class_="beside")
+        for group in alike(predictions.predicted)
     ]
-    if len(found.predicted) > 1:
-        parts.append(_disputed(found))
-    about = f"Counted over {count(len(found.labels), f'{runs[0].tested_on} image')}."
+    if len(predictions.predicted) > 1:
+        parts.append(_disputed(predictions))
+    about = f"Counted over {count(len(predictions.labels), f'{runs[0].tested_on} image')}."
     if len(runs) > 1:
         about += " The networks are those of the first seed."
     if not runs[0].complete:  # as after an error in training
@@ -36,8 +37,8 @@ def section(runs: Sequence[RunRecord]) -> Section | None:
     return Section("mistakes", "Mistakes", about, (), parts)
 
 
-def _matrix(found: Answers, operators: list[str]) -> Element:
-    table = found.confusion(operators[0])
+def _matrix(predictions: Answers, operators: list[str]) -> Element:
+    table = predictions.confusion(operators[0])
     columns = CLASSES + bool(table[:, NONE].any())
     names = [str(digit) for digit in range(CLASSES)] + ["none"]
     most = max(int(np.max(table * ~np.eye(CLASSES, CLASSES + 1, dtype=bool))), 1)
@@ -66,23 +67,25 @@ def _cell(table: np.ndarray, digit: int, column: int, most: int) -> Element:
     return tag("td", str(number) if number else "·", class_=heat)
 
 
-def _wrong(found: Answers, operators: list[str]) -> Element:
-    places = found.wrong(operators[0])
-    return _gallery(found, f"{count(len(places), 'digit')} misclassified by {listed(operators)}", places, operators[:1])
+def _wrong(predictions: Answers, operators: list[str]) -> Element:
+    places = predictions.wrong(operators[0])
+    return _gallery(
+        predictions, f"{count(len(places), 'digit')} misclassified by {listed(operators)}", places, operators[:1]
+    )
 
 
-def _disputed(found: Answers) -> Element:
-    places = found.disputed()
-    title = f"{count(len(places), 'digit')} on which {listed(list(found.predicted))} disagree"
+def _disputed(predictions: Answers) -> Element:
+    places = predictions.disputed()
+    title = f"{count(len(places), 'digit')} on which {listed(list(predictions.predicted))} disagree"
     if not len(places):
-        return tag("p", f"{listed(list(found.predicted))} give the same answer for all images.", class_="note")
-    return _gallery(found, title, places, list(found.predicted))
+        return tag("p", f"{listed(list(predictions.predicted))} give the same answer for all images.", class_="note")
+    return _gallery(predictions, title, places, list(predictions.predicted))
 
 
-def _gallery(found: Answers, title: str, places: np.ndarray, operators: list[str]) -> Element:
-    kept = {int(place): row for row, place in enumerate(found.shown)}
-    shown = [int(place) for place in places if int(place) in kept][:SHOWN]
-    items = [_digit(found, place, found.images[kept[place]], operators) for place in shown]
+def _gallery(predictions: Answers, title: str, places: np.ndarray, operators: list[str]) -> Element:
+    row_of = {int(place): row for row, place in enumerate(predictions.shown)}
+    shown = [int(place) for place in places if int(place) in row_of][:SHOWN]
+    items = [_digit(predictions, place, predictions.images[row_of[place]], operators) for place in shown]
     answers = f"the answers of {listed(operators)}" if len(operators) > 1 else "the answer"
     text = f"Below each digit: its label → {answers}, with the probability."
     if len(shown) < len(places):
@@ -91,15 +94,17 @@ def _gallery(found: Answers, title: str, places: np.ndarray, operators: list[str
     return tag("div", tag("h3", title), about, tag("ul", items, class_="digits"), class_="gallery")
 
 
-def _digit(found: Answers, place: int, pixels: np.ndarray, operators: list[str]) -> Element:
-    label, rows, width = int(found.labels[place]), *pixels.shape
-    answered = [_named(int(found.predicted[operator][place])) for operator in operators]
+def _digit(predictions: Answers, place: int, pixels: np.ndarray, operators: list[str]) -> Element:
+    label, rows, width = int(predictions.labels[place]), *pixels.shape
+    answered = [_named(int(predictions.predicted[operator][place])) for operator in operators]
     description = f"a {label}, classified as {' and '.join(answered)}"
     image = tag("img", src=pictures.digit(pixels), alt=description, width=width, height=rows)
     lines = []
     for operator, answer in zip(operators, answered, strict=True):
-        sure = tag("small", share(float(found.sureness[operator][place]), 0))
-        lines.append(tag("span", f"{answer} ", sure, class_=f"c{style_of(list(found.predicted).index(operator))}"))
+        sure = tag("small", share(float(predictions.sureness[operator][place]), 0))
+        lines.append(
+            tag("span", f"{answer} ", sure, class_=f"c{style_of(list(predictions.predicted).index(operator))}")
+        )
     return tag("li", image, tag("p", tag("b", f"{label} → "), lines), title=f"test image {place}: {description}")
 
 

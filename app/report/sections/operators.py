@@ -22,14 +22,14 @@ _ABOUT = (
 def section(runs: Sequence[RunRecord]) -> Section | None:
     """Return the operators, if the run stored their profiles."""
     run = runs[0]
-    known = [(n, run.profiles[name]) for n, name in enumerate(run.operators) if name in run.profiles]
+    profiles = [(n, run.profiles[name]) for n, name in enumerate(run.operators) if name in run.profiles]
     checked = {one.operator: one.words for one in run.of(Checked)}
-    if not known and not checked:
+    if not profiles and not checked:
         return None
     charts = [
-        _chart("values", "f(x)", "result", [(n, p.operator, p, "y") for n, p in known]),
-        _derivatives(known),
-        _inputs(known if run.of(Epoch) else []),  # those of a network that was hardly trained say nothing
+        _chart("values", "f(x)", "result", [(n, p.operator, p, "y") for n, p in profiles]),
+        _derivatives(profiles),
+        _inputs(profiles if run.of(Epoch) else []),  # those of a network that was hardly trained say nothing
     ]
     every = dict.fromkeys([*run.operators, *checked, *run.profiles])  # with those of single layers
     named = [name for name in every if name in checked or run.profiles.get(name, _NOTHING).sources]
@@ -50,19 +50,19 @@ def _chart(name: str, title: str, y: str, columns: Sequence[tuple[int, str, Prof
     return Chart(f"operator-{name}", title, "input", y, lines)
 
 
-def _derivatives(known: Sequence[tuple[int, Profile]]) -> Chart:
+def _derivatives(profiles: Sequence[tuple[int, Profile]]) -> Chart:
     """Return the derivative from backward, and that from finite differences if the backward is user code."""
-    custom = [(n, f"{p.operator}, finite differences", p, "differences") for n, p in known if p.sources]
+    custom = [(n, f"{p.operator}, finite differences", p, "differences") for n, p in profiles if p.sources]
     return _chart(
         "slopes",
         "f′(x) from backward (faint: finite differences)",
         "derivative",
-        [*custom, *((n, p.operator, p, "slope") for n, p in known)],
+        [*custom, *((n, p.operator, p, "slope") for n, p in profiles)],
     )
 
 
-def _inputs(known: Sequence[tuple[int, Profile]]) -> Chart:
-    lines = [Line(p.operator, _bars(p.histogram), n) for n, p in known if p.histogram is not None]
+def _inputs(profiles: Sequence[tuple[int, Profile]]) -> Chart:
+    lines = [Line(p.operator, _bars(p.histogram), n) for n, p in profiles if p.histogram is not None]
     return Chart("operator-inputs", "Inputs in the network", "input", "share of inputs", lines, "", "share")
 
 

@@ -39,27 +39,31 @@ class _Column:
         return estimated(claim, self.form, self.size)
 
 
-def table(found: Comparison) -> list[Element]:
+def table(comparison: Comparison) -> list[Element]:
     """Return the table and a description of the test."""
-    ranked = sorted(found.operators, key=lambda name: -statistics.fmean(found.accuracies(name)))
-    points = _Column(_axis([d.accuracy for d in found.differences], 0.0, 100.0), 0.0, 100.0, "+.2f")
+    ranked = sorted(comparison.operators, key=lambda name: -statistics.fmean(comparison.accuracies(name)))
+    points = _Column(_axis([d.accuracy for d in comparison.differences], 0.0, 100.0), 0.0, 100.0, "+.2f")
     times = _Column(
-        _axis([d.speed for d in found.differences if d.speed is not None], 1.0, 1.0, log=True), 1.0, 1.0, ".2f"
+        _axis([d.speed for d in comparison.differences if d.speed is not None], 1.0, 1.0, log=True), 1.0, 1.0, ".2f"
     )
-    at_end, operators = found.validated, found.runs[0].operators
-    heads = ["", "operator", f"{found.runs[0].tested_on} accuracy", *(["final test accuracy"] if at_end else [])]
-    heads += [f"accuracy difference from {found.first}, in points", "time per epoch", f"time ratio to {found.first}"]
+    at_end, operators = comparison.validated, comparison.runs[0].operators
+    heads = ["", "operator", f"{comparison.runs[0].tested_on} accuracy", *(["final test accuracy"] if at_end else [])]
+    heads += [
+        f"accuracy difference from {comparison.first}, in points",
+        "time per epoch",
+        f"time ratio to {comparison.first}",
+    ]
     rows = []
     for name in ranked:
         style = style_of(operators.index(name))
-        accuracy, time = _claims(found, name, points, times, style)
+        accuracy, time = _claims(comparison, name, points, times, style)
         cells = [
-            tag("td", _rank(found, ranked, name)),
+            tag("td", _rank(comparison, ranked, name)),
             tag("th", tag("code", name), scope="row"),
-            tag("td", spread(found.accuracies(name))),
-            *([tag("td", spread(found.test_accuracies(name)))] if at_end else []),
+            tag("td", spread(comparison.accuracies(name))),
+            *([tag("td", spread(comparison.test_accuracies(name)))] if at_end else []),
             accuracy,
-            tag("td", _time(found.seconds(name))),
+            tag("td", _time(comparison.seconds(name))),
             time,
         ]
         rows.append(tag("tr", cells, class_=f"c{style}"))
@@ -67,7 +71,7 @@ def table(found: Comparison) -> list[Element]:
     ranking = tag("table", head, tag("tbody", rows), class_="ranking")
     return [
         tag("div", with_csv(ranking, "comparison"), class_="scroll", tabindex="0"),
-        tag("p", _how(found), class_="note"),
+        tag("p", _how(comparison), class_="note"),
     ]
 
 
@@ -75,30 +79,30 @@ def _time(value: float | None) -> str:
     return "not compared" if value is None else seconds(value)
 
 
-def headline(found: Comparison) -> str:
+def headline(comparison: Comparison) -> str:
     """Summarise a comparison in a sentence."""
-    tested_on = found.runs[0].tested_on
+    tested_on = comparison.runs[0].tested_on
     by_gist: dict[Gist, list[str]] = {}
-    for difference in found.differences:
+    for difference in comparison.differences:
         by_gist.setdefault(difference.of_accuracy, []).append(difference.operator)
     words: dict[Gist, str] = {
-        "differs": f"differs from {found.first} in {tested_on} accuracy",
-        "same": f"has the same weights as {found.first}, bit for bit",
-        "cannot tell": f"does not differ significantly from {found.first} in {tested_on} accuracy",
+        "differs": f"differs from {comparison.first} in {tested_on} accuracy",
+        "same": f"has the same weights as {comparison.first}, bit for bit",
+        "cannot tell": f"does not differ significantly from {comparison.first} in {tested_on} accuracy",
     }
     several = {"differs": "differ", "has": "have", "does": "do"}
     claims = []
     for gist, sentence in words.items():
         names = by_gist.get(gist, [])
-        if names and (gist == "same" or len(found.seeds) > 1):
+        if names and (gist == "same" or len(comparison.seeds) > 1):
             verb, _, rest = sentence.partition(" ")
             claims.append(f"{listed(names)} {several.get(verb, verb) if len(names) > 1 else verb} {rest}")
-    sentences = [f"With {count(len(found.seeds), 'seed')}: {'; '.join(claims)}."] if claims else []
-    return " ".join([*sentences, *([ONE_SEED] if len(found.seeds) == 1 else [])])
+    sentences = [f"With {count(len(comparison.seeds), 'seed')}: {'; '.join(claims)}."] if claims else []
+    return " ".join([*sentences, *([ONE_SEED] if len(comparison.seeds) == 1 else [])])
 
 
-def _rank(found: Comparison, ranked: Sequence[str], name: str) -> str:
-    means = [statistics.fmean(found.accuracies(other)) for other in ranked]
+def _rank(comparison: Comparison, ranked: Sequence[str], name: str) -> str:
+    means = [statistics.fmean(comparison.accuracies(other)) for other in ranked]
     mean = means[ranked.index(name)]
     return f"{means.index(mean) + 1}{'=' if means.count(mean) > 1 else ''}"
 
@@ -110,9 +114,9 @@ def _axis(claims: Sequence[Claim], none: float, size: float, log: bool = False) 
     return around("", [size * end for end in [*ends, none] if math.isfinite(end)], log=log, margin=0.08)
 
 
-def _claims(found: Comparison, name: str, points: _Column, times: _Column, style: int) -> tuple[Element, Element]:
+def _claims(comparison: Comparison, name: str, points: _Column, times: _Column, style: int) -> tuple[Element, Element]:
     """The cells that say how an operator differs from the first; empty for the first itself."""
-    for difference in found.differences:
+    for difference in comparison.differences:
         if difference.operator == name:
             accuracy = _claim(difference.accuracy, difference.of_accuracy, points, style)
             if difference.speed is None:
@@ -136,9 +140,9 @@ def _claim(claim: Claim, gist: Gist, column: _Column, style: int) -> Element:
     return tag("td", badge, f" {column.written(claim)}", tag("small", p), picture)
 
 
-def _how(found: Comparison) -> str:
-    seeds = len(found.seeds)
+def _how(comparison: Comparison) -> str:
+    seeds = len(comparison.seeds)
     sentences = [f"Accuracies are means and standard deviations over {seeds} seeds."] if seeds > 1 else []
-    sentences += [how_tested(seeds), f"The dashed line marks {found.first}."]
-    sentences += [missing_seeds(seeds, found.wanted)] if seeds < found.wanted else []
+    sentences += [how_tested(seeds), f"The dashed line marks {comparison.first}."]
+    sentences += [missing_seeds(seeds, comparison.seed_count)] if seeds < comparison.seed_count else []
     return " ".join(sentences)

@@ -22,15 +22,15 @@ def section(runs: Sequence[RunRecord], comparison: Comparison | None) -> Element
 
 def parts(runs: Sequence[RunRecord], comparison: Comparison | None) -> list[Element]:
     """The verdict, and the table of a comparison or a card for each operator, for the page and for notebooks."""
-    said = [tag("p", words) for words in sentences(runs, comparison)]
-    first, others = said[:1], said[1:]
+    paragraphs = [tag("p", words) for words in sentences(runs, comparison)]
+    first, others = paragraphs[:1], paragraphs[1:]
     if comparison is not None:
         figures = table(comparison)
     else:
         (run,) = runs
         cards = [_card(run, name, number) for number, name in enumerate(run.operators) if run.epochs(name)]
         figures = [tag("div", cards, class_="cards")] if cards else []
-        first, others = said, []
+        first, others = paragraphs, []
     more = [tag("div", others, class_="verdict more")] if others else []
     return [tag("div", first, class_="verdict"), *figures, *more]
 

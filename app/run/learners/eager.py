@@ -110,11 +110,11 @@ class EagerLearner:
     def _tensors(self) -> dict[str, Tensor]:
         """Return all persistent state by its path in the network. Optimiser state is named after its parameter and a
         colon."""
-        found: dict[str, Tensor] = self._network.state_dict()
+        tensors: dict[str, Tensor] = self._network.state_dict()
         for path, parameter in self._network.named_parameters():
             remembered = self._optimizer.states_of(parameter)
-            found.update({f"{path}:{name}": tensor for name, tensor in remembered.items()})
-        return found
+            tensors.update({f"{path}:{name}": tensor for name, tensor in remembered.items()})
+        return tensors
 
 
 def _columns(rows: list[tuple[float, float]]) -> PerIteration:

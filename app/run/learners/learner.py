@@ -77,9 +77,9 @@ def restore_from(
     streams: Streams,
 ) -> None:
     """Restore a state if it matches the network with these values; otherwise raise an error and change nothing."""
-    found, expected = _kinds(state), _kinds(state_of(values, schedule, streams))
-    if found != expected:
-        raise FileError(f"the state is that of another network: expected {expected}, found {found}")
+    actual, expected = _kinds(state), _kinds(state_of(values, schedule, streams))
+    if actual != expected:
+        raise FileError(f"the state is that of another network: expected {expected}, found {actual}")
     for name in values:
         put(name, np.array(state[name]))
     schedule.set_state_dict({key: state[f"{_SCHEDULE}{key}"].item() for key in schedule.state_keys()})
