@@ -51,8 +51,8 @@ def _cut(ink: Ink) -> Ink:
     parts, count = ndimage.label(ink > _INK, np.ones((3, 3)))
     amounts = ndimage.sum_labels(ink, parts, np.arange(1, count + 1))
     specks = 1 + np.flatnonzero(amounts < _SPECK * amounts.max())
-    kept = (parts > 0) & ~np.isin(parts, specks)
-    near = ndimage.binary_dilation(kept, np.ones((3, 3), bool), iterations=_margin(ink))
+    digit = (parts > 0) & ~np.isin(parts, specks)
+    near = ndimage.binary_dilation(digit, np.ones((3, 3), bool), iterations=_margin(ink))
     ink = np.where(near, ink, 0)
     rows, columns = (np.flatnonzero((ink > _INK).any(axis=axis)) for axis in (1, 0))
     return ink[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]

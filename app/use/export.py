@@ -70,8 +70,10 @@ def run(options: argparse.Namespace) -> int:
         raise ExportError(f"{_opaque(library.own)}; add --allow-opaque to write {file} all the same")
     write_whole(file, model.SerializeToString())
     block = network.program.global_block()
-    taken, given = (", ".join(f"{n} {block.var(n).spec}" for n in group) for group in (network.inputs, network.outputs))
-    say(f"{file}: from {taken} to {given}; -1 is any size")
+    inputs, outputs = (
+        ", ".join(f"{n} {block.var(n).spec}" for n in group) for group in (network.inputs, network.outputs)
+    )
+    say(f"{file}: from {inputs} to {outputs}; -1 is any size")
     if library.own:
         say(f"note: {_opaque(library.own)}")
     return 0

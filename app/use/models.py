@@ -42,7 +42,7 @@ def _of_model(model: SavedModel, file: str) -> ScoreFunction:
     scope.values = model.values
 
     def network(pictures: np.ndarray) -> np.ndarray:
-        fed = _as_taken(pictures, plain_sizes(variable.shape), variable.dtype, file)
+        fed = _as_input(pictures, plain_sizes(variable.shape), variable.dtype, file)
         return np.asarray(executor.run(model.program, {name: fed}, [result], scope=scope)[0])
 
     return network
@@ -67,19 +67,19 @@ def _of_onnx(path: Path) -> ScoreFunction:
             session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its own exception classes, which differ between releases
         raise FileError(f"{path} cannot be opened by ONNX Runtime: {str(error).splitlines()[0]}") from error
-    (taken,) = _one(session.get_inputs(), "input", str(path))
-    shape = [size if isinstance(size, int) else -1 for size in taken.shape]
-    written = taken.type.removeprefix("tensor(").removesuffix(")")
+    (entry,) = _one(session.get_inputs(), "input", str(path))
+    shape = [size if isinstance(size, int) else -1 for size in entry.shape]
+    written = entry.type.removeprefix("tensor(").removesuffix(")")
     dtype = {"float": "float32", "double": "float64"}.get(written, written)
     _one(session.get_outputs(), "output", str(path))
 
     def network(pictures: np.ndarray) -> np.ndarray:
-        fed = _as_taken(pictures, shape, dtype, str(path))
+        fed = _as_input(pictures, shape, dtype, str(path))
         options = onnxruntime.RunOptions()
         options.log_severity_level = _SILENT
         try:
             with _after(SECONDS, lambda: setattr(options, "terminate", True)):
-                return np.asarray(session.run(None, {taken.name: fed}, options)[0])
+                return np.asarray(session.run(None, {entry.name: fed}, options)[0])
         except Exception as error:
             if options.terminate:
                 raise FileError(
@@ -118,21 +118,21 @@ def _one(listed: Sequence[Any], what: str, file: str) -> Sequence[Any]:
     return listed
 
 
-def _as_taken(pictures: np.ndarray, shape: Sequence[int], dtype: str, name: str) -> np.ndarray:
+def _as_input(pictures: np.ndarray, shape: Sequence[int], dtype: str, name: str) -> np.ndarray:
     """Convert pictures to the shape and type of a network's input: whole numbers to 255, or floats from 0 to 1."""
     if dtype not in _PIXELS:
         raise AppError(f"{name} takes inputs of {dtype}; pictures have bytes, which can be {', '.join(_PIXELS)}")
     sizes, pixels = list(shape[1:]), SIZE * SIZE
-    known = int(np.prod([size for size in sizes if size != -1]))
-    fits = known > 0 and pixels % known == 0 if sizes.count(-1) == 1 else known == pixels and -1 not in sizes
+    fixed = int(np.prod([size for size in sizes if size != -1]))
+    fits = fixed > 0 and pixels % fixed == 0 if sizes.count(-1) == 1 else fixed == pixels and -1 not in sizes
     if not fits:
         raise AppError(f"{name} takes inputs of shape {list(shape)}; pictures of digits have {SIZE} x {SIZE} pixels")
     if shape[0] not in (-1, len(pictures)):
         raise AppError(f"{name} takes inputs of shape {list(shape)}; `predict` gives it one picture at a time")
-    taken = pictures.astype(dtype, copy=False)
+    array = pictures.astype(dtype, copy=False)
     if dtype.startswith("float"):
-        taken = taken / np.asarray(255, dtype)
-    return taken.reshape(len(pictures), *sizes)
+        array = array / np.asarray(255, dtype)
+    return array.reshape(len(pictures), *sizes)
 
 
 def add_trust_arguments(parser: argparse.ArgumentParser) -> None:

@@ -32,8 +32,8 @@ def read_picture(path: Any) -> NDArray[np.float32]:
     """Read a picture, upright, as (rows, columns, colours) from 0 to 1; transparent pixels become background."""
     from PIL import ImageOps  # imported late: few programs read pictures
 
-    found: NDArray[np.float32] = _of_image(path, lambda image: _colours(_reduced(ImageOps.exif_transpose(image))))
-    return found
+    pixels: NDArray[np.float32] = _of_image(path, lambda image: _colours(_reduced(ImageOps.exif_transpose(image))))
+    return pixels
 
 
 def _of_image(path: Any, result: Callable[[Any], Any]) -> Any:

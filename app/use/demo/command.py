@@ -99,15 +99,15 @@ def _best_first() -> list[tuple[float, Path]]:
     """Return the latest runs with weights, best accuracy first."""
     files = [file for pattern in ("*", "*/seed-*") for file in RUNS.glob(f"{pattern}/{WEIGHTS}")]
     stored = {file.parent: file.lstat().st_mtime for file in files}
-    found = []
+    runs = []
     for folder in sorted(stored, key=stored.__getitem__, reverse=True)[:LOOKED_AT]:
         try:
             accuracies = [accuracy for accuracy in accuracies_of(Result(folder)).values() if accuracy is not None]
         except AppError:
             continue
         if accuracies:
-            found.append((max(accuracies), folder))
-    return sorted(found, key=lambda one: -one[0])
+            runs.append((max(accuracies), folder))
+    return sorted(runs, key=lambda one: -one[0])
 
 
 def _listening(reader: Reader, port: int) -> Server:

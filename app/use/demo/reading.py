@@ -111,11 +111,11 @@ def accuracies_of(run: Result) -> dict[str, float | None]:
 
 def advice(accuracies: Iterable[float | None]) -> str:
     """Return advice on training better networks; '' if these are accurate."""
-    known = [accuracy for accuracy in accuracies if accuracy is not None]
-    if not known or max(known) >= FEW:
+    rates = [accuracy for accuracy in accuracies if accuracy is not None]
+    if not rates or max(rates) >= FEW:
         return ""
     return (
-        f"The best network of this run classifies only {100 * max(known):.1f} % of the test digits correctly, and will "
+        f"The best network of this run classifies only {100 * max(rates):.1f} % of the test digits correctly, and will "
         "often misread drawings. "
         "To train better networks: opsmith train --config best"
     )
