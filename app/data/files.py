@@ -44,8 +44,10 @@ class File:
         `size` is that of the file which `content` was read from, of which the end may have been left unread.
         """
         if len(content) != self.size:
-            beginning, found = bytes(content[:16]), max(len(content), size or 0)
-            raise DataError(f"{self.name} should be {self.size:,} bytes; found {found:,} that begin with {beginning!r}")
+            beginning, length = bytes(content[:16]), max(len(content), size or 0)
+            raise DataError(
+                f"{self.name} should be {self.size:,} bytes; found {length:,} that begin with {beginning!r}"
+            )
         digest = hashlib.sha256(content).hexdigest()
         if digest != self.sha256:
             raise DataError(f"{self.name} should have the SHA-256 {self.sha256}; found {digest}")
@@ -96,8 +98,8 @@ def default_folder() -> Path:
 def _usable(folder: Path) -> bool:
     if all(os.path.isfile(folder / file.name) for file in FILES):  # unlike a Path's, it never raises
         return True
-    there = next((above for above in [folder, *folder.parents] if os.path.exists(above)), folder)
-    return os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK)
+    ancestor = next((above for above in [folder, *folder.parents] if os.path.exists(above)), folder)
+    return os.path.isdir(ancestor) and os.access(ancestor, os.W_OK | os.X_OK)
 
 
 def read(file: File, folder: Path) -> NDArray[np.uint8]:

@@ -34,11 +34,11 @@ def parse(content: NDArray[np.uint8], dimensions: int, name: str) -> NDArray[np.
     """Parse an IDX file of unsigned bytes. The array is a view of `content`; `name` is used in errors."""
     length = 4 + 4 * dimensions
     shape = _shape(content[:length].tobytes(), dimensions, name)
-    announced, found = math.prod(shape), len(content) - length
-    if found != announced:
+    announced, count = math.prod(shape), len(content) - length
+    if count != announced:
         times = " x ".join(map(str, shape))
         raise DataError(
-            f"{name} announces {times} = {announced:,} bytes after its header, found {found:,}: it is damaged or was "
+            f"{name} announces {times} = {announced:,} bytes after its header, found {count:,}: it is damaged or was "
             "cut off"
         )
     return content[length:].reshape(shape)
@@ -93,10 +93,10 @@ def find(folder: Path, name: str) -> Path:
         if os.path.isfile(folder / candidate):  # unlike a Path's, it never raises
             return folder / candidate
     try:
-        there = sorted(path.name for path in folder.iterdir())
+        file_names = sorted(path.name for path in folder.iterdir())
     except OSError as error:
         raise DataError(f"{folder} cannot be read: {error.strerror or error}") from error
-    listed = ", ".join(there[:10]) + (f" and {len(there) - 10} more" if len(there) > 10 else "")
+    listed = ", ".join(file_names[:10]) + (f" and {len(file_names) - 10} more" if len(file_names) > 10 else "")
     raise DataError(f"{folder} lacks {name}: looked for {', '.join(names)}; found {listed or 'nothing at all'}")
 
 
