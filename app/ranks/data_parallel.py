@@ -42,8 +42,8 @@ def data_parallel(program: Program, rank: int, shape: Shape = "allreduce", *, lo
     if source.ops != [*before, *updates, *after]:
         raise ProgramError(f"{loss}: only one optimiser's update can be shared between ranks")
     gradients = _gradients(source, before, updates, seed)
-    kept = [n for op in [*before, *after] for n in op.outputs if source.var(n).persistable]
-    if statistics := [n for n in kept if is_float(source.var(n).dtype)]:  # such as the running means of BatchNorm
+    persistent = [n for op in [*before, *after] for n in op.outputs if source.var(n).persistable]
+    if statistics := [n for n in persistent if is_float(source.var(n).dtype)]:  # such as the running means of BatchNorm
         raise ProgramError(
             f"each batch updates {', '.join(statistics)}, for which each rank would use its own part of a batch: leave "
             "such statistics out, or train in one process"
@@ -126,11 +126,11 @@ def _seed_of(block: Block, loss: str) -> Operator:
 
 def _descendants(ops: Sequence[Operator], names: Iterable[str]) -> set[str]:
     """Some variables and all that depend on them."""
-    found = set(names)
+    descendants = set(names)
     for op in ops:
-        if not found.isdisjoint(filter(None, op.inputs)):
-            found.update(op.outputs)
-    return found
+        if not descendants.isdisjoint(filter(None, op.inputs)):
+            descendants.update(op.outputs)
+    return descendants
 
 
 def _only_subtracts(block: Block, before: Sequence[Operator], updates: Sequence[Operator]) -> bool:
@@ -142,7 +142,7 @@ def _only_subtracts(block: Block, before: Sequence[Operator], updates: Sequence[
         if form is None:
             return False
         base, scale, term = (op.inputs[place] for place in form.places(op.definition.inputs))
-        kept = base is not None and block.var(base).persistable and base not in computed
-        return kept and op.outputs == (base,) and scale not in computed and term in computed
+        is_state = base is not None and block.var(base).persistable and base not in computed
+        return is_state and op.outputs == (base,) and scale not in computed and term in computed
 
     return bool(updates) and all(map(subtracts, updates))

@@ -24,9 +24,9 @@ def compare(world: World, texts: Mapping[str, str]) -> None:
         for name in [*first, *theirs]:
             if theirs.get(name) != first.get(name):
                 lines = zip_longest(theirs.get(name, "").splitlines(), first.get(name, "").splitlines())
-                there, here = next((str(a).strip(), str(b).strip()) for a, b in lines if a != b)
+                other, here = next((str(a).strip(), str(b).strip()) for a, b in lines if a != b)
                 raise DistError(
-                    f"rank {rank} has another {name} than rank 0: {there}, not {here}. Start all ranks in the same "
+                    f"rank {rank} has another {name} than rank 0: {other}, not {here}. Start all ranks in the same "
                     "way, on machines of one kind"
                 )
 

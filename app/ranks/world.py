@@ -175,10 +175,10 @@ class MPIWorld(World):
 
 def _is_free(size: int) -> bool:
     try:
-        there = os.statvfs("/dev/shm")
+        space = os.statvfs("/dev/shm")
     except OSError:  # not Linux
         return True
-    return size + _SPARE <= there.f_bavail * there.f_frsize
+    return size + _SPARE <= space.f_bavail * space.f_frsize
 
 
 def _shared_files() -> set[str]:
