@@ -83,17 +83,17 @@ TRAIN = "train a custom operator beside the built-in one, as train.py does"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the arguments name, and return the exit status."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments is None and given[:1] != ["run"]:  # a script that it runs may need to save its work
+    argv = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None and argv[:1] != ["run"]:  # a script that it runs may need to save its work
         end_at_second_interrupt()
-    if given[:1] == ["train"]:
+    if argv[:1] == ["train"]:
         from app.experiment.train_command import main as train
 
-        return train(given[1:], "opsmith train")
-    return run(lambda: _run(given))
+        return train(argv[1:], "opsmith train")
+    return run(lambda: _run(argv))
 
 
-def _run(given: Sequence[str]) -> int:
+def _run(argv: Sequence[str]) -> int:
     parser = Parser(prog="opsmith", description="Train, check, compare and inspect networks with custom operators.")
     parser.add_argument("--version", action="version", version=f"opsmith {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -104,12 +104,12 @@ def _run(given: Sequence[str]) -> int:
         )
         for word, command in COMMANDS.items()
     }
-    if given[:1] and given[0] in COMMANDS:
-        module = importlib.import_module(COMMANDS[given[0]].module, __package__)  # only the command that runs
-        module.add_arguments(parsers[given[0]])
-        options = _options(parsers[given[0]], given[1:])
+    if argv[:1] and argv[0] in COMMANDS:
+        module = importlib.import_module(COMMANDS[argv[0]].module, __package__)  # only the command that runs
+        module.add_arguments(parsers[argv[0]])
+        options = _options(parsers[argv[0]], argv[1:])
         return int(module.run(options))
-    parser.parse_args(given)
+    parser.parse_args(argv)
     raise AssertionError("arguments without a command should have ended in help or an error")
 
 

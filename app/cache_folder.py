@@ -26,17 +26,19 @@ def folder() -> Path | None:
 
     The code there is run, so the folder must be the user's own, and nobody else may write into it.
     """
-    wanted = os.environ.get("OPSMITH_CACHE")
+    from_environment = os.environ.get("OPSMITH_CACHE")
     checkout = Path(__file__).resolve().parents[1]
-    candidates = [Path(wanted)] if wanted else [_in_checkout(checkout), _of_user()]
+    candidates = [Path(from_environment)] if from_environment else [_in_checkout(checkout), _of_user()]
     return next((path for path in candidates if path is not None and _usable(path)), None)
 
 
 def why_no_folder() -> str:
     """Why `folder` found none, in words."""
-    wanted = os.environ.get("OPSMITH_CACHE")
+    from_environment = os.environ.get("OPSMITH_CACHE")
     places = (
-        f"OPSMITH_CACHE={wanted} is not" if wanted else "neither the checkout's .cache nor the user's cache folder is"
+        f"OPSMITH_CACHE={from_environment} is not"
+        if from_environment
+        else "neither the checkout's .cache nor the user's cache folder is"
     )
     return f"{places} a writable folder that belongs to you alone; set OPSMITH_CACHE to one"
 

@@ -131,8 +131,8 @@ def read_file(path: str | os.PathLike[str], most: int | None = None, links: bool
 def refuse_foreign(path: Path, mark: str, within: int, instead: str) -> None:
     """Refuse to replace a file that this program did not write, that is, without a mark in its first bytes."""
     try:
-        with open_file(path) as there:
-            ours = mark.encode() in there.read(within)
+        with open_file(path) as file:
+            ours = mark.encode() in file.read(within)
     except FileNotFoundError:
         return
     except (OSError, FileError):

@@ -86,8 +86,8 @@ def _loaded(name: str, content: bytes, return_numpy: bool) -> Any:
         kind = "a pickle, which is not opened here, as it could run any code" if content[:1] == b"\x80" else ""
         if content[:2] == b"PK":
             kind = "an archive; if torch.save wrote it, write its Tensors in PyTorch with safetensors.torch.save_file"
-        found = kind or f"damaged or of another kind ({error})"
-        raise FileError(f"load: {name} was not written by opsmith.save: it is {found}") from error
+        description = kind or f"damaged or of another kind ({error})"
+        raise FileError(f"load: {name} was not written by opsmith.save: it is {description}") from error
 
 
 def _check(metadata: Mapping[str, str], arrays: Mapping[str, np.ndarray], name: str) -> None:
