@@ -115,13 +115,13 @@ def definition_of(function: FunctionType) -> Definition:
 def definition_in(code: CodeType, around: dict[str, Any]) -> Definition:
     """As `definition_of`, for a function's code and globals."""
     source = _source_of(code, around)
-    found = _one_of(source.definitions_at(code), source.codes, code)
-    if found is None:
+    definition = _one_of(source.definitions_at(code), source.codes, code)
+    if definition is None:
         raise UnreadableSourceError(f"{code.co_name} cannot be distinguished from others on its line, {place_in(code)}")
     try:
-        return copy.deepcopy(found)
+        return copy.deepcopy(definition)
     except RecursionError:
-        raise too_deep(found, code) from None
+        raise too_deep(definition, code) from None
 
 
 def definitions_of(function: FunctionType) -> list[Definition]:
@@ -153,7 +153,7 @@ def source_text(thing: Any) -> str:
 
 def _text_at(functions: Sequence[FunctionType], find: Callable[[_Source], Sequence[Definition | ast.ClassDef]]) -> str:
     """The lines of what is found in the source of functions; '' if that of one of them has changed."""
-    found = ""
+    text = ""
     for function in functions:
         try:
             source = _source_of(function.__code__, function.__globals__)
@@ -162,8 +162,8 @@ def _text_at(functions: Sequence[FunctionType], find: Callable[[_Source], Sequen
         except UnreadableSourceError:
             return ""
         for node in find(source):
-            found = "\n".join(source.text.split("\n")[_first_line(node) - 1 : node.end_lineno]) + "\n"
-    return found
+            text = "\n".join(source.text.split("\n")[_first_line(node) - 1 : node.end_lineno]) + "\n"
+    return text
 
 
 def place(file: str, line: int) -> str:
@@ -233,10 +233,10 @@ AppError._render_traceback_ = traceback_of_users
 
 
 def _with_causes(error: BaseException) -> list[BaseException]:
-    found = [error]
-    while found[-1].__cause__ is not None and found[-1].__cause__ not in found:
-        found.append(found[-1].__cause__)
-    return found
+    errors = [error]
+    while errors[-1].__cause__ is not None and errors[-1].__cause__ not in errors:
+        errors.append(errors[-1].__cause__)
+    return errors
 
 
 def _links(traceback: TracebackType | None) -> Iterator[TracebackType]:
@@ -345,10 +345,10 @@ def _was_rewritten(code: CodeType) -> bool:
     if not any(name.startswith("@") for name in names):
         return False
     try:
-        found = os.stat(code.co_filename)
+        status = os.stat(code.co_filename)
     except OSError:
         return False
-    return max(found.st_mtime, found.st_ctime) < _STARTED
+    return max(status.st_mtime, status.st_ctime) < _STARTED
 
 
 def _first_line(node: Definition | ast.ClassDef) -> int:
@@ -362,5 +362,5 @@ def _one_of(nodes: list[Definition], codes: Sequence[CodeType], code: CodeType) 
         return nodes[0]
     alike = [c for c in codes if (c.co_name, c.co_firstlineno) == (code.co_name, code.co_firstlineno)]
     in_order = sorted(nodes, key=lambda node: (node.lineno, node.col_offset))
-    found = [n for n, c in zip(in_order, alike, strict=False) if c == code] if len(alike) == len(nodes) else []
-    return found[0] if found else None
+    equal = [n for n, c in zip(in_order, alike, strict=False) if c == code] if len(alike) == len(nodes) else []
+    return equal[0] if equal else None
