@@ -170,7 +170,9 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: str, problem: str):
 
 def test_an_event_of_an_unknown_kind_is_an_error(tmp_path: Path):
     folder = made_run(tmp_path / "run", others=[{"event": "something new", "operator": 7}])
-    with pytest.raises(AppError, match=r"metrics.jsonl, line 34: there is no event 'something new'; the events are"):
+    with pytest.raises(
+        AppError, match=r"metrics.jsonl, line 34: Invalid value 'something new' - at `\$.event`; the run wrote"
+    ):
         read_run(folder)
 
 
