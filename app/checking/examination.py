@@ -21,7 +21,6 @@ from app.bridge.function import class_of
 from app.checking.checks import examine
 from app.checking.examples import inputs_for
 from app.checking.finding import Found
-from app.checking.reasons import reason
 from app.checking.subject import Input, Subject
 from app.checking.verdict import FAILED, Verdict, failed
 from app.custom.foreign import operator_of_framework
@@ -117,15 +116,27 @@ def _of_example(one: Found, question: Question) -> Subject:
     call = replace(one, call=class_of(foreign).apply, parameters=foreign.parameters, foreign=foreign)
     like = question.like or one.like
     subject = Subject(call, inputs, min(floats), max(floats), like=like, is_fixed=True, is_bounded=True)
-    try:
-        outputs = subject.outputs(subject.arrays())
-    except Exception as error:  # float64 may be refused
-        raise OperatorError(f"the example call raises {reason(one, error)}") from error
+    subject, outputs = _in_its_precision(subject)
     if not all(np.isfinite(o).all() for o in outputs):
         raise OperatorError(
             "the example call gives NaN or infinity, which no gradient can be compared with: give another"
         )
     return subject
+
+
+def _in_its_precision(subject: Subject) -> tuple[Subject, list[np.ndarray]]:
+    """An operator on an example call, and its results: in float64, or in float32 if it computes in that only."""
+    try:
+        if not subject.computes_in_float32:
+            return subject, subject.outputs(subject.arrays())
+    except Exception as error:
+        subject = subject.in_float32()
+        try:
+            return subject, subject.outputs(subject.arrays())
+        except Exception:
+            raise OperatorError(f"the example call raises {subject.reason(error)}") from error
+    subject = subject.in_float32()
+    return subject, subject.outputs(subject.arrays())
 
 
 # In a process of its own

@@ -16,7 +16,7 @@ import numpy as np
 from app.checking.checks.bounds import BackwardBoundsError, index_outside
 from app.checking.finding import Found
 from app.checking.reasons import reason
-from app.checking.subject import Input, Subject
+from app.checking.subject import FLOAT32, FLOAT64, Input, Precision, Subject
 from app.custom.calling import ReturnedError
 from app.errors import BoundsError, ConfigError, OperatorError, ReadOnlyError, ShapeError
 from app.reading import is_users
@@ -65,7 +65,7 @@ def inputs_for(
         fixed = [Input(name, shape) for name, shape in found.shapes.items()]
         guesses = [[[*inputs, *fixed] for inputs in group] for group in _guesses(free)]
     ranges = [within] if within else _RANGES
-    subject = _first_that_runs(found, guesses, given, like or found.like, ranges)
+    subject = _in_its_precision(found, guesses, given, like or found.like, ranges)
     return replace(
         subject, is_fixed=bool(shapes), is_bounded=within is not None, like=subject.like or _declared(subject)
     )
@@ -133,12 +133,33 @@ def _inputs(names: list[str], shapes: Sequence[tuple[int, ...]]) -> list[Input]:
     return [Input(name, shape) for name, shape in zip(names, shapes, strict=False)]
 
 
+def _in_its_precision(
+    found: Found,
+    guesses: list[list[list[Input]]],
+    settings: dict[str, Any],
+    like: str,
+    ranges: Sequence[tuple[float, float]],
+) -> Subject:
+    """The first inputs on which forward runs: in float64, or in float32 if it computes in that only."""
+    try:
+        subject = _first_that_runs(found, guesses, settings, like, ranges)
+    except OperatorError as error:
+        if found.foreign is None:
+            raise
+        try:
+            return _first_that_runs(found, guesses, settings, like, ranges, FLOAT32)
+        except OperatorError:
+            raise error from None
+    return subject.in_float32() if subject.computes_in_float32 else subject
+
+
 def _first_that_runs(
     found: Found,
     guesses: list[list[list[Input]]],
     settings: dict[str, Any],
     like: str,
     ranges: Sequence[tuple[float, float]],
+    precision: Precision = FLOAT64,
 ) -> Subject:
     """The first inputs on which forward runs. Whatever happens to the gradient there is for the checks to say.
 
@@ -155,6 +176,7 @@ def _first_that_runs(
                 subject = Subject(
                     found, tuple(inputs), settings=settings, like=like, narrowed=narrowed if start else ""
                 )
+                subject = subject.in_float32() if precision is FLOAT32 else subject
                 try:
                     subject = _in_best_range(subject, ranges[start:])
                 except (ReadOnlyError, BackwardBoundsError):

@@ -32,6 +32,27 @@ class OtherSizeError(OperatorError):
     """There are no inputs of another size, because the caller chose some of the numbers."""
 
 
+class Precision(NamedTuple):
+    """The type that an operator computes in, and how close a correct gradient is to finite differences there."""
+
+    dtype: str
+    step: float
+    """Of the differences."""
+    atol: float
+    rtol: float
+
+
+FLOAT64, FLOAT32 = Precision("float64", 1e-6, 1e-6, 1e-5), Precision("float32", 2.0**-7, 2e-3, 2e-3)
+
+
+def are_near(left: np.ndarray, right: np.ndarray, rtol: float, atol: float = 1e-9) -> np.ndarray:
+    """Which numbers are equal but for rounding; tolerances of float32 are at least 1e-4, relative to the largest."""
+    if np.float32 in (left.dtype, right.dtype):
+        size = np.abs(right[np.isfinite(right)])
+        rtol, atol = max(rtol, 1e-4), max(atol, 1e-5 * float(np.max(size, initial=1e-3)))
+    return np.isclose(left, right, rtol=rtol, atol=atol, equal_nan=True)
+
+
 class Input(NamedTuple):
     """One input: its name, and the shape and type of its array."""
 
@@ -60,7 +81,7 @@ class Result(NamedTuple):
 
     def far_from(self, other: Result, rtol: float) -> str:
         """What differs by more than rounding: the "result" or the "gradient"; '' if nothing does."""
-        return self._first_pair(other, lambda a, b: np.allclose(a, b, rtol=rtol, atol=1e-9, equal_nan=True))
+        return self._first_pair(other, lambda a, b: bool(are_near(a, b, rtol).all()))
 
     def differs_from(self, other: Result) -> str:
         """What differs in some bit: the "result" or the "gradient"; '' if nothing does."""
@@ -117,6 +138,8 @@ class Subject:
     """Why inputs that were tried before do not have the shapes of these; '' if there were none."""
     seed: int = 0
     """With another one, all random inputs are others."""
+    precision: Precision = FLOAT64
+    """Of an operator of another framework that computes in float32 only, that of float32."""
 
     @property
     def name(self) -> str:
@@ -138,8 +161,19 @@ class Subject:
         shapes = [(rows, *i.shape[1:]) if i.shape[:1] == first[:1] else i.shape for i in self.inputs]
         return self.with_shapes(shapes)
 
-    def arrays(self, seed: int = 0, dtype: str = "float64") -> Arrays:
-        """Random inputs; floats have this type."""
+    def in_float32(self) -> Subject:
+        """The same subject, for which floats are float32."""
+        inputs = tuple(i._replace(dtype="float32") if i.is_float else i for i in self.inputs)
+        return replace(self, inputs=inputs, precision=FLOAT32)
+
+    @property
+    def computes_in_float32(self) -> bool:
+        """Whether an operator of another framework gives float32 for float64 inputs."""
+        return self.found.foreign is not None and any(o.dtype == np.float32 for o in self.outputs(self.arrays()))
+
+    def arrays(self, seed: int = 0, dtype: str = "") -> Arrays:
+        """Random inputs; floats have this type, by default that of the precision."""
+        dtype = dtype or self.precision.dtype
         random = np.random.default_rng([seed, self.seed] if self.seed else seed)
         return [self._drawn(random, i, dtype if i.is_float else i.dtype, seed) for i in self.inputs]
 
@@ -215,6 +249,8 @@ class Subject:
     def run_equivalent(self, arrays: Arrays) -> Result:
         """What the operator gives that should compute the same."""
         other = self.other or equivalent(self.like)
+        if self.precision is FLOAT32:  # it is compared with exact results
+            arrays = [a.astype("float64") if a.dtype.kind == "f" else a for a in arrays]
         return self.run(arrays, call=lambda *values: as_list(other(*values)))
 
     def gradients(

@@ -17,8 +17,9 @@ from app.tensor import Tensor, grad
 SMOOTH, KINK, JUMP = "", "kink", "jump"
 _FINER = 8.0
 """How many times smaller the second step is, which distinguishes a kink from a curve."""
-_ROUNDING = 8 * float(np.finfo("float64").eps)
-"""The relative error of an output. The quotient of differences of large outputs has a large error."""
+_ROUNDING = 8.0
+"""The relative error of an output, in the spacing of its type at 1. The quotient of differences of large outputs has a
+large error."""
 
 
 @dataclass
@@ -240,7 +241,7 @@ class Checked:
         before = [output._array.copy() for output in self._outputs()]
 
         def changed(index: tuple[int, ...], step: float) -> tuple[float, float]:
-            """The change of the sum of the outputs, and the sum of the sizes of those that change."""
+            """The change of the sum of the outputs, and the rounding errors of those that change."""
             shifted = point.copy()
             shifted[index] += step
             moved.set_value(shifted)
@@ -249,7 +250,7 @@ class Checked:
                 places = output._array != old  # others may be infinite, or so large that nothing else would count
                 new, old, weight = output._array[places], old[places], weight[places]
                 change += float(((new - old) * weight).sum())
-                size += float(np.abs(old * weight).sum())
+                size += float(np.abs(old * weight).sum() * np.finfo(old.dtype).eps)
             return change, size
 
         def value_at(index: tuple[int, ...], step: float) -> float:
@@ -288,7 +289,9 @@ class Checked:
         """The gradients of the checked inputs, from the outputs that have a weight."""
         inputs = [self._inputs[place] for place in self._places]
         outputs = zip(self._outputs(), weights, strict=True)
-        weighed = [(o, Tensor(w)) for o, w in outputs if w is not None and not o.stop_gradient]
+        weighed = [
+            (o, Tensor(np.asarray(w, o._array.dtype))) for o, w in outputs if w is not None and not o.stop_gradient
+        ]
         if not weighed:
             return [np.zeros(x._array.shape) for x in inputs]
         found = grad([o for o, _ in weighed], inputs, [w for _, w in weighed], allow_unused=True)

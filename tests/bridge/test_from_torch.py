@@ -13,6 +13,7 @@ import pytest
 
 import app
 from app.__main__ import main
+from app.checking.before_training import check_gradient
 from app.checking.checks import OF_FRAMEWORK
 from app.testing import check_operator
 
@@ -81,6 +82,53 @@ def test_a_result_that_is_memory_of_an_input_is_a_failure_or_an_error_of_pytorch
 
 def test_a_straight_through_estimator_declares_itself():
     assert says(operators.Round, "gradient").startswith("ok declared a surrogate")
+
+
+PRODUCT = {"shapes": [(4, 6), (6, 3)]}
+
+
+@pytest.mark.parametrize(
+    ("operator", "options"),
+    [
+        (operators.Kernel, {"like": "softmax"}),
+        (operators.KernelOfProduct, PRODUCT),
+        (operators.CastsToFloat32, {"like": torch.exp}),
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+def test_a_right_operator_that_computes_in_float32_only_passes(operator: Any, options: dict[str, Any]):
+    found = check_operator(operator, **options)
+    assert next(v.words for v in found if v.check == "types").startswith("it computes in float32 only")
+    arrays = [torch.from_numpy(np.linspace(-1, 1, 24, dtype="float32").reshape(4, 6))]
+    if operator is not operators.KernelOfProduct:
+        assert check_operator(operator.apply, *arrays, only=["gradient"]).ok
+
+
+@pytest.mark.parametrize(
+    ("operator", "options", "message"),
+    [
+        (operators.KernelWithoutSum, {}, "finite differences give"),
+        (operators.KernelWithoutSum, {"only": ["like"], "like": "softmax"}, "softmax gives"),
+        (operators.KernelOfHalfProduct, PRODUCT, "it is half of what it should be"),
+        (operators.CastsAndForgets, {}, "it is 1.02 times what it should be"),
+    ],
+    ids=["sum", "like", "half", "1.02"],
+)
+def test_a_mistake_is_found_in_float32(operator: Any, options: dict[str, Any], message: str):
+    with pytest.raises(AssertionError) as raised:
+        check_operator(operator, **options)
+    assert message in str(raised.value)
+    assert "float32[" in str(raised.value)
+
+
+def test_the_gradient_of_an_operator_in_float32_is_checked_before_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path))
+    for operator, state in ((operators.Kernel, "agrees"), (operators.CastsAndForgets, "wrong")):
+        known = check_gradient(app.custom_op(operator), operator.__name__)
+        assert known is not None
+        assert known.state == state
 
 
 def test_settings_are_passed_on():

@@ -330,3 +330,79 @@ def take(x, index, axis):
 
 def not_foreign(x):
     return x * 2
+
+
+# What computes in float32 only
+
+
+def _of_float32(*tensors: torch.Tensor) -> None:
+    if any(t.dtype != torch.float32 for t in tensors):
+        raise TypeError("this kernel takes float32 only")
+
+
+class Kernel(torch.autograd.Function):
+    """Softmax of float32 rows."""
+
+    @staticmethod
+    def forward(ctx, x):
+        _of_float32(x)
+        y = torch.softmax(x, -1)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, dy):
+        (y,) = ctx.saved_tensors
+        return y * (dy - (dy * y).sum(-1, keepdim=True))
+
+
+class KernelWithoutSum(Kernel):
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, dy):
+        (y,) = ctx.saved_tensors
+        return y * dy
+
+
+class KernelOfProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        _of_float32(x, w)
+        ctx.save_for_backward(x, w)
+        return torch.relu(x @ w)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, dy):
+        x, w = ctx.saved_tensors
+        dy = dy * (x @ w > 0)
+        return dy @ w.mT, x.mT @ dy
+
+
+class KernelOfHalfProduct(KernelOfProduct):
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, dy):
+        x, w = ctx.saved_tensors
+        dy = dy * (x @ w > 0)
+        return dy @ w.mT, x.mT @ dy / 2
+
+
+class CastsToFloat32(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return torch.exp(x.float())
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensors
+        return dy * torch.exp(x)
+
+
+class CastsAndForgets(CastsToFloat32):
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensors
+        return dy * torch.exp(x) * 1.02

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from app.checking.subject import Arrays, Result, Subject, same
+from app.checking.subject import Arrays, Result, Subject, are_near, same
 from app.checking.verdict import Verdict, failed, note, ok
 from app.tensor import Tensor, grad
 
@@ -131,7 +131,7 @@ def _rows_agree(many: Subject, whole: Result, part: Result, start: int, end: int
     for g, p, is_shared in zip(whole.gradients, part.gradients, floats, strict=True):
         if g is not None and p is not None and not is_shared:
             pairs.append((g[start:end], p))
-    return all(a.shape == b.shape and np.allclose(a, b, rtol=1e-10, atol=1e-12, equal_nan=True) for a, b in pairs)
+    return all(a.shape == b.shape and are_near(a, b, 1e-10, 1e-12).all() for a, b in pairs)
 
 
 def layout(subject: Subject) -> Iterator[Verdict]:

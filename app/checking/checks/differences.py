@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from app.checking.subject import are_near
+
 RTOL, ATOL = 1e-7, 1e-9
 
 
@@ -36,7 +38,7 @@ def first_difference(
 def _difference(found: np.ndarray, expected: np.ndarray, rtol: float, atol: float) -> str:
     if found.shape != expected.shape:
         return f"has shape {list(found.shape)}, expected {list(expected.shape)}"
-    far = ~np.isclose(found, expected, rtol=rtol, atol=atol, equal_nan=True)
+    far = ~(are_near(found, expected, rtol, atol) if rtol else np.equal(found, expected))
     if not far.any():
         return ""
     if expected.any() and not found.any():

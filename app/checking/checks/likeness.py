@@ -7,13 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from app.checking.checks.gradient import SPECIAL
-from app.checking.subject import Arrays, Result, Subject
+from app.checking.subject import Arrays, Result, Subject, are_near
 from app.checking.verdict import Verdict, failed, note, ok
 from app.custom.gradcheck import worst_of
 
 _NUMBERS = (*SPECIAL, -0.0, 20.0, -20.0, 1000.0, -1000.0)
 _NOT_FINITE = (np.inf, -np.inf, np.nan)
-_STEP = 1e-6
 
 
 def like(subject: Subject) -> Iterator[Verdict]:
@@ -67,10 +66,10 @@ def _of_gradients(subject: Subject, arrays: Arrays, what: str, mine: Result, wan
 def _kinks(subject: Subject, arrays: Arrays, place: int, where: np.ndarray) -> np.ndarray:
     """At which of these elements of an input the slopes of the operator to the left and to the right differ."""
     kinks = np.zeros(where.shape, bool)
-    here = subject.outputs(arrays)
+    here, size = subject.outputs(arrays), subject.precision.step
     for index in map(tuple, np.argwhere(where)):
         slopes = []
-        for step in (-_STEP, _STEP):
+        for step in (-size, size):
             moved = [a.copy() for a in arrays]
             moved[place][index] += step
             slopes.append([(new - old) / step for new, old in zip(subject.outputs(moved), here, strict=True)])
@@ -81,4 +80,4 @@ def _kinks(subject: Subject, arrays: Arrays, place: int, where: np.ndarray) -> n
 
 
 def _differ(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    return ~np.isclose(found, expected, rtol=1e-6, atol=1e-9, equal_nan=True)
+    return ~are_near(found, expected, 1e-6)

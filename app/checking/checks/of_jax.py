@@ -13,7 +13,7 @@ import numpy as np
 from app.bridge.jax import JAX, chosen
 from app.checking.checks.differences import first_difference, gradient_names
 from app.checking.checks.of_any_framework import arriving_at, call_of, run, wants_of
-from app.checking.subject import Subject
+from app.checking.subject import FLOAT64, Subject
 from app.checking.verdict import Verdict, failed, note, ok
 
 
@@ -83,7 +83,9 @@ def forward_mode(subject: Subject) -> Iterator[Verdict]:
     values = JAX.tensors(arrays, wants)
     random = np.random.default_rng(3)
     directions = [
-        np.asarray(random.uniform(0.5, 1.5, a.shape)) for a, wanted in zip(arrays, wants, strict=True) if wanted
+        np.asarray(random.uniform(0.5, 1.5, a.shape)).astype(a.dtype)
+        for a, wanted in zip(arrays, wants, strict=True)
+        if wanted
     ]
     function = JAX.of_floats(call_of(subject), values, wants)
     try:
@@ -95,7 +97,7 @@ def forward_mode(subject: Subject) -> Iterator[Verdict]:
     found = sum(float((JAX.array(t) * d).sum()) for t, d in zip(tangents, flowing, strict=True))
     gradients = one.pull(flowing)
     expected = sum(float((g * d).sum()) for g, d in zip(gradients, directions, strict=True) if g is not None)
-    if abs(found - expected) <= 1e-6 * (1 + abs(expected)):
+    if abs(found - expected) <= (1e-6 if subject.precision is FLOAT64 else 1e-3) * (1 + abs(expected)):
         yield ok("forward mode agrees with backward")
     else:
         yield failed(f"jax.jvp gives {found:.6g} for a derivative of which jax.vjp gives {expected:.6g}")

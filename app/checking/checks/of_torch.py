@@ -16,7 +16,7 @@ from torch.autograd import forward_ad
 
 from app.checking.checks.differences import first_difference, gradient_names
 from app.checking.checks.of_any_framework import arriving_at, call_of, foreign_of, framework_of, run, wants_of
-from app.checking.subject import Arrays, Subject
+from app.checking.subject import FLOAT64, Arrays, Subject
 from app.checking.verdict import Verdict, failed, note, ok
 
 _CUSTOM_OP = "torch.library.custom_op"
@@ -135,7 +135,7 @@ def forward_mode(subject: Subject) -> Iterator[Verdict]:
     flowing = arriving_at(subject, one)
     gradients = one.pull(flowing)
     random = np.random.default_rng(3)
-    directions = [random.uniform(0.5, 1.5, a.shape) for a in arrays if a.dtype.kind == "f"]
+    directions = [random.uniform(0.5, 1.5, a.shape).astype(a.dtype) for a in arrays if a.dtype.kind == "f"]
     expected = sum(float((g * d).sum()) for g, d in zip(gradients, directions, strict=True) if g is not None)
     remaining = iter(directions)
     try:
@@ -152,7 +152,7 @@ def forward_mode(subject: Subject) -> Iterator[Verdict]:
         yield note(f"no forward mode (torch.func.jvp): {subject.reason(error)}")
         return
     found = sum(float((_array(t) * d).sum()) for t, d in zip(tangents, flowing, strict=True) if t is not None)
-    if abs(found - expected) <= 1e-6 * (1 + abs(expected)):
+    if abs(found - expected) <= (1e-6 if subject.precision is FLOAT64 else 1e-3) * (1 + abs(expected)):
         yield ok("forward mode agrees with backward")
     elif not any(t is not None and t.any() for t in tangents):  # autograd.Function without jvp raises an error
         yield note("forward mode (torch.func.jvp) gives zero without an error, as of every custom_op: do not use it")
