@@ -24,7 +24,7 @@ SPARED = {
     "engine: reference": "engine compiled",
 }
 """Settings that spare trainings what takes long to compile, and what a page shows where they do not."""
-NEEDS = {"bridge.md": ("torch",)}
+NEEDS = {"bridge.md": ("torch", "jax")}
 """Packages of the extra `bridge` that the snippets of a page import."""
 
 

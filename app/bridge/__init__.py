@@ -23,7 +23,19 @@ def to_torch(operator: Any, *examples: Any) -> Callable[..., Any]:
     return make(operator, *examples)
 
 
-__all__ = ["to_torch"]
+def to_jax(operator: Any, *examples: Any) -> Callable[..., Any]:
+    """An operator as a function on arrays of JAX, with jit, grad and vmap.
+
+    Functions of single numbers become jnp expressions, which XLA fuses, and have forward mode, too. Functions on arrays
+    are called by XLA itself, on the CPU; they are made for the number of axes that `examples` have, an array for each
+    input, or that the operator was called with first.
+    """
+    from app.bridge.out.jax import to_jax as make  # imported late: few programs need it
+
+    return make(operator, *examples)
+
+
+__all__ = ["to_jax", "to_torch"]
 
 
 def __dir__() -> list[str]:
