@@ -88,45 +88,24 @@ def _place(home: str) -> Path | str:
 
 @dataclass(frozen=True)
 class _Grant:
-    """A file or module that the user named, perhaps one name in it."""
+    """What the user named or passed: a file or a module, or one name in it."""
 
     home: str
     name: str | None
+    passed: Any = None
+    """The module, function, class or operator that was passed. Its file may have moved since a file referred to it."""
 
     def covers(self, reference: str) -> bool:
         home, name = parted(reference)
-        return self.name in (None, name) and _place(self.home) == _place(home)
+        if self.name not in (None, name):
+            return False
+        has_moved = _defines(self.passed, str(name)) if self.name is None else self.passed is not None
+        return has_moved or _place(self.home) == _place(home)
 
     def get(self, name: str) -> Any:
-        return _defined_in(module_at(self.home), name, self.home)
-
-
-@dataclass(frozen=True)
-class _Module:
-    """A module that the user passed. Its file may have moved since a reference to it was written."""
-
-    module: ModuleType
-
-    def covers(self, reference: str) -> bool:
-        home, name = parted(reference)
-        return _place(_home_text(self.module)) == _place(home) or _defines(self.module, str(name))
-
-    def get(self, name: str) -> Any:
-        return _defined_in(self.module, name, self.module.__name__)
-
-
-@dataclass(frozen=True)
-class _Object:
-    """A function, class or operator that the user passed. Its file may have moved."""
-
-    name: str | None
-    thing: Any
-
-    def covers(self, reference: str) -> bool:
-        return self.name == parted(reference)[1]
-
-    def get(self, name: str) -> Any:
-        return self.thing
+        if self.name is not None and self.passed is not None:
+            return self.passed
+        return _defined_in(self.passed or module_at(self.home), name, self.home)
 
 
 class Allowed:
@@ -167,20 +146,22 @@ class Allowed:
         )
 
 
-def _grant(given: Any) -> _Grant | _Module | _Object:
+def _grant(given: Any) -> _Grant:
     if isinstance(given, str):
         return _Grant(*parted(given))
     if isinstance(given, ModuleType):
-        return _Module(given)
+        return _Grant(_home_text(given), None, given)
     if not callable(given):
         raise OperatorError(
             f"custom_ops: {given!r} names no operator; give 'file.py:name', 'module:name', a module or a function"
         )
-    return _Object(parted(reference_to(given, f"custom_ops: {function_name(given)}"))[1], given)
+    return _Grant(*parted(reference_to(given, f"custom_ops: {function_name(given)}")), given)
 
 
-def _defines(module: ModuleType, name: str) -> bool:
+def _defines(module: ModuleType | None, name: str) -> bool:
     """Whether a module itself defines a name, which it does not if it imported it."""
+    if module is None:
+        return False
     thing = _inside(module, name)
     return thing is not None and home_of(thing) == module.__name__
 
