@@ -325,7 +325,12 @@ def _split_parameters(function: Any, label: str) -> tuple[list[str], dict[str, A
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise OperatorError(f"{label}: its function must name its parameters; {name!r} takes any number")
         if parameter.kind is parameter.KEYWORD_ONLY or parameter.default is not parameter.empty:
-            settings[name] = as_immutable(parameter.default)
+            try:
+                settings[name] = (
+                    parameter.default if parameter.default is parameter.empty else as_immutable(parameter.default)
+                )
+            except OperatorError as error:
+                raise OperatorError(f"{label}: its setting {name} {error}") from None
         else:
             inputs.append(name)
     if not inputs:

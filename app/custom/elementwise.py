@@ -14,7 +14,7 @@ import numpy as np
 from app.custom.calling import ReturnedError, described
 from app.custom.numba_functions import by_name, by_position, function_name, interpreted, python_function
 from app.errors import AppError, OperatorError
-from app.ops.settings import key_of
+from app.ops.settings import key_of_settings
 
 Kernel = Callable[..., Any]
 """Takes the arrays, then the settings that vary; gives an array for each result."""
@@ -40,7 +40,7 @@ def over_arrays(function: Any, names: Sequence[str], results: int) -> Callable[.
             return _looped(function, names, results, dtype, settings)(*arrays)
         varying = {name: value for name, value in settings.items() if _varies(value)}
         fixed = {name: value for name, value in settings.items() if name not in varying}
-        key = (dtype, *((name, type(value)) for name, value in varying.items()), key_of(fixed))
+        key = (dtype, *((name, type(value)) for name, value in varying.items()), key_of_settings(fixed))
         if known is None or known[0].have_changed():
             from app.engine.compiled.frozen import Frozen  # imported late: it needs Numba
 

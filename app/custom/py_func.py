@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
+from types import BuiltinFunctionType, MethodType
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +21,6 @@ from app.graph.defaults import default_main_program, in_dynamic_mode
 from app.graph.program import Block
 from app.graph.variable import Variable
 from app.ops.definition import OpDef, apply
-from app.ops.settings import compares_exactly
 from app.ops.size import AnySize
 from app.ops.spec import Spec, spec_of
 from app.reading import user_place
@@ -79,14 +79,19 @@ def py_func(
             f"{label}: skip_vars_in_backward_input is for a backward_func of your own; a derived one takes all"
         )
     specs = _declared_specs(label, outs)
-    kept = compares_exactly(func) and compares_exactly(backward_func)
-    make = _definition if kept else _definition.__wrapped__
+    make = _definition if _is_equal_to_itself_only(func, backward_func) else _definition.__wrapped__
     definition = make(func, backward_func, len(inputs), specs, skipped, row_by_row, onnx, like, surrogate, where)
     inputs = as_applied(inputs)
     results = (_append if _in_program([*inputs, *as_applied(outs)]) else _run)(definition, inputs, outs)
     if out is None:
         return None
     return type(out)(results) if _is_list(out) else results[0]
+
+
+def _is_equal_to_itself_only(*functions: Any) -> bool:
+    """Whether `==` of functions is identity; objects of a class with an `__eq__` may be equal and compute otherwise."""
+    exact = (MethodType, BuiltinFunctionType, str, type(None))
+    return all(isinstance(f, exact) or not any("__eq__" in vars(c) for c in type(f).__mro__[:-1]) for f in functions)
 
 
 def _listed(value: Any) -> list[Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from app.graph.program import Block, Body, Program
-from app.ops.settings import is_immutable, key_of
+from app.ops.settings import key_of
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -48,7 +48,7 @@ def _contents(block: Block) -> Iterator[object]:
                 yield from (value.inputs, value.outputs)
                 yield from _contents(value.block)
             else:
-                yield value if is_immutable(value) else key_of(value)
+                yield value
     for name, v in block.vars.items():
         yield from (name, v.shape, v.dtype, v.persistable, v.is_data, v.stop_gradient)
 

@@ -297,7 +297,10 @@ class OpDef(Displayed):
             if name not in attributes:
                 raise OperatorError(f"{self.label} has no parameter {name!r}; it takes {self._usage()}")
             is_type = name == "dtype" and value is not None and not self.custom
-            attributes[name] = canonical(value) if is_type else as_immutable(value)
+            try:
+                attributes[name] = canonical(value) if is_type else as_immutable(value)
+            except OperatorError as error:
+                raise OperatorError(f"{self.label}: its setting {name} {error}") from None
         if attributes.get("axis", 0) == () and "keepdim" in attributes and not self.custom:
             attributes["axis"] = None  # a reduction over no axes is one over all, as in Paddle and PyTorch
         missing = [name for name, value in attributes.items() if value is inspect.Parameter.empty]
@@ -315,17 +318,31 @@ _IMMUTABLE = (bool, int, float, type(None))
 
 
 def as_immutable(value: Setting) -> Setting:
-    """An attribute as immutable data: lists become tuples, NumPy scalars become Python numbers, and arrays become
-    read-only copies.
+    """A setting as immutable data: lists become tuples, NumPy scalars Python numbers, and arrays read-only copies.
+
+    The error for anything else goes on after the name of the setting.
     """
     if isinstance(value, (list, tuple)):
         return tuple(as_immutable(v) for v in value)
     if isinstance(value, OpenSize):
         return int(value)  # raises a ShapeError that explains open sizes
-    if isinstance(value, np.ndarray) and (value.flags.writeable or value.base is not None):
-        value = value.copy()
-        value.flags.writeable = False
-    return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        if value.flags.writeable or value.base is not None:
+            value = value.copy()
+            value.flags.writeable = False
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if type(value) not in _PLAIN:
+        raise OperatorError(
+            f"is {value!r} ({type(value).__name__}), expected a number, text, None, an array, or a tuple of these; "
+            "a function can read any other object from a variable outside of it"
+        )
+    return value
+
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+"""The classes of settings that are neither tuples nor arrays."""
 
 
 def apply(
