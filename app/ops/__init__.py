@@ -5,7 +5,6 @@ from app.ops import (  # noqa: F401 - each registers its operators
     arithmetic,
     broadcasting,
     byte_products,
-    composed,
     convolution,
     creation,
     drawing,

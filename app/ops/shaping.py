@@ -290,10 +290,17 @@ def t(input: Value) -> Applied:
     return transpose(input) if len(input.shape) == 2 else REGISTRY["assign"](input)
 
 
-@public("swapdims", method=True)
+@public(method=True)
 def swapaxes(x: Value, axis0: int, axis1: int) -> Applied:
     """Exchange two axes."""
     order = list(range(len(x.shape)))
     first, second = normal_axis(axis0, len(order)), normal_axis(axis1, len(order))
     order[first], order[second] = second, first
     return transpose(x, perm=order)
+
+
+@public(method=True)
+def moveaxis(x: Value, source: int | Sequence[int], destination: int | Sequence[int]) -> Applied:
+    """Move axes to other positions; the other axes keep their order."""
+    numbered = np.empty(tuple(range(len(x.shape))))  # axis i has size i
+    return transpose(x, perm=np.moveaxis(numbered, source, destination).shape)

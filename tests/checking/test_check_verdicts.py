@@ -523,7 +523,7 @@ NOT_SUMMED = product(lambda gradient, one: np.resize(gradient, one.shape))
     ("operator", "expected"),
     [
         (app.multiply, RIGHT),
-        (app.lerp, RIGHT),
+        (app.divide, RIGHT),
         (product(summed), RIGHT),
         (NOT_SUMMED, "FAILED [4, 6] with [6]: the gradient of g is not summed over the broadcast axes"),
         (product(lambda gradient, one: gradient), "FAILED [4, 6] with [6]: the gradient fails: "),

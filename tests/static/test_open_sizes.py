@@ -72,7 +72,6 @@ def test_an_open_size_is_printed_and_passed_on_as_minus_one():
 
 CALLS: dict[str, tuple[Callable[..., Any], Any]] = {
     "moveaxis": (lambda x: app.moveaxis(x, 0, 1), None),
-    "outer": (lambda x: app.outer(x, x[0]), None),
     "broadcast_tensors": (lambda x: app.broadcast_tensors([x, x.mean(axis=0, keepdim=True)]), None),
     "broadcast_tensors, open alike": (lambda x: app.broadcast_tensors([x, x[0:1]]), None),
     "var": (lambda x: app.var(x, axis=0), None),

@@ -66,7 +66,7 @@ def _product(name: str, *ranks: int) -> Callable[..., Any]:
         if (input.ndim, other.ndim) != ranks:
             found = f"found {input.ndim} and {other.ndim}"
             raise ShapeError(f"{name} takes Tensors of {ranks[0]} and {ranks[1]} axes, {found}; use matmul")
-        return app.outer(input, other) if name == "outer" else app.matmul(input, other)
+        return app.unsqueeze(input, 1) * other if name == "outer" else app.matmul(input, other)
 
     return product
 

@@ -10,12 +10,11 @@ import numpy as np
 from app.errors import OperatorError, ShapeError
 from app.nn.functional.loss import reduced
 from app.ops import loss
-from app.ops.composed import moveaxis
 from app.ops.gathering import gather
 from app.ops.logic import not_equal, where
 from app.ops.math import log
 from app.ops.reduction import sum_
-from app.ops.shaping import cast, reshape, reshape_like, squeeze, unsqueeze
+from app.ops.shaping import cast, moveaxis, reshape, reshape_like, squeeze, unsqueeze
 from app.ops.softmax import log_softmax, softmax
 from app.ops.spec import UNKNOWN, differ, normal_axis
 
