@@ -61,9 +61,9 @@ def watch_program(program: Program, feed: Mapping[str, np.ndarray], scope: Scope
             run_operator(operator, values)
         except AppError as error:
             raise type(error)(f"{shape_error}{error}") from error
-        made = [(name, np.asarray(values[name])) for name in operator.outputs]
-        shape_error = shape_error or _unexpected_shape(program, operator, made, rows)
-        yield OperatorRun(_labelled(operator), read, made)
+        results = [(name, np.asarray(values[name])) for name in operator.outputs]
+        shape_error = shape_error or _unexpected_shape(program, operator, results, rows)
+        yield OperatorRun(_labelled(operator), read, results)
 
 
 def _labelled(operator: Operator) -> str:
@@ -72,9 +72,9 @@ def _labelled(operator: Operator) -> str:
     return f"{label} ({operator.place})" if operator.place and not operator.definition.where else label
 
 
-def _unexpected_shape(program: Program, operator: Operator, made: NamedArrays, rows: int) -> str:
+def _unexpected_shape(program: Program, operator: Operator, results: NamedArrays, rows: int) -> str:
     """A message if a result has another shape than declared, with unknown sizes equal to the batch size; '' if not."""
-    for name, array in made:
+    for name, array in results:
         declared = program.global_block().var(name).shape
         if array.shape != tuple(rows if size == UNKNOWN else size for size in declared):
             return (
@@ -148,8 +148,8 @@ class _WatchedNode:
         definition: OpDef = self._node.definition
         gradients = definition.differentiate(self._node, douts)
         read = [("d" + _name(definition.outputs, i), np.asarray(g)) for i, g in enumerate(douts) if g is not None]
-        made = [("d" + _name(definition.inputs, i), np.asarray(g)) for i, g in enumerate(gradients) if g is not None]
-        self._runs.append(OperatorRun(f"the gradient of {definition.label}", read, made))
+        results = [("d" + _name(definition.inputs, i), np.asarray(g)) for i, g in enumerate(gradients) if g is not None]
+        self._runs.append(OperatorRun(f"the gradient of {definition.label}", read, results))
         return gradients
 
 

@@ -46,7 +46,7 @@ def _walk(
     retain_graph: bool,
     create_graph: bool,
     complete: Complete | None = None,
-    wanted: Container[Key] | None = None,
+    targets: Container[Key] | None = None,
     blocked: Container[Key] = (),
 ) -> dict[Any, Gradient]:
     """Walk back from `tensors`, but not through `blocked`; with `wanted`, only through nodes that lead to these keys.
@@ -63,8 +63,8 @@ def _walk(
             key = tensor.source
             gradients[key] = gradients[key] + value if key in gradients else value
         nodes = reachable(gradients, blocked)
-        if wanted is not None:
-            nodes = leading_to(wanted, nodes)
+        if targets is not None:
+            nodes = leading_to(targets, nodes)
         for node in nodes:
             if node.hooks is not None:
                 complete = partial(_after_hooks, complete)
@@ -90,15 +90,17 @@ def _start(tensor: Tensor, start: Any, create_graph: bool, place: int) -> Gradie
         ones = np.ones(array.shape, array.dtype)
         return tape.new_tensor(ones) if create_graph else ones
     is_tensor = hasattr(start, "_array")
-    given = start._array if is_tensor else np.array(start)
-    if given.shape != array.shape:
-        raise ShapeError(f"the gradient of a Tensor of shape {list(array.shape)} cannot have shape {list(given.shape)}")
-    if given.dtype is not array.dtype:
+    start_array = start._array if is_tensor else np.array(start)
+    if start_array.shape != array.shape:
+        raise ShapeError(
+            f"the gradient of a Tensor of shape {list(array.shape)} cannot have shape {list(start_array.shape)}"
+        )
+    if start_array.dtype is not array.dtype:
         start = start.astype(tensor.dtype) if is_tensor and create_graph else start
-        given = given.astype(array.dtype, copy=False)
+        start_array = start_array.astype(array.dtype, copy=False)
     if create_graph:
-        return start if is_tensor else tape.new_tensor(given)
-    return given
+        return start if is_tensor else tape.new_tensor(start_array)
+    return start_array
 
 
 def _counted(values: Sequence[object], what: str) -> str:
@@ -140,9 +142,9 @@ def _check_hook(hook: Hook, gradient: Tensor, changed: Any) -> None:
     label = f"hook {name!r} ({place})" if place else f"hook {name!r}"
     if not hasattr(changed, "_array"):
         raise CustomOperatorError(f"{label} returned a {type(changed).__name__}, expected a Tensor, or None")
-    shape, found = list(gradient._array.shape), list(changed._array.shape)
-    if found != shape:
-        raise ShapeError(f"{label} has changed the size of a gradient of shape {shape}: it returned shape {found}")
+    shape, new_shape = list(gradient._array.shape), list(changed._array.shape)
+    if new_shape != shape:
+        raise ShapeError(f"{label} has changed the size of a gradient of shape {shape}: it returned shape {new_shape}")
     dtype, other = gradient._array.dtype, changed._array.dtype
     if other != dtype:
         raise DtypeError(f"{label} has changed the type of a gradient of {dtype}: it returned {other}; use .astype")
@@ -217,9 +219,9 @@ def run_backward(
         return
     if inputs is not None:
         inputs = _tensors_among(inputs, "inputs")
-        found = _gradients_of(tensors, inputs, starts, bool(retain_graph), create_graph)
+        gradients = _gradients_of(tensors, inputs, starts, bool(retain_graph), create_graph)
         for tensor in inputs:
-            gradient = found.get(tensor.source)
+            gradient = gradients.get(tensor.source)
             if gradient is not None:
                 _add_to_leaf(tensor, {tensor: gradient if create_graph else np.array(gradient)})
         return
@@ -269,17 +271,17 @@ def grad(
     around = list(around) if isinstance(around, set) else as_list(around)
     tracer = modes().tracer
     if tracer is not None:
-        made: list[Gradient] = tracer.grad(outputs, inputs, starts, create_graph, around)
-        for position, gradient in enumerate(made):
+        traced: list[Gradient] = tracer.grad(outputs, inputs, starts, create_graph, around)
+        for position, gradient in enumerate(traced):
             if gradient is None and not allow_unused:
                 raise GradientError(_UNUSED.format(position=position, shape=list(inputs[position].shape)))
-        return made
+        return traced
     blocked = _tensors_among(around, "no_grad_vars") if around else []
     keep = create_graph if retain_graph is None else retain_graph
-    found = _gradients_of(outputs, inputs, starts, keep, create_graph, blocked)
+    gradients = _gradients_of(outputs, inputs, starts, keep, create_graph, blocked)
     results: list[Gradient] = []
     for position, tensor in enumerate(inputs):
-        gradient = found.get(tensor.source)
+        gradient = gradients.get(tensor.source)
         if gradient is None and not allow_unused:
             raise GradientError(_UNUSED.format(position=position, shape=list(tensor._array.shape)))
         if gradient is not None and not hasattr(gradient, "_array"):
@@ -299,27 +301,27 @@ def _gradients_of(
     blocked: Sequence[Tensor] = (),
 ) -> dict[Any, Gradient]:
     """The gradients of `inputs` by their keys, before the hooks of leaves."""
-    wanted, around = {tensor.source for tensor in inputs}, {tensor.source for tensor in blocked}
-    found: dict[Any, Gradient] = {}
+    targets, around = {tensor.source for tensor in inputs}, {tensor.source for tensor in blocked}
+    gradients: dict[Any, Gradient] = {}
 
     def complete(key: Key, gradient: Gradient) -> Gradient:
-        if key in wanted:
-            found[key] = gradient
+        if key in targets:
+            gradients[key] = gradient
         return None if key in around else gradient
 
-    ends = _walk(outputs, starts, retain_graph, create_graph, complete, wanted, around)
+    ends = _walk(outputs, starts, retain_graph, create_graph, complete, targets, around)
     for key, gradient in ends.items():
-        if key in wanted:
+        if key in targets:
             hooks = key[0].hooks.get(key[1]) if type(key) is tuple and key[0].hooks else None
-            found[key] = run_hooks(hooks, gradient) if hooks else gradient
-    return found
+            gradients[key] = run_hooks(hooks, gradient) if hooks else gradient
+    return gradients
 
 
-def _tensors_among(given: Any, what: str) -> list[Any]:
+def _tensors_among(argument: Any, what: str) -> list[Any]:
     """The argument `inputs` or `outputs` of a call as a checked list of Tensors."""
-    if given is None:
+    if argument is None:
         raise GradientArgumentError(f"grad: {what} should not be None: pass the Tensors that the gradient is for")
-    listed = as_list(given)
+    listed = as_list(argument)
     if not listed:
         raise GradientArgumentError(f"grad: {what} cannot be empty: pass the Tensors that the gradient is for")
     mark = (

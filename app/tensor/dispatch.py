@@ -26,13 +26,13 @@ def _binary_method(name: str, python: str) -> Callable[[Any, Any], Applied]:
     on Tensors, such as those of a PyLayer, consist mostly of such calls.
     """
     definition, general = REGISTRY[name], getattr(ValueMethods, python)
-    kernel, known = definition.kernel, definition.call_cache.conversions
+    kernel, conversions_by_types = definition.kernel, definition.call_cache.conversions
 
     def method(self: Any, other: Operand) -> Applied:
         if modes().direct:
             x = self._array
             y = other._array if isinstance(other, RunsOperators) else other
-            conversions = known.get((x.dtype, y.dtype if y.__class__ is ndarray else y.__class__))
+            conversions = conversions_by_types.get((x.dtype, y.dtype if y.__class__ is ndarray else y.__class__))
             if conversions is not None:
                 try:
                     result = kernel(x, np.array(y, conversions[0][1]) if conversions else y)
@@ -44,7 +44,7 @@ def _binary_method(name: str, python: str) -> Callable[[Any, Any], Applied]:
     def swapped(self: Any, other: Operand) -> Applied:
         if modes().direct:
             y = self._array
-            conversions = known.get((other.__class__, y.dtype))
+            conversions = conversions_by_types.get((other.__class__, y.dtype))
             if conversions:
                 try:
                     result = kernel(np.array(other, conversions[0][1]), y)
@@ -160,9 +160,9 @@ class RunsOperators(ValueMethods):
         if here.on and definition.rules:
             needs, sources = [], []
             for x in inputs:
-                wanted = isinstance(x, RunsOperators) and not x.stop_gradient
-                needs.append(wanted)
-                sources.append(x.source if wanted else None)
+                needs_gradient = isinstance(x, RunsOperators) and not x.stop_gradient
+                needs.append(needs_gradient)
+                sources.append(x.source if needs_gradient else None)
             if True in needs:  # the user may change an array of NumPy before the backward pass
                 arrays = [
                     array.copy() if array.__class__ is ndarray and array is x else array
@@ -176,10 +176,10 @@ class RunsOperators(ValueMethods):
 
 
 def _prepared(
-    definition: OpDef, inputs: Sequence[Any], given: Sequence[Any], kinds: Kinds, attributes: Attributes
+    definition: OpDef, inputs: Sequence[Any], operands: Sequence[Any], kinds: Kinds, attributes: Attributes
 ) -> tuple[Sequence[Any], list[Any]]:
     """The inputs converted for the kernel, and their arrays. The conversions are remembered."""
-    for value in given:
+    for value in operands:
         if hasattr(value, "apply_operator"):
             raise OperatorError(
                 f"{definition.label}: a Tensor and a {type(value).__name__} were mixed; "
@@ -188,7 +188,7 @@ def _prepared(
     prepared = definition.prepared(inputs)
     arrays = [x._array if isinstance(x, RunsOperators) else x for x in prepared]
     definition.check_types(arrays, attributes)
-    definition.call_cache.remember_conversions(kinds, given, arrays)
+    definition.call_cache.remember_conversions(kinds, operands, arrays)
     return prepared, [a if a is None or isinstance(a, (np.ndarray, np.generic)) else np.asarray(a) for a in arrays]
 
 

@@ -87,9 +87,9 @@ class _Switched(ContextDecorator):
     """The modes before each entry. Threads that share the object share the list."""
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Self:
-        made = super().__new__(cls)
-        made._entered = []
-        return made if function is None else made(function)  # type: ignore[return-value] # `no_grad(function)`
+        switch = super().__new__(cls)
+        switch._entered = []
+        return switch if function is None else switch(function)  # type: ignore[return-value] # `no_grad(function)`
 
     def __call__(self, function: _Function) -> _Function:
         if any(test(function) for test in _RUN_LATER):

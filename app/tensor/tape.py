@@ -210,8 +210,8 @@ class Node:
         return array
 
     def input_shape(self, index: int) -> tuple[int, ...]:
-        known = self.input_specs[index]
-        return () if known is None else known[0]
+        spec = self.input_specs[index]
+        return () if spec is None else spec[0]
 
     def output_shape(self, index: int) -> Shape:
         return self.output_specs[index][0]
@@ -286,25 +286,25 @@ _order = attrgetter("order")
 
 def reachable(sources: Iterable[Key | None], blocked: Container[Key] = ()) -> list[Node]:
     """The nodes that gradients can reach from `sources` without passing through `blocked`, the latest first."""
-    found: set[Node] = set()
+    nodes: set[Node] = set()
     waiting = list(sources)
     while waiting:
         source = waiting.pop()
         if source.__class__ is tuple and not (blocked and source in blocked):
             node = source[0]
-            if node not in found:
-                found.add(node)
+            if node not in nodes:
+                nodes.add(node)
                 waiting += node.sources
-    return sorted(found, key=_order, reverse=True)
+    return sorted(nodes, key=_order, reverse=True)
 
 
 def leading_to(targets: Container[Key | None], nodes: Sequence[Node]) -> list[Node]:
     """The nodes, the latest first, from which gradients can reach one of `targets`."""
-    found: set[Node] = set()
+    leading: set[Node] = set()
     for node in reversed(nodes):
-        if any(source in targets or (type(source) is tuple and source[0] in found) for source in node.sources):
-            found.add(node)
-    return [node for node in nodes if node in found]
+        if any(source in targets or (type(source) is tuple and source[0] in leading) for source in node.sources):
+            leading.add(node)
+    return [node for node in nodes if node in leading]
 
 
 # Hooks

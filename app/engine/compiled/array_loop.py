@@ -79,14 +79,14 @@ def _loop(arrays: Sequence[str], numbers: Sequence[str], constants: Sequence[Any
     """The function that Python calls, for these types."""
     i = Local("i", INDEX)
     inputs = [Parameter(f"x{place}", dtype, (None,)) for place, dtype in enumerate(arrays)]
-    given = [Parameter(f"number{place}", dtype) for place, dtype in enumerate(numbers)]
+    parameters = [Parameter(f"number{place}", dtype) for place, dtype in enumerate(numbers)]
     outputs = [Parameter(f"out{place}", arrays[0], (None,)) for place in range(results)]
     elements = [Element(x.name, (i,), x.dtype) for x in inputs]
-    same = [Local(number.name, number.dtype) for number in given]
-    taken: tuple[Value, ...] = (*elements, *same, *(Number(value, ANY) for value in constants))
-    each = Assign([Element(out.name, (i,), out.dtype) for out in outputs], [Call("function", taken)])
+    same = [Local(number.name, number.dtype) for number in parameters]
+    arguments: tuple[Value, ...] = (*elements, *same, *(Number(value, ANY) for value in constants))
+    each = Assign([Element(out.name, (i,), out.dtype) for out in outputs], [Call("function", arguments)])
     return Function(
         "over_arrays",
-        [Parameter("shard"), Parameter("shards"), *inputs, *given, *outputs],
+        [Parameter("shard"), Parameter("shards"), *inputs, *parameters, *outputs],
         [For(i.name, None, Length(outputs[0].name), [each]), Return(False)],
     )

@@ -43,8 +43,13 @@ def hold_by_lanes(lowered: Lowered, keep: Collection[str]) -> None:
 
 def _is_of_images(lowered: Lowered, name: str) -> bool:
     shape: Shape = lowered.shapes[name]
-    known = len(shape) == 4 and shape[0] == N and all(isinstance(size, int) for size in shape[1:])
-    return known and lowered.dtype(name) == "float32" and not lowered.is_data(name) and not lowered.persists(name)
+    has_known_sizes = len(shape) == 4 and shape[0] == N and all(isinstance(size, int) for size in shape[1:])
+    return (
+        has_known_sizes
+        and lowered.dtype(name) == "float32"
+        and not lowered.is_data(name)
+        and not lowered.persists(name)
+    )
 
 
 def _refused(step: Step, chosen: set[str]) -> set[str]:
@@ -77,11 +82,11 @@ def _view_vectors(lowered: Lowered, keep: Collection[str]) -> None:
     for place, step in enumerate(lowered.steps):
         if not isinstance(step, CopyStep):
             continue
-        source, made = str(step.op.inputs[0]), step.op.outputs[0]
+        source, view_name = str(step.op.inputs[0]), step.op.outputs[0]
         later = lowered.steps[place + 1 :]
-        readers = [k for k, other in enumerate(later) if made in map(lowered.root, filter(None, other.op.inputs))]
+        readers = [k for k, other in enumerate(later) if view_name in map(lowered.root, filter(None, other.op.inputs))]
         writers = [k for k, other in enumerate(later) if source in other.op.outputs or _changes(other, source)]
         is_vector = lowered.persists(source) and len(lowered.shapes[source]) == 1
-        if is_vector and made not in keep and max(readers, default=-1) < min(writers, default=len(later)):
+        if is_vector and view_name not in keep and max(readers, default=-1) < min(writers, default=len(later)):
             lowered.steps[place] = AliasStep(step.op, lowered)
-            lowered.roots[made] = source
+            lowered.roots[view_name] = source

@@ -80,19 +80,19 @@ class Passing(Exception):  # noqa: N818 - it is no error
 def remembered(key: str, make: Callable[[], Any]) -> Any:
     """Return the plain data of `make()`, from disk if cached for this key and environment; `Passing` data once."""
     name = f"note_{fingerprint(key, environment())[:32]}.txt"
-    kept = _notes.get(name)
-    if kept is None:
-        kept = read(name)
-        if kept is None:
+    note = _notes.get(name)
+    if note is None:
+        note = read(name)
+        if note is None:
             try:
-                kept = json.dumps(make()).encode()
+                note = json.dumps(make()).encode()
             except Passing as passing:
                 return passing.data
-            keep(name, kept)
-        _notes[name] = kept
+            keep(name, note)
+        _notes[name] = note
         if len(_notes) > LIMIT:
             _notes.popitem(last=False)
-    return json.loads(kept)
+    return json.loads(note)
 
 
 def read(name: str) -> bytes | None:

@@ -125,10 +125,12 @@ class Emitter:
 
     def _number(self, value: Any, kind: Any) -> Any:
         """A number of a type that a function takes, of the eight bytes in a table if Python calls it."""
-        wanted = self.context.get_value_type(kind)
-        if value.type == wanted:
+        value_type = self.context.get_value_type(kind)
+        if value.type == value_type:
             return value
-        return self.builder.bitcast(value, wanted) if kind == types.float64 else self.builder.trunc(value, wanted)
+        return (
+            self.builder.bitcast(value, value_type) if kind == types.float64 else self.builder.trunc(value, value_type)
+        )
 
     # Statements
 
@@ -278,8 +280,8 @@ class Emitter:
         return Typed(self.context.cast(self.builder, value.value, value.type, kind), kind)
 
     def _truth(self, value: loops.Value) -> Any:
-        found = self.typed(self.operand(value))
-        return self.context.is_true(self.builder, found.type, found.value)
+        condition = self.typed(self.operand(value))
+        return self.context.is_true(self.builder, condition.type, condition.value)
 
     def _named(self, name: str) -> Typed | _Array:
         found = self.known[name]
@@ -377,23 +379,23 @@ class Emitter:
         return self.cast(self.operand(cast.value), numba_type(cast.dtype))
 
     def call(self, call: loops.Call) -> Typed:
-        given = [self.operand(argument) for argument in call.arguments]
+        arguments = [self.operand(argument) for argument in call.arguments]
         if call.function == "u":
-            return self.cast(given[0], types.uintp)
+            return self.cast(arguments[0], types.uintp)
         if call.function == "min":
-            one, other = (self.cast(value, types.int64).value for value in given)
+            one, other = (self.cast(value, types.int64).value for value in arguments)
             return Typed(self._chosen("<", one, other), types.int64)
         if call.function in self.declared:
-            return self._call_declared(self.declared[call.function], given)
+            return self._call_declared(self.declared[call.function], arguments)
         function = self.called[call.function]
         if isinstance(function, VectorFunction):
-            return self._call_vectors(call.function, function, given)
-        values = [self.typed(value) for value in given]
+            return self._call_vectors(call.function, function, arguments)
+        values = [self.typed(value) for value in arguments]
         kinds = tuple(value.type for value in values)
-        known = self.callees.linked
-        if (call.function, kinds) not in known:
-            known[call.function, kinds] = linkable(function, kinds)
-        linked = known[call.function, kinds]
+        linked_functions = self.callees.linked
+        if (call.function, kinds) not in linked_functions:
+            linked_functions[call.function, kinds] = linkable(function, kinds)
+        linked = linked_functions[call.function, kinds]
         if linked is None:
             return self._apply(dispatcher_of(function), values)
         if call.dtype == COUNT:
@@ -401,10 +403,10 @@ class Emitter:
         value = linked.call(self.context, self.builder, [each.value for each in values])
         return self._owned(Typed(value, linked.returns))
 
-    def _call_declared(self, function: Declared, given: Sequence[Typed | _Array]) -> Typed:
+    def _call_declared(self, function: Declared, arguments: Sequence[Typed | _Array]) -> Typed:
         """Call another function of the source."""
         values: list[Any] = []
-        for parameter, value in zip(function.parameters, given, strict=True):
+        for parameter, value in zip(function.parameters, arguments, strict=True):
             if isinstance(value, _Array):
                 sizes = zip(value.shape, parameter.shape or (), strict=True)
                 values += [value.data, *(size for size, declared in sizes if declared is None)]
@@ -413,26 +415,29 @@ class Emitter:
         sig = signature(types.boolean, *function.description.argtypes)
         return Typed(self.context.call_internal(self.builder, function.description, sig, values), types.boolean)
 
-    def _call_vectors(self, name: str, function: VectorFunction, given: Sequence[Typed | _Array]) -> Typed:
+    def _call_vectors(self, name: str, function: VectorFunction, arguments: Sequence[Typed | _Array]) -> Typed:
         """Call a function written in vector instructions, which takes numbers and the addresses of arrays."""
         self.callees.of_vectors[name] = code = machine_code(function)
         values = [
             self.builder.bitcast(value.data, POINTER)
             if isinstance(value, _Array)
             else self.cast(value, _NUMBERS[kind]).value
-            for value, kind in zip(given, code.takes, strict=True)
+            for value, kind in zip(arguments, code.takes, strict=True)
         ]
         kind = ir.FunctionType(ir.VoidType(), [value.type for value in values])
         self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, code.name), values)
         return Typed(self.context.get_dummy_value(), types.void)
 
-    def _apply(self, function: Any, given: Sequence[Typed]) -> Typed:
+    def _apply(self, function: Any, arguments: Sequence[Typed]) -> Typed:
         """Call a function that Numba supports with values of these types."""
         typing = cpu_target.typing_context
         kind = typing.resolve_value_type(function)
-        sig = typing.resolve_function_type(kind, tuple(value.type for value in given), {})
+        sig = typing.resolve_function_type(kind, tuple(value.type for value in arguments), {})
         called = self.context.get_function(kind, sig)
-        values = [self.cast(value, wanted).value for value, wanted in zip(given, sig.args, strict=True)]
+        values = [
+            self.cast(value, kind_of_argument).value
+            for value, kind_of_argument in zip(arguments, sig.args, strict=True)
+        ]
         return self._owned(Typed(called(self.builder, values), sig.return_type))
 
     def _owned(self, result: Typed) -> Typed:
@@ -447,11 +452,11 @@ class Emitter:
         return self._as_array(self._named(name))
 
     def array(self, array: loops.Array) -> _Array:
-        found = self._array(array.name)
+        whole = self._array(array.name)
         if array.rows is None:
-            return found
+            return whole
         low, high = (self.cast(self.operand(bound), types.int64).value for bound in array.rows)
-        return _Array(self._place(found, [low]), found.dtype, [self.builder.sub(high, low), *found.shape[1:]])
+        return _Array(self._place(whole, [low]), whole.dtype, [self.builder.sub(high, low), *whole.shape[1:]])
 
     def view(self, view: loops.View) -> _Array:
         memory = self._array(view.memory)
@@ -492,10 +497,10 @@ class Emitter:
             *(([place("shape"), axis], size) for axis, size in enumerate(value.shape)),
             *(([place("strides"), axis], size) for axis, size in enumerate(strides[1:])),
         ]
-        found: Any = ir.Constant(self.context.get_value_type(kind), None)
+        structure: Any = ir.Constant(self.context.get_value_type(kind), None)
         for path, part in fields:
-            found = self.builder.insert_value(found, part, path)
-        return Typed(found, kind)
+            structure = self.builder.insert_value(structure, part, path)
+        return Typed(structure, kind)
 
 
 def numba_type(dtype: str) -> Any:

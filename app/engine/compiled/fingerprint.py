@@ -53,8 +53,8 @@ def full_fingerprint(*things: Any) -> str:
 def behaviour_fingerprint(*things: Any) -> str | None:
     """Return the same hash; None if it does not tell all that decides what they compute, such as a random stream."""
     walk = _Full(things[0])
-    found = walk.hash_of(things)
-    return found if walk.is_complete else None
+    digest = walk.hash_of(things)
+    return digest if walk.is_complete else None
 
 
 class Walk:
@@ -108,10 +108,10 @@ class Walk:
 
     def is_new(self, thing: Any) -> bool:
         """Whether an object is seen for the first time; adds its number."""
-        known = id(thing) in self._seen
+        is_known = id(thing) in self._seen
         number, _ = self._seen.setdefault(id(thing), (len(self._seen), thing))
         self.note("number", str(number))
-        return not known
+        return not is_known
 
     def add_function(self, function: types.FunctionType, given: Any) -> None:
         """Add a function or a Numba dispatcher."""

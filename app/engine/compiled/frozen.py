@@ -41,10 +41,10 @@ class Frozen:
     """
 
     def __init__(self, *functions: Any):
-        found = _Variables(functions)
-        self._variables = found.variables
+        walk = _Variables(functions)
+        self._variables = walk.variables
         self._compiled_with: list[tuple[Any, str]] = []
-        for dispatcher in found.dispatchers:
+        for dispatcher in walk.dispatchers:
             inside = _Variables([dispatcher])
             values = inside.digest.hexdigest()
             if _compiled_with.get(dispatcher) != values:
@@ -55,7 +55,7 @@ class Frozen:
                 _set.count += 1
             self._compiled_with.append((dispatcher, values))
         self._set = _set.count
-        for once in found.compiled_once:
+        for once in walk.compiled_once:
             inside = _Variables([once])
             values = inside.digest.hexdigest()
             if inside.variables and _compiled_with.setdefault(once, values) != values:

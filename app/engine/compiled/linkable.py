@@ -74,16 +74,16 @@ def linkable(function: Any, kinds: tuple[Any, ...]) -> Linkable | None:
     if not isinstance(function, (FunctionType, Dispatcher)):  # one of Numba's intrinsics
         return None
     key = fingerprint(function, repr(kinds), cache.environment())[:32]
-    found = _known.get(key)
-    if found is None:
-        found = _from_disk(key) or _compiled(key, function, kinds)
-        if found is None:
+    linked = _known.get(key)
+    if linked is None:
+        linked = _from_disk(key) or _compiled(key, function, kinds)
+        if linked is None:
             return None
-        _known[key] = found
+        _known[key] = linked
         if len(_known) > KNOWN:
             _known.popitem(last=False)
     _known.move_to_end(key)
-    return found
+    return linked
 
 
 def dispatcher_of(function: Callable[..., Any]) -> Any:
@@ -116,17 +116,17 @@ def _compiled(key: str, function: Callable[..., Any], kinds: tuple[Any, ...]) ->
     if kinds not in dispatcher.overloads:  # else it was compiled for an eager call
         dispatcher = _without_wrappers(dispatcher)
         dispatcher.get_call_template(kinds, {})
-    made = dispatcher.overloads.get(kinds)
-    if made is None or made.lifted or made.library.has_dynamic_globals:
+    overload = dispatcher.overloads.get(kinds)
+    if overload is None or overload.lifted or overload.library.has_dynamic_globals:
         return None
-    if getattr(made.library, "_reload_init", None):  # which older releases of Numba do not have
+    if getattr(overload.library, "_reload_init", None):  # which older releases of Numba do not have
         return None
-    code = _alone(made.library, made.fndesc.llvm_func_name, _symbol(key), _is_inlined(kinds))
+    code = _alone(overload.library, overload.fndesc.llvm_func_name, _symbol(key), _is_inlined(kinds))
     if code is None:
         return None
-    kept = kinds, made.signature.return_type, only_reads(dispatcher, kinds), *code
-    cache.keep(_file(key), pickle.dumps(kept))
-    return Linkable(_symbol(key), *kept)
+    fields = kinds, overload.signature.return_type, only_reads(dispatcher, kinds), *code
+    cache.keep(_file(key), pickle.dumps(fields))
+    return Linkable(_symbol(key), *fields)
 
 
 def _is_inlined(kinds: Sequence[Any]) -> bool:
@@ -195,12 +195,12 @@ def _in_plain_form(function: Linkable, name: str, like: Any) -> Any:
     module, context = ir.Module(), cpu_target.target_context
     module.triple, module.data_layout = like.triple, like.data_layout
     number = context.get_value_type(function.returns)
-    made = ir.Function(module, ir.FunctionType(number, [number]), name)
-    made.attributes.add("alwaysinline")
-    builder = ir.IRBuilder(made.append_basic_block())
+    plain = ir.Function(module, ir.FunctionType(number, [number]), name)
+    plain.attributes.add("alwaysinline")
+    builder = ir.IRBuilder(plain.append_basic_block())
     description = ExternalFunctionDescriptor(function.name, function.returns, function.takes)
     called = signature(function.returns, *function.takes)
-    _, value = context.call_internal_no_propagate(builder, description, called, made.args)
+    _, value = context.call_internal_no_propagate(builder, description, called, plain.args)
     builder.ret(value)
     return llvm.parse_assembly(str(module))
 

@@ -34,14 +34,14 @@ def load(pattern: str, functions: Mapping[str, Function], called: Mapping[str, A
     """
     functions_called = (called[name] for name in sorted(called))
     key = fingerprint(pattern, *functions_called, cache.environment())[:32]
-    found = _loaded.get(key)
-    if found is None:
-        found = _loaded[key] = NativeCode(key, functions, called)
+    code = _loaded.get(key)
+    if code is None:
+        code = _loaded[key] = NativeCode(key, functions, called)
         if len(_loaded) > LOADED:
             _loaded.popitem(last=False)
     else:
         _loaded.move_to_end(key)
-    return found
+    return code
 
 
 class NativeCode:

@@ -129,7 +129,7 @@ def _objects(library: Any, shown: set[str], callees: Callees) -> Objects:
     module.verify()
     variables = [variable.name for variable in module.global_variables]
     environments = [name for name in variables if name.startswith(ENVIRONMENT)]
-    found = [lookup_environment(name) for name in environments]
+    objects_of_environments = [lookup_environment(name) for name in environments]
     of_this_process = any(name.startswith("numba.dynamic.globals") for name in variables)
     linked = {each.name: each for each in callees.linked.values() if each is not None and not each.is_inlined}
     called = {name: each.code for name, each in linked.items()}
@@ -140,14 +140,15 @@ def _objects(library: Any, shown: set[str], callees: Callees) -> Objects:
         [library.codegen._tm.emit_object(module), *called.values()],
         sorted(needs - called.keys()),
         environments,
-        can_be_kept=not of_this_process and not any(each.consts for each in found if each is not None),
+        can_be_kept=not of_this_process
+        and not any(each.consts for each in objects_of_environments if each is not None),
     )
 
 
 def environment(name: str) -> Environment:
     """Return the object through which compiled code refers to Python objects; a new one in another process."""
-    found = lookup_environment(name)
-    if found is None:
-        found = Environment._memo[name] = Environment({})
-        found.env_name = name
-    return found
+    one = lookup_environment(name)
+    if one is None:
+        one = Environment._memo[name] = Environment({})
+        one.env_name = name
+    return one

@@ -35,11 +35,11 @@ class KeptOverloads(NullCache):
         try:
             read, payload = pickle.loads(data)
             target_context.refresh()
-            made = CompileResult._rebuild(target_context, *payload)
+            overload = CompileResult._rebuild(target_context, *payload)
         except Exception:  # pickle and LLVM fail in many ways
             return None
         self._read[sig] = read
-        return made
+        return overload
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep compiled code, unless it is valid in this process only."""

@@ -61,8 +61,8 @@ def drop_shape_only_inputs(
     returns another shape than declared, but a Python call does not, and any operator in control flow may be one.
     """
     shapes, assumed = infer_shapes(program, given)
-    known = Lowered(program, shapes)
-    if any(op.bodies or why_python(op, known, why_not) for op in assumed):
+    lowered = Lowered(program, shapes)
+    if any(op.bodies or why_python(op, lowered, why_not) for op in assumed):
         return program
     block = program.global_block()
 
@@ -73,7 +73,7 @@ def drop_shape_only_inputs(
         lowering = op.definition.lowering
         if op.bodies:
             return rewritten(
-                op, lambda name, body, kept: drop_shape_only_inputs(body, kept, shapes_given(op, shapes, name))
+                op, lambda name, body, places: drop_shape_only_inputs(body, places, shapes_given(op, shapes, name))
             )
         if isinstance(lowering, Reduction) and len(op.inputs) > 1 and len(set(map(kind, op.inputs))) == 1:
             return Operator(assign, [op.inputs[i] for i in lowering.takes], op.outputs, {}, op.role)
@@ -81,8 +81,8 @@ def drop_shape_only_inputs(
             return op
         alike = {kind(op.inputs[place]): place for place in lowering.takes}
         stands = [i if i in lowering.takes else alike.get(kind(name), i) for i, name in enumerate(op.inputs)]
-        kept = sorted(set(stands))
-        return op if len(kept) == len(stands) else _of_fewer(op, lowering, kept, [kept.index(i) for i in stands])
+        places = sorted(set(stands))
+        return op if len(places) == len(stands) else _of_fewer(op, lowering, places, [places.index(i) for i in stands])
 
     return with_operators(program, [changed(op) for op in block.ops], block.vars)
 
@@ -105,22 +105,22 @@ def _given(function: Callable[..., Any], stands: Sequence[int]) -> Callable[...,
 
 
 @_knowing_shapes
-def inline_array_functions(program: Program, keep: Collection[str], known: Lowered) -> Program:
+def inline_array_functions(program: Program, keep: Collection[str], lowered: Lowered) -> Program:
     """Convert array functions that are equivalent on single numbers to elementwise ones, if all arrays have one shape,
     so that they are called inside a loop. For others the engine reports the reason."""
 
     def inlined(op: Operator) -> Operator:
         lowering = op.definition.lowering
-        if not isinstance(lowering, Returning) or not known.is_uniform(op):
+        if not isinstance(lowering, Returning) or not lowered.is_uniform(op):
             return op
         single = lowering.on_numbers()
-        if single is None or single.axes not in (None, len(known.shapes[op.outputs[0]])):
+        if single is None or single.axes not in (None, len(lowered.shapes[op.outputs[0]])):
             return op
         definition = copy.copy(op.definition)
         definition.lowering = Elementwise(single.function, lowering.takes)
         elementwise = Operator(definition, op.inputs, op.outputs, op.attributes, op.role)
         tried = elementwise if single.keeps_type else op  # whose results must have the declared type
-        return op if why_python(tried, known, why_not) else elementwise
+        return op if why_python(tried, lowered, why_not) else elementwise
 
     block = program.global_block()
     return with_operators(program, [inlined(op) for op in block.ops], block.vars)
@@ -130,7 +130,7 @@ def inline_array_functions(program: Program, keep: Collection[str], known: Lower
 
 
 @_knowing_shapes
-def sum_by_tiles(program: Program, keep: Collection[str], known: Lowered) -> Program:
+def sum_by_tiles(program: Program, keep: Collection[str], lowered: Lowered) -> Program:
     """Sum over a batch of images, as gradients of weights and biases do, in two operators: over tiles of as many images
     as a vector has lanes, of which each thread does some, and then over the tiles, in the same order for any threads.
     """
@@ -139,11 +139,11 @@ def sum_by_tiles(program: Program, keep: Collection[str], known: Lowered) -> Pro
     block = program.global_block()
     for op in block.ops:
         try:
-            tiles_of(op, op.definition.lowering, known)
+            tiles_of(op, op.definition.lowering, lowered)
         except NotNativeError:
             operators.append(op)
             continue
-        definition, sums = _of_tiles(op), known.unused(f"{op.outputs[0]}.tiles")
+        definition, sums = _of_tiles(op), lowered.unused(f"{op.outputs[0]}.tiles")
         (added[sums],) = definition.infer_outputs([block.var(str(n)).spec for n in op.inputs], op.attributes)
         operators.append(Operator(definition, op.inputs, [sums], op.attributes, op.role))
         if isinstance(op.definition.lowering, Convolution):
@@ -164,9 +164,9 @@ def _of_tiles(op: Operator) -> OpDef:
     of_weight = isinstance(lowering, Convolution)
 
     def infer(x: Spec, *others: Spec, **settings: Any) -> Spec:
-        (found,) = whole.infer_outputs([x, *others], settings)
-        rest = found.shape if of_weight else (x.shape[1], 1, 1)
-        return Spec((UNKNOWN if x.shape[0] == UNKNOWN else tiles(x.shape[0]), *rest), found.dtype)
+        (result,) = whole.infer_outputs([x, *others], settings)
+        rest = result.shape if of_weight else (x.shape[1], 1, 1)
+        return Spec((UNKNOWN if x.shape[0] == UNKNOWN else tiles(x.shape[0]), *rest), result.dtype)
 
     def kernel(*arrays: Array, **settings: Any) -> Any:
         parts: list[Any] = []
@@ -185,9 +185,9 @@ def _of_tiles(op: Operator) -> OpDef:
 
 
 @_knowing_shapes
-def _fuse(program: Program, keep: Collection[str], known: Lowered) -> Program:
+def _fuse(program: Program, keep: Collection[str], lowered: Lowered) -> Program:
     """Fuse elementwise operators of provably equal shape, except those that must run as Python calls."""
-    return fusion(program, keep, lambda op: not why_python(op, known, why_not), known.shapes.__getitem__)
+    return fusion(program, keep, lambda op: not why_python(op, lowered, why_not), lowered.shapes.__getitem__)
 
 
 PASSES = (

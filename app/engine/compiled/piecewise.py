@@ -61,18 +61,18 @@ class PiecewiseRun:
 
     def calls(self) -> list[Callable[[], Any]]:
         """Return the parts and Python calls in order as repeatable calls. Each is run once here."""
-        made: list[Callable[[], Any]] = []
+        calls: list[Callable[[], Any]] = []
         for step, part in self._steps():
             if step.is_free:
                 run_operator(step.op, self.values)
             elif step.in_python:
-                made.append(partial(self._run_in_python, step))
-                made[-1]()
+                calls.append(partial(self._run_in_python, step))
+                calls[-1]()
             elif part is not None:
                 self._run_part(part)
                 function, arguments = self._call_of(part)
-                made.append(partial(function.bound((runtime.sharing(1), *arguments)), 0, 1))
-        return made
+                calls.append(partial(function.bound((runtime.sharing(1), *arguments)), 0, 1))
+        return calls
 
     def _steps(self) -> Iterator[tuple[Step, Part | None]]:
         """The steps in order, each with the part that begins with it, if one does."""

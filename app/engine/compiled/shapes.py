@@ -61,8 +61,8 @@ def shapes_inside(op: Operator, shapes: Mapping[str, Shape], body: str) -> dict[
 
 def shapes_given(op: Operator, shapes: Mapping[str, Shape], body: str) -> dict[str, Shape]:
     """Return the shapes of a body's inputs."""
-    taken = op.inputs[op.definition.lowering.first :]
-    return {name: shapes[str(outer)] for name, outer in zip(op.bodies[body].inputs, taken, strict=False)}
+    inputs = op.inputs[op.definition.lowering.first :]
+    return {name: shapes[str(outer)] for name, outer in zip(op.bodies[body].inputs, inputs, strict=False)}
 
 
 def _check_batch_in_front(program: Program, shapes: Mapping[str, Shape]) -> None:
@@ -107,9 +107,9 @@ class _Inference:
             for read in op.inputs:
                 if read is not None and read not in self.shapes:
                     raise UnknownSizeError(f"nothing computes {read}")
-            for made, shape in zip(op.outputs, self._of(op), strict=True):
-                if self.shapes.setdefault(made, shape) != shape:
-                    raise UnknownSizeError(f"{made} is written more than once, in shapes that may differ")
+            for output, shape in zip(op.outputs, self._of(op), strict=True):
+                if self.shapes.setdefault(output, shape) != shape:
+                    raise UnknownSizeError(f"{output} is written more than once, in shapes that may differ")
 
     def _of(self, op: Operator) -> Sequence[Shape]:
         lowering = op.definition.lowering

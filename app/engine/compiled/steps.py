@@ -129,11 +129,11 @@ class Step:
     @property
     def uses(self) -> list[Use]:
         """The variables that it writes and reads."""
-        found = [Use(self.lowered.root(name), True, self.share) for name in self.op.outputs]
+        uses = [Use(self.lowered.root(name), True, self.share) for name in self.op.outputs]
         for name in self.reads:
             if name not in self.lowered.constants:
-                found.append(Use(self.lowered.root(name), False, self.share if self.keeps_to_share(name) else None))
-        return found
+                uses.append(Use(self.lowered.root(name), False, self.share if self.keeps_to_share(name) else None))
+        return uses
 
     def keeps_to_share(self, name: str) -> bool:
         """Whether a thread reads of a variable only what lies in its own share of the step."""

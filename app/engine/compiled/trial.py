@@ -60,14 +60,14 @@ def _number(lowered: Lowered, name: str) -> Any:
 
 
 def _on_arrays(op: Operator, lowered: Lowered) -> _Trial:
-    given = [array_type(_number(lowered, n), len(lowered.shapes[n])) for n in values_taken(op)]
-    return _tried(op.definition.lowering.function, given, [*op.attributes.values()])
+    arrays = [array_type(_number(lowered, n), len(lowered.shapes[n])) for n in values_taken(op)]
+    return _tried(op.definition.lowering.function, arrays, [*op.attributes.values()])
 
 
-def _tried(function: Any, given: Sequence[Any], settings: Sequence[Any]) -> _Trial:
+def _tried(function: Any, arguments: Sequence[Any], settings: Sequence[Any]) -> _Trial:
     """The result of compiling a function for these types and those of its settings; kept on disk."""
     try:
-        signature = (*given, *map(typeof, settings))
+        signature = (*arguments, *map(typeof, settings))
     except ValueError as error:
         return _Trial(str(error))
     code = getattr(function, "py_func", function).__code__
@@ -79,8 +79,8 @@ def _compile(function: Any, signature: tuple[Any, ...]) -> _Trial:
     dispatcher = dispatcher_of(function)
     name = dispatcher.py_func.__name__
     try:
-        made = linkable(function, signature)
-        if made is None:
+        linked = linkable(function, signature)
+        if linked is None:
             dispatcher.compile(signature)
     except Exception as error:  # Numba refuses in many ways
         if where_it_writes(error) is not None:
@@ -89,20 +89,20 @@ def _compile(function: Any, signature: tuple[Any, ...]) -> _Trial:
         if not is_refusal(error):
             raise cache.Passing(refused) from error
         return refused
-    returned = dispatcher.overloads[signature].signature.return_type if made is None else made.returns
+    returned = dispatcher.overloads[signature].signature.return_type if linked is None else linked.returns
     parts = getattr(returned, "types", [returned])
     kinds = [[str(part.dtype), part.ndim] if isinstance(part, types.Array) else [str(part), -1] for part in parts]
-    return _Trial("", kinds, only_reads(dispatcher, signature) if made is None else made.only_reads)
+    return _Trial("", kinds, only_reads(dispatcher, signature) if linked is None else linked.only_reads)
 
 
 _NUMBERS = ("bool", "int", "uint", "float", "Literal", "OptionalType")
 """What the names of Numba's types of real numbers begin with. An optional number raises an error only if it is None."""
 
 
-def _not_numbers(returned: Sequence[list[Any]], wanted: int) -> str:
+def _not_numbers(returned: Sequence[list[Any]], expected: int) -> str:
     """Return why the results of a function of numbers cannot be elements of the outputs, or ''."""
-    if len(returned) != wanted:
-        return f"its function returns {len(returned)} values for {wanted} outputs"
+    if len(returned) != expected:
+        return f"its function returns {len(returned)} values for {expected} outputs"
     for dtype, axes in returned:
         if axes >= 0:
             return f"its function returns an array of {dtype}; if np.where makes it, write `a if test else b`"

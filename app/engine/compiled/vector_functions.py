@@ -43,15 +43,15 @@ class MachineCode(NamedTuple):
 def machine_code(function: VectorFunction) -> MachineCode:
     """Compile a function, or take it from disk."""
     file = f"function_{fingerprint(function.name, cache.environment())[:32]}.bin"
-    name, kept = f"opsmith_{function.name}", cache.read(file)
-    if kept is not None:
+    name, data = f"opsmith_{function.name}", cache.read(file)
+    if data is not None:
         with contextlib.suppress(msgspec.DecodeError):
-            return msgspec.msgpack.decode(kept, type=MachineCode)
+            return msgspec.msgpack.decode(data, type=MachineCode)
     code = function.write(name, *function.arguments)
     takes = [str(value.ir.type) for value in code.parameters.values()]
-    made = MachineCode(name, takes, compiled(code.text(), machine()))
-    cache.keep(file, msgspec.msgpack.encode(made))
-    return made
+    machine_function = MachineCode(name, takes, compiled(code.text(), machine()))
+    cache.keep(file, msgspec.msgpack.encode(machine_function))
+    return machine_function
 
 
 def machine(cpu: str | None = None, features: str | None = None) -> Any:

@@ -80,9 +80,9 @@ def _power_of_2_32(n: np.float32) -> np.float32:
 def exp_32(x: np.float32) -> np.float32:
     """e to the power of a number in single precision."""
     f = np.float32
-    kept = min(max(x, f(-110.0)), f(110.0))
-    n = (kept * f(_LOG2_E) + _ROUND32) - _ROUND32
-    r = (kept - n * f(0.693359375)) - n * f(-2.12194440e-4)
+    clipped = min(max(x, f(-110.0)), f(110.0))
+    n = (clipped * f(_LOG2_E) + _ROUND32) - _ROUND32
+    r = (clipped - n * f(0.693359375)) - n * f(-2.12194440e-4)
     p = (f(1.9875691500e-4) * r + f(1.3981999507e-3)) * r + f(8.3334519073e-3)
     p = ((p * r + f(4.1665795894e-2)) * r + f(1.6666665459e-1)) * r + f(5.0000001201e-1)
     half = (n * f(0.5) + _ROUND32) - _ROUND32
@@ -143,13 +143,13 @@ def log1p_64(x: float) -> float:
 @_quick
 def erf_32(x: np.float32) -> np.float32:
     """The error function in single precision."""
-    kept = min(max(np.float64(x), -3.95), 3.95)
-    z = kept * kept
+    clipped = min(max(np.float64(x), -3.95), 3.95)
+    z = clipped * clipped
     p = (-1.296735499848e-08 * z + 4.640495814003e-06) * z + 3.779389467967252e-04
     p = ((p * z + 3.8433671857924516e-03) * z + 0.0542747881129062) * z + 0.18516880689181836
     q = ((6.269308766819602e-05 * z + 1.3040647131165237e-03) * z + 0.01544371877330106) * z
     q = ((q + 0.11391094467790598) * z + 0.4974349916945507) * z + 1.0
-    return np.float32(kept * (p * z + 1.1283791692369356) / q)
+    return np.float32(clipped * (p * z + 1.1283791692369356) / q)
 
 
 def _through_double(function: Any) -> Any:

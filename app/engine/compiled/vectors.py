@@ -205,8 +205,8 @@ class Code:
         return Value(self, self.builder.cttz(bits.ir, BIT(1)))
 
     def _call(self, name: str, kind: ir.Type, *arguments: Value) -> Value:
-        known = self.module.globals.get(name)
-        function = known or ir.Function(self.module, ir.FunctionType(kind, [a.ir.type for a in arguments]), name)
+        callee = self.module.globals.get(name)
+        function = callee or ir.Function(self.module, ir.FunctionType(kind, [a.ir.type for a in arguments]), name)
         return Value(self, self.builder.call(function, [a.ir for a in arguments]))
 
     def masked(self, value: Value, count: Operand) -> Value:
@@ -220,14 +220,16 @@ class Code:
 
     def total(self, vector: Value) -> Value:
         """The sum of a vector's numbers, each half added to the other."""
-        count, found = self.lanes, vector.ir
+        count, halves = self.lanes, vector.ir
         while count > 1:
             count //= 2
             kind = ir.VectorType(_INT32, count)
             low, high = (ir.Constant(kind, list(range(start, start + count))) for start in (0, count))
-            parts = [self.builder.shuffle_vector(found, ir.Constant(found.type, ir.Undefined), m) for m in (low, high)]
-            found = self.builder.fadd(*parts)
-        return Value(self, self.builder.extract_element(found, _INT32(0)))
+            parts = [
+                self.builder.shuffle_vector(halves, ir.Constant(halves.type, ir.Undefined), m) for m in (low, high)
+            ]
+            halves = self.builder.fadd(*parts)
+        return Value(self, self.builder.extract_element(halves, _INT32(0)))
 
     def together(self, numbers: Sequence[Value]) -> Value:
         """A vector of so many numbers."""
@@ -304,17 +306,17 @@ class Code:
         place = self.at(pointer, offset).ir
         arguments = [place, _INT32(0), _INT32(2), _INT32(1)]
         name = "llvm.prefetch.p0"
-        known = self.module.globals.get(name)
+        function = self.module.globals.get(name)
         kind = ir.FunctionType(ir.VoidType(), [POINTER, _INT32, _INT32, _INT32])
-        self.builder.call(known or ir.Function(self.module, kind, name), arguments)
+        self.builder.call(function or ir.Function(self.module, kind, name), arguments)
 
     def transposed(self, vectors: Sequence[Value]) -> list[Value]:
         """The transpose of as many vectors as each has elements."""
-        found, half = list(vectors), len(vectors) // 2
-        for _ in range(len(found).bit_length() - 1):
-            pairs = [self.interleaved(found[k], found[k + half]) for k in range(half)]
-            found = [vector for pair in pairs for vector in pair]
-        return found
+        rows, half = list(vectors), len(vectors) // 2
+        for _ in range(len(rows).bit_length() - 1):
+            pairs = [self.interleaved(rows[k], rows[k + half]) for k in range(half)]
+            rows = [vector for pair in pairs for vector in pair]
+        return rows
 
     def interleaved(self, x: Value, y: Value) -> tuple[Value, Value]:
         """Two vectors interleaved: the first halves, and the second halves."""

@@ -238,13 +238,15 @@ class Writer:
 
     def ranges(self, step: Step, name: str) -> Ranges:
         """The ranges of the loops over the axes of a variable, of which a thread does its share of the first."""
-        found: Ranges = {axis: (None, Cast(Extent(size), INDEX)) for axis, size in enumerate(self.lowered.shapes[name])}
+        ranges: Ranges = {
+            axis: (None, Cast(Extent(size), INDEX)) for axis, size in enumerate(self.lowered.shapes[name])
+        }
         if not step.is_alone:
-            found[0] = self.range_of(step)
+            ranges[0] = self.range_of(step)
         if name in self.lowered.by_lanes:
             low, high = quotient(named_size(LOW.name), lanes_of_machine()), tiles(named_size(HIGH.name))
-            found[0] = Cast(Extent(low), INDEX), Cast(Extent(high), INDEX)
-        return found
+            ranges[0] = Cast(Extent(low), INDEX), Cast(Extent(high), INDEX)
+        return ranges
 
     def share_of(self, variable: str, step: Step) -> Array:
         """A variable as an argument of a function: the thread's rows, or all of it if it has no rows."""

@@ -139,5 +139,5 @@ def lower_byte_product(op: Operator, lowered: Lowered, lower_one: LowerOne) -> S
     """The step of a product of bytes."""
     lowering: ByteProduct = op.definition.lowering
     kind: Any = TransposedProductStep if lowering.transposed else ByteProductStep
-    made: Step = kind(op, lowered)
-    return made
+    step: Step = kind(op, lowered)
+    return step

@@ -140,11 +140,11 @@ def lower_loop(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
         if inputs[place] in states:  # the loop changes it, and reads the value from before
             inputs[place] = _temporary(inputs[place], lowered)
             pairs.append((str(op.inputs[place]), inputs[place]))
-    taken = [*states, *inputs[len(states) :]]
+    inner_inputs = [*states, *inputs[len(states) :]]
     inside = {"before": _copies(pairs, lowered, lower_one)}
-    condition = _Opened(op, lowering.condition, taken, lowered, lower_one)
+    condition = _Opened(op, lowering.condition, inner_inputs, lowered, lower_one)
     inside["condition"] = condition.steps({}, condition.is_last_use, ())
-    body = _Opened(op, lowering.body, taken, lowered, lower_one)
+    body = _Opened(op, lowering.body, inner_inputs, lowered, lower_one)
     inside["body"] = body.steps(dict(enumerate(states)), body.is_last_use, states)
     return WhileStep(op, lowered, inside, condition.names[condition.body.outputs[0]])
 
@@ -157,11 +157,11 @@ def lower_loop_gradient(op: Operator, lowered: Lowered, lower_one: LowerOne) -> 
     states = [_temporary(name, lowered) for name in inputs[:carried]]
     begin = len(inputs) - len(op.outputs)
     pairs = [*zip(inputs, states, strict=False), *zip(inputs[begin:], op.outputs, strict=True)]
-    taken = [*states, *inputs[carried:begin], *op.outputs]
+    inner_inputs = [*states, *inputs[carried:begin], *op.outputs]
     inside = {"before": _copies(pairs, lowered, lower_one)}
-    body = _Opened(op, lowering.body, taken, lowered, lower_one)
+    body = _Opened(op, lowering.body, inner_inputs, lowered, lower_one)
     inside["body"] = body.steps(dict(enumerate(states)), body.is_last_use, states)
-    gradient = _Opened(op, lowering.gradient, taken, lowered, lower_one)
+    gradient = _Opened(op, lowering.gradient, inner_inputs, lowered, lower_one)
     inside["gradient"] = gradient.steps(
         dict(enumerate(op.outputs)), partial(gradient.is_last_use, begin=begin), op.outputs
     )
@@ -171,10 +171,10 @@ def lower_loop_gradient(op: Operator, lowered: Lowered, lower_one: LowerOne) -> 
 class _Opened:
     """A body whose variables are renamed to be unique in the whole Program."""
 
-    def __init__(self, op: Operator, name: str, taken: Sequence[str], lowered: Lowered, lower_one: LowerOne):
+    def __init__(self, op: Operator, name: str, inputs: Sequence[str], lowered: Lowered, lower_one: LowerOne):
         self.op = op
         self.body: Body = op.bodies[name]
-        self.names = dict(zip(self.body.inputs, taken, strict=False))
+        self.names = dict(zip(self.body.inputs, inputs, strict=False))
         """The unique name for each name in the body."""
         self.lowered, self.lower_one = lowered, lower_one
         self._shapes = shapes_inside(op, lowered.shapes, name)
@@ -198,18 +198,18 @@ class _Opened:
 
     def _direct(self, targets: Mapping[int, str], fits: Callable[[int, str], bool]) -> dict[str, str]:
         """Return the variables of the body that can be written directly into a target, with that target."""
-        made = {
+        operators = {
             name: op
             for op in self.body.block.ops
             for name in op.outputs
             if not isinstance(op.definition.lowering, (Alias, Constant))
         }
-        found: dict[str, str] = {}
+        direct: dict[str, str] = {}
         for place, target in targets.items():
             inner = self.body.outputs[place]
-            if inner in made and inner not in found and fits(place, inner):
-                found[inner] = target
-        return found
+            if inner in operators and inner not in direct and fits(place, inner):
+                direct[inner] = target
+        return direct
 
     def is_last_use(self, place: int, inner: str, begin: int = 0) -> bool:
         """Return whether a new value may overwrite the old one, which is an input from `begin` on: nothing reads the

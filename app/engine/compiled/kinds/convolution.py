@@ -51,9 +51,9 @@ class OverImagesStep(NativeStep):
         arrays = [*self.reads, *self.op.outputs]
         by_lanes = tuple(name in self.lowered.by_lanes for name in arrays)
         function = convolutions.over_images(self._kind, self._windows, self._weight, by_lanes)
-        *values, made = map(out.array, arrays)
+        *values, result = map(out.array, arrays)
         bounds = out.bounds(self) if self.share == ROWS else (Number(0, COUNT), Extent(N))
-        out.do(out.called(function, function.name), *values, *bounds, made)
+        out.do(out.called(function, function.name), *values, *bounds, result)
 
 
 def lower_convolution(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
@@ -88,9 +88,9 @@ def tiles_of(op: Operator, lowering: Any, lowered: Lowered) -> tuple[str, Window
 
 
 def _windows_of_convolution(op: Operator, lowering: Convolution, lowered: Lowered) -> tuple[Windows, Weight]:
-    one, other, made = str(op.inputs[0]), str(op.inputs[1]), op.outputs[0]
+    one, other, output = str(op.inputs[0]), str(op.inputs[1]), op.outputs[0]
     like = str(op.inputs[-1])  # of the output's shape, for a gradient
-    x, weight, y = {"y": (one, other, made), "x": (like, other, one), "weight": (one, like, other)}[lowering.gives]
+    x, weight, y = {"y": (one, other, output), "x": (like, other, one), "weight": (one, like, other)}[lowering.gives]
     _require_single_precision(op, lowered)
     (channels, *sizes), counts = _sizes(lowered, x), _sizes(lowered, y)[1:]
     outputs, inputs, *last = lowered.shapes[weight]
@@ -137,10 +137,10 @@ def _require_room(kind: str, windows: Windows, weight: Weight | None) -> None:
 def _sizes(lowered: Lowered, name: str) -> Sequence[int]:
     """The sizes of each of a batch of images, which have to be known."""
     shape = lowered.shapes[name][1:]
-    known = [size for size in shape if isinstance(size, int)]
-    if not lowered.has_batch_in_front(name) or len(known) < len(shape):
+    known_sizes = [size for size in shape if isinstance(size, int)]
+    if not lowered.has_batch_in_front(name) or len(known_sizes) < len(shape):
         raise NotNativeError("its images are not a batch of images of a known size")
-    return known
+    return known_sizes
 
 
 def _pair(sizes: Sequence[Any]) -> tuple[int, int]:

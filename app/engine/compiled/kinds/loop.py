@@ -75,11 +75,11 @@ def _element_of(op: Operator, shape: Shape, local: dict[str, Local | Element], o
         return Number(lowering.value(op.attributes), out.lowered.dtype(op.outputs[0]))
     if isinstance(lowering, Spread):
         return _spread(op, lowering, shape, out)
-    taken = values_taken(op)
-    values: list[Value] = [local.get(name) or stretched(name, shape, out, is_by_lanes) for name in taken]
+    names_taken = values_taken(op)
+    values: list[Value] = [local.get(name) or stretched(name, shape, out, is_by_lanes) for name in names_taken]
     if not lowering.settings and len(values) == 1:
         return values[0]
-    for_integers = lowering.integers is not None and out.lowered.dtype(taken[0]) in INTEGERS
+    for_integers = lowering.integers is not None and out.lowered.dtype(names_taken[0]) in INTEGERS
     function = out.called(lowering.integers if for_integers else lowering.function, op.type)
     return Call(function, (*values, *(out.settings(op) if lowering.settings else [])))
 
