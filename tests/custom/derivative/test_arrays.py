@@ -99,6 +99,84 @@ def test_a_recurrence_has_no_record():
     assert "_at" not in derive(recurrence, X).source
 
 
+def weights_in_a_buffer(x):
+    y = np.zeros(x.shape[0])
+    weight = np.empty(x.shape[1])
+    for i in range(x.shape[0]):
+        largest = -np.inf
+        for j in range(x.shape[1]):
+            weight[j] = x[i, j] * 2.0
+            largest = max(largest, weight[j])
+        total = 0.0
+        for j in range(x.shape[1]):
+            weight[j] = np.exp(weight[j] - largest)
+            total += weight[j]
+        for j in range(x.shape[1]):
+            y[i] += weight[j] / total * x[i, j]
+    return y
+
+
+def test_a_buffer_that_each_iteration_fills_has_no_record():
+    source = derive(weights_in_a_buffer, M).source
+    assert "_at" not in source
+    assert source.count("np.exp(") == 1
+
+
+def test_values_that_nothing_reads_are_neither_stored_nor_recorded():
+    source = derive(normalised, M).source
+    assert "_at" not in source
+    assert "/= total" not in source
+
+
+def normalised(x):
+    y = np.empty_like(x)
+    for i in range(x.shape[0]):
+        total = 0.0
+        for j in range(x.shape[1]):
+            y[i, j] = np.exp(x[i, j])
+            total += y[i, j]
+        for j in range(x.shape[1]):
+            y[i, j] /= total
+    return y
+
+
+def filled_in_part(x):
+    y = np.zeros_like(x)
+    buffer = np.ones(x.shape[1])
+    for i in range(x.shape[0]):
+        for j in range(1, x.shape[1]):
+            buffer[j] = buffer[j - 1] * np.sin(x[i, j]) + buffer[0]
+        buffer[0] = buffer[x.shape[1] - 1] * x[i, 0]
+        for j in range(x.shape[1]):
+            y[i, j] = buffer[j] * buffer[j]
+    return y
+
+
+def filled_by_neighbours(x):
+    y = np.zeros_like(x)
+    buffer = np.ones(x.shape[1])
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            buffer[j] = np.sin(x[i, j]) + 0.5 * buffer[j - 1]
+        for j in range(x.shape[1]):
+            y[i, j] = buffer[j] ** 2
+    return y
+
+
+def best_of_what_is_changed(x):
+    y = np.zeros(x.shape[0])
+    buffer = np.empty(x.shape[1])
+    for i in range(x.shape[0]):
+        best = -np.inf
+        for j in range(x.shape[1]):
+            buffer[j] = np.sin(x[i, j])
+            best = max(best, buffer[j])
+            buffer[j] *= 0.5
+        for j in range(x.shape[1]):
+            y[i] += buffer[j] * best
+    return y
+
+
 def wraps_around(x):
     y = x.copy()
     for t in range(x.shape[0]):
@@ -314,6 +392,11 @@ VECTORS = [
     strides,
 ]
 MATRICES = [
+    weights_in_a_buffer,
+    normalised,
+    filled_in_part,
+    filled_by_neighbours,
+    best_of_what_is_changed,
     cumsum,
     reuses_a_buffer,
     view_is_written_to,

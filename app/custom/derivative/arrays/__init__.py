@@ -80,7 +80,7 @@ def _derived(reader: Reader) -> Derived:
     reverse = Reverse(source, set(reader.taken), reader.scope.taken & source.variables.keys())
     function_read = reverse.function
     forward, backward = reverse.derived(
-        function_read.body, Context(frozenset(a for a in reverse.kept if not reverse.homes[a]))
+        function_read.body, Context(frozenset(a for a in reverse.kept if not reverse.private[a]))
     )
     pushing = reverse.pushing
     inputs = [key for key in source.inputs if source.variables[key].kind == "float"]

@@ -15,6 +15,7 @@ from app.custom.derivative.arrays.core import (
     For,
     If,
     Stmt,
+    Store,
     Variable,
     While,
     assigned_in,
@@ -25,6 +26,7 @@ from app.custom.derivative.arrays.core import (
     names_of,
     parts_of,
     replaced,
+    same,
     stored_in,
     walk,
 )
@@ -118,8 +120,23 @@ class _Choice:
             value = replaced(value, definitions)
         around = {loop.var for loop in self._around}
         inner = {s.var for s in walk(body) if isinstance(s, For)} - around
-        changed = assigned | stored_in(body) | inner
+        stored = {array for array in stored_in(body) if not self._stays(array, value, block)}
+        changed = assigned | stored | inner
         return None if names_of(value) & changed or not loads_of(value) else value
+
+    def _stays(self, array: str, value: Expr, block: Sequence[Stmt]) -> bool:
+        """Whether what a value reads of an array was stored before in the same iteration, and in no other one."""
+        if not all(_is_positive(loop) for loop in self._around):
+            return False
+        stores = [s for s in walk(self._loop.body) if isinstance(s, Store) and s.array == array]
+        before = block[: next(i for i, s in enumerate(block) if s is self._test)]
+        around = {loop.var for loop in self._around}
+        for index in (i for a, i in loads_of(value) if a == array):
+            if {i.id for i in index if isinstance(i, ast.Name)} & around != around:
+                return False
+            if not all(s in before and all(map(same, s.index, index)) for s in stores):
+                return False
+        return True
 
     def searching(self, before: list[Stmt], after: list[Stmt], made: set[str]) -> For:
         """The loop that only looks for the index; what has to stand before and after it is added."""

@@ -196,10 +196,16 @@ def minus(left: Expr, right: Expr | int) -> Expr:
         return plus(left, -right.value)
     if same(left, right):
         return number(0)
-    if isinstance(left, ast.BinOp) and isinstance(left.op, (ast.Add, ast.Sub)) and isinstance(left.right, ast.Constant):
-        constant = left.right.value
-        if isinstance(constant, int):
-            return plus(minus(left.left, right), constant if isinstance(left.op, ast.Add) else -constant)
+    for node, sign in ((left, 1), (right, -1)):
+        if (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, (ast.Add, ast.Sub))
+            and isinstance(node.right, ast.Constant)
+        ):
+            constant = node.right.value
+            if isinstance(constant, int):
+                rest = minus(node.left, right) if node is left else minus(left, node.left)
+                return plus(rest, constant * sign if isinstance(node.op, ast.Add) else -constant * sign)
     return binary(left, ast.Sub(), right)
 
 

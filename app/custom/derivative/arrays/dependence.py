@@ -70,6 +70,8 @@ class Access:
     after: bool = False
     """Whether it is read after its statement has written."""
     written: bool = False
+    pushed: bool = False
+    """Whether the reverse reads it, and not only the statement when it runs."""
 
     @property
     def moment(self) -> float:

@@ -45,6 +45,9 @@ class Pushing:
         self.variables = function.variables
         self.active: set[str] = set()
         self._choose_active(function)
+        self._loaded = {a for s in walk(function.body) for part in parts_of(s) for a, _ in loads_of(part)}
+        self._slopes_from_results: set[str] = set()
+        """Arrays whose elements the slopes of what was stored there are computed from."""
         body = self._flat_block(function.body)
         self.function = Function(
             function.name, body, function.variables, function.inputs, function.settings, function.outputs
@@ -143,30 +146,34 @@ class Pushing:
 
     def _flat_statement(self, statement: Assign | Store) -> list[Stmt]:
         before: list[Stmt] = []
-        own = self._target(statement)
         line = statement.line
         value = statement.value
         if isinstance(value, ast.IfExp) and not self._is_simple_choice(value):
             return self._as_branch(statement, value)
-        adds = isinstance(statement, Store) and statement.add
-        value = self._flat(value, before, line, top=not adds and not self._reads(value, own))
         if isinstance(statement, Assign):
+            value = self._flat(value, before, line, top=statement.name not in names_of(value))
             return [*before, Assign(statement.name, value, line)]
-        if self._needs_own(value, statement):
+        if not statement.add and statement.array in self._loaded - self._slopes_from_results:
+            flat = self._flat(value, before, line, top=True)
+            by_result, by_operands = self._needs_of_array(flat, statement)
+            if not by_operands:
+                if by_result:
+                    self._slopes_from_results.add(statement.array)
+                return [*before, Store(statement.array, statement.index, flat, False, line)]
+            before.clear()
+        value = self._flat(value, before, line)
+        if self._needs_of_array(value, statement)[1]:
             value = self._atom(value, before, line)
         return [*before, Store(statement.array, statement.index, value, statement.add, line)]
 
     def _target(self, statement: Assign | Store) -> Expr:
         return name(statement.name) if isinstance(statement, Assign) else load(statement.array, statement.index)
 
-    def _reads(self, value: Expr, own: Expr) -> bool:
-        return bool(names_of(value) & (names_of(own) if isinstance(own, ast.Name) else {own.value.id}))  # type: ignore[attr-defined]
-
-    def _needs_own(self, value: Expr, statement: Store) -> bool:
-        """Whether the slopes of a value need elements of the array that it is stored into."""
-        marker = name("_y")
-        pushed = self._statements(value, name("_g"), marker)
-        return any(a == statement.array for s in walk(pushed) for part in parts_of(s) for a, _ in loads_of(part))
+    def _needs_of_array(self, value: Expr, statement: Store) -> tuple[bool, bool]:
+        """Whether the slopes of a value need the element that it is stored into, and other elements of that array."""
+        pushed = [part for s in walk(self._statements(value, name("_g"), name("_y"))) for part in parts_of(s)]
+        loads = {array for part in pushed for array, _ in loads_of(part)}
+        return any("_y" in names_of(part) for part in pushed), statement.array in loads
 
     def _is_simple_choice(self, value: Expr) -> bool:
         if isinstance(value, ast.IfExp):

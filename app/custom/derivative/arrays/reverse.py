@@ -14,6 +14,8 @@ import ast
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any
 
 from app.custom.derivative.arrays.core import (
     Alloc,
@@ -52,7 +54,7 @@ from app.custom.derivative.arrays.core import (
 from app.custom.derivative.arrays.dependence import Access, Dependence
 from app.custom.derivative.arrays.pushing import Pushing
 from app.custom.derivative.arrays.reader import exposed
-from app.custom.derivative.terms import name, number
+from app.custom.derivative.terms import name, number, number_in
 
 
 @dataclass
@@ -82,11 +84,19 @@ class Reverse:
         self.stores = [s for s in walk(function.body) if isinstance(s, Store)]
         self.allocs = {s.name: s for s in walk(function.body) if isinstance(s, (Alloc, Copied))}
         self.homes = {key: self.dependence.place(s).loops for key, s in self.allocs.items()}
+        self.around: dict[int, list[Stmt]] = {}
+        """The statements around each statement."""
+        self._find_around(function.body, [])
+        self.private = {key: self._private(key) for key in self.allocs}
+        """For each array the loops of which every iteration has one of its own, or fills it first."""
         self.reads: dict[str, list[Access]] = {}
         self.first_read: dict[str, int] = {}
         self._uses = Counter(key for s in walk(function.body) for key in _mentioned(s))
         self.moved: set[str] = set()
         """Arrays that are made again, so that the loop that makes them runs only once."""
+        self.silent: set[int] = set()
+        """Stores of values that nothing reads later: only their gradients are gone through."""
+        self._find_silent()
         self.kept = self._choose_kept()
         self.has_integers = False
         """Whether integers are recorded, so that a setting that is one has to stay one."""
@@ -95,20 +105,73 @@ class Reverse:
 
     # What the reverse reads
 
-    def _find_reads(self, kept: set[str]) -> None:
-        """Find what the reverse reads, if the stores into these arrays are not run again."""
+    def _find_around(self, block: Sequence[Stmt], around: list[Stmt]) -> None:
+        for statement in block:
+            self.around[id(statement)] = around
+            for inner in blocks_of(statement):
+                self._find_around(inner, [*around, statement])
+
+    def _private(self, array: str) -> tuple[For, ...]:
+        home = self.homes[array]
+        users = [s for s in walk(self.function.body) if array in _arrays_of(s) and s is not self.allocs[array]]
+        common = _common_loops([self.dependence.place(s).loops for s in users])
+        alloc = self.allocs[array]
+        if array in self.function.outputs or not isinstance(alloc, Alloc):
+            return home
+        for depth in range(len(common), len(home), -1):
+            first = next(s for s in common[depth - 1].body if any(array in _arrays_of(each) for each in walk([s])))
+            if self._is_fill(first, alloc):
+                return common[:depth]
+        return home
+
+    def _is_fill(self, statement: Stmt, alloc: Alloc) -> bool:
+        """Whether loops store into each element of an array before anything reads it."""
+        body, index = [statement], []
+        for size in alloc.shape:
+            loop = next((s for s in body if any(alloc.name in _arrays_of(each) for each in walk([s]))), None)
+            if not isinstance(loop, For) or has_break(loop.body) or loop.step not in (1, -1):
+                return False
+            low, high = (loop.start, loop.stop) if loop.step > 0 else (plus(loop.stop, 1), plus(loop.start, 1))
+            place = self.dependence.place(loop)
+            if number_in(low) != 0 or self.dependence.offset(high, size, place) != 0 or place.counted:
+                return False
+            body = loop.body
+            index.append(name(loop.var))
+        own = [s for s in walk([statement]) if alloc.name in _arrays_of(s)]
+        stores = isinstance(own[0], Store) and own[0] in body and not own[0].add and alloc.name not in _loaded(own[0])
+        loads = [i for s in own for part in parts_of(s) for a, i in loads_of(part) if a == alloc.name]
+        loads += [s.index for s in own if isinstance(s, Store) and s.array == alloc.name]
+        whole = any(isinstance(s, Copied) for s in own)
+        return stores and not whole and all(same(a, b) for each in loads for a, b in zip(each, index, strict=True))
+
+    def _find_reads(self, kept: set[str], level: tuple[For, ...] | None = None) -> None:
+        """Find what is read, if the stores into these arrays are not run again.
+
+        With `level`, only what the reverse of an iteration of these loops reads.
+        """
         self.reads, self.first_read = {}, {}
         assigns: dict[str, list[Assign]] = {}
         for statement in walk(self.function.body):
             if isinstance(statement, Assign):
                 assigns.setdefault(statement.name, []).append(statement)
         pending: list[tuple[Expr, Stmt, bool]] = []
-        seen: set[str] = set()
+        seen: set[Any] = set()
+
+        def add_around(statement: Stmt) -> None:
+            for each in self.around[id(statement)]:
+                if each not in seen:
+                    seen.add(each)
+                    pending.extend((part, each, False) for part in parts_of(each))
+                    for inner in walk([each]) if isinstance(each, (For, While)) else ():
+                        if isinstance(inner, Break):
+                            add_around(inner)
+
         for statement in walk(self.function.body):
             counted = self.dependence.place(statement).counted
             if isinstance(statement, (Assign, Store)) and self.pushing.is_active(statement) and not counted:
                 pending += [(part, statement, True) for part in self.pushing.needs(statement)]
-            elif isinstance(statement, (If, For, While, Guard)):
+                add_around(statement)
+            elif isinstance(statement, (If, For, While, Guard)) and level is None:
                 pending += [(part, statement, False) for part in parts_of(statement)]
         while pending:
             part, statement, pushed = pending.pop()
@@ -116,34 +179,62 @@ class Reverse:
             for array, index in loads_of(part):
                 after = pushed and isinstance(statement, Store) and statement.array == array
                 after = after and all(same(a, b) for a, b in zip(statement.index, index, strict=False))  # type: ignore[union-attr]
-                self.reads.setdefault(array, []).append(Access(array, index, place, after))
+                self.reads.setdefault(array, []).append(Access(array, index, place, after, pushed=pushed))
             for key in names_of(part):
                 own = pushed and isinstance(statement, Assign) and statement.name == key
                 order = place.order + (1 if own else 0)
                 self.first_read[key] = min(order, self.first_read.get(key, order))
-                if key in seen:
+                again = self._runs_again(statement, level) if level is not None else None
+                if (key, id(again)) in seen:
                     continue
-                seen.add(key)
-                pending += [(each.value, each, False) for each in assigns.get(key, [])]
+                seen.add((key, id(again)))
+                for each in assigns.get(key, []):
+                    if level is not None and (again is None or self._runs_again(each, level) is not again):
+                        continue
+                    pending.append((each.value, each, False))
+                    add_around(each)
                 if key in self.variables and self.variables[key].rank:
-                    pending += self._whole(key, kept)
+                    if key in kept and {*map(id, self.private[key])} <= {*map(id, level or ())}:
+                        continue  # otherwise it is made again with each iteration
+                    pending += self._whole(key)
+                    for store in self.stores:
+                        if store.array == key:
+                            add_around(store)
 
-    def _whole(self, key: str, kept: set[str]) -> list[tuple[Expr, Stmt, bool]]:
-        """An array is read: what is stored into it is needed, if it is stored again."""
-        result: list[tuple[Expr, Stmt, bool]] = []
-        if key not in kept or self.homes[key]:  # an array that a loop makes is made again with each iteration
-            for store in self.stores:
-                if store.array == key:
-                    result += [(each, store, False) for each in parts_of(store)]
+    def _runs_again(self, statement: Stmt, level: tuple[For, ...]) -> For | Function | None:
+        """The loop with which the reverse of an iteration of some loops runs a statement again, to go through it.
+
+        The function, if the statement is outside of these loops.
+        """
+        loops = self.dependence.place(statement).loops
+        if loops[: len(level)] != level:
+            return self.function
+        inner = loops[len(level)] if len(loops) > len(level) else None
+        return inner if inner is not None and self._is_active(inner) else None
+
+    def _whole(self, key: str) -> list[tuple[Expr, Stmt, bool]]:
+        """An array is read: what is stored into it is needed."""
+        stores = [s for s in self.stores if s.array == key and id(s) not in self.silent]
+        result: list[tuple[Expr, Stmt, bool]] = [(each, store, False) for store in stores for each in parts_of(store)]
         alloc = self.allocs.get(key)
         if isinstance(alloc, Copied) and alloc.function == "copy":
             whole = [ast.Slice() for _ in range(self.variables[key].rank)]
             result.append((load(alloc.source, whole), alloc, False))
         return result
 
+    def _lost(self, arrays: set[str], kept: set[str]) -> set[str]:
+        """The arrays of which something that the reverse reads is overwritten, if some are kept."""
+        result: set[str] = set()
+        for level in {self.private[array] for array in arrays}:
+            self._find_reads(kept, level)
+            result |= {a for a in arrays if self.private[a] == level and not self._is_kept(a, level)}
+        return result
+
     def writes(self, array: str, inside: Stmt | None = None) -> list[Access]:
+        """The stores into an array that run."""
         stores = self.stores if inside is None else [s for s in walk([inside]) if isinstance(s, Store)]
-        return [Access(array, s.index, self.dependence.place(s), written=True) for s in stores if s.array == array]
+        stores = [s for s in stores if s.array == array and id(s) not in self.silent]
+        return [Access(array, s.index, self.dependence.place(s), written=True) for s in stores]
 
     def _is_kept(self, array: str, fixed: Sequence[For]) -> bool:
         """Whether nothing that the reverse reads of an array is overwritten, in one iteration of the fixed loops."""
@@ -152,15 +243,27 @@ class Reverse:
         reads, writes = self.reads.get(array, []), self.writes(array)
         return not any(self.dependence.touches_later(r, w, fixed) for r in reads for w in writes)
 
+    def _find_silent(self) -> None:
+        """Find the stores that need not run, as the reverse reads no element after it got its value there."""
+        self._find_reads(set())
+        while True:
+            silent = {id(s) for s in self.stores if id(s) not in self.silent and not self._is_read_later(s)}
+            if not silent:
+                return
+            self.silent |= silent
+            self._find_reads(set())
+
+    def _is_read_later(self, store: Store) -> bool:
+        place = self.dependence.place(store)
+        write = Access(store.array, store.index, place, written=True)
+        reads = self.reads.get(store.array, [])
+        return place.counted or any(self.dependence.touches_later(write, r, self.private[store.array]) for r in reads)
+
     def _choose_kept(self) -> set[str]:
         self.counted = stored_in([s for s in walk(self.function.body) if isinstance(s, While)])
         kept = {s.array for s in self.stores}
-        while True:
-            self._find_reads(kept)
-            wrong = {array for array in kept if not self._is_kept(array, self.homes[array])}
-            if not wrong:
-                break
-            kept -= wrong
+        while lost := self._lost(kept, kept):
+            kept -= lost
         for loop in walk(self.function.body):
             if isinstance(loop, For):
                 kept = self._without_sweep(loop, kept)
@@ -175,11 +278,11 @@ class Reverse:
         elsewhere = any(loop not in read.place.loops for a in moved for read in self.reads[a])
         if not moved or elsewhere or has_break(loop.body):
             return kept
+        lost = self._lost(kept - moved, kept - moved)
         self._find_reads(kept - moved)
         carried = {key for key in exposed(loop.body) & assigned_in(loop.body) if key in self.first_read}
-        rest = all(self._is_kept(array, self.homes[array]) for array in kept - moved)
         own = all(not self.reads.get(a) or self._is_own(loop, a) for a in stored_in([loop]) - allocated_in([loop]))
-        if carried or not rest or not own:
+        if carried or lost or not own:
             self._find_reads(kept)
             return kept
         self.moved |= moved
@@ -222,8 +325,19 @@ class Reverse:
         return forward, [*made, *backward]
 
     def _reads_in(self, statement: Stmt) -> list[Access]:
-        orders = {self.dependence.place(s).order for s in walk([statement])}
-        return [r for reads in self.reads.values() for r in reads if r.place.order in orders]
+        """What the reverse of a statement reads: a loop runs again, a branch is only gone through."""
+        if isinstance(statement, For):
+            inside = [*walk([statement])] if self._is_active(statement) else []
+        else:
+            inside = [statement]
+        orders = {self.dependence.place(s).order for s in inside}
+        again = isinstance(statement, (For, If))
+        own = [r for reads in self.reads.values() for r in reads if r.place.order in orders and (again or r.pushed)]
+        parts = blocks_of(statement) if isinstance(statement, If) else []
+        return [*own, *(read for block in parts for each in block for read in self._reads_in(each))]
+
+    def _is_active(self, loop: For) -> bool:
+        return any(isinstance(s, (Assign, Store)) and self.pushing.is_active(s) for s in walk(loop.body))
 
     def _statement(self, statement: Stmt, context: Context) -> tuple[list[Stmt], list[Stmt]]:
         if isinstance(statement, Assign):
@@ -265,9 +379,9 @@ class Reverse:
 
     def _store(self, statement: Store, context: Context) -> tuple[list[Stmt], list[Stmt]]:
         array = statement.array
-        forward: list[Stmt] = [] if array in context.omitted else [mapped(statement)]
+        forward: list[Stmt] = [] if array in context.omitted or id(statement) in self.silent else [mapped(statement)]
         restored: list[Stmt] = []
-        if array not in context.kept | context.omitted and self._must_undo(array, statement, context):
+        if forward and array not in context.kept | context.omitted and self._must_undo(array, statement, context):
             old = self._new(f"{array}_old", Variable(0, self.variables[array].kind))
             forward.insert(0, Assign(old, load(array, statement.index), statement.line))
             restored = [Store(array, statement.index, name(old), False, statement.line)]
@@ -286,8 +400,11 @@ class Reverse:
             return False
         home = self.homes[statement.array]
         write = Access(statement.array, statement.index, self.dependence.place(statement), written=True)
-        for other in self.writes(statement.array):
-            if other.place is not write.place:
+        for store in self.stores:
+            if store.array != statement.array:
+                continue
+            if store is not statement:
+                other = Access(store.array, store.index, self.dependence.place(store), written=True)
                 if self.dependence.touches_later(other, write, home):
                     return False
             else:
@@ -344,12 +461,12 @@ class Reverse:
 
     def _for(self, loop: For, context: Context) -> tuple[list[Stmt], list[Stmt]]:
         arrays = stored_in(loop.body) - allocated_in(loop.body)
-        if not any(isinstance(s, (Assign, Store)) and self.pushing.is_active(s) for s in walk(loop.body)):
+        if not self._is_active(loop):
             forward, backward = self._returned(loop, context, arrays)
             return [*forward, self._plain(loop, context.omitted)], backward
         forward, backward = self._returned(loop, context, [])
         inner = (*context.loops, loop)
-        kept = set(context.kept) | {a for a in self.kept if self.homes[a] == inner}
+        kept = set(context.kept) | {a for a in self.kept if self.private[a] == inner}
         records: list[Stmt] = []
         stored: list[Stmt] = []
         restored: list[Stmt] = []
@@ -379,7 +496,7 @@ class Reverse:
                 continue
             if self._is_kept(array, inner):
                 kept.add(array)
-            if undo or not self._is_own(loop, array):
+            if undo or not (loop in self.private[array] or self._is_own(loop, array)):
                 self._record_section(array, loop, records, stored, restored, again)
             else:
                 restored.append(Forget(array))
@@ -403,7 +520,8 @@ class Reverse:
         evident = isinstance(statement, Guard) and self.dependence.holds(
             statement.test, self.dependence.place(statement)
         )
-        if (isinstance(statement, Store) and statement.array in omitted) or evident:
+        idle = isinstance(statement, Store) and (statement.array in omitted or id(statement) in self.silent)
+        if idle or evident:
             return If(number(True), [], [])
         blocks = [[self._plain(s, omitted) for s in block] for block in blocks_of(statement)]
         return mapped(statement, blocks)
@@ -492,6 +610,21 @@ class Reverse:
             return ast.Slice()
         lowest, highest = parts[known.index(min(known))], parts[known.index(max(known))]
         return ast.Slice(lowest, plus(lowest, max(known) - min(known) + 1)) if highest is not lowest else lowest
+
+
+def _arrays_of(statement: Stmt) -> set[str]:
+    """The numbers and arrays that a statement itself refers to."""
+    texts = {n.id for part in parts_of(statement) for n in ast.walk(part) if isinstance(n, ast.Name)}
+    return texts | {getattr(statement, key, "") for key in ("name", "array", "source")}
+
+
+def _loaded(statement: Stmt) -> set[str]:
+    return {array for part in parts_of(statement) for array, _ in loads_of(part)}
+
+
+def _common_loops(loops: Sequence[tuple[For, ...]]) -> tuple[For, ...]:
+    common = list(takewhile(lambda each: len({id(loop) for loop in each}) == 1, zip(*loops, strict=False)))
+    return tuple(each[0] for each in common)
 
 
 def _mentioned(statement: Stmt) -> set[str]:

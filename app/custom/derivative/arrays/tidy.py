@@ -609,7 +609,9 @@ def defined(block: list[Stmt], parameters: Iterable[str], kinds: Callable[[str],
     """The block, with a value for each number that may be read, to no effect, before it has one."""
     from app.custom.derivative.arrays.reader import exposed
 
-    missing = exposed(block) & assigned_in(block) - set(parameters)
+    saved = {s.value.id for s in walk(block) if isinstance(s, Assign) and isinstance(s.value, ast.Name)}
+    missing = exposed(block) | exposed(simplified(block, last=True)) & saved  # forgotten, and yet put aside
+    missing &= assigned_in(block) - set(parameters)
     values = {"float": 0.0, "int": 0, "bool": False}
     return [*(Assign(key, number(values[kinds(key)])) for key in sorted(missing)), *block]
 
