@@ -27,10 +27,31 @@ from app.bridge.out.writing import (
 
 _RESERVED = (
     *("torch", "np", "math", "njit", "ThreadPoolExecutor", "_results", "_by_rows", "_empty_results"),
-    *("_mapped", "_run_forward", "_run_gradient", "_run_second", "_forward_operator", "_gradient_operator"),
+    *(
+        "_mapped",
+        "_run_forward",
+        "_run_gradient",
+        "_run_second",
+        "_forward_operator",
+        "_gradient_operator",
+        "_is_transformed",
+    ),
     *("_forward_loop", "_gradient_loop", "_second_loop"),
 )
-_IN_METHODS = ("ctx", "inputs", "output", "gradient", "function", "zeros", "run", "results", "torch", "info", "args")
+_IN_METHODS = (
+    "ctx",
+    "again",
+    "inputs",
+    "output",
+    "gradient",
+    "function",
+    "zeros",
+    "run",
+    "results",
+    "torch",
+    "info",
+    "args",
+)
 
 
 def to_torch(operator: Any, *examples: Any) -> Callable[..., Any]:
@@ -122,7 +143,6 @@ class _Texts:
             "doc": f'"""{d.doc}"""' if d.doc else "",
             "parameters": ", ".join([*self.inputs, *self.settings]),
             "unpack_inputs": self._unpacked_inputs([*saved, *of_settings]),
-            "unpack_saved_inputs": self._unpacked_inputs(saved),
             "unpack_output": _unpacked(self.outputs, "output") if uses_outputs else "",
             "saved": ", ".join(saved),
             "keep_settings": f"ctx.settings = {_bracketed(of_settings)}" if of_settings else "",
@@ -329,9 +349,12 @@ def _operator(one: Leaving, role: str, part: Part) -> dict[str, str]:
     count = len(part.gives)
     tensors = ["torch.Tensor"] * count
     digest = hashlib.sha256((one.functions + one.constants + ", ".join(typed)).encode()).hexdigest()[:8]
+    returns = "torch.Tensor" if count == 1 else f"tuple[{', '.join(tensors)}]"
+    definition = f"def _run_{role}({', '.join(typed)}) -> {returns}:"
+    if len(definition) > 120:
+        definition = f"def _run_{role}(\n    {', '.join(typed)}\n) -> {returns}:"
     made = {
-        "typed": ", ".join(typed),
-        "returns": "torch.Tensor" if count == 1 else f"tuple[{', '.join(tensors)}]",
+        "definition": definition,
         "function": f"_{role}_loop" if one.description.elementwise else f"_{role}",
         "tensors": ", ".join(part.takes) + "," * (len(part.takes) == 1),
         "numbers": ", ".join(part.settings) + "," * (len(part.settings) == 1),
@@ -359,7 +382,7 @@ def _test(one: Leaving, examples: Sequence[np.ndarray], within: tuple[float, flo
     sections = ["expressions" if translated else "kernel"]
     sections += [] if d.surrogate else ["exact"]
     sections += ["second"] if d.second is not None else ["no_second"]
-    sections += ["empty"] if d.elementwise or (d.row_by_row and len(d.inputs) == 1) else []
+    sections += ["rows"] if d.elementwise or (d.row_by_row and len(d.inputs) == 1) else []
     modes = ["check_batched_grad", "check_forward_ad", "check_batched_forward_grad"] if translated else []
     uses_pytest = not translated or d.second is None
     given = [f"{_literal(v)}" for v in d.settings.values()]

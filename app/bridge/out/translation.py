@@ -429,6 +429,8 @@ class _Function:
             return Value(self.filled(self.text.where, c=condition.source, a=a.source, b=b.source), MASK)
         a, b = self.number(a), self.number(b)
         if a.kind == b.kind == NUMBER:
+            if _is_constant(a, 1) and _is_constant(b, 0):
+                return self.tensor(condition)
             a = self.tensor(a)
         if ast.dump(a.source) == ast.dump(b.source):
             return a
@@ -665,6 +667,10 @@ def _call(name: str, args: Sequence[ast.expr]) -> ast.expr:
     return ast.Call(ast.parse(name, mode="eval").body, list(args), [])
 
 
+def _is_constant(value: Value, number: int) -> bool:
+    return isinstance(value.source, ast.Constant) and value.source.value == number
+
+
 def _is_truth(value: Value) -> bool:
     return isinstance(value.source, ast.Constant) and isinstance(value.source.value, bool)
 
@@ -735,6 +741,10 @@ def _may_move(value: ast.expr, between: Sequence[ast.stmt], user: ast.stmt) -> b
 def _split(s: ast.stmt, function: _Function) -> list[ast.stmt]:
     """A statement that is too long for a line as several."""
     made: list[ast.stmt] = []
+    if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Tuple) and isinstance(s.value, ast.Tuple):
+        pairs = list(zip(s.targets[0].elts, s.value.elts, strict=True))
+        if len(ast.unparse(s)) > _WIDTH and all(isinstance(value, ast.Constant) for _, value in pairs):
+            return [ast.Assign([target], value, lineno=0) for target, value in pairs]
     while not isinstance(s, ast.For) and len(ast.unparse(s)) > _WIDTH:
         whole = s.value if isinstance(s, (ast.Assign, ast.Return)) else None
         parts = [n for n in _eager(whole) if n is not whole and isinstance(n, (ast.BinOp, ast.Call, ast.UnaryOp))]

@@ -14,7 +14,10 @@ from numba import njit
 
 import app
 from app.bridge import to_torch
+from app.bridge.out.description import spec_of_example
 from app.bridge.out.torch import files
+from app.bridge.out.translation import TORCH
+from app.bridge.out.writing import KERNEL, leaving
 from app.custom.shelf.ema import ema
 from app.custom.shelf.gated import gated
 from app.custom.shelf.leaky_relu import leaky_relu
@@ -23,6 +26,7 @@ from app.custom.shelf.softmax import softmax
 from app.custom.shelf.softplus import softplus
 from app.custom.shelf.swish import swish
 from app.errors import ExportError
+from tests.bridge.out.operators_that_leave import OPERATORS
 from tests.bridge.out.test_description import total
 
 torch = pytest.importorskip("torch")
@@ -303,18 +307,20 @@ _WITHOUT = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("operator", "inputs"),
-    [
-        (swish, 1), (parts, 2),
-        *(pytest.param(*case, marks=pytest.mark.soak) for case in [(halvings, 1), (softmax, 1), (total, 1)]),
-    ],
-    ids=lambda value: getattr(value, "name", ""),
-)  # fmt: skip
-def test_the_written_test_passes_without_opsmith(operator: Any, inputs: int, tmp_path: Path) -> None:
-    for name, text in files(operator, [np.ones((4, 6))] * inputs, (-2, 2), "").files.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    "name", [pytest.param(n, marks=[] if n in ("polar", "ema") else [pytest.mark.soak]) for n in OPERATORS]
+)
+def test_the_written_test_passes_without_opsmith(name: str, tmp_path: Path) -> None:
+    for file, text in files(*OPERATORS[name], (-2, 2), "").files.items():
+        (tmp_path / file).write_text(text, encoding="utf-8")
     arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:opsmith", "-c", "/dev/null", "--rootdir", ".", "."]
     done = subprocess.run(
         [sys.executable, "-P", "-c", _WITHOUT, *arguments], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_most_operators_become_expressions_and_the_others_kernels() -> None:
+    forms = {name: leaving(operator, list(map(spec_of_example, examples)), TORCH, ()).form
+             for name, (operator, examples) in OPERATORS.items()}  # fmt: skip
+    kernels = ["halvings", "softmax", "ema", "layernorm", "logsumexp", "conv1d", "topk", "prelu", "soft_dtw", "gather"]
+    assert [name for name, form in forms.items() if form == KERNEL] == [*kernels, "softmax_whole", "max_pool"]
