@@ -15,6 +15,7 @@ from app.checking.examination import Inputs, Part, Question, examination, inputs
 from app.checking.exhaustive import certificate
 from app.checking.finding import Found, equivalent, find
 from app.checking.findings import Findings, painted
+from app.checking.pasted import evidence
 from app.custom.lookup import UNREADABLE
 from app.errors import AppError, ConfigError
 from app.files import without_tilde, write_whole
@@ -85,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
             if len(operators) == 1:
                 raise
             shown.add(refusal(error))
-        shown.end()
+        shown.end(None if options.exhaustive else question)
         if shown.findings.failed:
             wrong.append(one.name)
     if len(operators) > 1 and not options.json:
@@ -114,17 +115,18 @@ class _Shown:
 
     def __init__(self, one: Found, as_json: bool, apart: bool):
         self.findings = Findings(one.label)
-        self._name, self._json, self._apart = one.name, as_json, apart
-        self._has_begun = False
+        self._one, self._json, self._apart = one, as_json, apart
+        self._has_begun, self._inputs = False, ""
 
     def add(self, part: Part) -> None:
         if isinstance(part, Inputs):
+            self._inputs = str(part)
             self._begin(f"; {part}")
             return
         self._begin("")
         self.findings.append(part)
         if self._json:
-            row = {"operator": self._name, "check": part.check, "state": part.state, "words": part.words}
+            row = {"operator": self._one.name, "check": part.check, "state": part.state, "words": part.words}
             print(json.dumps(row), flush=True)
         elif self.findings.shown[-1] is part:
             text = _wrapped(f"  {part.state:6}  {part.check:13}  {part.words}", _INDENT)
@@ -135,9 +137,12 @@ class _Shown:
             say(("\n" if self._apart else "") + _wrapped(self.findings.operator + inputs, 2))
         self._has_begun = True
 
-    def end(self) -> None:
-        if not self._json:
-            say(_wrapped(f"  {self.findings.summary}", 4))
+    def end(self, question: Question | None) -> None:
+        if self._json:
+            return
+        say(_wrapped(f"  {self.findings.summary}", 4))
+        if question and self.findings.failed and self._one.foreign is not None:  # what an issue for its authors needs
+            say("\n".join(evidence(self._one, question, self.findings, self._inputs)))
 
 
 def _wrapped(text: str, indent: int) -> str:
