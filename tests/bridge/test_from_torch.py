@@ -32,7 +32,14 @@ def says(operator: Any, check: str, *example: Any, **options: Any) -> str:
     return "\n".join(f"{v.state} {v.words}" for v in app.check(operator, only=[check], **options))
 
 
-RIGHT = [operators.MyReLU, operators.Swish, operators.NumpyExp, operators.plain, operators.Module]
+RIGHT = [
+    operators.MyReLU,
+    operators.Swish,
+    operators.NumpyExp,
+    operators.plain,
+    operators.Module,
+    operators.FirstColumn,
+]
 
 
 @pytest.mark.parametrize("operator", RIGHT, ids=lambda one: one.__name__)
@@ -143,6 +150,10 @@ def test_an_example_call_gives_the_inputs_and_keeps_whole_numbers():
     assert len(found) > 10
 
 
+def test_an_operator_of_matrices_is_not_blamed_for_three_axes():
+    assert check_operator(operators.FirstColumn, torch.rand(4, 6, generator=torch.manual_seed(0))).ok
+
+
 def test_it_is_compared_with_an_operator_of_ours_or_of_pytorch():
     assert check_operator(operators.MyReLU, like=torch.relu, only=["like"]).ok
     assert check_operator(operators.MyReLU, like="relu", only=["like"]).ok
@@ -164,6 +175,24 @@ def test_a_failure_can_be_pasted():
         "    check_operator(Halved.apply, shapes=[(3, 2)], only=['gradient'], seed=5)",
     ):
         assert fact in message
+
+
+def test_what_the_command_prints_can_be_pasted_too(capsys: pytest.CaptureFixture[str]):
+    assert main(["check", f"{FILE}:Halved", "--only", "gradient", "--shape", "3,2"]) == 1
+    shown = capsys.readouterr().out
+    for fact in (
+        "Halved  torch.autograd.Function, ",
+        "torch_functions.py:",
+        "finite differences give",
+        "checked on x float64[3, 2] in [-2, 2], contiguous, seed 0",
+        f"torch {torch.__version__}, NumPy {np.__version__}",
+        "    import numpy, torch\n",
+        "    from torch_functions import Halved\n",
+        "    check_operator(Halved.apply, shapes=[(3, 2)], only=['gradient'])\n",
+    ):
+        assert fact in shown
+    assert main(["check", f"{FILE}:MyReLU", "--only", "gradient"]) == 0
+    assert "This shows it" not in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -406,3 +406,19 @@ class CastsAndForgets(CastsToFloat32):
     def backward(ctx, dy):
         (x,) = ctx.saved_tensors
         return dy * torch.exp(x) * 1.02
+
+
+class FirstColumn(Function):
+    """Of matrices: of three axes, `x[:, 0]` takes a matrix, which broadcasts."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.logsumexp(-1) - x[:, 0]
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensors
+        first = torch.zeros_like(x)
+        first[:, 0] = 1
+        return (x.softmax(-1) - first) * dy.unsqueeze(-1)

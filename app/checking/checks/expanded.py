@@ -49,6 +49,22 @@ def _expanded(array: np.ndarray) -> np.ndarray:
     return np.lib.stride_tricks.as_strided(value, array.shape, (0,) * array.ndim)
 
 
+def _takes_more_axes(subject: Subject) -> bool:
+    """Whether forward is meant for another axis: one of size one makes no difference to the number of results.
+
+    `x[:, 0]` of a matrix also takes three axes, and means something else there.
+    """
+    shape = subject.inputs[0].shape
+    if not shape:
+        return True
+    try:
+        other = subject.with_shapes([(*shape[:-1], 1, shape[-1])] * len(subject.inputs))
+        sizes = [output.size for output in other.outputs(other.arrays())]
+    except Exception:  # it does not take another axis
+        return False
+    return sizes == [output.size for output in subject.outputs(subject.arrays())]
+
+
 def ranks(subject: Subject) -> Iterator[Verdict]:
     """The gradient is right for inputs with other numbers of axes, and with axes of size one, if they are taken."""
     shapes = {one.shape for one in subject.inputs}
@@ -61,8 +77,10 @@ def ranks(subject: Subject) -> Iterator[Verdict]:
         others = ((*shape[:-1], 1, *shape[-1:]),) if by_example and shape else ()
     if any(verdict.failed for verdict in gradient_of_size(subject)):
         return
-    taken = []
+    taken, takes_more_axes = [], _takes_more_axes(subject)
     for shape in others:
+        if len(shape) > len(subject.inputs[0].shape) and not takes_more_axes:
+            continue
         try:
             other = subject.with_shapes([shape] * len(subject.inputs))
             if not all(np.isfinite(o).all() for o in other.outputs(other.arrays())):
