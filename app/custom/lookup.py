@@ -170,8 +170,9 @@ def _module_of_file(path: str, as_it_is_now: bool) -> ModuleType:
     """
     file = without_tilde(path).resolve()
     if not file.is_file():
-        files = [one.name for one in file.parent.glob("*.py")] if file.parent.is_dir() else []
-        raise ConfigError(f"there is no file {file}{_nearest(file.name, files).rstrip('.')}")
+        names = [one.stem for one in file.parent.glob("*.py")] if file.parent.is_dir() else []
+        closest = difflib.get_close_matches(file.stem, names, 1, cutoff=0.75)
+        raise ConfigError(f"there is no file {file}{f'; did you mean {closest[0] + ".py"!r}?' if closest else ''}")
     for module in list(sys.modules.values()):
         known = getattr(module, "__file__", None)
         if (

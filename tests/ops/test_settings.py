@@ -65,7 +65,9 @@ def test_operators_with_different_tables_are_different():
     assert long != other
 
 
-@pytest.mark.parametrize("setting", [{"a": 1}, {1}, Level(1), (1, object()), np.array([None]), app.relu], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize(
+    "setting", [{"a": 1}, {1}, Level(1), (1, object()), np.array([None]), app.relu], ids=lambda s: type(s).__name__
+)
 def test_a_setting_that_is_neither_number_text_tuple_nor_array_is_refused(setting: Any):
     with pytest.raises(OperatorError, match=r"operator pick_middle \(.*\): its setting table is .*, expected a number"):
         pick_middle(app.ones([2]), table=setting)
