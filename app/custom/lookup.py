@@ -172,7 +172,8 @@ def _module_of_file(path: str, as_it_is_now: bool) -> ModuleType:
     if not file.is_file():
         names = [one.stem for one in file.parent.glob("*.py")] if file.parent.is_dir() else []
         closest = difflib.get_close_matches(file.stem, names, 1, cutoff=0.75)
-        raise ConfigError(f"there is no file {file}{f'; did you mean {closest[0] + ".py"!r}?' if closest else ''}")
+        hint = f"; did you mean '{closest[0]}.py'?" if closest else ""
+        raise ConfigError(f"there is no file {file}{hint}")
     for module in list(sys.modules.values()):
         known = getattr(module, "__file__", None)
         if (
