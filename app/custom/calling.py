@@ -171,18 +171,18 @@ def arrays_of(values: Sequence[Any]) -> list[Any]:
 
 
 def returned_arrays(
-    result: Any, wanted: int, label: str, function: Callable[..., Any], optional: bool = False, hint: str = ""
+    result: Any, expected: int, label: str, function: Callable[..., Any], optional: bool = False, hint: str = ""
 ) -> list[Any]:
     """What a function returned, one value or a tuple or list of them, as `wanted` arrays; with `optional` also None.
 
     `hint` ends the error for another number of values.
     """
-    if wanted == 0 and result is None:
+    if expected == 0 and result is None:
         return []
     results = list(result) if isinstance(result, (tuple, list)) else [result]
-    if len(results) != wanted:
+    if len(results) != expected:
         raise ReturnedError(
-            f"{label}: its function {function_name(function)} returned {_counted(len(results))}, expected {wanted}, "
+            f"{label}: its function {function_name(function)} returned {_counted(len(results))}, expected {expected}, "
             f"one for each {'input' if optional else 'output'}{hint}"
         )
     return [
@@ -202,9 +202,9 @@ def _own_array(value: Any, place: int, label: str, function: Callable[..., Any])
     except ValueError:  # rows of different lengths
         array = np.empty((), object)
     if array.dtype.name not in NAMES:
-        found = "None" if value is None else f"{type(value).__name__} ({array.dtype})"
+        kind = "None" if value is None else f"{type(value).__name__} ({array.dtype})"
         raise ReturnedTypeError(
-            f"{label}: its function {function_name(function)} returned {found} as output {place}, "
+            f"{label}: its function {function_name(function)} returned {kind} as output {place}, "
             f"expected an array of {', '.join(NAMES)}{'; a return may be missing' if value is None else ''}"
         )
     return array
@@ -271,7 +271,7 @@ def _joined_size(sizes: Sequence[int], samples: Sequence[int], size_name: str | 
         return sizes[0] if sizes[0] or len(samples) == 1 else UNKNOWN
     if size_name is not None:
         step = (sizes[1] - sizes[0]) // (samples[1] - samples[0])
-        found = step * named_size(size_name) + (sizes[0] - step * samples[0])
-        if all(_sample(found, n) == size for n, size in zip(samples, sizes, strict=True)):
-            return found
+        size_of_name = step * named_size(size_name) + (sizes[0] - step * samples[0])
+        if all(_sample(size_of_name, n) == size for n, size in zip(samples, sizes, strict=True)):
+            return size_of_name
     return UNKNOWN

@@ -144,7 +144,7 @@ _INSTEAD[math.erf] = REGISTRY["erf"]
 _MATH = SimpleNamespace(**{name: _INSTEAD.get(f, f) if callable(f) else f for name, f in vars(math).items()})
 
 
-def _on_numbers(function: Any, known: dict[Any, Any]) -> Any:
+def _on_numbers(function: Any, copies: dict[Any, Any]) -> Any:
     """The function, and the users' functions that it calls, as Python, with NumPy's functions in place of `math`'s.
 
     They are copies: others may be calling the functions themselves.
@@ -152,24 +152,24 @@ def _on_numbers(function: Any, known: dict[Any, Any]) -> Any:
     function = python_function(function)
     if not isinstance(function, FunctionType):
         return function
-    if function in known:
-        return known[function]
+    if function in copies:
+        return copies[function]
 
     def instead(value: Any) -> Any:
         if value is math:
             return _MATH
         if is_compiled(value) or (type(value) is FunctionType and is_of_users(value.__module__ or "")):
-            return _on_numbers(value, known)
+            return _on_numbers(value, copies)
         return _INSTEAD.get(value, value) if type(value) is type(math.exp) else value
 
     names = {**function.__globals__, "__builtins__": {**vars(builtins), "float": _float}}  # read when it is made
     closure = tuple(CellType() for _ in function.__closure__ or ())
-    made = FunctionType(function.__code__, names, function.__name__, function.__defaults__, closure or None)
-    made.__kwdefaults__ = function.__kwdefaults__
-    known[function] = made
+    copied = FunctionType(function.__code__, names, function.__name__, function.__defaults__, closure or None)
+    copied.__kwdefaults__ = function.__kwdefaults__
+    copies[function] = copied
     for name in {name for code in codes_in(function.__code__) for name in code.co_names} & names.keys():
         names[name] = instead(names[name])
     for new, old in zip(closure, function.__closure__ or (), strict=True):
         with suppress(ValueError):  # an empty cell
             new.cell_contents = instead(old.cell_contents)
-    return made
+    return copied

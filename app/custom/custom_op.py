@@ -91,19 +91,19 @@ class FunctionOperator(CustomOperator):
         return results[0] if len(results) == 1 else tuple(results)
 
     def _results(self, /, *arrays: np.ndarray, **settings: Any) -> list[np.ndarray]:
-        given = arrays_of(arrays)
+        inputs = arrays_of(arrays)
         results = returned_arrays(
-            call_function(self._call, self.label, given, settings),
+            call_function(self._call, self.label, inputs, settings),
             len(self.outputs),
             self.label,
             self.function,
             hint='; name them, as in custom_op(outputs=["low", "high"])',
         )
         if self.specs is None and not self.elementwise:
-            self.specs = [spec_of(x) for x in given]
+            self.specs = [spec_of(x) for x in inputs]
         kinds = "biuf" if self.elementwise else "f"
         for place, returned in enumerate(results):
-            array = _in_input_type(returned, given, kinds)
+            array = _in_input_type(returned, inputs, kinds)
             if array is not returned:
                 self.casts[self.outputs[place]] = returned.dtype.name
                 results[place] = array
@@ -181,8 +181,12 @@ class FunctionOperator(CustomOperator):
         raise OperatorError(f"{label} has a parameter {parameter!r}; expected one of {', '.join(choices)}{other}")
 
     def _output_name(self, parameters: Sequence[str]) -> str:
-        known = (*self.inputs, *self.attributes)
-        named = [p[1:] for p in parameters if p[:1] == "d" and p not in known and p[1:] not in ("", *self.inputs)]
+        parameters_of_forward = (*self.inputs, *self.attributes)
+        named = [
+            p[1:]
+            for p in parameters
+            if p[:1] == "d" and p not in parameters_of_forward and p[1:] not in ("", *self.inputs)
+        ]
         return named[0] if len(named) == 1 else "out"
 
 

@@ -29,11 +29,11 @@ def over_arrays(function: Any, names: Sequence[str], results: int) -> Callable[.
     `names` are the parameters that get the arrays, `results` is how many numbers the function returns. Settings that
     are numbers are arguments of the compiled function; others are compiled into it.
     """
-    known: tuple[Any, OrderedDict[Any, Kernel]] | None = None
+    compiled: tuple[Any, OrderedDict[Any, Kernel]] | None = None
 
     @wraps(function)
     def call(*arrays: np.ndarray, **settings: Any) -> Any:
-        nonlocal known
+        nonlocal compiled
         dtype = arrays[0].dtype
         if interpreted.on:
             interpreted.calls += 1
@@ -41,16 +41,16 @@ def over_arrays(function: Any, names: Sequence[str], results: int) -> Callable[.
         varying = {name: value for name, value in settings.items() if _varies(value)}
         fixed = {name: value for name, value in settings.items() if name not in varying}
         key = (dtype, *((name, type(value)) for name, value in varying.items()), key_of_settings(fixed))
-        if known is None or known[0].have_changed():
+        if compiled is None or compiled[0].have_changed():
             from app.engine.compiled.frozen import Frozen  # imported late: it needs Numba
 
-            known = Frozen(function), OrderedDict()  # a new one, as a thread may be making a kernel for the former
-        made = known[1]
-        kernel = made.get(key)
+            compiled = Frozen(function), OrderedDict()  # a new one, as a thread may be making a kernel for the former
+        kernels = compiled[1]
+        kernel = kernels.get(key)
         if kernel is None:
-            kernel = made[key] = _kernel(function, names, results, dtype, varying, fixed)
-            if len(made) > KEPT:
-                made.popitem(last=False)
+            kernel = kernels[key] = _kernel(function, names, results, dtype, varying, fixed)
+            if len(kernels) > KEPT:
+                kernels.popitem(last=False)
         return kernel(*arrays, *varying.values())
 
     return call
@@ -75,8 +75,8 @@ def _kernel(
     """The function as a compiled loop, or called for each element, with a warning, if Numba cannot compile it."""
 
     def one_by_one(*values: Any) -> Any:
-        given = dict(zip(varying, values[len(names) :], strict=True))
-        return _looped(function, names, results, dtype, {**given, **fixed})(*values[: len(names)])
+        numbers = dict(zip(varying, values[len(names) :], strict=True))
+        return _looped(function, names, results, dtype, {**numbers, **fixed})(*values[: len(names)])
 
     source = python_function(function)
     code = getattr(source, "__code__", None)
@@ -116,14 +116,16 @@ def _looped(
 
     def one(numbers: Sequence[Any]) -> tuple[Any, ...]:
         result = source(*numbers, **settings)
-        found = result if isinstance(result, tuple) else (result,)
-        if len(found) != results or any(np.ndim(n) or np.asarray(n).dtype.kind not in "biuf" for n in found):
+        numbers_returned = result if isinstance(result, tuple) else (result,)
+        if len(numbers_returned) != results or any(
+            np.ndim(n) or np.asarray(n).dtype.kind not in "biuf" for n in numbers_returned
+        ):
             expected = "a number" if results == 1 else f"{results} numbers"
             problem = f"returned {result!r} for {', '.join(map(str, numbers))}, expected {expected}"
             if isinstance(result, tuple):
                 problem += '; name its outputs, as in custom_op(outputs=["low", "high"])'
             raise ReturnedError(problem)
-        return found
+        return numbers_returned
 
     def loop(*arrays: np.ndarray) -> Any:
         together = np.broadcast(*arrays)

@@ -43,8 +43,8 @@ class Comparison:
 
 
 def worst_of(
-    found: np.ndarray,
-    wanted: np.ndarray,
+    actual: np.ndarray,
+    expected: np.ndarray,
     wrong: np.ndarray,
     by: str,
     other: str,
@@ -56,26 +56,26 @@ def worst_of(
     """
     if not wrong.any():
         return ""
-    distance = np.where(wrong, distances(found, wanted), -1.0)
-    worst = np.unravel_index(np.argmax(distance), found.shape)
-    at = [f", {name} = {array[worst]:.4g}" for name, array in (inputs or {}).items() if array.shape == found.shape]
+    distance = np.where(wrong, distances(actual, expected), -1.0)
+    worst = np.unravel_index(np.argmax(distance), actual.shape)
+    at = [f", {name} = {array[worst]:.4g}" for name, array in (inputs or {}).items() if array.shape == actual.shape]
     return (
         f"wrong in {int(wrong.sum())} of {wrong.size} elements; worst at {[int(i) for i in worst]}{''.join(at)}: "
-        f"{by} {found[worst]:.8g}, {other} {wanted[worst]:.8g}"
+        f"{by} {actual[worst]:.8g}, {other} {expected[worst]:.8g}"
     )
 
 
-def distances(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+def distances(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
     """Absolute differences; infinite where either number is NaN."""
     with np.errstate(invalid="ignore"):
-        distance = np.abs(found - wanted)
+        distance = np.abs(actual - expected)
     return np.where(np.isnan(distance), np.inf, distance)
 
 
-def are_far(found: np.ndarray, wanted: np.ndarray, atol: float | np.ndarray, rtol: float) -> np.ndarray:
+def are_far(actual: np.ndarray, expected: np.ndarray, atol: float | np.ndarray, rtol: float) -> np.ndarray:
     """Which numbers differ by more than the tolerances."""
-    distance = distances(found, wanted)
-    return np.isinf(distance) | (distance > atol + rtol * np.abs(wanted))
+    distance = distances(actual, expected)
+    return np.isinf(distance) | (distance > atol + rtol * np.abs(expected))
 
 
 def kind_at(value_at: Callable[[float], float], gradient: float, eps: float, atol: float, rtol: float) -> str:
@@ -163,15 +163,15 @@ def gradgradcheck(
     The first gradients start from `grad_outputs` or from random numbers, and are differentiated by these, too.
     """
     given = as_list(inputs)
-    wanted = [place for place, x in enumerate(given) if isinstance(x, Tensor) and not x.stop_gradient]
+    places = [place for place, x in enumerate(given) if isinstance(x, Tensor) and not x.stop_gradient]
     outputs = _derivable(func(*given))
     starts = _random_starts(outputs) if grad_outputs is None else as_list(grad_outputs)
 
     def gradients(*values: Any) -> tuple[Any, ...]:
         arguments, weights = values[: len(given)], list(values[len(given) :])
         results = _derivable(func(*arguments))
-        found = grad(results, [arguments[i] for i in wanted], weights, create_graph=True, allow_unused=True)
-        return tuple(g for g in found if g is not None)
+        gradients_found = grad(results, [arguments[i] for i in places], weights, create_graph=True, allow_unused=True)
+        return tuple(g for g in gradients_found if g is not None)
 
     return gradcheck(gradients, [*given, *starts], eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad)
 
@@ -299,9 +299,9 @@ class Checked:
 
 
 def _require_close(
-    found: np.ndarray, wanted: np.ndarray, atol: float, rtol: float, what: str, by: str, other: str
+    actual: np.ndarray, expected: np.ndarray, atol: float, rtol: float, what: str, by: str, other: str
 ) -> None:
     """Raise an error that names the worst number, if some differ by more than the tolerances."""
-    words = worst_of(found, wanted, are_far(found, wanted, atol, rtol), f"{by} gives", other)
+    words = worst_of(actual, expected, are_far(actual, expected, atol, rtol), f"{by} gives", other)
     if words:
         raise GradcheckError(f"{what} is {words}")

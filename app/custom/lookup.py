@@ -158,8 +158,8 @@ def _unknown(name: str) -> ConfigError:
     )
 
 
-def _nearest(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, 1)
+def _nearest(name: str, names: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, names, 1)
     return f"; did you mean {close[0]!r}?" if close else "."
 
 
@@ -175,11 +175,11 @@ def _module_of_file(path: str, as_it_is_now: bool) -> ModuleType:
         hint = f"; did you mean '{closest[0]}.py'?" if closest else ""
         raise ConfigError(f"there is no file {file}{hint}")
     for module in list(sys.modules.values()):
-        known = getattr(module, "__file__", None)
+        file_of_module = getattr(module, "__file__", None)
         if (
-            known
-            and Path(known).name == file.name
-            and Path(known).resolve() == file
+            file_of_module
+            and Path(file_of_module).name == file.name
+            and Path(file_of_module).resolve() == file
             and OF_FILES not in module.__name__
             and not (as_it_is_now and _can_run_again(module))
         ):
@@ -227,9 +227,9 @@ def _lines(content: bytes) -> list[str]:
 def edited_since(path: str) -> bool:
     """Whether a file of operators was edited since it was run."""
     file = without_tilde(path).resolve()
-    known = linecache.cache.get(str(file), ())
+    entry = linecache.cache.get(str(file), ())
     try:
-        return len(known) == 4 and known[2] != _lines(read_file(file, LARGEST["source"]))
+        return len(entry) == 4 and entry[2] != _lines(read_file(file, LARGEST["source"]))
     except (OSError, FileError):
         return True
 
@@ -254,11 +254,11 @@ def _run_file(file: Path) -> ModuleType:
         text = hashlib.sha256(read_file(file, LARGEST["source"])).digest()
     except OSError as error:
         raise OperatorError(f"{file} cannot be read: {error.strerror or error}") from error
-    known = _ran.get(file)
-    if known is None or known[0] != text:
+    entry = _ran.get(file)
+    if entry is None or entry[0] != text:
         _ran.pop(file, None)  # running it may raise
-        known = _ran[file] = text, _module_of_text(file)
-    return known[1]
+        entry = _ran[file] = text, _module_of_text(file)
+    return entry[1]
 
 
 def _module_of_text(file: Path) -> ModuleType:

@@ -99,8 +99,8 @@ def code_beside(code: CodeType, tree: ast.FunctionDef, free: Sequence[str], file
         text = ast.unparse(module) + "\n"
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         module = ast.parse(text)
-    made = compile(module, file or code.co_filename, "exec", dont_inherit=True, flags=future_flags(code))
-    return next(each for each in codes_in(made) if each.co_name == tree.name)
+    whole = compile(module, file or code.co_filename, "exec", dont_inherit=True, flags=future_flags(code))
+    return next(each for each in codes_in(whole) if each.co_name == tree.name)
 
 
 _OTHERS = frozenset({PACKAGE, "numba", "llvmlite", "numpy", "scipy"}) | sys.stdlib_module_names
@@ -140,10 +140,10 @@ def interpret_numba() -> None:
 def _types_of_compiled() -> set[type]:
     """The types of Numba functions, by which they are found among all values of all modules in little time."""
     numba = sys.modules.get("numba.core.dispatcher")
-    found: list[type] = [] if numba is None else [numba.Dispatcher]
-    for kind in found:
-        found += kind.__subclasses__()
-    return set(found)
+    kinds: list[type] = [] if numba is None else [numba.Dispatcher]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    return set(kinds)
 
 
 def as_python(function: FunctionType, values: Sequence[Any]) -> Any:

@@ -72,18 +72,18 @@ def _current(function: Any, order: tuple[str, ...]) -> Callable[[], OnNumbers | 
     """Gives the function for single numbers, which is made again after a variable that the function reads changed: its
     source is read with the values of names, such as `pick` after `pick = np.maximum`.
     """
-    known: tuple[Any, OnNumbers | None] | None = None
+    latest: tuple[Any, OnNumbers | None] | None = None
 
     def current() -> OnNumbers | None:
-        nonlocal known
-        if known is None or known[0].have_changed():
+        nonlocal latest
+        if latest is None or latest[0].have_changed():
             from app.engine.compiled.frozen import Frozen  # imported late: it needs Numba
 
-            frozen, made = Frozen(function), on_numbers(function)
-            if made and order:
-                made = replace(made, function=by_position(made.function, order))
-            known = frozen, made  # both at once, as other threads may ask
-        return known[1]
+            frozen, single = Frozen(function), on_numbers(function)
+            if single and order:
+                single = replace(single, function=by_position(single.function, order))
+            latest = frozen, single  # both at once, as other threads may ask
+        return latest[1]
 
     return current
 
@@ -103,8 +103,8 @@ def on_numbers(function: Any) -> OnNumbers | None:
         from numba import njit
 
         return OnNumbers(_made(function, tree, **{walk.chosen(name): njit(_CHOICES[name]) for name in walk.choices}))
-    made = _made(function, tree, **{walk.chosen("type"): type})
-    return OnNumbers(_dividing_as(function, made), walk.axes, keeps_type=True)
+    function_of_numbers = _made(function, tree, **{walk.chosen("type"): type})
+    return OnNumbers(_dividing_as(function, function_of_numbers), walk.axes, keeps_type=True)
 
 
 @one_thread_at_a_time
@@ -226,16 +226,16 @@ class _Walk:
 
     def _arithmetic(self) -> list[ast.stmt]:
         names = self.given | self.settings
-        made: list[ast.stmt] = []
+        statements: list[ast.stmt] = []
         for statement in _statements(self.tree):
             changed = copy.copy(statement)
-            made.append(changed)
+            statements.append(changed)
             if isinstance(changed, ast.Return):
                 parts = [self._whole_value(part, names, statement) for part in _returned(changed)]
                 if not all(_mentions(part, names) for part in _returned(changed)):
                     raise _StopError(statement)
                 changed.value = ast.Tuple(parts, ast.Load()) if isinstance(changed.value, ast.Tuple) else parts[0]
-                return made
+                return statements
             if not (isinstance(changed, ast.Assign) and len(changed.targets) == 1):
                 raise _StopError(statement)
             target, depends = changed.targets[0], _mentions(changed.value, names)
@@ -283,12 +283,12 @@ class _Walk:
 
     def _with_loops(self) -> list[ast.stmt]:
         *statements, last = _statements(self.tree)
-        made: list[ast.stmt] = []
+        changed: list[ast.stmt] = []
         for statement in statements:
-            made += self._loop(statement) if isinstance(statement, ast.For) else self._new_array(statement)
+            changed += self._loop(statement) if isinstance(statement, ast.For) else self._new_array(statement)
         if not (isinstance(last, ast.Return) and all(_is_name_of(part, self.written) for part in _returned(last))):
             raise _StopError(last)
-        return [*made, last]
+        return [*changed, last]
 
     @property
     def _arrays(self) -> set[str]:
@@ -325,8 +325,8 @@ class _Walk:
             place.append(_target(inner[0]))
             inner = inner[0].body
         axes = None if whole else len(place)
-        taken = [*place, *self._arrays, *self.settings]
-        if len(set(taken)) < len(taken) or (axes and self.axes not in (None, axes)):
+        names = [*place, *self._arrays, *self.settings]
+        if len(set(names)) < len(names) or (axes and self.axes not in (None, axes)):
             raise _StopError(loop)
         self.axes = self.axes or axes
         return _Turn(self, place, whole).block(inner, set(), self.written)
@@ -362,25 +362,25 @@ class _Turn:
         return [self._statement(statement, local, written) for statement in statements]
 
     def _statement(self, node: ast.stmt, local: set[str], written: set[str]) -> ast.stmt:
-        made = copy.copy(node)
-        if isinstance(made, ast.If):
-            made.test = self._value(made.test, local)
+        changed = copy.copy(node)
+        if isinstance(changed, ast.If):
+            changed.test = self._value(changed.test, local)
             sides = [(set(local), set(written)), (set(local), set(written))]
-            made.body = self.block(made.body, *sides[0])
-            made.orelse = self.block(made.orelse, *sides[1])
+            changed.body = self.block(changed.body, *sides[0])
+            changed.orelse = self.block(changed.orelse, *sides[1])
             local |= sides[0][0] & sides[1][0]
             written |= sides[0][1] & sides[1][1]
-        elif isinstance(made, ast.For) and not made.orelse:
-            made.iter = self._value(made.iter, local)
-            made.body = self.block(made.body, {*local, self._local(made.target)}, set(written))
-        elif isinstance(made, ast.AugAssign) and _is_name_of(made.target, local):
-            made.value = self._value(made.value, local)
-        elif isinstance(made, ast.Assign) and len(made.targets) == 1:
-            made.value = self._value(made.value, local)
-            made.targets = [self._written(made.targets[0], local, written)]
+        elif isinstance(changed, ast.For) and not changed.orelse:
+            changed.iter = self._value(changed.iter, local)
+            changed.body = self.block(changed.body, {*local, self._local(changed.target)}, set(written))
+        elif isinstance(changed, ast.AugAssign) and _is_name_of(changed.target, local):
+            changed.value = self._value(changed.value, local)
+        elif isinstance(changed, ast.Assign) and len(changed.targets) == 1:
+            changed.value = self._value(changed.value, local)
+            changed.targets = [self._written(changed.targets[0], local, written)]
         else:
             raise _StopError(node)
-        return made
+        return changed
 
     def _local(self, target: ast.expr) -> str:
         if not isinstance(target, ast.Name) or target.id in self.taken:
@@ -434,22 +434,22 @@ def _target(loop: ast.For) -> str:
 
 def _rebuilt(node: ast.expr, value: Callable[[ast.expr], ast.expr]) -> ast.expr:
     """An expression with each of its parts replaced."""
-    made = copy.copy(node)
+    expression = copy.copy(node)
     for field, part in ast.iter_fields(node):
         if isinstance(part, ast.expr):
-            setattr(made, field, value(part))
+            setattr(expression, field, value(part))
         elif isinstance(part, list):
-            setattr(made, field, [value(one) if isinstance(one, ast.expr) else one for one in part])
-    return made
+            setattr(expression, field, [value(one) if isinstance(one, ast.expr) else one for one in part])
+    return expression
 
 
 def _mentions(node: ast.AST | None, names: set[str]) -> bool:
     return node is not None and any(_is_name_of(part, names) for part in ast.walk(node))
 
 
-def _is_elementwise(function: Any, given: int) -> bool:
+def _is_elementwise(function: Any, count: int) -> bool:
     if isinstance(function, np.ufunc):
-        return function.nout == 1 and function.nin == given and function.signature is None
+        return function.nout == 1 and function.nin == count and function.signature is None
     return _is_one_of(function, (np.float32, np.float64))
 
 
@@ -462,20 +462,20 @@ def _made(function: Any, tree: ast.FunctionDef, **more: Any) -> FunctionType:
     first, others = ([ast.arg(argument.arg) for argument in some] for some in (tree.args.posonlyargs, tree.args.args))
     tree.args = ast.arguments(posonlyargs=first, args=others, kwonlyargs=[], kw_defaults=[], defaults=[])
     source = python_function(function)
-    made = function_beside(source, tree, more)
-    made.__defaults__ = source.__defaults__
-    vars(made)["derived_from"] = source  # what depends on `made` depends on the variables of this one
-    return made
+    compiled = function_beside(source, tree, more)
+    compiled.__defaults__ = source.__defaults__
+    vars(compiled)["derived_from"] = source  # what depends on it depends on the variables of this one
+    return compiled
 
 
-def _dividing_as(function: Any, made: FunctionType) -> Callable[..., Any]:
+def _dividing_as(function: Any, python: FunctionType) -> Callable[..., Any]:
     """A function that divides by zero as a Numba function does: it raises, unless its error model is NumPy's."""
     options = getattr(function, "targetoptions", {})
     if not options or options.get("error_model") == "numpy":
-        return made
+        return python
     from numba import njit
 
-    dispatcher: Callable[..., Any] = njit(made, error_model="python")  # else it is the caller's
+    dispatcher: Callable[..., Any] = njit(python, error_model="python")  # else it is the caller's
     return dispatcher
 
 

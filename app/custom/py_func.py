@@ -137,21 +137,21 @@ def _skipped(label: str, inputs: list[Any], outs: list[Any], skip: list[Any]) ->
 
 def _append(definition: OpDef, inputs: list[Any], outs: list[Any]) -> list[Any]:
     """Append the operator to the Program of its variables."""
-    known = [v for v in (*inputs, *outs) if isinstance(v, Variable)]
-    program = known[0].program if known else default_main_program()
+    variables_given = [v for v in (*inputs, *outs) if isinstance(v, Variable)]
+    program = variables_given[0].program if variables_given else default_main_program()
     block = program.current_block()
     variables = [block.as_variable(v) for v in inputs]
     results = [_declared(block, o, definition) for o in outs]
     for i, out in enumerate(outs):
         if definition.differentiable and any(as_applied(out) is v for v in variables):
             raise OperatorError(_ALSO_INPUT.format(label=definition.label, name=getattr(out, "name", f"output {i}")))
-    made = as_results(block.append_op(definition, variables, {}, results))
-    for i, (out, result) in enumerate(zip(outs, made, strict=True)):
+    outputs = as_results(block.append_op(definition, variables, {}, results))
+    for i, (out, result) in enumerate(zip(outs, outputs, strict=True)):
         if isinstance(out, Tensor):
             if not result.stop_gradient:
                 raise OperatorError(_OUTSIDE.format(label=definition.label, place=i))
             out.set_value(result)
-    return list(made)
+    return list(outputs)
 
 
 def _declared(block: Block, out: Any, definition: OpDef) -> Variable:
@@ -238,9 +238,9 @@ def _kernel(func: Callable[..., Any], outs: Sequence[Spec], label: str) -> Calla
     call = guarded(func)
 
     def kernel(*arrays: np.ndarray) -> Any:
-        given = arrays_of(arrays)
+        inputs = arrays_of(arrays)
         checked = returned_arrays(
-            call_function(call, label, given, {}), len(outs), label, func, hint="; `out` declares them"
+            call_function(call, label, inputs, {}), len(outs), label, func, hint="; `out` declares them"
         )
         for i, (array, spec) in enumerate(zip(checked, outs, strict=True)):
             if array.dtype != spec.dtype:
@@ -260,10 +260,10 @@ def _kernel(func: Callable[..., Any], outs: Sequence[Spec], label: str) -> Calla
 
 @makes("py_func")
 def _again(functions: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> OpDef:
-    known = [settings[name] for name in ("inputs", "outs", "skipped", "row_by_row")]
+    required = [settings[name] for name in ("inputs", "outs", "skipped", "row_by_row")]
     optional = settings.get("onnx"), settings.get("like", ""), settings.get("surrogate", False)
     backward_func = DERIVE if settings.get(DERIVE) else functions.get("backward_func")
-    return _definition(functions["func"], backward_func, *known, *optional, where)
+    return _definition(functions["func"], backward_func, *required, *optional, where)
 
 
 def _numbered(name: str, count: int) -> list[str]:

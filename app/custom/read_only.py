@@ -69,10 +69,10 @@ class Guarded:
         return self._function(*values)
 
     def _in_order(self, values: Sequence[Any], settings: Mapping[str, Any]) -> tuple[Any, ...]:
-        known = {**self._defaults, **dict(zip(self._names, values, strict=False)), **settings}
-        if len(values) > len(self._names) or known.keys() != set(self._names):
+        by_name = {**self._defaults, **dict(zip(self._names, values, strict=False)), **settings}
+        if len(values) > len(self._names) or by_name.keys() != set(self._names):
             inspect.signature(self.py_func).bind(*values, **settings)  # raises the error that names the parameter
-        return tuple([known[name] for name in self._names])
+        return tuple([by_name[name] for name in self._names])
 
     def _examined(self, values: Sequence[Any]) -> Callable[[np.ndarray], np.ndarray] | None:
         """Compile the function for these kinds of values; gives what copies its arrays, or None."""
@@ -126,9 +126,9 @@ def for_any_types(function: Any) -> Any:
 
     from app.engine.compiled.overloads import KeptOverloads
 
-    made = jit(locals=function.locals, **{"error_model": "python", **function.targetoptions})(function.py_func)
-    made._cache = KeptOverloads(made)
-    return made
+    dispatcher = jit(locals=function.locals, **{"error_model": "python", **function.targetoptions})(function.py_func)
+    dispatcher._cache = KeptOverloads(dispatcher)
+    return dispatcher
 
 
 # Comparing the inputs before and after a call

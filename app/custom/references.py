@@ -66,10 +66,10 @@ def reference_to(thing: Any, label: str) -> str:
 
 def _inside(module: ModuleType, path: str) -> Any:
     """The value of a name in a module; a dotted path leads through classes only."""
-    found: Any = module
+    value: Any = module
     for step in path.split("."):
-        found = vars(found).get(step) if found is module or isinstance(found, type) else None
-    return getattr(found, "__func__", found)
+        value = vars(value).get(step) if value is module or isinstance(value, type) else None
+    return getattr(value, "__func__", value)
 
 
 def _home_text(module: ModuleType) -> str:
@@ -111,8 +111,8 @@ class _Grant:
 class Allowed:
     """What may be loaded: the operators of the shelf, and what the user named or passed."""
 
-    def __init__(self, given: Any = ()):
-        listed = given if isinstance(given, (list, tuple, set)) else [given]
+    def __init__(self, custom_ops: Any = ()):
+        listed = custom_ops if isinstance(custom_ops, (list, tuple, set)) else [custom_ops]
         self._grants = [_grant(one) for one in listed]
 
     def covers(self, reference: str) -> bool:
@@ -146,16 +146,16 @@ class Allowed:
         )
 
 
-def _grant(given: Any) -> _Grant:
-    if isinstance(given, str):
-        return _Grant(*parted(given))
-    if isinstance(given, ModuleType):
-        return _Grant(_home_text(given), None, given)
-    if not callable(given):
+def _grant(named: Any) -> _Grant:
+    if isinstance(named, str):
+        return _Grant(*parted(named))
+    if isinstance(named, ModuleType):
+        return _Grant(_home_text(named), None, named)
+    if not callable(named):
         raise OperatorError(
-            f"custom_ops: {given!r} names no operator; give 'file.py:name', 'module:name', a module or a function"
+            f"custom_ops: {named!r} names no operator; give 'file.py:name', 'module:name', a module or a function"
         )
-    return _Grant(*parted(reference_to(given, f"custom_ops: {function_name(given)}")), given)
+    return _Grant(*parted(reference_to(named, f"custom_ops: {function_name(named)}")), named)
 
 
 def _defines(module: ModuleType | None, name: str) -> bool:
@@ -225,14 +225,14 @@ def read_operators(
     except DAMAGE_ERRORS as error:
         raise ProgramError(f"{file}: its custom operators cannot be read: {type(error).__name__} {error}") from error
     allowed.require(needed, file, how)
-    made: list[OpDef] = []
+    operators: list[OpDef] = []
 
     def function(written: Any) -> Any:
         if "operator" in written:
-            return made[_index(written["operator"], made)]
+            return operators[_index(written["operator"], operators)]
         reference, expected, python = written["from"], written["fingerprint"], written["python"]
-        found = allowed.get(reference)
-        if reference not in accept_changed and full_fingerprint(*parts_of(found)) != expected:
+        thing = allowed.get(reference)
+        if reference not in accept_changed and full_fingerprint(*parts_of(thing)) != expected:
             raise ChangedOperatorError(
                 f"{file} was written with another {reference}: its code, or a function or a value that it reads, has "
                 "changed since"
@@ -242,22 +242,22 @@ def read_operators(
                 f"To use it as it is now: {how}, accept_changed=[{reference!r}])",
                 reference,
             )
-        return found
+        return thing
 
     for entry in entries:
         try:
             functions = {name: function(written) for name, written in entry["functions"].items()}
             settings = {name: value_from_data(value) for name, value in entry.get("settings", {}).items()}
-            made.append(HOOKS[entry["hook"]](functions, settings, entry["where"]))
+            operators.append(HOOKS[entry["hook"]](functions, settings, entry["where"]))
         except OperatorError:
             raise
         except DAMAGE_ERRORS as error:
             raise ProgramError(f"{file}: a custom operator cannot be read: {error!r}") from error
-    return lambda number: made[_index(number, made)]
+    return lambda number: operators[_index(number, operators)]
 
 
-def _index(number: Any, made: Sequence[OpDef]) -> int:
-    if not isinstance(number, int) or not 0 <= number < len(made):
+def _index(number: Any, operators: Sequence[OpDef]) -> int:
+    if not isinstance(number, int) or not 0 <= number < len(operators):
         raise ValueError(f"there is no custom operator number {number!r}")
     return number
 

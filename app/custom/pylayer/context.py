@@ -142,17 +142,17 @@ class PyLayerContext:
             self._node = weakref.ref(node)
         if not self._saved:
             return
-        kept: list[Any] = []
+        saved: list[Any] = []
         for tensor in self._saved:
             if tensor is None:
-                kept.append(None)
+                saved.append(None)
                 continue
             source, own = None if tensor.stop_gradient else tensor.source, None
             for slot, output in enumerate(outputs):
                 if output is tensor:
                     source, own = None, slot
-            kept.append((tensor._array, source, own))
-        self._saved = kept
+            saved.append((tensor._array, source, own))
+        self._saved = saved
 
     def _is_differentiable(self, output: Any) -> bool:
         """Whether an output can get a gradient."""
@@ -170,20 +170,20 @@ class PyLayerContext:
         """The gradient of each input Tensor. Backward may also return one for each argument, as in PyTorch."""
         by_argument = list(result) if isinstance(result, (tuple, list)) else [result]
         gradients = _flat(by_argument)
-        wanted, places = len(self._places), self._places
-        if len(gradients) == wanted:
+        count, places = len(self._places), self._places
+        if len(gradients) == count:
             return gradients
         if len(by_argument) >= self._argument_count:
             others = [g for place, g in enumerate(by_argument) if place not in places]
             expanded = _flat(
                 [[None] * places.count(p) if by_argument[p] is None else by_argument[p] for p in dict.fromkeys(places)]
             )
-            if all(g is None for g in others) and len(expanded) == wanted:
+            if all(g is None for g in others) and len(expanded) == count:
                 return expanded
         raise CustomOperatorError(
             f"{self._label}: backward returned {_counted(len(gradients), 'gradient')}, "
-            f"but forward had {_counted(wanted, 'Tensor')} as input "
-            f"(an incorrect number of gradients: expected {wanted}, got {len(gradients)})"
+            f"but forward had {_counted(count, 'Tensor')} as input "
+            f"(an incorrect number of gradients: expected {count}, got {len(gradients)})"
         )
 
 

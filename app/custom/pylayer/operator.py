@@ -61,14 +61,14 @@ class LayerOperator(CustomOperator):
         """The arguments of a call in the order of forward's parameters; with defaults if there is a `setup_context`."""
         if not kwargs and self.setup_context is None:
             return args
-        given = args if self.setup_context is not None else (None, *args)
+        values = args if self.setup_context is not None else (None, *args)
         try:
-            bound = signature_of(self.function).bind(*given, **kwargs)
+            bound = signature_of(self.function).bind(*values, **kwargs)
         except TypeError as error:
             raise CustomOperatorError(f"{self.label}: forward got wrong arguments: {error}") from error
         if self.setup_context is not None:
             bound.apply_defaults()
-        return [*bound.args[len(given) - len(args) :], *bound.kwargs.values()]
+        return [*bound.args[len(values) - len(args) :], *bound.kwargs.values()]
 
     def apply(self, args: Sequence[Any], kwargs: Mapping[str, Any], arguments: Sequence[Any], inputs: Inputs) -> Any:
         """Run forward and record the call on the tape."""
@@ -118,8 +118,8 @@ class LayerOperator(CustomOperator):
             if len(outputs) != len(results):
                 context._among_results = [isinstance(r, kind) for r in results]
         elif not outputs:
-            found = ", ".join(type(r).__name__ for r in results)
-            raise CustomOperatorError(f"{self.label}: forward must return at least one Tensor, found {found}")
+            kinds = ", ".join(type(r).__name__ for r in results)
+            raise CustomOperatorError(f"{self.label}: forward must return at least one Tensor, found {kinds}")
         return outputs
 
     def backward(
@@ -162,13 +162,13 @@ class LayerOperator(CustomOperator):
             raise CustomOperatorError(
                 f"{label} returned a Tensor as gradient {index}, expected None, as that input has stop_gradient=True"
             )
-        found = spec_of(gradient).shape
-        if not differ(found, shape):
+        own_shape = spec_of(gradient).shape
+        if not differ(own_shape, shape):
             return gradient
-        if self.lenient and _broadcasts_to(shape, found):
+        if self.lenient and _broadcasts_to(shape, own_shape):
             return sum_to(gradient, shape=shape)
         raise ShapeError(
-            f"{label} returned shape {list(found)} as gradient {index}, "
+            f"{label} returned shape {list(own_shape)} as gradient {index}, "
             f"but expected shape {list(shape)}, that of the input"
         )
 
@@ -176,7 +176,7 @@ class LayerOperator(CustomOperator):
         context: PyLayerContext = call.attributes["context"]
         if context._materialize and len(douts) > 1:
             douts = [call.zeros(j) if d is None else d for j, d in enumerate(douts)]
-        given: list[Tensor | None] = []
+        arriving: list[Tensor | None] = []
         for slot, dout in enumerate(douts):
             if dout is not None:
                 dtype = call.output_specs[slot][1]
@@ -184,8 +184,8 @@ class LayerOperator(CustomOperator):
                     dout = Tensor(np.asarray(dout))
                 if dout._array.dtype is not dtype and context._same_dtype:
                     dout = dout.astype(name_of(dtype))
-            given.append(dout)
-        gradients: list[Any] = self.backward(context, given, call.input_specs, call.input_keys)
+            arriving.append(dout)
+        gradients: list[Any] = self.backward(context, arriving, call.input_specs, call.input_keys)
         if not modes().on:  # an unrecorded backward pass works on arrays
             for place, gradient in enumerate(gradients):
                 gradients[place] = None if gradient is None else gradient._array
@@ -209,7 +209,7 @@ class LayerOperator(CustomOperator):
         """The inputs that forward changed in place and returned; their memory gets a new version."""
         changed = list(context._dirty)
         if not self.lenient:
-            changed += [t for t in handed if all(t is not kept for kept in context._not_in_place)]
+            changed += [t for t in handed if all(t is not other for other in context._not_in_place)]
         for tensor in changed:
             if all(tensor is not output for output in outputs):
                 raise CustomOperatorError(
@@ -222,13 +222,13 @@ class LayerOperator(CustomOperator):
 
 def values_among(arguments: Iterable[Any]) -> list[tuple[int, Any]]:
     """The Tensors or Variables among the arguments, or in lists among them, each with its argument's position."""
-    found = []
+    values = []
     for place, argument in enumerate(arguments):
         if isinstance(argument, ValueMethods):
-            found.append((place, argument))
+            values.append((place, argument))
         elif isinstance(argument, (list, tuple)):
-            found += [(place, value) for value in argument if isinstance(value, ValueMethods)]
-    return found
+            values += [(place, value) for value in argument if isinstance(value, ValueMethods)]
+    return values
 
 
 def like(sequence: Any, items: Iterable[Any]) -> Any:
@@ -238,13 +238,13 @@ def like(sequence: Any, items: Iterable[Any]) -> Any:
 
 def _handed_through(inputs: Inputs, outputs: Sequence[Tensor]) -> list[Tensor]:
     """The inputs that forward returned."""
-    found = []
+    handed = []
     for output in outputs:
         for _, tensor in inputs:  # by identity, as == compares numbers
             if tensor is output:
-                found.append(output)
+                handed.append(output)
                 break
-    return found
+    return handed
 
 
 def _note_sharing(result: Tensor, inputs: Inputs) -> None:

@@ -126,14 +126,14 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(backward)
     def unrecorded(ctx: Any, *douts: Any) -> Any:
-        wanted = ctx._recorded(douts)
+        recorded = ctx._recorded(douts)
         with no_grad():
             result = backward(ctx, *douts)
-        if not wanted:
+        if not recorded:
             return result
         listed = as_list(result)
         tensors = [g for g in listed if isinstance(g, ValueMethods)]
-        marked = iter(_Differentiated.apply(ctx._label, len(wanted), *wanted, *tensors) if tensors else ())
+        marked = iter(_Differentiated.apply(ctx._label, len(recorded), *recorded, *tensors) if tensors else ())
         return tuple(next(marked) if isinstance(g, ValueMethods) else g for g in listed)
 
     return unrecorded

@@ -185,16 +185,16 @@ def _handed_on(
         if variable.name not in places:
             places[variable.name] = _Place("input", count + len(saved))
             saved.append(variable)
-    kept = copy.copy(context)
-    vars(kept).clear()
-    vars(kept).update(
+    context_of_places = copy.copy(context)
+    vars(context_of_places).clear()
+    vars(context_of_places).update(
         {
             name: _mapped(value, lambda v: places[v.name] if isinstance(v, Variable) else v)
             for name, value in state.items()
         }
     )
-    kept._in_forward, kept._dtypes = False, [v.dtype for v in values]
-    definition = TracedLayer(layer, names, len(results), len(saved), kept, [v.dtype for v in results])
+    context_of_places._in_forward, context_of_places._dtypes = False, [v.dtype for v in values]
+    definition = TracedLayer(layer, names, len(results), len(saved), context_of_places, [v.dtype for v in results])
     outputs = apply(definition, [*values, *results, *saved], {})
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     for variable, flows in zip(outputs, differentiable, strict=True):
@@ -242,10 +242,10 @@ def _with_values(context: TracedContext, call: Call) -> TracedContext:
     def value(at: _Place) -> Any:
         return call.input(at.place) if at.kind == "input" else call.output(at.place)
 
-    made = copy.copy(context)
-    vars(made).update({name: _mapped(held, value) for name, held in vars(context).items()})
-    made._call = call
-    return made if modes().tracer is None else modes().tracer.own(made)
+    filled = copy.copy(context)
+    vars(filled).update({name: _mapped(held, value) for name, held in vars(context).items()})
+    filled._call = call
+    return filled if modes().tracer is None else modes().tracer.own(filled)
 
 
 def _called(layer: LayerOperator, role: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -275,8 +275,10 @@ def _names(layer: LayerOperator, args: Any, kwargs: Any, values: Sequence[Any]) 
     parameters = list(parameters_of(layer.function))[1 if layer.setup_context is None else 0 :]
     named = {**dict(zip(parameters, args, strict=False)), **kwargs}
     names = {id(value): name for name, value in named.items()}
-    found = [names.get(id(value), "") for value in values]
-    return found if all(found) and len({*found}) == len(found) else [f"x{i}" for i in range(len(values))]
+    own_names = [names.get(id(value), "") for value in values]
+    return (
+        own_names if all(own_names) and len({*own_names}) == len(own_names) else [f"x{i}" for i in range(len(values))]
+    )
 
 
 # Reading a file
