@@ -72,13 +72,15 @@ def inspect(
 
 
 def _of_settings(config: str | os.PathLike[str], settings: dict[str, Any]) -> Subject:
-    found = load_config(config)
-    given = [activation_of(settings.pop("activation"))] if "activation" in settings else []
-    if given:
-        found = msgspec.structs.replace(found, model=msgspec.structs.replace(found.model, activation=given[0].name))
-    found, given = configured(found, given, settings, "opsmith.inspect")
-    (activation,) = find_all([found.model.activation], found.model, given)
-    return of_network(found, activation, config_name(config))
+    config_of_call = load_config(config)
+    activations = [activation_of(settings.pop("activation"))] if "activation" in settings else []
+    if activations:
+        config_of_call = msgspec.structs.replace(
+            config_of_call, model=msgspec.structs.replace(config_of_call.model, activation=activations[0].name)
+        )
+    config_of_call, activations = configured(config_of_call, activations, settings, "opsmith.inspect")
+    (activation,) = find_all([config_of_call.model.activation], config_of_call.model, activations)
+    return of_network(config_of_call, activation, config_name(config))
 
 
 def _builds(what: Any) -> bool:

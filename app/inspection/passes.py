@@ -51,13 +51,13 @@ def changed(before: Program, after: Program) -> str:
         return f"{_listed(gone)} → {_listed(come)}"
     if gone or come:
         return f"without {_listed(gone)}" if gone else f"with {_listed(come)}"
-    known: defaultdict[tuple[str, ...], list[Operator]] = defaultdict(
+    operators_before: defaultdict[tuple[str, ...], list[Operator]] = defaultdict(
         list
     )  # more than one where values change in place
     for op in old:
-        known[op.outputs].append(op)
-    same = {id(op) for op in new if not all(_differs(op, before) for before in known[op.outputs])}
-    other = Counter(op.type for op in new if known[op.outputs] and id(op) not in same)
+        operators_before[op.outputs].append(op)
+    same = {id(op) for op in new if not all(_differs(op, before) for before in operators_before[op.outputs])}
+    other = Counter(op.type for op in new if operators_before[op.outputs] and id(op) not in same)
     return f"changed {_listed(other)}" if other else "nothing to do"
 
 

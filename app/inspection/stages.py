@@ -78,12 +78,12 @@ class Stages:
 
     def _after(self, stage: str) -> list[Section]:
         """The Program after each run of a pass."""
-        found = []
+        texts = []
         for (_, before), (name, after) in pairwise(self._steps):
             if name == stage:
                 text = f"// {changed(before, after)}\n{after}"
-                found.append(Section(f"The main Program after {name}", text, after))
-        return found or [Section(f"The main Program after {stage}", self._why_not or "One process runs it as it is.")]
+                texts.append(Section(f"The main Program after {name}", text, after))
+        return texts or [Section(f"The main Program after {stage}", self._why_not or "One process runs it as it is.")]
 
     def _passes(self, stage: str) -> list[Section]:
         if self._why_not:

@@ -81,9 +81,13 @@ def of_operator(one: Found) -> Subject:
     examined = inputs_for(one)
     shapes = [[None, *i.shape[1:]] if i.name not in one.shapes else list(i.shape) for i in examined.inputs]
     with examined.in_program(shapes) as (program, data, outputs):
-        wanted = [x for x in data if not x.stop_gradient]
+        differentiated = [x for x in data if not x.stop_gradient]
         flowing = [y for y in outputs if not y.stop_gradient]
-        gradients = [g for g in static.gradients(flowing, wanted) if g is not None] if wanted and flowing else []
+        gradients = (
+            [g for g in static.gradients(flowing, differentiated) if g is not None]
+            if differentiated and flowing
+            else []
+        )
     fetch = [value.name for value in (*outputs, *gradients)]
     return Subject(one.name, Program(), program, fetch, Watched(()), BATCH)
 
@@ -126,5 +130,5 @@ def ends_of(program: Program) -> list[str]:
     """What a Program makes and neither reads nor keeps: its results."""
     block = program.global_block()
     read = {name for op in block.ops for name in op.inputs}
-    made = dict.fromkeys(name for op in block.ops for name in op.outputs)
-    return [name for name in made if name not in read and not block.var(name).persistable]
+    outputs = dict.fromkeys(name for op in block.ops for name in op.outputs)
+    return [name for name in outputs if name not in read and not block.var(name).persistable]

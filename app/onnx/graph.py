@@ -56,14 +56,14 @@ class GraphNodes(Nodes):
         makes: Callable[[Sequence[Value]], list[Value]],
     ) -> list[Value]:
         """While `says` is true of the carried values, replace them by `makes` of them."""
-        given = [Value(self, self.fresh("number"), "int64", ()), Value(self, self.fresh("goes_on"), "bool", ())]
+        counted = [Value(self, self.fresh("number"), "int64", ()), Value(self, self.fresh("goes_on"), "bool", ())]
         inside = [Value(self, self.fresh(v.name), v.dtype, [UNKNOWN] * v.rank) for v in carried]
 
         def once() -> list[Value]:
             values = [m.with_shape(v.shape) for m, v in zip(makes(inside), inside, strict=True)]
             return [says(values).with_shape([]), *values]
 
-        body, _ = self._graph("iteration", [*given, *inside], once)
+        body, _ = self._graph("iteration", [*counted, *inside], once)
         names = self.node("Loop", ["", says(carried).name, *(v.name for v in carried)], len(carried), {"body": body})
         return [Value(self, name, v.dtype) for name, v in zip(names, carried, strict=True)]
 
@@ -118,9 +118,9 @@ class GraphNodes(Nodes):
         rule = definition.onnx
         if isinstance(rule, str):
             if operator.attributes:
-                said = ", ".join(f"{name}={value!r}" for name, value in operator.attributes.items())
+                settings = ", ".join(f"{name}={value!r}" for name, value in operator.attributes.items())
                 raise ExportError(
-                    f"its onnx={rule!r} leaves out its settings, {said}: give a function of them, such as onnx="
+                    f"its onnx={rule!r} leaves out its settings, {settings}: give a function of them, such as onnx="
                     f"lambda onnx, x, {', '.join(operator.attributes)}: onnx.{rule}(x, ...)"
                 )
             return self.append(rule, inputs, len(outputs), {})

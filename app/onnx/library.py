@@ -50,8 +50,8 @@ class Library:
 
     def _free_name(self, definition: OpDef) -> str:
         plain = re.sub(r"\W", "_", definition.name)
-        taken, name, number = set(self._names.values()), plain, 1
-        while name in taken:
+        names, name, number = set(self._names.values()), plain, 1
+        while name in names:
             number += 1
             name = f"{plain}_{number}"
         return name

@@ -69,8 +69,8 @@ def _same(x: Element) -> Element:
 
 def _infer_expand(x: Spec, *, shape: tuple[int, ...]) -> Spec:
     sizes = _expanded(x.shape, shape)
-    kept = zip(reversed(x.shape), reversed(sizes), strict=False)
-    if {old for old, new in kept if old != new} - {1, UNKNOWN}:
+    pairs = zip(reversed(x.shape), reversed(sizes), strict=False)
+    if {old for old, new in pairs if old != new} - {1, UNKNOWN}:
         raise ShapeError(f"a value of shape {list(x.shape)} cannot be expanded to {list(shape)}")
     return Spec(sizes, x.dtype)
 

@@ -50,8 +50,8 @@ def _infer_conv2d(
 ) -> Spec:
     check_images(x)
     if len(weight.shape) != 4 or 0 in weight.shape[2:]:
-        wanted = "[outputs, channels of a group, height, width]"
-        raise ShapeError(f"expected a weight of shape {wanted}, found shape {list(weight.shape)}")
+        expected = "[outputs, channels of a group, height, width]"
+        raise ShapeError(f"expected a weight of shape {expected}, found shape {list(weight.shape)}")
     if x.dtype not in FLOATS or weight.dtype != x.dtype:
         raise DtypeError(f"expected values of one floating type, found {x.dtype} and {weight.dtype}")
     (outer, inner), kernel = weight.shape[:2], weight.shape[2:]
@@ -135,8 +135,8 @@ def conv2d(x: Array, weight: Array, **settings: Any) -> Results:
     matrices = tiles.weights(weight)
     y = np.empty((len(x), len(weight), *tiles.counts), x.dtype)
     for some in tiles:
-        made = np.matmul(matrices, tiles.unfolded(x[some])).reshape(len(weight), *tiles.counts, -1)
-        y[some] = np.moveaxis(made, -1, 0)
+        result = np.matmul(matrices, tiles.unfolded(x[some])).reshape(len(weight), *tiles.counts, -1)
+        y[some] = np.moveaxis(result, -1, 0)
     return y
 
 

@@ -288,12 +288,12 @@ class OpDef(Displayed):
                 return {**self.attributes, **kwargs}
         if len(extra) > len(self._attribute_names):
             raise OperatorError(f"{self.label} got too many arguments; it takes {self._usage()}")
-        given = dict(zip(self._attribute_names, extra, strict=False))
-        given.update(kwargs)
-        if len(given) < len(extra) + len(kwargs):
+        settings = dict(zip(self._attribute_names, extra, strict=False))
+        settings.update(kwargs)
+        if len(settings) < len(extra) + len(kwargs):
             raise OperatorError(f"{self.label} got a parameter both by position and by name; it takes {self._usage()}")
         attributes = dict(self.attributes)
-        for name, value in given.items():
+        for name, value in settings.items():
             if name not in attributes:
                 raise OperatorError(f"{self.label} has no parameter {name!r}; it takes {self._usage()}")
             is_type = name == "dtype" and value is not None and not self.custom
@@ -402,10 +402,10 @@ def _with_context(about: str, error: BaseException) -> AppError:
     if not isinstance(error, Exception):  # such as SystemExit, whose message is a number
         return OperatorError(f"{about}: {type(error).__name__}: {error}")
     kind = type(error) if isinstance(error, AppError) else OperatorError
-    made = kind(f"{about}: {error}")
+    described = kind(f"{about}: {error}")
     for note in getattr(error, "__notes__", ()):
-        add_note(made, note)
-    return made
+        add_note(described, note)
+    return described
 
 
 def kernel_error(definition: OpDef, inputs: Sequence[Operand], attributes: Attributes, error: Exception) -> AppError:

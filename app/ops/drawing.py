@@ -90,8 +90,8 @@ def dropout_mask(
     upscale = mode == "upscale_in_train"
     if not training:
         return np.full(x.shape, 1.0 if upscale else 1.0 - p, x.dtype)
-    kept = x.shape if axis is None else [n if a in np.ravel(axis) % x.ndim else 1 for a, n in enumerate(x.shape)]
-    mask = generator(seed).random(kept) >= p
+    drawn_shape = x.shape if axis is None else [n if a in np.ravel(axis) % x.ndim else 1 for a, n in enumerate(x.shape)]
+    mask = generator(seed).random(drawn_shape) >= p
     scale = 1.0 / (1.0 - p) if upscale and p < 1.0 else 1.0
     return np.broadcast_to(mask * x.dtype.type(scale), x.shape)
 

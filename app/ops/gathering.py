@@ -53,8 +53,8 @@ def _fill_gathered(x: Array, index: Array, out: Array, axis: int | None) -> bool
 )
 def gather(x: Array, index: Array, *, axis: int | None = 0) -> Array:
     """Gather slices along an axis by an array of indices."""
-    found: Array = np.take(x, index, axis or 0)
-    return found
+    slices: Array = np.take(x, index, axis or 0)
+    return slices
 
 
 @gather.gradient_of("x")

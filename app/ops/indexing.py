@@ -87,8 +87,8 @@ def _numpy_index(items: Items, arrays: Sequence[Array]) -> tuple[Part, ...]:
         grid = list(np.ogrid[tuple(slice(size) for size in arrays[0].shape)])
         grid[axis] = arrays[0]
         return tuple(grid)
-    found = tuple(_part(item, arrays) for item in items)
-    return found if arrays or Ellipsis in found else (*found, Ellipsis)
+    parts = tuple(_part(item, arrays) for item in items)
+    return parts if arrays or Ellipsis in parts else (*parts, Ellipsis)
 
 
 # Shapes
@@ -165,8 +165,8 @@ def take_items(*values: Array, items: Items) -> Array:
 
     Without arrays it is a view.
     """
-    found: Array = values[0][_numpy_index(items, values[1:])]
-    return found
+    part: Array = values[0][_numpy_index(items, values[1:])]
+    return part
 
 
 @take_items.gradient
@@ -283,11 +283,11 @@ def _sliced_in_onnx(onnx: Any, x: Any, parts: list[Part]) -> Any:
     axes = [part for part in parts if part is not None]
     single = [axis for axis, part in enumerate(axes) if isinstance(part, int)]
     cuts = [_slice_in_onnx(axis, part) for axis, part in enumerate(axes) if part != slice(None)]
-    found = onnx.Slice(x, *map(list, zip(*cuts, strict=True))) if cuts else x
-    found = onnx.Squeeze(found, single) if single else found
-    kept = [part for part in parts if not isinstance(part, int)]
-    new = [place for place, part in enumerate(kept) if part is None]
-    return onnx.Unsqueeze(found, new) if new else found
+    sliced = onnx.Slice(x, *map(list, zip(*cuts, strict=True))) if cuts else x
+    sliced = onnx.Squeeze(sliced, single) if single else sliced
+    slices = [part for part in parts if not isinstance(part, int)]
+    new = [place for place, part in enumerate(slices) if part is None]
+    return onnx.Unsqueeze(sliced, new) if new else sliced
 
 
 def _slice_in_onnx(axis: int, part: Part) -> tuple[int, int, int, int]:

@@ -59,22 +59,22 @@ _SETTINGS: Attributes = {name: value for name, value in _OF_MEANS.items() if nam
 
 
 def _infer_pool(x: Spec, **settings: Any) -> Spec:
-    given = _Settings(**settings)
+    pool = _Settings(**settings)
     check_images(x)
     if x.dtype not in FLOATS:
         raise DtypeError(f"expected images of a floating type, found {x.dtype}")
-    if given.output_size is not None:
-        check_pair("output_size", given.output_size)
+    if pool.output_size is not None:
+        check_pair("output_size", pool.output_size)
         if 0 in x.shape[2:]:
             raise ShapeError(f"images without elements cannot be divided into parts, found {x}")
     else:
-        check_pair("kernel", given.kernel)
-        check_windows(given.stride, given.padding)
-        for axis, length in enumerate(given.kernel):
-            if given.padding != "same" and max(given.padding[axis]) >= length:
-                smaller = f"padding must be less than the kernel {given.kernel}, found {given.padding}"
+        check_pair("kernel", pool.kernel)
+        check_windows(pool.stride, pool.padding)
+        for axis, length in enumerate(pool.kernel):
+            if pool.padding != "same" and max(pool.padding[axis]) >= length:
+                smaller = f"padding must be less than the kernel {pool.kernel}, found {pool.padding}"
                 raise ShapeError(f"{smaller}: a window would be empty")
-    return Spec((*x.shape[:2], *given.counts(x.shape)), x.dtype)
+    return Spec((*x.shape[:2], *pool.counts(x.shape)), x.dtype)
 
 
 def _infer_back(y: Spec, like: Spec, **settings: Any) -> Spec:
@@ -91,17 +91,17 @@ class _Windows:
     """The windows of one call: their counts and their taps."""
 
     def __init__(self, shape: tuple[int, ...], **settings: Any):
-        given = _Settings(**settings)
-        self.exclusive, self.counts = given.exclusive, given.counts(shape)
+        pool = _Settings(**settings)
+        self.exclusive, self.counts = pool.exclusive, pool.counts(shape)
         self.lengths = []
         """The number of elements of each window along each axis, including padding."""
         self.along: list[list[Tap]] = []
         for a, (size, count) in enumerate(zip(shape[2:], self.counts, strict=True)):
-            if given.output_size is not None:
+            if pool.output_size is not None:
                 self.along.append(taps_of_parts(size, count))
                 continue
-            kernel, stride = given.kernel[a], given.stride[a]
-            before, after = padding_along(given.padding, a, size, kernel, stride)
+            kernel, stride = pool.kernel[a], pool.stride[a]
+            before, after = padding_along(pool.padding, a, size, kernel, stride)
             self.along.append(taps_along(size, count, kernel, stride, before))
             starts = np.arange(count) * stride - before
             self.lengths.append(np.minimum(starts + kernel, size + after) - starts)
@@ -238,15 +238,15 @@ def _known_sizes(x: Any) -> tuple[int, int]:
 
 def _settings_in_onnx(x: Any, **settings: Any) -> dict[str, Any] | None:
     """ONNX's attributes for the same windows; None if windows differ in size."""
-    given = _Settings(**settings)
-    kernel, stride, padding = given.kernel, given.stride, given.padding
-    if given.output_size is not None:
+    pool = _Settings(**settings)
+    kernel, stride, padding = pool.kernel, pool.stride, pool.padding
+    if pool.output_size is not None:
         sizes = _known_sizes(x)
-        kernel = (sizes[0] // given.output_size[0], sizes[1] // given.output_size[1])
-        even = all(length * count == size for length, count, size in zip(kernel, given.output_size, sizes, strict=True))
+        kernel = (sizes[0] // pool.output_size[0], sizes[1] // pool.output_size[1])
+        even = all(length * count == size for length, count, size in zip(kernel, pool.output_size, sizes, strict=True))
         return {"kernel_shape": kernel, "strides": kernel} if even else None
-    if padding == "same" or given.ceil_mode:
-        counts = given.counts(x.shape)
+    if padding == "same" or pool.ceil_mode:
+        counts = pool.counts(x.shape)
         ends = []
         for a, size in enumerate(_known_sizes(x)):
             before, _ = padding_along(padding, a, size, kernel[a], stride[a])
@@ -295,11 +295,11 @@ def _(onnx: Any, x: Any, attributes: Attributes) -> Any:
 
 def _matrices(windows: _Windows, sizes: tuple[int, int], dtype: str) -> list[Array]:
     """Matrices [windows, rows] and [windows, columns] that are 1 where a row or a column is in a window."""
-    found = [np.zeros((count, size), dtype) for count, size in zip(windows.counts, sizes, strict=True)]
-    for matrix, taps in zip(found, windows.along, strict=True):
+    matrices = [np.zeros((count, size), dtype) for count, size in zip(windows.counts, sizes, strict=True)]
+    for matrix, taps in zip(matrices, windows.along, strict=True):
         for outer, inner in taps:
             matrix[np.arange(len(matrix))[outer], np.arange(matrix.shape[1])[inner]] = 1
-    return found
+    return matrices
 
 
 @avg_pool2d.in_onnx

@@ -112,8 +112,8 @@ def expand_reduced(y: Array, like: Array, *, axis: Axis = None, keepdim: bool = 
         out[...] = y  # for small arrays ten times faster than np.broadcast_to
         return out
     axes = reduced_axes(axis, like.ndim)
-    kept = [1 if i in axes else size for i, size in enumerate(like.shape)]
-    return np.broadcast_to(y.reshape(kept), like.shape)
+    shape_with_ones = [1 if i in axes else size for i, size in enumerate(like.shape)]
+    return np.broadcast_to(y.reshape(shape_with_ones), like.shape)
 
 
 @expand_reduced.gradient_of("y")

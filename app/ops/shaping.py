@@ -113,13 +113,13 @@ def _without_open_sizes(x: Any, shape: Any) -> Any:
     if sum(size == UNKNOWN for size in map(_known_size, shape)) == 1:
         return [UNKNOWN if isinstance(size, OpenSize) else size for size in shape]
     own = [size.where if isinstance(size, OpenSize) else None for size in getattr(x, "shape", ())]
-    found = []
+    sizes = []
     for place, size in enumerate(shape):
         if isinstance(size, OpenSize):
             name, axis = size.where
             size = 0 if own[place : place + 1] == [size.where] else REGISTRY["shape"](x.block.var(name))[axis]
-        found.append(size)
-    return found
+        sizes.append(size)
+    return sizes
 
 
 def _known_size(size: Any) -> Any:

@@ -134,11 +134,11 @@ class Size:
     @property
     def names(self) -> set[str]:
         """The named sizes that it depends on."""
-        found: set[str] = set()
+        names: set[str] = set()
         for term, _ in self.terms:
             for factor in term:
-                found |= {factor} if isinstance(factor, str) else set().union(*map(names_of, factor.sizes))
-        return found
+                names |= {factor} if isinstance(factor, str) else set().union(*map(names_of, factor.sizes))
+        return names
 
     def __str__(self) -> str:
         parts = [_format_term(term, count) for term, count in self.terms]
@@ -200,10 +200,10 @@ def least(size: AnySize) -> float:
 def _least_of(factor: Factor) -> float:
     if isinstance(factor, str):
         return 0
-    known = [least(size) for size in factor.sizes]
+    leasts = [least(size) for size in factor.sizes]
     if factor.name == "//":
-        return 0 if known[0] >= 0 else -inf
-    return min(known) if factor.name == "min" else max(known)
+        return 0 if leasts[0] >= 0 else -inf
+    return min(leasts) if factor.name == "min" else max(leasts)
 
 
 def is_at_least(size: AnySize, other: AnySize) -> bool:

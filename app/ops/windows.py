@@ -122,18 +122,18 @@ def counts_of(
 
 def taps_along(size: int, count: int, kernel: int, stride: int, before: int, dilation: int = 1) -> list[Tap]:
     """The taps of an axis, one for each offset in a window."""
-    found = []
+    taps = []
     for offset in range(kernel):
         shift = offset * dilation - before  # the element of window i is i * stride + shift
         first = max(-(shift // stride), 0)
         last = min((size - 1 - shift) // stride, count - 1)
         if last < first:
-            found.append((slice(0, 0), slice(0, 0)))
+            taps.append((slice(0, 0), slice(0, 0)))
         else:
-            found.append(
+            taps.append(
                 (slice(first, last + 1), slice(first * stride + shift, last * stride + shift + 1, stride)),
             )
-    return found
+    return taps
 
 
 def taps_of_parts(size: int, count: int) -> list[Tap]:
@@ -141,14 +141,14 @@ def taps_of_parts(size: int, count: int) -> list[Tap]:
 
     Part i begins at i * size // count. If size and count have a common factor, the parts repeat.
     """
-    found = []
+    taps = []
     alike = count // gcd(size, count)
     step = alike * size // count
     for first in range(alike):
         start, stop = first * size // count, -(-(first + 1) * size // count)
         for element in range(start, stop):
-            found.append((slice(first, count, alike), slice(element, None, step)))
-    return found
+            taps.append((slice(first, count, alike), slice(element, None, step)))
+    return taps
 
 
 def across(rows: Sequence[Tap], columns: Sequence[Tap]) -> Iterator[tuple[Index, Index]]:

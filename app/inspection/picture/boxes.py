@@ -68,17 +68,17 @@ class _Drafting:
         """For each variable of the current column its box and the number of its operator."""
 
     def columns(self) -> list[Column]:
-        found = []
+        columns = []
         for role in dict.fromkeys(op.role for op in self.block.ops):
             operators = [op for op in self.block.ops if op.role == role]
             pieces = [operators[i : i + COLUMN] for i in range(0, len(operators), COLUMN)]
             for number, piece in enumerate(pieces, 1):
                 heading = role if len(pieces) == 1 else f"{role} {number}/{len(pieces)}"
-                found.append(self._column(heading, piece))
+                columns.append(self._column(heading, piece))
         rest = [v for name, v in self.block.vars.items() if name not in self.shown]
-        if rest or not found:
-            found.append(Column("no operator reads" if found else "variables", [self._variable(v) for v in rest]))
-        return found
+        if rest or not columns:
+            columns.append(Column("no operator reads" if columns else "variables", [self._variable(v) for v in rest]))
+        return columns
 
     def _column(self, heading: str, operators: list[Operator]) -> Column:
         column = Column(heading)
@@ -139,11 +139,11 @@ class _Drafting:
     def _output(self, name: str) -> list[Row]:
         """The lines of an output: its name, with its Spec beside it or, if that is too long, below."""
         variable = self.block.find_var(name)
-        said = spec_text(variable.spec) if variable is not None else ""
+        text = spec_text(variable.spec) if variable is not None else ""
         *first, last = wrapped(name)
-        if len(last) + len(said) < WIDTH:
-            return [*(Row("output", line) for line in first), Row("output", last, said)]
-        return [*(Row("output", line) for line in (*first, last)), *(Row("spec", line) for line in wrapped(said))]
+        if len(last) + len(text) < WIDTH:
+            return [*(Row("output", line) for line in first), Row("output", last, text)]
+        return [*(Row("output", line) for line in (*first, last)), *(Row("spec", line) for line in wrapped(text))]
 
 
 def _about(name: str, body: Body) -> list[str]:

@@ -217,17 +217,17 @@ def _connected(column: Column) -> list[list[Box]]:
 @contextmanager
 def _without_warnings_of_fonts() -> Iterator[None]:
     """Remove the warnings of pygraphviz's own fontconfig about newer configuration files from standard error."""
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as warnings_file:
         sys.stderr.flush()
         before = os.dup(2)
-        os.dup2(said.fileno(), 2)
+        os.dup2(warnings_file.fileno(), 2)
         try:
             yield
         finally:
             os.dup2(before, 2)
             os.close(before)
-            said.seek(0)
-            lines = said.read().decode(errors="replace").splitlines(keepends=True)
+            warnings_file.seek(0)
+            lines = warnings_file.read().decode(errors="replace").splitlines(keepends=True)
             sys.stderr.write("".join(line for line in lines if not line.startswith("Fontconfig warning")))
 
 

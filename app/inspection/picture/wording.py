@@ -26,8 +26,8 @@ def spec_text(spec: Spec) -> str:
 def attributes(op: Operator) -> str:
     """The settings of an operator that are not defaults, without bodies, which are drawn."""
     usual = op.definition.attributes
-    said = {k: v for k, v in op.attributes.items() if k not in op.bodies and not is_default(v, usual.get(k))}
-    return ", ".join(f"{name}={_short(value)}" for name, value in said.items())
+    unusual = {k: v for k, v in op.attributes.items() if k not in op.bodies and not is_default(v, usual.get(k))}
+    return ", ".join(f"{name}={_short(value)}" for name, value in unusual.items())
 
 
 def _short(value: object) -> str:
