@@ -99,6 +99,24 @@ def test_a_recurrence_has_no_record():
     assert "_at" not in derive(recurrence, X).source
 
 
+def layers(x, w, v, a):
+    y = np.zeros((x.shape[0], v.shape[0]))
+    hidden = np.tanh(x @ w.T)
+    y[:, :] = hidden @ v.T + v.T[0, 0]
+    for i in range(x.shape[0]):
+        part = a @ hidden
+        y[i] += (w.T @ hidden[i] * part[0]).sum() + v @ hidden[i]
+        hidden[i] = hidden[i] * a[i]
+    return y
+
+
+def test_products_of_matrices_stay_products():
+    source = derive(layers, M, M[:2], M[:3, :2], X[: M.shape[0]]).source
+    assert "dx += dt @ w\n" in source
+    assert "dw += dt.T @ x\n" in source
+    assert agrees(layers, M, M[:2], M[:3, :2], X[: M.shape[0]])
+
+
 def weights_in_a_buffer(x):
     y = np.zeros(x.shape[0])
     weight = np.empty(x.shape[1])

@@ -221,6 +221,21 @@ def element_of(node: ast.AST) -> tuple[str, tuple[Expr, ...]] | None:
     return None
 
 
+def transposed(node: Expr) -> Expr:
+    """The transpose of a section of two axes."""
+    is_transposed = isinstance(node, ast.Attribute) and node.attr == "T"
+    return node.value if isinstance(node, ast.Attribute) and is_transposed else ast.Attribute(node, "T", ast.Load())
+
+
+def is_product(node: ast.AST) -> bool:
+    """Whether an expression is the product of a matrix with a matrix or a vector."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
+
+
+def is_whole(index: Sequence[Expr]) -> bool:
+    return all(isinstance(part, ast.Slice) and part.lower is part.upper is None for part in index)
+
+
 def is_shape(node: ast.AST) -> bool:
     """Whether an expression is the size of an array along an axis."""
     return isinstance(node, ast.Attribute) and node.attr in ("shape", "dtype")
@@ -234,7 +249,7 @@ def names_of(node: ast.AST | None) -> set[str]:
         return {node.id}
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         children: Iterator[ast.AST] = iter([*node.args, *node.keywords])
-    elif isinstance(node, ast.Attribute):
+    elif isinstance(node, ast.Attribute) and node.attr != "T":
         return set()
     else:
         children = ast.iter_child_nodes(node)
@@ -379,7 +394,38 @@ def has_break(body: Sequence[Stmt]) -> bool:
 
 def tree_of(block: Sequence[Stmt]) -> list[ast.stmt]:
     """Statements as a tree of Python."""
-    return [_tree(statement) for statement in block] or [ast.Pass()]
+    result: list[ast.stmt] = []
+    for before, statement, after in zip([None, *block], block, [*block[1:], None], strict=False):
+        if isinstance(statement, Store) and _is_made_by(before, statement):
+            result.append(_assign(statement.array, _short(statement.value)))
+        elif not _is_made_by(statement, after):
+            result.append(_tree(statement))
+    return result or [ast.Pass()]
+
+
+def _is_made_by(alloc: Stmt | None, store: Stmt | None) -> bool:
+    """Whether an array need not be made before a product is stored into it, as the product makes one."""
+    if not isinstance(alloc, Alloc) or not isinstance(store, Store) or store.add or not is_product(store.value):
+        return False
+    return store.array == alloc.name and is_whole(store.index)
+
+
+class _Short(ast.NodeTransformer):
+    """Leaves out the slices at the end of an index."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        element = element_of(node)
+        if element is None:
+            return node
+        array, index = element
+        while index and is_whole(index[-1:]):
+            index = index[:-1]
+        return load(array, index) if index else name(array)
+
+
+def _short(node: Expr) -> Expr:
+    result: Expr = _Short().visit(_copied(node))
+    return result
 
 
 def _tree(statement: Stmt) -> ast.stmt:
@@ -422,6 +468,12 @@ def _store(statement: Store) -> ast.stmt:
     assert isinstance(target, ast.Subscript)
     target.ctx = ast.Store()
     value = statement.value
+    if is_product(value):
+        short = _short(load(statement.array, statement.index)) if statement.add else target
+        assert isinstance(short, (ast.Name, ast.Subscript))
+        short.ctx = ast.Store()
+        value = _short(value)
+        return ast.AugAssign(short, ast.Add(), value) if statement.add else ast.Assign([short], value)
     if statement.add:
         negated = isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub)
         inner = value.operand if isinstance(value, ast.UnaryOp) and negated else value

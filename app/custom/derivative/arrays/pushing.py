@@ -16,6 +16,7 @@ from app.custom.derivative.arrays.core import (
     Assign,
     Copied,
     Expr,
+    For,
     Function,
     If,
     Stmt,
@@ -24,12 +25,15 @@ from app.custom.derivative.arrays.core import (
     While,
     blocks_of,
     element_of,
+    is_product,
     load,
     loads_of,
     mapped,
     names_of,
     parts_of,
     same,
+    shape_of,
+    transposed,
     walk,
 )
 from app.custom.derivative.slopes import EXTREMES, FLAT, KNOWN, slopes_of
@@ -46,6 +50,8 @@ class Pushing:
         self.active: set[str] = set()
         self._choose_active(function)
         self._loaded = {a for s in walk(function.body) for part in parts_of(s) for a, _ in loads_of(part)}
+        self._loops: list[str] = []
+        """The variables of the loops that add outer products."""
         self._slopes_from_results: set[str] = set()
         """Arrays whose elements the slopes of what was stored there are computed from."""
         body = self._flat_block(function.body)
@@ -98,6 +104,8 @@ class Pushing:
 
     def operands(self, node: Expr) -> set[str]:
         """The numbers and arrays along which an expression may have a slope."""
+        if isinstance(node, ast.Attribute) and node.attr == "T":
+            return self.operands(node.value)
         if isinstance(node, (ast.Compare, ast.BoolOp, ast.Constant, ast.Attribute)):
             return set()
         if isinstance(node, ast.Name):
@@ -148,6 +156,8 @@ class Pushing:
         before: list[Stmt] = []
         line = statement.line
         value = statement.value
+        if is_product(value):
+            return [statement]
         if isinstance(value, ast.IfExp) and not self._is_simple_choice(value):
             return self._as_branch(statement, value)
         if isinstance(statement, Assign):
@@ -286,6 +296,9 @@ class Pushing:
         """What the reverse of a statement reads, other than gradients."""
         if not self.is_varying(statement.value):
             return [] if isinstance(statement, Assign) else list(statement.index)
+        if isinstance(statement, Store) and isinstance(statement.value, ast.BinOp) and is_product(statement.value):
+            left, right = statement.value.left, statement.value.right
+            return [other for one, other in ((left, right), (right, left)) if self.is_varying(one)]
         taken, variables = set(self.taken), set(self.variables)
         pushed = self._statements(statement.value, name("_g"), self._target(statement))
         extra = set(self.variables) - variables
@@ -328,9 +341,42 @@ class Pushing:
         zero = [] if final else [Store(self.gradients[array], statement.index, number(0.0), False, line)]
         if not self.is_varying(value):
             return [] if statement.add else list(zero)
+        if isinstance(value, ast.BinOp) and is_product(value):
+            return [*self._of_product(value, gradient, line), *zero]
         held = self._held(gradient, line)
         pushed = self._statements(value, name(held.name), load(array, statement.index), line)
         return [held, *pushed] if statement.add else [held, *zero, *pushed]
+
+    def _of_product(self, value: ast.BinOp, gradient: Expr, line: int) -> list[Stmt]:
+        """The reverse of a product: again products, and for a matrix times a vector a sum of outer ones."""
+        left, right = value.left, value.right
+        result: list[Stmt] = []
+        for operand in (left, right):
+            if not self.is_varying(operand):
+                continue
+            flipped = isinstance(operand, ast.Attribute)
+            array, index = _section(operand)
+            target = self.gradients[array]
+            if _rank(operand) == 1 or _rank(left) == _rank(right) == 2:
+                if operand is left:
+                    factors = [gradient, transposed(right)] if _rank(left) == 2 else [right, gradient]
+                else:
+                    factors = [transposed(left), gradient]
+                if flipped:
+                    factors = [transposed(each) for each in reversed(factors)]
+                result.append(Store(target, index, ast.BinOp(factors[0], ast.MatMult(), factors[1]), True, line))
+                continue
+            column, row = (gradient, right) if operand is left else (left, gradient)
+            column, row = (row, column) if flipped else (column, row)
+            sizes = [shape_of(array, axis) for axis, part in enumerate(index) if isinstance(part, ast.Slice)]
+            self._loops = self._loops or [self.fresh(each) for each in ("i", "j")]
+            i, j = self._loops
+            self.variables |= {i: Variable(0, "int"), j: Variable(0, "int")}
+            product = ast.BinOp(_element(column, i), ast.Mult(), _element(row, j))
+            at = (*index[: len(index) - 2], name(i), name(j))
+            inner = For(j, number(0), sizes[1], 1, [Store(target, at, product, True, line)], line)
+            result.append(For(i, number(0), sizes[0], 1, [inner], line))
+        return result
 
     def _held(self, gradient: Expr, line: int) -> Assign:
         text = self.fresh("g")
@@ -473,6 +519,22 @@ class Pushing:
             templates = EXTREMES[row]
         names: Mapping[str, Expr] = {**dict(zip("abc", parts, strict=False)), "y": y}
         return [(part, filled(t, names)) for part, t in zip(parts, templates, strict=True)]
+
+
+def _section(node: Expr) -> tuple[str, tuple[Expr, ...]]:
+    """The array and the index of a section, or of the transpose of one."""
+    element = element_of(node.value if isinstance(node, ast.Attribute) else node)
+    assert element is not None
+    return element
+
+
+def _rank(node: Expr) -> int:
+    return sum(isinstance(part, ast.Slice) for part in _section(node)[1])
+
+
+def _element(vector: Expr, at: str) -> Expr:
+    array, index = _section(vector)
+    return load(array, (*index[:-1], name(at)))
 
 
 def function_of(node: ast.expr) -> Any:

@@ -382,10 +382,21 @@ class Reverse:
         forward: list[Stmt] = [] if array in context.omitted or id(statement) in self.silent else [mapped(statement)]
         restored: list[Stmt] = []
         if forward and array not in context.kept | context.omitted and self._must_undo(array, statement, context):
+            if any(isinstance(part, ast.Slice) for part in statement.index):
+                return self._undone_whole(statement, forward)
             old = self._new(f"{array}_old", Variable(0, self.variables[array].kind))
             forward.insert(0, Assign(old, load(array, statement.index), statement.line))
             restored = [Store(array, statement.index, name(old), False, statement.line)]
         return forward, [*self.pushing.of_store(statement, self._is_final(statement)), *restored]
+
+    def _undone_whole(self, statement: Store, forward: list[Stmt]) -> tuple[list[Stmt], list[Stmt]]:
+        """A store into a section, after which its array is put back."""
+        array = statement.array
+        old = self._new(f"{array}_old", self.variables[array])
+        whole = tuple(ast.Slice() for _ in range(self.variables[array].rank))
+        restored = Store(array, whole, name(old), False, statement.line)
+        pushed = self.pushing.of_store(statement, self._is_final(statement))
+        return [Copied(old, "copy", array, statement.line), *forward], [*pushed, restored]
 
     def _must_undo(self, array: str, statement: Stmt, context: Context) -> bool:
         """Whether the reverse of statements before reads what a statement overwrites."""

@@ -36,6 +36,7 @@ from app.custom.derivative.arrays.core import (
     plus,
     replaced,
     same,
+    transposed,
 )
 from app.custom.derivative.scope import Scope
 from app.custom.derivative.slopes import FLAT, KNOWN
@@ -963,6 +964,24 @@ class Values:
         """An array whose elements are read many times."""
         return self.held(value)
 
+    def _whole_section(self, value: Array) -> Expr | None:
+        """An array as a section of one, or its transpose, if that is contiguous."""
+        probe: list[Expr] = [name(f"_{axis}") for axis in range(value.rank)]
+        element = element_of(value.element(probe))
+        if element is None or not value.base:
+            return None
+        array, index = element
+        ends = [part.id if isinstance(part, ast.Name) else "" for part in index[len(index) - value.rank :]]
+        free = [n for part in index[: len(index) - value.rank] for n in names_of(part) if n in {"_0", "_1"}]
+        sizes = self.dims[array][len(index) - value.rank :]
+        order = [int(each[1:]) if each in {"_0", "_1"} else -1 for each in ends]
+        if free or sorted(order) != [*range(value.rank)]:
+            return None
+        if any(not same(value.dims[axis], size) for axis, size in zip(order, sizes, strict=True)):
+            return None
+        section = load(array, [*index[: len(index) - value.rank], *(ast.Slice() for _ in order)])
+        return transposed(section) if order == [1, 0] else section
+
     def product(self, left: Value, right: Value, node: ast.AST) -> Value:
         """The product of vectors and matrices."""
         if not isinstance(left, Array) or not isinstance(right, Array) or left.rank > 2 or right.rank > 2:
@@ -971,6 +990,12 @@ class Values:
         inner = one.dims[-1]
         self.agree(inner, other.dims[0], node)
         kind = wider("int", one.kind, other.kind)
+        sections = [self._whole_section(each) for each in (one, other)]
+        if one.rank + other.rank > 2 and one.kind == other.kind == "float" and None not in sections:
+            text = self.made("t", [*one.dims[:-1], *other.dims[1:]], kind, one.dtype, "empty", None)
+            value = binary(*(sections[0], ast.MatMult(), sections[1]))  # type: ignore[arg-type]
+            self.emit(Store(text, tuple(ast.Slice() for _ in self.dims[text]), value))
+            return self._new(text)
         zero = number(0.0) if kind == "float" else number(0)
 
         def entry(index: list[Expr]) -> Number:
