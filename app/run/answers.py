@@ -30,7 +30,7 @@ class Answers:
 
     labels: np.ndarray
     predicted: dict[str, np.ndarray]
-    sureness: dict[str, np.ndarray]
+    confidence: dict[str, np.ndarray]
     shown: np.ndarray
     """The indices of the stored images."""
     images: np.ndarray
@@ -42,13 +42,13 @@ class Answers:
 
     def wrong(self, operator: str) -> np.ndarray:
         """The indices of the misclassified images, most confident first."""
-        return _surest(~self.right(operator), self.sureness[operator])
+        return _most_confident(~self.right(operator), self.confidence[operator])
 
     def disputed(self) -> np.ndarray:
         """The indices of the images on which the operators disagree, most confident first."""
         first, *others = self.predicted.values()
         differs = np.any([other != first for other in others], axis=0) if others else np.zeros(len(first), bool)
-        return _surest(differs, np.sum(list(self.sureness.values()), axis=0))
+        return _most_confident(differs, np.sum(list(self.confidence.values()), axis=0))
 
     def confusion(self, operator: str) -> np.ndarray:
         """The confusion matrix: rows are labels, columns are predictions. The last column counts images without a
@@ -63,7 +63,7 @@ def predictions(scores: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(scores).any(axis=1), NONE, scores.argmax(axis=1)).astype(np.uint8)
 
 
-def _sureness(scores: np.ndarray) -> np.ndarray:
+def _confidence(scores: np.ndarray) -> np.ndarray:
     """Return the probability of the class with the highest score, by softmax; 0 where a score is NaN."""
     top = scores.max(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):  # two scores may be infinite
@@ -74,13 +74,13 @@ def _sureness(scores: np.ndarray) -> np.ndarray:
 def answers(dataset: Dataset, scores: Mapping[str, np.ndarray]) -> Answers:
     """Compute the predictions from the scores of each operator's network, and select the images to show."""
     predicted = {operator: predictions(rows) for operator, rows in scores.items()}
-    sureness = {operator: _sureness(rows) for operator, rows in scores.items()}
+    confidence = {operator: _confidence(rows) for operator, rows in scores.items()}
     nothing = np.zeros(0, np.int64)
-    result = Answers(dataset.test_labels.astype(np.uint8), predicted, sureness, nothing, nothing)
+    result = Answers(dataset.test_labels.astype(np.uint8), predicted, confidence, nothing, nothing)
     worth = [*(result.wrong(operator)[:SHOWN] for operator in scores), result.disputed()[:SHOWN]]
     shown = np.unique(np.concatenate(worth))
     images = dataset.test_images[shown].reshape(len(shown), *dataset.image_shape)
-    return Answers(result.labels, predicted, sureness, shown, images)
+    return Answers(result.labels, predicted, confidence, shown, images)
 
 
 def write_answers(result: Answers, folder: Path) -> None:
@@ -99,8 +99,8 @@ def read_answers(folder: Path) -> Answers | None:
     data = load_own(path, LARGEST["arrays"])
     try:
         operators = [str(operator) for operator in data["operators"]]
-        predicted, sureness = (dict(zip(operators, data[key], strict=True)) for key in ("predicted", "sureness"))
-        result = Answers(data["labels"], predicted, sureness, data["shown"], data["images"])
+        predicted, confidence = (dict(zip(operators, data[key], strict=True)) for key in ("predicted", "confidence"))
+        result = Answers(data["labels"], predicted, confidence, data["shown"], data["images"])
         fits = operators and _fits(result)
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise FileError(f"{path} holds no predictions: {type(error).__name__} {error}") from error
@@ -110,13 +110,17 @@ def read_answers(folder: Path) -> Answers | None:
 
 
 def _by_operator(result: Answers) -> dict[str, Any]:
-    predicted, sureness = result.predicted, result.sureness
-    return {"operators": list(predicted), "predicted": list(predicted.values()), "sureness": list(sureness.values())}
+    predicted, confidence = result.predicted, result.confidence
+    return {
+        "operators": list(predicted),
+        "predicted": list(predicted.values()),
+        "confidence": list(confidence.values()),
+    }
 
 
 def _fits(result: Answers) -> bool:
     count, images = len(result.labels), result.images
-    rows = [*result.predicted.values(), *result.sureness.values()]
+    rows = [*result.predicted.values(), *result.confidence.values()]
     classes = [
         (result.labels, CLASSES),
         *((array, NONE + 1) for array in result.predicted.values()),
@@ -125,7 +129,7 @@ def _fits(result: Answers) -> bool:
     return (
         count > 0
         and all(array.shape == (count,) for array in rows)
-        and all(array.dtype.kind == "f" for array in result.sureness.values())
+        and all(array.dtype.kind == "f" for array in result.confidence.values())
         and all(a.ndim == 1 and a.dtype.kind in "iu" and bool(((a >= 0) & (a < end)).all()) for a, end in classes)
         and images.dtype == np.uint8
         and images.ndim == 3
@@ -144,6 +148,6 @@ def alike(arrays: Mapping[str, np.ndarray]) -> list[list[str]]:
     return groups
 
 
-def _surest(which: np.ndarray, sureness: np.ndarray) -> np.ndarray:
+def _most_confident(which: np.ndarray, confidence: np.ndarray) -> np.ndarray:
     places = np.flatnonzero(which)
-    return places[np.argsort(-sureness[places], kind="stable")]
+    return places[np.argsort(-confidence[places], kind="stable")]

@@ -234,7 +234,7 @@ def test_weights_without_a_first_layer_are_an_error(tmp_path: Path, arrays: dict
         ("shown", np.array([0, 1])),
         ("predicted", [np.zeros(3, np.uint8)] * 2),
         ("predicted", [np.zeros(IMAGES, np.uint8)]),
-        ("sureness", [np.zeros(IMAGES, np.uint8)] * 2),
+        ("confidence", [np.zeros(IMAGES, np.uint8)] * 2),
         ("images", np.zeros((2, 2), np.uint8)),
         ("operators", 3),
         ("operators", []),
@@ -260,11 +260,11 @@ def test_answers_are_read_as_they_were_kept(tmp_path: Path):
     assert again is not None
     assert (again.predicted["one"] == np.where(np.arange(IMAGES) == 3, answers.NONE, scores.argmax(1))).all()
     powers = np.exp(scores[5:].astype(float))
-    np.testing.assert_allclose(again.sureness["one"][5:], powers.max(1) / powers.sum(1), rtol=1e-5)
-    assert again.sureness["one"][3:5].tolist() == [0, 1]
+    np.testing.assert_allclose(again.confidence["one"][5:], powers.max(1) / powers.sum(1), rtol=1e-5)
+    assert again.confidence["one"][3:5].tolist() == [0, 1]
     assert again.confusion("one").sum() == IMAGES
     assert again.confusion("one")[digits.test_labels[3], answers.NONE] == 1
-    sure = again.sureness["one"][again.wrong("one")]
+    sure = again.confidence["one"][again.wrong("one")]
     assert (np.diff(sure) <= 0).all()
     assert (again.images == digits.test_images.reshape(-1, 8, 8)[again.shown]).all()
     assert set(again.wrong("one")[: answers.SHOWN]) <= set(again.shown)

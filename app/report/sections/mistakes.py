@@ -101,7 +101,7 @@ def _digit(predictions: Answers, place: int, pixels: np.ndarray, operators: list
     image = tag("img", src=pictures.digit(pixels), alt=description, width=width, height=rows)
     lines = []
     for operator, answer in zip(operators, answered, strict=True):
-        sure = tag("small", share(float(predictions.sureness[operator][place]), 0))
+        sure = tag("small", share(float(predictions.confidence[operator][place]), 0))
         lines.append(
             tag("span", f"{answer} ", sure, class_=f"c{style_of(list(predictions.predicted).index(operator))}")
         )
