@@ -55,7 +55,7 @@ COMMANDS = {
     ),
     "export": Command(
         ".use.export",
-        "export a trained network to ONNX, or an operator to PyTorch or JAX",
+        "export a trained network to ONNX, or an operator to PyTorch, JAX or C",
         "my_ops.py:softmax --to torch",
     ),
     "predict": Command(

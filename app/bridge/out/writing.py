@@ -109,7 +109,7 @@ class Target:
     """From an operator, examples of its inputs, the range of their numbers and what `check` said."""
 
 
-TARGETS = ("torch", "jax")
+TARGETS = ("torch", "jax", "c")
 """The names on the command line, and of the modules that have a `TARGET`."""
 
 

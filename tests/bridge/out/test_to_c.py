@@ -1,0 +1,206 @@
+"""Operators in C99, compiled and compared with their Python functions."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from custom.array_programs import arguments_for, program
+from custom.array_slopes import gradient_arguments, weights_for
+from custom.kernels import KERNELS
+from custom.made_functions import module_of_text
+
+import app
+from app.bridge.out.c import files
+from app.bridge.out.c_code import c_function
+from app.custom.derivative.arrays import derive
+from app.custom.derivative.scope import UnderivableError
+from app.custom.shelf.ema import ema
+from app.custom.shelf.softmax import softmax
+from app.custom.shelf.swish import swish
+from app.errors import ExportError
+from tests.bridge.out.c_library import COMPILER, Library
+from tests.bridge.out.operators import halvings, parts, picked, root, squashed, stepped
+
+needs_compiler = pytest.mark.skipif(not COMPILER, reason="needs a C compiler")
+FEW = ("softmax", "conv1d", "topk", "gather")
+
+
+def matrix(seed: int = 0, shape: tuple[int, ...] = (4, 6)) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(-2, 2, shape)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("names", "real", "near"),
+    [
+        (FEW, "double", 1e-10),
+        pytest.param([*KERNELS], "double", 1e-10, marks=pytest.mark.slow),
+        pytest.param([*KERNELS], "float", 1e-4, marks=pytest.mark.slow),
+    ],
+    ids=["some", "double", "float"],
+)
+def test_kernels_and_their_derived_gradients_compile_without_a_warning_and_agree(
+    names: Any, real: str, near: float, tmp_path: Path
+) -> None:
+    calls = []
+    for name in names:
+        function, values = KERNELS[name].function, KERNELS[name].small()
+        derived = derive(function, *values).function
+        arriving = gradient_arguments(derived, function, values, weights_for(function, values))
+        calls.append((c_function(name, function, values), function, values))
+        calls.append((c_function(f"{name}_gradient", derived, arriving), derived, arriving))
+    library = Library([c for c, _, _ in calls], tmp_path, real)
+    for c, function, values in calls:
+        status, found, expected = library.call(c, function, values)
+        assert status == 0, c.name
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, near, near, err_msg=c.name)
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_random_functions_agree_or_give_a_status(tmp_path: Path) -> None:
+    calls = []
+    for seed in range(int(os.environ.get("OPSMITH_EXAMPLES", "40"))):
+        function, values = module_of_text(program(seed)).f, arguments_for(seed)
+        try:
+            calls.append((c_function(f"f{seed}", function, values), function, values))
+        except UnderivableError:
+            continue
+    library, agree = Library([c for c, _, _ in calls], tmp_path), 0
+    for c, function, values in calls:
+        with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+            warnings.simplefilter("ignore", RuntimeWarning)
+            patch.setattr(np, "empty", lambda *a, **k: np.full(a[0], np.nan, *a[1:], **k))  # its elements mean nothing
+            patch.setattr(np, "empty_like", lambda a, **k: np.full_like(a, np.nan if a.dtype.kind == "f" else 0, **k))
+            try:
+                status, found, expected = library.call(c, function, values)
+            except (IndexError, UnboundLocalError, ValueError):  # it is no valid program
+                continue
+        if status == 0 and all(np.isfinite(e).all() for e in expected):
+            agree += 1
+            for one, other in zip(found, expected, strict=True):
+                np.testing.assert_allclose(one, other, 1e-9, 1e-12, err_msg=c.text)
+    assert agree > len(calls) // 2
+
+
+def test_the_text_is_as_a_person_would_write_it() -> None:
+    def smoothed(x, weight=0.5):
+        y = np.empty_like(x)
+        # each row on its own
+        for i in range(x.shape[0]):
+            state = x[i, 0]
+            for j in range(x.shape[1]):
+                state += weight * (x[i, j] - state)  # a step towards x
+                y[i, j] = state
+        return y
+
+    assert (
+        c_function("smoothed", smoothed, [matrix()]).text
+        == """\
+int smoothed(const real *restrict x, int64_t x_0, int64_t x_1, double weight, real *restrict y) {
+    /* each row on its own */
+    for (int64_t i = 0; i < x_0; i++) {
+        double state = x[i * x_1];
+        for (int64_t j = 0; j < x_1; j++) {
+            state += weight * (x[i * x_1 + j] - state);  /* a step towards x */
+            y[i * x_1 + j] = state;
+        }
+    }
+    return 0;
+}"""
+    )
+
+
+@needs_compiler
+def test_integers_divide_and_indices_count_from_the_end_as_in_python(tmp_path: Path) -> None:
+    def places(x, index, register=2):
+        total = np.zeros(4)
+        for i in range(len(index)):
+            total[0] += x[index[i]] * 10**i
+            total[1] += (index[i] - 3) // register
+            total[2] += (index[i] - 3) % register
+            total[3] += index[i] / register + round(2.5 * index[i]) + int(-1.5 * index[i]) + 2**i
+        return total
+
+    values = [np.arange(1.0, 6.0), np.array([-1, 0, -5, 4])]
+    c = c_function("places", places, values)
+    status, (found,), (expected,) = Library([c], tmp_path).call(c, places, values)
+    assert (status, found.tolist()) == (0, expected.tolist())
+
+
+@needs_compiler
+def test_what_raises_in_python_is_a_status_in_c(tmp_path: Path) -> None:
+    def logs(x):
+        if x[0] < 0:
+            raise ValueError("negative")
+        return np.log(x)
+
+    c = c_function("logs", logs, [np.ones(3)])
+    library = Library([c], tmp_path)
+    assert library.call(c, logs, [np.ones(3)])[0] == 0
+    assert library.call(c, np.abs, [-np.ones(3)])[0] == 2
+    assert "/* negative */" in c.text
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("assert x[0] > 0\n    return x * 2", r"`assert x\[0\] > 0` cannot be written in C"),
+        ("if x[0] < 0:\n        raise KeyError('a')\n    return x * 2", r"`raise KeyError\('a'\)` cannot be written"),
+        ("return np.sort(x)", r"np.sort\(x\)"),
+        ("x[0] = 1.0\n    return x * 2", "changes an input in place"),
+    ],
+)
+def test_what_cannot_be_said_in_c_is_refused_with_its_line(body: str, message: str) -> None:
+    function = module_of_text(f"import numpy as np\n\ndef f(x):\n    {body}\n").f
+    with pytest.raises(UnderivableError, match=r":\d+: .*" + message):
+        c_function("f", function, [np.ones(3)])
+
+
+def test_the_export_of_what_cannot_be_written_is_an_error() -> None:
+    @app.custom_op
+    def cubed(x):
+        return np.linalg.matrix_power(x, 3)
+
+    @cubed.backward
+    def cubed_grad(x, dy):
+        return dy
+
+    with pytest.raises(ExportError, match=r"cubed .*cannot be written in C: test_to_c.py:\d+"):
+        files(cubed, [matrix(0, (3, 3))], (-2, 2), "")
+
+
+CASES = [
+    (swish, [(4, 6)]), (root, [(4, 6)]), (parts, [(4, 6), (4, 6)]), (squashed, [(4, 6)]), (stepped, [(4, 6)]),
+    (halvings, [(4, 6)]), (softmax, [(4, 6)]), (ema, [(4, 6)]), (picked, [(4, 6), None]),
+]  # fmt: skip
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_the_written_tests_pass_without_opsmith_and_are_as_a_formatter_leaves_them(tmp_path: Path) -> None:
+    for operator, shapes in CASES:
+        examples = [np.array([3, 0, 3]) if shape is None else matrix(0, shape) for shape in shapes]
+        for name, text in files(operator, examples, (-2, 2), "1 passed").files.items():
+            (tmp_path / name).write_text(text, encoding="utf-8")
+    without = "import sys; sys.modules['opsmith'] = sys.modules['app'] = sys.modules['numba'] = None; import pytest; "
+    arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:opsmith", "-c", "/dev/null", "--rootdir", ".", "."]
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", without + "sys.exit(pytest.main(sys.argv[1:]))", *arguments],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    for command in (["format", "--check", "--diff"], ["check", "--ignore", "I,F841"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, "--isolated", "--line-length", "120", str(tmp_path)],
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout
