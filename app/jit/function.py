@@ -157,14 +157,11 @@ class StaticFunction:
         block = tracer.program.global_block()
         taken = iter(names_of(self._parameters, filled))
         variables = []
-        for number, (tensor, shape) in enumerate(zip(filled.tensors, shapes, strict=True)):
+        for tensor, shape in zip(filled.tensors, shapes, strict=True):
             flags = {"is_data": True, "stop_gradient": tensor.stop_gradient}
             variable: Any = block.create_var(next(taken), shape, tensor._array.dtype.name, **flags)
-            variable.outside, variable.of_array = True, number in filled.arrays
+            variable.outside = True
             variables.append(variable)
-            if filled.firsts[number] != number:
-                variable.share_memory(variables[filled.firsts[number]])
-                variable.argument = variables[filled.firsts[number]].name
         if hasattr(self._instance, "sublayers"):
             tracer.layers.update((id(layer), layer) for layer in self._instance.sublayers(include_self=True))
         given = [variable.name for variable in variables]

@@ -25,18 +25,13 @@ _PLAIN = (
 class Arguments:
     """The flattened arguments of one call."""
 
-    __slots__ = ("_firsts", "arrays", "fill", "firsts", "key", "objects", "tensors")
+    __slots__ = ("fill", "key", "objects", "tensors")
 
     def __init__(self, args: Sequence[Any], kwargs: Mapping[str, Any]):
         self.tensors: list[Any] = []
         """The Tensors and Variables among them, in order."""
-        self.firsts: list[int] = []
-        """For each of them, the place where it came first, which tells Tensors that are given twice."""
-        self.arrays: set[int] = set()
-        """Which of them were given as arrays of NumPy."""
         self.objects: list[Any] = []
         """The objects of other classes, which are constants of a trace."""
-        self._firsts: dict[int, int] = {}
         keys, fills = [], []
         for value in args:
             key, fill = self._part(value)
@@ -55,16 +50,15 @@ class Arguments:
         """Return positional and keyword arguments with the values replaced."""
 
     def _part(self, value: Any) -> tuple[Any, Callable[[Sequence[Any]], Any]]:
-        if isinstance(value, (Tensor, np.ndarray)):
+        if isinstance(value, np.ndarray):
+            raise ProgramError(
+                f"a traced function takes no array of NumPy, found {value.dtype}{list(value.shape)}; pass a Tensor "
+                "(opsmith.to_tensor)"
+            )
+        if isinstance(value, Tensor):
             place = len(self.tensors)
-            self.firsts.append(self._firsts.setdefault(id(value), place))
-            tensor: Any = value
-            if isinstance(value, np.ndarray):
-                self.arrays.add(place)
-                tensor = Tensor(value)
-            self.tensors.append(tensor)
-            key = type(value), self.firsts[place], tensor._array.dtype, tensor.stop_gradient
-            return key, lambda values: values[place]
+            self.tensors.append(value)
+            return (type(value), value._array.dtype, value.stop_gradient), lambda values: values[place]
         if isinstance(value, (list, tuple, deque)):
             return self._sequence(value)
         if isinstance(value, dict):
@@ -201,6 +195,5 @@ def examples_like(variables: Sequence[Any], fill: Any) -> Arguments:
     for variable in variables:
         tensor = Tensor(np.ones(_sizes(variable.spec.shape), variable.dtype))
         tensor.stop_gradient = variable.stop_gradient
-        made.firsts.append(len(made.tensors))
         made.tensors.append(tensor)
     return made

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -66,16 +66,6 @@ class Region(NamedTuple):
     own: dict[int, Any]
 
 
-@dataclass(eq=False)
-class Changes:
-    """What a branch or a loop's body changes in place, of what existed before it."""
-
-    values: dict[int, tuple[TracedVariable, TracedVariable]] = field(default_factory=dict)
-    """The Tensors, by identity, each with a copy from its end."""
-    stale: list[TracedVariable] = field(default_factory=list)
-    """The Tensors that share memory with one that it changes."""
-
-
 class Tracer:
     """Records the operators that a function applies, and the Tensors and layers that it uses."""
 
@@ -100,11 +90,7 @@ class Tracer:
         self.went_back = False
         """Whether the function ran a backward pass itself."""
         self._rates: dict[Any, Variable] = {}
-        self._changes: dict[int, tuple[TracedVariable, dict[str, Any]]] | None = None
-        """Traced Tensors that a branch or a loop's body has changed in place, each with what it was before."""
-        self._looks_in = 0
-        """The block of that branch or body."""
-        self.changed_in_place = 0
+        self.ticks = 0
         """How many times a traced Tensor was changed in place."""
         self.regions: list[Region] = []
         """The branches and the bodies of loops that are being traced, the innermost one last."""
@@ -152,7 +138,7 @@ class Tracer:
         outputs: Any = block.append_op(definition, variables, attributes, targets)
         if into is not None:
             for target in targets:
-                target.changed()
+                target.note_change()
             return into
         if definition.views and not (definition is take_items and len(variables) > 1):
             for variable in outputs:
@@ -223,36 +209,7 @@ class Tracer:
 
     def captured_as(self, variable: Variable) -> Tensor:
         """The Tensor that a variable stands for."""
-        return next(c.tensor for c in self.captured.values() if c.variable is variable)
-
-    def note_change(self, variable: TracedVariable) -> None:
-        """A traced Tensor is about to be changed in place."""
-        if self._changes is not None and id(variable) not in self._changes:
-            self._changes[id(variable)] = variable, dict(variable.__dict__)
-
-    def may_change(self, variable: TracedVariable) -> bool:
-        """Return whether code after the current block sees an in-place change."""
-        return self.program.current_block().idx in (variable.home, self._looks_in)
-
-    @contextmanager
-    def changes(self) -> Iterator[Changes]:
-        """Restore traced Tensors that are changed in place inside the block, and say at its end what it changed."""
-        outside = self._changes, self._looks_in
-        self._changes, self._looks_in = {}, self.program.current_block().idx
-        mark, found = self._looks_in, Changes()
-        try:
-            yield found
-        finally:
-            here = self._changes
-            self._changes, self._looks_in = outside
-            for key, (variable, known) in here.items():
-                if variable.home < mark and variable.stale:
-                    found.stale.append(variable)
-                elif variable.home < mark:
-                    found.values[key] = variable, variable.frozen()
-                known["group"] = variable.group
-                variable.__dict__.clear()
-                variable.__dict__.update(known)
+        return next(c.tensor for c in self.captured.values() if c.variable.name == variable.name)
 
     # Changes of Python objects
 

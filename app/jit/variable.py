@@ -59,21 +59,28 @@ class TracedSize(OpenSize):
     __eq__ = __ne__ = __hash__ = __repr__ = __str__ = __format__ = OpenSize._refuse  # type: ignore[assignment]
 
 
+class Memory:
+    """What a value shares with its views, and with those that control flow may make of it."""
+
+    def __init__(self, home: int, outside: bool):
+        self.home, self.outside = home, outside
+        """The block of the value, and whether it is an argument or a captured Tensor."""
+        self.changed = 0
+        """When it was changed last."""
+
+
 class TracedVariable(ChangesInPlace, Variable):
     """A Variable of a function that is being traced; after tracing it behaves like any other Variable."""
 
     grad: Any = None
     """Its gradient, after `backward` in the function."""
-    of_array = False
-    """Whether it is an argument that was given as an array of NumPy."""
-    argument = ""
-    """For an argument that is given twice, the name of the first one."""
     outside = False
-    """Whether its memory belongs to an argument or to a captured Tensor."""
-    group: list[TracedVariable] | None = None
-    """The values that share its memory, which may be the result of control flow; None if there are no others."""
-    stale = False
-    """Whether one of them was changed in place, so that an eager Tensor would have other elements now."""
+    """Whether it is an argument or a captured Tensor."""
+    copied = False
+    """Whether it stands for a Tensor from before a branch or a loop."""
+    seen = 0
+    """When its value was that of its memory."""
+    _memories: tuple[Memory, ...] = ()
     _home: int | None = None
 
     @property
@@ -154,25 +161,29 @@ class TracedVariable(ChangesInPlace, Variable):
 
     # Shared memory
 
-    def share_memory(self, other: TracedVariable) -> None:
-        """Note that an eager Tensor would share the memory of another one, or may share it."""
-        first, second = (value.group or [value] for value in (self, other))
-        if first is not second:
-            first += second
-        for value in first:
-            value.group = first
+    @property
+    def memories(self) -> tuple[Memory, ...]:
+        """The memory that an eager Tensor would have; several if that depends on control flow."""
+        self._memories = self._memories or (Memory(self.home, self.outside),)
+        return self._memories
 
-    def changed(self) -> None:
-        """Note that the memory holds this value now: the others that share it are stale."""
-        for value in self.group or ():
-            if value is not self:
-                value.mark_stale()
+    def share_memory(self, *others: Any) -> None:
+        """Note that an eager Tensor would have the memory of other values, or of one of them."""
+        values = [self._tracer.value(v) if isinstance(v, Tensor) else v for v in others]
+        found = [memory for v in values if isinstance(v, TracedVariable) for memory in v.memories]
+        self._memories, self.seen = tuple(dict.fromkeys(found)), self._tracer.ticks
 
-    def mark_stale(self) -> None:
-        """Note that the memory was changed through another value."""
-        if self._tracer is not None:
-            self._tracer.note_change(self)
-        self.stale = True
+    def note_change(self) -> None:
+        """Note that the memory has the value of this variable now."""
+        self._tracer.ticks += 1
+        self.seen = self._tracer.ticks
+        for memory in self.memories:
+            memory.changed = self.seen
+
+    @property
+    def stale(self) -> bool:
+        """Whether the memory was changed through another value, so that an eager Tensor would have other elements."""
+        return any(memory.changed > self.seen for memory in self._memories)
 
     def check_current(self) -> None:
         """Refuse to read a stale value: an eager Tensor would show the change."""
@@ -190,25 +201,15 @@ class TracedVariable(ChangesInPlace, Variable):
         return self.block.idx if self._home is None else self._home
 
     def here(self) -> Any:
-        """Return a new object for the same variable, and the same memory, in the current block."""
+        """Return a new object for the same variable, with memory of its own, in the current block."""
         other = copy.copy(self)
-        other._home = self.program.current_block().idx
-        other.group = None
-        other.share_memory(self)
-        return other
-
-    def frozen(self) -> Any:
-        """A copy, made in the current block, that keeps its value when this one is changed in place."""
-        other = copy.copy(self)
-        other._home = self.program.current_block().idx
-        other.group, other.outside = None, False
+        other._home, other._memories, other.outside, other.copied = self.program.current_block().idx, (), False, True
         return other
 
     def stand_for(self, other: Any) -> None:
         """Become another name for a variable."""
-        if self._tracer is not None:
-            self._tracer.note_change(self)
-        kept = {"group": self.group, "_home": self.home, "outside": self.outside, "stale": False}
+        kept = {name: getattr(self, name) for name in ("_memories", "outside", "copied")}
+        kept.update(_home=self.home, seen=self.seen if self._tracer is None else self._tracer.ticks)
         if self.block.vars.get(self.name) is self:
             self.block.vars[self.name] = copy.copy(self)  # the Program keeps the old value
         self.__dict__.update({**other.__dict__, **kept})
@@ -220,16 +221,12 @@ class TracedVariable(ChangesInPlace, Variable):
     def _take(self, new: Any) -> Any:
         """Take a new value; those that share the memory become stale."""
         self.check_current()
-        if any(other.outside for other in self.group or () if other is not self):
+        if not self.outside and any(memory.outside for memory in self.memories):
             raise RefusedError(
                 f"{self.name} shares memory with an argument of the traced function, or with a Tensor from outside, "
                 "and cannot be changed in place; change a copy (x = x.clone())"
             )
-        if self._tracer is not None and not self._tracer.may_change(self):
-            raise RefusedError(
-                f"{self.name} cannot be changed in place inside a function that was given to cond or while_loop; "
-                "return the new value from it"
-            )
+        self._check_home()
         if not (modes().on or self.stop_gradient or self.persistable):
             raise RefusedError(
                 f"{self.name} requires a gradient and is changed in place inside no_grad: its gradient would be that "
@@ -240,9 +237,15 @@ class TracedVariable(ChangesInPlace, Variable):
             self._tracer.replace(self._tracer.captured_as(self), new)
         else:
             self.stand_for(new)
-            self.changed()
-            self._tracer.changed_in_place += 1
+            self.note_change()
         return self
+
+    def _check_home(self) -> None:
+        if self.home != self.program.current_block().idx:
+            raise RefusedError(
+                f"{self.name} cannot be changed in place in a branch or a loop over a Tensor, as it is no variable of "
+                "the function that this is in; return the new value, and assign it there"
+            )
 
     def change_shape(self, make: Callable[[Any], Any]) -> Any:
         """Become a view of this value, made by a function."""
@@ -251,6 +254,7 @@ class TracedVariable(ChangesInPlace, Variable):
                 f"{self.name} is an argument of the traced function, whose shape cannot be changed in place; "
                 "assign the result to a name (x = x.reshape(...))"
             )
+        self._check_home()
         self.stand_for(make(self.here()))
         return self
 

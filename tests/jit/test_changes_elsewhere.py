@@ -84,7 +84,6 @@ CHANGES_OF_ITS_OWN = [
     "return x * 2 if x.sum() > 0 and appends(x).sum() > 1 else x",
     "return appends(x) * 2 if x.sum() > 0 else x",
     "if x.sum() > 0:\n    listed.append(1)\n    x = x * 2\nreturn x",
-    "found = []\nif x.sum() > 0:\n    append_to(found)\n    x = x * 2\nreturn x * len(found)",
     "held = SimpleNamespace(a=1.0)\nif x.sum() > 0:\n    setattr(held, 'a', 2.0)\nreturn x * held.a",
     "found = []\nf = found.append\nif x.sum() > 0:\n    f(1)\nreturn x * len(found)",
     "held = SimpleNamespace(a=1.0)\nif x.sum() > 0:\n    held.a = 2.0\nreturn x * held.a",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ KNOWN: dict[str, Any] = {
     "raises_in_a_branch": raises_in_a_branch,
     "schedule": app.optimizer.lr.StepDecay(0.1, 2),
     "batches": Batches(np.ones((6, 2), "float32"), np.zeros(6, "int64"), None, 2),
+    "SimpleNamespace": SimpleNamespace,
     "frozen": app.to_tensor([[1.0, 1.0]]),
     "leaf": app.to_tensor([1.0, 1.0], stop_gradient=False),
     "stream": np.random.default_rng(0),
@@ -54,6 +56,11 @@ y has no value here: it has a value in only one branch .*HERE; give it one befor
     if x.sum() > 0:  # here
         y = x
     return y * 2
+
+y has no value here: it gets one only inside the loop over a Tensor at HERE; give it one before
+    for k in range(x.sum().astype("int64")):  # here
+        y = x * k
+    return y
 
 factor has no value here: it is 3.0 in one branch and None in the other .*HERE
     factor = None
@@ -88,12 +95,21 @@ out changes .* out\[i\] = x
         i = i + 1
     return best
 
-b changes its type from one iteration to the next in the loop over a Tensor at HERE
-    a, b = 0, 0
-    while a < x.sum():  # here
-        b = a
-        a = a + 0.5
-    return x * b
+held is changed, and becomes another list or dict, in the loop over a Tensor at HERE
+    held = other = {"sum": x, "count": x * 0}
+    while held["sum"].sum() < 100:  # here
+        held["sum"] = held["sum"] * 2
+        held = {"sum": held["sum"] + 1, "count": held["count"] + 1}
+    return held["sum"] + other["sum"]
+
+items has no value here: it is a list of 1 in one branch and a list of 2 in the other .*HERE
+    items = [x]
+    if x.sum() > 0:  # here
+        items.append(x * 2)
+        items = [x * 5]
+    else:
+        items.append(x * 3)
+    return items[0]
 
 name changes from 'a' to 'ab' .* only Tensors and numbers
     name, i = "a", x.sum() * 0
@@ -136,7 +152,7 @@ opsmith.maximum instead of max(.|\n)*HERE: y = max
         y = max(x[0].sum(), x[1].sum())  # here
     return y
 
-take it again after the change
+changed in place in the loop .* and shares memory with another value in the next iteration; change a copy
     held, y, i = {"k": x * 1}, x * 2, 0
     while i < 2 + 0 * x.sum():
         i = i + 1
@@ -178,7 +194,7 @@ take it again after the change
     y.transpose([1, 0]).fill_(2.0)
     return y
 
-given to cond or while_loop
+no variable of the function that this is in; return the new value
     y = x * 1
     return app.static.nn.cond(x.sum() > 0, lambda: y.add_(1.0), lambda: y)
 
@@ -216,13 +232,20 @@ take it again after the change
     y.add_(1)
     return kept
 
-take it again after the change
-    y = z = x * 1
-    if x.sum() > 0:
-        y = x * 2
+changed in place in the loop .* shares memory with another value in the next iteration; change a copy
+    y, z, i = x * 1, x * 2, 0
+    while i < 2 + 0 * x.sum():
+        y.add_(1.0)
+        y = x * 3 + i
         z = y
-    y.add_(1)
-    return z
+        i += 1
+    return y + z
+
+no variable of the function that this is in; return the new value(.|\n)*HERE: box
+    box = SimpleNamespace(value=x * 1)
+    if x.sum() > 0:
+        box.value.add_(1.0)  # here
+    return box.value
 
 take it again after the change
     y = x * 1

@@ -308,14 +308,31 @@ def changes_in_a_loop_under_a_branch(x):
         y.multiply_(2)
     return y
 
-def changes_in_a_loop_of_what_becomes_one_value(x):
-    y, z, i = x * 1, x * 2, 0
-    while i < 2 + 0 * x.sum():
-        y.add_(1.0)
-        y = x * 3 + i
+def two_names_of_one_value(x):
+    y = z = x * 1
+    if x.sum() > 0:
+        y = x * 2
         z = y
-        i += 1
-    return y + z
+    y.add_(1)
+    return z
+
+def lists_with_two_names(x):
+    items = other = [x, x * 2]
+    if x.sum() > 0:
+        items[0] = x * 3
+        items = [x * 5, x * 7]
+    first = other[0]
+    while items[0].sum() < 50:
+        other[1] = items[0] * 2
+        items = [items[0] * 2 + 50, items[1]]
+    return items[0] + items[1] + other[0] + other[1] + first
+
+def numbers_that_widen_late(x):
+    a, b = 0, 0
+    while a < x.sum():
+        b = a
+        a = a + 0.5
+    return x * b
 
 def changes_of_parts(x):
     y = (x * 1).reshape([1, 6])  # nothing else is a view of this memory
@@ -336,8 +353,6 @@ def changes_of_an_attribute(x):
     box = SimpleNamespace(value=x * 1, count=0)
     box.value[0] = 2.0
     box.count += 2
-    if x.sum() > 0:
-        box.value.add_(1.0)
     return box.value * box.count
 """
 NAMES = re.findall(r"^def (\w+)\(x", FUNCTIONS, re.MULTILINE)

@@ -6,7 +6,9 @@ Each branch is traced once, into its sub-block. Values that differ between the b
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+import copy
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,44 +17,43 @@ from app.graph.program import Block
 from app.jit.convert.build import expression, name, statements
 from app.jit.convert.leaving import VALUE, is_flag
 from app.jit.convert.logic import cannot_wait
-from app.jit.convert.names import Changes as ChangedNames
+from app.jit.convert.names import Names
 from app.jit.convert.state import (
+    CONTAINERS,
     NOTHING,
     NUMBERS,
+    Copies,
+    Held,
     Kind,
+    Snapshot,
     State,
     Undefined,
     as_condition,
     as_variable,
     common_dtype,
-    copied,
-    frozen,
     is_value,
-    link,
-    put_back,
+    items_of,
+    rebuilt,
     same,
-    settle,
     stand_in,
     tracer,
     words_of,
 )
-from app.jit.tracer import Changes
 from app.jit.variable import RefusedError, TracedVariable
 from app.ops.spec import UNKNOWN
 from app.reading import place_of
-from app.static.structure import Structure
 
 # Rewriting
 
 
 def rewrite_if(rewriter: Any, node: ast.If) -> list[ast.stmt]:
     """Rewrite an `if` as a call of `_jit.if_` with a function for each branch."""
-    changes = rewriter.scope.changes([*node.body, *node.orelse])
+    names = rewriter.scope.names([*node.body, *node.orelse])
     test, body, orelse = rewriter.visit(node.test), rewriter.block(node.body), rewriter.block(node.orelse)
     line = str(node.lineno)
     then, otherwise = f"_jit_if_{line}", f"_jit_else_{line}"
-    before, state = state_of(rewriter, changes, node, line)
-    declared = rewriter.scope.declarations(changes.names, node)
+    before, state = state_of(rewriter, names, node, line)
+    declared = rewriter.scope.declarations([*names.assigned, *names.outer], node)
     return [
         *statements("def then():\n    body", node, then=then, body=[*declared, *body]),
         *statements(
@@ -74,26 +75,21 @@ def rewrite_choice(rewriter: Any, node: ast.IfExp) -> ast.expr:
     return expression("_jit.choose(test, lambda: a, lambda: b)", node, **parts)
 
 
-def state_of(rewriter: Any, changes: ChangedNames, at: ast.AST, line: str) -> tuple[list[ast.stmt], ast.expr]:
-    """Return the source of a State: a function that sets the names, and the expression."""
-    names, containers = changes
-    if not (names or containers):
+def state_of(rewriter: Any, names: Names, at: ast.AST, line: str) -> tuple[list[ast.stmt], ast.expr]:
+    """Return the source of a State: a function that sets the variables, and the expression."""
+    names_of_state = [*names.assigned, *names.read]
+    if not (names_of_state or names.outer):
         return [], expression("_jit.NOTHING", at)
-    setter: str | ast.expr = ast.copy_location(ast.Constant(None), at)
-    before: list[ast.stmt] = []
-    if names:
-        setter = f"_jit_set_{line}"
-        target = ast.Tuple([name(n, at, store=True) for n in names], ast.Store())
-        put: Any = statements("x = _jit_values", at)
-        put[0].targets = [ast.copy_location(target, at)]
-        body = [*rewriter.scope.declarations(names, at), *put]
-        before = statements("def setter(_jit_values):\n    body", at, setter=setter, body=body)
-    every = [*names, *containers]
-    outer = [n for n in names if n in rewriter.scope.globals | rewriter.scope.nonlocals]
-    getters = ast.Tuple([expression("lambda: value", at, value=name(n, at)) for n in every], ast.Load())
-    listed, held, others = (expression(repr(tuple(each)), at) for each in (every, containers, outer))
-    parts = {"names": listed, "getters": getters, "setter": setter, "held": held, "outer": others}
-    return before, expression(f"_jit.State(names, getters, setter, held{', outer' if outer else ''})", at, **parts)
+    setter = f"_jit_set_{line}"
+    put: Any = statements("x = _jit_values", at)
+    targets = [name(n, at, store=True) for n in names_of_state]
+    put[0].targets = [ast.copy_location(ast.Tuple(targets, ast.Store()), at)]
+    body = [*rewriter.scope.declarations(names_of_state, at), *put]
+    before = statements("def setter(_jit_values):\n    body", at, setter=setter, body=body)
+    getters = ast.Tuple([expression("lambda: value", at, value=name(n, at)) for n in names_of_state], ast.Load())
+    assigned, read, outer = (expression(repr(tuple(each)), at) for each in (names.assigned, names.read, names.outer))
+    parts = {"assigned": assigned, "read": read, "outer": outer, "getters": getters, "setter": setter}
+    return before, expression("_jit.State(assigned, read, outer, getters, setter)", at, **parts)
 
 
 def _nothing(at: ast.AST) -> list[ast.stmt]:
@@ -110,166 +106,158 @@ def if_(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], state:
     if not is_value(test):
         (then if test else otherwise)()
     else:
-        _Choice(test, then, otherwise, state, where or place_of(then)).make()
+        _choice(test, then, otherwise, state, where or place_of(then))
 
 
 def choose(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
     """Return the result of one of two functions: chosen by Python or by the operator."""
     if not is_value(test):
         return then() if test else otherwise()
-    return _Choice(test, then, otherwise, NOTHING, place_of(then)).make()
+    return _choice(test, then, otherwise, NOTHING, place_of(then))
+
+
+def _choice(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], state: State, where: str) -> Any:
+    with tracer().control_flow(where):
+        return _Choice(test, then, otherwise, state, where).append()
 
 
 @dataclass
 class _Branch:
-    """A traced branch: its block and its results."""
+    """A traced branch: its block, its result, its Tensors, and the variables at its end."""
 
     block: Block
     result: Any
-    values: list[Any]
-    """The values of the State at the end of the branch, with a copy of each traced Tensor."""
-    known: list[Any]
-    """The same values, not copied."""
-    tensors: Changes
-    """The Tensors that it changes in place."""
-    raw: Any
-    """The result, not copied."""
+    copies: Copies
+    end: Snapshot
+
+
+class _MisfitError(Exception):
+    """Two values that cannot be one, in words."""
 
 
 class _Choice:
     """An `if` over a Tensor."""
 
     def __init__(self, test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], state: State, where: str):
-        self.where = where
+        self.where, self.state = where, state
         self.test = as_condition(test, where)
-        self.functions, self.state = (then, otherwise), state
         self.before = state.read()
+        self.branches = [self._traced(then), self._traced(otherwise)]
+        self.outputs: list[tuple[Any, Any, Kind]] = []
+        """The values that differ: in both branches, and their common type and shape."""
+        self.made: list[Any] = []
+        """What the operator gives for them."""
+        self.joined: dict[tuple[int, int], Callable[[], Any]] = {}
 
-    def make(self) -> Any:
-        """Trace the branches and append the operator; return the results of the functions."""
-        with tracer().control_flow(self.where):
-            return self._appended()
-
-    def _appended(self) -> Any:
-        branches = [self._traced(function) for function in self.functions]
-        result = self._merged(RESULT, [b.result for b in branches])
-        merged = [self._of_name(place, branches) for place in range(len(self.before))]
-        stale = {id(tensor) for b in branches for tensor in b.tensors.stale}
-        changed = {k: tensor for b in branches for k, (tensor, _) in b.tensors.values.items() if k not in stale}
-        tensors = {key: self._of_tensor(tensor, branches) for key, tensor in changed.items()}
-        merges = [result, *merged, *tensors.values()]
-        true, false = (self._gives(side, branch, merges) for side, branch in enumerate(branches))
-        made = iter(append_cond(self.test, true, false))
-        value, *after = [merge.filled(made) for merge in merges]
-        self.state.write([put_back(old, new) for old, new in zip(self.before, after, strict=False)])
-        settle([b.tensors for b in branches], list(zip(changed.values(), after[len(merged) :], strict=True)))
-        for new, *olds in zip((value, *after), *((b.raw, *b.known) for b in branches), strict=False):
-            for old in olds:
-                link(new, old)
-        return value
+    def append(self) -> Any:
+        """Append the operator, and assign what it gives; return the result of the functions."""
+        result = self._of(RESULT, [branch.result for branch in self.branches])
+        values = [self._of_name(place) for place in range(len(self.before.values))]
+        changed = {id(tensor): tensor for branch in self.branches for tensor in branch.copies.changed()}
+        tensors = [(tensor, self._of_tensor(tensor)) for tensor in changed.values()]
+        contents = [self._of_content(held) for held in self.before.held.values()]
+        self.made = append_cond(self.test, self._gives(0), self._gives(1))
+        for tensor, take in tensors:
+            tensor.stand_for(take())
+        after = copy.copy(self.before)
+        after.values = [take() for take in values]
+        after.held = {id(held.container): held._replace(content=take()) for held, take in contents}
+        self.state.write(after)
+        return result()
 
     def _traced(self, function: Callable[[], Any]) -> _Branch:
-        self.state.write([copied(value) for value in self.before])
-        with tracer().program.sub_block() as block, tracer().changes() as tensors:
-            with self.state.region(self.where):
-                raw = function()
-                result = frozen(raw)
-            known = [copied(value) for value in self.state.read()]
-            values = [frozen(value) for value in known]
-        return _Branch(block, result, values, known, tensors, raw)
+        copies = Copies(self.before)
+        with tracer().program.sub_block() as block, self.state.region(self.where, self.before, copies.enter):
+            result = function()
+            end = self.state.read(self.before, result)
+        return _Branch(block, result, copies, end)
 
-    def _gives(self, side: int, branch: _Branch, merges: Sequence[Merge]) -> Traced:
-        """Return the block with its results, cast to the common types of both branches."""
+    def _gives(self, side: int) -> Traced:
+        """The block of a branch with the values that differ, cast to the common types of both branches."""
+        branch = self.branches[side]
         with tracer().program.appending_to(branch.block):
-            return Traced(branch.block, [variable for merge in merges for variable in merge.variables(side)])
+            return Traced(branch.block, [self._variable(branch, pair[side], pair[2]) for pair in self.outputs])
 
-    def _of_name(self, place: int, branches: Sequence[_Branch]) -> Merge:
-        """Return the value of a variable after the `if`."""
-        before, name = self.before[place], self.state.names[place]
-        if all(same(branch.known[place], before) for branch in branches):
-            return Merge(before)
-        return self._merged(name, self._with_stand_ins(name, place, branches))
+    def _variable(self, branch: _Branch, value: Any, kind: Kind) -> Any:
+        if id(value) in branch.end.stale:
+            value.check_current()
+        return as_variable(value, kind.dtype, kind.shape)
 
-    def _with_stand_ins(self, name: str, place: int, branches: Sequence[_Branch]) -> list[Any]:
-        """Return a name's values in both branches. A missing value that nothing reads gets a placeholder."""
-        values = [branch.values[place] for branch in branches]
-        for side, value in enumerate(values):
-            other = values[1 - side]
-            one_sided = isinstance(value, Undefined) and not isinstance(other, Undefined)
-            if one_sided and (name == VALUE or self._has_left(branches[side])):
-                values[side] = stand_in(other)
-        return values
+    # What makes the values after the `if`
+
+    def _of_name(self, place: int) -> Callable[[], Any]:
+        name, values = self.state.names[place], [branch.end.values[place] for branch in self.branches]
+        for side, branch in enumerate(self.branches):
+            one_sided = isinstance(values[side], Undefined) and not isinstance(values[1 - side], Undefined)
+            if one_sided and (name == VALUE or self._has_left(branch)):  # nothing reads it
+                values[side] = stand_in(values[1 - side])
+        return self._of(name, values)
 
     def _has_left(self, branch: _Branch) -> bool:
         """Return whether a branch always ends in `return`, `break` or `continue`, so that nothing after it is run."""
-        flags = zip(self.state.names, self.before, branch.values, strict=True)
+        flags = zip(self.state.names, self.before.values, branch.end.values, strict=True)
         return any(new is True and old is not True for name, old, new in flags if is_flag(name))
 
-    def _of_tensor(self, tensor: TracedVariable, branches: Sequence[_Branch]) -> Merge:
-        """Return the value of a Tensor that is changed in place after the `if`."""
-        values = [branch.tensors.values.get(id(tensor), (None, tensor))[1] for branch in branches]
-        return self._merged(tensor.name, values, needed=True)
+    def _of_content(self, held: Held) -> tuple[Held, Callable[[], Any]]:
+        return held, self._of(held.name, [b.end.content(held.container) for b in self.branches], True)
 
-    def _merged(self, name: str, values: Sequence[Any], needed: bool = False) -> Merge:
-        a, b = values
-        where = f"of the `if` over a Tensor at {self.where}"
-        if a is None and b is None:
-            return Merge(None)
-        if isinstance(a, Undefined) or isinstance(b, Undefined):
-            reason = "has a value in only one branch"
-        else:
-            first, second = Structure.of(a), Structure.of(b)
-            if first.shape == second.shape:
-                merge = Merge(a, first, second.leaves)
-                if not merge.misfit:
-                    return merge
-                reason = f"is {merge.misfit} in the two branches"
-            else:
-                reason = f"is {words(a)} in one branch and {words(b)} in the other"
+    def _of_tensor(self, tensor: TracedVariable) -> Callable[[], Any]:
+        """For a Tensor that is changed in place."""
+        a, b = (branch.copies.enter((), tensor) for branch in self.branches)
+        if not _agree([a.shape, b.shape]):
+            Undefined(
+                tensor.name, f": its shape changes in one branch of the `if` over a Tensor at {self.where}"
+            ).refuse()
+        return self._output(a, b, Kind(a.dtype, a.shape))
+
+    def _of(self, name: str, values: Sequence[Any], needed: bool = False) -> Callable[[], Any]:
+        known = len(self.outputs), dict(self.joined)
+        try:
+            return self._one_of(*values)
+        except _MisfitError as misfit:
+            reason = f"{misfit} of the `if` over a Tensor at {self.where}"
         if name in (RESULT, VALUE):
-            kinds = "return values of the same kind, shape and type in both"
-            raise RefusedError(f"{RESULT} {reason} {where}: {kinds}")
+            raise RefusedError(f"{RESULT} {reason}: return values of the same kind, shape and type in both") from None
         if needed:
-            raise RefusedError(
-                f"{name}, which is changed in place, {reason} {where}; both must leave it with the same shape and type"
-            )
-        return Merge(Undefined(name, f": it {reason} {where}; give it one before"))
+            Undefined(name, f": it {reason}").refuse()
+        del self.outputs[known[0] :]
+        self.joined = known[1]
+        return lambda: Undefined(name, f": it {reason}; give it one before")
 
+    def _one_of(self, a: Any, b: Any) -> Callable[[], Any]:
+        key = id(a), id(b)
+        if key not in self.joined:
+            self.joined[key] = functools.cache(self._joined(a, b))  # what is one object in both branches stays one
+        return self.joined[key]
 
-class Merge:
-    """The results of two branches for one variable: which leaves differ, and their common types."""
+    def _joined(self, a: Any, b: Any) -> Callable[[], Any]:
+        olds = [branch.copies.original(value) for branch, value in zip(self.branches, (a, b), strict=True)]
+        old, other = olds
+        if old is other or (type(old) not in CONTAINERS and same(old, other)):
+            return lambda: old
+        if isinstance(a, Undefined) or isinstance(b, Undefined):
+            raise _MisfitError("has a value in only one branch")
+        contents = [branch.end.content(value) for branch, value in zip(self.branches, (a, b), strict=True)]
+        if type(a) is type(b) and (isinstance(a, tuple) or type(a) in CONTAINERS):
+            first, second = (dict(items_of(content)) for content in contents)
+            if list(first) == list(second):
+                takes = {place: self._one_of(first[place], second[place]) for place in first}
+                return lambda: tracer().own(rebuilt(contents[0], lambda place, _: takes[place]()))
+        shapes = [tuple(value.shape) for value in olds if is_value(value)]
+        if not (all(is_value(value) or isinstance(value, NUMBERS) for value in olds) and _agree(shapes)):
+            raise _MisfitError("is {} in one branch and {} in the other".format(*map(words, contents)))
+        return self._output(a, b, Kind(common_dtype(old, other), next(iter(shapes), ())), *olds)
 
-    def __init__(self, nest: Any, structure: Structure | None = None, others: Sequence[Any] = ()):
-        self.nest, self.structure = nest, structure
-        self.leaves = [structure.leaves if structure else [], others]
-        self.kinds: list[Kind | None] = []
-        """The type and shape of each leaf; None for a leaf that is the same in both."""
-        self.misfit = ""
-        for a, b in zip(*self.leaves, strict=True):
-            self.kinds.append(self._kind(a, b))
+    def _output(self, a: Any, b: Any, kind: Kind, *olds: Any) -> Callable[[], Any]:
+        """For a value that differs; it may be one of the old ones, in the same memory."""
+        self.outputs.append((a, b, kind))
+        place = len(self.outputs) - 1
 
-    def _kind(self, a: Any, b: Any) -> Kind | None:
-        if not (is_value(a) or is_value(b)) and same(a, b):
-            return None
-        if all(is_value(x) or isinstance(x, NUMBERS) for x in (a, b)):
-            shapes = [tuple(x.shape) for x in (a, b) if is_value(x)]
-            if _agree(shapes):
-                return Kind(common_dtype(a, b), next(iter(shapes), ()))
-        self.misfit = f"{words(a)} and {words(b)}"
-        return None
+        def take() -> Any:
+            self.made[place].share_memory(*olds)
+            return self.made[place]
 
-    def variables(self, side: int) -> list[Any]:
-        """Return the leaves of one branch that differ, as variables."""
-        pairs = zip(self.leaves[side], self.kinds, strict=True)
-        return [as_variable(leaf, kind.dtype, kind.shape) for leaf, kind in pairs if kind is not None]
-
-    def filled(self, made: Iterator[Any]) -> Any:
-        """Return the nest filled with the operator's results."""
-        if self.structure is None:
-            return self.nest
-        pairs = zip(self.structure.leaves, self.kinds, strict=True)
-        leaves = [leaf if kind is None else next(made) for leaf, kind in pairs]
-        return self.structure.filled(leaves)
+        return take
 
 
 def _agree(shapes: Sequence[tuple[int, ...]]) -> bool:

@@ -14,7 +14,7 @@ from app.graph.control import Traced, append_cond, traced
 from app.graph.passes.rewrite import is_pure
 from app.graph.program import Block, Operator
 from app.jit.convert.build import expression, statements
-from app.jit.convert.state import NOTHING, as_condition, as_truth, as_variable, dtype_of, is_value, tracer
+from app.jit.convert.state import as_condition, as_truth, as_variable, dtype_of, is_value, tracer
 from app.jit.variable import RefusedError
 from app.ops.definition import REGISTRY
 from app.ops.lowering import Alias, Constant, Elementwise, Reduction
@@ -110,7 +110,7 @@ def _with_tensors(value: Any, parts: Sequence[Callable[[], Any]], ends_with: boo
         _check_boolean(value, parts[0], name)
     result = _truth(value, parts[0])
     for part in parts[1:]:
-        with program.sub_block() as block, NOTHING.region(place_of(part)):
+        with program.sub_block() as block, tracer().region(place_of(part)):
             value = part()
             if wanted:
                 _check_boolean(value, part, name)

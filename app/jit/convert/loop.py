@@ -7,99 +7,88 @@ Tensor only after some iterations, these are run by Python, and the others by th
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from app.graph.variable import Variable
 from app.jit.convert.branch import if_, state_of, words
 from app.jit.convert.build import expression, statements
+from app.jit.convert.leaving import VALUE
 from app.jit.convert.logic import and_, ask, not_
 from app.jit.convert.state import (
+    CONTAINERS,
     NUMBERS,
+    Copies,
+    Key,
     Kind,
     State,
     Undefined,
     as_condition,
     as_variable,
     common_dtype,
-    copied,
     dtype_of,
     is_value,
-    link,
+    items_of,
     one_element,
-    put_back,
+    rebuilt,
     same,
-    settle,
     stand_in,
     tracer,
     widened,
 )
-from app.jit.tracer import Changes
 from app.jit.variable import RefusedError, TracedVariable
 from app.ops import creation
 from app.ops.dtype import is_float
 from app.ops.spec import UNKNOWN
 from app.reading import place_of
 from app.static.control_flow import while_loop
-from app.static.structure import Structure
 
 # Rewriting
 
 
 def rewrite_while(rewriter: Any, node: ast.While) -> list[ast.stmt]:
     """Rewrite a `while` as a call of `_jit.while_` with functions for its condition and body."""
-    changes, needed = rewriter.scope.changes([node.test, *node.body]), rewriter.scope.read_outside(node)
     line = str(node.lineno)
     if hasattr(node, "stop"):
         node.test = expression("not stop and test", node, stop=node.stop, test=node.test)
+    names = rewriter.scope.names([node.test, *node.body])
     ask(node.test)
     test, body = rewriter.visit(node.test), rewriter.block(node.body)
-    before, state = state_of(rewriter, changes, node, line)
-    declared = rewriter.scope.declarations(changes.names, node)
+    before, state = state_of(rewriter, names, node, line)
+    declared = rewriter.scope.declarations([*names.assigned, *names.outer], node)
     parts = {"check": f"_jit_while_{line}", "run": f"_jit_body_{line}"}
     return [
         *statements("def check():\n    body", node, check=parts["check"], body=[*declared, *_return(test)]),
         *statements("def run():\n    body", node, run=parts["run"], body=[*declared, *body]),
         *before,
-        *statements(
-            "_jit.while_(check, run, state, needed)",
-            node,
-            **parts,
-            state=state,
-            needed=_listed(needed, changes.names, node),
-        ),
+        *statements("_jit.while_(check, run, state)", node, **parts, state=state),
     ]
 
 
 def rewrite_for(rewriter: Any, node: ast.For) -> list[ast.stmt]:
     """Rewrite a `for` as a call of `_jit.for_` with a function of one item."""
-    changes, needed = rewriter.scope.changes([node.target, *node.body]), rewriter.scope.read_outside(node)
     line = str(node.lineno)
+    names = rewriter.scope.names([node.target, *node.body, *([node.stop] if hasattr(node, "stop") else [])])
     items = rewriter.visit(node.iter)
     item = f"_jit_item_{line}"
     take: Any = statements("x = item", node, item=item)
     take[0].targets = [node.target]
     body = [*take, *rewriter.block(node.body)]
-    before, state = state_of(rewriter, changes, node, line)
-    declared = rewriter.scope.declarations(changes.names, node)
+    before, state = state_of(rewriter, names, node, line)
+    declared = rewriter.scope.declarations([*names.assigned, *names.outer], node)
     stop = expression("None", node)
     if hasattr(node, "stop"):
         ask(node.stop)
         stop = expression("lambda: stop", node, stop=rewriter.visit(node.stop))
     run: Any = statements("def run(item):\n    body", node, run=f"_jit_for_{line}", body=[*declared, *body])
     run[0].args.args[0].arg = item
-    call = "_jit.for_(items, run, state, needed, stop)"
     parts = {"items": items, "run": f"_jit_for_{line}", "state": state, "stop": stop}
-    return [*run, *before, *statements(call, node, **parts, needed=_listed(needed, changes.names, node))]
+    return [*run, *before, *statements("_jit.for_(items, run, state, stop)", node, **parts)]
 
 
 def _return(value: ast.expr) -> list[ast.stmt]:
     return [ast.copy_location(ast.Return(value), value)]
-
-
-def _listed(needed: Sequence[str], names: Sequence[str], at: ast.AST) -> ast.expr:
-    return expression(repr(tuple(n for n in names if n in needed)), at)
 
 
 # Meaning
@@ -111,54 +100,43 @@ BATCHES = (
 )
 
 
-def while_(test: Callable[[], Any], body: Callable[[], Any], state: State, needed: Sequence[str] = ()) -> None:
+def while_(test: Callable[[], Any], body: Callable[[], Any], state: State) -> None:
     """Run Python's `while` as long as the condition is a plain value; then append the operator."""
     while True:
         holds = test()
         if is_value(holds):
-            _Loop(test, body, state, needed).append()
+            _append_loop(test, body, state, place_of(body))
             return
         if not holds:
             return
         body()
 
 
-def for_(
-    items: Any,
-    body: Callable[[Any], Any],
-    state: State,
-    needed: Sequence[str] = (),
-    stop: Callable[[], Any] | None = None,
-) -> None:
+def for_(items: Any, body: Callable[[Any], Any], state: State, stop: Callable[[], Any] | None = None) -> None:
     """Run Python's `for`. For a range that a Tensor ends, or the rows of a Tensor of open size, append the operator.
 
     If a Tensor decides about a `break`, the rest of a range is the operator, and the rest of other items is branches.
     """
     if isinstance(items, TensorRange):
-        _count(items, body, state, needed, stop)
+        _count(items, body, state, stop)
         return
     if all(hasattr(items, name) for name in ("arrays", "order", "batch_size")):
         raise RefusedError(BATCHES.format(place_of(body)))
     if isinstance(items, Variable) and items.shape[:1] == (UNKNOWN,):
-        rows = TensorRange(0, creation.shape(items)[0], 1)
-        _count(rows, lambda i: body(items[i]), state, needed, stop, place_of(body))
+        _count(TensorRange(creation.shape(items)[0]), lambda i: body(items[i]), state, stop, place_of(body))
         return
     iterator = iter(items)
     for place, item in enumerate(iterator):
         body(item)
-        if stop is None:
-            continue
-        stopped = stop()
-        if is_value(stopped) and isinstance(items, range):
-            rest = items[place + 1 :]
-            if rest:
-                _count(TensorRange(rest.start, rest.stop, rest.step), body, state, needed, stop)
-            return
+        stopped = stop is not None and stop()
         if is_value(stopped):
+            if isinstance(items, range) and items[place + 1 :]:
+                rest = items[place + 1 :]
+                _count(TensorRange(rest.start, rest.stop, rest.step), body, state, stop)
+                return
             for other in iterator:
-                if_(not_(stop()), partial(body, other), lambda: None, state, place_of(body))
-            return
-        if stopped:
+                if_(not_(stop()), partial(body, other), lambda: None, state, place_of(body))  # type: ignore[misc]
+        elif stopped:
             return
 
 
@@ -175,28 +153,15 @@ class TensorRange:
         self.step = int(step)
 
 
-def _count(
-    items: TensorRange,
-    body: Callable[[Any], Any],
-    state: State,
-    needed: Sequence[str],
-    stop: Any,
-    where: str = "",
-) -> None:
-    """Append a loop over numbers, which carries its counter too."""
-    index = [_scalar(items.start)]
-    end = _scalar(items.stop)
+def _count(items: TensorRange, body: Callable[[Any], Any], state: State, stop: Any, where: str = "") -> None:
+    """Append a loop over numbers."""
+    start, end = _scalar(items.start), _scalar(items.stop)
 
-    def check() -> Any:
-        return index[0] < end if items.step > 0 else index[0] > end
+    def check(index: Any) -> Any:
+        inside = index < end if items.step > 0 else index > end
+        return inside if stop is None else and_(lambda: not_(stop()), lambda: inside)
 
-    def run() -> None:
-        body(index[0])
-        index[0] = index[0] + items.step
-
-    counted = state.after("the counter", lambda: index[0], lambda value: index.__setitem__(0, value))
-    test = check if stop is None else lambda: and_(lambda: not_(stop()), check)
-    _Loop(test, run, counted, needed, where or place_of(body)).append()
+    _append_loop(check, body, state, where or place_of(body), start, items.step)
 
 
 def _scalar(value: Any) -> Any:
@@ -207,236 +172,251 @@ def _scalar(value: Any) -> Any:
     return as_variable(value, "int64")
 
 
-class _Loop:
-    """A loop over a Tensor, which carries every name that its body assigns.
+def _append_loop(
+    test: Callable[..., Any], body: Callable[..., Any], state: State, where: str, start: Any = None, step: int = 0
+) -> None:
+    with tracer().control_flow(where):
+        _Loop(test, body, state, where, [] if start is None else [start], step).append()
 
-    The body is traced once, or twice if a carried value needs another type or a Tensor is changed in place, which the
-    first time has shown.
+
+class _Loop:
+    """A loop over a Tensor, which carries the Tensors and numbers among the variables that its body assigns.
+
+    What else the body changes, such as an item of a list, is carried when it is traced again.
     """
 
-    def __init__(self, test: Any, body: Any, state: State, needed: Sequence[str], where: str = ""):
-        self.test, self.body, self.state, self.needed = test, body, state, needed
-        self.where = where or place_of(body)
+    def __init__(self, test: Any, body: Any, state: State, where: str, start: Sequence[Any], step: int):
+        self.test, self.body, self.state, self.where = test, body, state, where
+        self.start, self.step = start, step
+        """For a range, its first number, which the condition and the body take."""
         self.before = state.read()
-        """The variables before the loop; a placeholder for one without a value."""
-        self.kinds = [[_kind(leaf) for leaf in Structure.of(value).leaves] for value in self.before]
-        """For each variable, the kinds of its leaves; None for a leaf that can only stay the same."""
-        self.tensors: list[tuple[TracedVariable, Kind]] = []
-        """The traced Tensors that an iteration changes in place."""
+        self.kinds: dict[Key, Kind] = {}
+        """The type and shape of each carried value."""
+        self.tensors: dict[int, TracedVariable] = {}
+        """Other Tensors that the body changes in place, by identity."""
+        self.replaced: dict[Key, Any] = {}
+        """The lists and dicts that the body replaces by others, by their places."""
         self.local: set[int] = set()
-        """Variables that have a value only inside an iteration."""
-        self.same: list[list[bool]] = []
-        """For each variable, which leaves an iteration does not change."""
-        self.ends: list[Any] = self.before
-        """The variables at the end of an iteration."""
-        self.changes = Changes()
-        self.links: list[tuple[int, int, Any]] = []
-        """The carried leaves that may share the memory of another value from the second iteration on."""
-        self.misfit = ""
-        """The variables for which the body must be traced again."""
+        """The variables that have a value only inside an iteration."""
+        self.grown = True
+        """Whether the body has to be traced again."""
+        for place in range(state.assigned):
+            self._carry((place,), self.before.values[place])
+
+    def _carry(self, key: Key, value: Any) -> None:
+        if isinstance(value, tuple):
+            for place, item in items_of(value):
+                self._carry((*key, place), item)
+        elif is_value(value) or isinstance(value, NUMBERS):
+            self.kinds[key] = Kind(dtype_of(value), _shape_of(value))
 
     def append(self) -> None:
-        """Append the operator, and assign its results to the variables."""
-        with tracer().control_flow(self.where):
-            self._assign(self._made())
-
-    def _made(self) -> list[Any]:
-        """Append the operator; return its results."""
+        """Append the operator, and assign its results."""
         program = tracer().program
         block = program.current_block()
         operators, blocks = len(block.ops), len(program.blocks)
-        made = self._appended()
-        if self.misfit:
+        while self.grown:
             for operator in block.ops[operators:]:
                 for name in operator.outputs:
                     if not (block.var(name).persistable or block.var(name).is_data):
                         del block.vars[name]
             del block.ops[operators:], program.blocks[blocks:]
-            made = self._appended()
-            if self.misfit:
-                raise RefusedError(
-                    f"{self.misfit} changes its type from one iteration to the next in the loop over a Tensor at "
-                    f"{self.where}; give it a Tensor of its last shape and type before the loop"
-                )
-        return made
-
-    def _assign(self, made: Sequence[Any]) -> None:
-        reason = f": it gets one only inside the loop over a Tensor at {self.where}; give it one before"
-        ends: list[Any] = []
-        for place, (name, old, new) in enumerate(zip(self.state.names, self.before, self._filled(made), strict=True)):
-            if place in self.local:
-                ends.append(Undefined(name, reason))
-                continue
-            structure = Structure.of(new)
-            pairs = zip(Structure.of(old).leaves, structure.leaves, strict=True)
-            kept = self.same[place] or [False] * len(structure.leaves)
-            leaves = [a if same else b for same, (a, b) in zip(kept, pairs, strict=True)]
-            ends.append(put_back(old, structure.filled(leaves)))
-        self.state.write(ends)
-        lasts = zip(self.tensors, self._last(made), strict=True)
-        settle([self.changes], [(tensor, new) for (tensor, _), new in lasts])
-        for (_, new), *olds in zip(self.state.current(), self.before, self.ends, strict=True):
-            for old in olds:
-                link(new, old)
-
-    def _appended(self) -> list[Any]:
-        self.misfit = ""
-        return while_loop(self._holds, self._step, self._initial() or [as_variable(0, "int64")])
+            made = while_loop(self._holds, self._step, self._initial())
+        self._assign(made[len(self.start) :])
 
     def _initial(self) -> list[Any]:
-        """The initial values of the carried variables."""
-        return [*self._carried(self.before), *self._changed()]
+        found: dict[Key, Any] = {}
+        self.before.replaced(lambda key, value: self._each(key, value, found.__setitem__))
+        return self._carried(self.start, found, lambda tensor: tensor) or [as_variable(0, "int64")]
 
-    def _changed(self) -> list[Any]:
-        """The current values of the Tensors that are changed in place."""
-        return [as_variable(tensor, kind.dtype, kind.shape) for tensor, kind in self.tensors]
+    def _carried(self, index: Sequence[Any], values: Mapping[Key, Any], current: Callable[[Any], Any]) -> list[Any]:
+        """What is carried, in order."""
+        of_tensors = [as_variable(current(t), t.dtype, t.shape) for t in self.tensors.values()]
+        return [*index, *(as_variable(values[key], *kind) for key, kind in self.kinds.items()), *of_tensors]
 
-    def _carried(self, values: Sequence[Any]) -> list[Any]:
-        """Return the carried leaves of the variables."""
-        carried = []
-        for value, kinds in zip(values, self.kinds, strict=True):
-            if any(kinds):
-                pairs = zip(Structure.of(value).leaves, kinds, strict=True)
-                carried += [as_variable(leaf, kind.dtype, kind.shape) for leaf, kind in pairs if kind is not None]
-        return carried
+    def _each(self, key: Key, value: Any, function: Callable[[Key, Any], Any]) -> Any:
+        """A value in which a function has replaced what may be carried: not whole lists and dicts that stay."""
+        if not isinstance(value, tuple) and key not in self.replaced:
+            return function(key, value)
+        made = rebuilt(self.before.content(value), lambda place, item: self._each((*key, place), item, function))
+        return tracer().own(made)
 
-    def _filled(self, values: Sequence[Any]) -> list[Any]:
-        """Return the variables filled with carried values."""
-        given = iter(values)
-        filled = []
-        for old, kinds in zip(self.before, self.kinds, strict=True):
-            structure = Structure.of(old)
-            pairs = zip(structure.leaves, kinds, strict=True) if any(kinds) else ()
-            leaves = [leaf if kind is None else next(given) for leaf, kind in pairs]
-            filled.append(structure.filled(leaves) if leaves else copied(old))
-        return filled
+    # An iteration
 
-    def _last(self, values: Sequence[Any]) -> list[Any]:
-        """Return the carried values of Tensors that are changed in place, which come last."""
-        return list(values)[len(values) - len(self.tensors) :] if self.tensors else []
+    def _enter(self, values: Sequence[Any]) -> Callable[[Key, Any], Any]:
+        """What gives the variables for an iteration that begins with these values."""
+        given = iter(values[len(self.start) :])
+        self.formals = {key: next(given) for key in self.kinds}
+        self.entered: dict[Key, Any] = {}
+        """The carried values, and the lists and dicts that are replaced, at the beginning."""
+        self.copies = Copies(self.before)
+        for tensor in self.tensors.values():
+            self.copies.add(tensor, next(given).here())
 
-    def _enter(self, values: Sequence[Any]) -> list[Any]:
-        """Assign the carried values before the condition or the body; return the variables."""
-        filled = self._filled(values)
-        for new, old in zip(filled, self.before, strict=True):
-            link(new, old)
-        self.state.write(filled)
-        for (tensor, _), value in zip(self.tensors, self._last(values), strict=True):
-            tensor.stand_for(value)
-        for place, number, other in self.links:
-            if isinstance(other, tuple):
-                other = Structure.of(filled[other[0]]).leaves[other[1]]
-            link(Structure.of(filled[place]).leaves[number], other)
-        return filled
+        def leaf(key: Key, old: Any) -> Any:
+            if key not in self.formals:
+                return self.copies.enter(key, old)
+            self.entered[key] = self.copies.linked(old, self.formals[key].here())
+            return self.entered[key]
+
+        def value(key: Key, old: Any) -> Any:
+            made = self._each(key, old, leaf)
+            if key in self.replaced:
+                self.entered[key] = made, made.copy()
+            return made
+
+        return value
 
     def _holds(self, *values: Any) -> Any:
-        with tracer().changes():
-            self._enter(values)
-            with tracer().changes() as changes, self.state.region(self.where):
-                holds = as_condition(self.test(), self.where)
-        if changes.values:
-            names = ", ".join(tensor.name for tensor, _ in changes.values.values())
+        with self.state.region(self.where, self.before, self._enter(values)):
+            holds = as_condition(self.test(*values[: len(self.start)]), self.where)
+        changed = [tensor.name for tensor in self.copies.changed()]
+        changed += [self.formals[key].name for key in self.formals if self._is_changed(key)]
+        if changed:
+            names = ", ".join(changed)
             raise RefusedError(f"the condition of the loop at {self.where} changes {names} in place; do it in the body")
         return holds
 
     def _step(self, *values: Any) -> list[Any]:
-        with tracer().changes() as self.changes:
-            filled, count = self._enter(values), tracer().changed_in_place
-            entered = [[_name(leaf) for leaf in Structure.of(value).leaves] for value in filled]
-            with self.state.region(self.where):
-                self.body()
-            self.ends = self.state.read()
-            links = self._shared(filled) if tracer().changed_in_place > count else []
-            self.same = [self._is_same(*pair) for pair in zip(entered, self.ends, strict=True)]
-            kinds = [self._kinds_after(place, end) for place, end in enumerate(self.ends)]
-            grown = [name for name, a, b in zip(self.state.names, kinds, self.kinds, strict=True) if a != b]
-            made = [] if grown else [*self._carried(self.ends), *self._changed()]
-        known = {id(tensor) for tensor, _ in self.tensors}
-        more = [tensor for key, (tensor, _) in self.changes.values.items() if key not in known]
-        self.kinds = kinds
-        self.tensors += [(tensor, Kind(tensor.spec.dtype, tensor.spec.shape)) for tensor in more]
-        self.links += links
-        self.misfit = ", ".join([*grown, *(t.name for t in more), *(self.state.names[place] for place, *_ in links)])
-        return list(values) if self.misfit else made or list(values)
+        index, begin, self.grown = values[: len(self.start)], tracer().ticks, False
+        with self.state.region(self.where, self.before, self._enter(values)):
+            self.body(*index)
+            self.end = self.state.read(self.before)
+        self.ends: dict[Key, Any] = {}
+        """The carried values at the end."""
+        for place, name in enumerate(self.state.names):
+            self._note((place,), name, self.before.values[place], self.end.values[place])
+        for place, (name, container, content) in self.before.held.items():
+            self._note_items((place,), name, content, self.end.content(container))
+        for tensor in self.copies.changed():
+            self.grown |= id(tensor) not in self.tensors
+            self.tensors[id(tensor)] = tensor
+        self._check_memory(begin)
+        if self.grown:
+            return list(values)
+        ends = {key: self.formals[key] if self._is_kept(key) else end for key, end in self.ends.items()}
+        for end in ends.values():
+            if id(end) in self.end.stale:
+                end.check_current()
+        return self._carried([i + self.step for i in index], ends, lambda t: self.copies.enter((), t)) or list(values)
 
-    def _shared(self, filled: Sequence[Any]) -> list[tuple[int, int, Any]]:
-        """The leaves that share memory from the second iteration on, with a value from before the loop or each other.
+    def _is_changed(self, key: Key) -> bool:
+        """Whether a carried value was changed in place."""
+        return bool(self.entered[key].name != self.formals[key].name)
 
-        `filled` are the variables at the beginning of the body.
-        """
-        here, links = tracer().program.current_block().idx, []
-        seen: list[tuple[Any, Any, tuple[int, int]]] = []
-        for place, (begin, end) in enumerate(zip(filled, self.ends, strict=True)):
-            pairs = zip(Structure.of(begin).leaves, Structure.of(end).leaves, strict=False)
-            for number, (formal, leaf) in enumerate(pairs):
-                if not (isinstance(formal, TracedVariable) and isinstance(leaf, TracedVariable)):
-                    continue
-                others = [other for other in (leaf, *(leaf.group or ())) if other.home < here]
-                if others and not _share(formal, others[0]):
-                    links.append((place, number, others[0]))
-                alike = [at for first, known, at in seen if _share(known, leaf) and not _share(first, formal)]
-                links += [(place, number, at) for at in alike]
-                seen.append((formal, leaf, (place, number)))
-        return links
+    def _is_kept(self, key: Key) -> bool:
+        """Whether a carried value is at the end what it was at the beginning."""
+        return self.ends[key] is self.entered[key] and not self._is_changed(key)
 
-    def _is_same(self, entered: Sequence[str | None], end: Any) -> list[bool]:
-        """Which leaves of a variable are at the end of the body what they were at its beginning."""
-        names = [_name(leaf) for leaf in Structure.of(end).leaves]
-        return [a is not None and a == b for a, b in zip(entered, names, strict=False)]
-
-    def _kinds_after(self, place: int, new: Any) -> list[Kind | None]:
-        """Decide what is carried of a variable, from its value after an iteration."""
-        name, old = self.state.names[place], self.before[place]
+    def _note(self, key: Key, name: str, old: Any, new: Any) -> None:
+        """Note how an iteration changes a value."""
         if isinstance(old, Undefined):
-            if isinstance(new, Undefined):
-                return self.kinds[place]
-            leaves = Structure.of(new).leaves
-            if name not in self.needed or not all(isinstance(x, NUMBERS) or _has_known_shape(x) for x in leaves):
-                self.local.add(place)
-                return self.kinds[place]
-            old = self.before[place] = stand_in(new)
-            self.kinds[place] = []
-        first, second = Structure.of(old), Structure.of(new)
-        if first.shape != second.shape:
+            if name != VALUE or isinstance(new, Undefined):
+                self.local.add(key[0])
+                return
+            old = self.before.values[key[0]] = stand_in(new)
+            self.local.discard(key[0])
+            self.grown = True
+        if isinstance(old, tuple):
+            self._note_items(key, name, old, new)
+        elif type(old) in CONTAINERS:
+            if new is not old or key in self.replaced:
+                self._note_replaced(key, name, old, new)
+        elif key in self.formals or not same(old, self.copies.original(new)):
+            self._note_leaf(key, name, old, new)
+
+    def _note_items(self, key: Key, name: str, old: Any, new: Any) -> None:
+        if type(new) is not type(old) or [p for p, _ in items_of(old)] != [p for p, _ in items_of(new)]:
             raise RefusedError(
                 f"{name} changes from {words(old)} to {words(new)} in the loop over a Tensor at {self.where}, where "
                 "every iteration must leave it with the same structure; instead of a list that grows, "
                 "set rows of a Tensor: out[i] = x"
             )
-        known = self.kinds[place] or [None] * len(first.leaves)
-        return [self._kind_after(name, *each) for each in zip(known, first.leaves, second.leaves, strict=True)]
+        for (place, before), (_, after) in zip(items_of(old), items_of(new), strict=True):
+            self._note((*key, place), name, before, after)
 
-    def _kind_after(self, name: str, known: Kind | None, old: Any, new: Any) -> Kind | None:
-        """What is carried of a leaf."""
-        if same(old, new):
-            return known
+    def _note_replaced(self, key: Key, name: str, old: Any, new: Any) -> None:
+        """Note that a list or a dict becomes another one."""
+        self.grown |= key not in self.replaced
+        self.replaced[key] = old
+        now, content = self.entered.get(key, ((), ()))
+        if [*map(id, _flat(now))] != [*map(id, _flat(content))]:
+            self._refuse_replaced(name)
+        self._note_items(key, name, self.before.content(old), self.end.content(new))
+
+    def _refuse_replaced(self, name: str) -> NoReturn:
+        """Whether the change is one of the object from before depends on the number of iterations."""
+        raise RefusedError(
+            f"{name} is changed, and becomes another list or dict, in the loop over a Tensor at {self.where}; "
+            "do only one of both, for example change a copy"
+        )
+
+    def _note_leaf(self, key: Key, name: str, old: Any, new: Any) -> None:
+        self.ends[key] = new
+        if new is self.entered.get(key):
+            return
         if not all(is_value(x) or isinstance(x, NUMBERS) for x in (old, new)):
             raise RefusedError(
                 f"{name} changes from {words(old)} to {words(new)} in the loop over a Tensor at {self.where}, "
                 "where only Tensors and numbers can change"
             )
-        shape: Any = tuple(new.shape) if is_value(new) else ()
-        if known is None:
-            return Kind(common_dtype(old, new), shape)
-        return Kind(widened(known.dtype, new), known.shape if is_value(old) else shape or known.shape)
+        known = self.kinds.get(key, Kind(common_dtype(old, new), _shape_of(old)))
+        kind = Kind(widened(known.dtype, new), known.shape if is_value(old) else known.shape or _shape_of(new))
+        self.grown |= kind != self.kinds.get(key)
+        self.kinds[key] = kind
+
+    def _check_memory(self, begin: int) -> None:
+        """Refuse a change in place of a value that shares memory with another one in the next iteration."""
+        here = tracer().program.current_block().idx
+        entered = {key: self.entered[key] for key in self.formals}
+        moved = {k: v for k, v in self.ends.items() if v is not entered.get(k) and isinstance(v, TracedVariable)}
+        changed: dict[Key, Any] = {key: value for key, value in entered.items() if _changed_since(value, begin)}
+        copies = (((key,), copied) for key, (_, copied, _) in self.copies.pairs.items())
+        changed.update((key, copied) for key, copied in copies if _changed_since(copied, begin))
+        for key, value in changed.items():
+            end = moved.get(key, value)
+            others = {memory for other in moved if other != key for memory in moved[other].memories}
+            if not others.isdisjoint(end.memories) or (key in moved and any(m.home < here for m in end.memories)):
+                raise RefusedError(
+                    f"{value.name} is changed in place in the loop over a Tensor at {self.where}, and shares memory "
+                    "with another value in the next iteration; change a copy (x.clone())"
+                )
+
+    # After the loop
+
+    def _assign(self, made: Sequence[Any]) -> None:
+        reason = f": it gets one only inside the loop over a Tensor at {self.where}; give it one before"
+        for key, container in self.replaced.items():
+            if any(other[0] == id(container) for other in (*self.kinds, *self.replaced)):
+                self._refuse_replaced(self.state.names[key[0]] if key[0] in range(len(self.state.names)) else "a list")
+        results = dict(zip(self.kinds, made, strict=False))
+        for tensor, result in zip(self.tensors.values(), made[len(self.kinds) :], strict=False):
+            tensor.stand_for(result)
+
+        def leaf(key: Key, old: Any) -> Any:
+            if key not in self.kinds or self._is_kept(key):
+                return old
+            if self.ends[key] is self.entered[key] and isinstance(old, TracedVariable):
+                old.stand_for(results[key])
+                return old
+            results[key].share_memory(old, self.ends[key])
+            return results[key]
+
+        after = self.before.replaced(lambda key, value: self._each(key, value, leaf))
+        for place in self.local:
+            after.values[place] = Undefined(self.state.names[place], reason)
+        self.state.write(after)
 
 
-def _kind(leaf: Any) -> Kind | None:
-    """The kind with which a leaf is carried at first."""
-    if not (is_value(leaf) or isinstance(leaf, NUMBERS)):
-        return None
-    shape: Any = tuple(leaf.shape) if is_value(leaf) else ()
-    return Kind(dtype_of(leaf), shape)
+def _shape_of(value: Any) -> tuple[Any, ...]:
+    return tuple(value.shape) if is_value(value) else ()
 
 
-def _share(a: TracedVariable, b: TracedVariable) -> bool:
-    """Whether two values share memory."""
-    return a is b or (a.group is not None and a.group is b.group)
+def _flat(nest: Any) -> Iterator[Any]:
+    """The places and items of a list or a dict, one after the other."""
+    for pair in items_of(nest):
+        yield from pair
 
 
-def _name(leaf: Any) -> str | None:
-    return leaf.name if isinstance(leaf, Variable) else None
-
-
-def _has_known_shape(value: Any) -> bool:
-    return is_value(value) and UNKNOWN not in value.shape
+def _changed_since(value: Any, begin: int) -> bool:
+    return isinstance(value, TracedVariable) and any(memory.changed > begin for memory in value.memories)

@@ -157,7 +157,7 @@ def about_to_change(owner: Any, attribute: str = "") -> Any:
         return owner
     if not isinstance(owner, TracedVariable):
         tracer.check_change(owner, f"{type(owner).__name__}.{attribute}" if attribute else f"a {type(owner).__name__}")
-    elif attribute and owner.home != tracer.program.current_block().idx:
+    elif attribute and (owner.copied or owner.home != tracer.program.current_block().idx):
         tracer.check_change(owner, f"{owner.name}.{attribute}")
     return owner
 
@@ -171,15 +171,10 @@ def about_to_assign(*names: str) -> None:
 def is_(a: Any, b: Any) -> bool:
     """Python's `is`. Two Tensors may be one in other calls, or if a branch is taken."""
     tracer = modes().tracer
-    if a is b or tracer is None or not (isinstance(a, TracedVariable) or isinstance(b, TracedVariable)):
+    if a is b or tracer is None or not (is_value(a) and is_value(b)):
         return a is b
-    if not (is_value(a) and is_value(b)):
-        return False
     first, second = tracer.value(a), tracer.value(b)
-    if isinstance(a, TracedVariable) and isinstance(b, TracedVariable) and first.is_data and second.is_data:
-        return (a.argument or a.name) == (b.argument or b.name)
-    other_call = isinstance(a, Tensor) or isinstance(b, Tensor)
-    if (other_call and first.outside and second.outside) or (first.group and first.group is second.group):
+    if (first.outside and second.outside) or not set(first.memories).isdisjoint(second.memories):
         raise RefusedError(
             "whether two Tensors are one is not known while a function is traced; compare what tells them apart, "
             "such as a name or a number, or do this outside of the function"

@@ -19,31 +19,29 @@ EXPRESSIONS = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.Generato
 """Expressions with a scope of their own."""
 
 
-class Changes(NamedTuple):
-    """What a statement changes: names that it assigns, and names of containers that it modifies."""
+class Names(NamedTuple):
+    """The variables of a function that a statement uses."""
 
-    names: list[str]
-    containers: list[str]
+    assigned: list[str]
+    """Those that it assigns."""
+    read: list[str]
+    """Those that it only reads."""
+    outer: list[str]
+    """The `global` and `nonlocal` names that it assigns."""
 
 
 class Assigned:
-    """The names that statements assign, in order, and those of containers that they modify."""
+    """The names that statements assign, in order."""
 
     def __init__(self, statements: Iterable[ast.AST]):
         self._bound: dict[str, None] = {}
-        self._changed: dict[str, None] = {}
         for statement in statements:
             self._collect(statement)
 
     @property
     def bound(self) -> list[str]:
-        """The names that are assigned."""
+        """The names."""
         return list(self._bound)
-
-    @property
-    def changed(self) -> list[str]:
-        """The names whose value, a container, is modified but that are not rebound."""
-        return [name for name in self._changed if name not in self._bound]
 
     def _collect(self, node: ast.AST) -> None:
         if isinstance(node, INNER):
@@ -53,16 +51,10 @@ class Assigned:
             for inner in ast.walk(node):
                 if isinstance(inner, ast.NamedExpr):
                     self._bound[inner.target.id] = None
-                elif isinstance(inner, ast.Call) and not isinstance(node, ast.Lambda):
-                    self._modified(inner)
             return
         context = getattr(node, "ctx", None)
         if isinstance(node, ast.Name) and isinstance(context, (ast.Store, ast.Del)):
             self._bound[node.id] = None
-        elif isinstance(node, ast.Subscript) and isinstance(context, (ast.Store, ast.Del)):
-            self._note_container(node.value)
-        elif isinstance(node, ast.Call):
-            self._modified(node)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             self._bound.update(dict.fromkeys((a.asname or a.name).partition(".")[0] for a in node.names))
         elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
@@ -71,17 +63,6 @@ class Assigned:
             self._bound[node.rest] = None
         for child in ast.iter_child_nodes(node):
             self._collect(child)
-
-    def _modified(self, node: ast.Call) -> None:
-        """Note the container of a call such as `x.append(1)`."""
-        if isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
-            self._note_container(node.func.value)
-
-    def _note_container(self, node: ast.AST) -> None:
-        while isinstance(node, ast.Subscript):
-            node = node.value  # a[0][1] = x modifies a
-        if isinstance(node, ast.Name):
-            self._changed[node.id] = None
 
 
 def declared(function: ast.AST, kind: type[ast.Global] | type[ast.Nonlocal]) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -21,31 +21,13 @@ def _range(*bounds: Any) -> Any:
 
 
 def _isinstance(value: Any, kinds: Any) -> bool:
-    if not isinstance(value, TracedVariable):
-        return isinstance(value, kinds)
-    holds = issubclass(_kind_of(value), kinds)
-    if value.of_array and issubclass(np.ndarray, kinds) is not holds:
-        _refuse_array(value)
-    return holds
+    return issubclass(_type(value), kinds) if isinstance(value, TracedVariable) else isinstance(value, kinds)
 
 
 def _type(*args: Any) -> Any:
     if len(args) != 1 or not isinstance(args[0], TracedVariable):
         return type(*args)
-    if args[0].of_array:
-        _refuse_array(args[0])
-    return _kind_of(args[0])
-
-
-def _kind_of(value: TracedVariable) -> type:
-    return Parameter if isinstance(value, TracedParameter) else Tensor
-
-
-def _refuse_array(value: TracedVariable) -> NoReturn:
-    raise RefusedError(
-        f"{value.name} was given as an array, which is a Tensor in a traced function; pass a Tensor "
-        "(opsmith.to_tensor), or ask about its class outside of the function"
-    )
+    return Parameter if isinstance(args[0], TracedParameter) else Tensor
 
 
 def _float(*args: Any) -> Any:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from app.jit.convert import branch, logic, loop
 from app.jit.convert.build import expression, statements
 from app.jit.convert.leaving import with_flags
-from app.jit.convert.names import Assigned, Changes, declared, suspends
+from app.jit.convert.names import Assigned, Names, declared, suspends
 
 
 def rewritten(function: ast.FunctionDef) -> ast.FunctionDef:
@@ -39,12 +39,13 @@ class Scope:
         """The local names of the function."""
         self.made: dict[str, None] = {}
         """The local names that are assigned in inner functions made by conversion."""
-        self.reads = [n for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
 
-    def changes(self, statements: Iterable[ast.AST]) -> Changes:
-        """Return the names that statements assign, and the local containers that they modify."""
-        found = Assigned(statements)
-        return Changes(found.bound, [name for name in found.changed if name in self.locals])
+    def names(self, nodes: Sequence[ast.AST]) -> Names:
+        """Return the variables of the function that some nodes use."""
+        bound = Assigned(nodes).bound
+        assigned = [name for name in bound if name in self.locals]
+        read = {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)} & self.locals
+        return Names(assigned, sorted(read.difference(assigned)), [name for name in bound if name not in self.locals])
 
     def declarations(self, names: list[str], at: ast.AST) -> list[ast.stmt]:
         """Return the `global` and `nonlocal` statements of an inner function that assigns these names."""
@@ -59,11 +60,6 @@ class Scope:
         """Return a statement that makes names local without assigning them."""
         names = [n for n in self.made if n not in self.parameters and n not in self.nonlocals]
         return statements(f"if False:\n    {' = '.join(names)} = None", at) if names else []
-
-    def read_outside(self, node: ast.AST) -> list[str]:
-        """Return the names that the function reads outside of a node."""
-        inside = {id(n) for n in ast.walk(node)}
-        return sorted({n.id for n in self.reads if id(n) not in inside})
 
 
 class Rewriter(ast.NodeTransformer):

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from app.errors import ShapeError
 from app.graph.variable import Variable
-from app.jit.tracer import Changes
 from app.jit.variable import RefusedError, TracedVariable
 from app.ops.dtype import common, get_default_dtype, name_of
 from app.ops.spec import UNKNOWN
-from app.static.structure import Structure
 from app.tensor import Tensor
 from app.tensor.modes import modes
 
@@ -115,7 +115,8 @@ def as_variable(value: Any, dtype: str, shape: Sequence[int] = ()) -> Any:
         if UNKNOWN in shape:
             raise RefusedError("a number cannot replace a value of open size; the function is traced for each size")
         value = np.full(shape, value, dtype)
-    variable = tracer().value(value) if is_value(value) else tracer().program.current_block().as_variable(value)
+    block = tracer().program.current_block()
+    variable = tracer().value(value) if isinstance(value, Tensor) else block.as_variable(value)
     return variable.here() if variable.dtype == dtype else variable.astype(dtype)
 
 
@@ -140,40 +141,109 @@ class Undefined:
     __matmul__ = __rmatmul__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = __mod__ = __floordiv__ = refuse
 
 
+Key: TypeAlias = tuple[Any, ...]
+"""Where a value is: the number of a variable, or the id of a list or a dict, and then places in it."""
+
+
+class Snapshot:
+    """What variables stand for at some time, and what the lists and dicts among them hold."""
+
+    def __init__(self, names: Sequence[str], values: Sequence[Any]):
+        self.values = list(values)
+        self.held: dict[int, Held] = {}
+        """The lists and dicts, by identity."""
+        self.stale: set[int] = set()
+        """The Tensors that share memory with one that was changed, by identity."""
+        for name, value in zip(names, values, strict=True):
+            self.hold(name, value)
+
+    def hold(self, name: str, value: Any) -> None:
+        """Note what a value holds."""
+        if isinstance(value, TracedVariable) and value.stale:
+            self.stale.add(id(value))
+        if type(value) in CONTAINERS and id(value) not in self.held:
+            self.held[id(value)] = Held(name, value, value.copy())
+        elif not isinstance(value, tuple):
+            return
+        for _, item in items_of(value):
+            self.hold(name, item)
+
+    def content(self, nest: Any) -> Any:
+        """The items of a list, a tuple or a dict at that time."""
+        return self.held[id(nest)].content if id(nest) in self.held else nest
+
+    def replaced(self, function: Callable[[Key, Any], Any]) -> Snapshot:
+        """The same variables, lists and dicts with other values: a function of the place and the value gives them."""
+        result = copy.copy(self)
+        result.values = [function((place,), value) for place, value in enumerate(self.values)]
+        result.held = {
+            key: held._replace(content=rebuilt(held.content, partial(_at, function, key)))
+            for key, held in self.held.items()
+        }
+        return result
+
+
+def _at(function: Callable[[Key, Any], Any], key: int, place: Any, item: Any) -> Any:
+    return function((key, place), item)
+
+
+class Held(NamedTuple):
+    """A list or a dict that a variable holds, and what was in it."""
+
+    name: str
+    container: Any
+    content: Any
+
+
+def items_of(nest: Any) -> Iterable[tuple[Any, Any]]:
+    """The items of a list, a tuple or a dict with their places."""
+    return nest.items() if isinstance(nest, dict) else enumerate(nest)
+
+
+def rebuilt(nest: Any, function: Callable[[Any, Any], Any]) -> Any:
+    """A list, a tuple or a dict of the same kind; a function of the place and the old item gives its items."""
+    items = [function(place, item) for place, item in items_of(nest)]
+    if isinstance(nest, dict):
+        return type(nest)(zip(nest, items, strict=True))
+    return type(nest)._make(items) if hasattr(nest, "_make") else type(nest)(items)
+
+
+def stand_in(nest: Any) -> Any:
+    """A placeholder for a value that nothing reads, with 0 for each Tensor."""
+    if type(nest) in CONTAINERS or isinstance(nest, tuple):
+        return rebuilt(nest, lambda _, item: stand_in(item))
+    return 0 if is_value(nest) else nest
+
+
 class State:
-    """Reads and writes what a branch or a loop may change: variables of a function, and the contents of containers."""
+    """Reads and writes the variables of a function that a branch or a loop uses, and their lists and dicts."""
 
     def __init__(
-        self,
-        names: Sequence[str],
-        getters: Sequence[Callable[[], Any]],
-        setter: Any,
-        containers: Sequence[str] = (),
-        outer: Sequence[str] = (),
+        self, assigned: Sequence[str], read: Sequence[str], outer: Sequence[str], getters: Sequence[Any], setter: Any
     ):
-        self.names = tuple(names)
-        """The names of the variables, followed by those of the containers."""
-        self.outer = outer
-        """Those that are `global` or `nonlocal`, which a branch or a loop over a Tensor cannot assign."""
-        self._getters, self._setter = tuple(getters), setter
-        self._given = len(self.names) - len(containers)
+        self.names = (*assigned, *read)
+        """The names that it assigns, then those that it only reads."""
+        self.assigned = len(assigned)
+        self._outer, self._getters, self._setter = outer, getters, setter
+        """`outer` are `global` and `nonlocal` names, which a branch or a loop over a Tensor cannot assign."""
 
     @contextmanager
-    def region(self, where: str) -> Iterator[None]:
-        """Trace a branch or the body of a loop over a Tensor inside the block."""
-        with tracer().region(where, [part for _, value in self.current() for part in _containers(value)]):
-            for name in self.outer:
+    def region(self, where: str, before: Snapshot, enter: Callable[[Key, Any], Any]) -> Iterator[None]:
+        """Trace a branch or the body of a loop over a Tensor inside the block, which begins with other values."""
+        with tracer().region(where, [held.container for held in before.held.values()]):
+            for name in self._outer:
                 tracer().check_change(self, f"{name}, a variable of an outer scope,")
+            self.write(before.replaced(enter))
             yield
+        self.write(before)
 
-    def read(self) -> list[Any]:
-        """Return the current values, with copies of the containers."""
-        values = [value for _, value in self.current()]
-        return [*values[: self._given], *map(copied, values[self._given :])]
-
-    def current(self) -> list[tuple[str, Any]]:
-        """Return the names with the objects that they stand for now."""
-        return [(name, self._value(name, get)) for name, get in zip(self.names, self._getters, strict=True)]
+    def read(self, before: Snapshot | None = None, result: Any = None) -> Snapshot:
+        """The variables now, and what else a result and the lists and dicts of an earlier time hold now."""
+        snapshot = Snapshot(self.names, [self._value(*pair) for pair in zip(self.names, self._getters, strict=True)])
+        snapshot.hold("the returned value", result)
+        for name, container, _ in before.held.values() if before is not None else ():
+            snapshot.hold(name, container)
+        return snapshot
 
     def _value(self, name: str, get: Callable[[], Any]) -> Any:
         try:
@@ -181,99 +251,58 @@ class State:
         except NameError:
             return Undefined(name)
 
-    def write(self, values: Sequence[Any]) -> None:
-        """Assign the values. Containers are modified in place; new ones may be changed where they were made."""
-        before = {id(part) for _, value in self.current() for part in _containers(value)}
-        self._write(values)
-        for part in (part for _, value in self.current() for part in _containers(value)):
-            if id(part) not in before:
-                tracer().own(part)
-
-    def _write(self, values: Sequence[Any]) -> None:
-        if self._given:
-            self._setter(values[: self._given])
-        for name, get, new in list(zip(self.names, self._getters, values, strict=True))[self._given :]:
-            now = self._value(name, get)
-            if isinstance(new, Undefined) and not isinstance(now, Undefined):
-                new.refuse()
-            put_back(now, copied(new))
-
-    def after(self, name: str, getter: Callable[[], Any], setter: Callable[[Any], None]) -> State:
-        """Return a State with one more variable at the front."""
-
-        def put(values: Sequence[Any]) -> None:
-            setter(values[0])
-            if len(values) > 1:
-                self._setter(values[1:])
-
-        return State((name, *self.names), (getter, *self._getters), put, self.names[self._given :], self.outer)
+    def write(self, snapshot: Snapshot) -> None:
+        """Assign the values, and fill the lists and dicts."""
+        for _, container, content in snapshot.held.values():
+            container.clear()
+            (container.update if isinstance(container, dict) else container.extend)(content)
+        if self.names:
+            self._setter(snapshot.values)
 
 
-NOTHING = State((), (), None)
+NOTHING = State((), (), (), (), None)
 
 
-def stand_in(nest: Any) -> Any:
-    """Return a placeholder for a nest that nothing reads, with 0 for each Tensor."""
-    structure = Structure.of(nest)
-    return structure.filled([0 if is_value(leaf) else leaf for leaf in structure.leaves])
+class Copies:
+    """The Tensors that a branch or an iteration works with, so that only it sees what it changes in place."""
 
+    def __init__(self, before: Snapshot):
+        self._before = before
+        self.pairs: dict[int, tuple[TracedVariable, TracedVariable, str]] = {}
+        """Each Tensor from before with its copy and the first name of that, by the identity of the Tensor."""
+        self._originals: dict[int, TracedVariable] = {}
 
-def frozen(nest: Any) -> Any:
-    """Return a nest whose traced Tensors keep their current values when the originals are changed in place."""
-    structure = Structure.of(nest)
-    if not any(isinstance(leaf, TracedVariable) for leaf in structure.leaves):
-        return nest
-    return structure.filled([v.frozen() if isinstance(v, TracedVariable) else v for v in structure.leaves])
+    def enter(self, key: Key, value: Any) -> Any:
+        """A value with copies of the Tensors in it."""
+        if isinstance(value, tuple):
+            return rebuilt(value, lambda place, item: self.enter((*key, place), item))
+        if not isinstance(value, TracedVariable):
+            return value
+        if id(value) not in self.pairs:
+            self.add(value, value.here())
+        return self.pairs[id(value)][1]
 
+    def add(self, value: TracedVariable, copied: TracedVariable) -> None:
+        """Note the copy of a Tensor."""
+        self.pairs[id(value)] = value, self.linked(value, copied), copied.name
+        self._originals[id(copied)] = value
 
-def _containers(nest: Any) -> Iterator[Any]:
-    """The lists and dicts of a nest."""
-    if type(nest) in CONTAINERS:
-        yield nest
-        for item in nest.values() if type(nest) is dict else nest:
-            yield from _containers(item)
+    def linked(self, value: Any, copied: TracedVariable) -> TracedVariable:
+        """What stands for a value, in the same memory if that is a Tensor's."""
+        if isinstance(value, TracedVariable):
+            copied.share_memory(value)
+            copied.outside = value.outside
+            if id(value) in self._before.stale:
+                copied.seen = value.seen
+        return copied
 
+    def original(self, value: Any) -> Any:
+        """The Tensor that a copy stands for; other values as they are."""
+        return self._originals.get(id(value), value)
 
-def copied(nest: Any) -> Any:
-    """Copy the lists and dicts of a nest."""
-    if type(nest) is list:
-        return [copied(v) for v in nest]
-    if type(nest) is dict:
-        return {k: copied(v) for k, v in nest.items()}
-    return nest
-
-
-def put_back(old: Any, new: Any) -> Any:
-    """Return the new nest in the lists and dicts of the old one, which other variables may hold."""
-    if type(old) is list and type(new) is list and old is not new:
-        known = dict(enumerate(old))
-        old[:] = [put_back(known.get(place), item) for place, item in enumerate(new)]
-        return old
-    if type(old) is dict and type(new) is dict and old is not new:
-        known = dict(old)
-        old.clear()
-        old.update((key, put_back(known.get(key), item)) for key, item in new.items())
-        return old
-    return new
-
-
-def link(new: Any, old: Any) -> None:
-    """Note that the values of a nest may be those of another, in the same memory: control flow has chosen."""
-    pairs = Structure.of(new).leaves, Structure.of(old).leaves
-    for a, b in zip(*pairs, strict=False) if len(pairs[0]) == len(pairs[1]) else ():
-        if isinstance(a, TracedVariable) and is_value(b):
-            a.share_memory(tracer().value(b) if isinstance(b, Tensor) else b)
-
-
-def settle(changes: Sequence[Changes], results: Sequence[tuple[TracedVariable, Any]]) -> None:
-    """Assign the results of branches or of a loop to the Tensors that were changed in place there."""
-    for tensor, new in results:
-        tensor.stand_for(new)
-    for tensor, _ in results:
-        tensor.changed()
-    for each in changes:
-        for tensor in each.stale:
-            tensor.mark_stale()
+    def changed(self) -> list[TracedVariable]:
+        """The Tensors whose copies were changed in place."""
+        return [value for value, copied, name in self.pairs.values() if copied.name != name]
 
 
 def same(a: Any, b: Any) -> bool:
