@@ -16,8 +16,7 @@ from app.graph.control import Traced, append_cond
 from app.graph.program import Block
 from app.jit.convert.build import expression, name, statements
 from app.jit.convert.leaving import VALUE, is_flag
-from app.jit.convert.logic import cannot_wait
-from app.jit.convert.names import Names
+from app.jit.convert.names import Names, cannot_wait
 from app.jit.convert.state import (
     CONTAINERS,
     NOTHING,
@@ -109,11 +108,11 @@ def if_(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], state:
         _choice(test, then, otherwise, state, where or place_of(then))
 
 
-def choose(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+def choose(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], where: str = "") -> Any:
     """Return the result of one of two functions: chosen by Python or by the operator."""
     if not is_value(test):
         return then() if test else otherwise()
-    return _choice(test, then, otherwise, NOTHING, place_of(then))
+    return _choice(test, then, otherwise, NOTHING, where or place_of(then))
 
 
 def _choice(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], state: State, where: str) -> Any:

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from app.custom.py_func import py_func
 from app.errors import OperatorError
-from app.graph.control import Traced, append_cond, traced
-from app.graph.passes.rewrite import is_pure
-from app.graph.program import Block, Operator
+from app.jit.convert.branch import choose
 from app.jit.convert.build import expression, statements
-from app.jit.convert.state import as_condition, as_truth, as_variable, dtype_of, is_value, tracer
+from app.jit.convert.names import cannot_wait
+from app.jit.convert.state import as_condition, as_truth, dtype_of, is_value, tracer
 from app.jit.variable import RefusedError
-from app.ops.definition import REGISTRY
-from app.ops.lowering import Alias, Constant, Elementwise, Reduction
-from app.ops.spec import UNKNOWN
+from app.ops.logic import logical_not
 from app.reading import place_of
-
-
-def cannot_wait(*nodes: ast.AST) -> bool:
-    """Return whether an expression cannot be moved into a lambda, because it assigns names or suspends the function."""
-    kinds = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
-    return any(isinstance(inner, kinds) for node in nodes for inner in ast.walk(node))
-
 
 # Rewriting
 
@@ -72,7 +63,7 @@ def rewrite_assert(rewriter: Any, node: ast.Assert) -> list[ast.stmt]:
 
 
 def and_(*parts: Callable[[], Any], result: bool = False) -> Any:
-    """Python's `and`. With a Tensor the result is a Tensor; later parts are still computed only if Python would.
+    """Python's `and`. After a Tensor the result is a boolean Tensor, and the later parts are a branch.
 
     `result` says that the value itself is used, which with a Tensor must be a boolean.
     """
@@ -87,86 +78,37 @@ def or_(*parts: Callable[[], Any], result: bool = False) -> Any:
 def _joined(parts: Sequence[Callable[[], Any]], ends_with: bool, result: bool) -> Any:
     """Evaluate parts until one decides, that is, has the truth value `ends_with`."""
     value: Any = not ends_with
-    for place, part in enumerate(parts):
+    for place, part in enumerate(parts, 1):
         value = part()
-        if is_value(value):
-            with tracer().control_flow(place_of(part)):
-                return _with_tensors(value, parts[place:], ends_with, result)
-        if bool(value) is ends_with:
+        if is_value(value) and place < len(parts):
+            rest = partial(_rest, parts[place:], ends_with, result)
+            then, otherwise = (lambda: True, rest) if ends_with else (rest, lambda: False)
+            return choose(_truth(value, part, ends_with, result), then, otherwise, place_of(parts[place]))
+        if not is_value(value) and bool(value) is ends_with:
             return value
     return value
 
 
-def _with_tensors(value: Any, parts: Sequence[Callable[[], Any]], ends_with: bool, wanted: bool) -> Any:
-    """Join a Tensor's truth value with those of the other parts.
-
-    A part that can neither fail nor have effects is always computed, and joined by a logical operator. Other parts
-    become a branch, which runs only if the parts before it do not decide.
-    """
-    if len(parts) == 1:
-        return value
-    name, program = "logical_or" if ends_with else "logical_and", tracer().program
-    if wanted:
-        _check_boolean(value, parts[0], name)
-    result = _truth(value, parts[0])
-    for part in parts[1:]:
-        with program.sub_block() as block, tracer().region(place_of(part)):
-            value = part()
-            if wanted:
-                _check_boolean(value, part, name)
-            truth = _truth(value, part) if is_value(value) else None
-        if truth is None:
-            del program.blocks[block.idx :]
-            if bool(value) is ends_with:
-                return ends_with
-        elif all(_is_harmless(block, op) for op in block.ops):
-            _move_up(block)
-            result = REGISTRY[name](result, truth)
-        else:
-            decided = traced(program, lambda _: [as_variable(ends_with, "bool")])
-            rest = Traced(block, [truth])
-            (result,) = append_cond(result, *((decided, rest) if ends_with else (rest, decided)))
-    return result
+def _rest(parts: Sequence[Callable[[], Any]], ends_with: bool, result: bool) -> Any:
+    return _truth(_joined(parts, ends_with, result), parts[-1], ends_with, result)
 
 
-def _check_boolean(value: Any, part: Callable[[], Any], name: str) -> None:
-    """Refuse a value that Python's `and` or `or` might return, and that is neither true nor false."""
-    if dtype_of(value) != "bool" if is_value(value) else not isinstance(value, (bool, np.bool_)):
-        word = name.rpartition("_")[2]
-        choice = "b if a else a" if word == "and" else "a if a else b"
+def _truth(value: Any, part: Callable[[], Any], ends_with: bool, result: bool) -> Any:
+    """The truth value, which must be the value itself if that is used."""
+    boolean = dtype_of(value) == "bool" if is_value(value) else isinstance(value, (bool, np.bool_))
+    if result and not boolean:
+        word, choice = ("or", "a if a else b") if ends_with else ("and", "b if a else a")
         raise RefusedError(
             f"`a {word} b` at {place_of(part)} has the value of a or of b in Python, but with a Tensor it is a "
             f"boolean. Write `{choice}`, or compare (`a > 0 {word} b > 0`)"
         )
-
-
-def _truth(value: Any, part: Callable[[], Any]) -> Any:
     truth = as_condition(value, place_of(part))
-    return truth.reshape([]) if truth.shape else truth
-
-
-def _is_harmless(block: Block, operator: Operator) -> bool:
-    """Return whether an operator can be run although Python might not evaluate it."""
-    if operator.definition.custom or not is_pure(block, operator):
-        return False
-    known = all(UNKNOWN not in block.var(name).shape for name in operator.input_arg_names)
-    lowering = operator.definition.lowering
-    return isinstance(lowering, (Elementwise, Constant, Alias)) or (known and isinstance(lowering, Reduction))
-
-
-def _move_up(block: Block) -> None:
-    """Move the operators of the last block to the block around it."""
-    outer = block.program.current_block()
-    for variable in block.vars.values():
-        variable.block = outer
-    outer.vars.update(block.vars)
-    outer.ops += block.ops
-    del block.program.blocks[block.idx :]
+    return truth.reshape([]) if is_value(truth) else truth
 
 
 def not_(value: Any) -> Any:
     """Python's `not`, or the operator."""
-    return REGISTRY["logical_not"](as_truth(value)) if is_value(value) else not value
+    return logical_not(as_truth(value)) if is_value(value) else not value
 
 
 class FailedAssertionError(OperatorError, AssertionError):

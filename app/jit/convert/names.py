@@ -95,3 +95,9 @@ def contains(nodes: Iterable[ast.AST], kinds: tuple[type, ...]) -> bool:
         if contains(ast.iter_child_nodes(node), kinds):
             return True
     return False
+
+
+def cannot_wait(*nodes: ast.AST) -> bool:
+    """Return whether an expression cannot be moved into a lambda, because it assigns names or suspends the function."""
+    kinds = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+    return any(isinstance(inner, kinds) for node in nodes for inner in ast.walk(node))
