@@ -20,19 +20,10 @@ from app.jit.convert.source import code_of
 from app.jit.effects import Effects
 from app.jit.reads import Reads
 from app.jit.running import checked_backend
-from app.jit.signature import (
-    Arguments,
-    check_specs,
-    examples_like,
-    examples_of,
-    flat_specs,
-    in_order,
-    names_of,
-)
+from app.jit.signature import Arguments, Input, check_specs, names_of
 from app.jit.tracer import Tracer
 from app.nn.layer import Layer
-from app.ops.spec import plain_sizes
-from app.reading import parameters_of, place, place_of, user_line
+from app.reading import place, place_of, user_line
 from app.static.structure import Structure
 from app.tensor.modes import modes
 
@@ -90,18 +81,14 @@ class StaticFunction:
         return self.of(memo.get(id(self._instance)))
 
     @functools.cached_property
-    def _parameters(self) -> list[Any]:
-        """The parameters of the function, without that of the object; none if they are unknown."""
+    def _signature(self) -> inspect.Signature | None:
+        """What Python binds arguments to, without the object of a method; None if it is unknown."""
         try:
-            return list(parameters_of(self._function).values())[0 if self._instance is None else 1 :]
+            signature = inspect.signature(self._function, follow_wrapped=False)
         except (TypeError, ValueError):
-            return []
-
-    @functools.cached_property
-    def _bound(self) -> list[Any]:
-        """The parameters that Python binds arguments to; none for a wrapper, which gets arguments as they are given."""
-        shows_others = hasattr(self._function, "__wrapped__") or hasattr(self._function, "__signature__")
-        return [] if shows_others else self._parameters
+            return None
+        parameters = list(signature.parameters.values())
+        return signature.replace(parameters=parameters[0 if self._instance is None else 1 :])
 
     @property
     def eager(self) -> Callable[..., Any]:
@@ -120,12 +107,18 @@ class StaticFunction:
             return converted(self.eager)(*args, **kwargs)
         if not enabled["to_static"]:
             return self.eager(*args, **kwargs)
-        arguments = Arguments(*(in_order(self._bound, args, kwargs) if kwargs else (args, kwargs)))
+        arguments = self._arguments(args, kwargs)
         shapes, on = self._shapes(arguments), modes().on
         listed = self._traces.get((arguments.key, on, *shapes), ())
         concrete = next((c for c in listed if c.holds()), None) or self._trace(arguments, shapes, on)
         self._latest = concrete, arguments.fill
         return concrete(arguments.tensors)
+
+    def _arguments(self, args: Any, kwargs: Any) -> Arguments:
+        if kwargs and self._signature is not None:
+            bound = self._signature.bind(*args, **kwargs)
+            args, kwargs = bound.args, bound.kwargs  # in the order of the parameters
+        return Arguments(args, kwargs)
 
     def retrace(self) -> None:
         """Forget all traces, after a Python value that the function reads has changed."""
@@ -145,27 +138,34 @@ class StaticFunction:
                 "and pass numbers that change as Tensors",
                 stacklevel=3,
             )
-        concrete = self._traced(arguments, shapes, on)
+        inputs = [
+            Input(name, shape, tensor._array.dtype.name, tensor.stop_gradient)
+            for name, shape, tensor in zip(self._names_of(arguments), shapes, arguments.tensors, strict=True)
+        ]
+        concrete = self._traced(inputs, arguments.fill, arguments.objects, on)
         key = (arguments.key, on, *shapes)
         self._traces.setdefault(key, []).insert(0, concrete)
         self._traces.move_to_end(key)
         self._bound_traces()
         return concrete
 
-    def _traced(self, filled: Arguments, shapes: Sequence[tuple[int, ...]], on: bool = True) -> ConcreteProgram:
+    def _names_of(self, arguments: Arguments) -> list[str]:
+        return names_of([] if self._signature is None else list(self._signature.parameters.values()), arguments)
+
+    def _traced(
+        self, inputs: Sequence[Input], fill: Any, objects: Sequence[Any] = (), on: bool = True
+    ) -> ConcreteProgram:
+        """The function traced for inputs, with other arguments, which `fill` gives, and the objects among these."""
         tracer = Tracer(converted)
         block = tracer.program.global_block()
-        taken = iter(names_of(self._parameters, filled))
         variables = []
-        for tensor, shape in zip(filled.tensors, shapes, strict=True):
-            flags = {"is_data": True, "stop_gradient": tensor.stop_gradient}
-            variable: Any = block.create_var(next(taken), shape, tensor._array.dtype.name, **flags)
+        for name, shape, dtype, stops in inputs:
+            variable: Any = block.create_var(name, shape, dtype, is_data=True, stop_gradient=stops)
             variable.outside = True
             variables.append(variable)
         if hasattr(self._instance, "sublayers"):
             tracer.layers.update((id(layer), layer) for layer in self._instance.sublayers(include_self=True))
-        given = [variable.name for variable in variables]
-        args, kwargs = filled.fill(variables)
+        args, kwargs = fill(variables)
         with names.guard(), tracer.active(on), with_users_line(self.label):
             try:
                 result = converted(self.eager)(*args, **kwargs)
@@ -173,9 +173,10 @@ class StaticFunction:
                 tracer.check_refusals(error)
                 raise
             tracer.check_refusals()
+            given = [name for name, *_ in inputs]
             effects = Effects(tracer, variables, given)
             fixed = [*effects.fixed, *Structure.of(result).leaves]
-            reads = Reads(tracer, [self._instance, *filled.objects], fixed)
+            reads = Reads(tracer, [self._instance, *objects], fixed)
             about = _name(self._function), place_of(self._function), self._backend
             captured = list(tracer.captured.values())
             arguments = [block.var(name) for name in given]
@@ -205,15 +206,14 @@ class StaticFunction:
     def concrete_program_for(self, input_spec: Any = None) -> ConcreteProgram:
         """The function traced now for arguments described by InputSpecs, by default for those of the last call."""
         specs = self._input_spec if input_spec is None else input_spec
-        if specs is None:
-            if self._latest is not None:
-                known, fill = self._latest
-                return self._traced(
-                    examples_like(known.arguments, fill), [plain_sizes(v.shape) for v in known.arguments]
-                )
+        if specs is not None:
+            arguments = Arguments(specs, {})
+            named = zip(self._names_of(arguments), arguments.tensors, strict=True)
+            return self._traced([Input(name, spec.shape, spec.dtype, True) for name, spec in named], arguments.fill)
+        if self._latest is None:
             raise ProgramError(f"{self.label} was not called yet and has no input_spec; give one")
-        arguments = Arguments(examples_of(list(specs)), {})
-        return self._traced(arguments, [spec.shape for spec in flat_specs(list(specs))])
+        known, fill = self._latest
+        return self._traced([Input(v.name, v.spec.shape, v.dtype, v.stop_gradient) for v in known.arguments], fill)
 
     @property
     def main_program(self) -> Any:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from app.errors import ProgramError, ShapeError
 from app.ops.dtype import get_default_dtype, name_of
-from app.ops.settings import attributes_of, key_of
+from app.ops.settings import key_of
 from app.ops.spec import UNKNOWN
 from app.static.inputs import InputSpec
-from app.tensor import Tensor, to_tensor
+from app.tensor import Tensor
 
 _PLAIN = (
     bool, int, float, complex, str, bytes, type(None), np.generic, bytearray, set, frozenset, slice, range
@@ -25,115 +25,83 @@ _PLAIN = (
 class Arguments:
     """The flattened arguments of one call."""
 
-    __slots__ = ("fill", "key", "objects", "tensors")
+    __slots__ = ("fill", "key", "objects", "places", "tensors")
 
     def __init__(self, args: Sequence[Any], kwargs: Mapping[str, Any]):
         self.tensors: list[Any] = []
-        """The Tensors and Variables among them, in order."""
+        """The Tensors among them, or the InputSpecs that stand for them, in order."""
+        self.places: list[int | str] = []
+        """For each of them, the place or the keyword of the argument that holds it."""
         self.objects: list[Any] = []
         """The objects of other classes, which are constants of a trace."""
-        keys, fills = [], []
-        for value in args:
-            key, fill = self._part(value)
-            keys.append(key)
-            fills.append(fill)
-        named = {}
-        for name in kwargs:
-            key, named[name] = self._part(kwargs[name])
-            keys.append((name, key))
-        self.key = (get_default_dtype(), *keys)
+        parts = [self._part(value, place) for place, value in enumerate(args)]
+        named = {name: self._part(value, name) for name, value in kwargs.items()}
+        self.key = (
+            get_default_dtype(),
+            *(key for key, _ in parts),
+            *((name, key) for name, (key, _) in named.items()),
+        )
         """The key of the calls that can share a trace."""
         self.fill: Callable[[Sequence[Any]], tuple[list[Any], dict[str, Any]]] = lambda values: (
-            [fill(values) for fill in fills],
-            {name: fill(values) for name, fill in named.items()},
+            [fill(values) for _, fill in parts],
+            {name: fill(values) for name, (_, fill) in named.items()},
         )
-        """Return positional and keyword arguments with the values replaced."""
+        """Return positional and keyword arguments with other values in place of the Tensors."""
 
-    def _part(self, value: Any) -> tuple[Any, Callable[[Sequence[Any]], Any]]:
-        if isinstance(value, np.ndarray):
-            raise ProgramError(
-                f"a traced function takes no array of NumPy, found {value.dtype}{list(value.shape)}; pass a Tensor "
-                "(opsmith.to_tensor)"
-            )
-        if isinstance(value, Tensor):
-            place = len(self.tensors)
+    def _part(self, value: Any, place: int | str) -> tuple[Any, Callable[[Sequence[Any]], Any]]:
+        kind = type(value)
+        if isinstance(value, (Tensor, InputSpec)):
+            number = len(self.tensors)
             self.tensors.append(value)
-            return (type(value), value._array.dtype, value.stop_gradient), lambda values: values[place]
-        if isinstance(value, (list, tuple, deque)):
-            return self._sequence(value)
-        if isinstance(value, dict):
-            parts = {k: self._part(v) for k, v in value.items()}
-            made = tuple((key_of(k), key) for k, (key, _) in parts.items())
-            factory = value.default_factory if isinstance(value, defaultdict) else None
-            kind = type(value), factory, key_of(attributes_of(value))
-            return (*kind, made), lambda values: _like(value, {k: fill(values) for k, (_, fill) in parts.items()})
+            self.places.append(place)
+            key = value if isinstance(value, InputSpec) else (kind, value._array.dtype, value.stop_gradient)
+            return key, lambda values: values[number]
+        if kind in (list, tuple, dict) or hasattr(kind, "_make"):
+            items = [self._part(item, place) for item in (value.values() if kind is dict else value)]
+            names = tuple(map(key_of, value)) if kind is dict else ()
+            key = kind, names, *(key for key, _ in items)
+            return key, lambda values: _like(value, [fill(values) for _, fill in items])
+        if isinstance(value, (list, tuple, dict, deque, np.ndarray)):
+            raise ProgramError(
+                f"a traced function takes Tensors, lists, tuples, dicts and Python values, found a {kind.__name__} "
+                f"(argument {place!r}); pass a Tensor (opsmith.to_tensor) or a list, tuple or dict"
+            )
         if isinstance(value, _PLAIN):
             return key_of(value), lambda values: value
         self.objects.append(value)
         return _Same(value), lambda values: value
 
-    def _sequence(self, value: Any) -> tuple[Any, Callable[[Sequence[Any]], Any]]:
-        parts = [self._part(v) for v in value]
-        key = type(value), getattr(value, "maxlen", None), key_of(attributes_of(value)), *[key for key, _ in parts]
-        return key, lambda values: _like(value, [fill(values) for _, fill in parts])
+
+def _like(nest: Any, items: list[Any]) -> Any:
+    if type(nest) is dict:
+        return dict(zip(nest, items, strict=True))
+    return type(nest)._make(items) if hasattr(nest, "_make") else type(nest)(items)
 
 
-def _like(value: Any, items: Any) -> Any:
-    """A container of the same class, with the same attributes, of other items."""
-    kind: Any = type(value)
-    if hasattr(kind, "_make"):
-        return kind._make(items)
-    made = tuple.__new__(kind, items) if isinstance(value, tuple) else kind.__new__(kind)
-    if attributes := attributes_of(value):
-        vars(made).update(attributes)
-    if isinstance(value, dict):
-        if isinstance(value, defaultdict):
-            made.default_factory = value.default_factory
-        for key, item in items.items():
-            made[key] = item
-    elif isinstance(value, list):
-        list.extend(made, items)
-    elif isinstance(value, deque):
-        deque.__init__(made, items, value.maxlen)
-    return made
+class Input(NamedTuple):
+    """What a function is traced for in place of a Tensor."""
 
-
-def in_order(
-    parameters: Sequence[Parameter], args: Sequence[Any], kwargs: dict[str, Any]
-) -> tuple[list[Any], dict[str, Any]]:
-    """Arguments in the order of the parameters: keyword arguments become positional ones where they can."""
-    placed, named = [*args], {p.name: kwargs[p.name] for p in parameters if p.name in kwargs} | kwargs
-    for parameter in parameters[len(args) :]:
-        if parameter.kind is not Parameter.POSITIONAL_OR_KEYWORD or parameter.name not in named:
-            break
-        placed.append(named.pop(parameter.name))
-    return placed, named
+    name: str
+    shape: Sequence[Any]
+    dtype: str
+    stop_gradient: bool
 
 
 def names_of(parameters: Sequence[Parameter], arguments: Arguments) -> list[str]:
     """Different names for the Tensors among the arguments: that of the parameter, numbered if it has several."""
-    marks = [object() for _ in arguments.tensors]
-    args, kwargs = arguments.fill(marks)
     placed = [p.name for p in parameters if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
     others = next((p.name for p in parameters if p.kind is Parameter.VAR_POSITIONAL), "x")
-    named = [*zip(placed, args, strict=False), (others, args[len(placed) :]), *kwargs.items()]
-    names: dict[int, str] = {}
-    for name, value in named:
-        held = [leaf for leaf in _leaves(value) if any(leaf is mark for mark in marks)]
-        for number, mark in enumerate(held):
-            own = name if len(held) == 1 else f"{name}_{number}"
-            while own in names.values() or (own != name and own in (*placed, *kwargs)):
-                own += "_"
-            names[id(mark)] = own
-    return [names[id(mark)] for mark in marks]
-
-
-def _leaves(nest: Any) -> Iterator[Any]:
-    if isinstance(nest, (dict, list, tuple, deque)):
-        for item in nest.values() if isinstance(nest, dict) else nest:
-            yield from _leaves(item)
-    else:
-        yield nest
+    owners = [
+        place if isinstance(place, str) else placed[place] if place < len(placed) else others
+        for place in arguments.places
+    ]
+    names: list[str] = []
+    for number, owner in enumerate(owners):
+        name = owner if owners.count(owner) == 1 else f"{owner}_{owners[:number].count(owner)}"
+        while name in names or (name != owner and name in owners):
+            name += "_"
+        names.append(name)
+    return names
 
 
 class _Same:
@@ -153,7 +121,7 @@ class _Same:
 
 def check_specs(specs: Sequence[Any], tensors: Sequence[Any], label: str) -> list[tuple[int, ...]]:
     """Return the shapes of the InputSpecs, checked against the values of a call."""
-    listed = flat_specs(specs)
+    listed = Arguments(specs, {}).tensors
     if len(listed) != len(tensors):
         raise ProgramError(f"{label} has {len(listed)} InputSpecs, but was called with {len(tensors)} values")
     for place, (spec, tensor) in enumerate(zip(listed, tensors, strict=True)):
@@ -164,36 +132,3 @@ def check_specs(specs: Sequence[Any], tensors: Sequence[Any], label: str) -> lis
         if not fits or dtype != spec.dtype:
             raise ShapeError(f"{label}: value {place} is {dtype}{list(shape)}, but its InputSpec is {spec}")
     return [spec.shape for spec in listed]
-
-
-def flat_specs(specs: Any) -> list[InputSpec]:
-    """The InputSpecs of a nest, in order."""
-    if isinstance(specs, InputSpec):
-        return [specs]
-    if isinstance(specs, Mapping):
-        specs = list(specs.values())
-    return [spec for each in specs for spec in flat_specs(each)] if isinstance(specs, (list, tuple)) else []
-
-
-def _sizes(shape: Sequence[int]) -> list[int]:
-    return [2 if size == UNKNOWN else size for size in shape]
-
-
-def examples_of(specs: Any) -> Any:
-    """Replace InputSpecs by example values; open sizes become 2."""
-    if isinstance(specs, InputSpec):
-        return to_tensor(np.ones(_sizes(specs.shape)), specs.dtype)
-    if isinstance(specs, Mapping):
-        return {name: examples_of(spec) for name, spec in specs.items()}
-    return type(specs)(map(examples_of, specs)) if isinstance(specs, (list, tuple)) else specs
-
-
-def examples_like(variables: Sequence[Any], fill: Any) -> Arguments:
-    """Arguments with example values for the traced arguments of an earlier call, and its other arguments."""
-    made = Arguments((), {})
-    made.fill = fill
-    for variable in variables:
-        tensor = Tensor(np.ones(_sizes(variable.spec.shape), variable.dtype))
-        tensor.stop_gradient = variable.stop_gradient
-        made.tensors.append(tensor)
-    return made
