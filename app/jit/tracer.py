@@ -94,8 +94,6 @@ class Tracer:
         """How many times a traced Tensor was changed in place."""
         self.regions: list[Region] = []
         """The branches and the bodies of loops that are being traced, the innermost one last."""
-        self.streams: list[Any] = []
-        """The streams of random numbers that the function made."""
         self.refusals: list[tuple[Any, str]] = []
         """Errors that end tracing even if the user's code handles them, each with its line."""
 

@@ -90,10 +90,7 @@ def call(function: Any) -> Callable[..., Any]:
     owner = getattr(function, "__self__", None)
     if modes().tracer is not None:
         modes().tracer.called.update((id(thing), thing) for thing in (function, owner) if not is_value(thing))
-    if function is np.random.default_rng or any(function is kind for kind in _STREAMS):
-        return _stream_of_its_own(function)
-    known = modes().tracer is None or any(owner is stream for stream in modes().tracer.streams)
-    if isinstance(owner, _STREAMS) and not known and "state" not in function.__name__:
+    if isinstance(owner, _STREAMS) and "state" not in function.__name__:
         raise RefusedError(
             f"{function.__name__}() would draw a random number only when the function is traced, and every call would "
             "have the same one; use opsmith.rand, opsmith.randn or opsmith.randint, or draw it outside and pass it as "
@@ -110,18 +107,6 @@ def call(function: Any) -> Callable[..., Any]:
     except TypeError:  # it is not hashable, so it is not one of Python's functions
         of_python = None
     return converted(function) if of_python is None else of_python
-
-
-def _stream_of_its_own(make: Callable[..., Any]) -> Callable[..., Any]:
-    """What makes a stream of random numbers, from which the function may draw if it is given a seed."""
-
-    def made(*args: Any, **kwargs: Any) -> Any:
-        stream = make(*args, **kwargs)
-        if modes().tracer is not None and (args or kwargs):  # without a seed it begins differently at each call
-            modes().tracer.streams.append(stream)
-        return stream
-
-    return made
 
 
 def _making(function: Any) -> Callable[..., Any]:
