@@ -17,7 +17,6 @@ from app.jit.gradient import GradientProgram, TracedOperator
 from app.jit.reads import Reads
 from app.jit.running import Runner
 from app.jit.tracer import Captured
-from app.ops.creation import assign
 from app.tensor import Tensor
 from app.tensor.inplace import write
 from app.tensor.modes import modes
@@ -65,15 +64,6 @@ class ConcreteProgram:
         self._scope = Scope()
         self._runner = Runner(self.program, self.fetch, backend)
         self._recorded: dict[tuple[bool, ...], tuple[TracedOperator, Runner]] = {}
-
-    def exported(self, for_test: bool) -> Program:
-        """A copy of the Program for a file, which keeps the states of layers in their variables."""
-        program = self.program.clone(for_test)
-        block = program.global_block()
-        news = [block.append_op(assign, [block.var(new)], {}) for _, new in self.effects.states]
-        for (old, _), new in zip(self.effects.states, news, strict=True):
-            block.append_op(assign, new, {}, [block.var(old)])
-        return program
 
     @property
     def label(self) -> str:

@@ -1,4 +1,4 @@
-"""Side effects of a traced function: the attributes and gradients that it sets, and its results."""
+"""The results of a traced function, and its side effects: changed arguments and gradients."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import ProgramError, ShapeError
+from app.errors import ProgramError
 from app.graph.variable import Variable
 from app.jit.convert.state import Undefined
-from app.jit.tracer import MISSING, Tracer, holds_variables
+from app.jit.tracer import Tracer
 from app.jit.variable import TracedVariable
-from app.ops.spec import UNKNOWN
 from app.static.structure import Structure
 from app.tensor import Tensor
 
@@ -53,7 +52,6 @@ class Effects:
         """Whether the function has run a backward pass itself; its results then have no gradient."""
         self._left: list[tuple[Tensor, str | None]] = []
         """Tensors whose `.grad` the function sets or clears."""
-        self._attributes: list[tuple[Any, str, Outputs]] = []
         self._changed = [
             (place, v.name) for place, (v, name) in enumerate(zip(arguments, given, strict=True)) if v.name != name
         ]
@@ -67,41 +65,11 @@ class Effects:
                 self._left.append((tensor, getattr(now, "name", None)))
         data = [v for v in tracer.program.global_block().vars.values() if v.is_data]
         self._of_arguments = [getattr(getattr(v, "grad", None), "name", None) for v in data]
-        self.states: list[tuple[str, str]] = []
-        """The captured variables of Tensors that are read from attributes and replaced, each with its new value."""
-        self.fixed: list[Any] = []
-        """What it assigns as it is, such as Tensors from outside."""
-        for layer, name, before in tracer.attributes.values():
-            self._note(tracer, layer, name, before)
         if tracer.startup.global_block().ops:
             raise ProgramError(
                 "the traced function creates a parameter, which would be a new one at every call; "
                 "create layers and parameters outside of it"
             )
-
-    def _note(self, tracer: Tracer, layer: Any, name: str, before: Any) -> None:
-        """Note what is to be assigned to an attribute at each call."""
-        now = layer.__dict__.get(name, MISSING)
-        if not holds_variables(now):
-            leaves = Structure.of(now).leaves if isinstance(now, (list, tuple, Tensor)) else []
-            if any(isinstance(leaf, Tensor) for leaf in leaves):  # one from outside
-                self._attributes.append((layer, name, Outputs(now)))
-            self.fixed += leaves
-            return
-        olds, news = Structure.of(before), Structure.of(now)
-        self.fixed += news.leaves
-        pairs = [*zip(olds.leaves, news.leaves, strict=False)] if olds.shape == news.shape else []
-        read = [(tracer.captured[id(old)].variable, new) for old, new in pairs if id(old) in tracer.captured]
-        if any(_agree(old, new) is None for old, new in pairs if id(old) in tracer.captured):
-            raise ShapeError(
-                f"{type(layer).__name__}.{name} is read, and set to a value of an open size; "
-                "it can only be used again if its size is fixed by the InputSpecs"
-            )
-        if read and len(read) == len(pairs) and all(new is variable for variable, new in read):
-            return  # it was changed in place, as by `self.state.add_(x)`
-        self._attributes.append((layer, name, Outputs(now)))
-        if all(_agree(old, new) for old, new in pairs):
-            self.states += [(variable.name, new.name) for variable, new in read]
 
     def changed_arguments(self, arguments: Sequence[Variable]) -> set[str]:
         """The names of the arguments that the function changes in place."""
@@ -110,18 +78,13 @@ class Effects:
     @property
     def names(self) -> list[str | None]:
         """The variables that must be fetched in every run for the side effects."""
-        of_attributes = [name for _, _, outputs in self._attributes for name in outputs.names]
         changed = [name for _, name in self._changed]
-        return [*changed, *(name for _, name in self._left), *self._of_arguments, *of_attributes]
+        return [*changed, *(name for _, name in self._left), *self._of_arguments]
 
     def leave(self, made: dict[str, Any], tensors: Sequence[Any]) -> None:
-        """Apply the side effects: changed arguments, attributes and gradients."""
+        """Apply the side effects."""
         for place, variable in self._changed:
             made[variable] = tensors[place].become(made[variable])
-        stopping = {new for _, new in self.states}  # as a Tensor from outside, a state has no gradient
-        for layer, attribute, outputs in self._attributes:
-            values = {**made, **{name: made[name].detach() for name in outputs.names if name in stopping}}
-            setattr(layer, attribute, outputs.filled(values))
         for tensor, name in self._left:
             tensor.grad = None if name is None else made[name]
             if tensor.grad is not None:
@@ -130,12 +93,3 @@ class Effects:
             for tensor, name in zip(tensors, self._of_arguments, strict=True):
                 if name is not None:
                     tensor.grad = made[name] if tensor.grad is None else tensor.grad + made[name]
-
-
-def _agree(old: Any, new: Any) -> bool | None:
-    """Whether a Tensor can change in place to a value; None if that depends on an open size."""
-    if not (isinstance(old, Tensor) and isinstance(new, Variable) and old.dtype == new.dtype):
-        return False
-    if tuple(old.shape) == new.shape:
-        return True
-    return None if len(old.shape) == len(new.shape) and UNKNOWN in new.shape else False

@@ -175,8 +175,7 @@ class StaticFunction:
             tracer.check_refusals()
             given = [name for name, *_ in inputs]
             effects = Effects(tracer, variables, given)
-            fixed = [*effects.fixed, *Structure.of(result).leaves]
-            reads = Reads(tracer, [self._instance, *objects], fixed)
+            reads = Reads(tracer, [self._instance, *objects], Structure.of(result).leaves)
             about = _name(self._function), place_of(self._function), self._backend
             captured = list(tracer.captured.values())
             arguments = [block.var(name) for name in given]

@@ -7,22 +7,20 @@ something else, the function is traced again. Other Python values are constants 
 from __future__ import annotations
 
 import sys
-from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
-from operator import is_
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.jit.tracer import MISSING, Captured, Tracer
+from app.jit.tracer import MISSING, Tracer
 from app.nn.layer import Layer
 from app.nn.tree import OF_LAYERS
 from app.optimizer.optimizer import Optimizer
 from app.reading import LIBRARIES, codes_in
-from app.static.structure import Structure
 from app.tensor import Tensor
 
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), np.ndarray, np.float32, np.float64})
@@ -37,22 +35,17 @@ class Reads:
         self._codes = [(f, f.__code__) for f in tracer.called.values() if isinstance(f, FunctionType)]
         self._layers = [(layer, _mode(layer)) for layer in tracer.layers.values()]
         self._gradients = list(tracer.gradients_read.values())
-        states = [(vars(layer), name, before) for layer, name, before in tracer.attributes.values()]
-        roots = [*tracer.called.values(), *tracer.layers.values(), *arguments]
-        steps = list(_steps(roots, {(id(attributes), name) for attributes, name, _ in states}))
-        tensors = {key: captured for key, captured in tracer.captured.items() if not captured.of_gradient}
-        given = [id(value) for value in fixed if isinstance(value, Tensor)]
-        used = _used(steps, {*tensors, *given, *tracer.numbers, *tracer.layers, *tracer.called})
-        steps = [step for step in steps if id(step.value) in used]
-        times = Counter(id(step.value) for step in steps)
-        times.update(id(leaf) for *_, before in states for leaf in Structure.of(before).leaves)
-        times.update([*given, *tracer.numbers, *tracer.gradients, *tracer.gradients_read])
-        alone = {key: captured for key, captured in tensors.items() if times[key] == 1}
-        """The Tensors that the function has from one place, where another one may take over."""
-        self._places = [_Place(step, alone) for step in steps if step.holder is not None]
+        steps = list(_steps([*tracer.called.values(), *tracer.layers.values(), *arguments]))
+        ends = {key for key, captured in tracer.captured.items() if not captured.of_gradient}
+        ends.update(id(value) for value in fixed if isinstance(value, Tensor))
+        used = _used(steps, {*ends, *tracer.numbers, *tracer.layers, *tracer.called})
+        self._places = [
+            (partial(_reader(step.holder), step.holder, step.key), step.value)
+            for step in steps
+            if id(step.value) in used and step.holder is not None
+        ]
         lists = {id(step.holder): step.holder for step in steps if isinstance(step.holder, (list, deque))}
         self._lengths = [(held, len(held)) for held in lists.values()]
-        self._states = [_State(*state, {*tensors, *given}, alone) for state in states]
         self._numbers = list(tracer.numbers.values())
 
     def hold(self) -> bool:
@@ -60,9 +53,8 @@ class Reads:
         return (
             all(function.__code__ is code for function, code in self._codes)  # %autoreload replaces it
             and all(_mode(layer) == mode for layer, mode in self._layers)
-            and all(place.holds() for place in self._places)
+            and all(read() is value for read, value in self._places)
             and all(len(held) == length for held, length in self._lengths)
-            and all(state.holds() for state in self._states)
             and all((tensor.grad is not None) is there for tensor, there in self._gradients)
             and all(_same_numbers(tensor._array, numbers) for tensor, numbers in self._numbers)
         )
@@ -85,56 +77,6 @@ class _Step(NamedTuple):
     """The dict, list or cell in which it does; None if that cannot change."""
     key: Any
     value: Any
-    of_layer: bool = False
-    """Whether it is an attribute of a layer."""
-
-
-class _Place:
-    """A name, an attribute or an item, and what it stands for."""
-
-    __slots__ = ("_captured", "_read", "_value")
-
-    def __init__(self, step: _Step, alone: Mapping[int, Captured]):
-        self._read = partial(_reader(step.holder), step.holder, step.key)
-        self._value = step.value
-        self._captured = alone.get(id(step.value)) if step.of_layer else None
-
-    def holds(self) -> bool:
-        now = self._read()
-        if now is self._value:
-            return True
-        if self._captured is None or type(now) is not type(self._value):
-            return False
-        self._value = self._captured.tensor = now
-        return True
-
-
-class _State:
-    """An attribute that the function assigns: the Tensors in it may be others, but not its structure."""
-
-    def __init__(
-        self, attributes: dict[str, Any], name: str, before: Any, kept: Collection[int], alone: Mapping[int, Captured]
-    ):
-        """`kept` are the Tensors that the trace uses."""
-        self._attributes, self._name = attributes, name
-        self._value = Structure.of(None if before is MISSING else before)
-        self._kept = [id(leaf) in kept for leaf in self._value.leaves]
-        self._captured = [alone.get(id(leaf)) for leaf in self._value.leaves]
-
-    def holds(self) -> bool:
-        now = Structure.of(self._attributes.get(self._name))
-        if now.shape != self._value.shape:
-            return False
-        if all(map(is_, now.leaves, self._value.leaves)):
-            return True
-        for new, old, kept, captured in zip(now.leaves, self._value.leaves, self._kept, self._captured, strict=True):
-            if new is not old and kept and (captured is None or type(new) is not type(old)):
-                return False
-        for new, captured in zip(now.leaves, self._captured, strict=True):
-            if captured is not None:
-                captured.tensor = new
-        self._value = now
-        return True
 
 
 # Which object holds which
@@ -155,8 +97,8 @@ def _used(steps: Sequence[_Step], ends: set[int]) -> set[int]:
     return used
 
 
-def _steps(roots: Iterable[Any], left_out: set[tuple[int, str]]) -> Iterator[_Step]:
-    """All steps from the roots to Tensors, and to objects of the user. Some attributes are left out."""
+def _steps(roots: Iterable[Any]) -> Iterator[_Step]:
+    """All steps from the roots to Tensors, and to objects of the user."""
     waiting, seen = list(roots), set()
     while waiting:
         owner = waiting.pop()
@@ -166,8 +108,7 @@ def _steps(roots: Iterable[Any], left_out: set[tuple[int, str]]) -> Iterator[_St
         for holder, key, value in _parts(owner):
             if type(value) in _PLAIN:
                 continue
-            if (id(holder), key) not in left_out:
-                yield _Step(id(owner), holder, key, value, isinstance(owner, Layer))
+            yield _Step(id(owner), holder, key, value)
             if not isinstance(value, Tensor):
                 waiting.append(value)
 

@@ -55,7 +55,7 @@ class _Traced:
             raise ProgramError(f"{concrete.label} runs a backward pass, which cannot be saved; save its layer")
         self.inputs = [variable.name for variable in concrete.arguments]
         self.outputs = list(dict.fromkeys(name for name in concrete.outputs.names if name is not None))
-        self.program: Program = reduced(concrete.exported(for_test), self.inputs, self.outputs)
+        self.program: Program = reduced(concrete.program.clone(for_test), self.inputs, self.outputs)
         used = self.program.global_block().vars
         kept = [c for c in concrete.captured if c.variable.name in used]
         self.values = {c.variable.name: np.array(c.tensor._array) for c in kept}

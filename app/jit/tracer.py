@@ -18,6 +18,7 @@ from app.graph import names
 from app.graph.defaults import program_guard, static_mode
 from app.graph.gradients import gradients
 from app.graph.program import FORWARD, Program
+from app.graph.variable import Parameter as ProgramParameter
 from app.graph.variable import Variable
 from app.jit.variable import RefusedError, TracedParameter, TracedVariable, note_refusal
 from app.ops.creation import assign
@@ -25,6 +26,7 @@ from app.ops.definition import OpDef
 from app.ops.indexing import index_items, put_items, take_items
 from app.ops.spec import UNKNOWN, spec_of
 from app.reading import user_line
+from app.static.structure import Structure
 from app.tensor import Parameter, Tensor
 from app.tensor.modes import Modes, modes, set_modes
 
@@ -85,8 +87,6 @@ class Tracer:
         """The Tensors whose initial `.grad` it uses, each with whether there was one."""
         self.numbers: dict[int, tuple[Tensor, np.ndarray]] = {}
         """Tensors whose values were read by Python, each with a copy."""
-        self.attributes: dict[tuple[int, str], tuple[Any, str, Any]] = {}
-        """Attributes of layers that it sets, each with what it was before."""
         self.went_back = False
         """Whether the function ran a backward pass itself."""
         self._rates: dict[Any, Variable] = {}
@@ -116,10 +116,6 @@ class Tracer:
     def _restore(self) -> None:
         for tensor, before in self.gradients.values():
             tensor.grad = before
-        for layer, name, before in self.attributes.values():
-            now = layer.__dict__.get(name, MISSING)
-            if holds_variables(now):
-                delattr(layer, name) if before is MISSING else setattr(layer, name, before)
 
     # Operators
 
@@ -357,10 +353,17 @@ class Tracer:
 
     # Layers
 
-    def note_attribute(self, layer: Any, name: str) -> None:
-        """The function is about to set an attribute of a layer."""
-        self.attributes.setdefault((id(layer), name), (layer, name, layer.__dict__.get(name, MISSING)))
+    def check_attribute(self, layer: Any, name: str, value: Any) -> None:
+        """Refuse to set an attribute of a layer to a Tensor: that would happen only while the function is traced."""
         self.check_change(layer, f"{type(layer).__name__}.{name}")
+        leaves = Structure.of(value).leaves if isinstance(value, (list, tuple, Tensor, Variable)) else []
+        kinds = (Parameter, ProgramParameter)  # a new one is refused when the function is traced
+        if any(isinstance(leaf, (Tensor, Variable)) and not isinstance(leaf, kinds) for leaf in leaves):
+            raise RefusedError(
+                f"{type(layer).__name__}.{name} cannot be set to a Tensor in a traced function, as this would happen "
+                f"only while it is traced. Return the Tensor; or keep a state in a buffer, "
+                f"self.register_buffer({name!r}, ...) in __init__, and change that in place: self.{name}.set_value(...)"
+            )
 
     def forward_of(self, layer: Any) -> Callable[..., Any]:
         """Return a layer's `forward` with converted control flow."""
@@ -371,12 +374,3 @@ class Tracer:
         """Return the hooks before and after a layer's `forward`, with converted control flow."""
         before, after = layer._forward_pre_hooks, layer._forward_post_hooks
         return ({k: self.converted(h) for k, h in before.items()}, {k: self.converted(h) for k, h in after.items()})
-
-
-def holds_variables(value: Any) -> bool:
-    """Return whether a value is or contains a Variable."""
-    if isinstance(value, (list, tuple)):
-        return any(map(holds_variables, value))
-    if isinstance(value, dict):
-        return any(map(holds_variables, value.values()))
-    return isinstance(value, Variable)

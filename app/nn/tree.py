@@ -27,7 +27,7 @@ class Tree:
     def __setattr__(self, name: str, value: Any) -> None:
         tracer = modes().tracer
         if tracer is not None:
-            tracer.note_attribute(self, name)
+            tracer.check_attribute(self, name, value)
         held = self.__dict__
         for known in KINDS:
             held.setdefault(known, OrderedDict())

@@ -104,7 +104,7 @@ def _traced(model: Layer | Callable[..., Any], input_spec: Sequence[Any] | None)
     if not outputs:
         raise ExportError(f"{name} computes nothing from its arguments: it returns no Tensor that depends on them")
     values = {c.variable.name: np.array(c.holder._array) for c in traced.captured}
-    network = SavedModel(traced.exported(for_test=True), [v.name for v in traced.arguments], outputs, values)
+    network = SavedModel(traced.program.clone(for_test=True), [v.name for v in traced.arguments], outputs, values)
     _name_inputs(network, [spec.name for spec in specs or ()])
     return network, ["output"] if len(outputs) == 1 else [f"output_{i}" for i in range(len(outputs))]
 

@@ -423,7 +423,7 @@ class Counting(Doubled):
         self.__factor = 4.0
 
     def forward(self, x):
-        self.count = self.count + (1 if x.sum() > 0 else 0)
+        self.count.add_(1 if x.sum() > 0 else 0)
         y = super().forward(x)
         if y.sum() > 3:
             y = super().forward(y * self.__factor)

@@ -34,7 +34,7 @@ class Block(app.nn.Layer):
 
     def forward(self, x):
         h = self.drop(functional.relu(self.norm(self.linear(x))))
-        self.seen = self.seen + h.mean().detach()
+        self.seen.add_(h.mean().detach())
         return h
 
 
