@@ -95,21 +95,31 @@ out changes .* out\[i\] = x
         i = i + 1
     return best
 
-held is changed, and becomes another list or dict, in the loop over a Tensor at HERE
-    held = other = {"sum": x, "count": x * 0}
+held, a dict of 2, becomes another object in the loop over a Tensor at HERE; change it
+    held = {"sum": x, "count": x * 0}
     while held["sum"].sum() < 100:  # here
-        held["sum"] = held["sum"] * 2
-        held = {"sum": held["sum"] + 1, "count": held["count"] + 1}
-    return held["sum"] + other["sum"]
+        held = {"sum": held["sum"] * 2 + 1, "count": held["count"] + 1}
+    return held["sum"]
 
-items has no value here: it is a list of 1 in one branch and a list of 2 in the other .*HERE
+items has no value here: it is another list than before, or than another variable, in one branch only .*HERE
     items = [x]
     if x.sum() > 0:  # here
-        items.append(x * 2)
         items = [x * 5]
-    else:
-        items.append(x * 3)
     return items[0]
+
+other has no value here: it is another list than before, or than another variable, in one branch only
+    if x.sum() > 0:
+        items = other = [x]
+    else:
+        items, other = [x], [x * 2]
+    items[0] = x * 3
+    return other[0]
+
+found has no value here: it is a list of 2 in one branch and a list of 1 in the other .*HERE
+    found = [x]
+    if x.sum() > 0:  # here
+        found.append(x * 2)
+    return found[0]
 
 name changes from 'a' to 'ab' .* only Tensors and numbers
     name, i = "a", x.sum() * 0

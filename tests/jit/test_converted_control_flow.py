@@ -320,12 +320,26 @@ def lists_with_two_names(x):
     items = other = [x, x * 2]
     if x.sum() > 0:
         items[0] = x * 3
-        items = [x * 5, x * 7]
-    first = other[0]
+        items = both = [x * 5, x * 7]
+    else:
+        items = both = [x, x * 3]
+    first = other[0] + both[1]
+    both[1] = items[0]
     while items[0].sum() < 50:
         other[1] = items[0] * 2
-        items = [items[0] * 2 + 50, items[1]]
+        items[:] = [items[0] * 2 + 50, items[1]]
     return items[0] + items[1] + other[0] + other[1] + first
+
+def returns_a_list_in_a_loop(x):
+    def doubled(x):
+        while x.sum() < 100:
+            if x.max() > 5:
+                return [x, {"a": x + 1}]
+            x = x * 2 + 5
+        return [x * 3, {"a": x}]
+
+    first, second = doubled(x)
+    return first + second["a"]
 
 def numbers_that_widen_late(x):
     a, b = 0, 0

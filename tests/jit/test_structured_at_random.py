@@ -52,6 +52,7 @@ REASONS = {
     "has no value here": "a variable without a value, or of two kinds",
     "every iteration must leave it with the same structure": "a list or a variable of two kinds in a loop",
     "cannot be changed in place in a branch": "a change in place of what is no variable of the function",
+    "becomes another object in the loop": "a list that a loop replaces",
     "the condition of the loop": "a condition that changes a Tensor in place",
     "neither true nor false": "a truth value of several elements",
     "a loop variable keeps its kind": "a variable of two kinds in a loop",
@@ -74,7 +75,9 @@ class Writer:
         self.numbers = ["n", "m", 'held["n"]']
 
     def tensor(self) -> str:
-        return self.random.choice(["a", "b", "c", "a", "b", "c", "x", "w", "items[0]", "items[-1]", 'held["k"]'])
+        return self.random.choice(
+            ["a", "b", "c", "a", "b", "c", "x", "w", "items[0]", "items[-1]", 'held["k"]', "other[0]"]
+        )
 
     def expression(self) -> str:
         first, second, number = self.tensor(), self.tensor(), self.random.choice([*self.numbers, "0.5", "2"])
@@ -111,8 +114,12 @@ class Writer:
                 "m = m * 0.5",
                 f"items[0] = {value}",
                 "items[-1] = items[0] * 2",
-                f"items.append({value})",
+                f"items.append({value})" if self.random.random() < 0.3 else f"items[:] = [{other}, {value}]",
                 "items.reverse()",
+                f"items = [{value}, {other}]" if self.random.random() < 0.1 else f"items[0] = {other}",
+                "other = items",
+                f"other[-1] = {value}",
+                f"pair = ({value}, {other})\n{name} = pair[1] * pair[0]",
                 f'held["k"] = {value}',
                 'held["n"] += 1',
                 f"held.update(k={value})",
@@ -172,9 +179,12 @@ class Writer:
         self.write(0, "def function(x, y, count):")
         self.write(1, "a, b, c, n, m, k = x * 1, y * w, v * 1, 1, 0.5, 1")
         self.write(1, 'items, held, box = [a * 1, b * 1], {"k": c * 1, "n": 1}, SimpleNamespace(value=c, count=0)')
+        self.write(1, "other = items")
         for _ in range(self.random.randint(3, 7)):
             self.statement(1, False)
-        self.write(1, 'return (a * b + c) * n + m * items[0] + items[-1] * len(items) + held["k"] * held["n"]')
+        self.write(
+            1, 'return (a * b + c) * n + m * items[0] + items[-1] * len(items) + other[-1] + held["k"] * held["n"]'
+        )
         return "\n".join(self.lines) + "\n"
 
 

@@ -147,6 +147,8 @@ class _Choice:
         self.made: list[Any] = []
         """What the operator gives for them."""
         self.joined: dict[tuple[int, int], Callable[[], Any]] = {}
+        self.partners: dict[int, Any] = {}
+        """For a list or a dict of a branch, that of the other one, by identity."""
 
     def append(self) -> Any:
         """Append the operator, and assign what it gives; return the result of the functions."""
@@ -239,6 +241,8 @@ class _Choice:
         contents = [branch.end.content(value) for branch, value in zip(self.branches, (a, b), strict=True)]
         if type(a) is type(b) and (isinstance(a, tuple) or type(a) in CONTAINERS):
             first, second = (dict(items_of(content)) for content in contents)
+            if type(a) in CONTAINERS:
+                self._check_one(a, b)
             if list(first) == list(second):
                 takes = {place: self._one_of(first[place], second[place]) for place in first}
                 return lambda: tracer().own(rebuilt(contents[0], lambda place, _: takes[place]()))
@@ -246,6 +250,14 @@ class _Choice:
         if not (all(is_value(value) or isinstance(value, NUMBERS) for value in olds) and _agree(shapes)):
             raise _MisfitError("is {} in one branch and {} in the other".format(*map(words, contents)))
         return self._output(a, b, Kind(common_dtype(old, other), next(iter(shapes), ())), *olds)
+
+    def _check_one(self, a: Any, b: Any) -> None:
+        """Refuse two lists or dicts of which one may have another name, under which changes would be seen."""
+        known = [self.partners.setdefault(id(x), y) for x, y in ((a, b), (b, a))]
+        olds = [self.before.held[id(x)].name for x in (a, b) if id(x) in self.before.held]
+        if known[0] is not b or known[1] is not a or any(name != VALUE for name in olds):
+            kind = type(a).__name__
+            raise _MisfitError(f"is another {kind} than before, or than another variable, in one branch only")
 
     def _output(self, a: Any, b: Any, kind: Kind, *olds: Any) -> Callable[[], Any]:
         """For a value that differs; it may be one of the old ones, in the same memory."""

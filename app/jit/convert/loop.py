@@ -7,9 +7,9 @@ Tensor only after some iterations, these are run by Python, and the others by th
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 from app.graph.variable import Variable
 from app.jit.convert.branch import if_, state_of, words
@@ -194,20 +194,15 @@ class _Loop:
         """The type and shape of each carried value."""
         self.tensors: dict[int, TracedVariable] = {}
         """Other Tensors that the body changes in place, by identity."""
-        self.replaced: dict[Key, Any] = {}
-        """The lists and dicts that the body replaces by others, by their places."""
         self.local: set[int] = set()
         """The variables that have a value only inside an iteration."""
         self.grown = True
         """Whether the body has to be traced again."""
         for place in range(state.assigned):
-            self._carry((place,), self.before.values[place])
+            self._each((place,), self.before.values[place], self._carry)
 
     def _carry(self, key: Key, value: Any) -> None:
-        if isinstance(value, tuple):
-            for place, item in items_of(value):
-                self._carry((*key, place), item)
-        elif is_value(value) or isinstance(value, NUMBERS):
+        if is_value(value) or isinstance(value, NUMBERS):
             self.kinds[key] = Kind(dtype_of(value), _shape_of(value))
 
     def append(self) -> None:
@@ -235,11 +230,15 @@ class _Loop:
         return [*index, *(as_variable(values[key], *kind) for key, kind in self.kinds.items()), *of_tensors]
 
     def _each(self, key: Key, value: Any, function: Callable[[Key, Any], Any]) -> Any:
-        """A value in which a function has replaced what may be carried: not whole lists and dicts that stay."""
-        if not isinstance(value, tuple) and key not in self.replaced:
+        """A value in which a function has replaced what may be carried; lists and dicts stay the same objects."""
+        if not self._is_nest(key, value):
             return function(key, value)
-        made = rebuilt(self.before.content(value), lambda place, item: self._each((*key, place), item, function))
-        return tracer().own(made)
+        return rebuilt(value, lambda place, item: self._each((*key, place), item, function))
+
+    def _is_nest(self, key: Key, value: Any) -> bool:
+        """Whether the items of a value are carried: of a tuple, and of what the function returns."""
+        returned = key[0] in range(self.state.assigned) and self.state.names[key[0]] == VALUE
+        return isinstance(value, tuple) or (returned and type(value) in CONTAINERS)
 
     # An iteration
 
@@ -248,7 +247,7 @@ class _Loop:
         given = iter(values[len(self.start) :])
         self.formals = {key: next(given) for key in self.kinds}
         self.entered: dict[Key, Any] = {}
-        """The carried values, and the lists and dicts that are replaced, at the beginning."""
+        """The carried values at the beginning."""
         self.copies = Copies(self.before)
         for tensor in self.tensors.values():
             self.copies.add(tensor, next(given).here())
@@ -259,13 +258,7 @@ class _Loop:
             self.entered[key] = self.copies.linked(old, self.formals[key].here())
             return self.entered[key]
 
-        def value(key: Key, old: Any) -> Any:
-            made = self._each(key, old, leaf)
-            if key in self.replaced:
-                self.entered[key] = made, made.copy()
-            return made
-
-        return value
+        return lambda key, old: self._each(key, old, leaf)
 
     def _holds(self, *values: Any) -> Any:
         with self.state.region(self.where, self.before, self._enter(values)):
@@ -317,11 +310,13 @@ class _Loop:
             old = self.before.values[key[0]] = stand_in(new)
             self.local.discard(key[0])
             self.grown = True
-        if isinstance(old, tuple):
+        if self._is_nest(key, old):
             self._note_items(key, name, old, new)
-        elif type(old) in CONTAINERS:
-            if new is not old or key in self.replaced:
-                self._note_replaced(key, name, old, new)
+        elif type(old) in CONTAINERS and new is not old:
+            raise RefusedError(
+                f"{name}, {words(old)}, becomes another object in the loop over a Tensor at {self.where}; change it "
+                "(x[:] = ..., x.update(...)), or use a tuple"
+            )
         elif key in self.formals or not same(old, self.copies.original(new)):
             self._note_leaf(key, name, old, new)
 
@@ -334,22 +329,6 @@ class _Loop:
             )
         for (place, before), (_, after) in zip(items_of(old), items_of(new), strict=True):
             self._note((*key, place), name, before, after)
-
-    def _note_replaced(self, key: Key, name: str, old: Any, new: Any) -> None:
-        """Note that a list or a dict becomes another one."""
-        self.grown |= key not in self.replaced
-        self.replaced[key] = old
-        now, content = self.entered.get(key, ((), ()))
-        if [*map(id, _flat(now))] != [*map(id, _flat(content))]:
-            self._refuse_replaced(name)
-        self._note_items(key, name, self.before.content(old), self.end.content(new))
-
-    def _refuse_replaced(self, name: str) -> NoReturn:
-        """Whether the change is one of the object from before depends on the number of iterations."""
-        raise RefusedError(
-            f"{name} is changed, and becomes another list or dict, in the loop over a Tensor at {self.where}; "
-            "do only one of both, for example change a copy"
-        )
 
     def _note_leaf(self, key: Key, name: str, old: Any, new: Any) -> None:
         self.ends[key] = new
@@ -386,9 +365,6 @@ class _Loop:
 
     def _assign(self, made: Sequence[Any]) -> None:
         reason = f": it gets one only inside the loop over a Tensor at {self.where}; give it one before"
-        for key, container in self.replaced.items():
-            if any(other[0] == id(container) for other in (*self.kinds, *self.replaced)):
-                self._refuse_replaced(self.state.names[key[0]] if key[0] in range(len(self.state.names)) else "a list")
         results = dict(zip(self.kinds, made, strict=False))
         for tensor, result in zip(self.tensors.values(), made[len(self.kinds) :], strict=False):
             tensor.stand_for(result)
@@ -410,12 +386,6 @@ class _Loop:
 
 def _shape_of(value: Any) -> tuple[Any, ...]:
     return tuple(value.shape) if is_value(value) else ()
-
-
-def _flat(nest: Any) -> Iterator[Any]:
-    """The places and items of a list or a dict, one after the other."""
-    for pair in items_of(nest):
-        yield from pair
 
 
 def _changed_since(value: Any, begin: int) -> bool:
