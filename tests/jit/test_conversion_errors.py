@@ -194,6 +194,14 @@ shares memory with .* a Tensor from outside, .* change a copy
     row.add_(1.0)
     return x + row
 
+shares memory with .* a Tensor from outside, .* change a copy
+    w, i = frozen, x.sum() * 0
+    while i < 2:
+        w.add_(1.0)
+        w = w * 2
+        i = i + 1
+    return w
+
 take it again after the change
     first = frozen[0]
     frozen.add_(1.0)

@@ -19,6 +19,7 @@ ONES = np.ones((3, 2), "float32")
 FUNCTIONS = """
 from contextlib import suppress
 from types import SimpleNamespace
+import sys
 import numpy as np
 import app
 
@@ -329,6 +330,19 @@ def lists_with_two_names(x):
         other[1] = items[0] * 2
         items[:] = [items[0] * 2 + 50, items[1]]
     return items[0] + items[1] + other[0] + other[1] + first
+
+class Fixed(tuple):
+    def __new__(cls, *items):
+        return super().__new__(cls, items)
+
+def tuples_of_other_classes(x):
+    version, fixed, pair = sys.version_info, Fixed(2.0, 3.0), (1.0, 2.0)
+    same = pair
+    if x.sum() > 0:
+        x = x * fixed[1] * (version[0] > 2) * (same is pair)
+    while x.sum() < 50:
+        x = x * fixed[0] + 1 + (same is pair)
+    return x
 
 def returns_a_list_in_a_loop(x):
     def doubled(x):

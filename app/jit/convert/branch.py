@@ -30,6 +30,7 @@ from app.jit.convert.state import (
     as_condition,
     as_variable,
     common_dtype,
+    is_tuple,
     is_value,
     items_of,
     rebuilt,
@@ -239,7 +240,7 @@ class _Choice:
         if isinstance(a, Undefined) or isinstance(b, Undefined):
             raise _MisfitError("has a value in only one branch")
         contents = [branch.end.content(value) for branch, value in zip(self.branches, (a, b), strict=True)]
-        if type(a) is type(b) and (isinstance(a, tuple) or type(a) in CONTAINERS):
+        if type(a) is type(b) and (is_tuple(a) or type(a) in CONTAINERS):
             first, second = (dict(items_of(content)) for content in contents)
             if type(a) in CONTAINERS:
                 self._check_one(a, b)

@@ -28,6 +28,7 @@ from app.jit.convert.state import (
     as_variable,
     common_dtype,
     dtype_of,
+    is_tuple,
     is_value,
     items_of,
     one_element,
@@ -238,7 +239,7 @@ class _Loop:
     def _is_nest(self, key: Key, value: Any) -> bool:
         """Whether the items of a value are carried: of a tuple, and of what the function returns."""
         returned = key[0] in range(self.state.assigned) and self.state.names[key[0]] == VALUE
-        return isinstance(value, tuple) or (returned and type(value) in CONTAINERS)
+        return is_tuple(value) or (returned and type(value) in CONTAINERS)
 
     # An iteration
 

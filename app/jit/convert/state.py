@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -163,7 +164,7 @@ class Snapshot:
             self.stale.add(id(value))
         if type(value) in CONTAINERS and id(value) not in self.held:
             self.held[id(value)] = Held(name, value, value.copy())
-        elif not isinstance(value, tuple):
+        elif not is_tuple(value):
             return
         for _, item in items_of(value):
             self.hold(name, item)
@@ -195,6 +196,11 @@ class Held(NamedTuple):
     content: Any
 
 
+def is_tuple(value: Any) -> bool:
+    """Whether a value is a tuple or a named one, of which others can be made."""
+    return type(value) is tuple or (issubclass(type(value), tuple) and hasattr(type(value), "_make"))
+
+
 def items_of(nest: Any) -> Iterable[tuple[Any, Any]]:
     """The items of a list, a tuple or a dict with their places."""
     return nest.items() if isinstance(nest, dict) else enumerate(nest)
@@ -203,6 +209,8 @@ def items_of(nest: Any) -> Iterable[tuple[Any, Any]]:
 def rebuilt(nest: Any, function: Callable[[Any, Any], Any]) -> Any:
     """A list, a tuple or a dict of the same kind; a function of the place and the old item gives its items."""
     items = [function(place, item) for place, item in items_of(nest)]
+    if is_tuple(nest) and all(map(operator.is_, items, nest)):
+        return nest
     if isinstance(nest, dict):
         return type(nest)(zip(nest, items, strict=True))
     return type(nest)._make(items) if hasattr(nest, "_make") else type(nest)(items)
@@ -210,7 +218,7 @@ def rebuilt(nest: Any, function: Callable[[Any, Any], Any]) -> Any:
 
 def stand_in(nest: Any) -> Any:
     """A placeholder for a value that nothing reads, with 0 for each Tensor."""
-    if type(nest) in CONTAINERS or isinstance(nest, tuple):
+    if type(nest) in CONTAINERS or is_tuple(nest):
         return rebuilt(nest, lambda _, item: stand_in(item))
     return 0 if is_value(nest) else nest
 
@@ -274,7 +282,7 @@ class Copies:
 
     def enter(self, key: Key, value: Any) -> Any:
         """A value with copies of the Tensors in it."""
-        if isinstance(value, tuple):
+        if is_tuple(value):
             return rebuilt(value, lambda place, item: self.enter((*key, place), item))
         if not isinstance(value, TracedVariable):
             return value
@@ -289,6 +297,8 @@ class Copies:
 
     def linked(self, value: Any, copied: TracedVariable) -> TracedVariable:
         """What stands for a value, in the same memory if that is a Tensor's."""
+        if isinstance(value, Tensor):
+            copied.share_memory(value)
         if isinstance(value, TracedVariable):
             copied.share_memory(value)
             copied.outside = value.outside
