@@ -18,7 +18,7 @@ from app.checking.finding import Found
 from app.checking.reasons import reason
 from app.checking.subject import FLOAT32, FLOAT64, Input, Precision, Subject
 from app.custom.calling import ReturnedError
-from app.errors import BoundsError, ConfigError, OperatorError, ReadOnlyError, ShapeError
+from app.errors import BoundsError, ConfigError, CustomOperatorError, OperatorError, ReadOnlyError, ShapeError
 from app.reading import is_users
 
 _SHAPE = (4, 6)
@@ -184,6 +184,11 @@ def _first_that_runs(
                 except Exception as error:
                     if _is_of_the_code(error):
                         raise OperatorError(reason(found, error)) from error
+                    if found.elementwise and any(isinstance(e, (TypeError, IndexError)) for e in _causes(error)):
+                        raise OperatorError(
+                            f"{reason(found, error)}; elementwise=True gives the function single numbers: leave it out "
+                            "for a function of arrays"
+                        ) from error
                     outside = outside or (error if isinstance(error, BoundsError) else None)
                     given = ", ".join(map(str, inputs))
                     if not why and _is_raised_by_the_user(error):
@@ -222,11 +227,14 @@ def _misfit(subject: Subject) -> str:
     return ""
 
 
+_OF_THE_CODE = (ImportError, ReturnedError, CustomOperatorError)
+
+
 def _is_of_the_code(error: BaseException) -> bool:
     """Whether an error is in the function itself, so that other inputs would not help."""
     for seen in _causes(error):
         undefined = isinstance(seen, NameError) and not isinstance(seen, UnboundLocalError)
-        if undefined or isinstance(seen, (ImportError, ReturnedError)) or _UNDEFINED.search(str(seen)):
+        if undefined or isinstance(seen, _OF_THE_CODE) or _UNDEFINED.search(str(seen)):
             return True
         if type(seen).__name__ in _NEVER_COMPILED:
             return True

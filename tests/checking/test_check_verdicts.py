@@ -219,6 +219,26 @@ def test_few_shapes_are_tried_before_the_user_is_asked_for_them():
     assert len(calls) < 200
 
 
+def test_a_function_of_single_numbers_that_takes_an_array_is_told_so():
+    @custom_op(elementwise=True)
+    def total(x):
+        return sum(x[i] for i in range(len(x)))
+
+    with pytest.raises(OperatorError, match=r"has no len.*elementwise=True gives the function single numbers"):
+        inputs_for(found(total, "it"))
+
+
+def test_what_a_pylayer_saves_is_not_a_question_of_shapes():
+    class Tanh(app.autograd.PyLayer):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x.numpy())
+            return app.tanh(x)
+
+    with pytest.raises(OperatorError, match=r"save_for_backward takes Tensors, found ndarray; [^-]*$"):
+        inputs_for(found(Tanh, "it"))
+
+
 # --- Verdicts of one check ---
 
 
