@@ -12,14 +12,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import app
-from app.bridge.out.writing import TARGETS, Target
+from app.bridge.out.writing import TARGETS, Target, target_of
 from app.errors import ExportError
 from benchmarks import machine, report
 from benchmarks.process import ROOT
@@ -55,7 +54,7 @@ def main() -> int:
 def tests_table() -> str:
     from bridge.out.operators_that_leave import OPERATORS
 
-    targets: dict[str, Target] = {name: import_module(module).TARGET for name, module in TARGETS.items()}
+    targets = {name: target_of(name) for name in TARGETS}
     lines = [f"| Operator | {' | '.join(t.title for t in targets.values())} |", "| --- |" + " --- |" * len(targets)]
     for name, (operator, examples) in OPERATORS.items():
         cells = [_tried(target, operator, examples) for target in targets.values()]
