@@ -99,6 +99,42 @@ def test_a_recurrence_has_no_record():
     assert "_at" not in derive(recurrence, X).source
 
 
+def best_dot(x, w):
+    y = np.empty(x.shape[0])
+    for i in range(x.shape[0]):
+        best = -np.inf
+        for p in range(w.shape[0]):
+            z = 0.0
+            for j in range(x.shape[1]):
+                z += x[i, j] * w[p, j]
+            best = max(best, z)
+        y[i] = best + 0.0 * z
+    return y
+
+
+def test_the_value_of_the_best_is_computed_again_after_the_search():
+    source = derive(best_dot, M, M[::-1]).source
+    assert "_at" not in source
+    assert "dw[best_p, j] += " in source
+    assert agrees(best_dot, M, M[::-1] * 0.7)
+
+
+def weighted(x, w):
+    y = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1] - 5, x.shape[1] - 5 + i):
+            y[i] += w[0] / w[1] * x[i, j]
+    return y
+
+
+def test_what_a_loop_does_not_change_is_computed_before_it_if_it_has_iterations():
+    source = derive(weighted, M, X).source
+    assert source.count("w[0] / w[1]") == 1
+    assert agrees(weighted, M, X)
+    zeros = derive(weighted, M, X).function(M[:1], np.zeros(2), np.ones(1))
+    assert not any(gradient.any() for gradient in zeros)
+
+
 def layers(x, w, v, a):
     y = np.zeros((x.shape[0], v.shape[0]))
     hidden = np.tanh(x @ w.T)

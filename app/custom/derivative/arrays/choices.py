@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from app.custom.derivative.arrays.core import (
     Assign,
+    Break,
     Expr,
     For,
     If,
@@ -18,6 +19,7 @@ from app.custom.derivative.arrays.core import (
     Store,
     Variable,
     While,
+    allocated_in,
     assigned_in,
     blocks_of,
     compare,
@@ -30,6 +32,7 @@ from app.custom.derivative.arrays.core import (
     stored_in,
     walk,
 )
+from app.custom.derivative.arrays.reader import exposed
 from app.custom.derivative.terms import name, number
 
 Fresh = Callable[[str, str], str]
@@ -50,7 +53,7 @@ def with_last_choices(
             after: list[Stmt] = []
             loop: For = statement
             for key in sorted(assigned_in(loop.body) - made):
-                choice = _Choice(loop, key, fresh) if variables[key].kind == "float" else None
+                choice = _Choice(loop, key, fresh, variables) if variables[key].kind == "float" else None
                 if choice is not None and choice.value is not None:
                     loop = choice.searching(before, after, made)
             inner = with_last_choices(loop.body, variables, fresh, made)
@@ -66,8 +69,8 @@ def with_last_choices(
 class _Choice:
     """The one place in a loop where a number gets another value, if this does not depend on the number itself."""
 
-    def __init__(self, loop: For, key: str, fresh: Fresh):
-        self._loop, self._key, self._fresh = loop, key, fresh
+    def __init__(self, loop: For, key: str, fresh: Fresh, variables: dict[str, Variable]):
+        self._loop, self._key, self._fresh, self._variables = loop, key, fresh, variables
         self._around: list[For] = []
         """The loops around the place, from the outermost."""
         self._changing: set[str] = set()
@@ -83,7 +86,11 @@ class _Choice:
         if value is None or key in names_of(value) or reads != (key in names_of(parts_of(self._test)[0])):
             return
         self._found = value
+        self._again: list[Stmt] = []
+        """The statements that compute the value, if it is no expression in terms of the variables."""
         self.value = self._in_terms_of_loops(value, block)
+        if self.value is None and self._can_run_after(value, block):
+            self.value, self._again = value, [*block[: self._position(block)]]
 
     def _path(self, block: Sequence[Stmt], around: list[For]) -> tuple[Stmt, Assign, Sequence[Stmt], list[For]] | None:
         """The statement that chooses, the assignment, the block of the statement, and the loops around it."""
@@ -124,12 +131,26 @@ class _Choice:
         changed = assigned | stored | inner
         return None if names_of(value) & changed or not loads_of(value) else value
 
+    def _position(self, block: Sequence[Stmt]) -> int:
+        return next(i for i, s in enumerate(block) if s is self._test)
+
+    def _can_run_after(self, value: Expr, block: Sequence[Stmt]) -> bool:
+        """Whether what stands before the test in its iteration can be run after the loop, for the value only."""
+        before = block[: self._position(block)]
+        if block is not self._around[-1].body or any(isinstance(s, (While, Break)) for s in walk(before)):
+            return False
+        body = self._loop.body
+        reads, own = exposed(before) | names_of(value), assigned_in(before)
+        around = {loop.var for loop in self._around}
+        changed = assigned_in(body) | stored_in(body) | {s.var for s in walk(body) if isinstance(s, For)} - around
+        return not stored_in(before) | allocated_in(before) and not exposed(before) & own and not reads - own & changed
+
     def _stays(self, array: str, value: Expr, block: Sequence[Stmt]) -> bool:
         """Whether what a value reads of an array was stored before in the same iteration, and in no other one."""
         if not all(_is_positive(loop) for loop in self._around):
             return False
         stores = [s for s in walk(self._loop.body) if isinstance(s, Store) and s.array == array]
-        before = block[: next(i for i, s in enumerate(block) if s is self._test)]
+        before = block[: self._position(block)]
         around = {loop.var for loop in self._around}
         for index in (i for a, i in loads_of(value) if a == array):
             if {i.id for i in index if isinstance(i, ast.Name)} & around != around:
@@ -157,8 +178,11 @@ class _Choice:
             before.append(Assign(chosen, ast.Constant(False), line))
             found.append(Assign(chosen, ast.Constant(True), line))
             test = name(chosen)
-        value = replaced(self.value, {var: name(place) for var, place in places.items()})
-        after.append(If(test, [Assign(key, value, line)], [], line))
+        names: dict[str, Expr] = {var: name(place) for var, place in places.items()}
+        for own in sorted(assigned_in(self._again)):
+            names[own] = name(self._fresh(own, self._variables[own].kind))
+        again = [renamed(each, names) for each in self._again]
+        after.append(If(test, [*again, Assign(key, replaced(self.value, names), line)], [], line))
         found += [Assign(place, name(var), line) for var, place in places.items()]
         result = self._searching(self._loop, seen, found)
         assert isinstance(result, For)
@@ -173,6 +197,15 @@ class _Choice:
             return If(replaced(_is_taken(statement.value, self._key), names), found, [], statement.line)
         blocks = [[self._searching(s, seen, found) for s in block] for block in blocks_of(statement)]
         return mapped(statement, blocks)
+
+
+def renamed(statement: Stmt, names: dict[str, Expr]) -> Stmt:
+    """A statement with other names of numbers, also where it assigns them."""
+    result = mapped(statement, [[renamed(s, names) for s in block] for block in blocks_of(statement)], names)
+    new = names.get(result.name) if isinstance(result, Assign) else None
+    if isinstance(result, Assign) and isinstance(new, ast.Name):
+        result.name = new.id
+    return result
 
 
 def _is_positive(loop: For) -> bool:

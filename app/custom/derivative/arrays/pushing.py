@@ -23,7 +23,10 @@ from app.custom.derivative.arrays.core import (
     Store,
     Variable,
     While,
+    allocated_in,
+    assigned_in,
     blocks_of,
+    compare,
     element_of,
     is_product,
     load,
@@ -33,6 +36,7 @@ from app.custom.derivative.arrays.core import (
     parts_of,
     same,
     shape_of,
+    stored_in,
     transposed,
     walk,
 )
@@ -54,7 +58,8 @@ class Pushing:
         """The variables of the loops that add outer products."""
         self._slopes_from_results: set[str] = set()
         """Arrays whose elements the slopes of what was stored there are computed from."""
-        body = self._flat_block(function.body)
+        self._temporaries: set[str] = set()
+        body = self._hoisted(self._flat_block(function.body))
         self.function = Function(
             function.name, body, function.variables, function.inputs, function.settings, function.outputs
         )
@@ -220,8 +225,37 @@ class Pushing:
         self.variables[text] = Variable(0, "float" if self.is_varying(node) else self._kind(node))
         if self.is_varying(node):
             self.active.add(text)
+        self._temporaries.add(text)
         before.append(Assign(text, node, line))
         return name(text)
+
+    def _hoisted(self, block: Sequence[Stmt]) -> list[Stmt]:
+        """The block with temporaries computed before the loops that do not change them, if these have iterations."""
+        result: list[Stmt] = []
+        for statement in block:
+            parts = [self._hoisted(inner) for inner in blocks_of(statement)]
+            statement = mapped(statement, parts) if parts and not isinstance(statement, While) else statement
+            if not isinstance(statement, For):
+                result.append(statement)
+                continue
+            changed = assigned_in([statement]) | stored_in([statement]) | allocated_in([statement])
+            changed |= {s.var for s in walk([statement]) if isinstance(s, For)}
+            before: list[Stmt] = []
+            rest: list[Stmt] = []
+            for each in statement.body:
+                temporary = isinstance(each, Assign) and each.name in self._temporaries
+                if temporary and isinstance(each, Assign) and not names_of(each.value) & changed:
+                    before.append(each)
+                    changed.discard(each.name)
+                else:
+                    rest.append(each)
+            if before:
+                low, high = (statement.start, statement.stop)[:: 1 if statement.step > 0 else -1]
+                loop = mapped(statement, [rest])
+                result.append(If(compare(high, ast.Gt(), low), [*before, loop], [], statement.line))
+            else:
+                result.append(statement)
+        return result
 
     def _kind(self, node: Expr) -> str:
         if isinstance(node, ast.BinOp):

@@ -631,6 +631,11 @@ def simplified(block: Sequence[Stmt], last: bool = False) -> list[Stmt]:
                 continue
             if not statement.body:
                 statement = If(_turned(statement.test), statement.orelse, [], statement.line)
+        if isinstance(statement, If) and result and _same_branches(result[-1], statement):
+            before = result.pop()
+            both = zip(blocks_of(before), blocks_of(statement), strict=True)
+            yes, no = (simplified([*one, *other], last) for one, other in both)
+            statement = If(statement.test, yes, no, before.line)
         if isinstance(statement, For) and all(isinstance(s, Forget) for s in statement.body):
             continue
         if isinstance(statement, Store) and statement.add and result and _is_zeroing(result[-1], statement):
@@ -638,6 +643,16 @@ def simplified(block: Sequence[Stmt], last: bool = False) -> list[Stmt]:
             continue
         result.append(statement)
     return result
+
+
+def _same_branches(before: Stmt, statement: If) -> bool:
+    """Whether two statements branch by one test, which the first one does not change."""
+    if not isinstance(before, If) or not same(before.test, statement.test) or any(map(has_break, blocks_of(before))):
+        return False
+    inside = blocks_of(before)
+    return not names_of(before.test) & {
+        key for b in inside for key in (assigned_in(b) | stored_in(b) | allocated_in(b))
+    }
 
 
 def _is_zeroing(before: Stmt, statement: Store) -> bool:
