@@ -99,6 +99,23 @@ def test_a_recurrence_has_no_record():
     assert "_at" not in derive(recurrence, X).source
 
 
+def remarked(x):
+    y = np.zeros(x.shape[0])  # a result is not needed
+    for i in range(x.shape[0]):
+        total = 0.0
+        for j in range(x.shape[1]):  # along the row
+            total += x[i, j]  # a # in "text"
+        y[i] = total * total
+    return y
+
+
+def test_comments_of_lines_that_are_kept_are_kept():
+    source = derive(remarked, M).source
+    assert '            total += x[i, j]  # a # in "text"\n' in source
+    assert source.count("# along the row\n") == 1
+    assert "a result" not in source
+
+
 def best_dot(x, w):
     y = np.empty(x.shape[0])
     for i in range(x.shape[0]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 import math
+import tokenize
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -40,7 +41,7 @@ from app.custom.derivative.arrays.tidy import (
     simplified,
     without_dead,
 )
-from app.custom.derivative.scope import UnderivableError
+from app.custom.derivative.scope import Scope, UnderivableError
 from app.custom.derivative.terms import name, number
 from app.errors import AppError
 from app.reading import one_thread_at_a_time
@@ -190,7 +191,7 @@ def _written(
     if hasattr(tree, "type_params"):
         tree.type_params = []
     module = ast.fix_missing_locations(ast.Module([tree], []))
-    text = ast.unparse(module) + "\n"
+    text = _with_comments(ast.unparse(module), reader.scope) + "\n"
     file = f"<{title} {next(_numbers)}, derived from {reader.scope.place(reader.scope.tree)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     space: dict[str, Any] = {"np": np, "math": math, "__name__": reader.scope.function.__module__}
@@ -198,6 +199,30 @@ def _written(
     made = space[title]
     made.derived_from = reader.scope.function
     return Derived(text, made, inputs)
+
+
+def _with_comments(text: str, scope: Scope) -> str:
+    """The source with the user's comments at the first of the lines that are as the user wrote them."""
+    comments: dict[str, str] = {}
+    lines = linecache.getlines(scope.function.__code__.co_filename, scope.function.__globals__)
+    for node in ast.walk(scope.tree):
+        if isinstance(node, ast.stmt) and node is not scope.tree:
+            comment = _comment_of(lines[node.lineno - 1 : node.lineno])
+            if comment:
+                comments[ast.unparse(node).partition("\n")[0]] = comment
+    result = []
+    for line in text.split("\n"):
+        comment = comments.pop(line.strip(), "")
+        result.append(f"{line}  {comment}" if comment else line)
+    return "\n".join(result)
+
+
+def _comment_of(lines: Sequence[str]) -> str:
+    try:
+        tokens = [*tokenize.generate_tokens(iter([line.lstrip() for line in lines]).__next__)]
+    except (tokenize.TokenError, SyntaxError):  # the statement has more than one line
+        return ""
+    return next((t.string for t in tokens if t.type == tokenize.COMMENT), "")
 
 
 __all__ = ["Derived", "UnderivableError", "derive", "names_of"]
