@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import math
 import re
 import textwrap
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from app import __version__
-from app.bridge.out.c_code import CFunction, c_function
+from app.bridge.out.c_code import CFunction, c_function, function_name
 from app.bridge.out.description import Description, Part, describe, results_of, spec_of_example
 from app.bridge.out.kernels import Kernels
 from app.bridge.out.names import Names
@@ -34,15 +35,13 @@ def files(operator: Any, examples: Sequence[np.ndarray], within: tuple[float, fl
     if description.gradient is None:
         raise ExportError(f"{operator.label} has no gradient, and is exported with one: {' '.join(description.notes)}")
     outputs = results_of(operator, specs)
-    title = description.title
+    title, forward = description.title, function_name(description.title)
     try:
-        functions = [
-            _c(description, part, name, specs, outputs)
-            for part, name in ((description.forward, title), (description.gradient, f"{title}_gradient"))
-        ]
+        parts = (description.forward, forward), (description.gradient, f"{title}_gradient")
+        functions = [_c(description, part, name, specs, outputs) for part, name in parts]
     except UnderivableError as error:
         raise ExportError(f"{operator.label} cannot be written in C: {error}") from None
-    notes = [f"Made of two functions of C99, {title} and {title}_gradient."]
+    notes = [f"Made of two functions of C99, {forward} and {title}_gradient."]
     texts = {
         f"{title}.c": _module(description, functions, specs, proof),
         f"test_{title}_c.py": _test(description, functions, examples, within, outputs),
@@ -120,10 +119,10 @@ def _test(
 ) -> str:
     assert d.gradient is not None
     low, high = within
-    lines = []
+    lines, whole = [], (math.prod(np.broadcast_shapes(*(e.shape for e in examples))),) if d.elementwise else None
     for example in examples:
         if example.dtype.kind == "f":
-            shape: tuple[int, ...] = (example.size,) if d.elementwise else example.shape
+            shape = whole or example.shape
             lines.append(f"random.uniform({low:g}, {high:g}, {shape}),")
         else:
             lines.append(f"np.array({example.tolist()}, dtype=np.{example.dtype.name}),")
@@ -144,6 +143,7 @@ def _test(
         "examples": "\n        ".join(lines),
         "sizes": "1 if place == 0 else 0" if d.elementwise else "a.ndim",
         "forward_numbers": _list(repr(d.settings[s]) for s in d.forward.settings),
+        "forward_name": functions[0].name,
         "forward_types": _types(functions[0]),
         "gradient_takes": _list(takes),
         "gradient_numbers": _list(settings),

@@ -113,6 +113,20 @@ _RESERVED = {
 }  # fmt: skip
 """Names that mean something else in C."""
 
+_LIBRARY = {
+    "abs", "acosh", "atexit", "atof", "atoi", "bsearch", "div", "exit", "fdim", "fma", "frexp", "gamma", "getenv",
+    "ilogb", "j0", "j1", "jn", "labs", "ldexp", "ldiv", "llrint", "llround", "logb", "lrint", "lround", "malloc",
+    "memchr", "memcmp", "memmove", "modf", "nan", "nearbyint", "nextafter", "qsort", "rand", "random", "realloc",
+    "remainder", "remquo", "round", "scalbn", "signbit", "srand", "system", "y0", "y1", "yn",
+}  # fmt: skip
+"""Other functions of the included headers, whose names a file's own functions cannot have."""
+
+
+def function_name(title: str) -> str:
+    """The name of the forward function of an operator."""
+    return f"{title}_forward" if title in _RESERVED | _LIBRARY else title
+
+
 _OPS: dict[type[ast.AST], tuple[str, int]] = {
     ast.Mult: ("*", 12), ast.Div: ("/", 12), ast.Add: ("+", 11), ast.Sub: ("-", 11), ast.Lt: ("<", 9),
     ast.LtE: ("<=", 9), ast.Gt: (">", 9), ast.GtE: (">=", 9), ast.Eq: ("==", 8), ast.NotEq: ("!=", 8),

@@ -136,6 +136,13 @@ def test_integers_divide_and_indices_count_from_the_end_as_in_python(tmp_path: P
     assert (status, found.tolist()) == (0, expected.tolist())
 
 
+def test_an_operator_with_the_name_of_a_function_of_c_has_another_there() -> None:
+    operator = app.custom_op(elementwise=True, name="tanh")(lambda x: 2 / (1 + np.exp(-2 * x)) - 1)
+    written = files(operator, [matrix()], (-2, 2), "")
+    assert "int tanh_forward(const real" in written.files["tanh.c"]
+    assert written.notes == ["Made of two functions of C99, tanh_forward and tanh_gradient."]
+
+
 @needs_compiler
 def test_what_raises_in_python_is_a_status_in_c(tmp_path: Path) -> None:
     def logs(x):
@@ -179,7 +186,7 @@ def test_the_export_of_what_cannot_be_written_is_an_error() -> None:
 
 
 CASES = [
-    (swish, [(4, 6)]), (root, [(4, 6)]), (parts, [(4, 6), (4, 6)]), (squashed, [(4, 6)]), (stepped, [(4, 6)]),
+    (swish, [(4, 6)]), (root, [(4, 6)]), (parts, [(4, 6), (6,)]), (squashed, [(4, 6)]), (stepped, [(4, 6)]),
     (halvings, [(4, 6)]), (softmax, [(4, 6)]), (ema, [(4, 6)]), (picked, [(4, 6), None]),
 ]  # fmt: skip
 
