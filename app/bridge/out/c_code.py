@@ -34,7 +34,7 @@ from app.custom.derivative.arrays.core import (
 )
 from app.custom.derivative.arrays.reader import Reader
 from app.custom.derivative.arrays.tidy import without_dead
-from app.custom.derivative.arrays.values import constant_int, wider
+from app.custom.derivative.arrays.values import Array, constant_int, wider
 from app.custom.derivative.scope import UnderivableError
 from app.reading import UnreadableSourceError, place_in, source_text
 
@@ -162,7 +162,10 @@ def c_function(name: str, function: Any, specs: Sequence[Any], shared: str = "")
 
 
 class _Reader(Reader):
-    """Refuses what a gradient may leave out, since the forward pass has done it before."""
+    """Refuses what a gradient may leave out, since the forward pass has done it before; products become loops."""
+
+    def _whole_section(self, value: Array) -> Expr | None:
+        return None
 
     def statement(self, node: ast.stmt) -> None:
         if isinstance(node, ast.Assert):
