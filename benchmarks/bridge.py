@@ -1,11 +1,12 @@
 """Operators that leave: whether the tests that are written with them pass, and how fast they are. For docs/bridge.md.
 
-python -m benchmarks.bridge [tests | speed | mnist] (some ten minutes for all; it needs the extra bench)
+python -m benchmarks.bridge [tests | speed | jax | mnist] (some ten minutes for all; it needs the extra bench)
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from benchmarks.process import ROOT
 sys.path.append(str(ROOT / "tests"))
 
 PAGE = ROOT / "docs" / "bridge.md"
-PARTS = ("tests", "speed", "mnist")
+PARTS = ("tests", "speed", "jax", "mnist")
 EPOCHS = 3
 SECONDS = 3.0
 """How long each pair is timed."""
@@ -39,7 +40,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bridge", description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="by default all")
     parts = parser.parse_args().parts or PARTS
-    made = {"tests": tests_table, "speed": speed_table, "mnist": mnist_text}
+    made = {"tests": tests_table, "speed": speed_table, "jax": jax_table, "mnist": mnist_text}
     texts = {part: made[part]() for part in parts}
     texts["machine"] = report.machine_text(machine.describe(), sample=False)
     for name, text in texts.items():
@@ -189,6 +190,46 @@ def functions_by_hand() -> dict[str, Callable[..., Any]]:
             return torch.stack(dx[::-1], 1)
 
     return {"swish": Swish.apply, "relu": Relu.apply, "softmax": Softmax.apply, "ema": Ema.apply}
+
+
+def jax_table() -> str:
+    """Functions of JAX under jit, beside its own. It has to run before JAX has threads."""
+    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    import jax
+    from bridge.out.operators_that_leave import OPERATORS
+
+    def ema_by_scan(x, alpha=0.3):
+        def step(state, value):
+            state = alpha * value + (1 - alpha) * state
+            return state, state
+
+        return jax.lax.scan(step, x[:, 0], x.T)[1].T
+
+    def both_ways(function):
+        def run(x):
+            y, pull = jax.vjp(function, x)
+            return y, pull(jax.numpy.ones_like(y))
+
+        return jax.jit(run)
+
+    lines = ["| Operator | | 16 numbers | 65,536 numbers |", "| --- | --- | ---: | ---: |"]
+    for name, own, theirs in [
+        ("swish", "`jax.nn.silu`", jax.nn.silu),
+        ("relu", "`jax.nn.relu`", jax.nn.relu),
+        ("gelu", "`jax.nn.gelu`", lambda x: jax.nn.gelu(x, approximate=False)),
+        ("softmax", "`jax.nn.softmax`", lambda x: jax.nn.softmax(x, axis=1)),
+        ("ema", "`jax.lax.scan`", ema_by_scan),
+    ]:
+        operator, examples = OPERATORS[name]
+        functions = [both_ways(f) for f in (app.bridge.to_jax(operator, *examples), theirs)]
+        found = []
+        for side in (4, 256):
+            x = jax.numpy.asarray(np.random.default_rng(0).normal(size=(side, side)), "float32")
+            found.append(ratio(*[lambda f=f, x=x: jax.block_until_ready(f(x)) for f in functions]))
+        form = "kernel" if name in ("softmax", "ema") else "expressions"
+        lines.append(f"| `{name}` | {form}, over {own} | {found[0]:.2f} | {found[1]:.2f} |")
+        print(lines[-1], flush=True)
+    return "\n".join(lines)
 
 
 # MNIST
