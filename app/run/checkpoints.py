@@ -24,7 +24,7 @@ from app.saving import load_own, save
 
 CHECKPOINT = "checkpoint.safetensors"
 """The name of the file in the folder of a run that is not finished."""
-KIND, VERSION = "opsmith.checkpoint", 3
+KIND, VERSION = "opsmith.checkpoint", 4
 
 
 class Checkpoint(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -37,7 +37,7 @@ class Checkpoint(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The bytes of metrics.jsonl, whose first event has the hashes of the data and of the operators' sources."""
     learners: dict[str, dict[str, np.ndarray]]
     """The state of each operator's network."""
-    random_state: dict[str, np.ndarray] = msgspec.field(name="elsewhere")
+    random_state: dict[str, np.ndarray]
     """The state of the global random generators of NumPy and Python, which a user's operator may use."""
 
     @property
@@ -52,8 +52,7 @@ class Checkpoint(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     """Write the file atomically."""
-    fields = {field.encode_name: getattr(checkpoint, field.name) for field in msgspec.structs.fields(Checkpoint)}
-    save({"kind": KIND, "version": VERSION, **fields}, path)
+    save({"kind": KIND, "version": VERSION, **msgspec.structs.asdict(checkpoint)}, path)
 
 
 def read_checkpoint(path: Path) -> Checkpoint:

@@ -70,7 +70,7 @@ def test_flipped_bits_and_lost_ends_are_found(tmp_path):
 
 
 def test_other_files_are_refused(tmp_path):
-    fields = {"kind": "opsmith.checkpoint", "version": 3, **msgspec.structs.asdict(made())}
+    fields = {"kind": "opsmith.checkpoint", "version": 4, **msgspec.structs.asdict(made())}
     values = {
         "a list": [1, 2],
         "other values": {"w": np.zeros(3)},
@@ -93,8 +93,8 @@ def test_other_files_are_refused(tmp_path):
 
 
 def test_a_checkpoint_of_another_release_is_refused(tmp_path):
-    save({"kind": "opsmith.checkpoint", "version": 2, **msgspec.structs.asdict(made())}, tmp_path / CHECKPOINT)
-    with pytest.raises(AppError, match="has format version 2; this release reads version 3"):
+    save({"kind": "opsmith.checkpoint", "version": 3, **msgspec.structs.asdict(made())}, tmp_path / CHECKPOINT)
+    with pytest.raises(AppError, match="has format version 3; this release reads version 4"):
         read_checkpoint(tmp_path / CHECKPOINT)
 
 
