@@ -362,6 +362,52 @@ def numbers_that_widen_late(x):
         a = a + 0.5
     return x * b
 
+def changes_of_a_list_in_a_dict_in_a_loop(x):
+    held, count = {"a": x * 1, "b": [x * 2]}, 0
+    inner = held["b"]
+    while count < 2 + 0 * x.sum():
+        held["a"] = held["a"] + 1
+        inner[0] = inner[0] + held["a"]
+        count += 1
+    return held["a"] + held["b"][0] + inner[0]
+
+def changes_of_an_item_of_a_tuple_with_two_names(x):
+    pair = (x * 1, x * 2)
+    kept = pair
+    if x.sum() > 0:
+        pair[0].add_(1.0)
+        pair = (pair[1], pair[0])
+    return pair[0] * 3 + pair[1] + kept[0] * 5 + kept[1]
+
+def changes_that_an_inner_function_reads(x):
+    def doubled():
+        return y * 2
+    y = x * 1
+    if x.sum() > 0:
+        y.add_(1.0)
+        z = doubled()
+    else:
+        z = y
+    return z + y
+
+def changes_of_what_was_an_item(x):
+    items = [x * 1]
+    first = items[0]
+    if x.sum() > 0:
+        items[0] = first * 2
+        first.add_(1.0)
+    return items[0] + first
+
+def changes_in_loops_of_loops(x):
+    y, i = x * 1, 0
+    while i < 3 + 0 * x.sum():
+        j = 0
+        while j < 2 + 0 * x.sum():
+            y[j] = y[j] + i
+            j += 1
+        i += 1
+    return y + i
+
 def changes_of_parts(x):
     y = (x * 1).reshape([1, 6])  # nothing else is a view of this memory
     y[0, 1] = 5.0
