@@ -12,7 +12,7 @@ import app
 from app.__main__ import main
 from app.testing import check_operator
 
-paddle = pytest.importorskip("paddle", reason="Paddle is not installed (the extra `bridge`)")
+paddle = pytest.importorskip("paddle", reason="Paddle is not installed (the extra `paddle`)")
 
 import paddle_functions as operators  # noqa: E402
 
