@@ -22,7 +22,7 @@ def with_example(
     """The operator as a function of the tensors of an example call alone, with their names and numbers."""
     arrays: list[np.ndarray] = []
     names: list[str] = []
-    framework, function = foreign.framework, foreign.call
+    framework = foreign.framework
 
     def form_of(value: Any, name: str) -> Form:
         if isinstance(value, np.ndarray) or framework.is_tensor(value):
@@ -41,8 +41,8 @@ def with_example(
     if not arrays:
         raise ConfigError(f"{foreign.name}: the example call has no {framework.name} tensor among its arguments")
 
-    def call(*tensors: Any) -> Any:
-        return function(*[f(tensors) for f in forms], **{name: f(tensors) for name, f in by_name.items()})
+    def filled(tensors: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        return [f(tensors) for f in forms], {name: f(tensors) for name, f in by_name.items()}
 
     signature = tuple(inspect.Parameter(name, POSITIONAL) for name in names)
-    return replace(foreign, call=call, signature=signature), names, arrays
+    return replace(foreign, signature=signature, filled=filled), names, arrays

@@ -7,7 +7,7 @@ once more in backward would hide every mistake with what an operator saves.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -52,6 +52,8 @@ class Foreign:
     is_definite: bool = True
     """Whether it can be nothing else: a plain function that uses a framework may be a helper."""
     has_backward: bool = True
+    filled: Callable[[Sequence[Any]], tuple[list[Any], dict[str, Any]]] | None = None
+    """Gives the arguments of an example call, with other tensors."""
     is_gradient: bool = False
     """Whether it is the backward pass of another one, which has second derivatives if the framework has them."""
 
@@ -71,6 +73,8 @@ class Foreign:
 
     def arguments(self, tensors: Sequence[Any], settings: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """The arguments of a call, by position and by name; settings go to their parameters."""
+        if self.filled is not None:
+            return self.filled(tensors)
         rest, args, kwargs = list(tensors), [], {}
         for p in self.signature:
             if p.kind is KEYWORD:
@@ -183,7 +187,7 @@ def _gradient_operator(foreign: Foreign, call: Call, wants: list[bool]) -> type[
         return foreign.framework.pullback(call, len(wants), wants)(*values)
 
     parameter = inspect.Parameter("values", inspect.Parameter.VAR_POSITIONAL)
-    gradient = replace(foreign, name=name, call=pull, signature=(parameter,), is_gradient=True)
+    gradient = replace(foreign, name=name, call=pull, signature=(parameter,), filled=None, is_gradient=True)
     return class_of(gradient)
 
 

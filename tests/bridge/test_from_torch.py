@@ -150,6 +150,13 @@ def test_an_example_call_gives_the_inputs_and_keeps_whole_numbers():
     assert len(found) > 10
 
 
+def test_pytorchs_own_checks_take_an_example_call():
+    example = torch.linspace(-1, 1, 6, dtype=torch.float64)
+    assert [v.state for v in check_operator(operators.leaky, example, 0.5, only=["opcheck"])] == ["ok"]
+    with pytest.raises(AssertionError, match="Argument x is not defined as mutable but was mutated"):
+        check_operator(operators.doubles_its_input, example, only=["opcheck"])
+
+
 def test_an_operator_of_matrices_is_not_blamed_for_three_axes():
     assert check_operator(operators.FirstColumn, torch.rand(4, 6, generator=torch.manual_seed(0))).ok
 

@@ -279,7 +279,7 @@ def _misdescribed(told: Any, true: Any) -> str:
 
 def opcheck(subject: Subject) -> Iterator[Verdict]:
     """PyTorch's own checks of a custom operator: its schema, autograd registration, fake tensors, dispatch."""
-    if foreign_of(subject).kind != _CUSTOM_OP or any(one.values is not None for one in subject.inputs):
+    if foreign_of(subject).kind != _CUSTOM_OP:
         return
     thing = foreign_of(subject).thing
     operator = getattr(thing, "_opoverload", thing)
