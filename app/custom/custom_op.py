@@ -20,7 +20,7 @@ from app.custom.calling import (
 from app.custom.cases import by_cases
 from app.custom.elementwise import over_arrays
 from app.custom.foreign import operator_of_framework
-from app.custom.numba_functions import by_name, by_position, function_name, is_compiled, python_function
+from app.custom.numba_functions import Current, by_name, by_position, function_name, is_compiled, python_function
 from app.custom.on_numbers import returning
 from app.custom.operator import CustomOperator, Origin, makes
 from app.custom.read_only import guarded
@@ -199,7 +199,8 @@ class DerivedGradient(FunctionOperator):
     def __init__(self, operator: CustomOperator, targets: Sequence[int], elementwise: bool):
         self._operator = operator
         outputs = ["d" + operator.inputs[place] for place in targets]
-        function, rows = self._derive_function(), operator.row_by_row and not elementwise
+        self._current = Current(operator.function, self._derive_function)
+        function, rows = self._current.get(), operator.row_by_row and not elementwise
         super().__init__(function, operator.name + "_grad", outputs, elementwise, None, rows, where=operator.where)
 
     def _function(self) -> Any:
@@ -211,22 +212,18 @@ class DerivedGradient(FunctionOperator):
         raise NotImplementedError
 
     def _derive_function(self) -> Any:
-        from app.engine.compiled.frozen import Frozen  # imported late: it needs Numba
-
         operator = self._operator
-        frozen = Frozen(operator.function)
         try:
-            function = self._function()
+            return self._function()
         except GradientError as error:
             message = f"{operator.label} has no backward, and none can be derived: {error}; {_advice(operator)}"
             raise type(error)(message) from None
-        self._frozen = frozen  # not before: while none can be derived, each call raises the error
-        return function
 
     def refresh(self) -> None:
         self._operator.refresh()
-        if self._frozen.have_changed():
-            self.function = function = self._derive_function()
+        function = self._current.get()
+        if function is not self.function:
+            self.function = function
             self._call = self._on_arrays(function)
             order, elementwise = [*self.inputs, *self.attributes], self.elementwise
             self._lowering = _form(function, order, elementwise, None, self.row_by_row)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from app.custom.calling import ReturnedError, described
-from app.custom.numba_functions import by_name, by_position, function_name, interpreted, python_function
+from app.custom.numba_functions import Current, by_name, by_position, function_name, interpreted, python_function
 from app.errors import AppError, OperatorError
 from app.ops.settings import key_of_settings
 
@@ -29,11 +29,10 @@ def over_arrays(function: Any, names: Sequence[str], results: int) -> Callable[.
     `names` are the parameters that get the arrays, `results` is how many numbers the function returns. Settings that
     are numbers are arguments of the compiled function; others are compiled into it.
     """
-    compiled: tuple[Any, OrderedDict[Any, Kernel]] | None = None
+    current: Current[OrderedDict[Any, Kernel]] = Current(function, OrderedDict)
 
     @wraps(function)
     def call(*arrays: np.ndarray, **settings: Any) -> Any:
-        nonlocal compiled
         dtype = arrays[0].dtype
         if interpreted.on:
             interpreted.calls += 1
@@ -41,11 +40,7 @@ def over_arrays(function: Any, names: Sequence[str], results: int) -> Callable[.
         varying = {name: value for name, value in settings.items() if _varies(value)}
         fixed = {name: value for name, value in settings.items() if name not in varying}
         key = (dtype, *((name, type(value)) for name, value in varying.items()), key_of_settings(fixed))
-        if compiled is None or compiled[0].have_changed():
-            from app.engine.compiled.frozen import Frozen  # imported late: it needs Numba
-
-            compiled = Frozen(function), OrderedDict()  # a new one, as a thread may be making a kernel for the former
-        kernels = compiled[1]
+        kernels = current.get()
         kernel = kernels.get(key)
         if kernel is None:
             kernel = kernels[key] = _kernel(function, names, results, dtype, varying, fixed)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from types import CellType, CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from app.reading import PACKAGE, codes_in, future_flags, parameters_of
 
@@ -110,6 +110,24 @@ _OTHERS = frozenset({PACKAGE, "numba", "llvmlite", "numpy", "scipy"}) | sys.stdl
 def is_of_users(module: str) -> bool:
     """Whether the functions of a module are a user's, so that they run as Python where Numba functions do."""
     return module.partition(".")[0] not in _OTHERS or module.startswith(f"{PACKAGE}.custom.shelf.")
+
+
+T = TypeVar("T")
+
+
+class Current(Generic[T]):
+    """What is made from a function: once, and again after a variable that the function reads has changed."""
+
+    def __init__(self, function: Any, make: Callable[[], T]):
+        self._function, self._make = function, make
+        self._latest: tuple[Any, T] | None = None
+
+    def get(self) -> T:
+        if self._latest is None or self._latest[0].have_changed():
+            from app.engine.compiled.frozen import Frozen  # imported late: it needs Numba
+
+            self._latest = Frozen(self._function), self._make()  # both at once, as other threads may ask
+        return self._latest[1]
 
 
 class _Interpreted:

@@ -30,7 +30,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from app.custom.numba_functions import by_position, function_beside, is_compiled, python_function, unused
+from app.custom.numba_functions import Current, by_position, function_beside, is_compiled, python_function, unused
 from app.custom.read_only import for_any_types
 from app.ops.lowering import OnNumbers, Returning
 from app.reading import UnreadableSourceError, definition_of, one_thread_at_a_time
@@ -63,29 +63,14 @@ def _returning(
 ) -> Returning:
     """Made once for a function, because the compiler recognises equal layers by the identity of this object."""
     arrays = for_any_types(function)
-    return Returning(
-        by_position(arrays, order) if order else arrays, takes, row_by_row, exact, _current(function, order)
-    )
+    # the source is read with the values of names, such as `pick` after `pick = np.maximum`
+    single = Current(function, lambda: _in_order(function, order))
+    return Returning(by_position(arrays, order) if order else arrays, takes, row_by_row, exact, single.get)
 
 
-def _current(function: Any, order: tuple[str, ...]) -> Callable[[], OnNumbers | None]:
-    """Gives the function for single numbers, which is made again after a variable that the function reads changed: its
-    source is read with the values of names, such as `pick` after `pick = np.maximum`.
-    """
-    latest: tuple[Any, OnNumbers | None] | None = None
-
-    def current() -> OnNumbers | None:
-        nonlocal latest
-        if latest is None or latest[0].have_changed():
-            from app.engine.compiled.frozen import Frozen  # imported late: it needs Numba
-
-            frozen, single = Frozen(function), on_numbers(function)
-            if single and order:
-                single = replace(single, function=by_position(single.function, order))
-            latest = frozen, single  # both at once, as other threads may ask
-        return latest[1]
-
-    return current
+def _in_order(function: Any, order: tuple[str, ...]) -> OnNumbers | None:
+    single = on_numbers(function)
+    return replace(single, function=by_position(single.function, order)) if single and order else single
 
 
 @one_thread_at_a_time

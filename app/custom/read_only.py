@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.numba_functions import as_python, interpreted, is_compiled
+from app.custom.numba_functions import Current, as_python, interpreted, is_compiled
 from app.errors import OperatorError, ReadOnlyError
 
 ADVICE = (
@@ -45,27 +45,22 @@ class Guarded:
         parameters = inspect.signature(function.py_func).parameters
         self._names = tuple(parameters)
         self._defaults = {name: p.default for name, p in parameters.items() if p.default is not p.empty}
-        self._given: dict[Any, Callable[[np.ndarray], np.ndarray] | None] = {}
+        self._copies: Current[dict[Any, Callable[[np.ndarray], np.ndarray] | None]] = Current(self._function, dict)
         """For each combination of argument kinds what copies the arrays; None if they need no copy."""
-        self._frozen: Any = None
 
     def __call__(self, /, *values: Any, **settings: Any) -> Any:
         if settings or len(values) != len(self._names):
             values = self._in_order(values, settings)
         if interpreted.on:
             return as_python(self.py_func, values)
-        if self._frozen is None or self._frozen.have_changed():
-            from app.engine.compiled.frozen import Frozen  # imported late: it needs Numba
-
-            self._frozen = Frozen(self._function)
-            self._given.clear()
+        copies = self._copies.get()
         values = tuple([_contiguous(v) if isinstance(v, np.ndarray) else v for v in values])
         kinds = tuple([_kind(value) for value in values])
-        if kinds not in self._given:
-            self._given[kinds] = self._examined(values)
-        give = self._given[kinds]
-        if give is not None:
-            values = tuple([give(v) if isinstance(v, np.ndarray) else v for v in values])
+        if kinds not in copies:
+            copies[kinds] = self._examined(values)
+        copy = copies[kinds]
+        if copy is not None:
+            values = tuple([copy(v) if isinstance(v, np.ndarray) else v for v in values])
         return self._function(*values)
 
     def _in_order(self, values: Sequence[Any], settings: Mapping[str, Any]) -> tuple[Any, ...]:
