@@ -17,9 +17,9 @@ from app.static.inputs import InputSpec
 from app.tensor import Tensor
 
 _PLAIN = (
-    bool, int, float, complex, str, bytes, type(None), np.generic, bytearray, set, frozenset, slice, range
+    bool, int, float, complex, str, bytes, type(None), bytearray, set, frozenset, slice, range
 )  # fmt: skip
-"""Types of values that are compared by content."""
+"""Types of values that are compared by content, as NumPy's numbers are."""
 
 
 class Arguments:
@@ -66,7 +66,7 @@ class Arguments:
                 f"a traced function takes Tensors, lists, tuples, dicts and Python values, found a {kind.__name__} "
                 f"(argument {place!r}); pass a Tensor (opsmith.to_tensor) or a list, tuple or dict"
             )
-        if isinstance(value, _PLAIN):
+        if kind in _PLAIN or isinstance(value, np.generic):
             return key_of(value), lambda values: value
         self.objects.append(value)
         return _Same(value), lambda values: value

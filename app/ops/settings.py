@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,32 +14,23 @@ if TYPE_CHECKING:
 def key_of(value: Setting) -> Hashable:
     """A key that is equal for two settings only if operators behave equally with both.
 
-    It distinguishes 1 from True and 0.0 from -0.0, and includes every element of an array, and the attributes of plain
-    data of a user's class. An object that is not plain data is its own key.
+    It distinguishes 1 from True and 0.0 from -0.0, and includes every element of an array. An object of any class that
+    is not named here is its own key.
     """
-    attributes = attributes_of(value)
-    return (_content(value), key_of(attributes)) if attributes else _content(value)
-
-
-def _content(value: Setting) -> Hashable:
     kind = type(value)
-    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+    if kind is np.ndarray and not value.dtype.hasobject:
         return kind, value.dtype.str, value.shape, value.tobytes()
-    if isinstance(value, (float, complex, np.generic)):
+    if kind in (float, complex) or isinstance(value, np.generic):
         return kind, repr(value)
-    if isinstance(value, (tuple, list)):
+    if kind in (tuple, list):
         return kind, tuple(map(key_of, value))
-    if kind is dict:
-        return kind, tuple((key_of(k), key_of(v)) for k, v in value.items())
-    if isinstance(value, (set, frozenset)):
+    if kind in (set, frozenset):
         return kind, frozenset(map(key_of, value))
-    if isinstance(value, bytearray):
+    if kind is bytearray:
         return kind, bytes(value)
-    if isinstance(value, slice):
+    if kind is slice:
         return kind, key_of((value.start, value.stop, value.step))
-    exact = (int, str, bytes, range, type(None))
-    is_exact = any(isinstance(value, base) and kind.__eq__ is base.__eq__ for base in exact)
-    return (kind, value) if is_exact else _Itself(value)
+    return (kind, value) if kind in (bool, int, str, bytes, range, type(None)) else _Itself(value)
 
 
 class _Itself:
@@ -54,16 +44,6 @@ class _Itself:
 
     def __hash__(self) -> int:
         return id(self.value)
-
-
-def attributes_of(value: Setting) -> dict[str, Any]:
-    """The attributes of plain data of a user's class, without those that are items of a dict."""
-    held = getattr(value, "__dict__", None)
-    plain = (int, float, complex, str, bytes, bytearray, tuple, list, dict, set, frozenset, np.ndarray)
-    if not held or not isinstance(value, plain) or isinstance(value, Enum):
-        return {}
-    items = value if isinstance(value, dict) else {}
-    return {name: other for name, other in held.items() if dict.get(items, name) is not other}
 
 
 def key_of_settings(settings: Attributes) -> Hashable:

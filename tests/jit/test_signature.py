@@ -123,9 +123,9 @@ class Listed(list):
     pass
 
 
-def test_a_number_of_a_class_of_its_own_keeps_its_class_and_its_attributes():
-    f = static(lambda x, held: x * held.factor)
-    assert [float(f(tensor(1), Level(factor))) for factor in (2.0, 3.0, 3.0)] == [2.0, 3.0, 3.0]
+def test_a_number_of_a_class_of_its_own_is_an_object_with_its_class_and_its_attributes():
+    f, twice = static(lambda x, held: x * held.factor), Level(3.0)
+    assert [float(f(tensor(1), held)) for held in (Level(2.0), twice, twice)] == [2.0, 3.0, 3.0]
     assert len(f.traces) == 2
 
 
