@@ -54,7 +54,7 @@ def product_code(name: str, size: int, columns: int, lanes: int) -> Code:
     widest = max(group.bytes for group in groups)
     table, block = _multiples(code, scale), code.room(BLOCK * widest)
     totals, column_sums = code.room(TILE * widest), code.room(widest)
-    shifts = code.spread(shift)
+    shifts = code.broadcast(shift)
     for group in groups:
         with code.loop(first, last, TILE) as tile:
             count = code.least(last - tile, TILE)
@@ -121,7 +121,7 @@ def transposed_product_code(name: str, columns: int, lanes: int, adds: bool) -> 
     transposed, size, n, first, last, factor, scale, shift, y, out = code.parameters.values()
     groups = [_Group(code, start, widths) for start, widths in column_groups(columns, lanes)]
     table, block = _multiples(code, scale * factor), code.room(BLOCK * max(group.bytes for group in groups))
-    shifts = code.spread(shift * factor)
+    shifts = code.broadcast(shift * factor)
     for group in groups:
         column_sums = group.variables([code.zeros] * group.vectors)
         with code.loop(0, n, BLOCK) as begin:
@@ -199,7 +199,7 @@ class _Group:
         code = self._code
         with code.each_bit(bits) as place:
             byte = code.as_int(code.load(BYTE, data, place))
-            number = code.spread(code.load(FLOAT, table, byte * FLOAT_BYTES, FLOAT_BYTES))
+            number = code.broadcast(code.load(FLOAT, table, byte * FLOAT_BYTES, FLOAT_BYTES))
             for total, values in zip(sums, self.load(block, place), strict=True):
                 total.value = code.fma(number, values, total.value)
 

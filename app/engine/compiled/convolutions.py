@@ -317,7 +317,7 @@ def _convolve(
             at = group * strides.group + o * strides.output + c * strides.input
             at = at + i * strides.y + j * strides.x + strides.begin
             for k, some in enumerate(totals):
-                factor = code.spread(code.load(FLOAT, w, (at + k * strides.output) * FLOAT_BYTES, 4))
+                factor = code.broadcast(code.load(FLOAT, w, (at + k * strides.output) * FLOAT_BYTES, 4))
                 for value, total in zip(values, some, strict=True):
                     total.value = code.fma(factor, value, total.value)
         for k, some in enumerate(totals):

@@ -161,7 +161,7 @@ class Code:
     def zeros(self) -> Value:
         return self.value(0.0, self.floats)
 
-    def spread(self, number: Value) -> Value:
+    def broadcast(self, number: Value) -> Value:
         """A vector of one number."""
         one = self.builder.insert_element(ir.Constant(self.floats, ir.Undefined), number.ir, _INT32(0))
         none = ir.Constant(ir.VectorType(_INT32, self.lanes), [0] * self.lanes)
