@@ -35,6 +35,7 @@ _RESERVED = (
         "_forward_operator",
         "_gradient_operator",
         "_is_transformed",
+        "_is_batched",
     ),
     *("_forward_loop", "_gradient_loop", "_second_loop"),
 )
@@ -72,7 +73,7 @@ def files(operator: Any, examples: Sequence[np.ndarray], within: tuple[float, fl
 TARGET = Target("PyTorch", files)
 _CANNOT = {
     EXPRESSIONS: [],
-    KERNEL: ["It runs on the CPU, and has neither forward mode nor gradients in batches (is_grads_batched)."],
+    KERNEL: ["It runs on the CPU, and has no forward mode."],
 }
 
 
@@ -383,7 +384,11 @@ def _test(one: Leaving, examples: Sequence[np.ndarray], within: tuple[float, flo
     sections += [] if d.surrogate else ["exact"]
     sections += ["second"] if d.second is not None else ["no_second"]
     sections += ["rows"] if d.elementwise or (d.row_by_row and len(d.inputs) == 1) else []
-    modes = ["check_batched_grad", "check_forward_ad", "check_batched_forward_grad"] if translated else []
+    modes = (
+        ["check_batched_grad", "check_forward_ad", "check_batched_forward_grad"]
+        if translated
+        else ["check_batched_grad"]
+    )
     uses_pytest = not translated or d.second is None
     given = [f"{_literal(v)}" for v in d.settings.values()]
     return filled(

@@ -208,6 +208,26 @@ def test_threads_compute_the_same_as_one() -> None:
     assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
 
 
+@pytest.mark.parametrize("operator", [softmax, ema, halvings], ids=lambda operator: operator.name)
+def test_kernels_give_the_same_bits_as_here(operator: Any) -> None:
+    for dtype in (torch.float32, torch.float64):
+        x = matrix(dtype=dtype)
+        y = to_torch(operator, x)(x)
+        (expected,), (gradient,) = gradients_here(operator, [x.detach().numpy()])
+        np.testing.assert_array_equal(y.detach().numpy(), expected)
+        np.testing.assert_array_equal(torch.autograd.grad(y.sum(), x)[0].numpy(), gradient)
+
+
+def test_gradients_in_batches_are_those_of_a_loop() -> None:
+    x = matrix()
+    y = to_torch(softmax, x)(x)
+    many = torch.stack([matrix(seed).detach() for seed in (1, 2, 3)])
+    (found,) = torch.autograd.grad(y, x, many, is_grads_batched=True, retain_graph=True)
+    torch.testing.assert_close(
+        found, torch.stack([torch.autograd.grad(y, x, one, retain_graph=True)[0] for one in many])
+    )
+
+
 def test_a_result_that_is_the_input_is_a_copy() -> None:
     @app.custom_op
     @njit
