@@ -208,6 +208,37 @@ def _literal(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) and '"' not in value else repr(value)
 
 
+def _of_one_shape(d: Description) -> list[str]:
+    """Lines that make the inputs tensors of floats of one type and shape. In whole numbers, 0.5 would become 0."""
+    dtype = Names([*d.inputs, *d.settings]).fresh("dtype")
+    first, *others = (f"{name}.dtype" for name in d.inputs)
+    for other in others:
+        first = f"torch.promote_types({first}, {other})"
+    lines = [f"{dtype} = {first}", f"if not {dtype}.is_floating_point:"]
+    lines += [f'    raise TypeError(f"{d.title} takes tensors of floats, found {{{dtype}}}")']
+    if others:
+        together = ", ".join(f"{name}.to({dtype})" for name in d.inputs)
+        lines += [f"{', '.join(d.inputs)} = torch.broadcast_tensors({together})"]
+    return lines
+
+
+def _of_axes(d: Description) -> list[str]:
+    """Lines that refuse tensors of other axes or types than those for which the gradient was derived."""
+    names = Names([*d.inputs, *d.settings])
+    tensor, axes, floats = (names.fresh(wish) for wish in ("tensor", "axes", "floats"))
+    given = zip(d.inputs, d.specs, d.floats, strict=True)
+    expected = ", ".join(f"({name}, {len(spec.shape)}, {real})" for name, spec, real in given)
+    words = ", ".join(
+        f"{'floats' if real else 'whole numbers'} with {len(spec.shape)} axes"
+        for spec, real in zip(d.specs, d.floats, strict=True)
+    )
+    return [
+        f"for {tensor}, {axes}, {floats} in ({expected}{',' * (len(d.inputs) == 1)}):",
+        f"    if {tensor}.ndim != {axes} or {tensor}.is_floating_point() != {floats}:",
+        f'        raise ValueError("{d.title} takes {words}")',
+    ]
+
+
 # Expressions
 
 
@@ -217,7 +248,6 @@ def _expressions(one: Leaving, texts: _Texts, proof: str) -> str:
     of_gradient = texts.of_gradient("_second")
     if texts.second is not None:
         of_gradient += "\n\n" + _jvp_of_gradient(texts)
-    together = f"{', '.join(texts.inputs)} = torch.broadcast_tensors({', '.join(texts.inputs)})"
     plain = texts.second is None and len(texts.outputs) == len(texts.inputs) == 1
     return filled(
         "torch_expressions.txt",
@@ -228,7 +258,7 @@ def _expressions(one: Leaving, texts: _Texts, proof: str) -> str:
         constants=one.constants,
         functions=one.functions,
         of_gradient=of_gradient,
-        checks=together if len(texts.inputs) > 1 else "",
+        checks="\n    ".join(_of_one_shape(d)),
         tangents=", ".join([*texts.tangents, *(["*_"] if d.settings else [])]),
         return_tangents=_tangents(texts),
     )
@@ -289,12 +319,6 @@ def _kernels(one: Leaving, texts: _Texts, proof: str) -> str:
     parts: dict[str, str] = {}
     for role, part in zip(("forward", "gradient", "second"), d.parts, strict=False):
         parts |= _operator(one, role, part)
-    ranks = [f"{n}.ndim != {len(s.shape)}" for n, s in zip(d.inputs, d.specs, strict=False)]
-    axes = ", ".join(str(len(s.shape)) for s in d.specs)
-    checks = [f"if {' or '.join(ranks)}:", f'    raise ValueError("{d.title} takes tensors with {axes} axes")']
-    checks = checks if ranks else []
-    if d.elementwise and len(d.inputs) > 1:
-        checks = [f"{', '.join(d.inputs)} = torch.broadcast_tensors({', '.join(d.inputs)})"]
     sections = ["elementwise" if d.elementwise else "arrays"]
     sections += ["rows"] if rows else []
     sections += ["second"] if d.second is not None else []
@@ -315,7 +339,7 @@ def _kernels(one: Leaving, texts: _Texts, proof: str) -> str:
         run="_by_rows(function, arrays, settings)" if rows else "function(*arrays, *settings)",
         most=str(max(len(d.outputs), len(texts.gradient.gives))),
         of_gradient=texts.of_gradient("_run_second"),
-        checks="\n    ".join(checks),
+        checks="\n    ".join(_of_one_shape(d) if d.elementwise else _of_axes(d)),
     )
 
 

@@ -271,6 +271,20 @@ def test_another_number_of_axes_than_exported_is_an_error() -> None:
         to_torch(softmax, x)(x[None])
 
 
+@pytest.mark.parametrize("operator", [root, halvings, softmax], ids=lambda operator: operator.name)
+def test_whole_numbers_in_place_of_floats_are_an_error_as_fractions_would_be_lost(operator: Any) -> None:
+    function = to_torch(operator, matrix())
+    with pytest.raises((TypeError, ValueError), match=r"takes .*floats"):
+        function(torch.ones(4, 6, dtype=torch.int64))
+
+
+def test_inputs_of_two_types_get_the_common_one() -> None:
+    x, gate = matrix(dtype=torch.float32), torch.ones(6, dtype=torch.int64)
+    assert to_torch(gated)(x, gate).dtype == torch.float32
+    y = matrix(1)
+    assert [g.dtype for g in torch.autograd.grad(to_torch(gated)(x, y).sum(), [x, y])] == [x.dtype, y.dtype]
+
+
 def test_without_a_gradient_nothing_leaves() -> None:
     @app.custom_op
     def sorted_rows(x):
