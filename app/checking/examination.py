@@ -6,6 +6,7 @@ Foreign code can end a process: a mistake in native code is then a finding, and 
 from __future__ import annotations
 
 import faulthandler
+import gc
 import json
 import os
 import select
@@ -195,6 +196,7 @@ def _messages(one: Found, question: Question, after: str) -> Iterator[Any]:
 def _begin_child(parent: int) -> None:
     os.setpgid(0, 0)
     faulthandler.disable()  # a crash is reported by its signal
+    gc.freeze()  # what is there already, a whole framework, is not searched for garbage
     die_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     for stream in (1, 2):  # native code prints warnings there
