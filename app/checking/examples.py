@@ -184,7 +184,8 @@ def _first_that_runs(
                 except Exception as error:
                     if _is_of_the_code(error):
                         raise OperatorError(reason(found, error)) from error
-                    if found.elementwise and any(isinstance(e, (TypeError, IndexError)) for e in _causes(error)):
+                    is_of_arrays = any(isinstance(e, (TypeError, IndexError)) for e in _causes(error))
+                    if found.elementwise and is_of_arrays and not isinstance(error, BoundsError):
                         raise OperatorError(
                             f"{reason(found, error)}; elementwise=True gives the function single numbers: leave it out "
                             "for a function of arrays"

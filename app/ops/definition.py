@@ -300,6 +300,8 @@ class OpDef(Displayed):
             try:
                 attributes[name] = canonical(value) if is_type else as_immutable(value)
             except OperatorError as error:
+                if type(error) is not OperatorError:  # an open size, or an unknown type
+                    raise
                 raise OperatorError(f"{self.label}: its setting {name} {error}") from None
         if attributes.get("axis", 0) == () and "keepdim" in attributes and not self.custom:
             attributes["axis"] = None  # a reduction over no axes is one over all, as in Paddle and PyTorch

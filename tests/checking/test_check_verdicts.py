@@ -118,7 +118,9 @@ def test_an_input_without_a_gradient_may_be_a_setting():
         def backward(ctx, dy):
             return dy * ctx.k, None
 
-    assert words(Scale, "gradient").endswith("; if k is a setting and not an input: --set k=VALUE")
+    assert words(Scale, "gradient").endswith(
+        "; does backward return it? If k is a setting and not an input: --set k=VALUE"
+    )
     assert words(Scale, "gradient", settings={"k": 3.0}).startswith("ok")
 
 

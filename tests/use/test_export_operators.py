@@ -53,6 +53,12 @@ def test_an_operator_is_written_with_its_test_and_how_it_was_proven(ops: Path, c
     assert " passed" in text
     assert "import opsmith" not in text + Path("test_cube_torch.py").read_text()
     assert main(["export", "my_ops.py:cube", "--to", "torch"]) == 0  # replaces its own files
+
+
+@pytest.mark.slow
+def test_an_operator_that_left_comes_back(ops: Path, capsys: pytest.CaptureFixture[str]):
+    pytest.importorskip("torch")
+    assert main(["export", "my_ops.py:cube", "--to", "torch"]) == 0
     assert main(["check", "cube_torch.py:cube", "--like", "my_ops.py:cube", "--also", "vmap,forward"]) == 0
     assert "the results equal those of my_ops.py:cube" in capsys.readouterr().out
 
