@@ -198,7 +198,10 @@ def test_the_written_tests_pass_without_opsmith_and_are_as_a_formatter_leaves_th
         examples = [np.array([3, 0, 3]) if shape is None else matrix(0, shape) for shape in shapes]
         for name, text in files(operator, examples, (-2, 2), "1 passed").files.items():
             (tmp_path / name).write_text(text, encoding="utf-8")
-    without = "import sys; sys.modules['opsmith'] = sys.modules['app'] = sys.modules['numba'] = None; import pytest; "
+    without = (
+        "import os, sys; os.environ['PYTEST_DISABLE_PLUGIN_AUTOLOAD'] = '1'; "
+        "sys.modules['opsmith'] = sys.modules['app'] = sys.modules['numba'] = None; import pytest; "
+    )
     arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:opsmith", "-c", "/dev/null", "--rootdir", ".", "."]
     done = subprocess.run(
         [sys.executable, "-P", "-c", without + "sys.exit(pytest.main(sys.argv[1:]))", *arguments],

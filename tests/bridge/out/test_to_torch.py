@@ -335,7 +335,9 @@ def test_files_are_as_a_formatter_leaves_them(operator: Any, inputs: int, tmp_pa
 
 
 _WITHOUT = (
-    "import sys; sys.modules['opsmith'] = sys.modules['app'] = None; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+    "import os, sys; os.environ['PYTEST_DISABLE_PLUGIN_AUTOLOAD'] = '1'; "
+    "sys.modules['opsmith'] = sys.modules['app'] = None; "
+    "import pytest; sys.exit(pytest.main(sys.argv[1:]))"
 )
 
 
