@@ -105,7 +105,7 @@ def _described(thing: Any) -> Foreign | None:
 
 
 def _parameters(thing: Any, function: Any) -> tuple[inspect.Parameter, ...]:
-    """The parameters; those that custom_vjp is told not to differentiate by are settings."""
+    """The parameters. Those in `nondiff_argnums` of a custom_vjp are settings."""
     taken = list(parameters(function))
     for place, parameter in enumerate(taken):
         if place in getattr(thing, "nondiff_argnums", ()) and parameter.default is parameter.empty:

@@ -42,8 +42,8 @@ def call_function(
 ) -> Any:
     """Call a user's function. An error names the operator; its cause is what the function raised.
 
-    What is no `Exception`, such as SystemExit, would end the program without a message. `about` is put before the
-    message.
+    SystemExit and the like become errors, too: they would end the program without a message. The message begins with
+    `about`.
     """
     try:
         if looking.on:

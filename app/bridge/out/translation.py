@@ -629,7 +629,7 @@ class _Function:
             elif type(parameter.default) in (bool, int, float, str):
                 args.append(Value(ast.Constant(parameter.default), NUMBER))
             else:
-                self.refuse(node, f"leaves out {name}, whose default is no number")
+                self.refuse(node, f"omits {name}, whose default is not a number")
         name, kinds = self.all.helper(source, [a.kind for a in args], node, self)
         return ast.Call(self.of_module(name, node), [a.source for a in args], []), kinds
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -27,6 +25,7 @@ from app.custom.shelf.swish import swish
 from app.errors import ExportError
 from tests.bridge.out.c_library import COMPILER, Library
 from tests.bridge.out.operators import halvings, parts, picked, root, squashed, stepped
+from tests.bridge.out.written_files import assert_formatted, assert_passes_without
 
 needs_compiler = pytest.mark.skipif(not COMPILER, reason="needs a C compiler")
 FEW = ("softmax", "conv1d", "topk", "gather")
@@ -198,19 +197,5 @@ def test_the_written_tests_pass_without_opsmith_and_are_as_a_formatter_leaves_th
         examples = [np.array([3, 0, 3]) if shape is None else matrix(0, shape) for shape in shapes]
         for name, text in files(operator, examples, (-2, 2), "1 passed").files.items():
             (tmp_path / name).write_text(text, encoding="utf-8")
-    without = (
-        "import os, sys; os.environ['PYTEST_DISABLE_PLUGIN_AUTOLOAD'] = '1'; "
-        "sys.modules['opsmith'] = sys.modules['app'] = sys.modules['numba'] = None; import pytest; "
-    )
-    arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:opsmith", "-c", "/dev/null", "--rootdir", ".", "."]
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", without + "sys.exit(pytest.main(sys.argv[1:]))", *arguments],
-        cwd=tmp_path, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    for command in (["format", "--check", "--diff"], ["check", "--ignore", "I,F841"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "ruff", *command, "--isolated", "--line-length", "120", str(tmp_path)],
-            capture_output=True, text=True,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout
+    assert_passes_without(tmp_path, "opsmith", "app", "numba")
+    assert_formatted(tmp_path)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from app.custom.shelf.softplus import softplus
 from app.custom.shelf.swish import swish
 from tests.bridge.out.operators import halvings, parts, picked, root, squashed, stepped
 from tests.bridge.out.test_description import total
+from tests.bridge.out.written_files import assert_formatted, assert_passes_without
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -179,20 +178,7 @@ CASES = [(swish, 1), (parts, 2), (stepped, 1), (halvings, 1), (ema, 1), (total, 
 def test_files_are_as_a_formatter_leaves_them(operator: Any, inputs: int, tmp_path: Path) -> None:
     for name, text in files(operator, [matrix()] * inputs, (-2, 2), "1 passed").files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    commands = (["format", "--check", "--diff"], ["check", "--ignore", "I"])
-    for command in commands:
-        done = subprocess.run(
-            [sys.executable, "-m", "ruff", *command, "--isolated", "--line-length", "120", str(tmp_path)],
-            capture_output=True, text=True,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout
-
-
-_WITHOUT = (
-    "import os, sys; os.environ['PYTEST_DISABLE_PLUGIN_AUTOLOAD'] = '1'; "
-    "sys.modules['opsmith'] = sys.modules['app'] = None; "
-    "import pytest; sys.exit(pytest.main(sys.argv[1:]))"
-)
+    assert_formatted(tmp_path)
 
 
 @pytest.mark.slow
@@ -207,8 +193,4 @@ _WITHOUT = (
 def test_the_written_test_passes_without_opsmith(operator: Any, inputs: int, tmp_path: Path) -> None:
     for name, text in files(operator, [matrix()] * inputs, (-2, 2), "").files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:opsmith", "-c", "/dev/null", "--rootdir", ".", "."]
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", _WITHOUT, *arguments], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert_passes_without(tmp_path, "opsmith", "app")

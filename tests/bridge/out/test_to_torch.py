@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,50 +24,12 @@ from app.custom.shelf.softmax import softmax
 from app.custom.shelf.softplus import softplus
 from app.custom.shelf.swish import swish
 from app.errors import ExportError
+from tests.bridge.out.operators import halvings, parts, picked, root, squashed
 from tests.bridge.out.operators_that_leave import OPERATORS
 from tests.bridge.out.test_description import total
+from tests.bridge.out.written_files import assert_formatted, assert_passes_without
 
 torch = pytest.importorskip("torch")
-
-
-@app.custom_op(elementwise=True)
-def root(x):
-    return math.sqrt(x) if x > 0 else 0.0
-
-
-@app.custom_op(elementwise=True)
-def halvings(x, limit=1.0):
-    n = 0
-    while x > limit:
-        x = x / 2
-        n += 1
-    return x * 1.5
-
-
-@app.custom_op(elementwise=True, outputs=["sine", "rest"])
-def parts(x, y, scale=2.0):
-    s = math.sin(x * scale)
-    return s, y * s - x
-
-
-@app.custom_op(elementwise=True)
-def squashed(x):
-    return 1 / (1 + math.exp(-x))
-
-
-@squashed.backward
-def squashed_grad(y, dy):
-    return dy * y * (1 - y)
-
-
-@app.custom_op
-@njit
-def picked(x, index):
-    y = np.empty((len(index), x.shape[1]), x.dtype)
-    for i in range(len(index)):
-        for j in range(x.shape[1]):
-            y[i, j] = x[index[i], j] * 2
-    return y
 
 
 def matrix(seed: int = 0, shape: tuple[int, ...] = (4, 6), dtype: Any = None) -> Any:
@@ -325,20 +285,7 @@ def test_weights_trained_with_an_exported_relu_are_those_of_torchs_own() -> None
 def test_files_are_as_a_formatter_leaves_them(operator: Any, inputs: int, tmp_path: Path) -> None:
     for name, text in files(operator, [np.ones((4, 6))] * inputs, (-2, 2), "1 passed").files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    commands = (["format", "--check", "--diff"], ["check", "--ignore", "I"])
-    for command in commands:
-        done = subprocess.run(
-            [sys.executable, "-m", "ruff", *command, "--isolated", "--line-length", "120", str(tmp_path)],
-            capture_output=True, text=True,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout
-
-
-_WITHOUT = (
-    "import os, sys; os.environ['PYTEST_DISABLE_PLUGIN_AUTOLOAD'] = '1'; "
-    "sys.modules['opsmith'] = sys.modules['app'] = None; "
-    "import pytest; sys.exit(pytest.main(sys.argv[1:]))"
-)
+    assert_formatted(tmp_path)
 
 
 @pytest.mark.slow
@@ -348,11 +295,7 @@ _WITHOUT = (
 def test_the_written_test_passes_without_opsmith(name: str, tmp_path: Path) -> None:
     for file, text in files(*OPERATORS[name], (-2, 2), "").files.items():
         (tmp_path / file).write_text(text, encoding="utf-8")
-    arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:opsmith", "-c", "/dev/null", "--rootdir", ".", "."]
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", _WITHOUT, *arguments], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert_passes_without(tmp_path, "opsmith", "app")
 
 
 def test_most_operators_become_expressions_and_the_others_kernels() -> None:
