@@ -9,7 +9,7 @@ from string import Template
 from xml.etree.ElementTree import Element
 
 from app.report.markup import as_html, asset, tag
-from app.report.sections import costs, curves, failures, mistakes, operators, result, settings, units
+from app.report.sections import costs, curves, failures, mistakes, operators, parameters, result, settings, units
 from app.run.comparison import Comparison
 from app.run.layers import layer_names
 from app.run.record import RunRecord
@@ -17,7 +17,7 @@ from app.run.wording import count, listed
 
 MARK = '<body class="opsmith">'
 """By which pages of opsmith are known."""
-SECTIONS = (failures, curves, operators, costs, mistakes, units, settings)
+SECTIONS = (failures, curves, parameters, operators, costs, mistakes, units, settings)
 """The sections after the verdict, in order; each decides whether it has content."""
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.run.events import Epoch, Iteration, Record
+from app.run.events import Epoch, Iteration, Parameters, Record
 from app.run.learners import Learner
-from app.run.network import Activation
+from app.run.network import OF_OPERATORS, Activation
 
 
 @dataclass
@@ -76,3 +76,34 @@ class Metrics(Callback):
 
     def epoch(self, position: Position, result: Epoch) -> None:
         self._record(result)
+
+
+class ParameterMetrics(Callback):
+    """Records, after every epoch, how far its last step moved the parameters, and the operator's own parameters."""
+
+    def __init__(self, record: Record):
+        self._record = record
+        self._before: dict[str, np.ndarray] = {}
+        self._rate = 0.0
+
+    def begin(self, position: Position) -> None:
+        self._remember(position)
+
+    def piece(self, position: Position, losses: np.ndarray, accuracies: np.ndarray) -> None:
+        self._remember(position)
+
+    def _remember(self, position: Position) -> None:
+        if position.done == position.iterations - 1:
+            self._before, self._rate = position.contestant.learner.weights(), position.contestant.learner.rate
+
+    def test(self, position: Position) -> None:
+        after = position.contestant.learner.weights()
+        steps = {path: float(np.linalg.norm(value - self._before[path])) for path, value in after.items()}
+        own = {
+            path: (float(value.mean()), float(value.min()), float(value.max()))
+            for path, value in after.items()
+            if path.startswith(OF_OPERATORS)
+        }
+        rate = self._rate or np.nan
+        scaled = {path: norm / rate for path, norm in steps.items()}
+        self._record(Parameters(position.contestant.operator, position.epoch, scaled, own))

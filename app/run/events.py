@@ -106,6 +106,17 @@ class Epoch(Event, frozen=True, tag="epoch"):
     """Whether no other training ran at the same time, by which the seconds would depend on it."""
 
 
+class Parameters(Event, frozen=True, tag="parameters"):
+    """How far the last step of an epoch moved each parameter of a network, and what the operator's own ones are."""
+
+    operator: str
+    epoch: Index
+    steps: Mapping[str, Number]
+    """The norm of the step of each parameter over the learning rate: with plain SGD, the norm of its gradient."""
+    own: Mapping[str, tuple[Number, Number, Number]] = {}
+    """The mean, the minimum and the maximum of each parameter of the operator."""
+
+
 class Tested(Event, frozen=True, tag="tested"):
     """The test accuracy and loss of a trained network whose epochs were tested on validation images."""
 
@@ -144,7 +155,7 @@ NO_END = f"its {METRICS} has no last line, as the run has not ended or the file 
 """The message for the folder of a run without an `End`."""
 
 Record = Callable[[Event], None]
-AnyEvent = Start | Checked | Iteration | Epoch | Tested | Nonfinite | Cost | End
+AnyEvent = Start | Checked | Iteration | Epoch | Parameters | Tested | Nonfinite | Cost | End
 
 
 def line(event: Event) -> str:

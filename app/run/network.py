@@ -235,6 +235,10 @@ def pixels_of(image: ImageShape) -> int:
     return image if isinstance(image, int) else math.prod(image)
 
 
+OF_OPERATORS = "activations."
+"""How the paths of the operators' own parameters begin."""
+
+
 class Network(Layer):
     """The layers of a configuration over uint8 images, with a custom or built-in operator that may have parameters.
 

@@ -18,7 +18,7 @@ from app.data import Batches, Dataset, epoch_order, load
 from app.errors import AppError, OperatorError
 from app.ranks.launch import launched
 from app.ranks.world import World
-from app.run.callbacks import Callback, Contestant, Metrics, Position
+from app.run.callbacks import Callback, Contestant, Metrics, ParameterMetrics, Position
 from app.run.checkpoints import Checkpoint, Checkpoints, data_hash, restore
 from app.run.config import Config, operators_of
 from app.run.console import COMPILING, Console
@@ -82,7 +82,7 @@ def train(
 
         for event in (start, *checked) if checkpoint is None else ():
             record(event)
-        callbacks: list[Callback] = [Metrics(record), console]
+        callbacks: list[Callback] = [Metrics(record), ParameterMetrics(record), console]
         if world.size > 1:
             callbacks.insert(0, InStep(world))
         if folder is not None:
@@ -203,7 +203,8 @@ _PIECE_SECONDS = 0.5
 def next_stop(position: Position) -> int:
     """Return the end of the next piece of an epoch, apart from reports."""
     quick = int(_PIECE_SECONDS * position.done / position.seconds) + 1 if position.seconds else 1
-    return min(position.done + quick, position.iterations)
+    last = position.iterations - 1  # a piece of its own, whose step is recorded
+    return min(position.done + quick, last) if position.done < last else position.iterations
 
 
 def overall(losses: np.ndarray, accuracies: np.ndarray, tests: Batches) -> tuple[float, float]:

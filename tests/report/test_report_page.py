@@ -350,6 +350,22 @@ def test_a_tooltip_has_the_values_of_all_curves_at_its_place():
     assert titles == ["epoch 1\nbatches 10 %\none 25 %", "epoch 2\nbatches 40 %\none 50 %\nother 75 %"]
 
 
+def test_gradients_of_the_ends_and_parameters_of_operators_are_charts(tmp_path: Path):
+    steps = {"layers.0.weight": 0.5, "layers.0.bias": 1.0, "layers.1.weight": None, "layers.2.weight": 2.0}
+    others = [
+        {"event": "parameters", "operator": name, "epoch": epoch, "steps": steps, "own": own}
+        for name, own in (("custom.relu", {"activations.0.slope": [0.25, 0.125, 0.75]}), ("relu", {}))
+        for epoch in range(2)
+    ]
+    page = page_of(made_run(tmp_path / "run", others=others))
+    tables = tables_of(page)
+    assert tables["layers.0.weight.csv"] == [["epoch", "custom.relu", "relu"], ["1", "0.5", "0.5"], ["2", "0.5", "0.5"]]
+    assert tables["layers.2.weight.csv"][1] == ["1", "2", "2"]
+    assert tables["activations.0.slope.csv"] == [["epoch", "custom.relu"], ["1", "0.25"], ["2", "0.25"]]
+    assert "chart-layers.1.weight" not in page
+    assert "chart-layers.0.bias" not in page
+
+
 def test_an_image_of_a_chart_stands_alone():
     line = Line("<b>&amp; one", [(1, 1, 1, 1), (2, 2, 2, 2)], 0)
     shown = image(Chart("c", "C", "x", "y", [line]))

@@ -109,7 +109,7 @@ def test_operators_take_turns_in_another_order_in_every_epoch_and_share_the_orde
     ("log_every", "reported"),
     [
         (1, [(0, 0.0), (1, 0.0), (2, 0.0), (3, 0.0), (4, 0.0)]),
-        (2, [(0, 0.0), (2, 1.0), (4, 1.0)]),
+        (2, [(0, 0.0), (2, 1.0), (4, 0.0)]),
         (3, [(0, 0.0), (3, 2.0)]),
         (100, [(0, 0.0)]),
     ],

@@ -48,11 +48,11 @@ def _over_epochs(runs: Sequence[RunRecord], name: str, title: str, batch: str, t
         tested = _over_runs(epochs, lambda e: e.epoch + 1, _value(test))
         lines.append(Line(f"{operator}, {runs[0].tested_on}", tested, colour))
     shown = [line for line in lines if line.points]
-    x_unit, log_y = "whole" if any(run.of(Epoch) for run in runs) else "", not unit and _spans_magnitudes(shown)
+    x_unit, log_y = "whole" if any(run.of(Epoch) for run in runs) else "", not unit and spans_magnitudes(shown)
     return Chart(name, title, "epoch", name, shown, x_unit, unit, log_y=log_y)
 
 
-def _spans_magnitudes(lines: Sequence[Line]) -> bool:
+def spans_magnitudes(lines: Sequence[Line]) -> bool:
     """Return whether the curves need a logarithmic axis."""
     values = [point[1] for line in lines for point in line.points if 0 < point[1] < math.inf]
     return bool(values) and max(values) > 100 * min(values)

@@ -89,6 +89,10 @@ class EagerLearner:
                 for path, value in self.weights().items():
                     yield OperatorRun(f"the update of {path}", [(path, before[path])], [(path, value)])
 
+    @property
+    def rate(self) -> float:
+        return self._schedule()
+
     def end_epoch(self) -> None:
         self._schedule.step()
 

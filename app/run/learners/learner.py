@@ -27,6 +27,10 @@ class Learner(Protocol):
     def shapes(self) -> Sequence[tuple[tuple[int, ...], tuple[int, ...]]]:
         """The shape of the input and of the result of each operator between layers, per image."""
 
+    @property
+    def rate(self) -> float:
+        """The learning rate."""
+
     def warm_up(self, batches: Batches) -> None:
         """Train without effect, to compile before an epoch is timed."""
 

@@ -94,6 +94,10 @@ class ProgramLearner:
                 looks = list(watch_program(program, feed, self._scope))
             yield from looks
 
+    @property
+    def rate(self) -> float:
+        return self._schedule()
+
     def end_epoch(self) -> None:
         self._schedule.step()
         check_agreement(self._world, self.weights())
