@@ -7,6 +7,7 @@ two seconds in each process. Here the exception gets the numbers, and makes the 
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -75,9 +76,24 @@ _QUICK = (
 def compiled_quickly() -> Iterator[None]:
     """Inside the block, what Numba compiles raises these errors; older releases of Numba raise others, short ones."""
     with global_compiler_lock, ExitStack() as restored:
+        _import_without_scipy()
         for place, name, quick in _QUICK:
             module = importlib.import_module(place)
             if hasattr(module, name):
                 restored.callback(setattr, module, name, getattr(module, name))
                 setattr(module, name, quick)
         yield
+
+
+def _import_without_scipy() -> None:
+    """Import Numba's functions of arrays without SciPy's BLAS, which takes 0.15 s.
+
+    They ask at once whether it is there; what needs it asks again when it is compiled.
+    """
+    if "numba.np.arraymath" not in sys.modules:
+        linalg: Any = importlib.import_module("numba.np.linalg")
+        ensure_blas, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+        try:
+            importlib.import_module("numba.np.arraymath")
+        finally:
+            linalg.ensure_blas = ensure_blas
