@@ -1,4 +1,4 @@
-"""Concatenating, splitting and padding values."""
+"""Concatenating and splitting values."""
 
 from __future__ import annotations
 
@@ -133,33 +133,3 @@ def _(onnx: Any, x: Any, num_or_sections: int | Sequence[int], axis: int) -> Any
 def stack(x: Iterable[Value], axis: int = 0) -> Applied:
     """Stack values of one shape along a new axis."""
     return concat([unsqueeze(v, axis=axis) for v in x], axis=axis)
-
-
-Widths = Sequence[tuple[int, int]]
-"""For each axis the widths before and after it."""
-
-
-def _infer_pad(x: Spec, *, widths: Widths, value: float = 0.0) -> Spec:
-    if len(widths) != len(x.shape):
-        raise ShapeError(f"expected two widths for each of {len(x.shape)} axes, found {list(widths)}")
-    sizes = [
-        UNKNOWN if n == UNKNOWN else n + before + after for n, (before, after) in zip(x.shape, widths, strict=True)
-    ]
-    return Spec(tuple(sizes), x.dtype)
-
-
-@operator(
-    _infer_pad,
-    checked=True,
-    gradient=lambda dout, widths: dout[tuple(slice(before, -after or None) for before, after in widths)],
-)
-def pad(x: Array, *, widths: Widths, value: float = 0.0) -> Results:
-    """Pad a value with a constant; `widths` has the widths before and after each axis."""
-    return np.pad(x, widths, constant_values=value) if widths else np.copy(x)
-
-
-@pad.in_onnx
-def _(onnx: Any, x: Any, widths: Widths, value: float) -> Any:
-    if not widths:
-        return x
-    return onnx.Pad(x, [w[0] for w in widths] + [w[1] for w in widths], np.asarray(value).astype(x.dtype))

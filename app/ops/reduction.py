@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import ShapeError
+from app.errors import OperatorError, ShapeError
 from app.ops.creation import ones_like
 from app.ops.definition import operator
 from app.ops.dtype import FLOATS, INTEGERS
 from app.ops.elementwise import floats
 from app.ops.logic import isclose, isfinite, where
 from app.ops.lowering import Reduction, Spread
-from app.ops.math import exp, sqrt, square
+from app.ops.math import abs_, exp, sqrt, square
 from app.ops.public import public
 from app.ops.shaping import cast
 from app.ops.size import AnySize, Shape
@@ -297,6 +297,31 @@ def std(x: Value, axis: Axis = None, unbiased: bool = True, keepdim: bool = Fals
     """
     variance = var(x, axis, unbiased, keepdim)
     return where(variance > 0, sqrt(where(variance > 0, variance, 1.0)), variance * 0.0)
+
+
+@public(method=True)
+def norm(x: Value, p: float | str | None = None, axis: Axis = None, keepdim: bool = False) -> Applied:
+    """Norm along the given axes, or of the flattened value: the 2-norm, or that of p = 1 or infinity.
+
+    Along two axes it is the Frobenius norm of matrices. The gradient is zero where the 2-norm is.
+    """
+    if p not in (None, "fro", 1, 2, math.inf):
+        raise OperatorError(
+            f"norm: p is 1, 2, math.inf or 'fro', not {p!r}; write opsmith.sum(opsmith.abs(x) ** p) ** (1 / p)"
+        )
+    if isinstance(axis, (tuple, list)) and len(axis) == 2 and p not in (None, "fro"):
+        raise OperatorError(
+            f"norm: of matrices, along two axes, p is 'fro', not {p!r}; np.linalg.norm(x.numpy(), {p!r}) computes it"
+        )
+    (x,) = floats([x])
+    if p == 1:
+        return sum_(abs_(x), axis=axis, keepdim=keepdim)
+    if p == math.inf:
+        return max_(abs_(x), axis=axis, keepdim=keepdim)
+    wide = cast(x, dtype="float32") if x.dtype == "float16" else x  # the squares would overflow
+    total = sum_(square(wide), axis=axis, keepdim=keepdim)
+    root = where(total > 0, sqrt(where(total > 0, total, 1.0)), total)
+    return cast(root, dtype="float16") if wide is not x else root
 
 
 @public(method=True)

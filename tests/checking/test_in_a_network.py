@@ -48,7 +48,7 @@ RIGHT: dict[str, Arrays] = {
     "exp": lambda x: app.exp(x),
     "maxout": lambda x: app.max(app.reshape(x, [x.shape[0], -1, 2]), axis=2),
     "max of a row": lambda x: app.max(x, axis=1, keepdim=True) + x,
-    "sort": lambda x: app.sort(x, axis=1),
+    "sort": lambda x: app.take_along_axis(x, app.argsort(x, axis=1), 1),
     "softmax": lambda x: functional.softmax(x),
     "norm of a row": lambda x: (x - mean(x)) / app.sqrt(mean(app.square(x - mean(x))) + 1e-5),
     "in float32": lambda x: app.tanh(x.astype("float32")).astype("float64"),
@@ -140,7 +140,7 @@ def test_operators_that_keep_state_or_mix_rows_are_told_from_those_that_do_not()
     for right in RIGHT.values():
         assert differs_each_time(examined(right, inputs)) == ""
         assert not mixes_rows(found(right, "operator"), examined(right, inputs))
-    for mixing in (lambda x: x - app.mean(x, axis=0), lambda x: app.cumsum(x, axis=0), lambda x: x[::-1]):
+    for mixing in (lambda x: x - app.mean(x, axis=0), lambda x: x * app.max(x, axis=0), lambda x: x[::-1]):
         assert mixes_rows(found(mixing, "operator"), examined(mixing, inputs))
 
 

@@ -22,7 +22,7 @@ import numpy as np
 ANSWERS = Path(__file__).with_name("paddle_answers.json")
 RECORDED = 2000
 """The number of programs whose answers are kept."""
-ONLY_PADDLE = re.compile(r"paddle\.(einsum|flip|fmax|index_select|lerp|nan_to_num|roll|tile)\(")
+ONLY_PADDLE = re.compile(r"paddle\.(cumsum|einsum|flip|fmax|index_select|lerp|nan_to_num|roll|sort|tile|topk)\(")
 """Functions of Paddle that opsmith does not have; programs that call them are not compared."""
 
 Shape = tuple[int, ...]

@@ -17,14 +17,6 @@ def over(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, axis, keepdim: function(x, axis=axis if x.ndim else None, keepdims=keepdim)
 
 
-def running_sum(x: np.ndarray, axis: int | None, reverse: bool = False, dtype: str | None = None) -> np.ndarray:
-    if axis is None:
-        return np.cumsum(x, dtype=dtype)
-    turned = np.flip(x, axis) if reverse and x.ndim else x
-    sums = np.cumsum(turned, axis).reshape(x.shape)
-    return np.flip(sums, axis) if reverse and x.ndim else sums
-
-
 def expand_reduced(y: np.ndarray, like: np.ndarray, axis: Any, keepdim: bool, share: bool) -> np.ndarray:
     count = like.size / y.size if share and y.size else 1
     return np.broadcast_to(
@@ -64,14 +56,6 @@ def among_best(scores: np.ndarray, labels: np.ndarray, k: int) -> float:
     return float(np.mean([label in order for label, order in zip(labels.ravel(), orders, strict=True)]))
 
 
-def p_norm(x: np.ndarray, p: float, axis: Any, keepdim: bool) -> np.ndarray:
-    sizes = np.abs(x.astype(np.float64))
-    if np.isinf(p):
-        return (np.max if p > 0 else np.min)(sizes, axis=axis, keepdims=keepdim)
-    total = np.sum(sizes**p if p else sizes != 0, axis=axis, keepdims=keepdim)
-    return total ** (1 / p) if p else total
-
-
 def put_one_by_one(
     x: np.ndarray, y: np.ndarray, *arrays: np.ndarray, items: Any, accumulate: bool, onto_zeros: bool
 ) -> np.ndarray:
@@ -90,17 +74,17 @@ def last_writes(x: np.ndarray, *arrays: np.ndarray, items: Any) -> np.ndarray:
     )
 
 
-def in_order(x: np.ndarray, axis: int, descending: bool) -> tuple[np.ndarray, np.ndarray]:
+def order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
     """By sorting each line in Python, which keeps equal ones as they stood."""
     if not x.ndim:
-        return x, np.zeros((), int)
+        return np.zeros((), int)
     places = np.empty(x.shape, int)
     lines = np.moveaxis(x, axis, -1)
     found = np.moveaxis(places, axis, -1)
     for place in np.ndindex(lines.shape[:-1]):
         line = lines[place].tolist()
         found[place] = sorted(range(len(line)), key=lambda i, line=line: -line[i] if descending else line[i])
-    return np.take_along_axis(x, places, axis), places
+    return places
 
 
 def reshaped(x: np.ndarray, shape: list[int]) -> np.ndarray:
@@ -161,7 +145,6 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "elu": lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x)),
     "softmax": lambda x, axis: special.softmax(x, axis=axis if x.ndim else None),
     "log_softmax": lambda x, axis: special.log_softmax(x, axis=axis if x.ndim else None),
-    "cumsum": running_sum,
     "expand_reduced": expand_reduced,
     "sum_to": lambda x, shape: summed(x, tuple(shape)),
     "sum_like": lambda x, like: summed(x, like.shape),
@@ -181,14 +164,11 @@ NUMPY: dict[str, Callable[..., Any]] = {
         if x.ndim and (axis == () or not x.size)
         else special.logsumexp(x, axis=axis if x.ndim else None, keepdims=keepdim)
     ),
-    "p_norm": lambda x, p, axis, keepdim: p_norm(x, p, axis if x.ndim else None, keepdim),
     "put_items": put_one_by_one,
     "last_writes": last_writes,
     "take_items": lambda *values, items: values[0][np_items(Call(list(values), {"items": items}))],
-    "pad": lambda x, widths, value: np.pad(x, widths, constant_values=value) if x.ndim else x,
     "split_like": lambda *values, axis: tuple(values[1:]),
-    "sort": in_order,
-    "topk": lambda x, k, axis, largest: tuple(np.take(part, range(k), axis) for part in in_order(x, axis, largest)),
+    "argsort": order,
     "shape": lambda x: np.array(x.shape),
     "numel": lambda x: np.array(x.size),
     "matmul": product,

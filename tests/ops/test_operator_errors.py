@@ -52,7 +52,7 @@ ERRORS: dict[type[OperatorError], list[tuple[Callable[[Any], Any], str]]] = {
         (lambda x: x.unsqueeze(4), "unsqueeze of (float64[2, 3]): axis 4 does not exist in a value with 3 axes"),
         *(
             (lambda x, f=f: f(x[0, 0], axis=1), "axis 1 does not exist in a value with 0 axes")
-            for f in (app.mean, app.logsumexp, app.norm, app.cumsum, app.sort)
+            for f in (app.mean, app.logsumexp, app.norm, app.argsort)
         ),
         (lambda x: x.expand([4, 3]), "expand of (float64[2, 3]): a value of shape [2, 3] cannot be expanded to [4, 3]"),
         (lambda x: x.expand([3]), "expand of (float64[2, 3]): shape [3] has fewer axes than the value"),
@@ -67,7 +67,6 @@ ERRORS: dict[type[OperatorError], list[tuple[Callable[[Any], Any], str]]] = {
         (lambda x: app.softmax(x[:, :0]), "[2, 0] has no elements along axis 1"),
         (lambda x: app.softmax(x[:0, :0]), "[0, 0] has no elements along axis 1"),
         (lambda x: app.dot(x, x[0]), "dot needs values of one shape"),
-        (lambda x: app.topk(x, 5), "there are no 5 values along axis -1"),
         (lambda x: x[None].t(), "t() needs a matrix"),
     ],
     DtypeError: [

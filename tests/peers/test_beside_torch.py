@@ -36,7 +36,7 @@ ACROSS: dict[str, Line] = {
     "logsumexp": lambda t, x, y: t.logsumexp(x, 1) - t.logsumexp(y, 0).sum(),
     "joined": lambda t, x, y: t.cat([x, y * y], 0)[1:, ::2] * t.stack([x, y], 0).sum(),
     "shapes": lambda t, x, y: x.reshape(2, 6).t() * y.permute(1, 0).flatten()[:2],
-    "cumulated": lambda t, x, y: t.cumsum(x, 1) * y,
+    "sorted": lambda t, x, y: x.sort(1).values * y + x.sort(0, descending=True)[0],
     "norms": lambda t, x, y: x.norm() + x.norm(dim=1).sum() + y.std(0).sum(),
     "indexed": lambda t, x, y: x[t.tensor([0, 2, 0])] * y + t.gather(x, 1, t.tensor([[0], [3], [1]])),
 }

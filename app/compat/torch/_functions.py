@@ -138,7 +138,6 @@ _BOTH: dict[str, Callable[..., Any]] = {
     "norm": lambda input, p=2, dim=None, keepdim=False: app.norm(input, p, dim, keepdim),
     "softmax": lambda input, dim: app.softmax(input, axis=dim),
     "log_softmax": lambda input, dim: app.log_softmax(input, axis=dim),
-    "cumsum": lambda input, dim: app.cumsum(input, axis=dim),
     "equal": lambda input, other: np.array_equal(input._array, other._array),
     "allclose": lambda input, other, rtol=1e-05, atol=1e-08: np.allclose(input._array, other._array, rtol, atol),
     **{name: _product(name, *ranks) for name, *ranks in (("mm", 2, 2), ("mv", 2, 1), ("bmm", 3, 3), ("dot", 1, 1))},

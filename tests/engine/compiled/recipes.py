@@ -46,7 +46,7 @@ ONE: dict[str, Callable[[Any], Any]] = {
     "reduce the middle": lambda x: app.mean(app.unsqueeze(x, axis=2) - app.unsqueeze(x, axis=1), axis=[1]),
     "gram": lambda x: app.matmul(x, app.tanh(app.matmul(x, x, transpose_x=True)), transpose_y=True),
     "first row": lambda x: x[0:1] - x,
-    "cumsum": lambda x: app.tanh(app.cumsum(x, axis=1)),
+    "product": lambda x: app.tanh(app.prod(x, axis=1, keepdim=True)),
     "whole numbers": lambda x: (x * 8.0 + 0.3).astype("int32").astype(str(x.dtype)) * x,
     "bytes": lambda x: ((app.tanh(x) + 2.0) * 20.0).astype("uint8").astype(str(x.dtype)) / 40.0 * x,
     "truth": lambda x: (x > 0.1).astype(str(x.dtype)) * x,
