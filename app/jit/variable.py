@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from app.errors import ProgramError, ShapeError
@@ -226,7 +226,11 @@ class TracedVariable(ChangesInPlace, Variable):
                 f"{self.name} shares memory with an argument of the traced function, or with a Tensor from outside, "
                 "and cannot be changed in place; change a copy (x = x.clone())"
             )
-        self._check_home()
+        if self.home != self.program.current_block().idx:
+            raise RefusedError(
+                f"{self.name} cannot be changed in place in a branch or a loop over a Tensor, as it is no variable of "
+                "the function that this is in; return the new value, and assign it there"
+            )
         if not (modes().on or self.stop_gradient or self.persistable):
             raise RefusedError(
                 f"{self.name} requires a gradient and is changed in place inside no_grad: its gradient would be that "
@@ -238,24 +242,6 @@ class TracedVariable(ChangesInPlace, Variable):
         else:
             self.stand_for(new)
             self.note_change()
-        return self
-
-    def _check_home(self) -> None:
-        if self.home != self.program.current_block().idx:
-            raise RefusedError(
-                f"{self.name} cannot be changed in place in a branch or a loop over a Tensor, as it is no variable of "
-                "the function that this is in; return the new value, and assign it there"
-            )
-
-    def change_shape(self, make: Callable[[Any], Any]) -> Any:
-        """Become a view of this value, made by a function."""
-        if self.is_leaf:
-            raise RefusedError(
-                f"{self.name} is an argument of the traced function, whose shape cannot be changed in place; "
-                "assign the result to a name (x = x.reshape(...))"
-            )
-        self._check_home()
-        self.stand_for(make(self.here()))
         return self
 
     def __setitem__(self, index: Any, value: Any) -> None:

@@ -29,7 +29,7 @@ PUBLIC: dict[str, Public] = {}
 def public(*others: str, name: str = "", method: bool = False, in_place: bool = False) -> Callable[[F], F]:
     """Declare an operator or a function public, under its own name (or `name`) and under `others`.
 
-    With `in_place`, its result must have the shape and type of its input, or be a view of the input.
+    With `in_place`, its result must have the shape and type of its input.
     """
 
     def declare(function: F) -> F:

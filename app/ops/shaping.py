@@ -127,7 +127,7 @@ def _known_size(size: Any) -> Any:
     return None if hasattr(size, "apply_operator") else size
 
 
-@public(method=True, in_place=True)
+@public(method=True)
 @operator(_infer_reshape, lowering=Alias(), kind=TakesSizes)
 def reshape(x: Array, *, shape: tuple[int, ...]) -> Results:
     """Reshape; -1 is the remaining size, and 0 copies the size of the axis."""
@@ -171,7 +171,7 @@ def _flattened(sizes: Shape, start_axis: int, stop_axis: int) -> Shape:
     return *sizes[:start], count(sizes[start : stop + 1]), *sizes[stop + 1 :]
 
 
-@public(method=True, in_place=True)
+@public(method=True)
 @operator(_infer_flatten, lowering=Alias())
 def flatten(x: Array, *, start_axis: int = 0, stop_axis: int = -1) -> Results:
     """Flatten the axes from `start_axis` to `stop_axis` into one."""
@@ -202,7 +202,7 @@ def _squeezed(shape: Shape, axis: Axis) -> set[int]:
     return {a for a in reduced_axes(axis, len(shape)) if shape[a] == 1}
 
 
-@public(method=True, in_place=True)
+@public(method=True)
 @operator(_infer_squeeze, lowering=Alias())
 def squeeze(x: Array, *, axis: Axis = None) -> Results:
     """Remove axes of size 1: all of them, or those in `axis`."""
@@ -223,7 +223,7 @@ def _unsqueezed(shape: Shape, axis: int | tuple[int, ...]) -> Shape:
     return tuple(sizes)
 
 
-@public(method=True, in_place=True)
+@public(method=True)
 @operator(lambda x, *, axis: Spec(_unsqueezed(x.shape, axis), x.dtype), lowering=Alias())
 def unsqueeze(x: Array, *, axis: int | tuple[int, ...]) -> Results:
     """Insert axes of size 1."""
@@ -264,7 +264,7 @@ def _order(perm: Sequence[int] | None, rank: int) -> tuple[int, ...]:
     return order
 
 
-@public(method=True, in_place=True)
+@public(method=True)
 @operator(
     _infer_transpose,
     views=True,

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.errors import DtypeError, InPlaceError, ShapeError
-from app.ops.definition import REGISTRY, OpDef
+from app.ops.definition import REGISTRY
 from app.ops.dtype import fitting
 from app.ops.indexing import Index, in_order, index_items, put_items
 from app.ops.public import PUBLIC
@@ -207,8 +207,6 @@ class ChangesInPlace:
     __setitem__: Callable[[Any, Any], None]
     become: Callable[[Any], Any]
     """Take the elements of a result of the same shape."""
-    change_shape: Callable[[Callable[[Any], Any]], Any]
-    """Become the view of this value that a function makes."""
 
     def copy_(self, other: Operand) -> Any:
         """Copy the elements of another value, broadcast to this shape."""
@@ -225,12 +223,9 @@ class ChangesInPlace:
 
 
 def in_place_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The method `name_` of a function; that of an operator that makes views changes the shape."""
-    views = isinstance(function, OpDef) and function.views
+    """The method `name_` of a function."""
 
     def method(self: ChangesInPlace, *args: Operand | Setting, **kwargs: Operand | Setting) -> Any:
-        if views:
-            return self.change_shape(lambda value: function(value, *args, **kwargs))
         return self.become(function(self, *args, **kwargs))
 
     method.__name__, method.__doc__ = name, f"`{name[:-1]}` in place."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import weakref
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from app.tensor.backward import Start, run_backward
 from app.tensor.dispatch import RunsOperators, as_applied
 from app.tensor.inplace import ChangesInPlace, making_new, write
 from app.tensor.modes import modes
-from app.tensor.tape import Hook, HookHandle, Hooks, Node, add_hook, note_change, owner_of, retain_gradient, version_of
+from app.tensor.tape import Hook, HookHandle, Hooks, Node, add_hook, owner_of, retain_gradient, version_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -245,15 +244,6 @@ class Tensor(RunsOperators, ChangesInPlace, Displayed):
         return version_of(self._array)
 
     set_value, become, __setitem__ = inplace.set_value, inplace.become, inplace.set_item
-
-    def change_shape(self, make: Callable[[Any], Any]) -> Tensor:
-        """Become the view of this Tensor that a function makes."""
-        inplace.check_not_leaf(self)
-        before = Tensor(self._array, self.stop_gradient)
-        before._node, before._slot = self._node, self._slot
-        self.take_place_of(make(before))
-        note_change(self._array)
-        return self
 
     def take_place_of(self, result: Tensor) -> None:
         """Become the result, with its memory and its position on the tape."""

@@ -64,7 +64,6 @@ def test_an_expanded_leaf_gets_memory_of_its_own_when_it_is_changed():
         (lambda x: x.fill_(7.0), [7.0, 7.0]),
         (lambda x: x.zero_(), [0.0, 0.0]),
         (lambda x: x.copy_(to_tensor([1.0, 9.0])), [1.0, 9.0]),
-        (lambda x: x.unsqueeze_(0), [[0.5, 2.0]]),
         (lambda x: x.add_([1.0, 3.0]), [1.5, 5.0]),
         (lambda x: x.subtract_(np.array([1.0, 3.0])), [-0.5, -1.0]),
         (lambda x: x.multiply_(2), [1.0, 4.0]),
@@ -192,20 +191,6 @@ def test_a_part_that_is_written_to_another_part_is_a_copy():
     assert (y.tolist(), x.grad.tolist()) == ([3.0, 1.0, 2.0], [11.0, 100.0, 0.0])
 
 
-def test_a_tensor_that_took_another_shape_can_be_changed():
-    x = leaf(1.0, 2.0, 3.0, 4.0)
-    y = x * 1.0
-    y.reshape_([2, 2]).transpose_([1, 0]).unsqueeze_(0).multiply_(x[0])
-    y[0, 1] = 0.0
-    y.sum().backward()
-    assert (y.tolist(), x.grad.tolist()) == ([[[1.0, 3.0], [0.0, 0.0]]], [1.0 + 1.0 + 3.0, 0.0, 1.0, 0.0])
-    seen = y[0]
-    y.squeeze_(0)
-    with pytest.raises(InPlaceError, match=REFUSED):
-        y.zero_()
-    assert seen.tolist() == y.tolist()
-
-
 def test_gradients_flow_through_changes_of_a_value():
     x = leaf(0.5, 2.0)
     (x * 3.0).exp_().multiply_(x).sum().backward()
@@ -237,7 +222,7 @@ def test_a_leaf_and_its_views_are_not_changed_while_gradients_are_recorded(error
     x = app.zeros([2])
     view = x[:1]
     x.stop_gradient = False
-    changes = [lambda: x.add_(x), lambda: view.fill_(1.0), lambda: x.unsqueeze_(0), lambda: x.__setitem__(0, 1.0)]
+    changes = [lambda: x.add_(x), lambda: view.fill_(1.0), lambda: x.__setitem__(0, 1.0)]
     for change in changes:
         with pytest.raises(error, match=r"a leaf Tensor with stop_gradient=False.*do it inside opsmith\.no_grad\(\)"):
             change()
