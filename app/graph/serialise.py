@@ -10,7 +10,7 @@ object with one key, its type: {"float": "inf"}, {"array": {…}}, {"body": {…
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -216,22 +216,9 @@ def _read_body(data: Json, blocks: Sequence[Block]) -> Body:
     return body
 
 
-def _write_items(value: Iterable[Setting]) -> Json:
-    return value_to_data(tuple(value))
-
-
 _KINDS = {
     "float": _Kind(float, repr, _read_float),
     "array": _Kind(np.ndarray, _write_array, _read_array),
-    "list": _Kind(list, _write_items, lambda data, blocks: list(value_from_data(data, blocks))),
-    "dict": _Kind(
-        dict, lambda value: _write_items(value.items()), lambda data, blocks: dict(value_from_data(data, blocks))
-    ),
-    "slice": _Kind(
-        slice,
-        lambda value: _write_items((value.start, value.stop, value.step)),
-        lambda data, blocks: slice(*value_from_data(data)),
-    ),
-    "spec": _Kind(Spec, _write_items, lambda data, blocks: Spec(*value_from_data(data))),
+    "spec": _Kind(Spec, lambda spec: value_to_data(tuple(spec)), lambda data, blocks: Spec(*value_from_data(data))),
     "body": _Kind(Body, _write_body, _read_body),
 }

@@ -22,12 +22,8 @@ def key_of(value: Setting) -> Hashable:
         return kind, value.dtype.str, value.shape, value.tobytes()
     if kind in (float, complex) or isinstance(value, np.generic):
         return kind, repr(value)
-    if kind in (tuple, list):
+    if kind is tuple:
         return kind, tuple(map(key_of, value))
-    if kind in (set, frozenset):
-        return kind, frozenset(map(key_of, value))
-    if kind is bytearray:
-        return kind, bytes(value)
     if kind is slice:
         return kind, key_of((value.start, value.stop, value.step))
     return (kind, value) if kind in (bool, int, str, bytes, range, type(None)) else _Itself(value)

@@ -92,11 +92,7 @@ def test_a_program_with_a_python_function_is_not_written():
 # --- Attributes ---
 
 leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
-values = st.recursive(
-    leaves,
-    lambda inner: st.lists(inner).map(tuple) | st.lists(inner) | st.dictionaries(st.text() | st.integers(), inner),
-    max_leaves=20,
-)
+values = st.recursive(leaves, lambda inner: st.lists(inner).map(tuple), max_leaves=20)
 
 
 def value_through_json(value: Any) -> Any:
@@ -106,16 +102,14 @@ def value_through_json(value: Any) -> Any:
 def same(a: Any, b: Any) -> bool:
     if isinstance(a, float):
         return (type(b) is float and (math.copysign(1, a), repr(a)) == (math.copysign(1, b), repr(b))) or a != a != b
-    if isinstance(a, (tuple, list)):
+    if isinstance(a, tuple):
         return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, dict):
-        return type(b) is dict and same(list(a.items()), list(b.items()))
     return type(a) is type(b) and a == b
 
 
 @settings(max_examples=30, deadline=None)
 @given(values)
-@example([slice(1, None, -2), Spec((-1, 3), "float32"), -0.0, 1e-320, 10**40])
+@example((Spec((-1, 3), "float32"), -0.0, 1e-320, 10**40))
 def test_a_value_that_is_written_and_read_is_the_same(value: Any):
     assert same(value_through_json(value), value)
 
@@ -130,7 +124,7 @@ def test_an_array_that_is_written_and_read_is_the_same(name: str):
     assert back.tobytes() == array.tobytes()
 
 
-@pytest.mark.parametrize("value", [object(), np.array(["a"]), {1, 2}, (1, len)], ids=["object", "text", "set", "len"])
+@pytest.mark.parametrize("value", [object(), np.array(["a"]), [1], {1: 2}, (1, len)], ids=lambda v: type(v).__name__)
 def test_a_value_that_cannot_be_written_is_an_error(value: Any):
-    with pytest.raises(ProgramError, match=r"object|array|set|function"):
+    with pytest.raises(ProgramError, match=r"object|array|list|dict|function"):
         value_to_data(value)
