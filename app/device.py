@@ -32,10 +32,7 @@ class CPUPlace:
 def set_device(device: Any) -> CPUPlace:
     """Choose the device. Anything but the CPU is an error."""
     if device != CPUPlace() and str(device).partition(":")[0] != "cpu":
-        raise no_gpu(f"device {str(device)!r}")
+        raise DeviceError(
+            f"device {str(device)!r} is not there: values are computed on the CPU, which is CPUPlace() and 'cpu'"
+        )
     return CPUPlace()
-
-
-def no_gpu(device: str) -> DeviceError:
-    """The error for a program that asks for a GPU."""
-    return DeviceError(f"{device} is not there: values are computed on the CPU, which is CPUPlace() and 'cpu'")

@@ -17,8 +17,6 @@ def test_the_cpu_can_be_chosen():
 def test_a_gpu_is_an_error():
     x = app.ones([2])
     assert x.cpu() is x
-    message = r"^(device 'gpu:1'|cuda\(\)) is not there: values are computed on the CPU"
-    for choose in (lambda: device.set_device("gpu:1"), x.cuda):
-        with pytest.raises(RuntimeError, match=message) as caught:
-            choose()
-        assert isinstance(caught.value, AppError)
+    with pytest.raises(RuntimeError, match=r"^device 'gpu:1' is not there: values are computed on the CPU") as caught:
+        device.set_device("gpu:1")
+    assert isinstance(caught.value, AppError)

@@ -23,7 +23,7 @@ class ScopeVariable:
     def get_tensor(self) -> ScopeVariable:
         return self
 
-    def set(self, value: npt.ArrayLike, place: object = None) -> None:
+    def set(self, value: npt.ArrayLike) -> None:
         """Replace the value by another of the same shape; the element type is kept."""
         old = self._scope.values.get(self.name)
         new = np.array(value) if old is None else fitting(f"variable {self.name}", value, old.dtype.name)

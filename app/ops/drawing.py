@@ -97,7 +97,7 @@ def dropout_mask(
 
 
 @dropout_mask.in_onnx
-def _(onnx: Any, x: Any, p: float, mode: str, training: bool, axis: Axis) -> Any:
+def _(onnx: Any, x: Any, p: float, mode: str, training: bool) -> Any:
     if training:
         raise OperatorError("it drops elements at random in training; export the network in evaluation mode")
     return onnx.filled(onnx.Shape(x), 1.0 if mode == "upscale_in_train" else 1.0 - p, x.dtype)

@@ -255,7 +255,6 @@ def grad(
     grad_outputs: Start | Sequence[Start] = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    only_inputs: bool = True,
     allow_unused: bool = False,
     no_grad_vars: Tensor | Iterable[Tensor] | None = None,
 ) -> list[Any]:
@@ -264,8 +263,6 @@ def grad(
     With `create_graph`, the gradients can be differentiated again.
     """
     outputs, inputs = _tensors_among(outputs, "outputs"), _tensors_among(inputs, "inputs")
-    if not only_inputs:
-        raise GradientArgumentError("grad: only_inputs=False is not supported; call backward() for all leaves")
     starts = [None] * len(outputs) if grad_outputs is None else as_list(grad_outputs)
     around = [] if no_grad_vars is None else no_grad_vars
     around = list(around) if isinstance(around, set) else as_list(around)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from app.device import no_gpu
 from app.display import Displayed
 from app.errors import ShapeError
 from app.graph import names
@@ -226,10 +225,6 @@ class Tensor(RunsOperators, ChangesInPlace, Displayed):
     def cpu(self) -> Tensor:
         """This Tensor itself, which is on the CPU already."""
         return self
-
-    def cuda(self, device_id: object = None, blocking: bool = True) -> Tensor:
-        """Raise an error: there is no GPU."""
-        raise no_gpu("cuda()")
 
     def clone(self) -> Tensor:
         """A copy through which gradients flow."""

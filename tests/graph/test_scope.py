@@ -49,7 +49,7 @@ def test_values_that_are_read_and_set_are_copies():
 
 def test_a_parameter_keeps_its_type_and_shape():
     weight = static.global_scope().find_var("fc_0.w_0").get_tensor()
-    weight.set(np.full((2, 3), 2.0), app.static.Executor)  # the place is accepted and ignored
+    weight.set(np.full((2, 3), 2.0))
     static.global_scope().find_var("fc_0.b_0").set(np.zeros(3))
     assert np.array(weight).dtype == np.float32
     np.testing.assert_array_equal(output(), [[4, 4, 4]])

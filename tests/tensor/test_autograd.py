@@ -143,7 +143,6 @@ def test_an_unused_input_is_an_error_unless_it_is_allowed():
         ({"inputs": 3}, "elements of inputs must be Tensors, but element 0 is a int"),
         ({"no_grad_vars": ["a"]}, "elements of no_grad_vars must be Tensors, but element 0 is a str"),
         ({"grad_outputs": [None, None]}, "1 tensor, but 2 gradients for them"),
-        ({"only_inputs": False}, "only_inputs=False is not supported"),
     ],
 )
 def test_wrong_arguments_of_grad_are_assertion_errors(arguments: Any, told: str):
