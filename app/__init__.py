@@ -18,7 +18,6 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
     from app import nn as nn
     from app import onnx as onnx
     from app import optimizer as optimizer
-    from app import regularizer as regularizer
     from app import static as static
     from app import testing as testing
     from app.checking.exhaustive import certify as certify
@@ -69,7 +68,7 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
 __version__ = "0.1.0"
 
 _NAMES = {
-    "": "autograd bridge data device errors jit nn onnx optimizer regularizer static testing",
+    "": "autograd bridge data device errors jit nn onnx optimizer static testing",
     ".creation": (
         "arange clone empty eye full is_tensor linspace normal ones rand randint randn standard_normal uniform zeros"
     ),

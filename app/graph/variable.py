@@ -153,7 +153,6 @@ class Parameter(Variable):
         self, block: Block, name: str, shape: Sequence[AnySize], dtype: DTypeLike = "float32", trainable: bool = True
     ):
         super().__init__(block, name, shape, dtype, persistable=True, stop_gradient=not trainable)
-        self.attr: Any = None  # the ParamAttr that it was created with
 
     @property
     def trainable(self) -> bool:

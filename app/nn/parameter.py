@@ -17,20 +17,17 @@ from app.tensor import Parameter
 
 
 class ParamAttr:
-    """The settings of a parameter: name, initialiser, and whether it is trained and its gradient clipped."""
+    """The settings of a parameter: name, initialiser, and whether it is trained."""
 
     def __init__(
         self,
         name: str | None = None,
         initializer: Initializer | None = None,
         trainable: bool = True,
-        need_clip: bool = True,
     ):
         self.name = name
         self.initializer = initializer
         self.trainable = trainable
-        self.need_clip = need_clip
-        """Whether the optimiser's `grad_clip` applies to this parameter."""
 
 
 def as_param_attr(attr: Any) -> ParamAttr:
@@ -62,13 +59,9 @@ def create_parameter(
     shape = tuple(int(size) for size in shape)
     definition, attributes = first_value(attr.initializer or default, shape, dtype)
     name = attr.name or name or new_name("param")
-    parameter: Any
     if in_dynamic_mode():
-        parameter = Parameter(np.asarray(apply(definition, [], attributes)), name, attr.trainable)
-    else:
-        parameter = _in_program(definition, attributes, name, attr.trainable)
-    parameter.attr = attr
-    return parameter
+        return Parameter(np.asarray(apply(definition, [], attributes)), name, attr.trainable)
+    return _in_program(definition, attributes, name, attr.trainable)
 
 
 def new_name(key: str) -> str:

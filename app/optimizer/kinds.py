@@ -34,7 +34,7 @@ class SGD(Optimizer):
         self,
         learning_rate: Rate = 0.001,
         parameters: Parameters = None,
-        weight_decay: Any = None,
+        weight_decay: float | None = None,
         grad_clip: Any = None,
         momentum: float = 0.0,
     ):
@@ -55,7 +55,7 @@ class Momentum(Optimizer):
         momentum: float = 0.9,
         parameters: Parameters = None,
         use_nesterov: bool = False,
-        weight_decay: Any = None,
+        weight_decay: float | None = None,
         grad_clip: Any = None,
     ):
         settings = {"mu": float(momentum), "use_nesterov": use_nesterov}
@@ -74,7 +74,7 @@ class Adam(Optimizer):
         beta2: float = 0.999,
         epsilon: float = 1e-8,
         parameters: Parameters = None,
-        weight_decay: Any = None,
+        weight_decay: float | None = None,
         grad_clip: Any = None,
     ):
         settings = {"beta1": float(beta1), "beta2": float(beta2), "epsilon": float(epsilon)}
@@ -122,7 +122,7 @@ class RMSProp(Optimizer):
         momentum: float = 0.0,
         centered: bool = False,
         parameters: Parameters = None,
-        weight_decay: Any = None,
+        weight_decay: float | None = None,
         grad_clip: Any = None,
     ):
         settings = {

@@ -21,7 +21,6 @@ from app.ops.definition import OpDef, apply
 from app.ops.dtype import canonical, fitting
 from app.ops.shaping import reshape
 from app.optimizer.lr import LRScheduler
-from app.regularizer import L2Decay
 from app.tensor import Tensor, no_grad
 from app.tensor.modes import modes
 
@@ -48,7 +47,7 @@ class Optimizer:
     Args:
         learning_rate: A number or a schedule.
         parameters: The parameters. In a Program, by default all.
-        weight_decay: A number (L2, or decoupled in AdamW) or a regularizer.
+        weight_decay: The factor of the parameter that is added to its gradient (L2); in AdamW it is decoupled.
         grad_clip: How gradients are clipped, such as `nn.ClipGradByGlobalNorm(1.0)`.
         settings: The hyperparameters of a subclass.
     """
@@ -59,13 +58,15 @@ class Optimizer:
         self,
         learning_rate: float | LRScheduler | Variable = 0.001,
         parameters: Iterable[Any] | None = None,
-        weight_decay: Any = None,
+        weight_decay: float | None = None,
         grad_clip: Any = None,
         settings: Mapping[str, Any] | None = None,
     ):
         self._learning_rate = learning_rate
         self._settings: dict[str, Any] = {**self.rule.definition.attributes, **(settings or {})}
-        self._regularizer, self._clip = regularizer_of(weight_decay), grad_clip
+        if not isinstance(weight_decay, (int, float, type(None))):
+            raise AppError(f"weight_decay is a number, not {weight_decay!r}")
+        self._weight_decay, self._clip = float(weight_decay or 0.0), grad_clip
         self._parameters = None if parameters is None else parameters_of(parameters)
         """The parameters; None where they are those of a Program, which `minimize` finds."""
         self._memory: dict[int, list[Tensor]] = {}
@@ -98,8 +99,8 @@ class Optimizer:
     # One step, for Tensors and Variables alike
 
     def _step_one(self, parameter: Any, gradient: Any, learning_rate: Any, states: list[Any]) -> None:
-        if self._regularizer is not None:
-            gradient = gradient + self._regularizer.penalty_gradient(parameter)
+        if self._weight_decay:
+            gradient = gradient + parameter * self._weight_decay
         settings, rule = self._settings_of(parameter), self.rule
         for name, state in zip(rule.states, states, strict=True):
             if name in rule.powers:
@@ -316,15 +317,6 @@ class Optimizer:
             )
             for state, (shaped, value) in self.rule.states.items()
         ]
-
-
-def regularizer_of(weight_decay: Any) -> Any:
-    """A regularizer from what an optimiser accepts: a number, a regularizer or None."""
-    if weight_decay is None or hasattr(weight_decay, "penalty_gradient"):
-        return weight_decay
-    if isinstance(weight_decay, (int, float)):
-        return L2Decay(weight_decay) if weight_decay else None
-    raise AppError(f"weight_decay is a number, L1Decay or L2Decay, not {weight_decay!r}")
 
 
 def parameters_of(parameters: Iterable[Any]) -> list[Any]:

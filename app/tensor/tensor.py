@@ -320,17 +320,11 @@ def _copied(data: Any, dtype: DTypeLike | None) -> Applied:
 class Parameter(Tensor):
     """A Tensor that training updates."""
 
-    __slots__ = ("attr",)
+    __slots__ = ()
 
     def __init__(self, array: np.ndarray, name: str | None = None, trainable: bool = True):
         super().__init__(array, stop_gradient=not trainable, name=name or names.generate("param"))
         self.persistable = True
-        self.attr: Any = None  # the ParamAttr that it was created with
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        copied = super().__deepcopy__(memo)
-        copied.attr = getattr(self, "attr", None)
-        return copied
 
     @property
     def trainable(self) -> bool:

@@ -26,40 +26,28 @@ def parameters() -> list[Any]:
 def test_norms_of_half_precision_do_not_overflow():
     numbers = np.array([300.0, 400.0], "float16")
     assert app.norm(to_tensor(numbers)).item() == 500.0
-    for clip in (nn.ClipGradByNorm(1.0), nn.ClipGradByGlobalNorm(1.0)):
-        parameter = nn.create_parameter([2], "float16", attr=Constant(0.0))
-        (parameter * to_tensor(numbers)).sum().backward()
-        optimizer.SGD(1.0, [parameter], grad_clip=clip).step()
-        np.testing.assert_allclose(parameter.numpy(), [-0.6, -0.8], rtol=2e-3)
-        main, startup, scope = static.Program(), static.Program(), static.Scope()
-        with static_mode(), static.program_guard(main, startup):
-            variable = nn.create_parameter([2], "float16", attr=Constant(0.0))
-            optimizer.SGD(1.0, grad_clip=clip).minimize((variable * numbers).sum())
-        for program in (startup, main):
-            static.Executor(engine="compiled").run(program, scope=scope)
-        np.testing.assert_array_equal(scope.values[variable.name], parameter.numpy())
+    clip = nn.ClipGradByGlobalNorm(1.0)
+    parameter = nn.create_parameter([2], "float16", attr=Constant(0.0))
+    (parameter * to_tensor(numbers)).sum().backward()
+    optimizer.SGD(1.0, [parameter], grad_clip=clip).step()
+    np.testing.assert_allclose(parameter.numpy(), [-0.6, -0.8], rtol=2e-3)
+    main, startup, scope = static.Program(), static.Program(), static.Scope()
+    with static_mode(), static.program_guard(main, startup):
+        variable = nn.create_parameter([2], "float16", attr=Constant(0.0))
+        optimizer.SGD(1.0, grad_clip=clip).minimize((variable * numbers).sum())
+    for program in (startup, main):
+        static.Executor(engine="compiled").run(program, scope=scope)
+    np.testing.assert_array_equal(scope.values[variable.name], parameter.numpy())
 
 
-@pytest.mark.parametrize(
-    ("make", "told"),
-    [
-        (lambda: nn.ClipGradByNorm(-1.0), "ClipGradByNorm: clip_norm must be above 0, found -1.0"),
-        (lambda: nn.ClipGradByGlobalNorm(0.0), "ClipGradByGlobalNorm: clip_norm must be above 0, found 0.0"),
-        (lambda: nn.ClipGradByValue(1.0, 2.0), "min cannot be above max, found 2.0 and 1.0"),
-        (lambda: nn.ClipGradByValue(-1.0), "min cannot be above max, found 1.0 and -1.0"),
-    ],
-)
-def test_bounds_that_no_gradient_has_are_errors(make: Any, told: str):
-    with pytest.raises(AppError, match=told):
-        make()
+def test_a_norm_that_no_gradient_has_is_an_error():
+    with pytest.raises(AppError, match=r"ClipGradByGlobalNorm: clip_norm must be above 0, found 0\.0"):
+        nn.ClipGradByGlobalNorm(0.0)
 
 
 CLIPS: list[tuple[Any, list[Any]]] = [
     (nn.ClipGradByGlobalNorm(2.5), [[1.5, 0.0], [[0.0], [2.0]]]),
     (nn.ClipGradByGlobalNorm(50.0), [[3.0, 0.0], [[0.0], [4.0]]]),
-    (nn.ClipGradByNorm(3.5), [[3.0, 0.0], [[0.0], [3.5]]]),
-    (nn.ClipGradByValue(2.0), [[2.0, 0.0], [[0.0], [2.0]]]),
-    (nn.ClipGradByValue(max=4.0, min=3.5), [[3.5, 3.5], [[3.5], [4.0]]]),
 ]
 
 
@@ -78,11 +66,3 @@ def test_optimizers_take_clipped_gradients_in_both_modes(clip: Any, expected: li
     for parameter, variable, gradient in zip(made, variables, expected, strict=True):
         for found in (parameter.numpy(), scope.values[variable.name]):
             np.testing.assert_allclose(found, -np.asarray(gradient), rtol=1e-6)
-
-
-def test_a_parameter_can_be_left_out_of_clipping():
-    attr = nn.ParamAttr(initializer=Constant(0.0), need_clip=False)
-    made = [nn.create_parameter([2], "float64", attr=attr), nn.create_parameter([2], "float64", attr=Constant(0.0))]
-    app.add_n([(p * to_tensor(GRADIENTS[0])).sum() for p in made]).backward()
-    optimizer.SGD(1.0, made, grad_clip=nn.ClipGradByGlobalNorm(1.5)).step()
-    assert [p.tolist() for p in made] == [[-3.0, 0.0], [-1.5, 0.0]]

@@ -180,8 +180,8 @@ def test_wrong_arguments_are_errors():
 
 
 def test_the_third_argument_of_create_parameter_is_the_name_as_in_paddle():
-    made = app.create_parameter([2], "float32", "gain", nn.ParamAttr(need_clip=False), False, init.Constant(3.0))
-    assert (made.name, made.tolist(), made.attr.need_clip) == ("gain", [3.0, 3.0], False)
+    made = app.create_parameter([2], "float32", "gain", nn.ParamAttr(trainable=False), False, init.Constant(3.0))
+    assert (made.name, made.tolist(), made.trainable) == ("gain", [3.0, 3.0], False)
     with pytest.raises(AppError, match=r"its third argument, the name, is text, found .*; write attr="):
         app.create_parameter([2], "float32", init.Constant(3.0))
 

@@ -282,7 +282,7 @@ def same_names() -> list[Any]:
         (lambda p: SGD(0.1, [p, p]), r"generated_tensor_\d+ of shape \[3\] appears more than once .*; give it once"),
         (lambda p: Adam(0.1, parameters=same_names()).state_dict(), "two parameters are named w, and a state dict"),
         (lambda p: Adam(0.1, parameters=same_names()).set_state_dict({}), "give each a name of its own"),
-        (lambda p: SGD(0.1, [p], weight_decay="much"), "weight_decay is a number, L1Decay or L2"),
+        (lambda p: SGD(0.1, [p], weight_decay="much"), "weight_decay is a number, not 'much'"),
         (lambda p: SGD(0.1, [p]).set_lr_scheduler(0.1), "set_lr_scheduler takes an LRScheduler, not 0.1"),
         (lambda p: SGD(optimizer.lr.StepDecay(0.1, 1)).set_lr(0.2), r"follows a schedule; set it by the schedule's"),
         (lambda p: Adam(0.1).step(), r"Adam was made without parameters=; it has nothing to update"),
