@@ -1,7 +1,6 @@
 """Pooling of images: the maximum or the mean of each window, and the operators of their gradients.
 
-Windows slide as in a convolution; with `output_size` they divide the images into that many parts (adaptive pooling).
-The gradient of a maximum goes to its first element, row by row. NaN propagates.
+Windows slide as in a convolution. The gradient of a maximum goes to its first element, row by row. NaN propagates.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ from app.ops.windows import (
     counts_of,
     padding_along,
     taps_along,
-    taps_of_parts,
 )
 
 
@@ -45,13 +43,12 @@ class _Settings:
     stride: Pair = (1, 1)
     padding: Padding = ((0, 0), (0, 0))
     ceil_mode: bool = False
-    output_size: Pair | None = None
     exclusive: bool = True
     """Of means alone: whether padding does not count."""
 
     def counts(self, shape: Any) -> Any:
         """The numbers of windows on images."""
-        return self.output_size or counts_of(shape, self.kernel, self.stride, self.padding, (1, 1), self.ceil_mode)
+        return counts_of(shape, self.kernel, self.stride, self.padding, (1, 1), self.ceil_mode)
 
 
 _OF_MEANS: Attributes = asdict(_Settings())
@@ -63,17 +60,12 @@ def _infer_pool(x: Spec, **settings: Any) -> Spec:
     check_images(x)
     if x.dtype not in FLOATS:
         raise DtypeError(f"expected images of a floating type, found {x.dtype}")
-    if pool.output_size is not None:
-        check_pair("output_size", pool.output_size)
-        if 0 in x.shape[2:]:
-            raise ShapeError(f"images without elements cannot be divided into parts, found {x}")
-    else:
-        check_pair("kernel", pool.kernel)
-        check_windows(pool.stride, pool.padding)
-        for axis, length in enumerate(pool.kernel):
-            if pool.padding != "same" and max(pool.padding[axis]) >= length:
-                smaller = f"padding must be less than the kernel {pool.kernel}, found {pool.padding}"
-                raise ShapeError(f"{smaller}: a window would be empty")
+    check_pair("kernel", pool.kernel)
+    check_windows(pool.stride, pool.padding)
+    for axis, length in enumerate(pool.kernel):
+        if pool.padding != "same" and max(pool.padding[axis]) >= length:
+            smaller = f"padding must be less than the kernel {pool.kernel}, found {pool.padding}"
+            raise ShapeError(f"{smaller}: a window would be empty")
     return Spec((*x.shape[:2], *pool.counts(x.shape)), x.dtype)
 
 
@@ -97,9 +89,6 @@ class _Windows:
         """The number of elements of each window along each axis, including padding."""
         self.along: list[list[Tap]] = []
         for a, (size, count) in enumerate(zip(shape[2:], self.counts, strict=True)):
-            if pool.output_size is not None:
-                self.along.append(taps_of_parts(size, count))
-                continue
             kernel, stride = pool.kernel[a], pool.stride[a]
             before, after = padding_along(pool.padding, a, size, kernel, stride)
             self.along.append(taps_along(size, count, kernel, stride, before))
@@ -112,7 +101,7 @@ class _Windows:
 
     def numbers(self) -> Array:
         """The divisors of the means: the elements of each window or, if `exclusive`, those that are not padding."""
-        if not self.exclusive and self.lengths:
+        if not self.exclusive:
             rows, columns = self.lengths
         else:
             rows, columns = (np.zeros(count, int) for count in self.counts)
@@ -236,15 +225,10 @@ def _known_sizes(x: Any) -> tuple[int, int]:
     return height, width
 
 
-def _settings_in_onnx(x: Any, **settings: Any) -> dict[str, Any] | None:
-    """ONNX's attributes for the same windows; None if windows differ in size."""
+def _settings_in_onnx(x: Any, **settings: Any) -> dict[str, Any]:
+    """ONNX's attributes for the same windows."""
     pool = _Settings(**settings)
     kernel, stride, padding = pool.kernel, pool.stride, pool.padding
-    if pool.output_size is not None:
-        sizes = _known_sizes(x)
-        kernel = (sizes[0] // pool.output_size[0], sizes[1] // pool.output_size[1])
-        even = all(length * count == size for length, count, size in zip(kernel, pool.output_size, sizes, strict=True))
-        return {"kernel_shape": kernel, "strides": kernel} if even else None
     if padding == "same" or pool.ceil_mode:
         counts = pool.counts(x.shape)
         ends = []
@@ -256,41 +240,9 @@ def _settings_in_onnx(x: Any, **settings: Any) -> dict[str, Any] | None:
     return {"kernel_shape": kernel, "strides": stride, "pads": pads}
 
 
-def _parts(onnx: Any, x: Any, windows: _Windows, fill: Any) -> Any:
-    """The elements of each window, along a new last axis: [images, channels, windows, elements], `fill` for padding."""
-    height, width = _known_sizes(x)
-    index = np.full((len(list(windows)), *windows.counts), height * width)
-    places = np.arange(height * width).reshape(height, width)
-    for k, (outer, inner) in enumerate(windows):
-        index[k][outer] = places[inner]
-    flat = onnx.Pad(onnx.Reshape(x, [0, 0, height * width]), [0, 0, 0, 0, 0, 1], fill)
-    return onnx.Gather(flat, np.moveaxis(index, 0, -1).reshape(-1, len(index)), axis=2)
-
-
-def _windows_in(x: Any, settings: Attributes) -> _Windows:
-    _known_sizes(x)
-    return _Windows(x.shape, **settings)
-
-
-def _pooled_shape(onnx: Any, x: Any, windows: _Windows) -> Any:
-    return onnx.listed(onnx.Shape(x, start=0, end=2), windows.counts)
-
-
-def _is_global(x: Any, output_size: Pair | None) -> bool:
-    """Whether images of unknown sizes are pooled to one element each."""
-    return output_size == (1, 1) and UNKNOWN in x.shape[2:]
-
-
 @max_pool2d.in_onnx
 def _(onnx: Any, x: Any, attributes: Attributes) -> Any:
-    if _is_global(x, attributes["output_size"]):
-        return onnx.GlobalMaxPool(x)
-    settings = _settings_in_onnx(x, **attributes)
-    if settings is not None:
-        return onnx.MaxPool(x, **settings)
-    windows = _windows_in(x, attributes)
-    greatest = onnx.ReduceMax(_parts(onnx, x, windows, -np.inf), [-1], keepdims=0)
-    return onnx.Reshape(greatest, _pooled_shape(onnx, x, windows), allowzero=1)
+    return onnx.MaxPool(x, **_settings_in_onnx(x, **attributes))
 
 
 def _matrices(windows: _Windows, sizes: tuple[int, int], dtype: str) -> list[Array]:
@@ -304,12 +256,10 @@ def _matrices(windows: _Windows, sizes: tuple[int, int], dtype: str) -> list[Arr
 
 @avg_pool2d.in_onnx
 def _(onnx: Any, x: Any, attributes: Attributes) -> Any:
-    if _is_global(x, attributes["output_size"]):
-        return onnx.GlobalAveragePool(x)
-    settings = _settings_in_onnx(x, **attributes)
-    if settings is not None and attributes["exclusive"]:
-        return onnx.AveragePool(x, count_include_pad=0, **settings)
-    windows = _windows_in(x, attributes)
-    rows, columns = _matrices(windows, _known_sizes(x), x.dtype)
+    if attributes["exclusive"]:
+        return onnx.AveragePool(x, count_include_pad=0, **_settings_in_onnx(x, **attributes))
+    sizes = _known_sizes(x)
+    windows = _Windows(x.shape, **attributes)
+    rows, columns = _matrices(windows, sizes, x.dtype)
     sums = onnx.MatMul(onnx.MatMul(rows, x), columns.T)
     return sums / windows.numbers().astype(x.dtype)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from math import gcd
 from types import EllipsisType
 from typing import Literal, TypeGuard
 
@@ -133,21 +132,6 @@ def taps_along(size: int, count: int, kernel: int, stride: int, before: int, dil
             taps.append(
                 (slice(first, last + 1), slice(first * stride + shift, last * stride + shift + 1, stride)),
             )
-    return taps
-
-
-def taps_of_parts(size: int, count: int) -> list[Tap]:
-    """The taps of windows that divide an axis into `count` parts of almost equal sizes, which may overlap.
-
-    Part i begins at i * size // count. If size and count have a common factor, the parts repeat.
-    """
-    taps = []
-    alike = count // gcd(size, count)
-    step = alike * size // count
-    for first in range(alike):
-        start, stop = first * size // count, -(-(first + 1) * size // count)
-        for element in range(start, stop):
-            taps.append((slice(first, count, alike), slice(element, None, step)))
     return taps
 
 

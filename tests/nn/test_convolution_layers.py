@@ -27,8 +27,6 @@ ONES = app.ones([1, 1, 2, 2])
         (lambda: F.avg_pool2d(X, 3, 2, 1, exclusive=False), [[4 / 3, 3, 8 / 3], [7, 12, 9], [8, 13, 28 / 3]]),
         (lambda: F.avg_pool2d(X, 3, 2, padding=1), [[3, 4.5, 6], [10.5, 12, 13.5], [18, 19.5, 21]]),
         (lambda: F.avg_pool2d(X, 2, 2, 0, True, False), [[3, 5, 6.5], [13, 15, 16.5], [20.5, 22.5, 24]]),
-        (lambda: F.adaptive_avg_pool2d(X, [3, 2]), [[3.5, 5.5], [11, 13], [18.5, 20.5]]),
-        (lambda: F.adaptive_max_pool2d(X, [3, 2]), [[7, 9], [17, 19], [22, 24]]),
     ],
 )
 def test_functions_give_the_numbers_of_paddle(found: Any, recorded: Any):
@@ -47,8 +45,6 @@ def test_padding_can_be_written_in_several_ways(padding: Any):
          "Conv2D(1, 6, kernel_size=[5, 5], stride=[2, 2], padding=2)"),
         (lambda: nn.MaxPool2D(2, 2), "MaxPool2D(kernel_size=2, stride=2, padding=0)"),
         (lambda: nn.AvgPool2D(3), "AvgPool2D(kernel_size=3, stride=None, padding=0)"),
-        (lambda: nn.AdaptiveAvgPool2D(3), "AdaptiveAvgPool2D(output_size=3)"),
-        (lambda: nn.AdaptiveMaxPool2D([3, 2]), "AdaptiveMaxPool2D(output_size=[3, 2])"),
         (lambda: nn.Dropout2D(0.3), "Dropout2D(p=0.3, data_format=NCHW)"),
         (lambda: nn.BatchNorm2D(4), "BatchNorm2D(num_features=4, momentum=0.9, epsilon=1e-05)"),
     ],

@@ -39,7 +39,7 @@ def convolving(draw: st.DrawFn, gives: Literal["y", "x", "weight"] = "y") -> Cal
 
 @st.composite
 def pooling(draw: st.DrawFn, pooled_first: bool = False, images_twice: bool = False, mean: bool = False) -> Call:
-    """Windows that overlap, leave gaps or reach over the end; or as many parts as are wanted."""
+    """Windows that overlap, leave gaps or reach over the end."""
     kernel = draw(pairs)
     sizes = [k + draw(st.integers(0, 4)) for k in kernel]
     settings: dict[str, Any] = {
@@ -47,7 +47,6 @@ def pooling(draw: st.DrawFn, pooled_first: bool = False, images_twice: bool = Fa
         "stride": draw(pairs),
         "padding": draw(_paddings((kernel[0] - 1, kernel[1] - 1))),
         "ceil_mode": draw(st.booleans()),
-        "output_size": draw(st.none() | st.none() | pairs),
     }
     if mean:
         settings["exclusive"] = draw(st.booleans())

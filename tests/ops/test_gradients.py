@@ -31,7 +31,6 @@ ROUND = {"padding": "same", "stride": (2, 2)}
 IN_GROUPS = {"groups": 2, "padding": ((1, 1), (0, 0))}
 PAIRS = {"kernel": (2, 2), "stride": (2, 2)}
 LAPPING = {"kernel": (3, 2), "stride": (2, 1), "padding": ((1, 0), (1, 1)), "ceil_mode": True}
-PARTS = {"output_size": (3, 2)}
 
 
 def of_one(x: np.ndarray = X, **attributes: Any) -> list[Call]:
@@ -157,11 +156,11 @@ CASES: dict[str, list[Call]] = {
     "conv2d": of_images("conv2d", {}, SPARSE, ROUND, IN_GROUPS),
     "conv2d_input": of_images("conv2d", {}, SPARSE, ROUND, IN_GROUPS, places="ywx"),
     "conv2d_weight": of_images("conv2d", {}, SPARSE, ROUND, IN_GROUPS, places="xyw"),
-    "max_pool2d": of_images("max_pool2d", PAIRS, LAPPING, PARTS, places="x"),
-    "max_pool2d_scatter": of_images("max_pool2d", PAIRS, LAPPING, PARTS, places="yx"),
-    "max_pool2d_gather": of_images("max_pool2d", PAIRS, LAPPING, PARTS, places="xx"),
-    "avg_pool2d": of_images("avg_pool2d", PAIRS, LAPPING, LAPPING | {"exclusive": False}, PARTS, places="x"),
-    "avg_pool2d_expand": of_images("avg_pool2d", PAIRS, LAPPING | {"exclusive": False}, PARTS, places="yx"),
+    "max_pool2d": of_images("max_pool2d", PAIRS, LAPPING, places="x"),
+    "max_pool2d_scatter": of_images("max_pool2d", PAIRS, LAPPING, places="yx"),
+    "max_pool2d_gather": of_images("max_pool2d", PAIRS, LAPPING, places="xx"),
+    "avg_pool2d": of_images("avg_pool2d", PAIRS, LAPPING, LAPPING | {"exclusive": False}, places="x"),
+    "avg_pool2d_expand": of_images("avg_pool2d", PAIRS, LAPPING | {"exclusive": False}, places="yx"),
     "softmax_with_cross_entropy": [Call([X, LABELS]), Call([X, LABELS[:, None]]), Call([EMPTY, LABELS[:0]])],
     "binary_cross_entropy": [Call([np.abs(X) / 4 + 0.1, np.abs(Y) / 4])],
     "index_sample": [Call([X, LABELS]), Call([X, LABELS[:, None]])],

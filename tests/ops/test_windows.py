@@ -42,14 +42,8 @@ def convolved(x: np.ndarray, weight: np.ndarray, stride: Any, padding: Any, dila
     return np.einsum("ngcyxij,gocij->ngoyx", windows, grouped).reshape(images, outputs, *windows.shape[3:5])
 
 
-def spans(
-    size: int, axis: int, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, output_size: Any
-) -> list[tuple[int, int, int]]:
+def spans(size: int, axis: int, kernel: Any, stride: Any, padding: Any, ceil_mode: bool) -> list[tuple[int, int, int]]:
     """Where each window along an axis begins and ends, and how many elements it covers with the padding's."""
-    if output_size is not None:
-        count = output_size[axis]
-        ends = [(i * size // count, math.ceil((i + 1) * size / count)) for i in range(count)]
-        return [(start, stop, stop - start) for start, stop in ends]
     before, after = padding_along(padding, axis, size, stride[axis], kernel[axis])
     found = []
     for start in range(-before, size, stride[axis]):
@@ -189,8 +183,6 @@ ERRORS: dict[type[OperatorError], list[tuple[Callable[[], Any], str]]] = {
         (lambda: F.max_pool2d(X, 2, padding=2), "padding must be less than the kernel (2, 2)"),
         (lambda: F.max_pool2d(X, 9), "a window over 9 elements does not fit into an axis of 8"),
         (lambda: F.avg_pool2d(X, -1), "avg_pool2d: kernel_size must be a whole number of at"),
-        (lambda: F.adaptive_avg_pool2d(X, 0), "output_size must be a whole number of at least"),
-        (lambda: F.adaptive_max_pool2d(X, (1, 2, 3)), "output_size must be a whole number of"),
     ],
     OperatorError: [],
     DtypeError: [

@@ -11,12 +11,10 @@ from typing import Any, cast
 from app.errors import ShapeError
 from app.ops import convolution, pooling
 from app.ops.shaping import reshape
-from app.ops.spec import UNKNOWN, plain_sizes
+from app.ops.spec import UNKNOWN
 from app.ops.windows import Padding, Pair
 
 __all__ = [
-    "adaptive_avg_pool2d",
-    "adaptive_max_pool2d",
     "avg_pool2d",
     "conv2d",
     "max_pool2d",
@@ -74,16 +72,6 @@ def avg_pool2d(
     return pooling.avg_pool2d(x, **settings, exclusive=bool(exclusive))
 
 
-def adaptive_avg_pool2d(x: Any, output_size: Any) -> Any:
-    """Average pooling to a given output size; None keeps the height or the width."""
-    return pooling.avg_pool2d(x, **_parts("adaptive_avg_pool2d", x, output_size))
-
-
-def adaptive_max_pool2d(x: Any, output_size: Any) -> Any:
-    """Max pooling to a given output size; None keeps the height or the width."""
-    return pooling.max_pool2d(x, **_parts("adaptive_max_pool2d", x, output_size))
-
-
 def pair(where: str, setting: str, sizes: Any) -> Pair:
     """The sizes for height and width."""
     numbers = (sizes, sizes) if isinstance(sizes, int) else tuple(sizes) if isinstance(sizes, (list, tuple)) else ()
@@ -138,16 +126,3 @@ def _windows(where: str, kernel_size: Any, stride: Any, padding: Any, ceil_mode:
     steps = kernel if stride is None or stride == [] else pair(where, "stride", stride)
     around = padding_of(where, padding, kernel, steps)
     return {"kernel": kernel, "stride": steps, "padding": around, "ceil_mode": bool(ceil_mode)}
-
-
-def _parts(where: str, x: Any, output_size: Any) -> dict[str, Any]:
-    """Windows of one size where the parts are alike, which every engine has in native code."""
-    numbers = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size] * 2
-    sizes = plain_sizes(x.shape[2:])
-    if len(numbers) == 2 and len(sizes) == 2:
-        numbers = [size if count is None else count for size, count in zip(sizes, numbers, strict=True)]
-    counts = pair(where, "output_size", numbers)
-    if len(sizes) == 2 and all(size > 0 and size % count == 0 for size, count in zip(sizes, counts, strict=True)):
-        kernel = (sizes[0] // counts[0], sizes[1] // counts[1])
-        return {"kernel": kernel, "stride": kernel}
-    return {"output_size": counts}

@@ -30,7 +30,7 @@ from app.nn.layers.activation import (
 )
 from app.nn.layers.common import Dropout, Dropout2D, Flatten, Identity, Linear
 from app.nn.layers.containers import LayerList, Sequential
-from app.nn.layers.convolution import AdaptiveAvgPool2D, AdaptiveMaxPool2D, AvgPool2D, Conv2D, MaxPool2D
+from app.nn.layers.convolution import AvgPool2D, Conv2D, MaxPool2D
 from app.nn.layers.loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -49,8 +49,6 @@ __all__ = [
     "GELU",
     "GLU",
     "SELU",
-    "AdaptiveAvgPool2D",
-    "AdaptiveMaxPool2D",
     "AvgPool2D",
     "BCELoss",
     "BCEWithLogitsLoss",

@@ -73,7 +73,3 @@ AvgPool2D = layer_of(
     "AvgPool2D", F.avg_pool2d, _WINDOWS,
     kernel_size=REQUIRED, stride=None, padding=0, ceil_mode=False, exclusive=True,
 )  # fmt: skip
-AdaptiveAvgPool2D = layer_of("AdaptiveAvgPool2D", F.adaptive_avg_pool2d, ("output_size",), output_size=REQUIRED)
-AdaptiveMaxPool2D = layer_of(
-    "AdaptiveMaxPool2D", F.adaptive_max_pool2d, ("output_size",), output_size=REQUIRED
-)  # fmt: skip

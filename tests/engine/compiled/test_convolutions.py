@@ -145,7 +145,7 @@ def test_pooling_agrees_with_the_operators(pool: tuple[Any, Pair, Pair, Padding]
     x = np.round(random.normal(size=shape) * 2).astype(np.float32)
     x[random.random(shape) < 0.03] = np.nan
     x[random.random(shape) < 0.03] = -np.inf
-    settings = {"kernel": kernel, "stride": stride, "padding": padding, "ceil_mode": False, "output_size": None}
+    settings = {"kernel": kernel, "stride": stride, "padding": padding, "ceil_mode": False}
     y = REGISTRY["max_pool2d"].kernel(x, **settings)
     windows = Windows(shape[1], shape[2:], y.shape[2:], kernel, stride, (padding[0][0], padding[1][0]))
     np.testing.assert_array_equal(run("largest", windows, None, [x], y, "ii"), y)

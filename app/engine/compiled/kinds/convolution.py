@@ -109,8 +109,6 @@ def lower_pooling(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     """The step of pooling by the largest number, or of the way back."""
     lowering: Pooling = op.definition.lowering
     settings = op.attributes
-    if settings["output_size"] is not None:
-        raise NotNativeError("adaptive pooling is not compiled")
     _require_single_precision(op, lowered)
     ends = str(op.inputs[0]), op.outputs[0]
     x, y = ends if lowering.does == "max" else reversed(ends)
