@@ -11,7 +11,7 @@ import numpy as np
 from app.errors import DtypeError, OperatorError, ShapeError
 from app.ops.creation import assign_value, fill_constant
 from app.ops.definition import OpDef, apply
-from app.ops.drawing import gaussian_random, truncated_gaussian_random, uniform_random
+from app.ops.drawing import gaussian_random, uniform_random
 from app.ops.dtype import is_float, name_of
 from app.tensor import Tensor
 from app.tensor.modes import modes
@@ -20,14 +20,10 @@ __all__ = [
     "Assign",
     "Constant",
     "Initializer",
-    "KaimingNormal",
     "KaimingUniform",
     "Normal",
-    "TruncatedNormal",
     "Uniform",
-    "XavierNormal",
     "XavierUniform",
-    "calculate_gain",
 ]
 
 
@@ -105,83 +101,24 @@ class Normal(Initializer):
         return gaussian_random, {"mean": self.mean, "std": self.std}
 
 
-class TruncatedNormal(Initializer):
-    """Normally distributed random numbers; those outside the range from `a` to `b` are drawn again."""
-
-    def __init__(self, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0):
-        self.mean, self.std, self.a, self.b = mean, std, a, b
+class XavierUniform(Initializer):
+    """Glorot's initialisation: uniformly distributed numbers of the variance 2 / (inputs + outputs)."""
 
     def of_shape(self, shape: Sequence[int]) -> First:
-        return truncated_gaussian_random, {"mean": self.mean, "std": self.std, "a": self.a, "b": self.b}
+        return _uniform(math.sqrt(2.0 / sum(_fans(shape))))
 
 
-class _Xavier(Initializer):
-    """Glorot's initialisation: the variance is 2 / (fan_in + fan_out), times the square of `gain`."""
-
-    def __init__(
-        self,
-        fan_in: float | None = None,
-        fan_out: float | None = None,
-        gain: float = 1.0,
-    ):
-        self.fan_in, self.fan_out, self.gain = fan_in, fan_out, gain
-
-    def std(self, shape: Sequence[int]) -> float:
-        """The standard deviation for a parameter of this shape."""
-        fan_in, fan_out = _fans(shape)
-        total = (fan_in if self.fan_in is None else self.fan_in) + (fan_out if self.fan_out is None else self.fan_out)
-        return self.gain * math.sqrt(2.0 / total)
-
-
-class XavierUniform(_Xavier):
-    """Glorot's initialisation with uniformly distributed numbers."""
+class KaimingUniform(Initializer):
+    """He's initialisation, for ReLU: uniformly distributed numbers of the variance 2 / inputs."""
 
     def of_shape(self, shape: Sequence[int]) -> First:
-        limit = math.sqrt(3.0) * self.std(shape)
-        return Uniform(-limit, limit).of_shape(shape)
+        return _uniform(math.sqrt(2.0) / math.sqrt(_fans(shape)[0]))
 
 
-class XavierNormal(_Xavier):
-    """Glorot's initialisation with normally distributed numbers."""
-
-    def of_shape(self, shape: Sequence[int]) -> First:
-        return Normal(0.0, self.std(shape)).of_shape(shape)
-
-
-class _Kaiming(Initializer):
-    """He's initialisation: the variance is the square of the activation's gain, divided by the fan."""
-
-    def __init__(
-        self,
-        fan_in: float | None = None,
-        negative_slope: float = 0.0,
-        nonlinearity: str = "relu",
-        mode: str = "fan_in",
-    ):
-        if mode not in ("fan_in", "fan_out"):
-            raise OperatorError(f"{type(self).__name__}: mode must be 'fan_in' or 'fan_out', found {mode!r}")
-        self.fan_in, self.mode = fan_in, mode
-        self.gain = calculate_gain(nonlinearity, negative_slope)
-
-    def std(self, shape: Sequence[int]) -> float:
-        """The standard deviation for a parameter of this shape."""
-        fan = _fans(shape)[self.mode == "fan_out"]
-        return self.gain / math.sqrt(fan if self.fan_in is None else self.fan_in)
-
-
-class KaimingUniform(_Kaiming):
-    """He's initialisation with uniformly distributed numbers."""
-
-    def of_shape(self, shape: Sequence[int]) -> First:
-        limit = math.sqrt(3.0) * self.std(shape)
-        return Uniform(-limit, limit).of_shape(shape)
-
-
-class KaimingNormal(_Kaiming):
-    """He's initialisation with normally distributed numbers."""
-
-    def of_shape(self, shape: Sequence[int]) -> First:
-        return Normal(0.0, self.std(shape)).of_shape(shape)
+def _uniform(std: float) -> First:
+    """Uniformly distributed numbers around 0 of a standard deviation."""
+    limit = math.sqrt(3.0) * std
+    return uniform_random, {"min": -limit, "max": limit}
 
 
 class Assign(Initializer):
@@ -195,27 +132,6 @@ class Assign(Initializer):
             found = list(self.value.shape)
             raise ShapeError(f"Assign has an array of shape {found}, the parameter has shape {list(shape)}")
         return assign_value, {"values": tuple(self.value.ravel().tolist())}
-
-
-_GAINS = {
-    "linear": 1.0,
-    "sigmoid": 1.0,
-    "identity": 1.0,
-    "conv1d": 1.0,
-    "conv2d": 1.0,
-    "tanh": 5.0 / 3.0,
-    "relu": math.sqrt(2.0),
-    "selu": 0.75,
-}
-
-
-def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The recommended gain for the weights before an activation function."""
-    if nonlinearity == "leaky_relu":
-        return math.sqrt(2.0 / (1.0 + (0.01 if param is None else float(param)) ** 2))
-    if nonlinearity not in _GAINS:
-        raise OperatorError(f"no gain is known for {nonlinearity!r}; known are leaky_relu, {', '.join(_GAINS)}")
-    return _GAINS[nonlinearity]
 
 
 def _fans(shape: Sequence[int]) -> tuple[int, int]:

@@ -43,28 +43,6 @@ def integer_random(
     return generator(seed).integers(low, high, shape, dtype)
 
 
-@operator(as_declared, random=True)
-def truncated_gaussian_random(
-    *,
-    shape: tuple[int, ...],
-    dtype: str = "float32",
-    mean: float = 0.0,
-    std: float = 1.0,
-    a: float = -2.0,
-    b: float = 2.0,
-    seed: Stream | None = None,
-) -> Results:
-    """Random numbers of the normal distribution, truncated to the range from `a` to `b`."""
-    draw = generator(seed)
-    numbers = np.asarray(draw.normal(mean, std, shape))
-    for _ in range(1000):
-        outside = (numbers < a) | (numbers > b)
-        if not outside.any():
-            return numbers.astype(dtype)
-        numbers[outside] = draw.normal(mean, std, int(outside.sum()))
-    raise OperatorError(f"almost no numbers with mean {mean} and standard deviation {std} are between {a} and {b}")
-
-
 def _factor_in_evaluation(attributes: Attributes) -> float | None:
     if attributes["training"]:
         return None

@@ -9,16 +9,12 @@ import numpy as np
 from app.errors import DtypeError, OperatorError, ShapeError
 from app.ops.definition import operator
 from app.ops.dtype import FLOATS, INTEGERS
-from app.ops.elementwise import elementwise
-from app.ops.logic import where
 from app.ops.lowering import Filling
-from app.ops.math import log, log1p
 from app.ops.public import public
 from app.ops.reduction import sum_
-from app.ops.rounding import clip
 from app.ops.softmax import SUMMED
 from app.ops.spec import UNKNOWN, Spec
-from app.ops.values import Array, Element, Gradients, Results, Value
+from app.ops.values import Array, Gradients, Results, Value
 
 
 def _check_labels(x: Spec, label: Spec) -> None:
@@ -228,31 +224,3 @@ def accuracy(x: Array, label: Array, *, k: int = 1) -> Results:
     mine = np.take_along_axis(x, rows, axis=1)
     behind = (x < mine) | ((x == mine) & (np.arange(x.shape[1]) >= rows))
     return np.mean(np.sum(~behind, axis=1) < k, dtype=np.float32)
-
-
-def _binary_one(x: Element, label: Element) -> Element:
-    return -(label * max(np.log(x), -_STEEPEST) + (1 - label) * max(np.log1p(-x), -_STEEPEST))
-
-
-_STEEPEST = 100.0
-"""Logarithms are clipped at -_STEEPEST, so that the loss is finite for probabilities of 0 and 1."""
-
-
-@elementwise(floating=True, scalar=_binary_one)
-def binary_cross_entropy(x: Array, label: Array) -> Results:
-    """Binary cross entropy, elementwise: -(label * log(x) + (1 - label) * log(1 - x))."""
-    with np.errstate(divide="ignore"):
-        yes, no = (np.maximum(share, x.dtype.type(-_STEEPEST)) for share in (np.log(x), np.log1p(-x)))
-    return -(label * yes + (1 - label) * no)
-
-
-@binary_cross_entropy.gradient_of("x")
-def _(x: Value, label: Value, dout: Value) -> Gradients:
-    # at 0 and 1 there is no finite slope: as steep as in PyTorch
-    tiny = float(np.finfo(x.dtype).tiny)
-    return dout * (x - label) / clip(where(x * (1.0 - x) < tiny, 1e-12, x * (1.0 - x)), min=tiny)
-
-
-@binary_cross_entropy.gradient_of("label")
-def _(x: Value, dout: Value) -> Gradients:
-    return dout * (clip(log1p(-x), min=-_STEEPEST) - clip(log(x), min=-_STEEPEST))

@@ -22,7 +22,9 @@ import numpy as np
 ANSWERS = Path(__file__).with_name("paddle_answers.json")
 RECORDED = 2000
 """The number of programs whose answers are kept."""
-ONLY_PADDLE = re.compile(r"paddle\.(cumsum|einsum|flip|fmax|index_select|lerp|nan_to_num|roll|sort|tile|topk)\(")
+ONLY_PADDLE = re.compile(
+    r"F\.(l1_loss|nll_loss|smooth_l1_loss)\(|paddle\.(cumsum|einsum|flip|fmax|index_select|lerp|nan_to_num|roll|sort|tile|topk)\("
+)
 """Functions of Paddle that opsmith does not have; programs that call them are not compared."""
 
 Shape = tuple[int, ...]

@@ -50,12 +50,6 @@ CASES: list[tuple[Callable[[Any], Any], nn.Layer, np.ndarray]] = [
     (F.tanhshrink, nn.Tanhshrink(), X - np.tanh(X)),
     (F.thresholded_relu, nn.ThresholdedReLU(), np.where(X > 1, X, 0)),
     (F.glu, nn.GLU(), X[:, :2] * special.expit(X[:, 2:])),
-    (lambda x: F.prelu(x, to_tensor([0.25])), nn.PReLU().double(), np.where(X > 0, X, 0.25 * X)),
-    (
-        lambda x: F.prelu(x, to_tensor(SLOPES)),
-        nn.PReLU(4, weight_attr=nn.initializer.Assign(SLOPES)).double(),
-        np.where(X > 0, X, SLOPES * X),
-    ),
 ]
 
 

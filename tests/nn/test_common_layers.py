@@ -10,7 +10,7 @@ import pytest
 
 import app
 from app import nn, static, to_tensor
-from app.errors import OperatorError, ShapeError
+from app.errors import OperatorError
 from app.graph.defaults import static_mode
 from app.nn import functional as F  # noqa: N812 - the name that every tutorial uses
 
@@ -31,14 +31,6 @@ def test_dropout_keeps_the_mean_and_drops_in_training_alone(mode: str, kept: flo
     np.testing.assert_array_equal(x.grad.numpy(), out.numpy())
     layer.eval()
     np.testing.assert_array_equal(layer(x).numpy(), ONES * np.float32(used))
-
-
-def test_dropout_of_images_drops_whole_channels():
-    app.seed(0)
-    x, layer = app.ones([40, 5, 3, 3]), nn.Dropout2D(0.5)
-    assert {*layer(x).sum(axis=[2, 3]).numpy().ravel().tolist()} == {0.0, 18.0}
-    layer.eval()
-    assert (layer(x) == x).all()
 
 
 def test_dropout_draws_anew_each_time_and_the_same_after_the_same_seed():
@@ -63,9 +55,8 @@ def test_a_program_drops_at_every_run_and_its_clone_for_testing_never():
     np.testing.assert_array_equal(executor.run(test, {"x": ONES}, [out])[0], ONES)
 
 
-def test_identity_and_flatten_layers():
+def test_a_layer_flattens_all_axes_but_the_first():
     x = to_tensor(np.arange(24.0).reshape(2, 3, 4))
-    assert nn.Identity()(x) is x
     assert (nn.Flatten()(x).shape, nn.Flatten(0, 1)(x).shape) == ([2, 12], [6, 4])
 
 
@@ -75,18 +66,16 @@ def test_one_hot_counts_classes_on_demand():
 
 
 @pytest.mark.parametrize(
-    ("kind", "call", "told"),
+    ("call", "told"),
     [
-        (OperatorError, lambda x: F.dropout(x, 1.5), r"p is a probability, not 1\.5"),
-        (OperatorError, lambda x: F.dropout(x, 0.5, mode="up"), "mode is 'upscale_in_train' or 'downscale_in_infer'"),
-        (ShapeError, F.dropout2d, "dropout2d: expected images of four axes"),
-        (ShapeError, lambda x: F.prelu(x, app.ones([2])), "prelu: 2 weights for the channels of an input of shape"),
+        (lambda x: F.dropout(x, 1.5), r"p is a probability, not 1\.5"),
+        (lambda x: F.dropout(x, 0.5, mode="up"), "mode is 'upscale_in_train' or 'downscale_in_infer'"),
         *(
-            (OperatorError, lambda x, label=label: F.one_hot(to_tensor([0, label]), 2), r"labels must be in 0\.\.1")
+            (lambda x, label=label: F.one_hot(to_tensor([0, label]), 2), r"labels must be in 0\.\.1")
             for label in (-1, 2)
         ),
     ],
 )
-def test_wrong_arguments_are_errors(kind: type[Exception], call: Callable[[Any], Any], told: str):
-    with pytest.raises(kind, match=told):
+def test_wrong_arguments_are_errors(call: Callable[[Any], Any], told: str):
+    with pytest.raises(OperatorError, match=told):
         call(app.ones([3, 3]))

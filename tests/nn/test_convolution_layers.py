@@ -45,7 +45,6 @@ def test_padding_can_be_written_in_several_ways(padding: Any):
          "Conv2D(1, 6, kernel_size=[5, 5], stride=[2, 2], padding=2)"),
         (lambda: nn.MaxPool2D(2, 2), "MaxPool2D(kernel_size=2, stride=2, padding=0)"),
         (lambda: nn.AvgPool2D(3), "AvgPool2D(kernel_size=3, stride=None, padding=0)"),
-        (lambda: nn.Dropout2D(0.3), "Dropout2D(p=0.3, data_format=NCHW)"),
         (lambda: nn.BatchNorm2D(4), "BatchNorm2D(num_features=4, momentum=0.9, epsilon=1e-05)"),
     ],
 )  # fmt: skip

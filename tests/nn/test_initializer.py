@@ -26,12 +26,7 @@ UNIFORM = [
     (init.XavierUniform(), -np.sqrt(6 / 200), np.sqrt(6 / 200)),
     (init.KaimingUniform(), -np.sqrt(6 / 120), np.sqrt(6 / 120)),
 ]
-NORMAL = [
-    (init.Normal(3.0, 0.5), 3.0, 0.5),
-    (init.XavierNormal(), 0.0, np.sqrt(2 / 200)),
-    (init.KaimingNormal(), 0.0, np.sqrt(2 / 120)),
-]
-RANDOM = [initializer for initializer, *_ in (*UNIFORM, *NORMAL)]
+RANDOM = [*(initializer for initializer, *_ in UNIFORM), init.Normal(3.0, 0.5)]
 
 
 @pytest.mark.parametrize(("initializer", "low", "high"), UNIFORM)
@@ -44,12 +39,11 @@ def test_uniform_numbers_fill_their_range(initializer: Any, low: float, high: fl
     assert values.std() == pytest.approx(width / np.sqrt(12), rel=0.02)
 
 
-@pytest.mark.parametrize(("initializer", "mean", "std"), NORMAL)
-def test_normal_numbers_have_their_mean_and_spread(initializer: Any, mean: float, std: float):
-    values = first_values(initializer)
-    assert values.mean() == pytest.approx(mean, abs=0.05 * std)
-    assert values.std() == pytest.approx(std, rel=0.05)
-    assert np.mean(np.abs(values - mean) < std) == pytest.approx(0.683, abs=0.02)
+def test_normal_numbers_have_their_mean_and_spread():
+    values = first_values(init.Normal(3.0, 0.5))
+    assert values.mean() == pytest.approx(3.0, abs=0.025)
+    assert values.std() == pytest.approx(0.5, rel=0.05)
+    assert np.mean(np.abs(values - 3.0) < 0.5) == pytest.approx(0.683, abs=0.02)
 
 
 def test_constants_and_arrays():
@@ -130,7 +124,7 @@ def test_a_startup_program_without_a_seed_follows_the_global_one():
 
 # Called with a Tensor
 
-EVERY = [*RANDOM, init.TruncatedNormal(), init.Constant(1.5), init.Assign(np.ones((4, 3)))]
+EVERY = [*RANDOM, init.Constant(1.5), init.Assign(np.ones((4, 3)))]
 
 
 @pytest.mark.parametrize("initializer", EVERY)
@@ -175,8 +169,6 @@ def test_wrong_arguments_are_errors():
             first_values(init.Assign(given), [2, 3])
     with pytest.raises(OperatorError, match=r"Uniform: a Variable has no values.*create_parameter"):
         init.Uniform()(static.data("x", [2, 3]))
-    with pytest.raises(OperatorError, match=r"almost no numbers with mean 100\.0 and .* between -1\.0 and 1\.0"):
-        init.TruncatedNormal(100.0, 0.1, -1.0, 1.0)(app.ones([3]))
 
 
 def test_the_third_argument_of_create_parameter_is_the_name_as_in_paddle():

@@ -252,7 +252,7 @@ def test_a_layer_can_change_its_element_type():
 
 
 def test_hooks_see_and_replace_inputs_and_outputs_until_they_are_removed():
-    layer, seen = nn.Identity(), []
+    layer, seen = nn.Sequential(), []
     before = layer.register_forward_pre_hook(lambda layer, inputs: (inputs[0] * 2.0,))
     after = layer.register_forward_post_hook(lambda layer, inputs, output: output + 1.0)
     watching = layer.register_forward_post_hook(lambda layer, inputs, output: seen.append(output.item()))
@@ -280,23 +280,15 @@ def layers(count: int) -> list[nn.Layer]:
     return [nn.Linear(2, 2) for _ in range(count)]
 
 
-@pytest.mark.parametrize("kind", [nn.LayerList, lambda some: nn.Sequential(*some)])
-def test_layer_lists_and_sequences_behave_as_lists(kind: type[nn.LayerList]):
-    a, b, c, d = layers(4)
-    held = kind([a, b])
-    assert held.append(c) is held
-    held.insert(1, d)
-    assert (list(held), len(held), held[-1], held[1]) == ([a, d, b, c], 4, c, d)
-    assert [name for name, _ in held.named_children()] == ["0", "1", "2", "3"]
-    del held[0]
-    assert list(held) == [d, b, c]
-    held[0] = a
-    assert (list(held), list(held[1:]), type(held[1:])) == ([a, b, c], [b, c], type(held))
-    held.extend([d])
-    assert held["3"] is d
+def test_a_sequence_has_its_layers_by_number_name_and_slice():
+    a, b, c = layers(3)
+    held = nn.Sequential(a, b, c)
+    assert (list(held), len(held), held[-1], held["1"]) == ([a, b, c], 3, c, b)
+    assert (list(held[1:]), type(held[1:])) == ([b, c], nn.Sequential)
+    assert [name for name, _ in held[1:].named_children()] == ["0", "1"]
     assert list(nn.Sequential(("stack", held)).state_dict())[:3] == ["stack.0.weight", "stack.0.bias", "stack.1.weight"]
-    with pytest.raises(IndexError, match="has 4 parts, there is none at 4"):
-        held[4]
+    with pytest.raises(IndexError):
+        held[3]
 
 
 def test_a_sequence_takes_layers_pairs_lists_and_dictionaries_and_calls_them_in_order():

@@ -28,8 +28,8 @@ WITHOUT = {
     "adam", "momentum", "rmsprop", "sgd", "matmul_step", "running_mean",
     "avg_pool2d_expand", "conv2d_input", "conv2d_weight", "max_pool2d_gather", "max_pool2d_scatter", "one_hot_like",
     "put_items", "last_writes", "split_like", "expand_reduced", "sum_like", "sum_to",  # of training and gradients
-    "accuracy", "binary_cross_entropy", "index_sample", "softmax_with_cross_entropy",  # of losses
-    "gaussian_random", "integer_random", "truncated_gaussian_random", "uniform_random",
+    "accuracy", "index_sample", "softmax_with_cross_entropy",  # of losses
+    "gaussian_random", "integer_random", "uniform_random",
     "byte_product", "transposed_byte_product", "transposed_byte_product_step", "transposed_bytes",  # made by a pass
     "isclose", "while_loop_gradient",
 }  # fmt: skip

@@ -104,10 +104,6 @@ def none(*x: Any) -> Any:
     return 0 * x[0]
 
 
-def entropy(x: Any, label: Any) -> Any:
-    return -(label * np.maximum(log(x), -100) + (1 - label) * np.maximum(log1p(-x), -100))
-
-
 SCALE, ALPHA = 1.0507009873554805, 1.6732632423543772
 
 ROWS: dict[str, Row] = dict(
@@ -130,16 +126,6 @@ ROWS: dict[str, Row] = dict(
             domain=lambda x, y: (x != 0) & (y != 0),
         ),
         operator("atanh", np.arctanh, lambda x: 1 / ((1 - x) * (1 + x)), 2, 2, domain=lambda x: abs(x) <= 1),
-        operator(
-            "binary_cross_entropy",
-            entropy,
-            lambda x, label: (x - label) / (x * (1 - x)),
-            lambda x, label: np.maximum(log1p(-x), -100) - np.maximum(log(x), -100),
-            4,
-            4,
-            domain=lambda x, label: (x * (1 - x) >= 6.2e-5) & (label >= 0) & (label <= 1),
-            slope_near=1,
-        ),
         operator("ceil", np.ceil, none, 0, 0),
         operator("clip", lambda x: x, lambda x: x * 0 + 1, 0, 0),
         operator("cos", np.cos, lambda x: -np.sin(x), 2, 2),

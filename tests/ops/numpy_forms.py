@@ -46,10 +46,6 @@ def one_hot(x: np.ndarray, num_classes: int) -> np.ndarray:
     return out
 
 
-def log_above(x: np.ndarray) -> np.ndarray:
-    return np.array([max(math.log(n), -100.0) if n > 0 else -100.0 for n in x.ravel().tolist()]).reshape(x.shape)
-
-
 def among_best(scores: np.ndarray, labels: np.ndarray, k: int) -> float:
     """The share of rows whose label comes among the first k when classes are ordered by score, then by number."""
     orders = [sorted(range(len(row)), key=lambda c, row=row: (-float(row[c]), c))[:k] for row in scores]
@@ -180,6 +176,5 @@ NUMPY: dict[str, Callable[..., Any]] = {
         -np.take_along_axis(special.log_softmax(x, axis=1), label.reshape(-1, 1).astype(int), axis=1),
         special.softmax(x, axis=1),
     ),
-    "binary_cross_entropy": lambda x, label: -(label * log_above(x) + (1 - label) * log_above(1 - x)),
     "accuracy": among_best,
 }

@@ -227,7 +227,6 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     "avg_pool2d_expand": pooling(pooled_first=True, mean=True),
     "softmax_with_cross_entropy": classes(),
     "index_sample": classes(ANY),
-    "binary_cross_entropy": broadcasting(dtypes=FLOATS, ranges=[(0, 1), (0, 1)]),
     "one_hot_like": classes(ANY, swapped=True),
     "accuracy": accuracies(),
     # values from nothing
@@ -236,7 +235,6 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     "uniform_random": made(FLOATS, min=st.just(-1.0), max=st.just(2.0)),
     "gaussian_random": made(FLOATS, mean=st.just(1.0), std=st.just(2.0)),
     "integer_random": made(INTEGERS, low=st.integers(0, 3), high=st.integers(4, 9)),
-    "truncated_gaussian_random": made(FLOATS, mean=st.just(0.5), std=st.just(1.0), a=st.just(-1.0), b=st.just(1.0)),
     "dropout_mask": one(
         FLOATS,
         p=st.sampled_from([0.0, 0.25, 1.0]),

@@ -21,7 +21,7 @@ from app.ops.dtype import NAMES
 from app.ops.size import named_size
 from app.ops.spec import Spec
 
-RANDOM = {"uniform_random", "gaussian_random", "integer_random", "truncated_gaussian_random"}
+RANDOM = {"uniform_random", "gaussian_random", "integer_random"}
 
 
 def test_every_operator_has_a_strategy_of_calls():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from app.errors import ShapeError
 from app.ops import activation
 from app.ops import softmax as softmaxes
 from app.ops.dtype import is_float
@@ -13,8 +12,7 @@ from app.ops.joining import split
 from app.ops.logic import where
 from app.ops.math import erf, sigmoid, tanh
 from app.ops.rounding import clip
-from app.ops.shaping import cast, reshape
-from app.ops.spec import differ
+from app.ops.shaping import cast
 
 __all__ = [
     "celu",
@@ -29,7 +27,6 @@ __all__ = [
     "log_sigmoid",
     "log_softmax",
     "mish",
-    "prelu",
     "relu",
     "relu6",
     "selu",
@@ -147,19 +144,6 @@ def selu(x: Any, scale: float = 1.0507009873554805, alpha: float = 1.67326324235
 def celu(x: Any, alpha: float = 1.0) -> Any:
     """CELU, elementwise: x if x > 0, else alpha * (exp(x / alpha) - 1)."""
     return activation.elu(x / alpha) * alpha
-
-
-def prelu(x: Any, weight: Any, data_format: str = "NCHW") -> Any:
-    """PReLU: x if x > 0, else weight * x, with one weight for all channels or one for each."""
-    channels = weight.shape[0] if weight.shape else 1
-    if channels > 1:
-        axis = len(x.shape) - 1 if data_format.endswith("C") else 1
-        if differ(x.shape[axis : axis + 1], [channels]):
-            raise ShapeError(f"prelu: {channels} weights for the channels of an input of shape {list(x.shape)}")
-        weight = reshape(weight, [-1 if a == axis else 1 for a in range(len(x.shape))])
-    elif weight.shape:
-        weight = reshape(weight, [])
-    return where(x > 0, x, x * weight)
 
 
 def glu(x: Any, axis: int = -1) -> Any:

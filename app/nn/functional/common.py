@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import OperatorError, ShapeError
+from app.errors import OperatorError
 from app.ops import loss, shaping
 from app.ops.drawing import dropout_mask
 from app.ops.linear import matmul
 
 __all__ = [
     "dropout",
-    "dropout2d",
     "flatten",
     "linear",
     "one_hot",
@@ -48,13 +47,6 @@ def dropout(
     if p == 0 or (not training and mode == "upscale_in_train"):
         return x
     return x * dropout_mask(x, float(p), mode, bool(training), axis, (int(seed), 0) if seed else None)
-
-
-def dropout2d(x: Any, p: float = 0.5, training: bool = True, data_format: str = "NCHW") -> Any:
-    """In training, set each channel of each image to 0 with probability `p`, and scale the others up."""
-    if len(x.shape) != 4 or data_format not in ("NCHW", "NHWC"):
-        raise ShapeError(f"dropout2d: expected images of four axes in 'NCHW', found {list(x.shape)}, {data_format!r}")
-    return dropout(x, p, [0, 1] if data_format == "NCHW" else [0, 3], training)
 
 
 def one_hot(x: Any, num_classes: int = -1) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from app.ops.shaping import cast, moveaxis, reshape, reshape_like, squeeze, unsq
 from app.ops.softmax import log_softmax, softmax
 from app.ops.spec import UNKNOWN, differ, normal_axis
 
-__all__ = ["cross_entropy", "nll_loss", "softmax_with_cross_entropy"]
+__all__ = ["cross_entropy", "softmax_with_cross_entropy"]
 
 
 def cross_entropy(
@@ -84,30 +83,15 @@ def _along(weight: Any, axis: int, rank: int) -> Any:
 def _of_classes(
     input: Any, label: Any, weight: Any, ignore_index: int | None, reduction: str, axis: int, use_softmax: bool
 ) -> Any:
+    """Each label counts as its class weighs, and ignored ones do not."""
     listed = len(label.shape) == len(input.shape)  # with an axis of size 1 in the place of the classes
     if weight is None and axis == 1 and len(input.shape) == 2 and not _may_be_ignored(label, ignore_index):
         losses = _of_places(input, label, axis, use_softmax)
         return reduced(losses if listed or reduction != "none" else squeeze(losses, axis=axis), reduction)
     places = label if listed else unsqueeze(label, axis=axis)
-
-    def losses_of(places: Any) -> Any:
-        return _of_places(input, places, axis, use_softmax)
-
-    return _counted(losses_of, places, weight, ignore_index, reduction, None if listed else axis)
-
-
-def _counted(
-    losses_of: Callable[[Any], Any],
-    places: Any,
-    weight: Any,
-    ignore_index: int | None,
-    reduction: str,
-    drop: int | None,
-) -> Any:
-    """The losses of labels reduced: each counts as its class weighs, and ignored ones do not; `drop` is an axis."""
     is_counted = not_equal(places, ignore_index) if _may_be_ignored(places, ignore_index) else None
     places = places if is_counted is None else where(is_counted, places, 0)
-    losses = losses_of(places)
+    losses = _of_places(input, places, axis, use_softmax)
     losses = losses if is_counted is None else where(is_counted, losses, 0.0)
     counts = None if is_counted is None else cast(is_counted, dtype=losses.dtype)
     if weight is not None:
@@ -117,7 +101,7 @@ def _counted(
         losses = losses * counts
         if reduction == "mean":
             return sum_(losses) / sum_(counts)
-    return reduced(losses if drop is None or reduction != "none" else squeeze(losses, axis=drop), reduction)
+    return reduced(losses if listed or reduction != "none" else squeeze(losses, axis=axis), reduction)
 
 
 def _may_be_ignored(label: Any, ignore_index: int | None) -> bool:
@@ -158,22 +142,3 @@ def softmax_with_cross_entropy(
     ignored = None if soft_label else ignore_index
     losses = cross_entropy(logits, label, ignore_index=ignored, reduction="none", soft_label=soft_label, axis=axis)
     return (losses, softmax(logits, axis=axis)) if return_softmax else losses
-
-
-def nll_loss(
-    input: Any,
-    label: Any,
-    weight: Any = None,
-    ignore_index: int | None = -100,
-    reduction: str = "mean",
-) -> Any:
-    """Negative log likelihood: `-input` at each label, along axis 1, or along the only axis."""
-    axis = min(1, len(input.shape) - 1)
-    return _counted(
-        lambda places: -_picked(input, places, axis),
-        unsqueeze(label, axis=axis),
-        weight,
-        ignore_index,
-        reduction,
-        drop=axis,
-    )

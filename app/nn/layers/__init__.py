@@ -14,7 +14,6 @@ from app.nn.layers.activation import (
     LogSigmoid,
     LogSoftmax,
     Mish,
-    PReLU,
     ReLU,
     ReLU6,
     Sigmoid,
@@ -28,19 +27,10 @@ from app.nn.layers.activation import (
     Tanhshrink,
     ThresholdedReLU,
 )
-from app.nn.layers.common import Dropout, Dropout2D, Flatten, Identity, Linear
-from app.nn.layers.containers import LayerList, Sequential
+from app.nn.layers.common import Dropout, Flatten, Linear
+from app.nn.layers.containers import Sequential
 from app.nn.layers.convolution import AvgPool2D, Conv2D, MaxPool2D
-from app.nn.layers.loss import (
-    BCELoss,
-    BCEWithLogitsLoss,
-    CrossEntropyLoss,
-    HuberLoss,
-    L1Loss,
-    MSELoss,
-    NLLLoss,
-    SmoothL1Loss,
-)
+from app.nn.layers.loss import BCEWithLogitsLoss, CrossEntropyLoss, MSELoss
 from app.nn.layers.norm import BatchNorm1D, BatchNorm2D
 
 __all__ = [
@@ -50,23 +40,17 @@ __all__ = [
     "GLU",
     "SELU",
     "AvgPool2D",
-    "BCELoss",
     "BCEWithLogitsLoss",
     "BatchNorm1D",
     "BatchNorm2D",
     "Conv2D",
     "CrossEntropyLoss",
     "Dropout",
-    "Dropout2D",
     "Flatten",
     "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
     "Hardtanh",
-    "HuberLoss",
-    "Identity",
-    "L1Loss",
-    "LayerList",
     "LeakyReLU",
     "Linear",
     "LogSigmoid",
@@ -74,14 +58,11 @@ __all__ = [
     "MSELoss",
     "MaxPool2D",
     "Mish",
-    "NLLLoss",
-    "PReLU",
     "ReLU",
     "ReLU6",
     "Sequential",
     "Sigmoid",
     "Silu",
-    "SmoothL1Loss",
     "Softmax",
     "Softplus",
     "Softshrink",

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from app.nn import functional as F  # noqa: N812 - the name that it has everywhere
-from app.nn.initializer import Constant
-from app.nn.layer import Layer
 from app.nn.layers.of_function import layer_of
 
 ReLU = layer_of("ReLU", F.relu)
@@ -34,25 +30,3 @@ Softshrink = layer_of("Softshrink", F.softshrink, threshold=0.5)
 Tanhshrink = layer_of("Tanhshrink", F.tanhshrink)
 ThresholdedReLU = layer_of("ThresholdedReLU", F.thresholded_relu, threshold=1.0, value=0.0)
 GLU = layer_of("GLU", F.glu, axis=-1)
-
-
-class PReLU(Layer):
-    """PReLU: x if x > 0, else weight * x, with a trained weight for all channels or one for each."""
-
-    def __init__(
-        self,
-        num_parameters: int = 1,
-        init: float = 0.25,
-        weight_attr: Any = None,
-        data_format: str = "NCHW",
-        name: str | None = None,
-    ):
-        super().__init__(name)
-        self.num_parameters, self.init, self.data_format = num_parameters, init, data_format
-        self.weight = self.create_parameter([num_parameters], weight_attr, default_initializer=Constant(init))
-
-    def forward(self, x: Any) -> Any:
-        return F.prelu(x, self.weight, self.data_format)
-
-    def extra_repr(self) -> str:
-        return f"num_parameters={self.num_parameters}, data_format={self.data_format}, init={self.init}"

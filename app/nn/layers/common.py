@@ -31,13 +31,6 @@ class Linear(Layer):
         return f"in_features={self.in_features}, out_features={self.out_features}, dtype={self.weight.dtype}"
 
 
-class Identity(Layer):
-    """The input, unchanged."""
-
-    def forward(self, input: Any) -> Any:
-        return input
-
-
 class Flatten(Layer):
     """Merges axes into one; by default all but the first."""
 
@@ -67,17 +60,3 @@ class Dropout(Layer):
 
     def extra_repr(self) -> str:
         return f"p={self.p}, axis={self.axis}, mode={self.mode}"
-
-
-class Dropout2D(Layer):
-    """In training, sets each channel of each image to 0 with probability `p`."""
-
-    def __init__(self, p: float = 0.5, data_format: str = "NCHW", name: str | None = None):
-        super().__init__(name)
-        self.p, self.data_format = p, data_format
-
-    def forward(self, x: Any) -> Any:
-        return F.dropout2d(x, self.p, self.training, self.data_format)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}, data_format={self.data_format}"
