@@ -39,10 +39,10 @@ def full(shape: Any, fill_value: float, dtype: Any = None) -> Any:
     """A value filled with one number, by default of the default floating type, as in Paddle."""
     if dtype is None:
         dtype = "bool" if isinstance(fill_value, bool) else get_default_dtype()
-    sizes, known = sizes_of(shape)
+    sizes, known_sizes = sizes_of(shape)
     if sizes is not None:
-        return ops.fill_sizes(sizes, value=fill_value, dtype=canonical(dtype), known=known)
-    return _make(ops.fill_constant, shape=_shape(known), value=fill_value, dtype=canonical(dtype))
+        return ops.fill_sizes(sizes, value=fill_value, dtype=canonical(dtype), known=known_sizes)
+    return _make(ops.fill_constant, shape=_shape(known_sizes), value=fill_value, dtype=canonical(dtype))
 
 
 def zeros(shape: Any, dtype: Any = None) -> Any:

@@ -46,7 +46,7 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _UNPARSED = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 PACKAGE = __name__.partition(".")[0]
-"""The name of this package: `opsmith` in a checkout, `opsmith` where it is installed."""
+"""The name of this package: `app` in a checkout, `opsmith` where it is installed."""
 
 _PACKAGE = os.path.dirname(__file__) + os.sep  # not resolved: code objects keep symbolic links, too
 _INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})

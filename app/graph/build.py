@@ -111,9 +111,9 @@ def prepare_write(
             f"{definition.label} returns {spec}, which cannot be written to {variable.name} of {variable.spec}: "
             "a variable keeps its number of axes, its sizes and its element type; use a new variable"
         )
-    known = any(variable.name in op.outputs for op in variable.block.ops)
+    has_value = any(variable.name in op.outputs for op in variable.block.ops)
     if variable.persistable or variable.block is not block:  # in a branch or a loop, `Traced.close` renames the values
-        if flows and known and not variable.persistable:
+        if flows and has_value and not variable.persistable:
             variable.stop_gradient = False
         return variable.name
     if variable.is_data:
@@ -123,9 +123,9 @@ def prepare_write(
                 "write to a variable of its own, such as opsmith.assign(x)"
             )
         variable.is_data = False
-    old = keep_old_value(block, variable) if known else variable.name
-    variable.stop_gradient = not flows or (variable.stop_gradient and not known)
-    if known:
+    old = keep_old_value(block, variable) if has_value else variable.name
+    variable.stop_gradient = not flows or (variable.stop_gradient and not has_value)
+    if has_value:
         variable.shape = spec.shape
     return old
 
@@ -156,7 +156,7 @@ def replace_name(block: Block, old: str, new: str) -> None:
                     op.outputs = tuple(new if name == old else name for name in op.outputs)
 
 
-def _may_become(known: Spec, new: Spec) -> bool:
+def _may_become(old: Spec, new: Spec) -> bool:
     """Whether a variable can be overwritten with such a value, as far as sizes are known."""
-    same_kind = len(known.shape) == len(new.shape) and known.dtype == new.dtype
-    return same_kind and all(a == b or UNKNOWN in (a, b) for a, b in zip(known.shape, new.shape, strict=True))
+    same_kind = len(old.shape) == len(new.shape) and old.dtype == new.dtype
+    return same_kind and all(a == b or UNKNOWN in (a, b) for a, b in zip(old.shape, new.shape, strict=True))

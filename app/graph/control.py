@@ -152,13 +152,13 @@ class Traced:
     def declare(self, inputs: Sequence[str], outside: Block) -> None:
         """Create variables in the block for its inputs, with the names of the outer variables."""
         for name in inputs:
-            found = outside.find_var(name)
-            if found is None:
+            variable = outside.find_var(name)
+            if variable is None:
                 raise ProgramError(
                     f"block {self.block.idx} reads {name}, which is computed in another branch or loop; "
                     "return it from the function that computes it"
                 )
-            create_formal(self.block, name, found, found.stop_gradient)
+            create_formal(self.block, name, variable, variable.stop_gradient)
 
 
 def create_formal(block: Block, name: str, like: Variable, stop_gradient: bool) -> Variable:
@@ -216,10 +216,10 @@ def append_while(
     """
     program = initial[0].program
     block = program.current_block()
-    given_names = [block.new_name(v.name) for v in initial]
+    formal_names = [block.new_name(v.name) for v in initial]
 
     def formals(inside: Block) -> list[Variable]:
-        pairs = zip(given_names, initial, strict=True)
+        pairs = zip(formal_names, initial, strict=True)
         return [create_formal(inside, name, v, not is_float(v.dtype)) for name, v in pairs]
 
     condition = traced(program, lambda inside: [condition_of(*formals(inside))])
@@ -230,24 +230,24 @@ def append_while(
         changed = body.changed
         for name in changed:
             constants.pop(name, None)
-    outputs = body.close(given_names, changed)
-    condition_outputs = condition.close(given_names, ())
+    outputs = body.close(formal_names, changed)
+    condition_outputs = condition.close(formal_names, ())
     captured = _unique((*condition.reads_from_outside(condition_outputs), *body.reads_from_outside(outputs)))
     captured = [*changed, *(name for name in captured if name not in changed)]
     for side in (condition, body):
         side.declare(captured, block)
-    inputs = [*given_names, *captured]
+    inputs = [*formal_names, *captured]
     repeated = Body(body.block, inputs, outputs)
     attributes = {"cond": Body(condition.block, inputs, condition_outputs), "body": repeated}
     values = [*initial, *(block.var(name) for name in captured)]
     active = active_carried(repeated, [not v.stop_gradient for v in values])
     for side in (condition, body):
-        for name in given_names:
+        for name in formal_names:
             side.block.var(name).stop_gradient = name not in active
     specs = while_loop.infer_outputs([], attributes)
     created = [
         block.create_var(block.new_name("while_loop.out"), spec.shape, spec.dtype, stop_gradient=name not in active)
-        for spec, name in zip(specs, given_names, strict=False)
+        for spec, name in zip(specs, formal_names, strict=False)
     ]
     count = block.create_var(block.new_name("while_loop.count"), (), "int64", stop_gradient=True)
     into = [*created, *(block.var(name) for name in changed), count]
@@ -268,13 +268,13 @@ def _with_gradients(block: Block) -> Iterator[dict[str, Variable]]:
         for v in b.vars.values()
         if v.stop_gradient and not (v.is_data or v.persistable) and is_float(v.dtype)
     }
-    given = list(constants.values())
-    for variable in given:
+    changed = list(constants.values())
+    for variable in changed:
         variable.stop_gradient = False
     try:
         yield constants
     except BaseException:
-        constants = {v.name: v for v in given}
+        constants = {v.name: v for v in changed}
         raise
     finally:
         for variable in constants.values():
@@ -301,5 +301,5 @@ def _has_value(block: Block, name: str) -> bool:
     return variable.persistable or variable.is_data or home.idx > 0 or any(name in op.outputs for op in home.ops)
 
 
-def _unique(found: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(found))
+def _unique(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))

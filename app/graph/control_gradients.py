@@ -226,21 +226,23 @@ def _append_gradient(
     outside = [block.var(str(name)) for name in op.inputs[len(states) :]]
 
     def values(inside: Block) -> list[Variable]:
-        known = [body.block.var(body.inputs[i]) for i in states]
+        inputs_of_body = [body.block.var(body.inputs[i]) for i in states]
         return [
-            *(create_formal(inside, states[i], old, old.stop_gradient) for i, old in enumerate(known)),
+            *(create_formal(inside, states[i], old, old.stop_gradient) for i, old in enumerate(inputs_of_body)),
             *outside,
         ]
 
     def one_iteration(inside: Block) -> list[Variable]:
         before = [create_formal(inside, name, v, False) for name, v in zip(accumulated, starts, strict=True)]
         upstream, sums = before[: len(carried)], before[len(carried) :]
-        found = gradients_inside(body, values(inside), [*carried, *shared], dict(zip(carried, upstream, strict=True)))
+        gradients = gradients_inside(
+            body, values(inside), [*carried, *shared], dict(zip(carried, upstream, strict=True))
+        )
         added = [
             total if gradient is None else add(total, gradient)
-            for gradient, total in zip(found[len(carried) :], sums, strict=True)
+            for gradient, total in zip(gradients[len(carried) :], sums, strict=True)
         ]
-        return [*_filled(found[: len(carried)], upstream), *added]
+        return [*_filled(gradients[: len(carried)], upstream), *added]
 
     gradient = traced(program, one_iteration)
     gradient.prune()
@@ -324,19 +326,19 @@ def _check_linear(block: Block, results: Sequence[Variable], incoming: Sequence[
 
 def _dependent(operators: Sequence[Operator], names: set[str]) -> set[str]:
     """The variables that depend on the values, not only on the shapes, of some variables."""
-    found = set(names)
+    dependent = set(names)
     for op in operators:
         lowering, read = op.definition.lowering, op.inputs
         if op.bodies:
             read = op.inputs[: lowering.first]
             for body in op.bodies.values():
                 pairs = zip(body.inputs, op.inputs[lowering.first :], strict=False)
-                inside = _dependent(body.block.ops, {inner for inner, outer in pairs if outer in found})
+                inside = _dependent(body.block.ops, {inner for inner, outer in pairs if outer in dependent})
                 read = (*read, *(op.inputs if not inside.isdisjoint(body.outputs) else ()))
         elif isinstance(lowering, (Alias, Constant)):
             read = op.inputs[: isinstance(lowering, Alias)]
         elif getattr(lowering, "takes", None) is not None:
             read = tuple(op.inputs[place] for place in lowering.takes)
-        if not found.isdisjoint(read):
-            found.update(op.outputs)
-    return found
+        if not dependent.isdisjoint(read):
+            dependent.update(op.outputs)
+    return dependent

@@ -94,12 +94,12 @@ def _replaced_since(block: Block) -> list[Replaced]:
         for op in inside.ops:
             later.update(dict.fromkeys(op.outputs, op))
         inside = block.program.blocks[inside.parent_idx]
-    found = []
+    replaced = []
     for op in reversed(block.ops):
         outputs = {name: later[name] for name in op.outputs if name in later}
         later.update(dict.fromkeys(op.outputs, op))
-        found.append(Replaced({name: later[name] for name in op.inputs if name in later}, outputs))
-    return found[::-1]
+        replaced.append(Replaced({name: later[name] for name in op.inputs if name in later}, outputs))
+    return replaced[::-1]
 
 
 def active_names(
@@ -139,18 +139,20 @@ def gradients(
     ]
     requested = {v.name for v in inputs}
     before = set(block.vars)
-    found: dict[Hashable, Variable] = {}
+    complete_gradients: dict[Hashable, Variable] = {}
 
     def complete(key: Hashable, gradient: Variable) -> Variable:
-        if key in found and key in requested:
+        if key in complete_gradients and key in requested:
             raise InPlaceError(
                 f"{', '.join(v.name for v in targets)} depends on {key} both as it was before an operator wrote to it "
                 "and as it is now, so its gradient is ambiguous; use the gradient of a copy (opsmith.assign) of either"
             )
         variable = block.var(str(key))
-        found[key] = _rename_gradient(gradient, variable.grad_name, key in requested, gradient.name not in before)
-        variable.gradient = variable.gradient or found[key].name
-        return found[key]
+        complete_gradients[key] = _rename_gradient(
+            gradient, variable.grad_name, key in requested, gradient.name not in before
+        )
+        variable.gradient = variable.gradient or complete_gradients[key].name
+        return complete_gradients[key]
 
     with block.program.appending(BACKWARD):
         seeds: dict[Hashable, Variable] = {}
@@ -161,7 +163,7 @@ def gradients(
         reverse_walk(reversed(calls), seeds, complete)
         for name, gradient in seeds.items():
             complete(name, gradient)
-        return [found.get(v.name) for v in inputs]
+        return [complete_gradients.get(v.name) for v in inputs]
 
 
 def _check_path(block: Block, active: set[str], targets: set[str], inputs: Sequence[Variable]) -> None:
@@ -184,7 +186,7 @@ def _check_path(block: Block, active: set[str], targets: set[str], inputs: Seque
         )
 
 
-def _rename_gradient(gradient: Variable, name: str, requested: bool, made: bool) -> Variable:
+def _rename_gradient(gradient: Variable, name: str, requested: bool, is_new: bool) -> Variable:
     """Rename a gradient to the name of its variable with @GRAD.
 
     If it is already the gradient of another variable, or existed before this backward pass, it keeps its name, or is
@@ -193,7 +195,7 @@ def _rename_gradient(gradient: Variable, name: str, requested: bool, made: bool)
     block = gradient.block
     if block.has_var(name):
         return gradient  # a second backward pass over the same variables keeps its own names
-    if made and not gradient.name.endswith("@GRAD"):
+    if is_new and not gradient.name.endswith("@GRAD"):
         block.rename_var(gradient.name, name)
         return gradient
     if not requested:
@@ -216,10 +218,10 @@ def append_backward(
     listed: list[Variable] = [*loss.program.all_parameters()]
     if parameter_list is not None:
         listed = [loss.block.var(str(getattr(item, "name", item))) for item in parameter_list]
-    wanted = [v for v in listed if not v.stop_gradient]
-    if not wanted:
+    variables = [v for v in listed if not v.stop_gradient]
+    if not variables:
         return []
-    names_of_wanted = {v.name for v in wanted}
-    given = [v for v in loss.block.vars.values() if v.is_data and not v.stop_gradient and v.name not in names_of_wanted]
-    found = gradients([loss], [*wanted, *given], None, no_grad_set)
-    return [(v, g) for v, g in zip(wanted, found, strict=False) if g is not None]
+    names = {v.name for v in variables}
+    data = [v for v in loss.block.vars.values() if v.is_data and not v.stop_gradient and v.name not in names]
+    results = gradients([loss], [*variables, *data], None, no_grad_set)
+    return [(v, g) for v, g in zip(variables, results, strict=False) if g is not None]

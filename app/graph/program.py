@@ -116,10 +116,10 @@ class Operator:
 
     def equals(self, other: Operator) -> bool:
         """Whether the other operator is equal, with variables of the same names."""
-        mine, theirs = ((op.definition, op.inputs, op.outputs, op.role) for op in (self, other))
+        own, others = ((op.definition, op.inputs, op.outputs, op.role) for op in (self, other))
         bodies, other_bodies = self.bodies, other.bodies
         return (
-            mine == theirs
+            own == others
             and bodies.keys() == other_bodies.keys()
             and all(body.equals(other_bodies[name]) for name, body in bodies.items())
             and key_of_settings(self._plain_attributes) == key_of_settings(other._plain_attributes)
@@ -142,10 +142,10 @@ class Block:
 
     def var(self, name: str) -> Variable:
         """The variable of that name, here or in a block around this one."""
-        found = self.find_var(name)
-        if found is None:
+        variable = self.find_var(name)
+        if variable is None:
             raise ProgramError(f"block {self.idx} has no variable {name!r}; it has {', '.join(self.vars) or 'none'}")
-        return found
+        return variable
 
     def find_var(self, name: str) -> Variable | None:
         """The variable of that name, or None."""
@@ -187,15 +187,17 @@ class Block:
         return parameter
 
     def _add(self, variable: Variable) -> Variable:
-        taken = self.vars.setdefault(variable.name, variable)
+        existing = self.vars.setdefault(variable.name, variable)
         here = self.program.current_block()
-        if here is not self and here.is_within(self) and here.find_var(variable.name) is not taken:
+        if here is not self and here.is_within(self) and here.find_var(variable.name) is not existing:
             raise ProgramError(f"block {here.idx} has a variable {variable.name} of its own; use another name")
-        if taken is variable:
+        if existing is variable:
             notify_watchers(self, variable)
-        if taken.spec != variable.spec:
-            raise ProgramError(f"variable {taken.name} exists already as {taken.spec}; it cannot be {variable.spec}")
-        return taken
+        if existing.spec != variable.spec:
+            raise ProgramError(
+                f"variable {existing.name} exists already as {existing.spec}; it cannot be {variable.spec}"
+            )
+        return existing
 
     def rename_var(self, old: str, new: str) -> None:
         """Give a variable another name, in every operator that reads or writes it."""
@@ -228,8 +230,8 @@ class Block:
             attributes["seed"] = self.program.next_seed()
         check_readable(self, definition, inputs)
         specs = definition.infer_outputs([None if v is None else v.spec for v in inputs], attributes)
-        wanted = definition.differentiable and any(v is not None and not v.stop_gradient for v in inputs)
-        flows = [wanted and is_float(spec.dtype) for spec in specs]
+        needs_gradient = definition.differentiable and any(v is not None and not v.stop_gradient for v in inputs)
+        flows = [needs_gradient and is_float(spec.dtype) for spec in specs]
         reads = [None if v is None else v.name for v in inputs]
         written_over = into is not None
         if into is None:
@@ -409,8 +411,8 @@ class Program(Displayed):
     def explain(self, fetch_list: Sequence[Variable | str] = (), source: bool = True, engine: str = "compiled") -> str:
         """Text that describes how an engine runs each operator, and why, with the generated source."""
         if engine not in EXPLANATIONS:
-            known = ", ".join(EXPLANATIONS) or "none: import opsmith.engine"
-            raise ProgramError(f"there is no engine {engine!r} that explains Programs; expected one of {known}")
+            names = ", ".join(EXPLANATIONS) or "none: import opsmith.engine"
+            raise ProgramError(f"there is no engine {engine!r} that explains Programs; expected one of {names}")
         return EXPLANATIONS[engine](self, [item if isinstance(item, str) else item.name for item in fetch_list], source)
 
     # Persistable values
@@ -428,18 +430,18 @@ class Program(Displayed):
 
         Values that are not in the dictionary are unchanged; names that the Program does not have cause a warning.
         """
-        known = {v.name: v for v in self._persistable()}
-        unknown = [name for name in state_dict if name not in known]
+        variables = {v.name: v for v in self._persistable()}
+        unknown = [name for name in state_dict if name not in variables]
         if unknown:
             warnings.warn(f"Program.set_state_dict: {', '.join(unknown)}: not in this Program", stacklevel=2)
-        found = {name: np.asarray(state_dict[name]) for name in known if name in state_dict}
-        for name, value in found.items():
-            if value.shape != known[name].shape:
+        arrays = {name: np.asarray(state_dict[name]) for name in variables if name in state_dict}
+        for name, value in arrays.items():
+            if value.shape != variables[name].shape:
                 raise ShapeError(
-                    f"Program.set_state_dict: {name} has shape {list(known[name].shape)}, "
+                    f"Program.set_state_dict: {name} has shape {list(variables[name].shape)}, "
                     f"the state dict has {list(value.shape)}; nothing was changed"
                 )
-        values = {name: known[name].fitting(value) for name, value in found.items()}
+        values = {name: variables[name].fitting(value) for name, value in arrays.items()}
         (global_scope() if scope is None else scope).values.update(values)
 
     def _persistable(self) -> list[Variable]:

@@ -120,11 +120,11 @@ def _extents(source: str) -> dict[int, tuple[int, int]]:
         tree = ast.parse(source)
     except SyntaxError:  # the file has changed since it was run
         return {}
-    found: dict[int, tuple[int, int]] = {}
+    extents: dict[int, tuple[int, int]] = {}
     for node in ast.walk(tree):  # outer statements first, so that the innermost remains
         if isinstance(node, ast.stmt):
             body = getattr(node, "body", None)
             last = body[0].lineno - 1 if body else node.end_lineno or node.lineno
             extent = node.lineno, max(node.lineno, last)
-            found.update(dict.fromkeys(range(extent[0], extent[1] + 1), extent))
-    return found
+            extents.update(dict.fromkeys(range(extent[0], extent[1] + 1), extent))
+    return extents

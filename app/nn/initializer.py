@@ -129,8 +129,8 @@ class Assign(Initializer):
 
     def of_shape(self, shape: Sequence[int]) -> First:
         if self.value.shape != tuple(shape):
-            found = list(self.value.shape)
-            raise ShapeError(f"Assign has an array of shape {found}, the parameter has shape {list(shape)}")
+            own = list(self.value.shape)
+            raise ShapeError(f"Assign has an array of shape {own}, the parameter has shape {list(shape)}")
         return assign_value, {"values": tuple(self.value.ravel().tolist())}
 
 

@@ -29,8 +29,8 @@ class Tree:
         if tracer is not None:
             tracer.check_attribute(self, name, value)
         held = self.__dict__
-        for known in KINDS:
-            held.setdefault(known, OrderedDict())
+        for registry in KINDS:
+            held.setdefault(registry, OrderedDict())
         if "_full_name" not in held and self._kind_of(value) is not None:
             raise AppError(f"{type(self).__name__}.__init__ must call super().__init__() before it sets {name!r}")
         kind = self._kind_of(value)

@@ -187,8 +187,8 @@ def _(x: Value, out: Value, y: Value, dout: Value) -> Gradients:
     return _share(y, x, out, dout)
 
 
-def _share(mine: Value, other: Value, out: Value, dout: Value) -> Gradient:
-    return where(mine == other, dout * 0.5, where(mine == out, dout, 0.0))
+def _share(own: Value, other: Value, out: Value, dout: Value) -> Gradient:
+    return where(own == other, dout * 0.5, where(own == out, dout, 0.0))
 
 
 @public()

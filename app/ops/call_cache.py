@@ -43,10 +43,10 @@ class CallCache:
         self.valid: set[Signature] = set()
         """Shapes and types of inputs that shape inference has accepted."""
 
-    def remember_conversions(self, kinds: Kinds, given: Sequence[Operand], prepared: Sequence[Operand]) -> None:
+    def remember_conversions(self, kinds: Kinds, values: Sequence[Operand], prepared: Sequence[Operand]) -> None:
         """Remember how inputs were converted, if arrays stayed as they were and only Python numbers became arrays."""
         conversions = []
-        for position, (before, after) in enumerate(zip(given, prepared, strict=True)):
+        for position, (before, after) in enumerate(zip(values, prepared, strict=True)):
             if type(before) in _NUMBERS and type(after) is np.ndarray:
                 conversions.append((position, after.dtype))
             elif before is not after or not (before is None or type(before) is np.ndarray):

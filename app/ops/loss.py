@@ -221,6 +221,6 @@ def accuracy(x: Array, label: Array, *, k: int = 1) -> Results:
         largest = x[np.arange(len(rows)), best]
         return np.float32(np.count_nonzero((best == rows) & (largest == largest)) / len(rows))
     rows = rows[:, None]
-    mine = np.take_along_axis(x, rows, axis=1)
-    behind = (x < mine) | ((x == mine) & (np.arange(x.shape[1]) >= rows))
+    own = np.take_along_axis(x, rows, axis=1)
+    behind = (x < own) | ((x == own) & (np.arange(x.shape[1]) >= rows))
     return np.mean(np.sum(~behind, axis=1) < k, dtype=np.float32)

@@ -98,8 +98,8 @@ class TakesSizes(OpDef):
         if not any(isinstance(part, OpenSize) or hasattr(part, "apply_operator") for part in parts):
             return super().__call__(*args, **kwargs)
         x = args[0] if args else kwargs["x"]
-        sizes, known = sizes_of(_without_open_sizes(x, shape))
-        return super().__call__(x, shape=known) if sizes is None else reshape_to(x, sizes, known=known)
+        sizes, known_sizes = sizes_of(_without_open_sizes(x, shape))
+        return super().__call__(x, shape=known_sizes) if sizes is None else reshape_to(x, sizes, known=known_sizes)
 
 
 def _without_open_sizes(x: Any, shape: Any) -> Any:

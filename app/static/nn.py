@@ -70,8 +70,8 @@ def conv2d(
     """A convolution that creates its weight and bias, followed by an activation."""
     with static_mode():
         if len(input.shape) != 4 or input.shape[1] == UNKNOWN:
-            wanted = "[images, channels, height, width] with a known number of channels"
-            raise ShapeError(f"conv2d: expected images of shape {wanted}, found shape {list(input.shape)}")
+            expected = "[images, channels, height, width] with a known number of channels"
+            raise ShapeError(f"conv2d: expected images of shape {expected}, found shape {list(input.shape)}")
         settings = {"weight_attr": param_attr, "bias_attr": bias_attr}
         layer = Conv2D(
             input.shape[1], num_filters, filter_size, stride, padding, dilation, groups or 1, **settings,

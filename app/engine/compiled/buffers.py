@@ -65,8 +65,10 @@ def plan_buffers(lowered: Lowered, keep: Collection[str]) -> Plan:
             if lowered.persists(name) or name in plan.place:
                 continue
             dying = [plan.place[n] for n in ending if n in plan.place and step.may_overwrite(name, n)]
-            mine = {(step.share, lowered.shapes[name])}
-            fitting = (b for b in (*dying, *free) if plan.buffers[b].dtype == lowered.dtype(name) and uses[b] <= mine)
+            own_use = {(step.share, lowered.shapes[name])}
+            fitting = (
+                b for b in (*dying, *free) if plan.buffers[b].dtype == lowered.dtype(name) and uses[b] <= own_use
+            )
             buffer = next(fitting, None)
             if buffer is None:
                 plan.place[name] = _new(plan, uses, lowered, name)
@@ -75,7 +77,7 @@ def plan_buffers(lowered: Lowered, keep: Collection[str]) -> Plan:
                 plan.buffers[buffer].shapes.append(lowered.shapes[name])
                 ending = [n for n in ending if plan.place.get(n) != buffer]
                 free = [b for b in free if b != buffer]
-            uses[plan.place[name]] |= mine
+            uses[plan.place[name]] |= own_use
         if step.bodies:
             free = _plan_inside(lowered, step, plan, uses, free)
         free += [plan.place[n] for n in ending if n in plan.place]
@@ -85,15 +87,15 @@ def plan_buffers(lowered: Lowered, keep: Collection[str]) -> Plan:
 def _plan_inside(lowered: Lowered, step: Step, plan: Plan, uses: Uses, free: list[int]) -> list[int]:
     """Assign memory to the variables inside control flow; returns the buffers that are free afterwards."""
     order, last = _in_order(lowered, step)
-    mine: list[int] = []  # free, and used only by this step
-    taken: list[str] = []
+    own: list[int] = []  # free, and used only by this step
+    alive: list[str] = []
     for index, part in enumerate(order):
         for name in part.made:
             if name in plan.place or lowered.root(name) != name or lowered.persists(name):
                 continue
             use, dtype = (step.share, lowered.shapes[name]), lowered.dtype(name)
-            dying = {plan.place[n]: n for n in taken if last[n] == index and part.may_overwrite(name, n)}
-            fitting = [b for b in (*dying, *mine) if plan.buffers[b].dtype == dtype]
+            dying = {plan.place[n]: n for n in alive if last[n] == index and part.may_overwrite(name, n)}
+            fitting = [b for b in (*dying, *own) if plan.buffers[b].dtype == dtype]
             fitting += [b for b in free if plan.buffers[b].dtype == dtype and uses[b] <= {use}]
             if fitting:
                 plan.place[name] = fitting[0]
@@ -102,12 +104,12 @@ def _plan_inside(lowered: Lowered, step: Step, plan: Plan, uses: Uses, free: lis
                 plan.place[name] = _new(plan, uses, lowered, name)
             buffer = plan.place[name]
             uses[buffer].add(use)
-            mine, free = [b for b in mine if b != buffer], [b for b in free if b != buffer]
-            taken = [n for n in (*taken, name) if n == name or plan.place[n] != buffer]
-        ending = [n for n in taken if last[n] == index]
-        mine += [plan.place[n] for n in ending]
-        taken = [n for n in taken if n not in ending]
-    return [*free, *mine, *(plan.place[n] for n in taken)]
+            own, free = [b for b in own if b != buffer], [b for b in free if b != buffer]
+            alive = [n for n in (*alive, name) if n == name or plan.place[n] != buffer]
+        ending = [n for n in alive if last[n] == index]
+        own += [plan.place[n] for n in ending]
+        alive = [n for n in alive if n not in ending]
+    return [*free, *own, *(plan.place[n] for n in alive)]
 
 
 def _in_order(lowered: Lowered, step: Step) -> tuple[list[Step], dict[str, int]]:
@@ -129,12 +131,12 @@ def _in_order(lowered: Lowered, step: Step) -> tuple[list[Step], dict[str, int]]
             loops.append((repeats_from, len(order)))
 
     visit(step)
-    made: dict[str, int] = {}
+    first: dict[str, int] = {}
     last: dict[str, int] = {}
     for index, part in enumerate(order):
         for name in {lowered.root(n) for n in (*part.op.inputs, *part.op.outputs, part.condition) if n}:
-            made.setdefault(name, index)
-            ends = [end - 1 for start, end in loops if made[name] < start <= index < end]
+            first.setdefault(name, index)
+            ends = [end - 1 for start, end in loops if first[name] < start <= index < end]
             last[name] = max([last.get(name, 0), index, *ends])
         if part.condition:
             end = index + sum(1 for _ in part.everything) - 1

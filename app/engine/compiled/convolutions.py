@@ -307,7 +307,7 @@ def _convolve(
     outputs, inputs = weight.outputs_of_group, weight.inputs
     block, beside = _block_sizes(outputs, columns, code.lanes)
 
-    def sums(tile: _Tile, made: _Tile, group: Value, o: Value, count: int, y: Value, x: Value, n: int) -> None:
+    def sums(tile: _Tile, results: _Tile, group: Value, o: Value, count: int, y: Value, x: Value, n: int) -> None:
         totals = [[Variable(code, code.zeros) for _ in range(n)] for _ in range(count)]
         kernel_rows = _inside(code, windows, 0, sizes[0], y, 1)
         kernel_columns = _inside(code, windows, 1, sizes[1], x, n)
@@ -323,15 +323,15 @@ def _convolve(
         for k, some in enumerate(totals):
             begin = ((group * outputs + o + k) * rows + y) * columns + x
             for m, total in enumerate(some):
-                made.store(total.value, begin + m)
+                results.store(total.value, begin + m)
 
     with _each_tile(code) as (image, count):
         tile = images.read(image, count)
-        with out.write(image, count) as made, code.loop(0, weight.groups) as group:
+        with out.write(image, count) as results, code.loop(0, weight.groups) as group:
             _blocks(
                 code, outputs, block,
                 lambda o, a: _in_rows(code, rows, lambda y: _blocks(
-                    code, columns, beside, lambda x, b: sums(tile, made, group, o, a, y, x, b))),
+                    code, columns, beside, lambda x, b: sums(tile, results, group, o, a, y, x, b))),
             )  # fmt: skip
 
 
@@ -414,10 +414,10 @@ def sums_code(name: str, windows: Windows, weight: None, lanes: int, by_lanes: S
 
             with code.loop(0, rows) as y:
                 _blocks(code, columns, len(totals), lambda x, n: add(c, y, x, n))
-            found = totals[0].value
+            total_of_columns = totals[0].value
             for total in totals[1:]:
-                found = found + total.value
-            code.store(code.total(found), sums, c * FLOAT_BYTES, 4)
+                total_of_columns = total_of_columns + total.value
+            code.store(code.total(total_of_columns), sums, c * FLOAT_BYTES, 4)
     return code
 
 
@@ -455,10 +455,10 @@ def scatter_code(name: str, windows: Windows, weight: None, lanes: int, by_lanes
             with _each_window(code, windows) as (window, place):
                 largest, slope = _largest(code, tile, window), slopes.load(place)
                 for element in window:
-                    found = code.is_same(tile.load(element), largest)
-                    part = code.select(found, slope, code.zeros)
+                    is_first = code.is_same(tile.load(element), largest)
+                    part = code.select(is_first, slope, code.zeros)
                     results.store(part if are_apart else results.load(element) + part, element)
-                    slope = code.select(found, code.zeros, slope)
+                    slope = code.select(is_first, code.zeros, slope)
     return code
 
 
@@ -473,10 +473,10 @@ def _each_window(code: Code, windows: Windows) -> Iterator[tuple[list[Value], Va
 
 
 def _largest(code: Code, tile: _Tile, window: Sequence[Value]) -> Value:
-    found, *others = map(tile.load, window)
+    largest, *others = map(tile.load, window)
     for other in others:
-        found = code.select(code.is_greater(other, found), other, found)
-    return found
+        largest = code.select(code.is_greater(other, largest), other, largest)
+    return largest
 
 
 # Functions for generated source

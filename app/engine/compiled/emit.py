@@ -284,8 +284,8 @@ class Emitter:
         return self.context.is_true(self.builder, condition.type, condition.value)
 
     def _named(self, name: str) -> Typed | _Array:
-        found = self.known[name]
-        return Typed(self.builder.load(found.pointer), found.type) if isinstance(found, _Slot) else found
+        value = self.known[name]
+        return Typed(self.builder.load(value.pointer), value.type) if isinstance(value, _Slot) else value
 
     def number(self, number: loops.Number) -> Typed:
         if number.dtype in (loops.ANY, COUNT):

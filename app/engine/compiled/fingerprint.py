@@ -113,13 +113,13 @@ class Walk:
         self.note("number", str(number))
         return not is_known
 
-    def add_function(self, function: types.FunctionType, given: Any) -> None:
+    def add_function(self, function: types.FunctionType, dispatcher: Any) -> None:
         """Add a function or a Numba dispatcher."""
         if self.is_of_library(function):
             self.note("function", self.name_of(function))
             return
-        self._add_options(given)
-        if given is function:
+        self._add_options(dispatcher)
+        if dispatcher is function:
             self.add(tuple(_implementations(function)))
         self._add_code(function.__code__, function.__globals__, function.__doc__)
         for cell in function.__closure__ or ():
@@ -283,8 +283,8 @@ class _Full(Walk):
         else:
             super().add_named(name, around)
 
-    def add_function(self, function: types.FunctionType, given: Any) -> None:
-        super().add_function(function, given)
+    def add_function(self, function: types.FunctionType, dispatcher: Any) -> None:
+        super().add_function(function, dispatcher)
         if not self.is_of_library(function):
             self.add(tuple((name, held) for name, held in vars(function).items() if name not in _OF_FUNCTIONS))
 

@@ -114,14 +114,14 @@ class _Variables(Walk):
         self._add_variable(partial(around.get, name))
         super().add_named(name, around)
 
-    def add_function(self, function: types.FunctionType, given: Any) -> None:
-        if given is function:  # IPython replaces the code of a function when it reloads a file
+    def add_function(self, function: types.FunctionType, dispatcher: Any) -> None:
+        if dispatcher is function:  # IPython replaces the code of a function when it reloads a file
             self._add_variable(partial(getattr, function, "__code__"))
         if _content(function.__defaults__) is not None:
             self._add_variable(partial(getattr, function, "__defaults__"))
         for cell in function.__closure__ or ():
             self._add_variable(partial(content_of, cell))
-        super().add_function(function, given)
+        super().add_function(function, dispatcher)
 
     def add_object(self, thing: Any) -> None:
         super().add_object(thing)

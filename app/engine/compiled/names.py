@@ -21,10 +21,10 @@ class Names:
         """Return whether a word is an assigned name, not one of the language or the runtime."""
         return word in self._taken and word not in RESERVED
 
-    def of(self, key: Any, wanted: str) -> str:
+    def of(self, key: Any, word: str) -> str:
         """Return a unique name close to the wanted one."""
         if key not in self._given:
-            name = re.sub(r"\W", "_", wanted) or "_"
+            name = re.sub(r"\W", "_", word) or "_"
             name = f"_{name}" if name[0].isdigit() or keyword.iskeyword(name) else name
             unique, number = name, 2
             while unique in self._taken:

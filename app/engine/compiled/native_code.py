@@ -74,16 +74,16 @@ class NativeCode:
                 self.came_from_disk = True
                 return
         with cache.memory_given_back():
-            made = objects.compiled(self._functions, self._called, self._symbol)
-        if made.can_be_kept:
-            cache.keep(where, msgspec.msgpack.encode(made))
-        self._load(made)
+            compiled = objects.compiled(self._functions, self._called, self._symbol)
+        if compiled.can_be_kept:
+            cache.keep(where, msgspec.msgpack.encode(compiled))
+        self._load(compiled)
 
-    def _load(self, made: objects.Objects) -> None:
-        if any(name.startswith(("NRT_", "numba_")) for name in made.needs):
+    def _load(self, compiled: objects.Objects) -> None:
+        if any(name.startswith(("NRT_", "numba_")) for name in compiled.needs):
             add_symbols_of_numba()
-        engine = engine_of(made.code)
-        for name in made.environments:
+        engine = engine_of(compiled.code)
+        for name in compiled.environments:
             environment = objects.environment(name)
             ctypes.c_void_p.from_address(engine.get_global_value_address(name)).value = id(environment)
             self._alive.append(environment)

@@ -87,14 +87,14 @@ def drop_shape_only_inputs(
     return with_operators(program, [changed(op) for op in block.ops], block.vars)
 
 
-def _of_fewer(op: Operator, lowering: Elementwise, kept: Sequence[int], stands: Sequence[int]) -> Operator:
+def _of_fewer(op: Operator, lowering: Elementwise, places: Sequence[int], stands: Sequence[int]) -> Operator:
     """Return the operator with the kept inputs: `stands` maps each original input to one of them."""
     definition = copy.copy(op.definition)
-    definition.inputs = tuple(op.definition.inputs[i] for i in kept)
+    definition.inputs = tuple(op.definition.inputs[i] for i in places)
     definition.kernel = _given(op.definition.kernel, stands)
     definition.infer = _given(op.definition.infer, stands)
     definition.lowering = replace(lowering, takes=tuple(stands[i] for i in lowering.takes or ()))
-    return Operator(definition, [op.inputs[i] for i in kept], op.outputs, op.attributes, op.role)
+    return Operator(definition, [op.inputs[i] for i in places], op.outputs, op.attributes, op.role)
 
 
 def _given(function: Callable[..., Any], stands: Sequence[int]) -> Callable[..., Any]:

@@ -144,10 +144,10 @@ class CompiledProgram:
 
     def _run_whole(self, feed: dict[str, np.ndarray], n: int, scope: Scope, workspace: Workspace) -> list[Any]:
         """Run one batch in one native call."""
-        kept = self.fetch if self.lowered.has_fixed_shapes(self.fetch) else []
-        results = {name: self._result(name, 1) for name in kept}
+        fetched = self.fetch if self.lowered.has_fixed_shapes(self.fetch) else []
+        results = {name: self._result(name, 1) for name in fetched}
         self._train(feed, np.arange(n), 0, 1, n, scope, results, workspace)
-        if kept:
+        if fetched:
             return [np.array(results[name][0]) for name in self.fetch]
         values = {**scope.values, **feed, **workspace.views()}
         return [np.array(values[name]) for name in self.fetch]

@@ -239,9 +239,9 @@ def meet(shared: Any, shards: int) -> bool:
     if shards == 1:
         return False
     arrived = _add_atomically(shared, ARRIVED, 1) + 1
-    wanted = (arrived + shards - 1) // shards * shards
+    complete = (arrived + shards - 1) // shards * shards
     spins = 0
-    while _load_atomically(shared, ARRIVED) < wanted:
+    while _load_atomically(shared, ARRIVED) < complete:
         if _load_atomically(shared, ABORTED) != 0:
             return True
         spins += 1

@@ -92,9 +92,9 @@ class _Generator:
         persistables = self._persistables()
         parts = parts_of(lowered)
         if not whole or len(parts) > 1:
-            known: dict[str, str] = {}
+            names_of_parts: dict[str, str] = {}
             for part in parts:
-                self._part(part, known, not whole)
+                self._part(part, names_of_parts, not whole)
         if whole:
             self.trees["train"] = self._train(parts, data, persistables)
             self.functions.append("\n".join(printed(self.trees["train"])))
@@ -114,7 +114,7 @@ class _Generator:
 
     # The function of some steps
 
-    def _part(self, part: Part, known: dict[str, str], is_called_by_python: bool) -> None:
+    def _part(self, part: Part, names_of_parts: dict[str, str], is_called_by_python: bool) -> None:
         """Write the function of a part, unless there is one that differs from it only in names."""
         out, lowered = self.out, self.lowered
         touched = dict.fromkeys(name for _, step in part.steps for name in step.touched)
@@ -130,10 +130,10 @@ class _Generator:
             out.add(Return(False))
         body = list(printed(function))[1:]  # without its name
         same = pattern([str(is_called_by_python), *body], out.names, out.functions)
-        if same not in known:
+        if same not in names_of_parts:
             self.functions.append("\n".join(printed(function)))
             self.trees[part.name] = function
-        part.name = known.setdefault(same, part.name)
+        part.name = names_of_parts.setdefault(same, part.name)
 
     def _steps(self, steps: Sequence[tuple[int, NativeStep]], first: int) -> None:
         """Write steps in order. They are numbered from `first`, so that an error can name the operator."""
@@ -222,9 +222,9 @@ class _Generator:
         first, end = Infix(iteration, "*", size, COUNT), Infix(after(iteration), "*", size, COUNT)
         out.assign(ROWS, Array("order", (first, Call("min", (end, Length("order")), COUNT))))
         out.assign(Local("n", COUNT), Length("rows"))
-        wanted = {*lowered.gathered, *results} if are_parts else {*self.plan.place, *lowered.roots}
+        viewed = {*lowered.gathered, *results} if are_parts else {*self.plan.place, *lowered.roots}
         every = dict.fromkeys([*self.plan.place, *lowered.roots])
-        self._views([name for name in every if name in wanted], out.memory, are_planned=True)
+        self._views([name for name in every if name in viewed], out.memory, are_planned=True)
         out.meet()
         i = Local("i", INDEX)
         for name in sorted(lowered.gathered):

@@ -152,9 +152,9 @@ class Writer:
             return self.name(data)
         return self.names.of(("data", data), data if data not in self.lowered.gathered else f"all_{data}")
 
-    def called(self, function: Callable[..., Any] | VectorFunction, wanted: str) -> str:
+    def called(self, function: Callable[..., Any] | VectorFunction, word: str) -> str:
         """The name of a function that the source calls."""
-        name = self.names.of(("function", function), wanted)
+        name = self.names.of(("function", function), word)
         self.functions[name] = function
         return name
 

@@ -76,8 +76,8 @@ def _joined(program: Program, group: _Group, everywhere: Counter[str], keep: Col
         return group.members[0]
     block = program.global_block()
     inside = reads(group.members)
-    made = list(writes(group.members))
-    outputs = [n for n in made if everywhere[n] > inside[n] or n in keep or block.var(n).persistable]
+    written = list(writes(group.members))
+    outputs = [n for n in written if everywhere[n] > inside[n] or n in keep or block.var(n).persistable]
     inputs: dict[str, None] = {}
     defined: set[str] = set()
     for op in group.members:
@@ -91,7 +91,7 @@ def _joined(program: Program, group: _Group, everywhere: Counter[str], keep: Col
         lambda *given: specs,
         inputs=[f"x{i}" for i in range(len(inputs))],
         outputs=outputs,
-        lowering=Fused(body, {name: block.var(name).dtype for name in made}),
+        lowering=Fused(body, {name: block.var(name).dtype for name in written}),
     )
     return Operator(definition, list(inputs), outputs, {}, body[-1].role)
 

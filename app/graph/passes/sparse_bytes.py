@@ -37,12 +37,12 @@ class Preparation(NamedTuple):
 def sparse_bytes(program: Program, keep: Collection[str]) -> Program:
     """The Program with such products replaced; unchanged if other operators read the bytes too."""
     block = program.global_block()
-    found = _Prepared(block)
+    preparations = _Prepared(block)
     transposed: dict[str, str] = {}
     operators: list[Operator] = []
     added: list[tuple[str, Operator]] = []
     for op in block.ops:
-        prepared = _prepared_factor(op, block, found)
+        prepared = _prepared_factor(op, block, preparations)
         if prepared is None:
             operators.append(op)
             continue
@@ -80,7 +80,7 @@ def _unused(block: Block, name: str) -> str:
     return name if not block.has_var(name) else _unused(block, f"{name}_")
 
 
-def _prepared_factor(op: Operator, block: Block, found: _Prepared) -> Preparation | None:
+def _prepared_factor(op: Operator, block: Block, preparations: _Prepared) -> Preparation | None:
     """How the first factor of a product is computed from bytes; None if the product cannot be replaced."""
     lowering = op.definition.lowering
     if not isinstance(lowering, Product) or op.attributes[lowering.transposes[1]]:
@@ -91,7 +91,7 @@ def _prepared_factor(op: Operator, block: Block, found: _Prepared) -> Preparatio
     columns = y.shape[1]
     if columns == UNKNOWN or columns < LEAST_COLUMNS or x.shape[1] == UNKNOWN or x.shape[1] < LEAST_BYTES:
         return None
-    return found.preparation(x.name)
+    return preparations.preparation(x.name)
 
 
 class _Prepared:
@@ -105,10 +105,10 @@ class _Prepared:
 
     def preparation(self, name: str) -> Preparation | None:
         """How a variable is computed from bytes; None if it is not."""
-        found = self._of_all_bytes(name)
-        if found is None or not found[0]:
+        computed = self._of_all_bytes(name)
+        if computed is None or not computed[0]:
             return None
-        data, numbers = found
+        data, numbers = computed
         exact = numbers.astype(np.float64)
         scale, shift = (exact[255] - exact[0]) / 255, exact[0]
         if numbers.dtype != np.float32 or numbers.shape != (256,) or not np.isfinite(exact).all():
@@ -139,12 +139,12 @@ class _Prepared:
             return self._of_all_bytes(str(op.inputs[0])) if self._keeps_rows(op) else None
         if not isinstance(lowering, Elementwise):
             return None
-        taken = [self._of_all_bytes(str(each)) for each in op.inputs]
-        data = {each[0] for each in taken if each is not None} - {""}
-        if None in taken or len(data) > 1 or not self._keeps_rows(op):
+        operands = [self._of_all_bytes(str(each)) for each in op.inputs]
+        data = {each[0] for each in operands if each is not None} - {""}
+        if None in operands or len(data) > 1 or not self._keeps_rows(op):
             return None
         with np.errstate(all="ignore"):
-            results = op.definition.run([each[1] for each in taken if each is not None], op.attributes)
+            results = op.definition.run([each[1] for each in operands if each is not None], op.attributes)
         return next(iter(data), ""), np.asarray(results)
 
     def _keeps_rows(self, op: Operator) -> bool:

@@ -68,13 +68,13 @@ class ReductionStep(NativeStep):
                 out.assign(target, Infix(target, "/", Cast(count, dtype), dtype))
 
 
-def _outer_axes(shape: Shape, kept: Shape, axes: set[int]) -> list[int | None]:
+def _outer_axes(shape: Shape, result: Shape, axes: set[int]) -> list[int | None]:
     """Return, for each axis of the result, the corresponding axis of the input; None if that is reduced."""
-    if len(kept) == len(shape) - len(axes):
+    if len(result) == len(shape) - len(axes):
         places = [a for a in range(len(shape)) if a not in axes]
     else:
-        places = list(range(len(shape) - len(kept), len(shape)))
-    if any(a not in axes and kept[p] != shape[a] for p, a in enumerate(places)):
+        places = list(range(len(shape) - len(result), len(shape)))
+    if any(a not in axes and result[p] != shape[a] for p, a in enumerate(places)):
         raise UnknownSizeError("a sum to a shape may or may not have to reduce an axis")
     return [None if a in axes or shape[a] == 1 else a for a in places]
 
