@@ -211,13 +211,8 @@ def last_writes(*values: Array, items: Items) -> Results:
     Where an index is repeated, `put_items` writes several elements to one place, of which the last remains.
     """
     x, *arrays = values
-    return remaining_writes(x.shape, _numpy_index(items, arrays))
-
-
-def remaining_writes(shape: Shape, index: Index) -> Array:
-    """For each element of a part of an array, whether an assignment to the part leaves it there."""
-    index = in_order(index)
-    writer = np.zeros(shape, np.int64)
+    index = in_order(_numpy_index(items, arrays))
+    writer = np.zeros(x.shape, np.int64)
     order = np.arange(writer[index].size).reshape(writer[index].shape)
     writer[index] = order
     return np.asarray(writer[index] == order)

@@ -1,10 +1,10 @@
 """Gradient rules: functions that compute the gradients of an operator's inputs with other operators.
 
 The parameter names of a built-in rule select what it is given: an input, an output, an attribute, or `d` + output for
-the gradient of that output. `x_shape` is the shape of the input `x`. `x_like` is a value with the shape and type of
-`x` whose elements are not read, so `x` need not be saved for it. For an operator with any number of inputs,
-`*values`, the parameter `values` is a list, and `values_from_1` is a list without the first input. A rule of an
-operator whose names are the user's is declared with the sources of its parameters instead.
+the gradient of that output. `x_like` is a value with the shape and type of the input `x` whose elements are not read,
+so `x` need not be saved for it. For an operator with any number of inputs, `*values`, the parameter `values` is a list,
+and `values_from_1` is a list without the first input. A rule of an operator whose names are the user's is declared with
+the sources of its parameters instead.
 """
 
 from __future__ import annotations
@@ -55,7 +55,6 @@ _ARGUMENTS = {
     "input": "call.input({})",
     "output": "call.output({})",
     "attribute": "call.attributes[{!r}]",
-    "shape": "call.input_shape({})",
     "like": "call.like({})",
     "likes": "[call.like(i) for i in range(len(call.needs))]",
     "inputs": "[call.input(i) for i in range({}, len(call.needs))]",
@@ -105,10 +104,9 @@ def _source(definition: OpDef, parameter: str) -> Source:
         return "output", definition.outputs.index(parameter)
     if parameter[:1] == "d" and parameter[1:] in definition.outputs:
         return "dout", definition.outputs.index(parameter[1:])
-    for ending in ("shape", "like"):
-        name = parameter.removesuffix("_" + ending)
-        if name != parameter and name in definition.inputs:
-            return ending, definition.inputs.index(name)
+    name = parameter.removesuffix("_like")
+    if name != parameter and name in definition.inputs:
+        return "like", definition.inputs.index(name)
     if parameter in definition.attributes:
         return "attribute", parameter
     choices = [*definition.inputs, *definition.outputs, *("d" + o for o in definition.outputs)]
