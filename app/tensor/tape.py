@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections import deque
 from collections.abc import Callable, Container, Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -54,14 +53,13 @@ latest = _Latest()
 
 
 class _Memory:
-    """The number of changes of the memory of an array, and the times of the latest changes."""
+    """The number of changes of the memory of an array, and the time of the latest one."""
 
-    __slots__ = ("count", "moments", "watch")
+    __slots__ = ("count", "moment", "watch")
 
     def __init__(self, owner: np.ndarray):
         key = id(owner)
-        self.count = 0
-        self.moments: deque[int] = deque(maxlen=64)
+        self.count = self.moment = 0
         self.watch = weakref.ref(owner, lambda _: _changed.pop(key, None))  # ids are reused
 
 
@@ -92,8 +90,7 @@ def note_change(array: np.ndarray) -> None:
         if memory is None:
             memory = _changed[id(owner)] = _Memory(owner)
         memory.count += 1
-        latest.moment = moment = next(clock)
-        memory.moments.append(moment)
+        latest.moment = memory.moment = next(clock)
     finally:
         _release()
 
@@ -109,13 +106,11 @@ def check_unchanged(array: np.ndarray | None, moment: int, what: str) -> None:
     if array is None or latest.moment < moment:
         return
     memory = _changed.get(id(owner_of(array)))
-    if memory is None or memory.moments[-1] < moment:
+    if memory is None or memory.moment < moment:
         return
-    since = sum([m > moment for m in memory.moments])
     raise InPlaceError(
         f"{what}, of shape {list(array.shape)}, is needed for the gradient, but has been modified by an inplace "
-        f"operation since (received tensor_version:{memory.count} != wrapper_version_snapshot:{memory.count - since}); "
-        "change a copy of it (x.clone()), or make a new Tensor (x = x + ...)"
+        "operation since; change a copy of it (x.clone()), or make a new Tensor (x = x + ...)"
     )
 
 
