@@ -11,7 +11,7 @@ from app.engine.compiled.kinds.control import lower_choice, lower_loop_gradient
 from app.engine.compiled.kinds.control import lower_loop as lower_while
 from app.engine.compiled.kinds.convolution import lower_convolution, lower_pooling, lower_sums_of_tiles
 from app.engine.compiled.kinds.loop import lower_loop
-from app.engine.compiled.kinds.native import LowerOne, NotNativeError
+from app.engine.compiled.kinds.native import NotNativeError
 from app.engine.compiled.kinds.product import lower_product
 from app.engine.compiled.kinds.python import PythonStep
 from app.engine.compiled.kinds.reduction import lower_reduction
@@ -43,7 +43,7 @@ from app.ops.lowering import (
     TransposedBytes,
 )
 
-KINDS: Mapping[type, Callable[[Operator, Lowered, LowerOne], Step]] = {
+KINDS: Mapping[type, Callable[[Operator, Lowered], Step]] = {
     Elementwise: lower_loop,
     Fused: lower_loop,
     Spread: lower_loop,
@@ -84,10 +84,11 @@ def lower(program: Program, keep: Collection[str], why_not: WhyNot) -> Lowered:
         if reason:
             return PythonStep(op, lowered, reason)
         try:
-            return KINDS[type(lowering)](op, lowered, lower_one)
+            return KINDS[type(lowering)](op, lowered)
         except NotNativeError as error:
             return PythonStep(op, lowered, str(error))
 
+    lowered.lower_one = lower_one
     for op in program.global_block().ops:
         lowered.steps.append(lower_one(op))
     _leave_callbacks_to_python(lowered)

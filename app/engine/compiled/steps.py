@@ -5,7 +5,7 @@ The kinds are in `kinds/`, each in a file of its own.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, NamedTuple
@@ -193,6 +193,8 @@ class Lowered:
     """Images that lie as the lanes of vectors: [tiles, channels, height * width * lanes]."""
     unsettled: set[str] = field(default_factory=set)
     """Variables that several threads have written since the last barrier."""
+    lower_one: Callable[[Operator], Step] = field(init=False, repr=False, compare=False)
+    """Returns the step of an operator, for those inside control flow; `lower` sets it."""
 
     @property
     def everything(self) -> Iterator[Step]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.engine.compiled import byte_products
-from app.engine.compiled.kinds.native import LowerOne, NativeStep
+from app.engine.compiled.kinds.native import NativeStep
 from app.engine.compiled.language import ANY, Array, Extent, Negative, Number, Value
 from app.engine.compiled.shapes import N
 from app.engine.compiled.steps import Lowered, Share, Step
@@ -130,12 +130,12 @@ class TransposedProductStep(_OfBytes):
         )
 
 
-def lower_transposed_bytes(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+def lower_transposed_bytes(op: Operator, lowered: Lowered) -> Step:
     """The step that transposes bytes."""
     return TransposedBytesStep(op, lowered)
 
 
-def lower_byte_product(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+def lower_byte_product(op: Operator, lowered: Lowered) -> Step:
     """The step of a product of bytes."""
     lowering: ByteProduct = op.definition.lowering
     kind: Any = TransposedProductStep if lowering.transposed else ByteProductStep

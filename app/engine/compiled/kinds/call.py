@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.engine.compiled.kinds.native import LowerOne, NativeStep, NotNativeError
+from app.engine.compiled.kinds.native import NativeStep, NotNativeError
 from app.engine.compiled.kinds.view import ConstantStep
 from app.engine.compiled.language import COUNT, Array, Assign, Call, Infix, Local, Not, Operand, OtherShape, Value
 from app.engine.compiled.steps import OUTSIDE, ROWS, WHOLE, Lowered, Share, Step, Use, values_taken
@@ -68,7 +68,7 @@ class ReturningStep(NativeStep):
 
 
 class CallbackStep(NativeStep):
-    """Calls Python from compiled code, to change values in place."""
+    """Calls Python from compiled code, to change values in place or to draw random numbers."""
 
     calls_function = True
 
@@ -83,20 +83,16 @@ class CallbackStep(NativeStep):
         out.give_up_if(Call("call_python", (SHARED, Local("n", COUNT))))
 
 
-class DrawingStep(CallbackStep):
-    """Calls the kernel of an operator that draws random numbers from compiled code, to fill its output."""
-
-
-def lower_drawing(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+def lower_drawing(op: Operator, lowered: Lowered) -> Step:
     """The step of random numbers, or of the one number that they are."""
     number = op.definition.lowering.number(op.attributes)
     if number is None:
-        return DrawingStep(op, lowered)
+        return CallbackStep(op, lowered)
     lowered.constants[op.outputs[0]] = number
     return ConstantStep(op, lowered)
 
 
-def lower_filling(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+def lower_filling(op: Operator, lowered: Lowered) -> Step:
     """The step of an operator with a function that fills its outputs."""
     lowering: Filling = op.definition.lowering
     if not lowering.fits(op.attributes, len(lowered.shapes[str(op.inputs[0])])):
@@ -104,13 +100,13 @@ def lower_filling(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     return FillingStep(op, lowered, lowered.share_of_rows(op) if lowering.row_by_row else WHOLE)
 
 
-def lower_returning(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+def lower_returning(op: Operator, lowered: Lowered) -> Step:
     """The step of an operator with a user's function that returns its outputs."""
     lowering: Returning = op.definition.lowering
     return ReturningStep(op, lowered, lowered.share_of_rows(op) if lowering.row_by_row else WHOLE)
 
 
-def lower_callback(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+def lower_callback(op: Operator, lowered: Lowered) -> Step:
     """The step of Python that changes values in place."""
     if op.outputs and op.outputs != op.inputs:
         raise NotNativeError("its results have other names than its inputs")

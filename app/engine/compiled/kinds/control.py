@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from app.engine.compiled.kinds.call import CallbackStep
-from app.engine.compiled.kinds.native import LowerOne, NativeStep, NotNativeError
+from app.engine.compiled.kinds.native import NativeStep, NotNativeError
 from app.engine.compiled.kinds.python import PythonStep
 from app.engine.compiled.kinds.view import ConstantStep
 from app.engine.compiled.language import COUNT, Array, Break, Call, Forever, If, Infix, Local, Not, Number
@@ -120,18 +120,18 @@ def _write_inside(steps: Sequence[Step], out: Writer) -> None:
             step.write(out)
 
 
-def lower_choice(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+def lower_choice(op: Operator, lowered: Lowered) -> Step:
     """The step of a choice between two bodies."""
     lowering: Choice = op.definition.lowering
     inside = {}
     for name in (lowering.if_true, lowering.if_false):
-        opened = _Opened(op, name, list(map(str, op.inputs[1:])), lowered, lower_one)
+        opened = _Opened(op, name, list(map(str, op.inputs[1:])), lowered)
         targets = {i: output for i, output in enumerate(op.outputs) if output not in op.inputs}
         inside[name] = opened.steps(targets, lambda place, inner: True, op.outputs)
     return IfStep(op, lowered, inside, str(op.inputs[0]))
 
 
-def lower_loop(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+def lower_loop(op: Operator, lowered: Lowered) -> Step:
     """The step of a loop."""
     lowering: Loop = op.definition.lowering
     inputs, states = list(map(str, op.inputs)), op.outputs[:-1]
@@ -141,15 +141,15 @@ def lower_loop(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
             inputs[place] = _temporary(inputs[place], lowered)
             pairs.append((str(op.inputs[place]), inputs[place]))
     inner_inputs = [*states, *inputs[len(states) :]]
-    inside = {"before": _copies(pairs, lowered, lower_one)}
-    condition = _Opened(op, lowering.condition, inner_inputs, lowered, lower_one)
+    inside = {"before": _copies(pairs, lowered)}
+    condition = _Opened(op, lowering.condition, inner_inputs, lowered)
     inside["condition"] = condition.steps({}, condition.is_last_use, ())
-    body = _Opened(op, lowering.body, inner_inputs, lowered, lower_one)
+    body = _Opened(op, lowering.body, inner_inputs, lowered)
     inside["body"] = body.steps(dict(enumerate(states)), body.is_last_use, states)
     return WhileStep(op, lowered, inside, condition.names[condition.body.outputs[0]])
 
 
-def lower_loop_gradient(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+def lower_loop_gradient(op: Operator, lowered: Lowered) -> Step:
     """The step of the gradient of a loop."""
     lowering: LoopGradient = op.definition.lowering
     count, *inputs = map(str, op.inputs)
@@ -158,10 +158,10 @@ def lower_loop_gradient(op: Operator, lowered: Lowered, lower_one: LowerOne) -> 
     begin = len(inputs) - len(op.outputs)
     pairs = [*zip(inputs, states, strict=False), *zip(inputs[begin:], op.outputs, strict=True)]
     inner_inputs = [*states, *inputs[carried:begin], *op.outputs]
-    inside = {"before": _copies(pairs, lowered, lower_one)}
-    body = _Opened(op, lowering.body, inner_inputs, lowered, lower_one)
+    inside = {"before": _copies(pairs, lowered)}
+    body = _Opened(op, lowering.body, inner_inputs, lowered)
     inside["body"] = body.steps(dict(enumerate(states)), body.is_last_use, states)
-    gradient = _Opened(op, lowering.gradient, inner_inputs, lowered, lower_one)
+    gradient = _Opened(op, lowering.gradient, inner_inputs, lowered)
     inside["gradient"] = gradient.steps(
         dict(enumerate(op.outputs)), partial(gradient.is_last_use, begin=begin), op.outputs
     )
@@ -171,12 +171,12 @@ def lower_loop_gradient(op: Operator, lowered: Lowered, lower_one: LowerOne) -> 
 class _Opened:
     """A body whose variables are renamed to be unique in the whole Program."""
 
-    def __init__(self, op: Operator, name: str, inputs: Sequence[str], lowered: Lowered, lower_one: LowerOne):
+    def __init__(self, op: Operator, name: str, inputs: Sequence[str], lowered: Lowered):
         self.op = op
         self.body: Body = op.bodies[name]
         self.names = dict(zip(self.body.inputs, inputs, strict=False))
         """The unique name for each name in the body."""
-        self.lowered, self.lower_one = lowered, lower_one
+        self.lowered = lowered
         self._shapes = shapes_inside(op, lowered.shapes, name)
 
     def steps(self, targets: Mapping[int, str], fits: Callable[[int, str], bool], outputs: Sequence[str]) -> list[Step]:
@@ -187,14 +187,14 @@ class _Opened:
         self.names.update(self._direct(targets, fits))
         steps: list[Step] = []
         for op in self.body.block.ops:
-            step = self.lower_one(self._renamed(op))
+            step = self.lowered.lower_one(self._renamed(op))
             if isinstance(step, (PythonStep, CallbackStep)):
                 reason = step.reason if isinstance(step, PythonStep) else step.verdict
                 raise NotNativeError(reason if op.bodies else f"{op.definition.label} inside it: {reason}")
             step.share = WHOLE
             steps.append(step)
         pairs = zip((self.names[name] for name in self.body.outputs), outputs, strict=False)
-        return [*steps, *_copies(pairs, self.lowered, self.lower_one)]
+        return [*steps, *_copies(pairs, self.lowered)]
 
     def _direct(self, targets: Mapping[int, str], fits: Callable[[int, str], bool]) -> dict[str, str]:
         """Return the variables of the body that can be written directly into a target, with that target."""
@@ -258,13 +258,13 @@ class _Opened:
         return Operator(op.definition, inputs, [self.names[n] for n in op.outputs], op.attributes, op.role)
 
 
-def _copies(pairs: Iterable[tuple[str, str]], lowered: Lowered, lower_one: LowerOne) -> list[Step]:
+def _copies(pairs: Iterable[tuple[str, str]], lowered: Lowered) -> list[Step]:
     """Return steps that copy as if at once: a variable that is both read and written is first copied elsewhere."""
     pairs = [(source, target) for source, target in pairs if source != target]
     targets = {target for _, target in pairs}
     aside = {s: _temporary(s, lowered) for s, _ in pairs if lowered.root(s) in targets}
     moves: Sequence[tuple[str, str]] = [*aside.items(), *((aside.get(s, s), target) for s, target in pairs)]
-    steps = [lower_one(Operator(assign, [source], [target], {})) for source, target in moves]
+    steps = [lowered.lower_one(Operator(assign, [source], [target], {})) for source, target in moves]
     for step in steps:
         step.share = WHOLE
     return steps

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.engine.compiled import convolutions
 from app.engine.compiled.convolutions import MOST_ROOM, Weight, Windows
-from app.engine.compiled.kinds.native import LowerOne, NativeStep, NotNativeError
+from app.engine.compiled.kinds.native import NativeStep, NotNativeError
 from app.engine.compiled.language import COUNT, Extent, Number
 from app.engine.compiled.shapes import N
 from app.engine.compiled.steps import ROWS, Lowered, Step
@@ -56,7 +56,7 @@ class OverImagesStep(NativeStep):
         out.do(out.called(function, function.name), *values, *bounds, result)
 
 
-def lower_convolution(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+def lower_convolution(op: Operator, lowered: Lowered) -> Step:
     """The step of a convolution, or of its gradient with respect to the images."""
     lowering: Convolution = op.definition.lowering
     if lowering.gives == "weight":
@@ -64,7 +64,7 @@ def lower_convolution(op: Operator, lowered: Lowered, lower_one: LowerOne) -> St
     return OverImagesStep(op, lowered, KINDS[lowering.gives], *_windows_of_convolution(op, lowering, lowered))
 
 
-def lower_sums_of_tiles(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+def lower_sums_of_tiles(op: Operator, lowered: Lowered) -> Step:
     """The step that sums over each tile of images."""
     return OverImagesStep(op, lowered, *tiles_of(op, op.definition.lowering.of, lowered))
 
@@ -105,7 +105,7 @@ def _windows_of_convolution(op: Operator, lowering: Convolution, lowered: Lowere
     return windows, of
 
 
-def lower_pooling(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+def lower_pooling(op: Operator, lowered: Lowered) -> Step:
     """The step of pooling by the largest number, or of the way back."""
     lowering: Pooling = op.definition.lowering
     settings = op.attributes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.engine.compiled.kinds.native import LowerOne, NativeStep
+from app.engine.compiled.kinds.native import NativeStep
 from app.engine.compiled.language import COUNT, INDEX, Assign, Call, Cast, Element, Extent, Infix, Local, Number, Value
 from app.engine.compiled.shapes import UnknownSizeError
 from app.engine.compiled.steps import Lowered, Share, Step, values_taken
@@ -131,6 +131,6 @@ def product_of(sizes: Sequence[AnySize]) -> AnySize:
     return total
 
 
-def lower_loop(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+def lower_loop(op: Operator, lowered: Lowered) -> Step:
     """The step of an elementwise operator."""
     return LoopStep(op, lowered, lowered.share_of_rows(op))

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 
 from app.engine.compiled.steps import Step
 from app.engine.compiled.writer import Writer
 from app.graph.program import Operator
-
-LowerOne = Callable[[Operator], Step]
-"""Makes a step of an operator."""
 
 
 class NotNativeError(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isqrt, prod
 
-from app.engine.compiled.kinds.native import LowerOne, NativeStep, NotNativeError
+from app.engine.compiled.kinds.native import NativeStep, NotNativeError
 from app.engine.compiled.language import Negative, Number, Value
 from app.engine.compiled.steps import Lowered, Step
 from app.engine.compiled.writer import Writer
@@ -46,7 +46,7 @@ class ProductStep(NativeStep):
         out.do(function, x, turn_x, y, turn_y, out.array(result), *out.bounds(self), scale, keep)
 
 
-def lower_product(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+def lower_product(op: Operator, lowered: Lowered) -> Step:
     """The step of a product of two matrices of floats."""
     x, y = (str(name) for name in op.inputs[-2:])
     if (len(lowered.shapes[x]), len(lowered.shapes[y])) != (2, 2) or lowered.dtype(x) not in ("float32", "float64"):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from app.engine.compiled.kinds.loop import product_of
-from app.engine.compiled.kinds.native import LowerOne, NativeStep
+from app.engine.compiled.kinds.native import NativeStep
 from app.engine.compiled.language import COUNT, INDEX, Assign, Call, Cast, Extent, Infix, Local, Number, Value
 from app.engine.compiled.shapes import UnknownSizeError
 from app.engine.compiled.steps import Lowered, Step
@@ -113,6 +113,6 @@ class _Folding:
         return folded
 
 
-def lower_reduction(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+def lower_reduction(op: Operator, lowered: Lowered) -> Step:
     """The step of a reduction."""
     return ReductionStep(op, lowered)

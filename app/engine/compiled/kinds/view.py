@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.engine.compiled.kinds.loop import LoopStep
-from app.engine.compiled.kinds.native import LowerOne, NativeStep, NotNativeError
+from app.engine.compiled.kinds.native import NativeStep, NotNativeError
 from app.engine.compiled.language import (
     INDEX,
     Array,
@@ -94,14 +94,14 @@ class PartsStep(NativeStep):
             start = start + self.lowered.shapes[part][self._axis]
 
 
-def lower_parts(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+def lower_parts(op: Operator, lowered: Lowered) -> Step:
     """Return the step of an operator that joins values, or splits one."""
     if not op.inputs or not op.outputs:
         raise NotNativeError("it has no parts")
     return PartsStep(op, lowered)
 
 
-def lower_alias(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+def lower_alias(op: Operator, lowered: Lowered) -> Step:
     """Return the step of an operator that reshapes its input."""
     source = str(op.inputs[0])
     if lowered.is_data(lowered.root(source)) or lowered.persists(lowered.root(source)) or source in lowered.constants:
@@ -110,7 +110,7 @@ def lower_alias(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     return AliasStep(op, lowered)
 
 
-def lower_constant(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+def lower_constant(op: Operator, lowered: Lowered) -> Step:
     """Return the step of a constant."""
     if lowered.persists(op.outputs[0]):
         return LoopStep(op, lowered, lowered.share_of_rows(op))
