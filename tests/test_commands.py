@@ -118,7 +118,7 @@ def test_a_closed_pipe_is_silent():
         (AppError("the reason"), 1, "error: the reason\n"),
         (ConfigError("the reason"), 2, "error: the reason\n"),
         (KeyboardInterrupt(), 130, "interrupted\n"),
-        (KeyboardInterrupt("Resume with: it"), 130, "interrupted. Resume with: it\n"),
+        (KeyboardInterrupt("Resume with:\nit"), 130, "interrupted. Resume with:\nit\n"),
         (BrokenPipeError(), 1, ""),
         (MemoryError("Unable to allocate 5 TiB"), 1, "error: not enough memory. Unable to allocate 5 TiB\n"),
         (MemoryError(), 1, "error: not enough memory.\n"),

@@ -132,7 +132,7 @@ def _complete(
     """Train the runs that are missing in the folder of a comparison, and compare all."""
     runs = runs_of(folder, config)
     missing = [run for run in runs if not is_finished(run)]
-    again = f"Resume with: {how_to_resume(folder, activations, 'compare')}"
+    again = how_to_resume(folder, activations, "compare")
     for run in runs:
         if run not in missing and (start := read_run(run).start) is not None:
             check_sources(start.sources, prepared.start.sources, f"the run in {run} was trained with it")

@@ -114,16 +114,27 @@ def where_it_goes_on(config: Config, checkpoint: Checkpoint | None) -> str:
 
 
 def how_to_resume(folder: Path, activations: Sequence[Activation], command: str = "train") -> str:
-    """How to resume a run: a command, or a call where an operator has to be handed over."""
+    """How to resume a run: a command, or a call where an operator has to be handed over. It is on lines of its own, to
+    be copied from a terminal of 80 columns."""
     unnamed = [activation for activation in every_operator(activations) if not activation.has_name]
     if unnamed:
         names, files = (", ".join(words(a.name) for a in unnamed) for words in (str, source_file))
-        return f"opsmith.resume({str(folder)!r}, [{names}])  (define {names} again first; the source is in {files})"
+        call = f"opsmith.resume({str(folder)!r}, [{names}])"
+        return f"Resume with:\n{call}\nDefine {names} again first; the source is in {files}"
     programs = Path(sys.executable).parent
     here = programs.relative_to(Path.cwd()) if programs.is_relative_to(Path.cwd()) else Path()
-    ranks = f"{here / 'mpiexec'} -n {current().size} " if current().size > 1 else ""
-    trusted = "".join(f" --custom-op {shlex.quote(home)}" for home in homes_of(activations))
-    return f"{ranks}{here / 'opsmith'} {command} --resume {shlex.quote(str(folder))}{trusted}"
+    words = [f"{here / 'mpiexec'} -n {current().size}"] if current().size > 1 else []
+    words += [f"{here / 'opsmith'} {command}", f"--resume {shlex.quote(str(folder))}"]
+    lines = [""]
+    for word in [*words, *(f"--custom-op {shlex.quote(home)}" for home in homes_of(activations))]:
+        if len(lines[-1]) + len(word) > _WIDTH:
+            lines.append("   ")
+        lines[-1] += f" {word}"
+    return "Resume with:\n" + " \\\n".join(lines)[1:]
+
+
+_WIDTH = 76
+"""The columns of a line of a command, without the end that continues it."""
 
 
 @contextmanager
@@ -135,7 +146,7 @@ def saying_how_to_resume(
         yield
     except BaseException as error:
         if folder is not None and not console.brief and not isinstance(error, OperatorError):
-            command = f"Resume with: {how_to_resume(folder.path, activations)}"
+            command = how_to_resume(folder.path, activations)
             if isinstance(error, KeyboardInterrupt):
                 raise KeyboardInterrupt(command) from None
             with suppress(OSError):

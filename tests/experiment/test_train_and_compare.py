@@ -170,7 +170,7 @@ def stopping_at(count):
 
 def test_an_interrupted_run_of_such_an_operator_resumes_when_it_is_passed():
     stopping = stopping_at(5)
-    with pytest.raises(KeyboardInterrupt, match=r"Resume with: opsmith.resume\('stopped', \[stopping\]\)"):
+    with pytest.raises(KeyboardInterrupt, match=r"Resume with:\nopsmith.resume\('stopped', \[stopping\]\)"):
         app.train(stopping, None, **{**QUICK, "engine": "eager", "output": "stopped"})
     with pytest.raises(ConfigError, match=r"stopping cannot be imported.*opsmith.resume\('stopped', \[st"):
         app.resume("stopped", quiet=True)

@@ -184,7 +184,7 @@ def test_an_interrupted_comparison_goes_on_with_the_same_results(compare, stoppe
     whole.folder.rename(tmp_path / "whole")
     go_on = stopped(1)
     done = compare("relu,tanh", "--seeds", "3", "train.epochs=2")
-    assert (done.status, done.err) == (130, "interrupted. Resume with: opsmith compare --resume run\n")
+    assert (done.status, done.err) == (130, "interrupted. Resume with:\nopsmith compare --resume run\n")
     assert len(list(done.folder.glob("seed-*/summary.txt"))) == 1
     go_on()
     again = compare(None, "--resume", "run")
@@ -420,7 +420,7 @@ def test_a_run_that_was_lost_is_left_out_and_trained_when_the_comparison_goes_on
         assert "Only 1 of 2 seeds are trained." in Path("run/summary.txt").read_text()
         out, err = capsys.readouterr()
         assert "note: the training in run/seed-0 ended early (RuntimeError: the machine is gone)\n" in err
-        assert "note: 1 seed not trained. Resume with: opsmith compare --resume run\n" in out
+        assert "note: 1 seed not trained. Resume with:\nopsmith compare --resume run\n" in out
         assert compared(words, Path("run"), executor)["seeds"] == [0, 1]
 
 
@@ -496,5 +496,5 @@ def test_a_comparison_that_compared_nothing_ends_with_status_1(compare, monkeypa
     monkeypatch.setattr(comparing, "train_in_worker", lost)
     monkeypatch.setattr("app.run.workers.Processes", lambda count: ThreadPoolExecutor(count))
     done = compare("relu,tanh", "--seeds", "1", "--workers", "2")
-    assert "error: no seed was trained, so there is nothing to compare. Resume with: opsmith compare" in done.err
+    assert "error: no seed was trained, so there is nothing to compare. Resume with:\nopsmith compare" in done.err
     assert done.status == 1

@@ -64,7 +64,7 @@ def test_a_run_whose_files_may_not_grow_ends_with_an_error_and_resumes_when_they
     full = start(*ENDLESS, "train.epochs=2", "train.batch_size=2000", largest_file=500_000)
     out, err = full.communicate(timeout=60)
     assert (full.returncode, err) == (1, "error: run/checkpoint.safetensors cannot be written: File too large\n")
-    assert out.endswith("Resume with: opsmith train --resume run\n")
+    assert out.endswith("Resume with:\nopsmith train --resume run\n")
     assert {file.name for file in (tmp_path / "run").iterdir()} == {"config.yaml", "metrics.jsonl"}
     again = start("--resume", "run")
     out, err = again.communicate(timeout=60)

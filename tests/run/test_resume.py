@@ -9,9 +9,12 @@ import pytest
 from interrupted_runs import LONGER
 from runs_of_train import assert_same_results
 
+from app import relu
 from app.experiment.train_command import main
 from app.files import write_whole
 from app.run.checkpoints import CHECKPOINT
+from app.run.network import Activation
+from app.run.resume import how_to_resume
 
 pytestmark = pytest.mark.slow
 
@@ -19,7 +22,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("piece", [1, 8, 9, 18, 24])
 def test_an_interrupted_run_prints_how_to_resume_it_and_resumes_to_the_same_results(interrupted, resume, whole, piece):
     run = interrupted(piece)
-    assert (run.status, run.err) == (130, "interrupted. Resume with: opsmith train --resume run\n")
+    assert (run.status, run.err) == (130, "interrupted. Resume with:\nopsmith train --resume run\n")
     assert {file.name for file in run.folder.iterdir()} == {
         *("config.yaml", "metrics.jsonl"),
         *([CHECKPOINT] if piece > 8 else []),  # two operators with four pieces each make an epoch
@@ -58,9 +61,21 @@ def test_a_run_that_is_killed_at_its_end_resumes_to_the_same_results(train, resu
 
 
 def test_the_resume_command_is_quoted_and_names_the_python_of_this_folder(interrupted, monkeypatch):
-    assert "Resume with: opsmith train --resume 'my run'\n" in interrupted(folder="my run").err
+    assert "Resume with:\nopsmith train --resume 'my run'\n" in interrupted(folder="my run").err
     monkeypatch.setattr(sys, "executable", str(Path.cwd() / ".venv/bin/python"))
-    assert "Resume with: .venv/bin/opsmith train --resume run\n" in interrupted().err
+    assert "Resume with:\n.venv/bin/opsmith train --resume run\n" in interrupted().err
+
+
+def test_the_resume_command_fits_a_terminal_of_80_columns(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / ".venv/bin/python"))
+    usual = how_to_resume(Path("runs/custom.relu-relu-20261129-022858"), [])
+    assert usual == "Resume with:\n.venv/bin/opsmith train --resume runs/custom.relu-relu-20261129-022858"
+    own = Activation("my_ops.py:swish", relu, "my_ops.py")
+    assert how_to_resume(Path("runs/compare-relu-custom.relu-swish-20261129-022858"), [own], "compare") == (
+        "Resume with:\n.venv/bin/opsmith compare \\\n"
+        "    --resume runs/compare-relu-custom.relu-swish-20261129-022858 \\\n    --custom-op my_ops.py"
+    )
 
 
 def no_checkpoint(run):
@@ -185,7 +200,7 @@ def test_a_full_disk_is_named_and_the_run_resumes_when_there_is_room(
         patch.setattr(os, "fsync", sync_until_the_last)
         run = train(*LONGER)
     assert (run.status, run.err) == (1, f"error: run/{refused} cannot be written: No space left on device\n")
-    assert run.out.endswith("Resume with: opsmith train --resume run\n")
+    assert run.out.endswith("Resume with:\nopsmith train --resume run\n")
     assert not (run.folder / refused).exists()
     status, out, _ = resume()
     assert status == 0

@@ -129,7 +129,7 @@ def test_a_name_that_is_typed_with_settings_names_the_file(train, marker):
 def test_an_interrupted_run_prints_the_file_to_name(train, marker):
     with stopped_at(3):
         run = train("train.epochs=1", "model.activation=theirs/ops.py:theirs")
-    assert "Resume with: opsmith train --resume run --custom-op theirs/ops.py\n" in run.err
+    assert "Resume with:\nopsmith train --resume run --custom-op theirs/ops.py\n" in run.err
 
 
 def test_a_run_folder_runs_no_file(train, marker, capsys):
