@@ -38,7 +38,7 @@ from app.run.config import (
 from app.run.console import Console, in_notebook
 from app.run.folder import CONFIG
 from app.run.layers import operators_named_in
-from app.run.network import Activation, find_activation
+from app.run.network import Activation, find_activation, passed_only
 from app.run.options import DEFAULT
 
 Operator = str | Callable[..., Any]
@@ -133,8 +133,7 @@ def compare(
     if seeds is not None:
         settings["seeds"] = seeds
     configuration, objects = configured(configuration, activations, settings, "opsmith.compare")
-    own = [activation.name for activation in objects if not activation.has_name]
-    if executor is not None and own:
+    if executor is not None and (own := passed_only(activation.name for activation in objects)):
         raise ConfigError(
             f"{', '.join(own)} cannot be found by the workers of an executor: put it into a file, and name it as "
             "path/to/my_ops.py:name or import it from there"
@@ -173,7 +172,8 @@ def open_run(folder: str | os.PathLike[str], operators: Sequence[Operator] = ())
 def _handed_over(operators: Sequence[Operator]) -> tuple[list[Activation], list[str]]:
     """Return the operators that have no name by which they can be found, and the files of the others."""
     objects = _one_per_name([activation_of(operator) for operator in operators])
-    return [a for a in objects if not a.has_name], [a.home for a in objects if a.home]
+    own = passed_only(a.name for a in objects)
+    return [a for a in objects if a.name in own], [a.home for a in objects if a.home]
 
 
 def _result(folder: Path | None, config: Config, objects: Sequence[Activation]) -> Result:

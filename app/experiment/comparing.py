@@ -24,7 +24,7 @@ from app.run.comparison import Comparison, compare_runs
 from app.run.config import CompareConfig, Config, load_kept_config, operators_of, with_absolute_paths
 from app.run.console import Console
 from app.run.events import METRICS
-from app.run.folder import COMPARISON, CONFIG, SUMMARY, comparison_folder, folder_name, new_folder, source_file
+from app.run.folder import COMPARISON, CONFIG, SUMMARY, comparison_folder, folder_name, new_folder
 from app.run.gradients import gradient_lines
 from app.run.network import Activation, every_operator, find_all
 from app.run.record import is_finished, read_run, read_runs, runs_of
@@ -53,9 +53,6 @@ def compare(
     config = _with_validation(config)
     prepared = _introduce(config, activations, console)
     folder = comparison_folder(config)
-    for activation in every_operator(activations):
-        if not activation.has_name:
-            write_whole(folder / source_file(activation.name), activation.source.encode())
     return _complete(folder, config, activations, prepared, console, executor)
 
 

@@ -30,11 +30,6 @@ CONFIG, SUMMARY = "config.yaml", "summary.txt"
 COMPARISON, ANSWERS, PROFILES = "comparison.json", "answers.safetensors", "operators.json"
 
 
-def source_file(operator: str) -> str:
-    """Return the file for the source of an operator that cannot be imported, such as one from a notebook's cell."""
-    return f"operator-{operator}.py"
-
-
 def seed_folder(seed: int) -> str:
     """Return the name of the folder of a comparison's run with this seed."""
     return f"seed-{seed}"
@@ -142,11 +137,6 @@ class RunFolder:
         file = next(name for name in names if name not in self._weights)
         write_weights(file, operator, weights)
         self._weights.append(file)
-
-    def save_sources(self, sources: Mapping[str, str]) -> None:
-        """Write the sources of operators, by the names of files."""
-        for name, text in sources.items():
-            self.save_text(name, text)
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""

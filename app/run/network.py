@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -67,12 +67,6 @@ class Activation:
     def named(self, name: str) -> Activation:
         """Return the operator that a layer names for itself."""
         return self.of_layers[name] if name in self.of_layers else find_activation(name)
-
-    @property
-    def has_name(self) -> bool:
-        """Whether another process can find the operator by its name or file."""
-        name = split_settings(self.name)[0]
-        return bool(self.home) or name.startswith("custom.") or self.operator is REGISTRY.get(name)
 
     @property
     def source(self) -> str:
@@ -161,6 +155,11 @@ def _evaluating(layer: Layer | None) -> Iterator[None]:
     finally:
         for part, training in modes:
             part.training = training
+
+
+def passed_only(names: Iterable[str]) -> list[str]:
+    """Return the operators that nobody can find by their names: those of notebook cells, which have to be passed."""
+    return [name for name in names if name.isidentifier() and name not in REGISTRY]
 
 
 def find_activation(name: str) -> Activation:

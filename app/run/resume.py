@@ -22,9 +22,9 @@ from app.ranks.world import current
 from app.run.checkpoints import CHECKPOINT, Checkpoint, read_checkpoint
 from app.run.config import CompareConfig, Config, load_kept_config, operators_of, with_absolute_paths
 from app.run.console import Console
-from app.run.folder import CONFIG, SUMMARY, RunFolder, source_file
+from app.run.folder import CONFIG, SUMMARY, RunFolder
 from app.run.layers import operators_named_in
-from app.run.network import Activation, every_operator, find_all
+from app.run.network import Activation, every_operator, find_all, passed_only
 from app.run.trust import require_named
 
 _FREE = {"check", "data.folder", "data.sources"}
@@ -92,15 +92,13 @@ def operators_again(
     unknown = [name for name in by_name if name not in needed]
     if unknown:
         raise ConfigError(f"the run in {path} has no operator {', '.join(unknown)}; it has {', '.join(needed)}")
-    lost = [name for name in needed if name not in by_name and (path / source_file(name)).is_file()]
-    if lost:
-        files = ", ".join(str(path / source_file(name)) for name in lost)
+    missing = [name for name in needed if name not in by_name]
+    if lost := ", ".join(passed_only(missing)):
         raise ConfigError(
-            f"{', '.join(lost)} cannot be imported, because it was defined in a notebook's cell or similar: define "
-            f"it again as it was (its source is in {files}), and call {call}({str(path)!r}, "
-            f"[{', '.join(lost)}])"
+            f"{lost} cannot be imported, because it was defined in a notebook's cell or similar: define it again as it "
+            f"was, and call {call}({str(path)!r}, [{lost}])"
         )
-    require_named([name for name in needed if name not in by_name], custom_ops, str(path))
+    require_named(missing, custom_ops, str(path))
     return find_all(names, config.model, objects)
 
 
@@ -116,11 +114,8 @@ def where_it_goes_on(config: Config, checkpoint: Checkpoint | None) -> str:
 def how_to_resume(folder: Path, activations: Sequence[Activation], command: str = "train") -> str:
     """How to resume a run: a command, or a call where an operator has to be handed over. It is on lines of its own, to
     be copied from a terminal of 80 columns."""
-    unnamed = [activation for activation in every_operator(activations) if not activation.has_name]
-    if unnamed:
-        names, files = (", ".join(words(a.name) for a in unnamed) for words in (str, source_file))
-        call = f"opsmith.resume({str(folder)!r}, [{names}])"
-        return f"Resume with:\n{call}\nDefine {names} again first; the source is in {files}"
+    if passed := passed_only(activation.name for activation in every_operator(activations)):
+        return f"Resume with:\nopsmith.resume({str(folder)!r}, [{', '.join(passed)}])"
     programs = Path(sys.executable).parent
     here = programs.relative_to(Path.cwd()) if programs.is_relative_to(Path.cwd()) else Path()
     words = [f"{here / 'mpiexec'} -n {current().size}"] if current().size > 1 else []

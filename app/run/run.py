@@ -25,7 +25,7 @@ from app.run.console import COMPILING, Console
 from app.run.costs import measure_costs
 from app.run.events import Checked, Epoch, Event, Record, Start, Tested
 from app.run.finish import ReportWriter, finish
-from app.run.folder import RunFolder, source_file
+from app.run.folder import RunFolder
 from app.run.gradients import check_gradients, gradient_lines
 from app.run.learners import make_learner
 from app.run.network import Activation, every_operator, find_all, refuse_contradictions
@@ -87,7 +87,6 @@ def train(
             callbacks.insert(0, InStep(world))
         if folder is not None:
             callbacks.append(Checkpoints(config, contestants, folder))
-            folder.save_sources({source_file(a.name): a.source for a in every_operator(activations) if not a.has_name})
         try:
             with world.time_limit(config.dist.timeout):
                 first = 0 if checkpoint is None else checkpoint.epoch

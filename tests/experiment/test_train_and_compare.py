@@ -123,14 +123,12 @@ def test_a_layer_takes_an_operator_as_an_object(own, images):
     assert named(compared)[1] == "custom.relu"
 
 
-def test_operators_of_a_session_are_kept_as_source_and_asked_for_again(images):
+def test_operators_of_a_session_are_asked_for_again(images):
     def swish(x):
         return x * app.sigmoid(x)
 
     square = lambda x: app.tanh(x) * 2.0  # noqa: E731
     run = app.train(square, None, **LAYERED, layers=layers(swish))
-    assert "lambda x: app.tanh(x) * 2.0" in (run.folder / "operator-a_lambda.py").read_text()
-    assert "x * app.sigmoid(x)" in (run.folder / "operator-swish.py").read_text()
     told = r"^a_lambda, swish cannot be imported, .*call opsmith.open_run\('.*', \[a_lambda, swish\]\)"
     for again in (pickle.loads(pickle.dumps(run)), app.open_run(run.folder)):
         assert again.metrics == run.metrics

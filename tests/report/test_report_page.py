@@ -30,7 +30,7 @@ from app.report.sections import units
 from app.report.sections.units import FIRST_LAYER
 from app.run import answers, profiles
 from app.run.config import Config, load_config
-from app.run.folder import ANSWERS, source_file, write_weights
+from app.run.folder import ANSWERS, write_weights
 from app.run.learners import make_learner
 from app.run.network import find_activation
 from app.run.options import DEFAULT
@@ -96,8 +96,8 @@ def test_the_page_has_a_command_that_trains_the_same_again(tmp_path: Path):
     assert (program, train) == ("opsmith", "train")
     assert load_config(DEFAULT, settings) == read_run(folder).config
     assert settings[0] == "model.hidden=[6]"
-    (folder / source_file("relu")).touch()  # as if it was defined in a notebook
-    assert "To train this again" not in page_of(folder)
+    of_a_cell = made_run(tmp_path / "other", ("swish", "relu"))
+    assert "To train this again" not in page_of(of_a_cell)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import msgspec
 from app.report.markup import tag
 from app.report.sections.section import Section
 from app.run.config import Config, dump_config
-from app.run.folder import source_file
+from app.run.network import passed_only
 from app.run.record import RunRecord
 from app.run.resume import changes
 from app.run.wording import count
@@ -39,7 +39,7 @@ def section(runs: Sequence[RunRecord]) -> Section:
 
 def command_of(run: RunRecord) -> str:
     """Return a command line that trains the same again; '' if an operator cannot be named there."""
-    if any((run.folder / source_file(operator)).is_file() for operator in run.operators):  # defined in a notebook
+    if passed_only(run.operators):
         return ""
     pairs = changes(msgspec.to_builtins(Config()), msgspec.to_builtins(run.config))
     settings = [f"{key}={in_a_line(value)}" for key, _, value in pairs if key != "output"]
