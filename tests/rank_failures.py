@@ -18,8 +18,6 @@ WHO = r"rank 1 of \d \(host \S+, process \d+\)"
 ENDED = r"BAD TERMINATION [\s\S]*PID \d+ RUNNING AT "
 FAILED = None
 """Any status but that of success."""
-WAITED = r"error: rank 0 has waited 0.5 seconds \(dist.timeout\) for another rank: it is stopped, or at work on"
-STALLED = r'Stack \(most recent call first\):\n  File ".*program.py", line \d+ in command\n'
 
 FAILURES: dict[str, tuple[str, str, int | None]] = {
     # what rank 1 does, the message, the exit status
@@ -37,10 +35,6 @@ FAILURES: dict[str, tuple[str, str, int | None]] = {
         f"error: {WHO}: usage: job .*",
         2,
     ),
-    "leaves early": ("return 0", WAITED, 1),
-    "stalls": ("time.sleep(60)", STALLED, FAILED),
-    "stalls in native code": ("import ctypes; ctypes.PyDLL(None).sleep(60)  # with the GIL", STALLED, FAILED),
-    "is stopped": ("os.kill(os.getpid(), signal.SIGSTOP)", WAITED, 1),
 }
 
 
@@ -48,13 +42,12 @@ def fail(folder: Path, ranks: int, what: str, launcher: Sequence[str] = ()) -> E
     """A job, one of whose ranks does something between two collectives."""
     lines = [
         "a = numpy.ones(1000)",
-        "with world.time_limit(0.5):",
-        "    world.allreduce(a)",
-        "    print(world.description, flush=True)",
-        "    if world.rank == 1: open('began', 'w').close()",
-        f"    if world.rank == 1: {what}",
-        "    world.allreduce(a)",
-        "    world.allreduce(a)",
+        "world.allreduce(a)",
+        "print(world.description, flush=True)",
+        "if world.rank == 1: open('began', 'w').close()",
+        f"if world.rank == 1: {what}",
+        "world.allreduce(a)",
+        "world.allreduce(a)",
     ]
     ended = run(ranks, program(folder, main(lines)), folder=folder, launcher=launcher)
     return replace(ended, seconds=time.time() - (folder / "began").stat().st_mtime)
@@ -66,7 +59,6 @@ def check(ended: Ended, name: str) -> None:
     text = "\n".join(line for line in (ended.out + ended.err).splitlines() if not line.startswith("[mpiexec"))
     assert re.search(message, text, re.IGNORECASE), ended.err
     errors = sum(line.startswith("error:") for line in text.splitlines())
-    assert errors <= 1  # of mpiexec alone, or of a rank that waited for the one that is gone
-    assert errors or not message.startswith("error:")
+    assert errors == message.startswith("error:")  # else mpiexec alone says it
     assert ended.status == status if status is not FAILED else ended.status != 0
     assert ended.seconds < 10

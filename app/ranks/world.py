@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import faulthandler
 import os
 import re
-import signal
 import socket
-import sys
-import time
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -21,10 +17,6 @@ import numpy as np
 from app.errors import AppError
 from app.ranks import cores
 from app.ranks.launch import Launch, launched
-
-_FOR_ALARMS = 4.0
-"""Seconds in which alarms of other ranks come, one after the other, before a rank that waits for them gives up."""
-
 
 _BLOCK = 1 << 17
 """Bytes of shared arrays that are added at a time, few enough for the cache."""
@@ -67,11 +59,6 @@ class World:
         """Collect a value of each rank, in order, on every rank."""
         return [value]
 
-    @contextmanager
-    def time_limit(self, seconds: float) -> Iterator[None]:
-        """A block in which all ranks end if one of them comes to no collective for so many seconds."""
-        yield
-
 
 class MPIWorld(World):
     """The ranks that one launch of mpiexec started."""
@@ -79,7 +66,6 @@ class MPIWorld(World):
     def __init__(self, mpi: Any):
         self._mpi, self._communicator = mpi, mpi.COMM_WORLD
         self.rank, self.size = self._communicator.rank, self._communicator.size
-        self._seconds = 0.0
         self._shared: dict[int, tuple[Any, list[np.ndarray]]] = {}
         """By the address of each shared array: the window that it is in, and the arrays of all ranks."""
         host = socket.gethostname()
@@ -138,16 +124,6 @@ class MPIWorld(World):
         values: list[Any] = self._communicator.allgather(value)
         return values
 
-    @contextmanager
-    def time_limit(self, seconds: float) -> Iterator[None]:
-        faulthandler.register(signal.SIGALRM, sys.__stderr__ or 2, all_threads=False, chain=True)
-        self._seconds = seconds
-        try:
-            yield
-        finally:
-            self._seconds = 0.0
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
-
     def _meet(self, window: Any) -> None:
         """Wait until all ranks are here; afterwards each sees what the others wrote into shared memory."""
         window.Sync()
@@ -155,22 +131,9 @@ class MPIWorld(World):
         window.Sync()
 
     def _finish(self, request: Any) -> None:
-        """Wait for the other ranks. Meanwhile other processes may use the core, and Python handles signals.
-
-        Between two calls an alarm is set, which ends a rank whatever native code it runs, after the lines of Python
-        were printed that it is at. mpiexec then ends the others.
-        """
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        start = time.monotonic()
+        """Wait for the other ranks. Meanwhile other processes may use the core, and Python handles signals."""
         while not request.Test():
             os.sched_yield()
-            if 0 < self._seconds < time.monotonic() - start - _FOR_ALARMS:
-                raise DistError(
-                    f"rank {self.rank} has waited {self._seconds:g} seconds (dist.timeout) for another rank: it is "
-                    "stopped, or at work on something that takes longer"
-                )
-        if self._seconds:
-            signal.setitimer(signal.ITIMER_REAL, self._seconds + min(self.rank / 4, _FOR_ALARMS / 2))
 
 
 def _is_free(size: int) -> bool:

@@ -41,7 +41,6 @@ Interval = Annotated[
     tuple[Number, ...],
     Meta(min_length=2, max_length=2, description="two numbers in a list, the lower first, such as [-1, 1]"),
 ]
-Seconds = Annotated[float, Meta(gt=0, le=1e9, description="a number of seconds, greater than 0 and at most 1e9")]
 Switch = Annotated[bool, Meta(description="true or false")]
 Check = Annotated[bool | Literal["warn"], Meta(description="true, warn or false")]
 Folder = Annotated[str, Meta(pattern=r"\S", description="the name of a folder")]
@@ -107,7 +106,6 @@ class DistConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """How the ranks started by mpiexec share the work."""
 
     shape: Literal["none", "allreduce", "pserver"] = "none"
-    timeout: Seconds = 600.0
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

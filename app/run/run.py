@@ -88,10 +88,9 @@ def train(
         if folder is not None:
             callbacks.append(Checkpoints(config, contestants, folder))
         try:
-            with world.time_limit(config.dist.timeout):
-                first = 0 if checkpoint is None else checkpoint.epoch
-                train_epochs(config, dataset, contestants, callbacks, first, Steps(record), alone)
-                test_at_end(config, dataset, contestants, record)
+            first = 0 if checkpoint is None else checkpoint.epoch
+            train_epochs(config, dataset, contestants, callbacks, first, Steps(record), alone)
+            test_at_end(config, dataset, contestants, record)
         except OperatorError:  # which a resumed run would raise again
             if folder is not None:
                 with suppress(AppError, OSError):

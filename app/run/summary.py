@@ -90,8 +90,6 @@ def without_effect(config: Config) -> list[str]:
         notes.append(f"train.momentum has no effect with train.optimizer={train.optimizer}.")
     if config.data.folder is not None and config.data.source != "auto":
         notes.append(f"data.folder has no effect with data.source={config.data.source}.")
-    if config.dist.shape == "none" and config.dist != default.dist:
-        notes.append("the settings in dist have no effect with dist.shape=none.")
     return notes
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.run.config import Config, DataConfig, DistConfig, ModelConfig, TrainConfig
+from app.run.config import Config, DataConfig, ModelConfig, TrainConfig
 from app.run.console import Console
 from app.run.events import Epoch
 from app.run.record import RunRecord
@@ -123,11 +123,10 @@ def test_times_of_trainings_that_ran_at_the_same_time_are_left_out_of_a_summary(
 
 def test_settings_without_an_effect_are_noted():
     assert without_effect(Config()) == []
-    data, dist = DataConfig(source="sample", folder="there"), DistConfig(timeout=5)
-    assert without_effect(Config(data=data, train=TrainConfig(momentum=0.5), dist=dist)) == [
+    data = DataConfig(source="sample", folder="there")
+    assert without_effect(Config(data=data, train=TrainConfig(momentum=0.5))) == [
         "train.momentum has no effect with train.optimizer=sgd.",
         "data.folder has no effect with data.source=sample.",
-        "the settings in dist have no effect with dist.shape=none.",
     ]
 
 
