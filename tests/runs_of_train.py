@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -98,11 +97,6 @@ def train(
         return Run(status, printed.out, printed.err, tmp_path / folder)
 
     return run
-
-
-def without_waits(text: str) -> str:
-    """What a run says, less the lines about what takes more than a second, as anything does on a busy machine."""
-    return re.sub(r"^(Checking|Running|Compiling|Timing|Writing) .* ?\.\.\.\n|^  \d+\.\d s\n", "", text, flags=re.M)
 
 
 Start = Callable[..., forked.Command]

@@ -51,9 +51,6 @@ class Callback:
     def piece(self, position: Position, losses: np.ndarray, accuracies: np.ndarray) -> None:
         """Called after some iterations, with their losses and accuracies."""
 
-    def test(self, position: Position) -> None:
-        """A contestant has finished the iterations of an epoch and is about to be tested."""
-
     def epoch(self, position: Position, result: Epoch) -> None:
         """A contestant has finished and tested an epoch."""
 
@@ -96,7 +93,7 @@ class ParameterMetrics(Callback):
         if position.done == position.iterations - 1:
             self._before, self._rate = position.contestant.learner.weights(), position.contestant.learner.rate
 
-    def test(self, position: Position) -> None:
+    def epoch(self, position: Position, result: Epoch) -> None:
         after = position.contestant.learner.weights()
         steps = {path: float(np.linalg.norm(value - self._before[path])) for path, value in after.items()}
         own = {

@@ -6,10 +6,8 @@ import ctypes
 import os
 import stat
 import sys
-import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stdout
 from importlib.util import find_spec
 from typing import Any, Literal, TextIO
 
@@ -21,9 +19,8 @@ from app.run.callbacks import Callback, Position
 from app.run.events import Epoch, Event, json_line, line
 from app.run.record import RunRecord
 
-COMPILING = "Compiling {} (cached in .cache for later runs)"
-_PATIENCE = 1.5
-"""Seconds of silence before the console prints what it is waiting for."""
+_ERASE = "\r\x1b[K"
+"""Erases the line of a terminal."""
 _FIGURES = 64
 """The columns of a line of training after the operator's name."""
 
@@ -32,7 +29,7 @@ class Console(Callback):
     """Prints the lines of a run to standard output, above a progress bar.
 
     `lines=False` leaves out all but warnings, which go to standard error, and the outcome: as text, as JSON together
-    with each event, or not at all for a caller that has it. `brief` leaves only the bar, warnings and long waits.
+    with each event, or not at all for a caller that has it. `brief` leaves only the bar and warnings.
     """
 
     def __init__(
@@ -46,9 +43,7 @@ class Console(Callback):
         self._bar: Any = None
         self._width, self._epochs, self._operators, self._done = 0, 0, 0, 0
         self._tested_on = "test"
-        self._tested: set[str] = set()
-        self._wait: _Wait | None = None
-        self.said_at = time.monotonic()
+        self._busy = False
 
     def for_seed(self) -> Console:
         """Return the console of one run of several, whose outcome is printed together with that of the others."""
@@ -59,13 +54,8 @@ class Console(Callback):
         if self._lines and not self.brief:
             self._print(text)
 
-    def say_wait(self, text: str) -> None:
-        """Print what a long wait is for."""
-        if self._lines:
-            self._print(text)
-
     def _print(self, text: str) -> None:
-        self.said_at = time.monotonic()
+        self._erase()
         text = wrapped(escaped(text), self.columns)
         if self._bar is None:
             print(text, flush=True)
@@ -82,16 +72,24 @@ class Console(Callback):
 
     def alarm(self, text: str) -> None:
         """Print a prominent warning."""
+        self._erase()
         alarm(text, sys.stdout if self._lines else sys.stderr)
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
-        """Print what the block does, and then its duration, if nothing else is printed for a second or two."""
-        wait = _Wait(self, what)
+        """Show on a terminal what the block does, where the progress bar is otherwise."""
+        self._busy = self._lines and _can_draw() and not in_notebook()
+        if self._busy:
+            print(escaped(f"{what} ...")[: (_columns_of(sys.stderr) or 80) - 1], end="", file=sys.stderr, flush=True)
         try:
             yield
         finally:
-            wait.end()
+            self._erase()
+
+    def _erase(self) -> None:
+        if self._busy:
+            print(_ERASE, end="", file=sys.stderr, flush=True)
+        self._busy = False
 
     def start_training(self, operators: Sequence[str], epochs: int, tested_on: str = "test") -> None:
         """Training of these operators begins."""
@@ -129,10 +127,7 @@ class Console(Callback):
     @property
     def columns(self) -> int | None:
         """The width of the terminal of standard output; None if it is not one, or the width is unknown."""
-        try:
-            return os.get_terminal_size(sys.stdout.fileno()).columns or None if sys.stdout.isatty() else None
-        except (OSError, ValueError):
-            return None
+        return _columns_of(sys.stdout)
 
     # As a callback
 
@@ -154,30 +149,17 @@ class Console(Callback):
             self._bar.update(position.done - self._done)
         self._done = position.done
 
-    def test(self, position: Position) -> None:
-        operator = position.contestant.operator
-        if operator not in self._tested:
-            self._tested.add(operator)
-            self._wait = _Wait(self, f"Compiling the test of {operator} (cached in .cache for later runs)")
-
     def epoch(self, position: Position, result: Epoch) -> None:
-        self._end_wait()
         loss = float("nan") if result.test_loss is None else result.test_loss
         figures = f"{self._tested_on} accuracy {result.test_accuracy:.4f}  loss {figure(loss)}"
         self.say(f"{self._head(position)}  {figures}  {result.seconds:.3f} s")
 
     def end(self) -> None:
-        self._end_wait()
         if self._bar is not None:
             self._bar.close()
             self._bar = None
-            if _can_draw() and not in_notebook():  # tqdm leaves a bar that Ctrl-C met while it was drawn
-                print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-    def _end_wait(self) -> None:
-        if self._wait is not None:
-            self._wait.end()
-            self._wait = None
+            self._busy = _can_draw() and not in_notebook()  # tqdm leaves a bar that Ctrl-C met while it was drawn
+            self._erase()
 
     def _name(self, position: Position) -> str:
         name = position.contestant.operator
@@ -185,29 +167,6 @@ class Console(Callback):
 
     def _head(self, position: Position) -> str:
         return f"{self._name(position)}  epoch {position.epoch + 1}/{self._epochs}"
-
-
-class _Wait:
-    """Prints what is being waited for once nothing was printed for a while, and its duration at the end."""
-
-    def __init__(self, console: Console, what: str):
-        self._console, self._what = console, what
-        self._said, self._began = threading.Event(), time.monotonic()
-        silent = self._began - console.said_at
-        self._timer = threading.Timer(max(_PATIENCE - silent, _PATIENCE / 8), self._say)
-        self._timer.daemon = True
-        self._timer.start()
-
-    def _say(self) -> None:
-        self._said.set()
-        with suppress(OSError, ValueError):  # the next line printed in the main thread raises the same error
-            self._console.say_wait(f"{self._what} ...")
-
-    def end(self) -> None:
-        self._timer.cancel()
-        self._timer.join()
-        if self._said.is_set():
-            self._console.say_wait(f"  {time.monotonic() - self._began:.1f} s")
 
 
 def _bar(**settings: Any) -> Any:
@@ -222,9 +181,16 @@ def _bar(**settings: Any) -> Any:
     elif not _can_draw():
         return None
     kind.monitor_interval = 0  # a thread that outlives the run
-    columns = None if in_notebook() else (os.get_terminal_size(sys.stderr.fileno()).columns or 80) - 3  # room for ^C
+    columns = None if in_notebook() else (_columns_of(sys.stderr) or 80) - 3  # room for ^C
     # with a delay, tqdm draws nothing in its constructor: whoever draws it has it, and can erase it
     return kind(**settings, unit="batch", file=sys.stderr, leave=False, ncols=columns, delay=1e-9)
+
+
+def _columns_of(stream: TextIO) -> int | None:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or None if stream.isatty() else None
+    except (OSError, ValueError):
+        return None
 
 
 def _can_draw() -> bool:

@@ -21,7 +21,7 @@ from app.ranks.world import World
 from app.run.callbacks import Callback, Contestant, Metrics, ParameterMetrics, Position
 from app.run.checkpoints import Checkpoint, Checkpoints, data_hash, restore
 from app.run.config import Config, operators_of
-from app.run.console import COMPILING, Console
+from app.run.console import Console
 from app.run.costs import measure_costs
 from app.run.events import Checked, Epoch, Event, Record, Start, Tested
 from app.run.finish import ReportWriter, finish
@@ -135,8 +135,6 @@ def train_epochs(
                     for callback in callbacks:
                         callback.piece(position, losses, accuracies)
                 contestant.learner.end_epoch()
-                for callback in callbacks:
-                    callback.test(position)
                 loss, accuracy = overall(*steps.measure(position, tests), tests)
                 result = Epoch(contestant.operator, epoch, position.seconds, accuracy, loss, alone)
                 for callback in callbacks:
@@ -182,9 +180,8 @@ def prepare(
 def compile_networks(config: Config, dataset: Dataset, contestants: Sequence[Contestant], console: Console) -> None:
     """Compile before training, which is timed; an operator's errors in its first step are raised here."""
     batches = Batches(dataset.train_images, dataset.train_labels, None, config.train.batch_size)
-    what = COMPILING if config.engine == "compiled" else "Running a first step with {}"
     for contestant in contestants:
-        with console.busy(what.format(contestant.operator)):
+        with console.busy(f"Preparing the network of {contestant.operator}"):
             warm_up(contestant, batches[:1])
 
 

@@ -8,7 +8,6 @@ from unittest.mock import Mock
 
 import pytest
 from interrupted_runs import stopped_at
-from runs_of_train import without_waits
 
 from app.__main__ import main
 from app.command_line import run as run_command
@@ -55,7 +54,7 @@ def test_operators_whose_gradients_agree_including_those_of_layers_are_one_line(
     layers = "model.layers=[{type: dense, units: 5, activation: custom.tanh}, {type: dense, units: 5}]"
     run = train("check=true", "model.activation=custom.relu", layers)
     words = "gradient agrees with finite differences"
-    assert f"custom.relu, custom.tanh: {words}" in run.out.splitlines()  # after progress, on a busy machine
+    assert f"custom.relu, custom.tanh: {words}" in run.out.splitlines()
     assert checked(run) == [
         {"event": "checked", "operator": name, "state": "agrees", "words": words}
         for name in ("custom.relu", "custom.tanh")
@@ -64,7 +63,7 @@ def test_operators_whose_gradients_agree_including_those_of_layers_are_one_line(
 
 def test_a_wrong_gradient_ends_the_run_before_it_begins(wrong):
     run = wrong()
-    assert (run.status, without_waits(run.out)) == (1, "")
+    assert (run.status, run.out) == (1, "")
     assert run.err.startswith(f"error: {WRONG}")
     assert "add --anyway or check=warn" in run.err
     assert not run.folder.exists()
@@ -77,7 +76,7 @@ def test_a_wrong_gradient_ends_the_run_before_it_begins(wrong):
 def test_a_run_with_a_wrong_gradient_trains_with_anyway_warn_or_no_check(wrong, word, printed, states):
     run = wrong(word)
     assert run.status == 0
-    assert re.sub(r"\AChecking .* \.\.\.\n +[\d.]+ s\n", "", run.out).startswith(printed)  # on a slow machine
+    assert run.out.startswith(printed)
     assert run.out.count("gradient is wrong") == len(states)
     assert [m["state"] for m in checked(run)] == states
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import launches
 import numpy as np
 import pytest
-from runs_of_train import TINY, Run, without_waits
+from runs_of_train import TINY, Run
 from safetensors.numpy import load_file
 
 from app.__main__ import main
@@ -96,9 +96,9 @@ def test_a_comparison_prints_tables_and_verdicts_and_keeps_a_run_for_each_seed(c
         r"The run is in run/",
         r"The report is run/report\.html",
     ]
-    for shown, pattern in zip(without_waits(done.out).splitlines(), expected, strict=True):
+    for shown, pattern in zip(done.out.splitlines(), expected, strict=True):
         assert re.fullmatch(pattern, shown), f"{shown!r} is not like {pattern!r}"
-    assert (done.folder / "summary.txt").read_text() in without_waits(done.out)
+    assert (done.folder / "summary.txt").read_text() in done.out
 
     for seed, turns in ((3, names), (4, [*names[1:], names[0]])):
         run = of_seed_folder(done, seed)

@@ -1,14 +1,11 @@
 """What a run prints: its lines, the quiet form, JSON, the live line, and the texts before and after it."""
 
 import json
-import re
-import time
 from pathlib import Path
 
 import pytest
 
 from app.run.config import Config, DataConfig, ModelConfig, TrainConfig
-from app.run.console import Console
 from app.run.events import Epoch
 from app.run.record import RunRecord
 from app.run.summary import outcome, summary, without_effect
@@ -56,20 +53,6 @@ def test_quiet_prints_the_end_or_an_error_alone(train, capsys):
     with pytest.raises(SystemExit):
         train("--quiet", "--json")
     assert "not allowed with argument" in capsys.readouterr().err
-
-
-# --- Waits ---
-
-
-def test_a_long_wait_is_printed_with_its_time(monkeypatch, capsys):
-    console = Console()
-    with console.busy("Compiling relu"):
-        pass
-    assert capsys.readouterr().out == ""
-    monkeypatch.setattr("app.run.console._PATIENCE", 0.01)
-    with console.busy("Compiling relu"):
-        time.sleep(0.2)
-    assert re.fullmatch(r"Compiling relu \.\.\.\n  \d+\.\d s\n", capsys.readouterr().out)
 
 
 # --- The texts before and after a run ---

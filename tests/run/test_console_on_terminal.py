@@ -14,7 +14,6 @@ from unittest.mock import Mock
 import pyte
 import pytest
 from forked import PIPE
-from runs_of_train import without_waits
 from tqdm import tqdm
 
 from app.run import console
@@ -90,7 +89,7 @@ def masked(lines):
 
 def test_loss_and_accuracy_are_printed_above_a_bar_and_nothing_wraps_at_80_columns(terminal):
     run = terminal("data.validation=10", columns=80, rows=60)
-    lines = without_waits("\n".join(run.end())).split("\n")
+    lines = run.end()
     start = next(i for i, line in enumerate(lines) if "epoch 1/3" in line)
     iteration = "{}  epoch 0/0  iteration 0/0  loss 0.0000  accuracy 0.0000"
     epoch = "{}  epoch 0/0  validation accuracy 0.0000  loss 0.0000  0.000 s"
@@ -101,6 +100,8 @@ def test_loss_and_accuracy_are_printed_above_a_bar_and_nothing_wraps_at_80_colum
     assert lines[-2:] == ["", "The run is in run/"]
     assert b"batch/s" in run.drawn
     assert not any("batch/s" in line for line in lines)
+    assert b"Preparing the network of relu ..." in run.drawn
+    assert not any("..." in line for line in lines)
 
 
 def test_a_long_name_of_an_operator_is_cut_and_not_wrapped(terminal, tmp_path):
