@@ -10,7 +10,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -50,12 +50,7 @@ def new_folder(output: str | None, name: str) -> Path:
 def comparison_folder(config: Config) -> Path:
     """Create the folder of a comparison, or return one that was begun with the same configuration."""
     path = new_folder(config.output, f"compare-{folder_name(operators_of(config))}")
-    text = dump_config(with_absolute_paths(config)).encode()
-    with _writing(path):
-        if not (path / CONFIG).exists() and not _begun(path, text):
-            _create(path / CONFIG, text)
-        elif read_file(path / CONFIG, LARGEST["configuration"], links=False) != text:
-            raise AppError(f"{path} already holds a run with other settings; choose another output=, or remove it")
+    _claim(path, config)
     return path
 
 
@@ -76,12 +71,9 @@ class RunFolder:
         complete."""
         path = new_folder(config.output, folder_name(operators_of(config)))
         with _writing(path):
+            if not (path / METRICS).exists():
+                _claim(path, config)
             try:
-                if (path / METRICS).exists():
-                    raise FileExistsError
-                text = dump_config(with_absolute_paths(config)).encode()
-                if not _begun(path, text):
-                    _create(path / CONFIG, text)
                 return cls(path, (path / METRICS).open("x", encoding="utf-8"))
             except FileExistsError:
                 raise AppError(
@@ -92,9 +84,7 @@ class RunFolder:
     def again(cls, path: Path) -> RunFolder:
         """Open the folder of a run to resume it, and lock it."""
         if not (path / METRICS).is_file() or not (path / CONFIG).is_file():
-            others = f"; the newest runs near it: {near}" if (near := ", ".join(_runs_near(path))) else ""
-            raise AppError(f"{path} holds no run that can be resumed: it has no {METRICS} or no {CONFIG}{others}")
-        _refuse_links(path)
+            raise AppError(f"{path} holds no run that can be resumed: it has no {METRICS} or no {CONFIG}")
         with _writing(path / METRICS):
             folder = cls(path, open_to_append(path / METRICS))
             for part in path.glob(f".*{PART}"):  # of a process that was killed while it wrote
@@ -148,10 +138,23 @@ class RunFolder:
         write_whole(self.path / name, text.encode())
 
 
-def _create(path: Path, content: bytes) -> None:
-    """Write a new file. It is a FileExistsError if there is one, as of another run that begins at the same moment."""
-    with path.open("xb") as file:
-        file.write(content)
+def _claim(path: Path, config: Config) -> None:
+    """Write the configuration into a new or empty folder, unless it is there, as after a run that was killed as it
+    began. Any other content is refused: a run could replace it."""
+    text = dump_config(with_absolute_paths(config)).encode()
+    with _writing(path):
+        others = sorted(os.listdir(path))
+        if not others:
+            with suppress(FileExistsError), (path / CONFIG).open("xb") as file:  # another run may begin, too
+                file.write(text)
+                return
+        elif CONFIG in others and read_file(path / CONFIG, LARGEST["configuration"], links=False) == text:
+            return
+    named = (", ".join(others[:5]) or CONFIG) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
+    raise AppError(
+        f"{path} is not empty, and not the folder of a run with these settings: it has {named}. Choose a new or empty "
+        f"folder, such as output={path / 'run'}"
+    )
 
 
 def _lock(file: TextIO) -> bool:
@@ -176,16 +179,6 @@ def _writing(path: Path) -> Iterator[None]:
         raise AppError(f"{error.filename or path} cannot be written: {error.strerror or error}") from error
 
 
-def _refuse_links(folder: Path) -> None:
-    """Refuse to write into a folder with symbolic links: a run makes none, and they could lead anywhere."""
-    links = sorted(entry.name for entry in os.scandir(folder) if entry.is_symlink())
-    if links:
-        raise AppError(
-            f"{folder} has {', '.join(links)}, which a run does not make: symbolic links could lead anywhere. Replace "
-            "them by copies of what they lead to, or remove them"
-        )
-
-
 def _now() -> str:
     return time.strftime("%Y%m%d-%H%M%S")
 
@@ -195,12 +188,6 @@ def _endings() -> Iterator[str]:
     return ("" if number == 1 else f"-{number}" for number in itertools.count(1))
 
 
-def _runs_near(path: Path) -> list[str]:
-    """Return the newest runs in a folder or beside it."""
-    runs = {file.parent for near in (path, path.parent) for file in near.glob(f"*/{METRICS}")}
-    return [str(run) for run in sorted(runs, key=lambda run: (run / METRICS).lstat().st_mtime)[:-4:-1]]
-
-
 def _chosen(output: str) -> Path:
     """Return the folder that the user chose, which may exist."""
     path = without_tilde(output)
@@ -208,23 +195,6 @@ def _chosen(output: str) -> Path:
         raise AppError(f"{path} is a file, and output= names a folder")
     path.mkdir(parents=True, exist_ok=True)
     return path
-
-
-def _begun(path: Path, config: bytes) -> bool:
-    """Whether a run with the same settings was killed there before it created its metrics.
-
-    A folder with other files is refused: a run could overwrite them, or they look like those of a run.
-    """
-    others = sorted(os.listdir(path))
-    if others == [CONFIG] and read_file(path / CONFIG, LARGEST["configuration"], links=False) == config:
-        return True
-    if others:
-        named = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
-        raise AppError(
-            f"{path} is not empty and is not the folder of a run: it has {named}, which a run could replace. "
-            f"Choose a new or empty folder, such as output={path / 'run'}"
-        )
-    return False
 
 
 def _new(path: Path) -> Path:

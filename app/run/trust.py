@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
 
 from app.custom.lookup import parted, split_settings
 from app.custom.references import Allowed
 from app.errors import ConfigError
-from app.files import without_tilde
 
 
 class NamedFiles(Allowed):
@@ -26,16 +24,10 @@ class NamedFiles(Allowed):
         """The message for a command line about references that may not be loaded."""
         files = dict.fromkeys(parted(reference)[0] for reference in references)
         words = " ".join(f"--custom-op {shlex.quote(file)}" for file in files)
-        message = (
-            f"{by} names {', '.join(references)}: Python code, which is executed only if you name it yourself. "
-            f"If you trust it, add {words}, or in Python name the operator in the call"
-        )
-        missing = [file for file in files if file.endswith(".py") and not without_tilde(file).is_file()]
-        if not missing:
-            return message
         return (
-            f"{message}. There is no {', '.join(missing)} in {Path.cwd()}: paths start from the folder in which the "
-            "network was trained"
+            f"{by} names {', '.join(references)}: Python code, which is executed only if you name it yourself. If you "
+            f"trust it, add {words}, or in Python name the operator in the call. Paths start from the folder of the "
+            "training"
         )
 
 

@@ -152,17 +152,6 @@ def test_a_folder_without_a_run_is_refused(interrupted, resume, missing):
     assert err.startswith("error: run holds no run that can be resumed: it has no metrics.jsonl or no config.yaml")
 
 
-def test_a_mistyped_name_is_answered_with_the_newest_runs(train, resume):
-    for number in range(4):
-        run = train("train.epochs=1", folder=f"runs/{number}")
-        os.utime(run.folder / "metrics.jsonl", (number, number))
-    for folder in ("runs", "runs/5"):
-        assert resume(folder=folder)[2] == (
-            f"error: {folder} holds no run that can be resumed: it has no metrics.jsonl or no config.yaml; "
-            "the newest runs near it: runs/3, runs/2, runs/1\n"
-        )
-
-
 def test_two_processes_cannot_resume_one_run(interrupted, resume):
     with (interrupted().folder / "metrics.jsonl").open("a") as metrics:
         fcntl.flock(metrics, fcntl.LOCK_EX)

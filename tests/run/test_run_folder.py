@@ -71,7 +71,7 @@ def test_a_run_that_begins_just_after_the_folder_was_found_empty_keeps_its_confi
         return found
 
     monkeypatch.setattr(os, "listdir", listed)
-    with pytest.raises(AppError, match="run already holds a run"):
+    with pytest.raises(AppError, match="run is not empty"):
         new(seed=2)
     assert Path("run/config.yaml").read_text() == "seed: 1"
     assert not Path("run/metrics.jsonl").exists()
@@ -132,11 +132,13 @@ def test_a_run_does_not_begin_in_a_folder_with_other_files(name):
     with pytest.raises(AppError) as error:
         new(".")
     assert str(error.value) == (
-        f". is not empty and is not the folder of a run: it has {name}, which a run could replace. "
+        f". is not empty, and not the folder of a run with these settings: it has {name}. "
         "Choose a new or empty folder, such as output=run"
     )
     assert {file.name: file.read_text() for file in Path().iterdir()} == {name: "mine\n"}
-    with pytest.raises(AppError, match=r"^/ is not empty and is not the folder of a run: it has .* and [0-9]+ more"):
+    with pytest.raises(
+        AppError, match=r"^/ is not empty, and not the folder of a run with these settings: it has .* and [0-9]+ more"
+    ):
         new("/")
 
 

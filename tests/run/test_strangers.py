@@ -108,15 +108,6 @@ def test_the_file_of_a_link_is_the_file_that_it_leads_to(train, marker):
     assert train_py(["--resume", "run", "--custom-op", "theirs/ops.py"]) == 0
 
 
-def test_a_file_that_is_not_there_is_looked_for_from_the_folder_of_the_training(train, marker, monkeypatch, capsys):
-    assert train("train.epochs=1", "model.activation=theirs/ops.py:theirs").status == 0
-    monkeypatch.chdir("theirs")
-    for command in (["export", "../run", "--to", "onnx"], ["demo", "../run"]):
-        assert main([*command, "--custom-op", "ops.py"]) == 1
-        message = "There is no theirs/ops.py in .*/theirs: paths start from the folder in which the network was trained"
-        assert re.search(message, capsys.readouterr().err)
-
-
 def test_a_name_that_is_typed_with_settings_names_the_file(train, marker):
     Path("mine.py").write_text("def scaled(x, by=1.0):\n    return x * by\n")
     with stopped_at(3):
