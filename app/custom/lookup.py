@@ -24,7 +24,7 @@ from app.custom.calling import suggestion
 from app.custom.foreign import operator_of_framework
 from app.custom.operator import home_of
 from app.custom.pylayer import PyLayer
-from app.errors import AppError, ConfigError, FileError, OperatorError
+from app.errors import AppError, ConfigError, OperatorError
 from app.files import LARGEST, read_file, without_tilde
 from app.ops import REGISTRY, OpDef
 from app.ops.spec import Spec
@@ -222,16 +222,6 @@ def _lines(content: bytes) -> list[str]:
     except (SyntaxError, UnicodeDecodeError):  # compiling it raises the error
         return []
     return [*lines[:-1], lines[-1].rstrip("\n") + "\n"] if lines else []
-
-
-def edited_since(path: str) -> bool:
-    """Whether a file of operators was edited since it was run."""
-    file = without_tilde(path).resolve()
-    entry = linecache.cache.get(str(file), ())
-    try:
-        return len(entry) == 4 and entry[2] != _lines(read_file(file, LARGEST["source"]))
-    except (OSError, FileError):
-        return True
 
 
 def _place_in(file: Path, error: BaseException) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from app.custom.lookup import edited_since
 from app.data import Dataset
 from app.run.answers import answers, write_answers
 from app.run.callbacks import Contestant
@@ -17,7 +16,6 @@ from app.run.folder import SUMMARY, RunFolder, hash_of
 from app.run.network import Activation, Network, trained_network
 from app.run.profiles import of_layers, profile, write_profiles
 from app.run.record import read_run
-from app.run.resume import homes_of
 from app.run.steps import warnings_off
 from app.run.summary import outcome, summary
 
@@ -47,17 +45,7 @@ def finish(
     if config.report and write_report is not None:
         networks = [(a, trained_network(config, a, dataset.image_shape, weights[a.name])) for a in activations]
         report_run(dataset, networks, folder.path, console, write_report)
-    for note in _edited(activations):
-        console.warn(note)
     folder.remove(CHECKPOINT)  # the last step: the run is finished
-
-
-def _edited(activations: Sequence[Activation]) -> list[str]:
-    return [
-        f"note: {home} was edited during the run, which used the earlier version. `predict` and `demo` will report the "
-        "change"
-        for home in filter(edited_since, homes_of(activations))
-    ]
 
 
 def report_run(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from app.checking.before_training import check_gradient
 from app.engine.watch import OperatorRun
-from app.run.network import Activation
 
 CAME_ONCE = "Replaying the steps from the same weights gave finite values, so an operator keeps state between calls."
 """The message if replaying the steps gave finite values."""
@@ -14,8 +12,8 @@ _LARGE = 1e12
 """Values above this are close to overflowing float32."""
 
 
-def blame(look: OperatorRun | None, operator: str, activation: Activation | None = None) -> str:
-    """Return the inputs and outputs of the first operator that produced NaN or inf; `operator` is the network's."""
+def blame(look: OperatorRun | None) -> str:
+    """Return the inputs and outputs of the first operator that produced NaN or inf."""
     if look is None:
         return CAME_ONCE
     lines = [f"Replaying the step, {look.operator} is the first operator that turns finite inputs into NaN or inf:"]
@@ -24,9 +22,7 @@ def blame(look: OperatorRun | None, operator: str, activation: Activation | None
     width = max(len(name) for _, (name, _) in named)
     lines += [f"  {did:3}  {name:{width}}  {statistics(array)}" for did, (name, array) in named]
     if any(_largest(array) > _LARGE for _, array in look.inputs):
-        checked = check_gradient(activation.operator, operator, activation.settings) if activation is not None else None
-        wrong = f"{operator}: {checked.words}." if checked is not None and checked.wrong else ""
-        lines.append(wrong or "The inputs were already very large: train.learning_rate may be too high.")
+        lines.append("The inputs were already very large: train.learning_rate may be too high.")
     return "\n".join(lines)
 
 

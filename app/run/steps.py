@@ -101,7 +101,7 @@ def _blame(position: Position, batch: Batches, training: bool) -> str:
         with warnings_off():
             looks = contestant.learner.looks(batch, training)
             # before the update changes its inputs
-            message = blame(first_nonfinite(looks), contestant.operator, contestant.activation)
+            message = blame(first_nonfinite(looks))
             for _ in looks:  # run to the end, because other ranks may wait for this one
                 pass
             return message
