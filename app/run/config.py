@@ -19,7 +19,7 @@ from app.data import SOURCES
 from app.errors import ConfigError
 from app.printing import without_passwords
 from app.run import yaml_text
-from app.run.config_errors import problems, sections, unexpected
+from app.run.config_errors import problem, sections, unexpected
 from app.run.events import METRICS
 from app.run.layers import OPERATOR, Count, Dense, Dropout, LayerConfig, Share
 from app.run.options import CONFIGS, configuration_file
@@ -227,25 +227,20 @@ def _found_from(value: Any, folder: Path, key: str = "") -> Any:
     if isinstance(value, (list, tuple)):
         return [_found_from(item, folder, key) for item in value]
     if key in ("source", "folder", "output"):
-        return _from(value, folder, must_exist=key == "source")
+        return _from(value, folder)
     if key in _OPERATORS and isinstance(value, str) and ".py:" in value:
         file, _, function = value.rpartition(".py:")
-        return f"{_from(f'{file}.py', folder, must_exist=True)}:{function}"
+        return f"{_from(f'{file}.py', folder)}:{function}"
     return value
 
 
-def _from(path: str | None, folder: Path, must_exist: bool = False) -> str | None:
+def _from(path: str | None, folder: Path) -> str | None:
     """Convert a path relative to `folder` to one relative to the working folder."""
     if path is None or path in _NO_FOLDERS or path.startswith("~"):
         return path
     if os.path.isabs(path) or folder in (Path(), Path.cwd()):
         return path
     absolute = os.path.abspath(folder / path)
-    if must_exist and not os.path.exists(absolute) and os.path.exists(path):
-        raise ConfigError(
-            f"the path {path} in a YAML file in {folder} is relative to that folder, where the file does not exist. "
-            f"For the file in the working folder, write {os.path.relpath(path, folder)}"
-        )
     here = os.path.relpath(absolute)
     return absolute if here.startswith(os.pardir) else here
 
@@ -286,9 +281,10 @@ def _read_override(override: str) -> Document:
         raise ConfigError(f"{where}: expected key=value, such as train.epochs=3")
     if len(keys) > yaml_text.MAX_DEPTH:
         raise ConfigError(f"{where}: nested more than {yaml_text.MAX_DEPTH} deep")
-    data = yaml_text.parse(text, where).data
-    if yaml_text.has_comment(text):
+    document = yaml_text.parse(text, where)
+    if "#" in document.rest:
         raise ConfigError(f"{where}: what follows # is a comment in YAML, and would be lost; quote it: {key}='\"...\"'")
+    data = document.data
     for name in reversed(keys):
         data = {name: data}
     return Document(where, data)
@@ -302,8 +298,8 @@ def _with_one_network(config: C, change: Document) -> C:
         return config
     for name in ("hidden", "dropout"):
         if name in changed and getattr(model, name) != getattr(default, name):
-            problem = f"model.{name} has no effect beside model.layers, the whole network: remove one"
-            raise change.error(f"$.model.{name}", problem, of_key=True)
+            mistake = f"model.{name} has no effect beside model.layers, the whole network: remove one"
+            raise change.error(f"$.model.{name}", mistake, of_key=True)
     model = msgspec.structs.replace(model, hidden=default.hidden, dropout=default.dropout)
     return msgspec.structs.replace(config, model=model)
 
@@ -316,12 +312,12 @@ def _changed(config: C, change: Document) -> C:
         data["operators"] = None
     try:
         changed = msgspec.convert(data, kind)
-    except msgspec.ValidationError:
-        raise change.error(*next(problems(data, kind))) from None
+    except msgspec.ValidationError as error:
+        raise change.error(*problem(data, kind, error)) from None
     low, high = changed.data.pixel_range
     if not low < high:
-        problem = f"data.pixel_range: {unexpected(data['data']['pixel_range'], Interval)}"
-        raise change.error("$.data.pixel_range", problem)
+        mistake = f"data.pixel_range: {unexpected(data['data']['pixel_range'], Interval)}"
+        raise change.error("$.data.pixel_range", mistake)
     return _with_one_network(changed, change)
 
 

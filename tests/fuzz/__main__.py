@@ -29,7 +29,7 @@ READERS = [
         "app.custom.references",
     ),
     *("app.run.config", "app.run.yaml_text", "app.run.checkpoints", "app.report"),
-    *("gzip", "tarfile", "_compression", "ruamel", "PIL"),
+    *("gzip", "tarfile", "_compression", "yaml", "PIL"),
 ]
 """The modules whose paths are looked for."""
 

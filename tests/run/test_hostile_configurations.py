@@ -20,8 +20,9 @@ HOSTILE = {
     "!!python/module:antigravity": "is not allowed here",
     "!<tag:yaml.org,2002:python/object/apply:os.mkdir> [made]": "is not allowed here",
     "&a {seed: 1}\nb:\n  <<: *a": "the alias *a is not allowed here",
-    "[" * 1000 + "]" * 1000: "nested more than 16 deep",
-    "[" + "1,\n" * 30_000 + "1]": "more than 4,000 values",
+    "[" * 500 + "]" * 500: "nested more than 16 deep",
+    "[" * 40_000 + "]" * 40_000: "exceeded maximum nesting depth",
+    "[" + "1,\n" * 30_000 + "1]": "expected a whole number of at least 0",
     "1\n" + "# nothing\n" * 6_400_000: "larger than 100,000 bytes",
 }
 

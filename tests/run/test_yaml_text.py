@@ -18,6 +18,7 @@ from app.run import yaml_text
         *(("true", True), ("yes", "yes"), ("on", "on"), ("1:30", "1:30"), ("2024-01-01", "2024-01-01")),
         *(("1_000", "1_000"), ("'1e-3'", "1e-3"), ("~", None), ("=", "=")),
         ("{a: , b: [1, x]}", {"a": None, "b": [1, "x"]}),
+        ("%YAML 1.2\n---\na: yes", {"a": "yes"}),
         ("[" * 15 + "1" + "]" * 15, [[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]),
     ],
 )
@@ -33,11 +34,10 @@ def test_scalars_are_those_of_yaml_1_2(text, value):
             "a:\n\tb: 1",
             2,
             1,
-            "while scanning for the next token, found character '\\t' that cannot start any token (a tab; indent with "
-            "spaces)",
+            "while scanning for the next token, found character that cannot start any token (a tab; ",
         ),
-        ("a: b: c", 1, 5, "mapping values are not allowed here"),
-        ("@", 1, 1, "while scanning for the next token, found character '@' that cannot start any token"),
+        ("a: b: c", 1, 5, "mapping values are not allowed in this context"),
+        ("@", 1, 1, "while scanning for the next token, found character that cannot start any token"),
         ("a: !!python/object:os.system {}", 1, 4, "the tag !!python/object:os.system is not allowed here"),
         ("a: !!int 3", 1, 4, "the tag !!int is not allowed here"),
         ("a: &x [1]\nb: *x", 2, 4, "the alias *x is not allowed here"),
@@ -48,14 +48,13 @@ def test_scalars_are_those_of_yaml_1_2(text, value):
         ("1: 2", 1, 1, "a key must be text"),
         ("? [a]\n: 2", 1, 3, "a key must be text"),
         ("a: 1\nb: \x01", 2, 4, "the character U+0001 is not allowed in YAML"),
-        ('"\\ud800"', 1, 1, "text with a null character or half a surrogate pair"),
+        ("a: \ud800", 1, 4, "the character U+D800 is not allowed in YAML"),
         ('"\\0"', 1, 1, "text with a null character or half a surrogate pair"),
-        (
-            'a: "\\U99999999"',
-            1,
-            7,
-            "a directive such as %YAML, or a character code out of range, is not allowed here",
+        *(
+            (f'a: "{escape}"', 1, 7, "while parsing a quoted scalar, found invalid Unicode character escape code")
+            for escape in ("\\U99999999", "\\ud800")
         ),
+        ("%YAML 1.3\n---\n", 1, 1, "found incompatible YAML document"),
         ("a: 1\n---\nb: 2", 2, 1, "expected a single document in the stream"),
         ("[" * 17 + "]" * 17, 1, 17, "nested more than 16 deep"),
     ],
@@ -108,12 +107,6 @@ def test_data_that_is_written_reads_back_equal(data):
     assert repr(yaml_text.parse(yaml_text.write(data), "here").data) == repr(data)
 
 
-@pytest.mark.parametrize("head", ["%YAML 1.2", "%YAML 1.1", "%TAG ! tag:x.org,2000:", "%"])
-def test_a_directive_is_an_error(head):
-    with pytest.raises(ConfigError, match=r"^x: line [23], column \d+: .*directive"):
-        yaml_text.parse(f"# mine\n{head}\n---\n", "x")
-
-
 SLOW = {
     "keys": "".join(f"k{i}: 1\n" for i in range(8000)),
     "long keys": "".join(f"{f'k{i}':x<40}: 1\n" for i in range(1900)),
@@ -130,7 +123,7 @@ SLOW = {
 }
 
 
-@pytest.mark.parametrize("name", ["keys", *(pytest.param(name, marks=pytest.mark.soak) for name in [*SLOW][1:])])
+@pytest.mark.parametrize("name", SLOW)
 def test_any_text_is_read_or_refused_within_two_seconds(name):
     start = time.process_time()
     with suppress(ConfigError):
