@@ -48,8 +48,8 @@ class Callback:
         """Called at iterations 0, `log_every`, 2 * `log_every`, ... with the loss and accuracy of the last
         iteration."""
 
-    def piece(self, position: Position, losses: np.ndarray, accuracies: np.ndarray) -> None:
-        """Called after some iterations, with their losses and accuracies."""
+    def piece(self, position: Position) -> None:
+        """Called after some iterations."""
 
     def epoch(self, position: Position, result: Epoch) -> None:
         """A contestant has finished and tested an epoch."""
@@ -86,7 +86,7 @@ class ParameterMetrics(Callback):
     def begin(self, position: Position) -> None:
         self._remember(position)
 
-    def piece(self, position: Position, losses: np.ndarray, accuracies: np.ndarray) -> None:
+    def piece(self, position: Position) -> None:
         self._remember(position)
 
     def _remember(self, position: Position) -> None:

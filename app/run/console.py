@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from typing import Any, Literal, TextIO
 
 import msgspec
-import numpy as np
 
 from app.printing import alarm, escaped, figure, message, wrapped
 from app.run.callbacks import Callback, Position
@@ -144,7 +143,7 @@ class Console(Callback):
         where = f"iteration {position.done - 1:>{len(str(of))}}/{of}"
         self.say(f"{self._head(position)}  {where}  loss {figure(loss)}  accuracy {accuracy:.4f}")
 
-    def piece(self, position: Position, losses: np.ndarray, accuracies: np.ndarray) -> None:
+    def piece(self, position: Position) -> None:
         if self._bar is not None:
             self._bar.update(position.done - self._done)
         self._done = position.done

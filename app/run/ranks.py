@@ -1,4 +1,4 @@
-"""A run on several ranks: all ranks check that they start equal, and split epochs alike.
+"""A run on several ranks: all ranks check that they start equal.
 
 Only rank 0 writes the run's folder. Muting the other ranks, and ending all ranks if one fails, are done where commands
 start: see `opsmith.ranks.ending`.
@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from app.data import Dataset
 from app.errors import ConfigError
 from app.ranks.launch import launched
 from app.ranks.same import compare, framework
 from app.ranks.world import World, connect
-from app.run.callbacks import Callback, Position
 from app.run.checkpoints import Checkpoint, data_hash
 from app.run.config import Config, dump_config
 from app.run.network import Activation
@@ -79,13 +76,3 @@ def ranks_text(world: World, config: Config) -> str:
     if world.size == 1 and config.dist.shape != "none":
         return f"Ranks: 1, so dist.shape={config.dist.shape} shares nothing; mpiexec -n 2 (mpi4py's own) starts two"
     return world.description
-
-
-class InStep(Callback):
-    """The first callback, so that all ranks divide an epoch into the same pieces: by the time of the slowest."""
-
-    def __init__(self, world: World):
-        self._world = world
-
-    def piece(self, position: Position, losses: np.ndarray, accuracies: np.ndarray) -> None:
-        position.seconds = max(self._world.gather(position.seconds))

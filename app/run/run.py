@@ -29,7 +29,7 @@ from app.run.folder import RunFolder
 from app.run.gradients import check_gradients, gradient_lines
 from app.run.learners import make_learner
 from app.run.network import Activation, every_operator, find_all, refuse_contradictions
-from app.run.ranks import InStep, begin_alike, ranks_of, ranks_text
+from app.run.ranks import begin_alike, ranks_of, ranks_text
 from app.run.resume import (
     check_sources,
     interrupted_run,
@@ -83,8 +83,6 @@ def train(
         for event in (start, *checked) if checkpoint is None else ():
             record(event)
         callbacks: list[Callback] = [Metrics(record), ParameterMetrics(record), console]
-        if world.size > 1:
-            callbacks.insert(0, InStep(world))
         if folder is not None:
             callbacks.append(Checkpoints(config, contestants, folder))
         try:
@@ -125,15 +123,13 @@ def train_epochs(
                 position = Position(contestant, epoch, len(batches))
                 for callback in callbacks:
                     callback.begin(position)
-                while position.done < len(batches):
-                    report_at = -(-position.done // settings.log_every) * settings.log_every
-                    stop = min(report_at + 1, next_stop(position))
+                for stop in stops(len(batches), settings.log_every):
                     losses, accuracies = steps.train(position, batches[position.done : stop])
                     position.done = stop
-                    for callback in callbacks if stop == report_at + 1 else ():
-                        callback.report(position, float(losses[-1]), float(accuracies[-1]))
                     for callback in callbacks:
-                        callback.piece(position, losses, accuracies)
+                        if (stop - 1) % settings.log_every == 0:
+                            callback.report(position, float(losses[-1]), float(accuracies[-1]))
+                        callback.piece(position)
                 contestant.learner.end_epoch()
                 loss, accuracy = overall(*steps.measure(position, tests), tests)
                 result = Epoch(contestant.operator, epoch, position.seconds, accuracy, loss, alone)
@@ -191,15 +187,15 @@ def in_turns(contestants: Sequence[Contestant], turn: int) -> list[Contestant]:
     return [*contestants[turn:], *contestants[:turn]]
 
 
-_PIECE_SECONDS = 0.5
-"""The approximate maximum delay of the progress bar, in seconds."""
+PIECE = 50
+"""The maximum number of iterations between two moves of the progress bar, or from Ctrl-C to the end."""
 
 
-def next_stop(position: Position) -> int:
-    """Return the end of the next piece of an epoch, apart from reports."""
-    quick = int(_PIECE_SECONDS * position.done / position.seconds) + 1 if position.seconds else 1
-    last = position.iterations - 1  # a piece of its own, whose step is recorded
-    return min(position.done + quick, last) if position.done < last else position.iterations
+def stops(iterations: int, log_every: int) -> list[int]:
+    """Return the iterations after which an epoch pauses: those that are reported, others between them, and before the
+    last one, whose step is recorded."""
+    between = range(PIECE, iterations, PIECE)
+    return sorted({*range(1, iterations, log_every), *between, iterations - 1, iterations} - {0})
 
 
 def overall(losses: np.ndarray, accuracies: np.ndarray, tests: Batches) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from app.data import Dataset
 from app.run.callbacks import Callback, Contestant, Metrics
 from app.run.config import Config, TrainConfig
 from app.run.events import Epoch, Iteration
-from app.run.run import train_epochs
+from app.run.run import PIECE, train_epochs
 
 
 class Clock:
@@ -47,7 +47,7 @@ class Remembers(Callback):
     """A callback that remembers its calls."""
 
     def __init__(self):
-        self.calls, self.pieces = [], []
+        self.calls = []
 
     def begin(self, position):
         self.calls.append(("begin", position.contestant.operator, position.epoch))
@@ -55,9 +55,8 @@ class Remembers(Callback):
     def report(self, position, loss, accuracy):
         self.calls.append(("report", position.done))
 
-    def piece(self, position, losses, accuracies):
-        self.calls.append(("piece", position.done, len(losses)))
-        self.pieces.append((position.done, len(losses)))
+    def piece(self, position):
+        self.calls.append(("piece", position.done))
 
     def epoch(self, position, result):
         self.calls.append(("epoch", result.test_accuracy))
@@ -128,18 +127,23 @@ def test_a_smaller_last_test_batch_counts_less(size):
     assert loop.events[-1].test_loss == pytest.approx(sum(losses) / 7)
 
 
-def test_seconds_are_those_of_training_alone_and_slow_iterations_are_pieces(monkeypatch):
-    clock, callback = Clock(), Remembers()
+def test_seconds_are_those_of_training_alone(monkeypatch):
+    clock = Clock()
     monkeypatch.setattr("app.run.steps.time", clock)
-    loop = Loop(6, 2, callback, clock=clock, epochs=1, batch_size=1, log_every=100).run()
+    loop = Loop(6, 2, clock=clock, epochs=1, batch_size=1, log_every=100).run()
     assert loop.epochs == [Epoch("a", 0, 12.0, 0.5, 1.0)]
-    assert [size for _, size in callback.pieces] == [1] * 6
+
+
+def test_an_epoch_is_trained_in_pieces_that_end_with_what_is_reported_and_before_the_last_step():
+    callback = Remembers()
+    Loop(2 * PIECE + 5, 2, callback, epochs=1, batch_size=1, log_every=PIECE + 2).run()
+    assert [call[1] for call in callback.calls if call[0] == "piece"] == [1, 50, 53, 100, 104, 105]
 
 
 def test_callbacks_are_called_in_order():
     callback = Remembers()
     Loop(4, 2, callback, names="ab", epochs=1, batch_size=2, log_every=2).run()
-    of_each = [("report", 1), ("piece", 1, 1), ("piece", 2, 1), ("epoch", 0.5)]
+    of_each = [("report", 1), ("piece", 1), ("piece", 2), ("epoch", 0.5)]
     assert callback.calls == [("begin", "a", 0), *of_each, ("begin", "b", 0), *of_each, ("finished", 0), ("end",)]
 
 
