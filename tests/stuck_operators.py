@@ -110,7 +110,6 @@ STAGES = {
     "compare": Stage((*COMPARE, "check=false"), 50, 20),
     "compare with workers": Stage((*COMPARE, "check=false", "--workers", "2"), 50, 20),
     "watch": Stage(("-m", "app", "watch", "ops.py:stuck", *SMALL), 0),
-    "ranks for two seconds": Stage((*TRAIN, "check=false", "dist.shape=allreduce", "dist.timeout=2"), 25, 20, ranks=2),
     "ranks": Stage((*TRAIN, "check=false", "dist.shape=allreduce"), 25, 20, ranks=2),
 }
 

@@ -16,9 +16,7 @@ from app.ops.spec import UNKNOWN
 from app.static.inputs import InputSpec
 from app.tensor import Tensor
 
-_PLAIN = (
-    bool, int, float, complex, str, bytes, type(None), bytearray, set, frozenset, slice, range
-)  # fmt: skip
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), slice, range)
 """Types of values that are compared by content, as NumPy's numbers are."""
 
 
@@ -61,15 +59,14 @@ class Arguments:
             names = tuple(map(key_of, value)) if kind is dict else ()
             key = kind, names, *(key for key, _ in items)
             return key, lambda values: _like(value, [fill(values) for _, fill in items])
-        if isinstance(value, (list, tuple, dict, deque, np.ndarray)):
+        if isinstance(value, (list, tuple, dict, set, frozenset, bytearray, deque, np.ndarray)):
             raise ProgramError(
                 f"a traced function takes Tensors, lists, tuples, dicts and Python values, found a {kind.__name__} "
                 f"(argument {place!r}); pass a Tensor (opsmith.to_tensor) or a list, tuple or dict"
             )
-        if kind in _PLAIN or isinstance(value, np.generic):
-            return key_of(value), lambda values: value
-        self.objects.append(value)
-        return _Same(value), lambda values: value
+        if kind not in _PLAIN and not isinstance(value, np.generic):
+            self.objects.append(value)
+        return key_of(value), lambda values: value
 
 
 def _like(nest: Any, items: list[Any]) -> Any:
@@ -102,21 +99,6 @@ def names_of(parameters: Sequence[Parameter], arguments: Arguments) -> list[str]
             name += "_"
         names.append(name)
     return names
-
-
-class _Same:
-    """An object in a key, compared by identity."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any):
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
 
 
 def check_specs(specs: Sequence[Any], tensors: Sequence[Any], label: str) -> list[tuple[int, ...]]:

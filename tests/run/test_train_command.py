@@ -77,6 +77,7 @@ def test_metrics_are_the_documented_ones_and_the_resolved_configuration_repeats_
         "end": (["event", "weights"], 1),
         "iteration": (["event", "operator", "epoch", "iteration", "loss", "accuracy"], 12),
         "epoch": (["event", "operator", "epoch", "seconds", "test_accuracy", "test_loss"], 4),
+        "parameters": (["event", "operator", "epoch", "steps"], 4),
     }
     assert len(of_event["checked"]) == 1
     operators = ("custom.relu", "relu")

@@ -267,7 +267,8 @@ def test_an_operator_of_the_user_is_run_only_if_it_is_named(
     Path("was_run").unlink()
     message = (
         f"error: {tmp_path}/own names my_own_ops.py:own: Python code, which is executed only if you name it yourself. "
-        "If you trust it, add --custom-op my_own_ops.py, or in Python name the operator in the call\n"
+        "If you trust it, add --custom-op my_own_ops.py, or in Python name the operator in the call. "
+        "Paths start from the folder of the training\n"
     )
     assert typed() == forked.Done(1, "", message)
     assert not Path("was_run").exists()
