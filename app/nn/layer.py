@@ -151,8 +151,6 @@ class Layer(Tree):
             own[path].set_value(array)
         return missing, unexpected
 
-    set_dict = load_dict = set_state_dict
-
     def to(self: L, device: Any = None, dtype: Any = None) -> L:
         """Convert parameters and buffers to another floating type; the only device is the CPU. Returns the layer."""
         if device is not None:

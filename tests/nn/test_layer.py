@@ -163,7 +163,7 @@ def test_state_is_taken_from_arrays_and_keeps_the_parameters_type_and_identity()
     net.set_state_dict({"weight": np.array([[1.0], [2.0]]), "bias": [3.0]})
     assert net.weight is weight
     assert (weight.tolist(), net.bias.tolist(), weight.dtype) == ([[1.0], [2.0]], [3.0], "float32")
-    net.load_dict({"weight": to_tensor([[4], [5]]), "bias": [6]})
+    net.set_state_dict({"weight": to_tensor([[4], [5]]), "bias": [6]})
     assert weight.tolist() == [[4.0], [5.0]]
     state = {p.name: np.full(p.shape, 3.0) for p in net.parameters()}
     assert net.set_state_dict(state, use_structured_name=False) == ([], [])

@@ -55,5 +55,3 @@ class LRScheduler:
             raise AppError(f"{type(self).__name__}.set_state_dict: {', '.join(missing)} missing in {dict(state_dict)}")
         for key in self.state_keys():
             setattr(self, key, state_dict[key])
-
-    set_dict = set_state_dict
