@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import pickle
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from app.checking.checks.differences import first_difference, gradient_names
 from app.checking.checks.gradient import gradient_of_size
 from app.checking.subject import Subject, are_near
+from app.checking.undisturbed import undisturbed
 from app.checking.verdict import Verdict, failed, ok
 from app.custom.derivative.scope import UnderivableError
+from app.custom.numba_functions import interpreted
 
 _SHAPES: tuple[tuple[int, ...], ...] = ((6,), (2, 1, 3), (2, 3, 4), (1, 1), (2, 3, 1, 2))
+_PATIENCE = 20.0
+"""Seconds after which Numba functions that run as Python are given up, and compiled."""
 
 
 def expanded(subject: Subject) -> Iterator[Verdict]:
@@ -80,8 +85,24 @@ def ranks(subject: Subject) -> Iterator[Verdict]:
         others = ((*shape[:-1], 1, *shape[-1:]),) if by_example and shape else ()
     if any(verdict.failed for verdict in gradient_of_size(subject)):
         return
+    verdict = _of_shapes_as_python(subject, others)
+    if verdict:
+        yield verdict
+
+
+def _of_shapes_as_python(subject: Subject, shapes: Sequence[tuple[int, ...]]) -> Verdict | None:
+    """The verdict on these shapes, of Numba functions as Python: they would be compiled for each number of axes."""
+    if subject.found.foreign is None and not interpreted.on:
+        answer = undisturbed(lambda: pickle.dumps(_of_shapes(subject, shapes)), _PATIENCE, compiled=False)
+        if answer:
+            verdict: Verdict | None = pickle.loads(answer)
+            return verdict
+    return _of_shapes(subject, shapes)
+
+
+def _of_shapes(subject: Subject, shapes: Sequence[tuple[int, ...]]) -> Verdict | None:
     taken, takes_more_axes = [], _takes_more_axes(subject)
-    for shape in others:
+    for shape in shapes:
         if len(shape) > len(subject.inputs[0].shape) and not takes_more_axes:
             continue
         try:
@@ -99,8 +120,6 @@ def ranks(subject: Subject) -> Iterator[Verdict]:
                 raise
             continue  # forward took this shape by accident, and backward refuses it loudly
         if wrong:
-            yield failed(f"with {', '.join(map(str, other.inputs))}, {wrong[0]}")
-            return
+            return failed(f"with {', '.join(map(str, other.inputs))}, {wrong[0]}")
         taken.append(str(list(shape)))
-    if taken:
-        yield ok(f"the gradient is right with shapes {', '.join(taken)}, too")
+    return ok(f"the gradient is right with shapes {', '.join(taken)}, too") if taken else None
