@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,20 @@ from app.custom.derivative.arrays import derive
 NEAR = 1e-6
 
 
+COMPILED = ("conv1d", "soft_dtw", "gather", "newton_sqrt", "layernorm", "linear_relu", "softmax_rows")
+"""Kernels whose gradients are compiled by each run of the tests; a long one compiles all of them."""
+
+
+@cache
+def derived_of(name: str) -> Any:
+    kernel = KERNELS[name]
+    return derive(kernel.function, *kernel.small())
+
+
 def gradient_of(name: str) -> tuple[Any, list[Any]]:
     """A derived gradient and arguments for it."""
-    kernel = KERNELS[name]
+    kernel, derived = KERNELS[name], derived_of(name)
     arguments = kernel.small()
-    derived = derive(kernel.function, *arguments)
     weights = weights_for(kernel.function, arguments)
     return derived, gradient_arguments(derived.function, kernel.function, arguments, weights)
 
@@ -56,7 +66,9 @@ def test_a_second_derivative_agrees_with_differences(name: str):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in COMPILED else pytest.mark.soak) for name in KERNELS]
+)
 def test_numba_compiles_a_derived_gradient_for_both_float_types(name: str):
     derived, values = gradient_of(name)
     gradient = compiled(derived.function)
