@@ -9,32 +9,28 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from threading import Event, Lock
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from app import __version__, machine, static
+from app.checking.certificate import Accuracy, Certificate, Inaccuracy, keep, source_of
 from app.checking.examples import inputs_for
 from app.checking.finding import equivalent
 from app.checking.findings import one_of
-from app.checking.subject import Subject
-from app.checking.verdict import FAILED, NOTE, OK, Verdict
-from app.custom.foreign import parts_of
+from app.checking.subject import FLOAT32, Subject
 from app.engine import Executor
-from app.engine.compiled.fingerprint import full_fingerprint
 from app.errors import AppError, ConfigError
 from app.graph.scope import Scope
-from app.listed import as_list
 
-Compute = Callable[[np.ndarray], list[np.ndarray]]
-"""Returns the results, and the gradients if there are any, for an array of numbers."""
-BLOCK, WIDTH = 1 << 15, 1 << 10
-"""How many numbers are computed at once, and how many in a row: the compiled engine vectorises along rows. With larger
-blocks, the system clears new memory for each of them, which takes as long as computing."""
+ROWS, WIDTH = 1 << 5, 1 << 10
+"""The shape of the numbers that are computed at once: the compiled engine vectorises along rows, and a core's own cache
+holds the numbers and all that is computed from them."""
+WINDOW = ROWS * WIDTH
 
 
 @dataclass(frozen=True)
@@ -50,9 +46,9 @@ class Numbers:
     end: float
     """Twice the largest power of 2."""
 
-    def at(self, start: int, stop: int) -> np.ndarray:
-        """The numbers with these bits, as float32."""
-        bits = np.arange(start, stop, dtype=np.uint32)
+    def at(self, start: int, count: int) -> np.ndarray:
+        """The numbers whose bits begin with `start`, as float32."""
+        bits = np.arange(start, start + count, dtype=np.uint32)
         if self.name == "float16":
             return bits.astype(np.uint16).view(np.float16).astype(np.float32)
         return (bits << np.uint32(32 - self.bits)).view(np.float32)
@@ -78,89 +74,6 @@ TYPES = {
     )
 }
 """The types by name, the quick ones first."""
-
-
-class Inaccuracy(msgspec.Struct, frozen=True):
-    """The inputs at which results are inaccurate in one way."""
-
-    count: int
-    """How many there are."""
-    low: float
-    high: float
-    worst_at: float
-    exact: float
-    """The exact result there."""
-    actual: float
-
-
-class Accuracy(msgspec.Struct, frozen=True):
-    """How accurate the results, or the gradients, are over all numbers of a type."""
-
-    of: str
-    """ "result" or "gradient"."""
-    type: str
-    inputs: int
-    worst_ulp: float
-    """The largest error in units in the last place at a normal number."""
-    worst_at: float
-    inaccurate: dict[str, Inaccuracy]
-    """By kind: the names in `ulp.KINDS`."""
-
-    @property
-    def verdict(self) -> Verdict:
-        """The accuracy in words. It fails for NaN in the wrong places, and for results without a correct digit."""
-        wrong = [self.inaccurate[kind] for kind in ("nan lost", "nan", "wrong") if kind in self.inaccurate]
-        if wrong:
-            most = max(wrong, key=lambda one: one.count)
-            text = (
-                f"{self.type}: it is wrong at {most.count:,} of {self.inputs:,} inputs, between {most.low:.9g} and "
-                f"{most.high:.9g}; at {most.worst_at:.9g} it is {most.actual:.9g}, expected {most.exact:.9g}"
-            )
-            return Verdict(FAILED, text, self.of)
-        text = f"{self.type}: at most {self.worst_ulp:.3g} ULP from exact at all {self.inputs:,} inputs"
-        if far := self.inaccurate.get("far"):
-            text += f", more than 16 at {far.count:,} of them, the most at {self.worst_at:.9g}"
-        if lost := self.inaccurate.get("flushed"):
-            text += f"; {lost.count:,} subnormal numbers are lost, between {lost.low:.6g} and {lost.high:.6g}"
-        if back := self.inaccurate.get("steps back"):
-            text += f"; it steps back where it should rise or fall at {back.count:,}"
-        return Verdict(NOTE if far else OK, text, self.of)
-
-
-class Certificate(msgspec.Struct, frozen=True):
-    """The accuracy of an operator at every number, and what is needed to compute it again."""
-
-    operator: str
-    settings: dict[str, Any]
-    message: str
-    """The outcome in a few words, for a badge."""
-    source: str
-    """The hash of the operator's source."""
-    against: str
-    accuracies: list[Accuracy]
-    seconds: float
-    date: str
-    machine: dict[str, str]
-    opsmith: str
-    """The version of this package."""
-
-    @property
-    def verdicts(self) -> list[Verdict]:
-        """One for each type, for results and for gradients."""
-        return [accuracy.verdict for accuracy in self.accuracies]
-
-    @property
-    def ok(self) -> bool:
-        """Whether none failed."""
-        return not any(verdict.failed for verdict in self.verdicts)
-
-    def as_json(self) -> bytes:
-        """The certificate as a JSON file has it; numbers that JSON does not have are null."""
-        return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
-
-    def __str__(self) -> str:
-        lines = [f"  {v.state:6}  {v.check:13}  {v.words}" for v in self.verdicts]
-        return "\n".join([f"{self.operator} at every number, against {self.against}: {self.message}", *lines])
 
 
 def certify(
@@ -189,15 +102,16 @@ def certificate(subject: Subject, types: Sequence[str] = tuple(TYPES)) -> Certif
     _refuse_others(subject)
     start = time.monotonic()
     other = equivalent(subject.like) if subject.like else None
-    threads = range(machine.cores())
-    exact = [_program(subject, "float64", other) for _ in threads]
-    actual = [_program(subject, "float32") for _ in threads]
-    accuracies = [accuracy for name in types for accuracy in _over_all(TYPES[name], actual, exact)]
-    return Certificate(
+    if other is None and subject.precision is FLOAT32:
+        raise _inexact(subject)
+    programs = _Program(subject, "float32"), _Program(subject, "float64", other)
+    _refuse_inexact(subject, programs[1])
+    accuracies = [accuracy for name in types for accuracy in _over_all(TYPES[name], *programs)]
+    result = Certificate(
         operator=subject.name,
         settings=subject.settings,
         message=_message(accuracies),
-        source=full_fingerprint(*parts_of(subject.found.call)),
+        source=source_of(subject.found.call),
         against=f"{subject.like} in float64" if subject.like else "its evaluation in float64",
         accuracies=accuracies,
         seconds=round(time.monotonic() - start, 1),
@@ -205,6 +119,8 @@ def certificate(subject: Subject, types: Sequence[str] = tuple(TYPES)) -> Certif
         machine=machine.describe(),
         opsmith=__version__,
     )
+    keep(result)
+    return result
 
 
 def _message(accuracies: Sequence[Accuracy]) -> str:
@@ -221,65 +137,126 @@ def _refuse_others(subject: Subject) -> None:
             f"every number can be tried as the only input of an operator; {subject.name} takes "
             f"{', '.join(map(str, subject.inputs))}"
         )
-    numbers = np.linspace(0.5, 1.5, 4 * WIDTH, dtype=np.float32)
-    order = np.random.default_rng(0).permutation(numbers.size)
+    numbers = np.linspace(0.5, 1.5, WINDOW, dtype=np.float32)
+    order = np.random.default_rng(0).permutation(WINDOW)
+    among_others = numbers[order]
+    among_others[::2] += 1
     try:
-        compute = _program(subject, "float32")
-        results, elsewhere = compute(numbers)[0], compute(numbers[order])[0]
+        evaluation = _Program(subject, "float32").evaluation()
+        results, elsewhere = evaluation(numbers)[0].copy(), evaluation(among_others)[0]
     except AppError as error:
         raise ConfigError(f"every number is tried in a matrix, on which {subject.name} fails: {error}") from error
-    if results.shape != numbers.shape or not np.array_equal(results[order], elsewhere, equal_nan=True):
+    if results.shape != numbers.shape or not np.array_equal(results[order][1::2], elsewhere[1::2], equal_nan=True):
         raise ConfigError(
             f"every number can be tried for an operator that treats each number by itself; a result of {subject.name} "
             "depends on other numbers, too"
         )
 
 
-def _program(subject: Subject, dtype: str, other: Callable[..., Any] | None = None) -> Compute:
+Evaluation = Callable[[np.ndarray], list[np.ndarray]]
+"""Gives the results, and the gradients if there are any, at WINDOW numbers, in memory that the next call may reuse."""
+
+
+def _refuse_inexact(subject: Subject, exact: _Program) -> None:
+    """Refuse to take for exact what is computed in float32: then results do not change with the digits of float64."""
+    x = np.random.default_rng(0).uniform(0.5, 1.5, WINDOW)
+    near, evaluation = x.astype(np.float32).astype(float), exact.evaluation()
+    results, rounded, others = (evaluation(numbers)[0].copy() for numbers in (x, near, near * 1.001))
+    is_constant = np.count_nonzero(rounded != others) < WINDOW // 2  # between jumps, as floor is
+    if results.dtype != np.float64 or (np.array_equal(results, rounded) and not is_constant):
+        raise _inexact(subject)
+
+
+def _inexact(subject: Subject) -> ConfigError:
+    return ConfigError(
+        f"{subject.like or subject.name} computes in float32 whatever it is given, so its results are not exact ones "
+        "to compare with: give --like NAME, an operator that computes the same in float64, such as --like silu"
+    )
+
+
+class _Program:
     """A compiled Program of the operator, or of another one, and its gradient."""
-    with subject.in_program([[None, WIDTH]], dtype) as (program, data, outputs):
-        results = as_list(other(*data)) if other else outputs
-        gradients = static.gradients(results[:1], data) if subject.has_gradient else []
-    executor, scope, name = Executor(engine="compiled"), Scope(), data[0].name
-    fetched = [variable for variable in [results[0], *gradients] if variable is not None]
 
-    def compute(numbers: np.ndarray) -> list[np.ndarray]:
-        results = executor.run(program, {name: numbers.reshape(-1, WIDTH)}, fetched, scope=scope)
-        return [result.ravel() for result in results]
+    def __init__(self, subject: Subject, dtype: str, other: Callable[..., Any] | None = None):
+        has_gradient = subject.has_gradient
+        if other is not None:
+            subject = replace(subject, found=replace(subject.found, call=other), settings={})
+        with subject.in_program([[None, WIDTH]], dtype) as (self._program, data, outputs):
+            gradients = static.gradients(outputs[:1], data) if has_gradient else []
+        self._name, self._dtype = data[0].name, dtype
+        self._fetched = [variable.name for variable in [outputs[0], *gradients] if variable is not None]
 
-    return compute
+    def evaluation(self) -> Evaluation:
+        """A function of its own for each thread."""
+        numbers, scope = np.zeros((ROWS, WIDTH), self._dtype), Scope()
+        calls, results = self._native(numbers, scope) or ([], [])
+        executor = Executor(engine="compiled")
+
+        def evaluate(given: np.ndarray) -> list[np.ndarray]:
+            numbers[...] = given.reshape(numbers.shape)
+            with suppress(Exception):  # the Executor repeats a call that fails, and says whose error it is
+                if results and not any(call() for call in calls):
+                    return results
+            return [r.ravel() for r in executor.run(self._program, {self._name: numbers}, self._fetched, scope=scope)]
+
+        return evaluate
+
+    def _native(self, numbers: np.ndarray, scope: Scope) -> tuple[list[Callable[[], Any]], list[np.ndarray]] | None:
+        """The native calls that compute the results, and where these are. None if that is not all that is needed.
+
+        The Executor would take as long as they do: it makes memory for results, and looks at everything each time.
+        """
+        from numba.core import config  # imported late because Numba is slow to import
+
+        from app.engine.compiled.program import CompiledProgram
+        from app.engine.compiled.shapes import UnknownSizeError
+
+        if config.DISABLE_JIT:  # type: ignore[attr-defined]
+            return None
+        try:
+            native = CompiledProgram(self._program, self._fetched, whole=False)
+        except UnknownSizeError:
+            return None
+        if any(step.in_python for step in native.lowered.steps):  # its results would stay what they are
+            return None
+        calls, values = native.calls({self._name: numbers}, scope)
+        return calls, [values[name].reshape(-1) for name in self._fetched]
 
 
-def _over_all(numbers: Numbers, actual: Sequence[Compute], exact: Sequence[Compute]) -> Iterator[Accuracy]:
+def _over_all(numbers: Numbers, actual: _Program, exact: _Program) -> Iterator[Accuracy]:
     """The accuracy of results, and of gradients if there are any, at all numbers of a type."""
     from tqdm import tqdm  # imported late: nothing else of a check needs it
 
     from app.checking import ulp  # imported late: it needs Numba
 
-    half, stop, counting = 1 << (numbers.bits - 1), Event(), Lock()
-    blocks = iter([(sign, start) for sign in (0, half) for start in range(0, half, BLOCK)])
+    half, step = 1 << (numbers.bits - 1), WINDOW - 2 * ulp.NEIGHBOURS
+    starts, stop, counting = (
+        iter([(sign, start) for sign in (0, half) for start in range(0, half, step)]),
+        Event(),
+        Lock(),
+    )
+    limits = numbers.digits, numbers.smallest, numbers.end
     bar = tqdm(total=2 * half, desc=numbers.name, unit="", unit_scale=True, leave=False, disable=None)
 
-    def add_block(thread: int, records: list[np.ndarray], sign: int, start: int) -> None:
-        end = min(start + BLOCK, half)
-        first, last = max(start - WIDTH, 0), min(end + WIDTH, half)  # with their neighbours
-        x = numbers.at(sign + first, sign + last)
-        wide = x.astype(np.float64)
-        for result, expected, record in zip(actual[thread](x), exact[thread](wide), records, strict=False):
-            limits = (start - first, end - first, numbers.digits, numbers.smallest, numbers.end)
-            ulp.compare(wide, numbers.rounded(result), expected, *limits, record)
-
-    def add_blocks(thread: int) -> list[np.ndarray]:
+    def add_windows() -> list[np.ndarray]:
         records = [ulp.empty_record() for _ in ("result", "gradient")]
+        evaluations = actual.evaluation(), exact.evaluation()
+        wide = np.empty(WINDOW)
         with np.errstate(all="ignore"):
-            while not stop.is_set() and (block := next(blocks, None)):
-                add_block(thread, records, *block)
+            while not stop.is_set() and (place := next(starts, None)):
+                sign, start = place
+                end, first = min(start + step, half), min(max(start - ulp.NEIGHBOURS, 0), half - WINDOW)
+                x = numbers.at(sign + first, WINDOW)
+                wide[...] = x
+                pairs = zip(evaluations[0](x), evaluations[1](wide), records, strict=False)
+                for result, expected, record in pairs:
+                    ulp.compare(wide, numbers.rounded(result), expected, start - first, end - first, *limits, record)
                 with counting:
-                    bar.update(min(BLOCK, half))
+                    bar.update(end - start)
         return records
 
-    with bar, ThreadPoolExecutor(len(actual)) as pool:
-        jobs = [pool.submit(add_blocks, thread) for thread in range(len(actual))]
+    with bar, ThreadPoolExecutor(machine.cores()) as pool:
+        jobs = [pool.submit(add_windows) for _ in range(machine.cores())]
         try:
             parts = [job.result() for job in jobs]
         finally:

@@ -7,14 +7,19 @@ import math
 import re
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
+import msgspec
 import numpy as np
 import pytest
+from numba import njit
 
 import opsmith
 from app.checking import exhaustive, ulp
+from app.checking.before_training import check_gradient
+from app.checking.certificate import badge, keep, kept
 from app.checking.exhaustive import TYPES, certify
-from app.errors import ConfigError
+from app.errors import ConfigError, OperatorError
 
 HALVES = ["float16", "bfloat16"]
 
@@ -74,7 +79,7 @@ def test_another_operator_can_be_the_exact_one():
 def test_numbers_are_those_of_the_type_in_order():
     half = TYPES["float16"].at(0, 1 << 16)
     assert np.array_equal(half, np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32), equal_nan=True)
-    brain = TYPES["bfloat16"].at(0x3F80, 0x3F83)
+    brain = TYPES["bfloat16"].at(0x3F80, 3)
     assert brain.tolist() == [1.0, 1.0078125, 1.015625]
     assert TYPES["bfloat16"].rounded(np.float32([1.005, 1.00390625, np.inf])).tolist() == [1.0078125, 1.0, math.inf]
 
@@ -89,6 +94,82 @@ def test_errors_are_sorted_by_kind():
     assert compared(x, x + 1e-4, x) == {"far": 4, "all": 4}
     up = np.float32([1, 2, 3, 4])
     assert compared(up, up[[0, 2, 1, 3]], up)["steps back"] == 1
+
+
+def test_many_numbers_at_once_are_compared_as_one_by_one():
+    random = np.random.default_rng(0)
+    x = np.linspace(0.1, 3, 5000).astype(np.float32)
+    exact = np.sin(x.astype(float))
+    actual = (exact * (1 + 3e-7 * random.standard_normal(x.size))).astype(np.float32)
+    actual[1500:1503], exact[1700:1702] = np.nan, np.nan
+    actual[3100], actual[3200:3203], actual[4000] = np.inf, 0, -5
+    limits = (0, x.size, 23, -126, 2.0**128)
+    together, one_by_one = ulp.empty_record(), ulp.empty_record()
+    ulp.compare(x.astype(float), actual, exact, *limits, together)
+    ulp._compare_each(x.astype(float), actual, exact, *limits, one_by_one)
+    assert np.array_equal(together, one_by_one, equal_nan=True)
+    assert (together[:4, ulp.COUNT] > 0).all()
+
+
+def test_an_operator_that_raises_at_some_number_is_an_error():
+    @opsmith.custom_op
+    @njit
+    def it(x: Any) -> Any:
+        y = np.empty_like(x)
+        for i in range(x.shape[0]):
+            for j in range(x.shape[1]):
+                if x[i, j] == 4096.0:
+                    raise ValueError("4096 is too much")
+                y[i, j] = x[i, j]
+        return y
+
+    with pytest.raises(OperatorError, match="4096 is too much"):
+        certify(it, types=["float16"])
+
+
+def test_an_error_is_that_of_the_first_of_equal_ones_whichever_thread_has_it():
+    records = [ulp.empty_record() for _ in range(3)]
+    for record, x in zip(records, (-2.0, 8.0, 4.0), strict=True):
+        record[-1, ulp.WORST], record[-1, ulp.WORST_AT] = 0.5, x
+    assert ulp.merged(records)[-1, ulp.WORST_AT] == ulp.merged(records[::-1])[-1, ulp.WORST_AT] == 4
+
+
+@pytest.mark.parametrize("rounds", [lambda x: x.astype(np.float32), lambda x: x.astype(np.float32).astype(x.dtype)])
+def test_an_operator_that_computes_in_float32_is_not_compared_with_itself(rounds: Any):
+    @opsmith.custom_op(name="it")
+    def it(x: Any) -> Any:
+        return (1 / (1 + np.exp(-rounds(x)))).astype(x.dtype)
+
+    @it.backward
+    def backward(y: Any, dy: Any) -> Any:
+        return dy * y * (1 - y)
+
+    with pytest.raises(ConfigError, match=r"it computes in float32 whatever it is given.*--like silu"):
+        certify(it, types=["float16"])
+    assert verdicts(it, "float16", like="sigmoid")["result"].startswith("ok float16: at most 0.5 ULP")
+
+
+def test_a_badge_is_an_image_that_says_the_outcome_and_loads_nothing():
+    certificate = msgspec.structs.replace(certify(relu, types=["float16"]), message="<script>")
+    image = badge(certificate)
+    assert b"<script>" not in image
+    texts = [part.text for part in ElementTree.fromstring(image).iter("{http://www.w3.org/2000/svg}text")]
+    assert texts == ["opsmith", "<script>"]
+    assert image.count(b"http") == 1
+
+
+def test_a_check_before_training_says_what_was_proven_of_the_same_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path))
+    certificate = certify(relu, types=["float16"])
+    assert kept(relu, {}) is None
+    of_float32 = msgspec.structs.replace(certificate.accuracies[0], type="float32", worst_ulp=0.25, worst_at=np.nan)
+    keep(msgspec.structs.replace(certificate, accuracies=[of_float32]))
+    words = check_gradient(relu, "relu").words
+    assert "finite differences; proven at all 2^32 inputs: worst error 0.25 ULP (result), against its" in words
+    assert kept(relu, {"slope": 1}) is None
+    assert kept(swish, {}) is None
 
 
 def test_infinity_is_the_number_after_the_largest():
@@ -130,7 +211,9 @@ def test_the_command_writes_a_certificate_that_says_what_was_run_where(
     monkeypatch.delitem(exhaustive.TYPES, "float32")  # a minute
     file = tmp_path / "certificate.json"
     monkeypatch.setattr(exhaustive.certificate, "__defaults__", (tuple(exhaustive.TYPES),))
-    assert main(["check", "custom.relu", "--exhaustive", "--certificate", str(file)]) == 0
+    image = tmp_path / "badge.svg"
+    assert main(["check", "custom.relu", "--exhaustive", "--certificate", str(file), "--badge", str(image)]) == 0
+    assert b"within 0 ULP in bfloat16" in image.read_bytes()
     assert "ok      result" in capsys.readouterr().out
     certificate = json.loads(file.read_text())
     assert certificate["operator"] == "custom.relu"
