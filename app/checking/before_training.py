@@ -17,8 +17,10 @@ from typing import Any, Literal
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from app import cache_folder
+from app.checking.certificate import kept
 from app.checking.checks.gradient import gradient_of_size
 from app.checking.examples import inputs_for
 from app.checking.finding import Found, found
@@ -89,7 +91,8 @@ def check_gradient(
                 file.parent.mkdir(mode=0o700, exist_ok=True)
                 write_whole(file, msgspec.json.encode(known))
                 file.chmod(0o600)
-    return known
+    certificate = None if known.wrong else kept(operator, settings or {})
+    return known if certificate is None else replace(known, words=f"{known.words}; {certificate.in_short}")
 
 
 def as_written(operator: Callable[..., Any]) -> Any:
@@ -170,7 +173,7 @@ def _judged(one: Found, subject: Subject, places: Sequence[Examined], seconds: f
     if mixes and subject.is_row_by_row:
         return GradientCheck("wrong", _NOT_BY_ROW, mixes)
     if subject.is_surrogate:
-        return msgspec.structs.replace(_SURROGATE, mixes_rows=mixes)
+        return replace(_SURROGATE, mixes_rows=mixes)
     if not subject.has_gradient:
         return _unknown("no gradient comes back")
     small = _small_enough(subject, seconds)
@@ -183,7 +186,7 @@ def _judged(one: Found, subject: Subject, places: Sequence[Examined], seconds: f
         words = how_gradient_is_wrong(at)
         if words:
             return GradientCheck("wrong", f"{_how_wrong(words, subject)}; on {at.inputs} of the network", mixes)
-    return msgspec.structs.replace(AGREES, mixes_rows=mixes)
+    return replace(AGREES, mixes_rows=mixes)
 
 
 _TOO_SLOW = "a call takes too long; `opsmith check` takes the time"

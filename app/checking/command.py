@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from app.checking.certificate import badge
 from app.checking.checks import check_names, names_of_checks
 from app.checking.examination import Inputs, Part, Question, examination, inputs_of, refusal, subject_of
 from app.checking.exhaustive import certificate
@@ -61,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "bfloat16 and float32",
     )
     parser.add_argument("--certificate", metavar="FILE", help="with --exhaustive: write what it finds, as JSON")
+    parser.add_argument("--badge", metavar="FILE", help="with --exhaustive: write the outcome as an SVG image")
     parser.add_argument("--json", action="store_true", help="print a JSON object for each check instead")
 
 
@@ -73,8 +75,9 @@ def run(options: argparse.Namespace) -> int:
     question = Question(shapes, settings, options.like or "", None, within, only, _checks(options.also, "--also"))
     if options.like:
         equivalent(options.like)
-    if options.certificate and not options.exhaustive:
-        raise ConfigError("--certificate is written by --exhaustive: give both")
+    for name in ("certificate", "badge"):
+        if getattr(options, name) and not options.exhaustive:
+            raise ConfigError(f"--{name} is written by --exhaustive: give both")
     operators = [one for word in options.operators for one in find(word)]
     wrong = []
     for number, one in enumerate(operators):
@@ -108,6 +111,8 @@ def _at_every_number(one: Found, question: Question, options: argparse.Namespace
     yield from result.verdicts
     if options.certificate:
         write_whole(without_tilde(options.certificate), result.as_json())
+    if options.badge:
+        write_whole(without_tilde(options.badge), badge(result))
 
 
 class _Shown:
