@@ -20,7 +20,7 @@ from app.errors import BoundsError
 
 pytestmark = pytest.mark.slow
 
-TABLE = np.arange(3.0)
+TABLE, FACTOR = np.arange(3.0), 2.5
 
 
 @njit
@@ -151,3 +151,32 @@ def test_proxies_in_modules_are_not_touched(monkeypatch: pytest.MonkeyPatch):
 
     assert undisturbed(replaced, 30, compiled=False) == bytes([True, True])
     assert vars(module)["compiled"] is fill
+
+
+def test_a_function_on_numbers_that_could_index_is_run_as_python_and_one_that_cannot_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    module = sys.modules["app.checking.checks.bounds"]
+
+    def looked_up(x):
+        return TABLE[int(x)]
+
+    def through_a_function(x):
+        return looked_up(x) + 1.0
+
+    def with_a_number(x):
+        return x * np.tanh(x) + FACTOR
+
+    def has_run(function):
+        asked = []
+        monkeypatch.setattr(module, "undisturbed", lambda *_, **__: asked.append(1) or b"")
+        operator = app.custom_op(function, elementwise=True)
+        subject = inputs_for(found(operator, "it"), [((2, 3), "float64")], {}, within=(0.0, 2.0))
+        asked.clear()
+        list(module.bounds(subject))
+        return bool(asked)
+
+    assert has_run(looked_up)
+    assert has_run(njit(looked_up))
+    assert has_run(through_a_function)
+    assert not has_run(with_a_number)

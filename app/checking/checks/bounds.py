@@ -5,14 +5,22 @@ Numba functions run as Python in a forked process, and stay compiled in this one
 
 from __future__ import annotations
 
+import dis
+import math
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
+from inspect import getclosurevars
+from types import BuiltinFunctionType, CodeType, FunctionType
+from typing import Any
+
+import numpy as np
 
 from app.checking.subject import Arrays, Result, Subject
 from app.checking.undisturbed import undisturbed
 from app.checking.verdict import Verdict, failed, note, ok
-from app.custom.numba_functions import interpreted
+from app.custom.numba_functions import interpreted, python_function
+from app.custom.operator import CustomOperator
 from app.errors import BoundsError
 
 _PATIENCE = 60.0
@@ -79,12 +87,15 @@ def index_outside(subject: Subject, arrays: Arrays | None = None) -> BoundsError
 
 
 def _run_as_python(subject: Subject, arrays: Arrays | None = None, repeats: bool = False) -> _Run | None:
-    """A run of an operator whose Numba functions run as Python; None if there is no process for it, or no answer.
+    """A run of an operator whose Numba functions run as Python, an empty one if they index nothing; None if there is no
+    process for it, or no answer.
 
     Operators of other frameworks have none, and a framework that has threads cannot run in a forked process.
     """
     if subject.found.foreign is not None:
         return None
+    if _indexes_nothing(subject.found.call):  # most functions on numbers, for which a process would take most time
+        return _Run()
     if interpreted.on:  # in such a process already
         return _interpreted(subject, arrays, repeats)
     answer = undisturbed(lambda: pickle.dumps(_interpreted(subject, arrays, repeats)), _PATIENCE, compiled=False)
@@ -109,6 +120,36 @@ def _interpreted(subject: Subject, arrays: Arrays | None, repeats: bool) -> _Run
             run.backward = name == "backward"
     run.calls = interpreted.calls - before
     return run
+
+
+def _indexes_nothing(operator: Any) -> bool:
+    """Whether the functions of an operator get single numbers, and hold nothing that could be indexed."""
+    if not (isinstance(operator, CustomOperator) and operator.elementwise):
+        return False
+    functions = [operator.function, operator.backward_function]
+    return all(_is_arithmetic(function, set()) for function in functions if function is not None)
+
+
+def _is_arithmetic(function: Any, seen: set[int]) -> bool:
+    """Whether a function, and those that it calls, have no subscripts, and refer to numbers and functions alone."""
+    function = python_function(function)
+    if id(function) in seen:
+        return True
+    seen.add(id(function))
+    if not isinstance(function, FunctionType):
+        return False
+    code = function.__code__
+    if any("SUBSCR" in one.opname or "SLICE" in one.opname or "[" in one.argrepr for one in dis.get_instructions(code)):
+        return False
+    if any(isinstance(constant, (CodeType, tuple)) for constant in code.co_consts):
+        return False
+    try:
+        variables = getclosurevars(function)
+    except ValueError:  # a variable of a function around it has no value yet
+        return False
+    plain = (int, float, np.number, np.ufunc, BuiltinFunctionType)
+    values = (*variables.nonlocals.values(), *variables.globals.values())
+    return all(isinstance(v, plain) or v is math or v is np or _is_arithmetic(v, seen) for v in values)
 
 
 def _is_of_an_index(error: BaseException | None) -> bool:
