@@ -48,6 +48,8 @@ class Namespace:
     """A copy of a tensor, if results may not be inputs."""
     loses_nan: str = ""
     """The row whose function gives a number for NaN."""
+    comparisons: Mapping[str, str] = field(default_factory=dict)
+    """Rows that are written as comparisons, for they are faster so."""
 
 
 _SAME = (
@@ -67,6 +69,7 @@ TORCH = Namespace(
     minimum="torch.clamp({a}, max={b})",
     copy="{a}.clone()",
     loses_nan="sign",
+    comparisons={"isinf": "torch.abs({a}) == math.inf", "isnan": "{a} != {a}"},  # what Inductor vectorises
 )
 JAX = Namespace(
     "jnp",
@@ -571,8 +574,10 @@ class _Function:
             return None
         if row in _PAIRS:
             args = [self.tensor(a) for a in args]
-        if row == self.text.loses_nan:
+        if row == self.text.loses_nan or row in self.text.comparisons:
             args = [self.repeatable(a) for a in args]
+        if row in self.text.comparisons:
+            return Value(self.filled(self.text.comparisons[row], a=args[0].source), MASK)
         made = Value(_call(self.text.functions[row], [a.source for a in args]), MASK if row in _TRUTHS else TENSOR)
         if row == self.text.loses_nan:
             number = Value(ast.Compare(args[0].source, [ast.Eq()], [args[0].source]), MASK)

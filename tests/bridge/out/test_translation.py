@@ -164,6 +164,17 @@ def test_each_known_function_is_that_of_numpy_at_all_kinds_of_numbers(function: 
     compare(one, 2 if row in _PAIRS else 1)
 
 
+def test_conditions_on_nan_and_infinity_are_comparisons_which_inductor_vectorises() -> None:
+    def bounded(x):
+        if math.isinf(x) or np.isnan(x * 2):
+            return 0.0
+        return x
+
+    text = compare(bounded)
+    assert "torch.abs(x) == math.inf" in text
+    assert "torch.is" not in text
+
+
 def test_statements_keep_their_names_and_lines() -> None:
     assert translated(straight, ["x"], [])[1].endswith(
         "def translated(x):\n    y = x * x\n    y = y + 1\n    a, b = y, x\n    return a - b * SCALE\n"
