@@ -20,7 +20,7 @@ from app.custom.shelf.prelu import sloped
 from app.custom.shelf.softmax import softmax
 from app.custom.shelf.softplus import softplus
 from app.custom.shelf.swish import swish
-from tests.bridge.out.operators import halvings, parts, picked, root, squashed, stepped
+from tests.bridge.out.operators import halvings, leaning, parts, picked, root, squashed, stepped
 from tests.bridge.out.test_description import total
 from tests.bridge.out.written_files import assert_formatted, assert_passes_without
 
@@ -192,5 +192,12 @@ def test_files_are_as_a_formatter_leaves_them(operator: Any, inputs: int, tmp_pa
 )  # fmt: skip
 def test_the_written_test_passes_without_opsmith(operator: Any, inputs: int, tmp_path: Path) -> None:
     for name, text in files(operator, [matrix()] * inputs, (-2, 2), "").files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert_passes_without(tmp_path, "opsmith", "app")
+
+
+@pytest.mark.slow
+def test_the_written_test_without_rows_leaves_a_vector_that_is_broadcast_along_them(tmp_path: Path) -> None:
+    for name, text in files(leaning, [matrix(0, (6,)), matrix()], (-2, 2), "").files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     assert_passes_without(tmp_path, "opsmith", "app")
