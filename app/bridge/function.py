@@ -269,7 +269,7 @@ def _definition(
     if any(needs) and foreign.has_backward:
         takes = [("input", i) for i in range(len(needs))] + [("output", len(specs))]
         takes += [("dout", i) for i in range(len(specs))]
-        definition.differentiate_by(backward, takes, keep_type=True, materialize=True)
+        definition.differentiate_by(backward, takes)
     return definition, differentiable
 
 

@@ -146,8 +146,6 @@ class FunctionOperator(CustomOperator):
         self.differentiate_by(
             function,
             [sources[p] for p in takes],
-            keep_type=True,
-            materialize=True,
             names=takes,
             attributes=settings,
             kernel=over_arrays(function, takes, len(self.inputs)) if elementwise else by_name(guarded(function), takes),

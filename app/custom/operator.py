@@ -13,7 +13,7 @@ from app.custom.foreign import operator_of_framework
 from app.custom.numba_functions import by_name, function_name, python_function
 from app.custom.on_variables import differentiate_on_variables
 from app.custom.read_only import guarded
-from app.errors import AppError, DtypeError, OperatorError, ShapeError
+from app.errors import AppError, OperatorError, ShapeError
 from app.ops.creation import zeros_like
 from app.ops.definition import OpDef, apply
 from app.ops.dtype import canonical
@@ -84,8 +84,6 @@ class CustomOperator(OpDef):
         function: Callable[..., Any],
         takes: Sequence[Source],
         *,
-        keep_type: bool,
-        materialize: bool,
         names: Sequence[str] = (),
         attributes: Sequence[str] = (),
         kernel: Callable[..., Any] | None = None,
@@ -94,14 +92,13 @@ class CustomOperator(OpDef):
         """Let a user's function compute the gradients from the values of `takes`, and of `attributes` by name.
 
         `names` are its parameters for these values; without them, it gets them by position. The function becomes an
-        operator of its own, which also gets the inputs: gradients must have their shapes. `keep_type` casts gradients
-        to the types of the inputs; without it another type is an error. For an output that got no gradient,
-        `materialize` passes zeros; without it the function gets None.
+        operator of its own, which also gets the inputs: gradients must have their shapes, and are cast to their types.
+        For an output that got no gradient, the function gets zeros.
         """
         gradient = CustomOperator(
             self.name + "_grad",
             function,
-            _gradient_kernel(self, function, kernel or guarded(function), keep_type),
+            _gradient_kernel(self, function, kernel or guarded(function)),
             _like_the_inputs_of(self),
             elementwise=self.elementwise,
             inputs=[*self.inputs, *(f"value{i}" for i in range(len(takes)))],
@@ -123,7 +120,6 @@ class CustomOperator(OpDef):
             settings = dict(zip(attributes, values[len(values) - len(attributes) :], strict=True))
             return apply(gradient, values[: len(values) - len(attributes)], settings)
 
-        self.optional_gradients = not materialize
         self.gradient(rule, [*_all_inputs(self), *takes, *_attributes(attributes)])
         self.backward_function = function
         self.gradient_operator = gradient
@@ -202,7 +198,7 @@ def _attributes(names: Sequence[str]) -> list[Source]:
 
 
 def _gradient_kernel(
-    operator: CustomOperator, function: Callable[..., Any], call: Callable[..., Any], keep_type: bool
+    operator: CustomOperator, function: Callable[..., Any], call: Callable[..., Any]
 ) -> Callable[..., Any]:
     """The kernel of a gradient: calls the user's function on arrays and checks what it returns."""
     count = len(operator.inputs)
@@ -219,7 +215,7 @@ def _gradient_kernel(
         if operator.broadcasts:  # gradients of stretched inputs are summed back afterwards
             shapes = [np.broadcast_shapes(*shapes)] * count
         checked = [
-            _checked_gradient(g, x, shape, name, (label, where), keep_type, operator.casts)
+            _checked_gradient(g, x, shape, name, (label, where), operator.casts)
             for g, x, shape, name in zip(gradients, values[:count], shapes, operator.inputs, strict=True)
         ]
         return checked[0] if count == 1 else tuple(checked)
@@ -256,7 +252,6 @@ def _checked_gradient(
     shape: tuple[int, ...],
     name: str,
     about: tuple[str, str],
-    keep_type: bool,
     casts: dict[str, str],
 ) -> np.ndarray:
     """A gradient with the shape and the type of its input; None means zeros. `about` begins and ends an error."""
@@ -267,10 +262,6 @@ def _checked_gradient(
         raise ShapeError(
             f"{label}: the gradient of {name} has shape {list(gradient.shape)}, expected that of {name}, {list(shape)}"
             f"{where}"
-        )
-    if gradient.dtype != x.dtype and not keep_type:
-        raise DtypeError(
-            f"{label}: the gradient of {name} has type {gradient.dtype}, expected that of {name}, {x.dtype}{where}"
         )
     if gradient.dtype != x.dtype:
         casts[f"the gradient of {name}"] = gradient.dtype.name

@@ -228,7 +228,7 @@ def _definition(
         takes = [*seen, *(("dout", i) for i in range(len(out_names)))]
         places = tuple(range(inputs, inputs + len(takes)))
         lowering = returning(backward_func, (), places, row_by_row, exact=True)
-        definition.differentiate_by(backward_func, takes, keep_type=False, materialize=False, lowering=lowering)
+        definition.differentiate_by(backward_func, takes, lowering=lowering)
     return definition
 
 
