@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from app.bridge.out import vectors
 from app.bridge.out.names import Names
 from app.custom.numba_functions import is_compiled, python_function
 from app.errors import ExportError
@@ -28,12 +29,20 @@ class Kernels:
     """Functions as text, with what a module must import and define before them."""
 
     names: Names
+    in_vectors: bool = False
+    """Whether loops call the functions of the template `vectors.txt`."""
     imports: dict[str, None] = field(default_factory=dict)
     constants: dict[str, str] = field(default_factory=dict)
     """The text of numbers and arrays by name."""
     functions: dict[str, str] = field(default_factory=dict)
     """The text of functions by name, in an order in which each follows what it calls."""
+    called: set[str] = field(default_factory=set)
+    """Which of them: "exp" for `_exp`."""
     _known: dict[Any, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in vectors.NAMES:
+            self.names.fresh(name)
 
     @property
     def source(self) -> str:
@@ -49,35 +58,58 @@ class Kernels:
         """
         if list(parameters) == list(parameters_of(function)):  # otherwise functions that call it need one of their own
             self._known[function] = name
-        text = self._text(function, name, parameters)
+        text = self._text(function, name, options is not None, parameters)
         self.functions[name] = _decorator(options) + text
 
-    def _text(self, function: FunctionType, name: str, parameters: Sequence[str] = ()) -> str:
-        """A function under a name. The text is the user's, but for names that mean something else in the module."""
+    def _text(self, function: FunctionType, name: str, compiled: bool, parameters: Sequence[str] = ()) -> str:
+        """A function under a name. The text is the user's, but for names that mean something else in the module, and
+        for what compiled loops compute in vectors.
+        """
         tree = definition_of(function)
         outside = inspect.getclosurevars(function)
         around = {**function.__globals__, **outside.nonlocals}
         local = {a.arg for a in ast.walk(tree) if isinstance(a, ast.arg)}
         local |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        changes: dict[tuple[int, int], tuple[str, str]] = {}
         attributes = {id(n.value): n for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+        text = source_text(function).splitlines()
+        first = min((node.lineno for node in (tree, *tree.decorator_list)), default=tree.lineno)
+
+        def meaning(node: ast.expr) -> Any:
+            if isinstance(node, ast.Attribute):
+                home = meaning(node.value)
+                return getattr(home, node.attr, None) if isinstance(home, ModuleType) else None
+            return around.get(node.id) if isinstance(node, ast.Name) and node.id not in local else None
+
+        changes: dict[tuple[int, int], vectors.Change] = {}
+        may_call = compiled and self.in_vectors and local.isdisjoint(vectors.NAMES)
+        in_vectors = vectors.calls_in(tree, meaning) if may_call else {}
         parts = [tree.body] if isinstance(tree, ast.Lambda) else tree.body
         for node in [n for part in parts for n in ast.walk(part)]:
             if isinstance(node, ast.Name) and node.id not in local and node.id in around:
-                new = self._read(function, node, around[node.id], attributes.get(id(node)))
+                if id(node) in in_vectors:
+                    old, short = in_vectors[id(node)]
+                    self.called.add(short)
+                    new = f"_{short}"
+                else:
+                    old, new = node.id, self._read(function, node, around[node.id], attributes.get(id(node)))
                 if new in local:
                     raise ExportError(f"{_at(function, node)}: {new} is also the name of a variable: rename it")
-                if new != node.id:
-                    changes[node.lineno, node.col_offset] = node.id, new
+                if new != old:
+                    changes[node.lineno, node.col_offset] = old, new
+        if in_vectors:
+            for short, more in vectors.sums_in(tree, text, first):
+                self.called.add(short)
+                changes |= more
         arguments = ", ".join(parameters or parameters_of(function))
         if isinstance(tree, ast.Lambda):
             changed = _Renaming(changes).visit(tree.body)
             return f"def {name}({arguments}):\n    return {ast.unparse(changed)}"
-        text = source_text(function).splitlines()
-        first = min((node.lineno for node in (tree, *tree.decorator_list)), default=tree.lineno)
         for (line, column), (old, new) in sorted(changes.items(), reverse=True):
             row = text[line - first].encode()
             text[line - first] = (row[:column] + new.encode() + row[column + len(old.encode()) :]).decode()
+        if tree.body[0].lineno == tree.lineno:  # def f(x): return x
+            lines = [f"    {ast.unparse(_Renaming(changes).visit(s))}" for s in tree.body]
+            return "\n".join([f"def {name}({arguments}):", *lines])
         return f"def {name}({arguments}):\n" + _body(tree, text, first)
 
     def _read(self, function: FunctionType, node: ast.Name, value: Any, attribute: ast.Attribute | None) -> str:
@@ -128,7 +160,7 @@ class Kernels:
         if inner not in self._known:
             name = self._known[inner] = self.names.fresh("_" + inner.__name__.strip("_<>"))
             self.functions.pop(name, None)
-            text = self._text(inner, name)
+            text = self._text(inner, name, True)
             options = dict(value.targetoptions) if is_compiled(value) else {}
             self.functions[name] = _decorator(options) + text
         return self._known[inner]
@@ -150,8 +182,6 @@ def _body(tree: ast.AST, text: Sequence[str], first: int) -> str:
     start, above = body[0], max([tree.lineno, *(d.end_lineno or 0 for d in tree.decorator_list)])
     if body is not tree.body:
         above = tree.body[0].end_lineno or above
-    if start.lineno == tree.lineno:  # def f(x): return x
-        return "\n".join(f"    {ast.unparse(s)}" for s in body)
     begin = start.lineno
     while begin - 1 > above and text[begin - 1 - first].strip().startswith("#"):
         begin -= 1
@@ -159,12 +189,16 @@ def _body(tree: ast.AST, text: Sequence[str], first: int) -> str:
 
 
 class _Renaming(ast.NodeTransformer):
-    def __init__(self, changes: Mapping[tuple[int, int], tuple[str, str]]):
+    def __init__(self, changes: Mapping[tuple[int, int], vectors.Change]):
         self._changes = changes
 
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        old, new = self._changes.get((node.lineno, node.col_offset), ("", ""))
+        return ast.Name(new, node.ctx) if old == ast.unparse(node) else self.generic_visit(node)
+
     def visit_Name(self, node: ast.Name) -> ast.Name:
-        _, new = self._changes.get((node.lineno, node.col_offset), ("", node.id))
-        return ast.Name(new, node.ctx)
+        old, new = self._changes.get((node.lineno, node.col_offset), ("", ""))
+        return ast.Name(new, node.ctx) if old == node.id else node
 
 
 def _literal(value: Any) -> str:

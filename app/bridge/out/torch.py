@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -330,7 +331,7 @@ def _kernels(one: Leaving, texts: _Texts, proof: str) -> str:
         **parts,
         header=header(one, "PyTorch", needs, proof, _CANNOT[KERNEL]),
         imports="\n".join(_sorted(imports)),
-        numba="from numba import njit" if "@njit" in source else "",
+        numba=_numba(source),
         constants=one.constants,
         functions=one.functions,
         loops=loops,
@@ -341,6 +342,13 @@ def _kernels(one: Leaving, texts: _Texts, proof: str) -> str:
         of_gradient=texts.of_gradient("_run_second"),
         checks="\n    ".join(_of_one_shape(d) if d.elementwise else _of_axes(d)),
     )
+
+
+def _numba(source: str) -> str:
+    """The imports of Numba that a source needs."""
+    names = [name for name in ("njit", "types") if re.search(rf"\b{name}[.(\n]", source)]
+    lines = [f"from numba import {', '.join(names)}"] if names else []
+    return "\n".join([*lines, *(["from numba.extending import overload"] if "@overload(" in source else [])])
 
 
 def _sorted(imports: Iterable[str]) -> list[str]:

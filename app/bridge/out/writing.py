@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app import __version__
+from app.bridge.out import vectors
 from app.bridge.out.description import Description, describe, describe_on_arrays
 from app.bridge.out.kernels import Kernels
 from app.bridge.out.names import Names
@@ -76,12 +77,19 @@ def _translated(description: Description, namespace: Namespace, reserved: Sequen
 
 
 def _collected(description: Description, reserved: Sequence[str], reason: str) -> Leaving:
-    kernels = Kernels(Names([*reserved, *ROLES, description.title]))
+    kernels = Kernels(Names([*reserved, *ROLES, description.title]), in_vectors=True)
     for role, part in zip(ROLES, description.parts, strict=False):
         options = {"error_model": "numpy"} if description.elementwise else part.options
         kernels.add(part.function, role, options, part.parameters)
     constants = "\n".join(f"{name} = {text}" for name, text in kernels.constants.items())
-    return Leaving(description, KERNEL, tuple(kernels.imports), constants, kernels.source, reason)
+    functions = kernels.source
+    if kernels.called:
+        sections = vectors.sections_for(kernels.called)
+        functions = f"{filled(vectors.TEMPLATE, sections)}\n\n{functions}"
+        kernels.imports["import numpy as np"] = None
+        if "tanh" in sections:
+            kernels.imports["import math"] = None
+    return Leaving(description, KERNEL, tuple(kernels.imports), constants, functions, reason)
 
 
 def _number(value: float) -> str:

@@ -144,3 +144,13 @@ def test_numbers_that_are_not_finite_are_those_of_math() -> None:
     kernels.add(module_of_text("LOW = -1e999\ndef f(x):\n    return max(x, LOW)\n").f, "_forward", {}, ["x"])
     assert kernels.constants == {"LOW": "-math.inf"}
     assert "import math" in kernels.imports
+
+
+def test_a_function_on_one_line_reads_its_own_constant() -> None:
+    first = module_of_text("SCALE = 2.0\ndef first(x): return x * SCALE\n").first
+    text = "SCALE = 3.0\ndef f(x):\n    return first(x) * SCALE\n"
+    kernels = Kernels(Names(["_forward"]))
+    kernels.add(module_of_text(text, first=first).f, "_forward", None, ["x"])
+    space: dict[str, Any] = {"njit": lambda **_: lambda f: f}
+    exec("\n".join([*(f"{k} = {v}" for k, v in kernels.constants.items()), kernels.source]), space)
+    assert space["_forward"](1.0) == 6.0
