@@ -44,6 +44,9 @@ class Namespace:
     maximum: str
     minimum: str
     """Of a tensor `a` and a tensor or number `b`; NaN propagates."""
+    larger: str = ""
+    smaller: str = ""
+    """Of a tensor `a` and a number `b`, which is the result where `a` is NaN or equal. '' for `where`."""
     copy: str = ""
     """A copy of a tensor, if results may not be inputs."""
     loses_nan: str = ""
@@ -67,6 +70,8 @@ TORCH = Namespace(
     cast="{a}.to({like}.dtype)",
     maximum="torch.clamp({a}, min={b})",
     minimum="torch.clamp({a}, max={b})",
+    larger="torch.fmax({a}.new_full((), {b}), {a})",
+    smaller="torch.fmin({a}.new_full((), {b}), {a})",
     copy="{a}.clone()",
     loses_nan="sign",
     comparisons={"isinf": "torch.abs({a}) == math.inf", "isnan": "{a} != {a}"},  # what Inductor vectorises
@@ -195,6 +200,8 @@ class _Function:
         self.like = next((p for p in tensors if p not in assigned), "")
         self.first = tensors[0] if tensors else ""
         self.branches = 0
+        self.conditions: dict[str, ast.expr] = {}
+        """Those that are variables, by name."""
         self.made: list[ast.stmt] = []
         """Where the statements go that run before the one that is translated."""
 
@@ -318,6 +325,7 @@ class _Function:
         value = self.truth(test, env)
         name = self.fresh("condition")
         self.temporary.add(name)
+        self.conditions[name] = value.source
         made.append(_assign(name, value.source))
         return Value(_name(name), value.kind)
 
@@ -437,7 +445,34 @@ class _Function:
             a = self.tensor(a)
         if ast.dump(a.source) == ast.dump(b.source):
             return a
+        limited = self.limited(condition.source, a.source, b.source)
+        if limited is not None:
+            return Value(limited, TENSOR)
         return Value(self.filled(self.text.where, c=condition.source, a=a.source, b=b.source), TENSOR)
+
+    def limited(self, condition: ast.expr, a: ast.expr, b: ast.expr) -> ast.expr | None:
+        """`a if a > 2 else 2` and the like as one function, also where `a` is NaN; None for anything else.
+
+        `where` has a branch for each number in PyTorch, and takes many times as long where the branches alternate.
+        """
+        condition = self.conditions.get(condition.id, condition) if isinstance(condition, ast.Name) else condition
+        if not (self.text.larger and isinstance(condition, ast.Compare) and len(condition.ops) == 1):
+            return None
+        left, op, right = condition.left, condition.ops[0], condition.comparators[0]
+        if _literal(left) is not None:
+            left, right, op = right, left, _MIRRORED.get(type(op), ast.Eq)()
+        is_tensor_first = ast.dump(a) == ast.dump(left)
+        tensor, number = (a, b) if is_tensor_first else (b, a)
+        same_sides = ast.dump(tensor) == ast.dump(left) and repr(_literal(number)) == repr(_literal(right))
+        if _literal(number) is None or not same_sides or not isinstance(tensor, ast.Name):
+            return None
+        if is_tensor_first and isinstance(op, (ast.Gt, ast.Lt)):
+            text = self.text.larger if isinstance(op, ast.Gt) else self.text.smaller
+        elif not is_tensor_first and isinstance(op, (ast.Gt, ast.Lt)):
+            text = self.text.minimum if isinstance(op, ast.Gt) else self.text.maximum
+        else:
+            return None
+        return self.filled(text, a=tensor, b=number)
 
     def arithmetic(self, node: ast.expr, op: ast.operator, left: Value, right: Value) -> Value:
         if not isinstance(op, (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.FloorDiv, ast.Mod)):
@@ -609,7 +644,7 @@ class _Function:
 
     def repeatable(self, value: Value) -> Value:
         """A value that can be written twice: a variable or a constant."""
-        if isinstance(value.source, (ast.Name, ast.Constant)):
+        if isinstance(value.source, (ast.Name, ast.Constant)) or _literal(value.source) is not None:
             return value
         name = self.fresh("value")
         self.temporary.add(name)
@@ -670,6 +705,18 @@ def _assign(name: str, value: ast.expr) -> ast.Assign:
 
 def _call(name: str, args: Sequence[ast.expr]) -> ast.expr:
     return ast.Call(ast.parse(name, mode="eval").body, list(args), [])
+
+
+_MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Gt: ast.Lt, ast.Lt: ast.Gt}
+
+
+def _literal(node: ast.expr) -> float | None:
+    """A number that is written down."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = _literal(node.operand)
+        return -inner if inner is not None else None
+    is_number = isinstance(node, ast.Constant) and type(node.value) in (int, float)
+    return float(node.value) if is_number else None  # type: ignore[attr-defined]
 
 
 def _is_constant(value: Value, number: int) -> bool:

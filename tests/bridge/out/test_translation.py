@@ -175,6 +175,36 @@ def test_conditions_on_nan_and_infinity_are_comparisons_which_inductor_vectorise
     assert "torch.is" not in text
 
 
+@pytest.mark.parametrize(
+    ("text", "function"),
+    [
+        ("x if x > 0 else 0.0", "torch.fmax(x.new_full((), 0.0), x)"),
+        ("x if -0.5 < x else -0.5", "torch.fmax(x.new_full((), -0.5), x)"),
+        ("x if x < 0.1 else 0.1", "torch.fmin(x.new_full((), 0.1), x)"),
+        ("0.1 if x > 0.1 else x", "torch.clamp(x, max=0.1)"),
+        ("max(x, -0.5)", "torch.clamp(x, min=-0.5)"),
+        ("max(0.0, x)", "torch.fmax(x.new_full((), 0.0), x)"),
+        ("x if x > 0 else -0.0", "torch.where"),
+        ("x if x > 0 else 1.0", "torch.where"),
+    ],
+)
+def test_limits_are_one_function_that_takes_nan_and_zeros_as_python_does(text: str, function: str) -> None:
+    one = module_of_text(f"def one(x):\n    return {text}\n").one
+    for source in (one, module_of_text(f"def one(x):\n    y = {text}\n    return y * 1\n").one):
+        assert function in compare(source)
+    signs = [translated(one, ["x"], [])[0](torch.tensor([zero])).signbit().item() for zero in (0.0, -0.0)]
+    assert signs == [math.copysign(1, one(zero)) < 0 for zero in (0.0, -0.0)]
+
+
+def test_a_limit_may_be_returned_from_a_branch() -> None:
+    def relu(x):
+        if x > 0:
+            return x
+        return 0.0
+
+    assert compare(relu).endswith("def translated(x):\n    return torch.fmax(x.new_full((), 0.0), x)\n")
+
+
 def test_statements_keep_their_names_and_lines() -> None:
     assert translated(straight, ["x"], [])[1].endswith(
         "def translated(x):\n    y = x * x\n    y = y + 1\n    a, b = y, x\n    return a - b * SCALE\n"
