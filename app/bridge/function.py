@@ -264,7 +264,7 @@ def _definition(
         where=foreign.where,
     )
     definition.surrogate = cls.surrogate
-    plain = {"settings": settings, "needs": tuple(needs), "outs": specs}
+    plain = {"settings": tuple(settings.items()), "needs": tuple(needs), "outs": specs}
     definition.origin = Origin("bridge", {"operator": foreign.thing}, plain)
     if any(needs) and foreign.has_backward:
         takes = [("input", i) for i in range(len(needs))] + [("output", len(specs))]
@@ -279,4 +279,4 @@ def _again(functions: Mapping[str, Any], settings: Mapping[str, Any], where: str
     operator = operator_of_framework(functions["operator"])
     if operator is None:
         raise OperatorError(f"{where}: {functions['operator']!r} was found, expected an operator of another framework")
-    return _definition(operator, settings["needs"], settings["settings"], (), settings["outs"])[0]
+    return _definition(operator, settings["needs"], dict(settings["settings"]), (), settings["outs"])[0]

@@ -72,7 +72,7 @@ class Kernels:
         local |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         attributes = {id(n.value): n for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
         text = source_text(function).splitlines()
-        first = min((node.lineno for node in (tree, *tree.decorator_list)), default=tree.lineno)
+        first = min(node.lineno for node in (tree, *getattr(tree, "decorator_list", [])))
 
         def meaning(node: ast.expr) -> Any:
             if isinstance(node, ast.Attribute):
@@ -192,7 +192,7 @@ class _Renaming(ast.NodeTransformer):
     def __init__(self, changes: Mapping[tuple[int, int], vectors.Change]):
         self._changes = changes
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         old, new = self._changes.get((node.lineno, node.col_offset), ("", ""))
         return ast.Name(new, node.ctx) if old == ast.unparse(node) else self.generic_visit(node)
 
