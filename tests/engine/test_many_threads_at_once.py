@@ -14,7 +14,7 @@ import pytest
 
 import app
 from app import static
-from app.engine.compiled import blas, native_code, threads
+from app.engine.compiled import blas, native_code, runtime, threads
 from app.engine.compiled.engine import compile_program
 from app.ops.spec import spec_of
 
@@ -149,9 +149,20 @@ def test_threads_compile_the_same_source_and_leave_blas_its_threads():
     at_once(work)
     assert len(sources) == 1
     assert blas.threads() == before
-    with blas.single(), blas.single():
-        assert blas.threads() == before
-    assert blas.threads() == before
+    assert {count for _, count in blas._counts()} == {before}
+
+
+def test_blas_has_one_thread_until_its_last_user_has_released_it():
+    before = blas._counts()
+    for user in ("first", "second"):
+        blas.limit(user)
+        assert {count for _, count in blas._counts()} == {1}
+        assert blas.threads() == max(count for _, count in before)
+    blas.release("first")
+    assert {count for _, count in blas._counts()} == {1}
+    for _ in range(2):
+        blas.release("second")
+        assert blas._counts() == before
 
 
 def test_each_worker_has_one_job_at_a_time(monkeypatch: pytest.MonkeyPatch):
@@ -165,8 +176,7 @@ def test_each_worker_has_one_job_at_a_time(monkeypatch: pytest.MonkeyPatch):
 
     def work(number: int) -> None:
         for _ in range(TIMES):
-            with threads.helping(job, 2):
-                pass
+            threads.on_threads(lambda number: number and job(number), 3, runtime.sharing(3))
 
     at_once(work)
     assert sorted(met) == [1] * (THREADS * TIMES) + [2] * (THREADS * TIMES)
@@ -179,15 +189,12 @@ def test_the_same_workers_do_one_job_after_another_and_jobs_inside_jobs():
         seen.append((number, threading.get_ident()))
 
     def outer(number: int) -> None:
-        with threads.helping(job, 1):
-            job(0)
+        threads.on_threads(job, 2, runtime.sharing(2))
 
     for _ in range(2):
-        with threads.helping(job, 3):
-            job(0)
+        threads.on_threads(job, 4, runtime.sharing(4))
     assert len({thread for number, thread in seen if number}) == 3
-    with threads.helping(outer, 1):
-        outer(0)
+    threads.on_threads(outer, 2, runtime.sharing(2))
     assert sorted(number for number, _ in seen) == [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3]
 
 

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -53,33 +51,38 @@ def description() -> str:
 
 
 _lock = threading.RLock()
-_inside = 0
-"""The number of active calls that limit BLAS to one thread; the setting is global to the process."""
-_limits: Any = None
+_users: set[object] = set()
+"""What limits BLAS to one thread; the setting is global to the process."""
+_before: list[tuple[Any, int]] = []
+"""The loaded libraries with their threads before the limit; empty if there is none."""
 
 
 def threads() -> int:
     """Return the number of threads that BLAS uses by default."""
     with _lock:
-        if _inside and _limits is not None:
-            return _limits.get_original_num_threads()["blas"] or 1
-        return max((info["num_threads"] for info in _controller().info()), default=1)
+        return max((count for _, count in _before or _counts()), default=1)
 
 
-@contextmanager
-def single() -> Iterator[None]:
-    """Limit BLAS to one thread inside the block; the last of several blocks restores its threads. The count is raised
-    first and lowered last, so that a signal handler that runs a Program sees a consistent state.
-    """
-    global _inside, _limits
+def _counts() -> list[tuple[Any, int]]:
+    return [(library, library.num_threads or 1) for library in _controller().lib_controllers]
+
+
+def limit(user: object) -> None:
+    """Limit BLAS to one thread until all users have released it."""
     with _lock:
-        _inside += 1
-        if _inside == 1:
-            _limits = _controller().limit(limits=1)
-    try:
-        yield
-    finally:
-        with _lock:
-            if _inside == 1:
-                _limits.restore_original_limits()
-            _inside -= 1
+        _users.add(user)
+        counts = _counts()
+        if not _before:
+            _before.extend(counts)
+        for library, _ in counts:
+            library.set_num_threads(1)
+
+
+def release(user: object) -> None:
+    """Give BLAS its threads back if there is no other user. It can be repeated, also after `limit` was interrupted."""
+    with _lock:
+        _users.discard(user)
+        if not _users:
+            for library, count in _before:
+                library.set_num_threads(count)
+            _before.clear()

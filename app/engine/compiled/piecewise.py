@@ -14,7 +14,7 @@ from app.engine.compiled.memory import Workspace, persistable
 from app.engine.compiled.native_code import NativeCode
 from app.engine.compiled.parts import Part
 from app.engine.compiled.steps import Lowered, Step
-from app.engine.compiled.threads import run_on_threads, threads_worth
+from app.engine.compiled.threads import Callback, run_on_threads, threads_worth
 from app.graph.interpret import run_operator
 from app.graph.scope import Scope
 
@@ -70,9 +70,20 @@ class PiecewiseRun:
                 calls[-1]()
             elif part is not None:
                 self._run_part(part)
-                function, arguments = self._call_of(part)
-                calls.append(partial(function.bound((runtime.sharing(1), *arguments)), 0, 1))
+                calls.append(self._repeatable(part))
         return calls
+
+    def _repeatable(self, part: Part) -> Callable[[], Any]:
+        """Return the call of a part on one thread."""
+        function, arguments = self._call_of(part)
+        shared = runtime.sharing(1)
+        callback = Callback(shared, self._lowered, self._workspace.view)
+        run = function.bound((shared, *arguments))
+
+        def call(_callback: Callback = callback) -> None:
+            run(0, 1)
+
+        return call
 
     def _steps(self) -> Iterator[tuple[Step, Part | None]]:
         """The steps in order, each with the part that begins with it, if one does."""

@@ -1,11 +1,9 @@
-"""Runtime functions of generated code: BLAS, barriers, prefetching, callbacks to Python, values of iterations."""
+"""Runtime functions of generated code: BLAS, barriers, prefetching, calls of Python, values of iterations."""
 
 from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from math import lcm
 from typing import Any
 
@@ -19,9 +17,11 @@ from app.engine.compiled import blas
 from app.engine.compiled.numba_api import cgutils, impl_ret_borrowed
 from app.engine.compiled.vectors import lanes_of_machine
 
-ARRIVED, ABORTED, PROBLEM, RUNNING = 0, 8, 16, 24
+ARRIVED, LEFT, PROBLEM, RUNNING = 0, 8, 16, 24
 """Places in the array that threads share, each in its own cache line. From RUNNING on there is one for each thread: the
 first step of its part, and the step within the part."""
+CALLBACK, SIZE = 17, 18
+"""Places beside PROBLEM: the address of the object that `call_python` calls, and the batch size at that call."""
 LINE = 8
 CACHE_LINE = 64
 AHEAD = np.uintp(4)
@@ -47,9 +47,19 @@ def _external(name: str, number: Any) -> Any:
 
 _sgemm = _external("cblas_sgemm", types.float32)
 _dgemm = _external("cblas_dgemm", types.float64)
-_libc = ctypes.CDLL(None)
-llvm.add_symbol("opsmith_yield", ctypes.cast(_libc.sched_yield, ctypes.c_void_p).value or 0)
-_sched_yield = types.ExternalFunction("opsmith_yield", types.int32())
+
+
+def _of_c(library: ctypes.CDLL, name: str, signature: Any) -> Any:
+    """A function of a C library that is loaded, linked by name."""
+    llvm.add_symbol(f"opsmith_{name}", ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0)
+    return types.ExternalFunction(f"opsmith_{name}", signature)
+
+
+_sched_yield = _of_c(ctypes.CDLL(None), "sched_yield", types.int32())
+_take_gil = _of_c(ctypes.pythonapi, "PyGILState_Ensure", types.int32())
+_release_gil = _of_c(ctypes.pythonapi, "PyGILState_Release", types.void(types.int32))
+_call_object = _of_c(ctypes.pythonapi, "PyObject_CallObject", _POINTER(_POINTER, _POINTER))
+_forget = _of_c(ctypes.pythonapi, "Py_DecRef", types.void(_POINTER))
 
 
 def _product(gemm: Any, number: Any) -> Any:
@@ -206,54 +216,40 @@ def copied(array: Any) -> Any:
     return read_only(array.copy())
 
 
-# Callbacks to Python
-
-_callbacks: dict[int, Callable[[int, int], bool]] = {}
-"""The callbacks, by the address of the array that the threads of the run share."""
-
-
-@ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
-def _call_back(address: int, step: int, n: int) -> int:
-    return _callbacks[address](step, n)
-
-
-llvm.add_symbol("opsmith_call_back", ctypes.cast(_call_back, ctypes.c_void_p).value or 0)
-_call: Any = types.ExternalFunction("opsmith_call_back", types.int64(types.int64, types.int64, types.int64))
-
-
-@contextmanager
-def calling_back(shared: np.ndarray, callback: Callable[[int, int], bool]) -> Iterator[None]:
-    """Register `callback` for compiled code inside the block. It gets the step and the batch size, and must not raise;
-    True ends the run.
-    """
-    _callbacks[shared.ctypes.data] = callback
-    try:
-        yield
-    finally:
-        del _callbacks[shared.ctypes.data]
+# Threads, and calls of Python
 
 
 @njit(nogil=True)
 def meet(shared: Any, shards: int) -> bool:
-    """Wait at a barrier. True means that a thread aborted, and the caller should too."""
+    """Wait at a barrier. True means that a thread left before it reached the barrier, and the caller should leave, too.
+
+    A barrier that all have reached is passed even if a thread has left since: that thread did all of its work.
+    """
     if shards == 1:
         return False
     arrived = _add_atomically(shared, ARRIVED, 1) + 1
     complete = (arrived + shards - 1) // shards * shards
     spins = 0
     while _load_atomically(shared, ARRIVED) < complete:
-        if _load_atomically(shared, ABORTED) != 0:
-            return True
+        if _load_atomically(shared, LEFT) != 0:
+            return _load_atomically(shared, ARRIVED) < complete
         spins += 1
         if spins > 2000:  # yield the core to another thread
             _sched_yield()
-    return _load_atomically(shared, ABORTED) != 0
+    return False
 
 
 @njit(nogil=True)
 def call_python(shared: Any, n: int) -> bool:
-    """Call Python from the first thread, for the step that it recorded."""
-    return _call(shared.ctypes.data, shared[RUNNING] + shared[RUNNING + 1], n) != 0
+    """Call Python from the first thread, for the step that it recorded. True means that it raised, and the caller
+    should leave: the exception is then raised where Python called the compiled code."""
+    shared[SIZE] = n
+    state = _take_gil()
+    result = _call_object(shared[CALLBACK], 0)
+    if result != 0:
+        _forget(result)
+    _release_gil(state)
+    return result == 0
 
 
 # The values with which the iterations of a loop begin, for its gradient

@@ -124,6 +124,8 @@ class _Generator:
         function = Function(part.name, [*THREAD, *numbers, *arguments], [], is_called_by_python)
         with out.inside(function.body):
             out.do("begin", SHARED, SHARD, Local("step", COUNT))
+            if is_called_by_python:  # no thread changes anything before all have begun, as some may never do
+                out.meet()
             flat = [name for name in part.arguments if lowered.comes_flat(name)]
             self._views(flat, out.flat, are_planned=not is_called_by_python)
             self._steps(part.steps, part.first)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any
 
@@ -48,20 +47,20 @@ def run_on_threads(threads: int, function: Entry, arguments: tuple[Any, ...], lo
     """Run a generated function on threads, with BLAS on one thread inside each; `array` gives the variables of a step
     for which it calls Python."""
     shared = runtime.sharing(threads)
+    callback = Callback(shared, lowered, array)
     raised: list[tuple[int, BaseException]] = []
 
     def work(number: int) -> None:
         try:
-            if run(number, threads):
-                shared[runtime.ABORTED] = 1
+            run(number, threads)
         except BaseException as error:
             raised.append((number, error))
-            shared[runtime.ABORTED] = 1
+        finally:
+            shared[runtime.LEFT] = 1
 
-    with runtime.calling_back(shared, _Callbacks(lowered, array, raised)), blas.single():
-        run = function.bound((shared, *arguments))
-        with helping(work, threads - 1):
-            work(0)
+    run = function.bound((shared, *arguments))
+    on_threads(work, threads, shared)
+    del callback  # which compiled code called by its address
     raise_problem(lowered, raised, shared)
 
 
@@ -82,23 +81,20 @@ def raise_problem(lowered: Lowered, raised: list[tuple[int, BaseException]], sha
         raise OperatorError(f"{step.op.definition.label}: {what} (at {step.op})")
 
 
-class _Callbacks:
-    """Calls the Python functions of steps in the middle of a run; arrays are looked up once for each batch size."""
+class Callback:
+    """What compiled code calls for steps that are Python functions, while this object exists. Arrays are looked up once
+    for each batch size."""
 
-    def __init__(self, lowered: Lowered, array: Lookup, raised: list[tuple[int, BaseException]]):
-        self._lowered, self._array, self._raised = lowered, array, raised
+    def __init__(self, shared: np.ndarray, lowered: Lowered, array: Lookup):
+        self._shared, self._lowered, self._array = shared, lowered, array
         self._known: dict[tuple[int, int], Callable[[], None]] = {}
+        shared[runtime.CALLBACK] = id(self)
 
-    def __call__(self, step: int, n: int) -> bool:
-        """Run a step; True if it raised."""
-        try:
-            if (step, n) not in self._known:
-                self._known[step, n] = self._call(step, n)
-            self._known[step, n]()
-        except BaseException as error:  # it cannot pass through compiled code, and is raised afterwards
-            self._raised.append((0, error))
-            return True
-        return False
+    def __call__(self) -> None:
+        place = runtime.running(self._shared, 0), int(self._shared[runtime.SIZE])
+        if place not in self._known:
+            self._known[place] = self._call(*place)
+        self._known[place]()
 
     def _call(self, step: int, n: int) -> Callable[[], None]:
         op = self._lowered.steps[step].op
@@ -120,31 +116,30 @@ class _Callbacks:
 
 # Threads that stay
 
-Job = Callable[[int], None]
+Job = Callable[[int], object]
 
 
 class _Worker:
-    """A thread that does one job after the other."""
+    """A thread that does one job after the other. Jobs must not raise."""
 
     def __init__(self) -> None:
         self._jobs: SimpleQueue[tuple[Job, int]] = SimpleQueue()
-        self._done: SimpleQueue[None] = SimpleQueue()
         threading.Thread(target=self._work, name="opsmith", daemon=True).start()
 
     def _work(self) -> None:
         while True:
             job, number = self._jobs.get()
-            try:
-                job(number)
-            finally:
-                del job
-                self._done.put(None)
+            job(number)
+            del job
 
     def start(self, job: Job, number: int) -> None:
         self._jobs.put((job, number))
 
-    def join(self) -> None:
-        self._done.get()
+    def wait(self) -> None:
+        """Wait until the jobs before are done. It can be repeated after an interrupt."""
+        done: SimpleQueue[int] = SimpleQueue()
+        self.start(done.put, 0)
+        done.get()
 
 
 _idle: list[_Worker] = []
@@ -157,21 +152,37 @@ def _taken() -> _Worker:
         return _Worker()
 
 
-@contextmanager
-def helping(job: Job, count: int) -> Iterator[None]:
-    """Run a job on `count` other threads, numbered from 1; the end of the block waits for them.
+def on_threads(job: Job, threads: int, shared: np.ndarray) -> None:
+    """Run a job on threads numbered from 0, of which this one is the first, with BLAS on one thread inside each. A job
+    must not raise.
 
-    The job must not raise.
+    Ctrl-C, and what other signal handlers raise, may come between any two calls. Before this thread has reached the
+    first barrier, the others wait there, and have to be told that it will not come. In any case they are waited for, as
+    they use memory of the caller.
     """
-    workers = [_taken() for _ in range(count)]
+    workers: list[_Worker] = []
+    interrupt: BaseException | None = None
+    user = object()
     try:
-        for number, worker in enumerate(workers, 1):
-            worker.start(job, number)
-        yield
-    finally:
-        for worker in workers:
-            worker.join()
-        _idle.extend(workers)
+        blas.limit(user)
+        for number in range(1, threads):
+            workers.append(_taken())
+            workers[-1].start(job, number)
+        job(0)
+    except BaseException as error:
+        shared[runtime.LEFT] = 1
+        interrupt = error
+    while True:
+        try:
+            for worker in workers:
+                worker.wait()
+            blas.release(user)
+            break
+        except BaseException as error:
+            interrupt = error
+    _idle.extend(workers)
+    if interrupt is not None:
+        raise interrupt
 
 
 if hasattr(os, "register_at_fork"):  # a forked process has none of the threads

@@ -26,13 +26,13 @@ class _Meeting:
         self._barrier = threading.Barrier(shards)
 
     def __call__(self, shared: Any, shards: int) -> bool:
-        if shards == 1:
-            return False
+        if shards == 1 or shared[runtime.LEFT]:
+            return shards > 1
         try:
             self._barrier.wait(10)
         except threading.BrokenBarrierError:
             return True
-        return bool(shared[runtime.ABORTED])
+        return False
 
 
 _libc = ctypes.CDLL(None)
