@@ -47,6 +47,8 @@ class Namespace:
     larger: str = ""
     smaller: str = ""
     """Of a tensor `a` and a number `b`, which is the result where `a` is NaN or equal. '' for `where`."""
+    inverse: str = ""
+    """1 / a, if that is faster than to divide."""
     copy: str = ""
     """A copy of a tensor, if results may not be inputs."""
     loses_nan: str = ""
@@ -72,6 +74,7 @@ TORCH = Namespace(
     minimum="torch.clamp({a}, max={b})",
     larger="torch.fmax({a}.new_full((), {b}), {a})",
     smaller="torch.fmin({a}.new_full((), {b}), {a})",
+    inverse="torch.reciprocal({a})",
     copy="{a}.clone()",
     loses_nan="sign",
     comparisons={"isinf": "torch.abs({a}) == math.inf", "isnan": "{a} != {a}"},  # what Inductor vectorises
@@ -479,6 +482,8 @@ class _Function:
             self.refuse(node, "works on bits or matrices")
         left, right = self.number(left), self.number(right)
         kind = NUMBER if left.kind == right.kind == NUMBER else TENSOR
+        if isinstance(op, ast.Div) and _is_constant(left, 1) and kind == TENSOR and self.text.inverse:
+            return Value(self.filled(self.text.inverse, a=right.source), TENSOR)
         return Value(ast.BinOp(left.source, op, right.source), kind)
 
     def signed(self, node: ast.UnaryOp, env: dict[str, Value]) -> Value:

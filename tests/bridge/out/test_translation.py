@@ -196,6 +196,13 @@ def test_limits_are_one_function_that_takes_nan_and_zeros_as_python_does(text: s
     assert signs == [math.copysign(1, one(zero)) < 0 for zero in (0.0, -0.0)]
 
 
+def test_one_divided_by_a_tensor_is_one_operation() -> None:
+    def inverse(x):
+        return 1 / x - 1.0 / (x * x)
+
+    assert "return torch.reciprocal(x) - torch.reciprocal(x * x)" in compare(inverse)
+
+
 def test_a_limit_may_be_returned_from_a_branch() -> None:
     def relu(x):
         if x > 0:
