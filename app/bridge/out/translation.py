@@ -54,7 +54,7 @@ class Namespace:
     loses_nan: str = ""
     """The row whose function gives a number for NaN."""
     comparisons: Mapping[str, str] = field(default_factory=dict)
-    """Rows that are written as comparisons, for they are faster so."""
+    """Rows that are written as comparisons of a tensor `a`, or its absolute value `size`, for they are faster so."""
 
 
 _SAME = (
@@ -77,7 +77,7 @@ TORCH = Namespace(
     inverse="torch.reciprocal({a})",
     copy="{a}.clone()",
     loses_nan="sign",
-    comparisons={"isinf": "torch.abs({a}) == math.inf", "isnan": "{a} != {a}"},  # what Inductor vectorises
+    comparisons={"isinf": "{size} == math.inf", "isnan": "{a} != {a}"},  # what Inductor vectorises
 )
 JAX = Namespace(
     "jnp",
@@ -193,7 +193,8 @@ class _Function:
         outside = inspect.getclosurevars(function)
         self.around: dict[str, Any] = {**vars(builtins), **function.__globals__, **outside.nonlocals}
         self.env = {p: Value(ast.Name(p, ast.Load()), kinds.get(p, NUMBER)) for p in self.parameters}
-        assigned = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        self.stores = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+        assigned = set(self.stores)
         self.locals = {*self.parameters, *assigned}
         self.taken = set(self.locals)
         for name in self.locals & {"math", "jax", self.text.module}:
@@ -205,6 +206,8 @@ class _Function:
         self.branches = 0
         self.conditions: dict[str, ast.expr] = {}
         """Those that are variables, by name."""
+        self.definitions: dict[str, ast.expr] = {}
+        """The values of variables that are assigned once, and so have no other."""
         self.made: list[ast.stmt] = []
         """Where the statements go that run before the one that is translated."""
 
@@ -297,6 +300,8 @@ class _Function:
             self.temporary.add(target)
         if not (isinstance(value.source, ast.Name) and value.source.id == target):
             made.append(_assign(target, value.source))
+        if self.stores.count(name) == 1 and name not in self.parameters:
+            self.definitions[target] = value.source
         env[name] = Value(_name(target), value.kind)
 
     def assigned(
@@ -424,7 +429,7 @@ class _Function:
 
     def filled(self, text: str, **parts: ast.expr) -> ast.expr:
         """A text of the namespace with its parts."""
-        tree = ast.parse(text.format(**{key: f"_{key}_" for key in ("a", "b", "c", "like")}), mode="eval").body
+        tree = ast.parse(text.format(**{key: f"_{key}_" for key in ("a", "b", "c", "size", "like")}), mode="eval").body
         if not self.like and "{like}" in text:
             raise UntranslatableError(f"{place_in(self.function.__code__)}: a number is chosen by no input")
         values = {f"_{key}_": part for key, part in parts.items()} | {"_like_": _name(self.like)}
@@ -617,12 +622,19 @@ class _Function:
         if row == self.text.loses_nan or row in self.text.comparisons:
             args = [self.repeatable(a) for a in args]
         if row in self.text.comparisons:
-            return Value(self.filled(self.text.comparisons[row], a=args[0].source), MASK)
+            a = args[0].source
+            size = a if self.is_not_negative(a) else _call(self.text.functions["abs"], [a])
+            return Value(self.filled(self.text.comparisons[row], a=a, size=size), MASK)
         made = Value(_call(self.text.functions[row], [a.source for a in args]), MASK if row in _TRUTHS else TENSOR)
         if row == self.text.loses_nan:
             number = Value(ast.Compare(args[0].source, [ast.Eq()], [args[0].source]), MASK)
             return self.chosen(number, made, args[0])
         return made
+
+    def is_not_negative(self, node: ast.expr) -> bool:
+        """Whether an expression is a power of e or a variable that is one."""
+        node = self.definitions.get(node.id, node) if isinstance(node, ast.Name) else node
+        return isinstance(node, ast.Call) and ast.unparse(node.func) == self.text.functions["exp"]
 
     def true(self, value: Value) -> Value:
         if value.kind != TENSOR:

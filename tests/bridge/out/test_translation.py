@@ -196,6 +196,18 @@ def test_limits_are_one_function_that_takes_nan_and_zeros_as_python_does(text: s
     assert signs == [math.copysign(1, one(zero)) < 0 for zero in (0.0, -0.0)]
 
 
+def test_a_power_of_e_is_compared_with_infinity_as_it_is() -> None:
+    def bounded(x):
+        power = math.exp(x)
+        for _ in range(2):
+            x = 1.0 if np.isinf(x) else np.exp(x)
+        return x if np.isinf(power) else x - 1
+
+    text = compare(bounded)
+    assert "torch.exp(x) == math.inf" in text or "power == math.inf" in text
+    assert "torch.abs(x) == math.inf" in text
+
+
 def test_one_divided_by_a_tensor_is_one_operation() -> None:
     def inverse(x):
         return 1 / x - 1.0 / (x * x)
