@@ -39,7 +39,7 @@ from app.checking.verdict import FAILED
 from app.custom.foreign import adapter_of, parts_of
 from app.custom.pylayer import PyLayer
 from app.engine.compiled.fingerprint import behaviour_fingerprint
-from app.errors import AppError
+from app.errors import AppError, BoundsError
 from app.files import write_whole
 from app.ops.definition import OpDef
 from app.ranks.same import framework
@@ -140,7 +140,12 @@ def _checked(thing: Any, name: str, settings: dict[str, Any], place: Place | Non
             compiled,
             adapter_of(thing),
         )
-        done = msgspec.json.decode(answer, type=GradientCheck) if answer else _unknown("the check did not end")
+        if answer.content:
+            done = msgspec.json.decode(answer.content, type=GradientCheck)
+        elif answer.end.crashed and compiled:  # so would training
+            done = GradientCheck("wrong", answer.end.problem)
+        else:
+            done = _unknown(answer.end.problem)
         if done.state != "unknown":
             break
     return done
@@ -161,6 +166,8 @@ def _examined(
         if None in places:
             return _unknown(_TOO_SLOW)
         return _judged(one, subject, [at for at in places if at is not None], limit)
+    except BoundsError as error:  # it would read or write other memory in training, too, or crash
+        return GradientCheck("wrong", str(error))
     except Exception as error:
         return _unknown(str(error) if isinstance(error, AppError) else f"{type(error).__name__}: {error}")
 

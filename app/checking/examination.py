@@ -5,15 +5,12 @@ Foreign code can end a process: a mistake in native code is then a finding, and 
 
 from __future__ import annotations
 
-import faulthandler
-import gc
 import json
 import os
-import select
-import signal
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import IO, Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,11 +19,11 @@ from app.bridge.function import class_of
 from app.checking.checks import examine
 from app.checking.examples import inputs_for
 from app.checking.finding import Found
+from app.checking.processes import Send, messages_of
 from app.checking.subject import Input, Subject
 from app.checking.verdict import FAILED, Verdict, failed
 from app.custom.foreign import operator_of_framework
 from app.errors import AppError, BoundsError, ConfigError, OperatorError, ReadOnlyError
-from app.signals import die_with_parent, forked, kill_group
 
 _PATIENCE = 600.0
 """Seconds after which an unfinished check is ended."""
@@ -148,20 +145,24 @@ def _in_processes(one: Found, question: Question) -> Iterator[Part]:
     after = ""
     while True:
         begun = after
-        for kind, *content in _messages(one, question, after):
+        messages = messages_of(partial(_send_all, one, question, after), _PATIENCE)
+        while True:
+            try:
+                kind, *content = json.loads(next(messages))
+            except StopIteration as stop:
+                problem = stop.value.problem
+                break
             if kind == "begin":
                 begun = content[0]
             elif kind == "inputs":
                 yield Inputs(*content)
             elif kind == "verdict":
                 yield Verdict(*content)
-            elif kind == "refused":
-                raise ConfigError(content[0])
-            elif kind == "done":
-                return
             else:
-                yield failed_in(begun, content[0])
-        if begun == after:  # it ended before any check
+                raise ConfigError(content[0])
+        if problem:
+            yield failed_in(begun, problem)
+        if not problem or begun == after:  # or it ended before any check
             return
         after = begun
 
@@ -170,43 +171,9 @@ def failed_in(check: str, words: str) -> Verdict:
     return replace(failed(words), check=check or "runs")
 
 
-def _messages(one: Found, question: Question, after: str) -> Iterator[Any]:
-    """What a forked process finds out, and how it ended if it did so too early."""
-    reading, writing = os.pipe()
-    parent = os.getpid()
-    child = forked()
-    if not child:
-        try:
-            _begin_child(parent)
-            _send_all(one, question, after, os.fdopen(writing, "w", encoding="utf-8"))
-        finally:
-            os._exit(0)
-    os.close(writing)
-    try:
-        words = yield from _received(reading)
-    finally:
-        os.close(reading)
-        kill_group(child)
-        status = os.waitpid(child, 0)[1]
-    if words:
-        how = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"status {status >> 8}"
-        yield "ended", words.format(how=how)
-
-
-def _begin_child(parent: int) -> None:
-    os.setpgid(0, 0)
-    faulthandler.disable()  # a crash is reported by its signal
-    gc.freeze()  # what is there already, a whole framework, is not searched for garbage
-    die_with_parent(parent)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    for stream in (1, 2):  # native code prints warnings there
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
-
-
-def _send_all(one: Found, question: Question, after: str, pipe: IO[str]) -> None:
+def _send_all(one: Found, question: Question, after: str, send_bytes: Send) -> None:
     def send(*message: Any) -> None:
-        pipe.write(json.dumps(message) + "\n")
-        pipe.flush()
+        send_bytes(json.dumps(message).encode())
 
     assert one.foreign is not None
     one.foreign.framework.after_fork()
@@ -218,22 +185,3 @@ def _send_all(one: Found, question: Question, after: str, pipe: IO[str]) -> None
                 send("verdict", part.state, part.words, part.check)
     except ConfigError as error:
         send("refused", str(error))
-    else:
-        send("done")
-
-
-def _received(reading: int) -> Generator[Any, None, str]:
-    """The messages from a pipe; gives what to say if they end too early, and "" if they do not."""
-    text = b""
-    while True:
-        if not select.select([reading], [], [], _PATIENCE)[0]:
-            return f"it did not end within {_PATIENCE:g} seconds"
-        piece = os.read(reading, 1 << 16)
-        if not piece:
-            return "it ends the process, with {how}"
-        *lines, text = (text + piece).split(b"\n")
-        for line in lines:
-            message = json.loads(line)
-            yield message
-            if message[0] in ("done", "refused"):
-                return ""

@@ -7,28 +7,32 @@ from __future__ import annotations
 
 import io
 import os
-import select
-import signal
-import struct
-import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import NamedTuple
 
 import numpy as np
 
 from app.bridge.framework import Framework
+from app.checking.processes import End, Send, messages_of
+from app.custom.calling import described
 from app.custom.numba_functions import interpret_numba
 from app.ops import random
-from app.signals import die_with_parent, forked, kill_group
 
-_SIZE = struct.Struct("Q")
+
+class Answer(NamedTuple):
+    """What a function returned."""
+
+    content: bytes = b""
+    end: End = End()
+    """Why it returned nothing."""
 
 
 def undisturbed(
     work: Callable[[], bytes], patience: float, compiled: bool = True, framework: Framework | None = None
-) -> bytes:
-    """Return the result of a function in a forked process; b"" if it raises or exceeds the time limit.
+) -> Answer:
+    """Return the result of a function in a forked process.
 
     Unless `compiled`, Numba functions run as Python there, without compilation. Without fork, the function is called in
     this process; one whose Numba functions should run as Python is not. One that uses a framework which cannot run in a
@@ -39,63 +43,27 @@ def undisturbed(
         with _unheard():
             return work()
 
-    def called_in_a_copy() -> bytes:
+    def called_in_a_copy(send: Send) -> None:
         if not compiled:
             interpret_numba()
         if framework is not None:
             framework.after_fork()
-        return called()
+        send(called())
 
     if hasattr(os, "fork") and (framework is None or framework.can_fork()):
-        return _in_a_copy(called_in_a_copy, patience)
-    try:
-        return called() if compiled or framework is not None else b""
-    except Exception:
-        return b""
-
-
-def _in_a_copy(work: Callable[[], bytes], patience: float) -> bytes:
-    parent = os.getpid()
-    reading, writing = os.pipe()
-    copy = forked()
-    if not copy:
+        messages = messages_of(called_in_a_copy, patience)
         try:
-            _group_of_its_own(0)
-            die_with_parent(parent)
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            answer = work()
-            with os.fdopen(writing, "wb") as pipe:
-                pipe.write(_SIZE.pack(len(answer)) + answer)
-        finally:
-            os._exit(0)
-    os.close(writing)
+            content = next(messages)
+        except StopIteration as end:
+            return Answer(end=end.value)
+        messages.close()
+        return Answer(content)
+    if not compiled and framework is None:
+        return Answer(end=End("this system cannot fork a process for it"))
     try:
-        return _answer(reading, time.monotonic() + patience)
-    finally:
-        os.close(reading)
-        _group_of_its_own(copy)  # it may not have come to that itself
-        kill_group(copy)
-        os.waitpid(copy, 0)
-
-
-def _group_of_its_own(process: int) -> None:
-    """Put a process, with those that it will start, into a group that can be killed."""
-    with suppress(OSError):
-        os.setpgid(process, process)
-
-
-def _answer(reading: int, until: float) -> bytes:
-    """Read an answer, whose size comes first: the pipe may stay open in processes that the function started."""
-    content = b""
-    while select.select([reading], [], [], max(until - time.monotonic(), 0))[0]:
-        piece = os.read(reading, 1 << 16)
-        content += piece
-        if len(content) >= _SIZE.size and len(content) - _SIZE.size == _SIZE.unpack_from(content)[0]:
-            return content[_SIZE.size :]
-        if not piece:
-            break
-    return b""
+        return Answer(called())
+    except Exception as error:
+        return Answer(end=End(f"it raises {described(error)}"))
 
 
 @contextmanager

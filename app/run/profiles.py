@@ -124,8 +124,8 @@ def curve_of(activation: Activation, low: float, high: float) -> Curve | None:
     framework = adapter_of(as_written(activation.operator))
     for compiled in (False, True):
         answer = undisturbed(lambda: msgspec.json.encode(_curve(operator, low, high)), _PATIENCE, compiled, framework)
-        if answer:
-            return msgspec.json.decode(answer, type=Curve | None)
+        if answer.content:
+            return msgspec.json.decode(answer.content, type=Curve | None)
     return None
 
 
@@ -159,7 +159,7 @@ def sources_of(activation: Activation) -> dict[str, str]:
         return {}
     framework = adapter_of(thing)
     answer = undisturbed(lambda: msgspec.json.encode(_sources(thing, activation)), _PATIENCE, False, framework)
-    return msgspec.json.decode(answer, type=dict[str, str]) if answer else {}
+    return msgspec.json.decode(answer.content, type=dict[str, str]) if answer.content else {}
 
 
 def _sources(thing: Any, activation: Activation) -> dict[str, str]:

@@ -80,8 +80,7 @@ def forks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         forks.append(1)
         raise OSError("JAX has threads")
 
-    monkeypatch.setattr("app.checking.undisturbed.forked", fork)
-    monkeypatch.setattr("app.checking.examination.forked", fork)
+    monkeypatch.setattr("app.checking.processes.forked", fork)
     return forks
 
 

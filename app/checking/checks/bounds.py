@@ -9,13 +9,14 @@ import dis
 import math
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import getclosurevars
 from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
+from app.checking.processes import End
 from app.checking.subject import Arrays, Result, Subject
 from app.checking.undisturbed import undisturbed
 from app.checking.verdict import Verdict, failed, note, ok
@@ -41,6 +42,8 @@ class _Run:
     """Whether it was in the backward pass."""
     calls: int = 0
     """How many Numba functions ran as Python."""
+    end: End = field(default_factory=End)
+    """Why there was none."""
     result: Result | None = None
     """Its result, if asked for, and if a second run gives the same."""
 
@@ -48,12 +51,16 @@ class _Run:
 def bounds(subject: Subject) -> Iterator[Verdict]:
     """Numba functions, run as Python on a few rows and on one, index inside their arrays, forward and backward."""
     first = run = _run_as_python(subject, repeats=True)
-    if run is not None and not run.outside and subject.inputs[0].shape:
+    if run is not None and not (run.outside or run.end.problem) and subject.inputs[0].shape:
         run = _run_as_python(subject.with_batch(1))
     if first is None or run is None:
-        yield note(f"not checked: as Python, it does not end within {_PATIENCE:g} seconds")
         return
-    if run.outside:
+    problem = first.end.problem or run.end.problem
+    if first.end.crashed or run.end.crashed:
+        yield failed(f"run as Python, {problem}")
+    elif problem:
+        yield note(f"not checked: run as Python, {problem}")
+    elif run.outside:
         yield failed(run.outside)
     elif first.calls:
         other = _differs_from_python(subject, first)
@@ -81,6 +88,8 @@ def index_outside(subject: Subject, arrays: Arrays | None = None) -> BoundsError
     Other errors are left to checks that run the compiled functions: some code that Numba compiles is not valid Python.
     """
     run = _run_as_python(subject, arrays)
+    if run is not None and run.end.crashed:
+        return BoundsError(f"run as Python, {run.end.problem}")
     if run is None or not run.outside:
         return None
     return (BackwardBoundsError if run.backward else BoundsError)(run.outside)
@@ -88,7 +97,7 @@ def index_outside(subject: Subject, arrays: Arrays | None = None) -> BoundsError
 
 def _run_as_python(subject: Subject, arrays: Arrays | None = None, repeats: bool = False) -> _Run | None:
     """A run of an operator whose Numba functions run as Python, an empty one if they index nothing; None if there is no
-    process for it, or no answer.
+    process for it.
 
     Operators of other frameworks have none, and a framework that has threads cannot run in a forked process.
     """
@@ -99,7 +108,7 @@ def _run_as_python(subject: Subject, arrays: Arrays | None = None, repeats: bool
     if interpreted.on:  # in such a process already
         return _interpreted(subject, arrays, repeats)
     answer = undisturbed(lambda: pickle.dumps(_interpreted(subject, arrays, repeats)), _PATIENCE, compiled=False)
-    run: _Run | None = pickle.loads(answer) if answer else None
+    run: _Run = pickle.loads(answer.content) if answer.content else _Run(end=answer.end)
     return run
 
 

@@ -1,0 +1,142 @@
+"""Work in a forked process, which sends messages until it ends: a mistake in native code can end it at any time."""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import os
+import select
+import signal
+import struct
+import time
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from typing import NamedTuple
+
+from app.custom.calling import described
+from app.signals import die_with_parent, forked, kill_group
+
+Send = Callable[[bytes], None]
+
+_HEAD = struct.Struct("=BQ")
+"""What a message begins with: its kind and its size. The pipe may stay open in processes that the work has started, so
+that its end says nothing."""
+_MESSAGE, _DONE, _RAISED = range(3)
+_BY_HAND = "call it by yourself, with `python -X faulthandler`, to see the line"
+_REMEDIES = {
+    "SIGSEGV": f"native code uses memory that is not its own; {_BY_HAND}",
+    "SIGBUS": f"native code uses memory that is not its own; {_BY_HAND}",
+    "SIGFPE": f"native code divides whole numbers by zero; {_BY_HAND}",
+    "SIGABRT": f"native code gave up, and says why on standard error; {_BY_HAND}",
+    "SIGILL": "native code has an instruction that this processor does not have: compile it for this one",
+    "SIGKILL": "perhaps the memory was not enough: try smaller inputs",
+}
+"""What to do about signals that end a process."""
+
+
+class End(NamedTuple):
+    """How work ended."""
+
+    problem: str = ""
+    """Why it did not return, and what to do about it; "" if it did."""
+    crashed: bool = False
+    """Whether it ended the process."""
+
+
+def messages_of(work: Callable[[Send], None], patience: float) -> Generator[bytes, None, End]:
+    """The messages that `work` sends from a forked process; gives how it ended.
+
+    It is ended after `patience` seconds without a message. Nothing that it prints is shown.
+    """
+    parent = os.getpid()
+    reading, writing = os.pipe()
+    child = forked()
+    if not child:
+        try:
+            os.close(reading)
+            _begin(parent)
+            _send_all(work, writing)
+        finally:
+            os._exit(1)
+    os.close(writing)
+    status = None
+    try:
+        problem = yield from _received(reading, patience)
+        if problem is not None:
+            return End(problem)
+        _group_of_its_own(child)
+        status = os.waitpid(child, 0)[1]
+        return End(_ended(status), crashed=True)
+    finally:
+        os.close(reading)
+        if status is None:
+            _group_of_its_own(child)  # it may not have come to that itself
+            kill_group(child)
+            os.waitpid(child, 0)
+        else:
+            kill_group(child)  # what it has started
+
+
+def _group_of_its_own(process: int) -> None:
+    """Put a process, with those that it will start, into a group that can be killed."""
+    with suppress(OSError):
+        os.setpgid(process, process)
+
+
+def _begin(parent: int) -> None:
+    _group_of_its_own(0)
+    faulthandler.disable()  # a crash is reported by its signal
+    gc.freeze()  # what is there already, a whole framework, is not searched for garbage
+    die_with_parent(parent)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for stream in (1, 2):  # native code prints there
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+
+
+def _send_all(work: Callable[[Send], None], writing: int) -> None:
+    with os.fdopen(writing, "wb") as pipe:
+
+        def send(content: bytes, kind: int = _MESSAGE) -> None:
+            pipe.write(_HEAD.pack(kind, len(content)) + content)
+            pipe.flush()
+
+        try:
+            work(send)
+        except BaseException as error:
+            words = described(error) if isinstance(error, Exception) else f"{type(error).__name__} {error}".strip()
+            send(words.encode("utf-8", "replace"), _RAISED)
+        else:
+            send(b"", _DONE)
+
+
+def _received(reading: int, patience: float) -> Generator[bytes, None, str | None]:
+    """The messages from a pipe; gives what ended them, "" for the end of the work, None if the pipe was closed."""
+    content = b""
+    until = time.monotonic() + patience
+    while select.select([reading], [], [], max(until - time.monotonic(), 0))[0]:
+        piece = os.read(reading, 1 << 16)
+        if not piece:
+            return None
+        content += piece
+        while len(content) >= _HEAD.size:
+            kind, size = _HEAD.unpack_from(content)
+            if len(content) < _HEAD.size + size:
+                break
+            message, content = content[_HEAD.size : _HEAD.size + size], content[_HEAD.size + size :]
+            if kind == _DONE:
+                return ""
+            if kind == _RAISED:
+                return f"it raises {message.decode()}"
+            yield message
+            until = time.monotonic() + patience
+    return f"it did not end within {patience:g} seconds: try smaller inputs"
+
+
+def _ended(status: int) -> str:
+    """How a process ended that says nothing itself, and what to do about it."""
+    if os.WIFSIGNALED(status):
+        name = signal.Signals(os.WTERMSIG(status)).name
+        remedy = _REMEDIES.get(name, _BY_HAND)
+    else:
+        name, remedy = f"status {os.WEXITSTATUS(status)}", "raise an error in place of os._exit"
+    return f"it ends the process, with {name}: {remedy}"

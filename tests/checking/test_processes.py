@@ -1,0 +1,93 @@
+"""Work in a forked process: its messages, and how it ended."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import app
+from app.checking.before_training import check_gradient
+from app.checking.examples import inputs_for
+from app.checking.finding import found
+from app.checking.processes import End, Send, messages_of
+from app.errors import BoundsError
+
+
+def received(work: Callable[[Send], None], patience: float = 30.0) -> tuple[list[bytes], End]:
+    messages = messages_of(work, patience)
+    contents = []
+    while True:
+        try:
+            contents.append(next(messages))
+        except StopIteration as stop:
+            return contents, stop.value
+
+
+def test_messages_of_any_size_come_in_order():
+    contents = [b"", b"a", bytes(300_000), b"z"]
+
+    def sends(send: Send) -> None:
+        for content in contents:
+            send(content)
+
+    assert received(sends) == (contents, End())
+
+
+def crashes(_: Send) -> None:
+    ctypes.string_at(0)
+
+
+def raises(_: Send) -> None:
+    raise ValueError("no such number")
+
+
+@pytest.mark.parametrize(
+    ("work", "problem", "crashed"),
+    [
+        (crashes, "it ends the process, with SIGSEGV: native code uses memory that is not its own; call it", True),
+        (lambda _: os.kill(os.getpid(), signal.SIGKILL), "with SIGKILL: perhaps the memory was not enough: try", True),
+        (lambda _: os._exit(3), "it ends the process, with status 3: raise an error in place of os._exit", True),
+        (lambda _: time.sleep(60), "it did not end within 0.5 seconds: try smaller inputs", False),
+        (raises, "it raises ValueError: no such number", False),
+        (lambda _: exit(2), "it raises SystemExit 2", False),
+    ],
+)
+def test_how_work_ends_is_told_with_what_to_do(work: Any, problem: str, crashed: bool):
+    def work_after_a_message(send: Send) -> None:
+        send(b"first")
+        work(send)
+
+    messages, end = received(work_after_a_message, 0.5 if "0.5" in problem else 30)
+    assert messages == [b"first"]
+    assert problem in end.problem
+    assert end.crashed is crashed
+
+
+def crashing(x: Any) -> Any:
+    return x if x.shape == (1, 1) else ctypes.string_at(0)
+
+
+def test_an_operator_that_would_end_the_command_is_refused_before_it_does():
+    operator = app.custom_op(crashing, infer=lambda x: x)
+    with pytest.raises(BoundsError, match=r"run as Python, it ends the process, with SIGSEGV: .* call it by yourself"):
+        inputs_for(found(operator, "crashing"))
+    operator.backward(lambda dy: dy)
+    checked = check_gradient(operator, "crashing")
+    assert checked is not None
+    assert checked.wrong
+    assert "it ends the process, with SIGSEGV" in checked.words
+
+
+def test_nothing_that_work_prints_is_shown(capfd: pytest.CaptureFixture[str]):
+    def prints(_: Send) -> None:
+        os.write(1, b"to standard output")
+        os.write(2, b"to standard error")
+
+    assert received(prints) == ([], End())
+    assert capfd.readouterr() == ("", "")
