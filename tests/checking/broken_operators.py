@@ -125,12 +125,6 @@ def one_of_two_outputs():
     return lambda x: (np.sin(x), np.cos(x)), lambda x, s, c, ds, dc: ds * c if ds is not None else np.zeros_like(x)
 
 
-@broken("gradient", "TypeError|None", outputs=2, told=lambda x: (x, x))
-def an_unused_output():
-    """two outputs, and a backward pass that fails where one of them is not used"""
-    return lambda x: (np.sin(x), np.cos(x)), lambda x, s, c, ds, dc: ds * c - dc * s
-
-
 @broken("gradient", DIFFERENCES)
 def rounds_inside():
     """float64 that is rounded to float32 on the way"""

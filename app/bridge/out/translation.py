@@ -622,9 +622,9 @@ class _Function:
         if row == self.text.loses_nan or row in self.text.comparisons:
             args = [self.repeatable(a) for a in args]
         if row in self.text.comparisons:
-            a = args[0].source
-            size = a if self.is_not_negative(a) else _call(self.text.functions["abs"], [a])
-            return Value(self.filled(self.text.comparisons[row], a=a, size=size), MASK)
+            operand = args[0].source
+            size = operand if self.is_not_negative(operand) else _call(self.text.functions["abs"], [operand])
+            return Value(self.filled(self.text.comparisons[row], a=operand, size=size), MASK)
         made = Value(_call(self.text.functions[row], [a.source for a in args]), MASK if row in _TRUTHS else TENSOR)
         if row == self.text.loses_nan:
             number = Value(ast.Compare(args[0].source, [ast.Eq()], [args[0].source]), MASK)

@@ -94,8 +94,8 @@ def _of_shapes_as_python(subject: Subject, shapes: Sequence[tuple[int, ...]]) ->
     """The verdict on these shapes, of Numba functions as Python: they would be compiled for each number of axes."""
     if subject.found.foreign is None and not interpreted.on:
         answer = undisturbed(lambda: pickle.dumps(_of_shapes(subject, shapes)), _PATIENCE, compiled=False)
-        if answer:
-            verdict: Verdict | None = pickle.loads(answer)
+        if answer.content:
+            verdict: Verdict | None = pickle.loads(answer.content)
             return verdict
     return _of_shapes(subject, shapes)
 
