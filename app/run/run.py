@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -187,15 +188,15 @@ def in_turns(contestants: Sequence[Contestant], turn: int) -> list[Contestant]:
     return [*contestants[turn:], *contestants[:turn]]
 
 
-PIECE = 50
+PIECE = 100
 """The maximum number of iterations between two moves of the progress bar, or from Ctrl-C to the end."""
 
 
 def stops(iterations: int, log_every: int) -> list[int]:
-    """Return the iterations after which an epoch pauses: those that are reported, others between them, and before the
-    last one, whose step is recorded."""
-    between = range(PIECE, iterations, PIECE)
-    return sorted({*range(1, iterations, log_every), *between, iterations - 1, iterations} - {0})
+    """Return the iterations after which an epoch pauses: those that are reported, the last, and the one before it, as
+    the last step is recorded. Where two of them are far apart, it pauses in between, too."""
+    needed = sorted({*range(1, iterations, log_every), iterations - 1, iterations} - {0})
+    return [stop for begin, end in pairwise([0, *needed]) for stop in (*range(begin + PIECE, end, PIECE), end)]
 
 
 def overall(losses: np.ndarray, accuracies: np.ndarray, tests: Batches) -> tuple[float, float]:

@@ -134,10 +134,24 @@ def test_seconds_are_those_of_training_alone(monkeypatch):
     assert loop.epochs == [Epoch("a", 0, 12.0, 0.5, 1.0)]
 
 
-def test_an_epoch_is_trained_in_pieces_that_end_with_what_is_reported_and_before_the_last_step():
+@pytest.mark.parametrize(
+    ("iterations", "log_every", "expected"),
+    [
+        (235, 100, [1, 101, 201, 234, 235]),
+        (235, PIECE + 2, [1, 101, 103, 203, 205, 234, 235]),
+        (2 * PIECE + 5, 10**9, [1, 101, 201, 204, 205]),
+        (102, 100, [1, 101, 102]),
+        (3, 1, [1, 2, 3]),
+        (1, 100, [1]),
+    ],
+)
+def test_pieces_of_an_epoch_end_where_a_report_is_due_and_before_the_last_step(iterations, log_every, expected):
     callback = Remembers()
-    Loop(2 * PIECE + 5, 2, callback, epochs=1, batch_size=1, log_every=PIECE + 2).run()
-    assert [call[1] for call in callback.calls if call[0] == "piece"] == [1, 50, 53, 100, 104, 105]
+    Loop(iterations, 2, callback, epochs=1, batch_size=1, log_every=log_every).run()
+    assert [call[1] for call in callback.calls if call[0] == "piece"] == expected
+    reports = [call[1] for call in callback.calls if call[0] == "report"]
+    assert reports == [iteration + 1 for iteration in range(0, iterations, log_every)]
+    assert max(b - a for a, b in itertools.pairwise([0, *expected])) <= PIECE
 
 
 def test_callbacks_are_called_in_order():
