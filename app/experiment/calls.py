@@ -38,7 +38,7 @@ from app.run.config import (
 from app.run.console import Console, in_notebook
 from app.run.folder import CONFIG
 from app.run.layers import operators_named_in
-from app.run.network import Activation, find_activation, passed_only
+from app.run.network import Activation, find_activation, passed_only, session_name
 from app.run.options import DEFAULT
 
 Operator = str | Callable[..., Any]
@@ -194,18 +194,16 @@ def activation_of(operator: Operator) -> Activation:
     if isinstance(operator, OpDef) and REGISTRY.get(operator.name) is operator and operator.public:
         return Activation(operator.name, operator)
     other = operator_of_framework(operator)
-    if other is not None:
-        home = _home(other.foreign.thing, other.foreign.name)
-        return Activation(f"{home}:{other.foreign.name}" if home else other.foreign.name, other.apply, home)
-    if not callable(operator):
+    if other is None and not callable(operator):
         raise ConfigError(f"an operator, a function of one value or a name is expected, found {operator!r}")
-    written = str(getattr(operator, "name", None) or getattr(operator, "__name__", None) or "operator")
-    name = "a_lambda" if written == "<lambda>" else re.sub(r"\W", "_", written)
-    home = _home(operator, name)
-    apply = operator.apply if isinstance(operator, type) and issubclass(operator, PyLayer) else operator
-    if home:
-        return Activation(f"{home}:{name}", apply, home)
-    return Activation(name if name not in REGISTRY else f"own_{name}", apply)
+    if other is not None:
+        thing, written, apply = other.foreign.thing, other.foreign.name, other.apply
+    else:
+        thing, written = operator, getattr(operator, "name", None) or getattr(operator, "__name__", None) or "operator"
+        apply = operator.apply if isinstance(operator, type) and issubclass(operator, PyLayer) else operator
+    name = "a_lambda" if written == "<lambda>" else re.sub(r"\W", "_", str(written))
+    home = _home(thing, name)
+    return Activation(f"{home}:{name}" if home else session_name(name), apply, home)
 
 
 def configured(

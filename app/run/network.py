@@ -162,6 +162,21 @@ def passed_only(names: Iterable[str]) -> list[str]:
     return [name for name in names if name.isidentifier() and name not in REGISTRY]
 
 
+_OWN = "own_"
+
+
+def session_name(name: str) -> str:
+    """Return the name in a run of an operator that has to be passed. It is never that of a built-in operator, which
+    would be taken for it afterwards."""
+    return f"{_OWN}{name}" if name in REGISTRY else name
+
+
+def as_passed(names: Iterable[str]) -> str:
+    """Return operators that have to be passed as a list in a call, under their names in the user's program."""
+    pairs = [(name, name.removeprefix(_OWN)) for name in names]
+    return f"[{', '.join(short if session_name(short) == name else name for name, short in pairs)}]"
+
+
 def find_activation(name: str) -> Activation:
     """Find the operator that a configuration calls `name`. If it is in a file of the user's, that is executed."""
     return _look_up(name, {})

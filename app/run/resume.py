@@ -24,7 +24,7 @@ from app.run.config import CompareConfig, Config, load_kept_config, operators_of
 from app.run.console import Console
 from app.run.folder import CONFIG, SUMMARY, RunFolder
 from app.run.layers import operators_named_in
-from app.run.network import Activation, every_operator, find_all, passed_only
+from app.run.network import Activation, as_passed, every_operator, find_all, passed_only
 from app.run.trust import require_named
 
 _FREE = {"check", "data.folder", "data.sources"}
@@ -93,10 +93,10 @@ def operators_again(
     if unknown:
         raise ConfigError(f"the run in {path} has no operator {', '.join(unknown)}; it has {', '.join(needed)}")
     missing = [name for name in needed if name not in by_name]
-    if lost := ", ".join(passed_only(missing)):
+    if lost := passed_only(missing):
         raise ConfigError(
-            f"{lost} cannot be imported, because it was defined in a notebook's cell or similar: define it again as it "
-            f"was, and call {call}({str(path)!r}, [{lost}])"
+            f"{', '.join(lost)} cannot be imported, because it was defined in a notebook's cell or similar: define it "
+            f"again as it was, and call {call}({str(path)!r}, {as_passed(lost)})"
         )
     require_named(missing, custom_ops, str(path))
     return find_all(names, config.model, objects)
@@ -115,7 +115,7 @@ def how_to_resume(folder: Path, activations: Sequence[Activation], command: str 
     """How to resume a run: a command, or a call where an operator has to be handed over. It is on lines of its own, to
     be copied from a terminal of 80 columns."""
     if passed := passed_only(activation.name for activation in every_operator(activations)):
-        return f"Resume with:\nopsmith.resume({str(folder)!r}, [{', '.join(passed)}])"
+        return f"Resume with:\nopsmith.resume({str(folder)!r}, {as_passed(passed)})"
     programs = Path(sys.executable).parent
     here = programs.relative_to(Path.cwd()) if programs.is_relative_to(Path.cwd()) else Path()
     words = [f"{here / 'mpiexec'} -n {current().size}"] if current().size > 1 else []

@@ -7,6 +7,7 @@ import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import app
 from app.custom.lookup import on_the_shelf
 from app.data.sample import load_sample
 from app.errors import AppError, ConfigError, FileError, GradcheckError, MissingFileError, OperatorError, ShapeError
+from app.experiment.calls import activation_of
 
 pytestmark = pytest.mark.slow
 
@@ -143,6 +145,29 @@ def test_operators_of_a_session_are_asked_for_again(images):
         app.resume(run.folder, quiet=True)
     again = app.resume(run.folder, [square, swish], quiet=True)
     assert again.metrics["test_accuracy"] == run.metrics["test_accuracy"]
+
+
+def test_an_operator_of_a_session_never_has_the_name_of_a_built_in_one(images):
+    relu = of_a_cell("relu", "app.tanh(x)")
+    run = app.train(relu, "relu", **QUICK)
+    assert run.operators == ["own_relu", "relu"]
+    with pytest.raises(ConfigError, match=r"^own_relu cannot be imported, .*open_run\('.*', \[relu\]\)"):
+        app.open_run(run.folder).predict(images)
+    with pytest.raises(ConfigError, match="own_relu cannot be imported"):
+        app.open_run(run.folder, ["relu"]).predict(images)
+    np.testing.assert_array_equal(app.open_run(run.folder, [relu]).predict(images), run.predict(images))
+    with pytest.raises(ConfigError, match="two different operators are called own_relu"):
+        app.compare([relu, of_a_cell("relu", "x * 0.5")], 1, **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("written", "name"), [("relu", "own_relu"), ("swish", "swish"), ("<lambda>", "a_lambda"), ("A.f", "A_f")]
+)
+def test_an_operator_of_another_framework_is_named_like_one_of_ours(written, name):
+    class Foreign(Rectified):
+        foreign = SimpleNamespace(name=written, thing=None, home="__main__", framework=None, functions=[])
+
+    assert activation_of(Foreign).name == name
 
 
 def test_an_operator_that_was_defined_in_another_way_resumes_no_run():
