@@ -37,7 +37,10 @@ _RARE = ((6,), (4, 3, 6), (4, 2, 5, 6), (6, 6), (17, 6))
 """Shapes of all inputs of an operator that runs on none of these."""
 _LABELS = ((4,), (4, 6), (4, 1))
 _RANGES = ((-2.0, 2.0), (0.1, 2.0), (-0.9, 0.9), (1.1, 3.0), (0.1, 0.9))
-_UNDEFINED = re.compile(r"name '\w+' is not defined|^module '[\w.]+' has no attribute|Untyped (?:global|freevar) name")
+_UNDEFINED = re.compile(
+    r"name '\w+' is not defined|^module '[\w.]+' has no attribute|Untyped (?:global|freevar) name|"
+    r"^No [VJ][JV]P defined for custom_"
+)
 _NEVER_COMPILED = ("UnsupportedError", "UnsupportedBytecodeError", "UnsupportedParforsError")
 """Numba's errors that do not depend on the types of arguments."""
 

@@ -25,6 +25,16 @@ _REMEDIES = {
     r"(does not|doesn't) have vmap support|must override the setup_context": (
         "write setup_context, and generate_vmap_rule = True"
     ),
+    r"bwd rule must produce an output with the same container": (
+        "return a tuple with a gradient for each argument, as in `return (dx,)`"
+    ),
+    r"bwd rule must produce an output with the same type": "a gradient has the shape and the type of its argument",
+    r"fwd rule .* must produce a pair": "return the result and what backward needs, as in `return y, (x,)`",
+    r"No VJP defined": "call its defvjp(forward, backward) below it",
+    r"No JVP defined": "call its defjvp below it",
+    r"__array__\(\) was called on traced array": "compute with jax.numpy, not with NumPy",
+    r"boolean conversion of traced array": "choose with jax.numpy.where or jax.lax.cond",
+    r"Abstract tracer value": "keep it an array, without float(), int() or .item()",
     r"may not alias any inputs": "return a copy, such as x.clone()",
 }
 """How to mend what messages of the frameworks are about, by pattern."""
@@ -36,7 +46,12 @@ def reason(one: Found, error: object) -> str:
         return summary_of(error)
     words = _shortened(described(error) if isinstance(error, Exception) else str(error))
     where = place_raised(error) if isinstance(error, Exception) else ""
-    if not where and one.foreign is not None and one.foreign.backward and re.search("gradient|backward", words):
+    if (
+        not where
+        and one.foreign is not None
+        and one.foreign.backward
+        and re.search("gradient|backward|bwd rule", words)
+    ):
         where = f", in {one.foreign.backward}"
     remedy = next((remedy for pattern, remedy in _REMEDIES.items() if re.search(pattern, str(error))), "")
     return words + where + (f": {remedy}" if remedy else "")

@@ -120,7 +120,9 @@ def described(error: BaseException) -> str:
 
 
 def suggestion(error: BaseException) -> str:
-    """`; did you mean 'exp'?` of a misspelt attribute or variable; '' otherwise."""
+    """`; did you mean 'exp'?` of a misspelt attribute or variable, or how to order decorators; '' otherwise."""
+    if isinstance(error, TypeError) and "The decorated object is not a function" in str(error):  # in Numba's words
+        return "; write @njit below the decorator that makes an operator"
     name = getattr(error, "name", None)
     if isinstance(error, AttributeError) and error.obj is not None:
         names = dir(error.obj)

@@ -97,7 +97,7 @@ class FunctionOperator(CustomOperator):
             len(self.outputs),
             self.label,
             self.function,
-            hint='; name them, as in custom_op(outputs=["low", "high"])',
+            hint='; name them, as in custom_op(outputs=["low", "high"]), or make one array of a list, np.array(values)',
         )
         if self.specs is None and not self.elementwise:
             self.specs = [spec_of(x) for x in inputs]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -261,11 +262,22 @@ def _checked_gradient(
     if gradient.shape != shape:
         raise ShapeError(
             f"{label}: the gradient of {name} has shape {list(gradient.shape)}, expected that of {name}, {list(shape)}"
-            f"{where}"
+            f"{where}{_how_to_reshape(gradient.shape, shape, name)}"
         )
     if gradient.dtype != x.dtype:
         casts[f"the gradient of {name}"] = gradient.dtype.name
     return np.asarray(gradient.astype(x.dtype, copy=False))
+
+
+def _how_to_reshape(found: tuple[int, ...], shape: tuple[int, ...], name: str) -> str:
+    """What gives a gradient the shape of its input, if that is known."""
+    if prod(found) < prod(shape):
+        return f"; it needs a number for each element of {name}: sum over fewer axes, or repeat it with np.broadcast_to"
+    if found == shape[::-1]:
+        return "; transpose it"
+    if prod(found) > prod(shape):
+        return f"; sum it over the axes along which {name} is repeated, as in dy.sum(axis=0)"
+    return ""
 
 
 def written_as(thing: Any) -> Any:

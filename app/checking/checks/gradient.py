@@ -66,7 +66,7 @@ def gradient_of_size(subject: Subject) -> Iterator[Verdict]:
     foreign = subject.found.foreign
     if not any(is_float(kind) for kind in kinds):
         words = f"it has no gradient, as its results are {', '.join(sorted(kinds))}: only floats have gradients"
-        yield failed(words) if foreign is None else note(words)
+        yield failed(f"{words}; return floats, as in y.astype(x.dtype)") if foreign is None else note(words)
         return
     if foreign is not None and not subject.has_gradient:
         yield note(f"it has no gradient: {_why_none(subject, foreign)}")

@@ -36,7 +36,9 @@ def primal(subject: Subject) -> Iterator[Verdict]:
         results, _ = jax.vjp(JAX.of_floats(call_of(subject), values, wants), *chosen(values, wants))
     expected = [o for o in subject.outputs(arrays) if o.dtype.kind == "f"]
     words = first_difference([JAX.array(r) for r in results], expected, _names(subject, len(expected)))
-    yield failed(f"under jax.vjp and jax.grad, {words}") if words else ok("jax.vjp gives the same results")
+    name = subject.name
+    rule = f": its forward rule must return what {name} returns, as in `return {name}(x), x`"
+    yield failed(f"under jax.vjp and jax.grad, {words}{rule}") if words else ok("jax.vjp gives the same results")
 
 
 def jit(subject: Subject) -> Iterator[Verdict]:

@@ -23,7 +23,7 @@ def how_it_is_off(subject: Subject, one: Comparison, all_inputs: list[Comparison
     `arrays` are the inputs at which the gradients were compared.
     """
     words = (
-        _zero(one)
+        _zero(subject, one)
         or _factor(one)
         or _without_dy(one)
         or _other_input(subject, one, all_inputs)
@@ -35,15 +35,18 @@ def how_it_is_off(subject: Subject, one: Comparison, all_inputs: list[Comparison
     return f"; {words}{where}"
 
 
-def _zero(one: Comparison) -> str:
+def _zero(subject: Subject, one: Comparison) -> str:
     """The function is constant where the gradient is wrong, perhaps because it is a step function."""
     if one.numeric[one.wrong].any():
         return ""
     if one.numeric.any():
         return "it should be 0"
-    return (
+    words = (
         "the derivative is 0 everywhere: if backward differs on purpose, as in a straight-through estimator, declare "
         "surrogate=True"
+    )
+    return words + (
+        "; elementwise=True gives it single numbers: leave it out for arrays" if subject.found.elementwise else ""
     )
 
 
