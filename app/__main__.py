@@ -6,7 +6,7 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from app import __version__
 from app.command_line import Parser, run
@@ -22,7 +22,6 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "data": Command(".data.command", "show where MNIST is stored and whether it is complete, or download it", "fetch"),
     "check": Command(
         ".checking.command",
         "examine custom operators: gradients, shapes, behaviour, how they are compiled",
@@ -48,15 +47,15 @@ COMMANDS = {
         "check the operators of a file and train them briefly, whenever it is saved",
         "my_ops.py --config quick",
     ),
-    "run": Command(
-        ".compat.command",
-        "run a program written for Paddle or PyTorch",
-        "tutorial.py",
-    ),
     "export": Command(
         ".use.export",
         "export a trained network to ONNX, or an operator to PyTorch, JAX or C",
         "my_ops.py:softmax --to torch",
+    ),
+    "report": Command(
+        ".report.command",
+        "write the report of a run again, from its folder",
+        "runs/NAME",
     ),
     "predict": Command(
         ".use.predict", "recognise the digits in image files with a trained network", "runs/NAME digit.png --top 2"
@@ -66,18 +65,19 @@ COMMANDS = {
         "open a page on which you draw digits and trained networks read them",
         "runs/NAME --port 0",
     ),
-    "report": Command(
-        ".report.command",
-        "write the report of a run again, from its folder",
-        "runs/NAME",
-    ),
     "inspect": Command(
         ".inspection.command",
         "show a network's Programs at every stage, the memory they need, and a picture",
         "--config quick",
     ),
+    "run": Command(
+        ".compat.command",
+        "run a program written for Paddle or PyTorch",
+        "tutorial.py",
+    ),
+    "data": Command(".data.command", "show where MNIST is stored and whether it is complete, or download it", "fetch"),
 }
-"""The commands other than `train`."""
+"""The commands other than `train`, in the order in which a newcomer needs them."""
 TRAIN = "train a custom operator beside the built-in one, as train.py does"
 
 
@@ -94,16 +94,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    parser = Parser(prog="opsmith", description="Train, check, compare and inspect networks with custom operators.")
+    words = [*COMMANDS]
+    words.insert(words.index("compare") + 1, "train")
+    examples = {**{word: command.example for word, command in COMMANDS.items()}, "train": "--config quick"}
+    parser = Parser(
+        prog="opsmith",
+        description="Check, derive, compare, train and export custom operators.",
+        epilog="\n".join(["examples:", *(f"  opsmith {word} {examples[word]}" for word in words)]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"opsmith {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    commands.add_parser("train", help=TRAIN)
-    parsers = {
-        word: commands.add_parser(
-            word, help=command.help, description=command.help, epilog=f"example: opsmith {word} {command.example}"
-        )
-        for word, command in COMMANDS.items()
-    }
+    parsers = {word: _added(commands, word) for word in words}
     if argv[:1] and argv[0] in COMMANDS:
         module = importlib.import_module(COMMANDS[argv[0]].module, __package__)  # only the command that runs
         module.add_arguments(parsers[argv[0]])
@@ -111,6 +113,14 @@ def _run(argv: Sequence[str]) -> int:
         return int(module.run(options))
     parser.parse_args(argv)
     raise AssertionError("arguments without a command should have ended in help or an error")
+
+
+def _added(commands: Any, word: str) -> Any:
+    if word == "train":  # which has a parser of its own
+        return commands.add_parser(word, help=TRAIN)
+    command = COMMANDS[word]
+    epilog = f"example: opsmith {word} {command.example}"
+    return commands.add_parser(word, help=command.help, description=command.help, epilog=epilog)
 
 
 def _options(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
