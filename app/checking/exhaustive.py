@@ -81,7 +81,7 @@ def certify(
 ) -> Certificate:
     """Compare an elementwise operator of one input, and its gradient, at every number with exact results.
 
-    Exact is the same operator in float64, or `like`. float32, with 2 ** 32 numbers, takes one to two minutes.
+    Exact is the same operator in float64, or `like`. float32, with 2 ** 32 numbers, takes about a minute.
 
     >>> opsmith.certify("custom.tanh", types=["float16"]).ok
     True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -271,11 +270,12 @@ def _checked_gradient(
 
 def _how_to_reshape(found: tuple[int, ...], shape: tuple[int, ...], name: str) -> str:
     """What gives a gradient the shape of its input, if that is known."""
-    if prod(found) < prod(shape):
-        return f"; it needs a number for each element of {name}: sum over fewer axes, or repeat it with np.broadcast_to"
-    if found == shape[::-1]:
+    axes, pairs = len(found) - len(shape), [*zip(found, shape, strict=False)]
+    if not axes and found == shape[::-1]:
         return "; transpose it"
-    if prod(found) > prod(shape):
+    if axes < 0 or (not axes and any(size == 1 != right for size, right in pairs)):
+        return f"; it needs a number for each element of {name}: sum over fewer axes, or repeat it with np.broadcast_to"
+    if axes > 0 or any(right == 1 != size for size, right in pairs):
         return f"; sum it over the axes along which {name} is repeated, as in dy.sum(axis=0)"
     return ""
 
