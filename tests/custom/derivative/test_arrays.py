@@ -193,6 +193,126 @@ def test_a_buffer_that_each_iteration_fills_has_no_record():
     assert source.count("np.exp(") == 1
 
 
+def softmax(x):
+    y = np.empty_like(x)
+    for i in range(x.shape[0]):
+        total = 0.0
+        for j in range(x.shape[1]):
+            y[i, j] = np.exp(x[i, j])
+            total += y[i, j]
+        for j in range(x.shape[1]):
+            y[i, j] /= total
+    return y
+
+
+def squared_distances(x, z):
+    y = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        difference = x[i] - z
+        y[i] = np.sum(difference * difference)
+    return y
+
+
+def test_values_are_used_where_they_are_computed():
+    assert derive(squared_distances, M, X).source.endswith(
+        "    dx = np.empty_like(x)\n"
+        "    dz = np.zeros_like(z)\n"
+        "    for i in range(x.shape[0]):\n"
+        "        dtotal = dy[i]\n"
+        "        for j in range(x.shape[1]):\n"
+        "            difference = x[i, j] - z[j]\n"
+        "            g = 2 * (dtotal * difference)\n"
+        "            dx[i, j] = g\n"
+        "            dz[j] -= g\n"
+        "    return (dx, dz)\n"
+    )
+    assert agrees(squared_distances, M, X)
+    source = derive(softmax, M).source
+    assert "np.copy" not in source
+    assert source.count("np.exp") == 1
+    assert agrees(softmax, M)
+
+
+def shifted(x):
+    y, z = np.empty_like(x), np.zeros_like(x)
+    for i in range(x.shape[0]):
+        y[i] = x[i] * x[i]
+    for i in range(x.shape[0] - 1):
+        z[i] = y[i + 1] * y[i]
+    for i in range(x.shape[0] - 1):
+        z[i + 1] += z[i] * x[i]
+    return z
+
+
+def branched(x, w):
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        if x[i] > w[0]:
+            y[i] = x[i] * w[0]
+        elif x[i] > w[1]:
+            y[i] = x[i] + w[1]
+        t = y[i] * w[2]
+        if x[i] > w[0]:
+            t = t * t
+        y[i] += t
+    return y
+
+
+def rows_and_columns(x):
+    y = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[i] += x[i, j] * x[i, -1 - j]
+    for j in range(x.shape[1]):
+        for i in range(x.shape[0]):
+            y[i] += x[i, j] ** 2 * x[i - 1, j]
+    return y
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [(shifted, (X,)), (branched, (X, np.array([0.9, 0.6, 0.3]))), (rows_and_columns, (M,))],
+)
+def test_loops_and_branches_that_depend_on_each_other_stay_in_order(function, arguments):
+    assert agrees(function, *arguments)
+
+
+def scaled_sums(x, w, place):
+    y = np.zeros(1)
+    for i in range(x.shape[0]):
+        y[0] += w[place] * w[place]
+        for j in range(x.shape[1]):
+            y[0] += x[i, j] * w[place]
+    return y
+
+
+def test_a_sum_in_a_number_counts_without_iterations_of_an_inner_loop_and_touches_nothing_without_any():
+    gradient = derive(scaled_sums, M, X, 0).function
+    _, dw = gradient(M[:, :0], X, np.ones(1), 2)
+    assert dw.tolist() == [0, 0, pytest.approx(2 * len(M) * X[2]), 0, 0]
+    dx, dw = gradient(M[:0], X, np.ones(1), 7)  # no element 7 exists
+    assert not dw.any()
+    assert dx.shape == (0, 5)
+
+
+def compared(x):
+    half, y = np.empty_like(x), np.zeros_like(x)
+    for i in range(x.shape[0]):
+        half[i] = x[i] / 3
+        if half[i] == x[i] / 3:
+            y[i] = x[i] * x[i]
+        else:
+            y[i] = x[i]
+    return y
+
+
+def test_a_number_that_decides_is_rounded_as_its_array_was():
+    x = X.astype("float32")
+    y = compared(x)
+    gradient = derive(compared, x).function(x, np.ones_like(x))
+    assert np.allclose(gradient, np.where(y == x, 1, 2 * x))
+
+
 def test_values_that_nothing_reads_are_neither_stored_nor_recorded():
     source = derive(normalised, M).source
     assert "_at" not in source

@@ -7,13 +7,14 @@ import linecache
 import math
 import tokenize
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
+from app.custom.derivative.arrays.buffers import contracted, first_touched
 from app.custom.derivative.arrays.choices import with_last_choices
 from app.custom.derivative.arrays.core import (
     Assign,
@@ -24,22 +25,24 @@ from app.custom.derivative.arrays.core import (
     Stmt,
     call,
     compare,
+    mapped,
     names_of,
     shapes_of,
     tree_of,
 )
+from app.custom.derivative.arrays.flow import without_dead
+from app.custom.derivative.arrays.fusing import fused, summed
 from app.custom.derivative.arrays.reader import Reader
+from app.custom.derivative.arrays.repeated import kept, lifted, promoted
 from app.custom.derivative.arrays.reverse import Context, Reverse
 from app.custom.derivative.arrays.tidy import (
     Zeros,
     ahead,
-    assigned_once,
-    contracted,
     defined,
     hoisted,
     inlined,
     simplified,
-    without_dead,
+    with_few_signs,
 )
 from app.custom.derivative.scope import Scope, UnderivableError
 from app.custom.derivative.terms import name, number
@@ -147,7 +150,9 @@ def _rename(block: Sequence[Stmt], old: str, new: str) -> None:
 
 
 def _tidied(body: list[Stmt], results: list[str], reverse: Reverse, arriving: list[str]) -> list[Stmt]:
-    function, pushing = reverse.function, reverse.pushing
+    pushing = reverse.pushing
+    made = {pushing.gradients[key]: reverse.allocs[key] for key in reverse.function.outputs if key in reverse.allocs}
+    function = replace(reverse.function, shapes={key: value for key, value in made.items() if key in arriving})
     variables = function.variables
     written = {*function.inputs, *function.settings, *function.outputs, *reverse.written}
     gradients = {key for key in pushing.taken if key in variables and not variables[key].rank} - written
@@ -165,8 +170,15 @@ def _tidied(body: list[Stmt], results: list[str], reverse: Reverse, arriving: li
     body = inlined(body, results, temporary)
     body = simplified(without_dead(body, results))
     body = ahead(body, results)
-    body = contracted(assigned_once(body), results)
-    body = hoisted(body, reverse.records, lambda size: is_steady(size))
+    body = promoted([mapped(s) for s in body], function, reverse.new_variable)
+    body = fused(body, results, function)
+    body = first_touched(summed(body), function)
+    body = contracted(body, results, variables, reverse.records, is_steady)
+    body = inlined(without_dead(body, results), results, temporary)
+    body = summed(with_few_signs(simplified(body)))
+    body = kept(body, function, reverse.new_variable, reverse.records)
+    body = lifted(body, function, reverse.new_variable)
+    body = hoisted(body, reverse.records, is_steady)
     parameters = [*function.inputs, *function.settings, *arriving]
     return simplified(defined(body, parameters, lambda key: variables[key].kind), last=True)
 

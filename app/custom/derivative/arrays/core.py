@@ -7,11 +7,11 @@ whole-array expressions and helper functions do not exist here, since the reader
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from app.custom.derivative.terms import name, number
+from app.custom.derivative.terms import name, negative, number
 
 Expr: TypeAlias = ast.expr
 
@@ -138,6 +138,12 @@ class Function:
     """The array parameters."""
     settings: list[str]
     outputs: list[str]
+    shapes: Mapping[str, Alloc | Copied] = field(default_factory=dict)
+    """For parameters that have the shape of an array of another function, how that array is made."""
+
+    def with_body(self, body: list[Stmt]) -> Function:
+        """The function with another body."""
+        return replace(self, body=body)
 
 
 # Expressions
@@ -266,6 +272,15 @@ def shapes_of(node: ast.AST | None) -> set[str]:
     return {n.value.id for n in ast.walk(node) if is_shape(n) and isinstance(n.value, ast.Name)}  # type: ignore[attr-defined]
 
 
+def added_to(value: Expr, key: str) -> Expr | None:
+    """What is added, if an expression adds something to a number."""
+    if not isinstance(value, ast.BinOp) or not isinstance(value.op, (ast.Add, ast.Sub)):
+        return None
+    if not isinstance(value.left, ast.Name) or value.left.id != key or key in names_of(value.right):
+        return None
+    return value.right if isinstance(value.op, ast.Add) else negative(value.right)
+
+
 def loads_of(node: ast.AST | None) -> list[tuple[str, tuple[Expr, ...]]]:
     """The elements that an expression reads."""
     result = []
@@ -338,11 +353,12 @@ def walk(block: Sequence[Stmt]) -> Iterator[Stmt]:
 
 def mapped(statement: Stmt, block: list[list[Stmt]] | None = None, names: Mapping[str, Expr] | None = None) -> Stmt:
     """A copy of a statement, with other blocks inside of it, and with expressions in place of variables."""
-
-    def of(node: Expr) -> Expr:
-        return replaced(node, names) if names else node
-
     blocks = block if block is not None else [[mapped(s, None, names) for s in b] for b in blocks_of(statement)]
+    return transformed(statement, blocks, lambda node: replaced(node, names) if names else node)
+
+
+def transformed(statement: Stmt, blocks: list[list[Stmt]], of: Callable[[Expr], Expr]) -> Stmt:
+    """A copy of a statement with other blocks inside of it, and other expressions."""
     if isinstance(statement, Assign):
         return Assign(statement.name, of(statement.value), statement.line)
     if isinstance(statement, Store):

@@ -49,12 +49,24 @@ class Linear:
         return Linear(self.factors, self.constant + by)
 
 
+@dataclass(eq=False)
+class Test:
+    """A branch around a statement."""
+
+    statement: If
+    holds: bool
+
+    def excludes(self, other: Test) -> bool:
+        """Whether the other one is the other branch."""
+        return self.statement is other.statement and self.holds != other.holds
+
+
 @dataclass
 class Place:
     """Where a statement stands: the loops and tests around it, and its number in the text."""
 
     loops: tuple[For, ...]
-    tests: tuple[tuple[Expr, bool], ...]
+    tests: tuple[Test, ...]
     order: int
     counted: bool = False
     """Whether it is inside of a loop that only counts, whose iterations are not told apart."""
@@ -113,7 +125,7 @@ class Dependence:
         self._nonnegative: set[Atom] = set()
         self._texts: dict[str, int] = {}
         self._single: dict[str, Assign] = {}
-        self._allocs: dict[str, Alloc | Copied] = {}
+        self._allocs: dict[str, Alloc | Copied] = dict(function.shapes)
         self._number(function.body, (), ())
         counts: dict[str, int] = {}
         for statement in walk(function.body):
@@ -129,7 +141,7 @@ class Dependence:
         self,
         block: Sequence[Stmt],
         loops: tuple[For, ...],
-        tests: tuple[tuple[Expr, bool], ...],
+        tests: tuple[Test, ...],
         counted: bool = False,
     ) -> None:
         for statement in block:
@@ -137,8 +149,9 @@ class Dependence:
             if isinstance(statement, For):
                 self._number(statement.body, (*loops, statement), tests, counted)
             elif isinstance(statement, If):
-                self._number(statement.body, loops, (*tests, (statement.test, True)), counted)
-                self._number(statement.orelse, loops, (*tests, (statement.test, False)), counted)
+                yes, no = Test(statement, True), Test(statement, False)
+                self._number(statement.body, loops, (*tests, yes), counted)
+                self._number(statement.orelse, loops, (*tests, no), counted)
             elif isinstance(statement, While):
                 self._number(statement.body, loops, tests, True)
 
@@ -274,9 +287,11 @@ class Dependence:
             return False
         own = [fact for atom in form.factors for fact in self._facts.get(atom, [])]
         for fact in [*facts, *own]:
-            if any(form.factors.get(atom, 0) * factor > 0 for atom, factor in fact.factors.items()):
+            shared = [(form.factors.get(atom, 0), factor) for atom, factor in fact.factors.items()]
+            times = [max(1, one // other) for one, other in shared if one * other > 0]
+            if times:
                 rest = [f for f in facts if f is not fact]
-                if self.is_at_least(form.plus(fact, -1), 0, rest, depth - 1):
+                if self.is_at_least(form.plus(fact, -max(times)), 0, rest, depth - 1):
                     return True
         return any(self.is_at_least(each, 0, facts, depth - 1) for each in self._without_loop(form))
 
@@ -320,8 +335,8 @@ class Dependence:
         for loop in side.loops:
             lower, upper = self.bounds(loop, side.outside(loop))
             result += [high.plus(low, -1) for low in lower for high in upper]
-        for test, holds in place.tests:
-            result += self._of_test(test, holds, side)
+        for test in place.tests:
+            result += self._of_test(test.statement.test, test.holds, side)
         return [fact for fact in result if fact.factors]
 
     def _of_test(self, test: Expr, holds: bool, side: _Side) -> list[Linear]:
@@ -404,7 +419,8 @@ class Dependence:
         start = len(fixed)
         if any(self.may_touch(first, second, common[:number], common[number]) for number in range(start, len(common))):
             return True
-        return second.moment > first.moment and self.may_touch(first, second, common, None)
+        exclusive = any(a.excludes(b) for a in first.place.tests for b in second.place.tests)
+        return second.moment > first.moment and not exclusive and self.may_touch(first, second, common, None)
 
     def touches_in_other(self, first: Access, second: Access, loop: For) -> bool:
         """Whether the accesses may be of one element in two different iterations of a loop around both."""

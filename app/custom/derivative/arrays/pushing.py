@@ -73,7 +73,7 @@ class Pushing:
         text, count = wish, 1
         while text in self.taken:
             count += 1
-            text = f"{wish}{count}"
+            text = f"{wish}_{count}" if wish[-1].isdigit() else f"{wish}{count}"
         self.taken.add(text)
         return text
 
@@ -454,12 +454,20 @@ class Pushing:
             if not is_atom(gradient):
                 gradient = self._named(gradient, out, line)
             self._choice(node.test, [(node.body, gradient)], [(node.orelse, gradient)], out, line)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and self._vary_both(node):
+            y = result if result is not None else copy.deepcopy(node)
+            arriving = self._named(quotient(gradient, node.right) or gradient, out, line)
+            self._push(node.left, arriving, None, out, line)
+            self._push(node.right, negative(product(arriving, y) or arriving), None, out, line)
         else:
             factors = self._factors(node, result)
             varying = [(part, factor) for part, factor in factors if self.is_varying(part)]
             if len(varying) > 1 and not is_atom(gradient):
                 gradient = self._named(gradient, out, line)
             self._products(varying, gradient, out, line)
+
+    def _vary_both(self, node: ast.BinOp) -> bool:
+        return self.is_varying(node.left) and self.is_varying(node.right)
 
     def _gradient_name(self, key: str) -> str:
         return self.gradients[key] if key in getattr(self, "gradients", {}) else f"_d{key}"

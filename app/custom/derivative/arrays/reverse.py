@@ -358,7 +358,7 @@ class Reverse:
             return [], []
         return [mapped(statement)], []
 
-    def _new(self, wish: str, like: Variable) -> str:
+    def new_variable(self, wish: str, like: Variable) -> str:
         text = self.pushing.fresh(wish)
         self.variables[text] = like
         return text
@@ -372,7 +372,7 @@ class Reverse:
         forward: list[Stmt] = [mapped(statement)]
         restored: list[Stmt] = []
         if self._must_return(key, statement):
-            old = self._new(f"{key}_old", Variable(0, self.variables[key].kind))
+            old = self.new_variable(f"{key}_old", Variable(0, self.variables[key].kind))
             forward.insert(0, Assign(old, name(key), statement.line))
             restored = [Assign(key, name(old), statement.line)]
         return forward, self.pushing.of_assign(statement, restored)
@@ -384,7 +384,7 @@ class Reverse:
         if forward and array not in context.kept | context.omitted and self._must_undo(array, statement, context):
             if any(isinstance(part, ast.Slice) for part in statement.index):
                 return self._undone_whole(statement, forward)
-            old = self._new(f"{array}_old", Variable(0, self.variables[array].kind))
+            old = self.new_variable(f"{array}_old", Variable(0, self.variables[array].kind))
             forward.insert(0, Assign(old, load(array, statement.index), statement.line))
             restored = [Store(array, statement.index, name(old), False, statement.line)]
         return forward, [*self.pushing.of_store(statement, self._is_final(statement)), *restored]
@@ -392,7 +392,7 @@ class Reverse:
     def _undone_whole(self, statement: Store, forward: list[Stmt]) -> tuple[list[Stmt], list[Stmt]]:
         """A store into a section, after which its array is put back."""
         array = statement.array
-        old = self._new(f"{array}_old", self.variables[array])
+        old = self.new_variable(f"{array}_old", self.variables[array])
         whole = tuple(ast.Slice() for _ in range(self.variables[array].rank))
         restored = Store(array, whole, name(old), False, statement.line)
         pushed = self.pushing.of_store(statement, self._is_final(statement))
@@ -433,7 +433,7 @@ class Reverse:
         forward: list[Stmt] = []
         inside = [*statement.body, *statement.orelse]
         if names_of(test) & (assigned_in(inside) | stored_in(inside) | allocated_in(inside)):
-            taken = self._new("taken", Variable(0, "bool"))
+            taken = self.new_variable("taken", Variable(0, "bool"))
             forward.append(Assign(taken, test, statement.line))
             test = name(taken)
         forward += [Forget(key) for part in (statement.body, statement.orelse) for key in self._only_in(part)]
@@ -457,12 +457,12 @@ class Reverse:
         backward: list[Stmt] = []
         for key in sorted(assigned_in([statement])):
             if self._must_return(key, statement):
-                old = self._new(f"{key}_old", Variable(0, self.variables[key].kind))
+                old = self.new_variable(f"{key}_old", Variable(0, self.variables[key].kind))
                 forward.append(Assign(old, name(key), statement.line))
                 backward.append(Assign(key, name(old), statement.line))
         for array in sorted(arrays):
             if array not in context.kept | context.omitted and self._must_undo(array, statement, context):
-                old = self._new(f"{array}_old", self.variables[array])
+                old = self.new_variable(f"{array}_old", self.variables[array])
                 forward.append(Copied(old, "copy", array, statement.line))
                 whole = tuple(ast.Slice() for _ in range(self.variables[array].rank))
                 backward.append(Store(array, whole, name(old), False, statement.line))
@@ -514,7 +514,7 @@ class Reverse:
         body, back = self.derived(loop.body, Context(frozenset(kept), frozenset(omitted), inner, []))
         first: list[Stmt] = [*stored, *(self._plain(s, context.omitted) for s in loop.body)]
         if has_break(loop.body):
-            last = self._new("last", Variable(0, "int"))
+            last = self.new_variable("last", Variable(0, "int"))
             forward.append(Assign(last, minus(loop.start, loop.step), loop.line))
             first.insert(0, Assign(last, name(loop.var), loop.line))
             end: Expr = name(last)
@@ -558,7 +558,7 @@ class Reverse:
         self.has_integers |= kind != "float"
         where, size = self._position(loop)
         dtype = None if kind == "float" else ast.Attribute(name("np"), _TYPES[kind], ast.Load())
-        text = self._new(f"{key}_at", Variable(1, kind, dtype))
+        text = self.new_variable(f"{key}_at", Variable(1, kind, dtype))
         self.records.add(text)
         records.append(Alloc(text, "empty", (size,), dtype, None, loop.line))
         stored.append(Store(text, (where,), name(key), False, loop.line))
@@ -578,7 +578,7 @@ class Reverse:
         section = self._section(array, loop)
         sizes = [s for s in (self._size(part, array, axis) for axis, part in enumerate(section)) if s is not None]
         variable = self.variables[array]
-        text = self._new(f"{array}_at", Variable(1 + len(sizes), variable.kind, variable.dtype))
+        text = self.new_variable(f"{array}_at", Variable(1 + len(sizes), variable.kind, variable.dtype))
         self.records.add(text)
         records.append(Alloc(text, "empty", (size, *sizes), variable.dtype, None, loop.line))
         target = (where, *(ast.Slice() for _ in sizes))

@@ -9,176 +9,32 @@ from collections.abc import Callable, Iterable, Sequence
 from app.custom.derivative.arrays.core import (
     Alloc,
     Assign,
-    Break,
     Copied,
     Expr,
     For,
     Forget,
-    Guard,
     If,
     Stmt,
     Store,
     While,
+    added_to,
     allocated_in,
     assigned_in,
     binary,
     blocks_of,
-    element_of,
     has_break,
-    load,
     loads_of,
     mapped,
     names_of,
     parts_of,
     replaced,
     same,
-    shape_of,
-    shapes_of,
     stored_in,
+    transformed,
     walk,
 )
+from app.custom.derivative.arrays.flow import Flow, used, without_dead
 from app.custom.derivative.terms import name, negative, number, number_in
-
-Reaching = dict[str, frozenset[int]]
-
-
-class Flow:
-    """Which definitions reach which uses."""
-
-    def __init__(self, block: Sequence[Stmt], results: Sequence[str]):
-        self.statements: dict[int, Stmt] = {}
-        self.parents: dict[int, Stmt] = {}
-        self.uses: dict[int, Reaching] = {}
-        self.allocs: dict[str, int] = {}
-        self._summaries: dict[int, tuple[Reaching, set[str]]] = {}
-        self._number(block, None)
-        state: Reaching = {}
-        self._visit(block, state)
-        self.roots = [d for key in results for d in state.get(key, ())]
-
-    def _number(self, block: Sequence[Stmt], parent: Stmt | None) -> None:
-        for statement in block:
-            self.statements[id(statement)] = statement
-            if parent is not None:
-                self.parents[id(statement)] = parent
-            if isinstance(statement, (Alloc, Copied)):
-                self.allocs[statement.name] = id(statement)
-            for inner in blocks_of(statement):
-                self._number(inner, statement)
-
-    def _summary(self, block: Sequence[Stmt]) -> tuple[Reaching, set[str]]:
-        """The definitions that reach the end of a block, and the names of which no earlier ones do."""
-        key = id(block)
-        if key in self._summaries:
-            return self._summaries[key]
-        reached: Reaching = {}
-        killed: set[str] = set()
-        for statement in block:
-            if isinstance(statement, (Assign, Alloc, Copied, Forget)):
-                reached[statement.name] = frozenset({id(statement)})
-                killed.add(statement.name)
-            elif isinstance(statement, Store):
-                reached[statement.array] = reached.get(statement.array, frozenset()) | {id(statement)}
-            elif isinstance(statement, If):
-                (one, dead), (other, gone) = self._summary(statement.body), self._summary(statement.orelse)
-                for text in one.keys() | other.keys():
-                    before = reached.get(text, frozenset())
-                    first = one.get(text, frozenset()) | (frozenset() if text in dead else before)
-                    second = other.get(text, frozenset()) | (frozenset() if text in gone else before)
-                    reached[text] = first | second
-                killed |= dead & gone
-            elif isinstance(statement, (For, While)):
-                for text, found in self._summary(statement.body)[0].items():
-                    reached[text] = reached.get(text, frozenset()) | found
-        self._summaries[key] = reached, killed
-        return reached, killed
-
-    def _visit(self, block: Sequence[Stmt], state: Reaching) -> None:
-        for statement in block:
-            if isinstance(statement, While):
-                _merge(state, self._summary(statement.body)[0])
-            self.uses[id(statement)] = {text: state.get(text, frozenset()) for text in used(statement)}
-            if isinstance(statement, (Assign, Alloc, Copied, Forget)):
-                state[statement.name] = frozenset({id(statement)})
-            elif isinstance(statement, Store):
-                state[statement.array] = state.get(statement.array, frozenset()) | {id(statement)}
-            elif isinstance(statement, If):
-                other = dict(state)
-                self._visit(statement.body, state)
-                self._visit(statement.orelse, other)
-                _merge(state, other)
-            elif isinstance(statement, (For, While)):
-                inside = dict(state)
-                _merge(inside, self._summary(statement.body)[0])
-                if isinstance(statement, For):
-                    inside[statement.var] = frozenset({id(statement)})
-                self._visit(statement.body, inside)
-                if isinstance(statement, For):
-                    inside.pop(statement.var, None)
-                _merge(state, inside)
-
-    def needed(self) -> set[int]:
-        """The statements that the results depend on."""
-        marked: set[int] = set()
-        pending = [*self.roots, *(key for key, s in self.statements.items() if isinstance(s, Guard))]
-        while pending:
-            key = pending.pop()
-            if key in marked:
-                continue
-            marked.add(key)
-            statement = self.statements[key]
-            for found in self.uses[key].values():
-                pending += found
-            for part in parts_of(statement):
-                pending += [self.allocs[text] for text in shapes_of(part) if text in self.allocs]
-            if isinstance(statement, Store) and statement.array in self.allocs:
-                pending.append(self.allocs[statement.array])
-            if isinstance(statement, Copied) and statement.source in self.allocs:
-                pending.append(self.allocs[statement.source])
-            if key in self.parents:
-                pending.append(id(self.parents[key]))
-            if isinstance(statement, (For, While)):
-                pending += [id(each) for each in _breaks(statement.body)]
-        return marked
-
-
-def used(statement: Stmt) -> set[str]:
-    """The numbers and arrays that a statement itself reads."""
-    result = {text for part in parts_of(statement) for text in names_of(part)}
-    if isinstance(statement, Copied) and statement.function == "copy":
-        result.add(statement.source)
-    return result
-
-
-def _merge(state: Reaching, other: Reaching) -> None:
-    for text, found in other.items():
-        state[text] = state.get(text, frozenset()) | found
-
-
-def _breaks(body: Sequence[Stmt]) -> list[Stmt]:
-    result: list[Stmt] = []
-    for statement in body:
-        if isinstance(statement, Break):
-            result.append(statement)
-        elif isinstance(statement, If):
-            result += _breaks(statement.body) + _breaks(statement.orelse)
-    return result
-
-
-def without_dead(block: list[Stmt], results: Sequence[str]) -> list[Stmt]:
-    """The statements that the results depend on."""
-    needed = Flow(block, results).needed()
-    return _only(block, lambda statement: id(statement) in needed)
-
-
-def _only(block: Sequence[Stmt], keep: Callable[[Stmt], bool]) -> list[Stmt]:
-    result: list[Stmt] = []
-    for statement in block:
-        if keep(statement):
-            inner = blocks_of(statement)
-            result.append(mapped(statement, [_only(b, keep) for b in inner]) if inner else statement)
-    return result
-
 
 # Zeros
 
@@ -246,17 +102,8 @@ class Zeros:
         if key not in zeros:
             return [statement]
         zeros.discard(key)
-        added = _added(value, key)
+        added = added_to(value, key)
         return [statement if added is None else Assign(key, added, statement.line)]
-
-
-def _added(value: Expr, key: str) -> Expr | None:
-    """What is added, if an expression adds something to a number."""
-    if not isinstance(value, ast.BinOp) or not isinstance(value.op, (ast.Add, ast.Sub)):
-        return None
-    if not isinstance(value.left, ast.Name) or value.left.id != key or key in names_of(value.right):
-        return None
-    return value.right if isinstance(value.op, ast.Add) else negative(value.right)
 
 
 # Names that are used once
@@ -446,139 +293,11 @@ def _only_adds(body: Sequence[Stmt], key: str) -> bool:
     """Whether all that is done with a number is to add to it."""
     for statement in walk(body):
         if isinstance(statement, Assign) and statement.name == key:
-            if _added(statement.value, key) is None:
+            if added_to(statement.value, key) is None:
                 return False
         elif key in used(statement):
             return False
     return True
-
-
-def assigned_once(block: list[Stmt]) -> list[Stmt]:
-    """The block with elements of gradients assigned instead of added to, where each is added to once."""
-    zeros = {s.name for s in block if isinstance(s, Copied) and s.function == "zeros_like"}
-    zeros |= {s.name for s in block if isinstance(s, Alloc) and s.kind == "zeros"}
-    for array in zeros:
-        stores = [s for s in walk(block) if isinstance(s, Store) and s.array == array]
-        if len(stores) == 1 and stores[0].add and _is_injective(block, stores[0]):
-            stores[0].add = False
-    return block
-
-
-def _is_injective(block: Sequence[Stmt], store: Store) -> bool:
-    loops = _loops_around(block, store) or []
-    texts = [i.id for i in store.index if isinstance(i, ast.Name)]
-    if any(isinstance(i, ast.Slice) for i in store.index) or store.array in names_of(store.value):
-        return False
-    for loop in loops:
-        if not isinstance(loop, For) or loop.var not in texts:
-            return False
-        low = loop.start if loop.step > 0 else _plus_one(loop.stop)
-        if not (isinstance(low, ast.Constant) and isinstance(low.value, int) and low.value >= 0):
-            return False
-    return True
-
-
-def _loops_around(block: Sequence[Stmt], wanted: Stmt) -> list[Stmt] | None:
-    for statement in block:
-        if statement is wanted:
-            return []
-        for inner in blocks_of(statement):
-            found = _loops_around(inner, wanted)
-            if found is not None:
-                return [statement, *found] if isinstance(statement, (For, While)) else found
-    return None
-
-
-def contracted(block: list[Stmt], results: Sequence[str]) -> list[Stmt]:
-    """The block with an array of which each iteration of a loop uses its own row in the size of one row."""
-    for made in list(block):
-        if not isinstance(made, (Alloc, Copied)) or made.name in results:
-            continue
-        if isinstance(made, Alloc):
-            plain = made.kind == "empty"
-        else:  # the copy of something that does not change
-            plain = made.function == "copy" and made.source not in stored_in(block) | allocated_in(block)
-        users = [s for s in block if s is not made and any(made.name in _mentioned(each) for each in walk([s]))]
-        if plain and len(users) == 1 and isinstance(users[0], For):
-            _contract(block, made, users[0])
-    return block
-
-
-def _mentioned(statement: Stmt) -> set[str]:
-    """The names of arrays that a statement itself refers to."""
-    texts = {n.id for part in parts_of(statement) for n in ast.walk(part) if isinstance(n, ast.Name)}
-    return texts | {getattr(statement, key, "") for key in ("array", "source")}
-
-
-def _contract(block: list[Stmt], made: Alloc | Copied, loop: For) -> None:
-    array = made.name
-    inside = [*walk(loop.body)]
-    places = [s.index for s in inside if isinstance(s, Store) and s.array == array]
-    loads = [part for s in inside for part in parts_of(s)]
-    places += [index for part in loads for text, index in loads_of(part) if text == array]
-    bare = sum(isinstance(n, ast.Name) and n.id == array for part in loads for n in ast.walk(part))
-    stores = sum(isinstance(s, Store) and s.array == array for s in inside)
-    copied = any(isinstance(s, Copied) and s.source == array for s in inside)
-    low = number_in(loop.start if loop.step > 0 else _plus_one(loop.stop))
-    rebound = any(isinstance(s, For) and s.var == loop.var for s in inside)
-    rank = len(places[0])
-    if bare != len(places) - stores or copied or rebound or rank < 2 or low is None or low < 0:
-        return
-    own = [all(isinstance(i[k], ast.Name) and i[k].id == loop.var for i in places) for k in range(rank)]  # type: ignore[attr-defined]
-    if True not in own:
-        return
-    axis = own.index(True)
-    rest = [k for k in range(rank) if k != axis]
-    if isinstance(made, Alloc):
-        smaller = Alloc(array, "empty", tuple(made.shape[k] for k in rest), made.dtype, None, made.line)
-        start: list[Stmt] = []
-    else:
-        dtype = ast.Attribute(name(made.source), "dtype", ast.Load())
-        smaller = Alloc(array, "empty", tuple(shape_of(made.source, k) for k in rest), dtype, None, made.line)
-        row = [name(loop.var) if k == axis else ast.Slice() for k in range(rank)]
-        start = [Store(array, tuple(ast.Slice() for _ in rest), load(made.source, row), False, loop.line)]
-    contracting = _Contracting(array, axis)
-    position, place = block.index(made), block.index(loop)
-    block[position] = smaller
-    body = [*start, *(_without_axis(s, contracting) for s in loop.body)]
-    block[place] = mapped(loop, [body])
-
-
-class _Contracting(ast.NodeTransformer):
-    """Leaves out an axis of an array."""
-
-    def __init__(self, array: str, axis: int):
-        self.array, self.axis = array, axis
-
-    def index(self, index: Sequence[Expr]) -> tuple[Expr, ...]:
-        return tuple(self.of(part) for k, part in enumerate(index) if k != self.axis)
-
-    def of(self, node: Expr) -> Expr:
-        result: Expr = self.visit(copy.deepcopy(node))
-        return result
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        element = element_of(node)
-        if element is not None and element[0] == self.array:
-            return load(self.array, self.index(element[1]))
-        return self.generic_visit(node)
-
-
-def _without_axis(statement: Stmt, contracting: _Contracting) -> Stmt:
-    blocks = [[_without_axis(s, contracting) for s in b] for b in blocks_of(statement)]
-    of = contracting.of
-    if isinstance(statement, Assign):
-        return Assign(statement.name, of(statement.value), statement.line)
-    if isinstance(statement, Store):
-        own = statement.array == contracting.array
-        index = contracting.index(statement.index) if own else tuple(of(i) for i in statement.index)
-        return Store(statement.array, index, of(statement.value), statement.add, statement.line)
-    if isinstance(statement, (If, While, Guard)):
-        result = mapped(statement, blocks)
-        assert isinstance(result, (If, While, Guard))
-        result.test = of(statement.test)
-        return result
-    return mapped(statement, blocks)
 
 
 def hoisted(block: list[Stmt], records: set[str], steady: Callable[[Expr], bool]) -> list[Stmt]:
@@ -670,3 +389,42 @@ def _turned(test: Expr) -> Expr:
 
 
 __all__ = ["binary", "name", "replaced", "same"]
+
+
+class _Signs(ast.NodeTransformer):
+    """Moves a minus out of products, and into sums."""
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        return negative(node.operand) if isinstance(node.op, ast.USub) else node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        left, right = node.left, node.right
+        if isinstance(node.op, (ast.Mult, ast.Div)):
+            result: Expr = ast.BinOp(_unsigned(left), node.op, _unsigned(right))
+            return negative(result) if _is_negated(left) != _is_negated(right) else result
+        if isinstance(node.op, (ast.Add, ast.Sub)) and _is_negated(right):
+            op = ast.Sub() if isinstance(node.op, ast.Add) else ast.Add()
+            return ast.BinOp(left, op, _unsigned(right))
+        return node
+
+
+def _is_negated(node: Expr) -> bool:
+    return (
+        isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and not isinstance(node.operand, ast.Constant)
+    )
+
+
+def _unsigned(node: Expr) -> Expr:
+    return node.operand if isinstance(node, ast.UnaryOp) and _is_negated(node) else node
+
+
+def with_few_signs(block: Sequence[Stmt]) -> list[Stmt]:
+    """The block with `a - b` for `a + -b`, and `-(a * b)` for `-a * b`."""
+
+    def of(node: Expr) -> Expr:
+        result: Expr = _Signs().visit(copy.deepcopy(node))
+        return result
+
+    return [transformed(s, [with_few_signs(b) for b in blocks_of(s)], of) for s in block]
