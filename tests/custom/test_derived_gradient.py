@@ -90,6 +90,22 @@ def test_the_slope_at_a_kink_is_that_of_the_branch_that_runs_or_of_a_constant(fu
 def test_the_gradient_of_an_exponential_that_overflows_is_a_number(function: Any):
     gradient = derived_gradient(function, ["x"], ["dy"])
     assert {float(gradient(np.float64(x), 1.0)) for x in (-1000.0, 1000.0)} <= {0.0, 1.0}
+    second = derived_gradient(gradient, ["x", "dy"], ["ddx"])
+    assert [float(second(np.float64(x), 1.0, 1.0)[0]) for x in (-1000.0, 1000.0)] == [0.0, 0.0]
+
+
+def reassigned(x):
+    t = np.exp(x)
+    x = x * 2.0
+    below = 1.0 + t
+    below = below + x * x
+    return x / (1.0 + t) + 1.0 / below
+
+
+def test_a_variable_that_changes_counts_as_it_was_where_it_was_read():
+    gradient = derived_gradient(reassigned, ["x"], ["dy"])
+    slope = (reassigned(0.3 + 1e-6) - reassigned(0.3 - 1e-6)) / 2e-6
+    assert gradient(0.3, 1.0) == pytest.approx(slope, rel=1e-6)
 
 
 def test_a_declared_backward_is_used_instead():

@@ -22,6 +22,12 @@ class Body:
     def __init__(self, scope: Scope, expressions: Expressions, finish: Finish):
         self.scope, self.expressions, self._finish = scope, expressions, finish
         scope.settle(lambda: list(_assignments(scope.body)))
+        stored = [n.id for n in ast.walk(scope.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+        self._changing = {key for key in stored if stored.count(key) > 1} | (scope.assigned & {*scope.parameters})
+        """Names that may have several values in one call."""
+        for loop in ast.walk(scope.tree):
+            if isinstance(loop, (ast.For, ast.While)):
+                self._changing |= names_in(loop)
 
     def derived(self) -> list[ast.stmt]:
         """All statements, after the initial slopes of parameters that are assigned to."""
@@ -125,6 +131,7 @@ class Body:
             for along in self.scope.active.get(target, [])
         ]
         made.append(ast.Assign([ast.Name(target, ast.Store())], term.source()))
+        self.expressions.remember(target, term, lambda key: key not in self._changing)
         return [s for s in made if not _says_nothing(s)]
 
 

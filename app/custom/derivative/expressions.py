@@ -20,6 +20,7 @@ from app.custom.derivative.terms import (
     filled,
     is_atom,
     name,
+    names_in,
     number,
     number_in,
     product,
@@ -51,6 +52,10 @@ class Term:
         """The value as source."""
         return name(self._kept) if self._kept else self._build()
 
+    def assign_to(self, variable: str) -> None:
+        """The value was assigned to a variable."""
+        self._kept = variable
+
     def atom(self) -> ast.expr:
         """The value as a variable or a constant, which can be repeated for free."""
         source = self.source()
@@ -69,6 +74,8 @@ class Expressions:
         self._numpy = numpy
         self._slopes_function = slopes_function
         self._slope_variables: dict[tuple[str, str], str] = {}
+        self._relatives: dict[str, Callable[[], Slopes]] = {}
+        """The relative slopes of variables."""
 
     def slope_name(self, variable: str, along: str) -> ast.expr:
         """The slope of a variable along an input."""
@@ -135,9 +142,24 @@ class Expressions:
 
     def _of_name(self, node: ast.Name, wish: str) -> Term:
         along = self.scope.active[node.id]
-        return self._combined(
+        term = self._combined(
             lambda: name(node.id), wish, lambda i: self.slope_name(node.id, i) if i in along else None
         )
+        term.relative = self._relatives.get(node.id)
+        return term
+
+    def remember(self, variable: str, term: Term, once: Callable[[str], bool]) -> None:
+        """Remember the relative slopes of a variable, if neither it nor what they consist of is assigned again."""
+        if term.relative is None or not once(variable):
+            return
+        term.assign_to(variable)
+        before, self.before = self.before, []
+        slopes = term.relative()
+        added, self.before = self.before, before
+        variables = {text: key for (key, _), text in self._slope_variables.items()}
+        parts = {variables.get(key, key) for slope in slopes.values() for key in names_in(slope)}
+        if not added and all(map(once, parts)):
+            self._relatives[variable] = lambda: copy.deepcopy(slopes)
 
     def _of_sign(self, node: ast.UnaryOp, wish: str) -> Term:
         operand = self.term(node.operand)
@@ -209,6 +231,10 @@ class Expressions:
                 raised = a if times == 1 else ast.BinOp(a, ast.Pow(), number(times))
                 return product(n, number(1.0) if times == 0 else raised) or number(0.0)
             return filled("(n * a ** (n - 1) if n != 0 else 0.0)", {"a": a, "n": n})
+
+        grows = base.relative
+        if grows is not None and not exponent.slopes:
+            term.relative = lambda: _multiplied(exponent.atom(), grows())
 
         def by_exponent() -> ast.expr:
             parts = {"a": base.atom(), "n": exponent.atom(), "y": term.atom(), "np": name(self._numpy)}

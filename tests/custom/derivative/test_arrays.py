@@ -619,6 +619,49 @@ def test_several_inputs_and_results_are_right():
     assert agrees(whole_arrays, M, X)
 
 
+SIGMOIDS = [
+    lambda x: 1 / (1 + np.exp(-x)),
+    lambda x: x / (1 + np.exp(-x)),
+    lambda x: np.log(1 + np.exp(x)),
+    lambda x: np.log1p(np.exp(x)),
+    lambda x: 2 / (1 + np.exp(-2 * x)) - 1,
+    lambda x: 1 - 2 / (np.exp(2 * x) + 1),
+    lambda x: 1 / (np.exp(-x) + 1) ** 2,
+    lambda x: x * np.tanh(np.log1p(np.exp(x))),
+]
+
+
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value", "ignore:divide")
+@pytest.mark.parametrize("function", SIGMOIDS)
+def test_the_gradient_of_an_exponential_that_overflows_is_a_number(function):
+    x = np.array([-1000.0, -3.0, 0.5, 3.0, 1000.0])
+    first = derive(function, x)
+    second = derive(first.function, x, x)
+    gradient = first.function(x, np.ones(5))
+    assert {*gradient[[0, -1]]} <= {0.0, 1.0}
+    along_x, along_weight = second.function(x, np.ones(5), np.ones(5))
+    assert along_x[[0, -1]].tolist() == [0.0, 0.0]
+    assert np.array_equal(along_weight[[0, -1]], gradient[[0, -1]])
+    assert agrees(function, x[1:-1])
+
+
+def changed_between(x):
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        a = x[i]
+        for _ in range(2):
+            t = np.exp(a)
+            a = a * 0.5
+            y[i] += a / (1.0 + t)
+        s = np.exp(y[i])
+        y[i] = s / (2.0 - s * x[i])
+    return y
+
+
+def test_an_exponent_that_changes_counts_as_it_was():
+    assert agrees(changed_between, X)
+
+
 def test_numba_compiles_a_gradient():
     weights = np.ones((4, 3))
     plain, compiled = derive(conv1d, M, X[:3]).function, njit(derive(conv1d, M, X[:3]).function)

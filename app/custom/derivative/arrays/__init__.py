@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 import math
+import re
 import tokenize
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +32,7 @@ from app.custom.derivative.arrays.core import (
     tree_of,
 )
 from app.custom.derivative.arrays.flow import without_dead
-from app.custom.derivative.arrays.fusing import fused, summed
+from app.custom.derivative.arrays.fusing import fused, summed, without_idle
 from app.custom.derivative.arrays.reader import Reader
 from app.custom.derivative.arrays.repeated import kept, lifted, promoted
 from app.custom.derivative.arrays.reverse import Context, Reverse
@@ -42,6 +43,7 @@ from app.custom.derivative.arrays.tidy import (
     hoisted,
     inlined,
     simplified,
+    sunk,
     with_few_signs,
 )
 from app.custom.derivative.scope import Scope, UnderivableError
@@ -174,13 +176,14 @@ def _tidied(body: list[Stmt], results: list[str], reverse: Reverse, arriving: li
     body = fused(body, results, function)
     body = first_touched(summed(body), function)
     body = contracted(body, results, variables, reverse.records, is_steady)
-    body = inlined(without_dead(body, results), results, temporary)
+    body = without_dead(without_idle(without_dead(body, results)), results)
+    body = inlined(body, results, temporary)
     body = summed(with_few_signs(simplified(body)))
     body = kept(body, function, reverse.new_variable, reverse.records)
     body = lifted(body, function, reverse.new_variable)
     body = hoisted(body, reverse.records, is_steady)
     parameters = [*function.inputs, *function.settings, *arriving]
-    return simplified(defined(body, parameters, lambda key: variables[key].kind), last=True)
+    return simplified(defined(sunk(body, temporary), parameters, lambda key: variables[key].kind), last=True)
 
 
 def _written(
@@ -199,7 +202,8 @@ def _written(
         kw_defaults=[],
         defaults=[ast.Constant(defaults[key]) for key in optional],
     )
-    tree = ast.FunctionDef(title, arguments, [*tree_of(body), ast.Return(returned)], [])
+    statements = _numbered([*tree_of(body), ast.Return(returned)], {*reader.scope.taken, *source.inputs, *arriving})
+    tree = ast.FunctionDef(title, arguments, statements, [])
     if hasattr(tree, "type_params"):
         tree.type_params = []
     module = ast.fix_missing_locations(ast.Module([tree], []))
@@ -211,6 +215,36 @@ def _written(
     made = space[title]
     made.derived_from = reader.scope.function
     return Derived(text, made, inputs)
+
+
+class _Temporaries(ast.NodeTransformer):
+    """Numbers temporaries, and their gradients, as they appear."""
+
+    def __init__(self, taken: set[str]):
+        self._taken = taken
+        self._names: dict[str, str] = {}
+        self._counts = dict.fromkeys("gt", 0)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        match = _TEMPORARY.fullmatch(node.id)
+        if match is None or node.id in self._taken:
+            return node
+        prefix, letter, number = match.groups()
+        key = letter + number
+        while key not in self._names:
+            self._counts[letter] += 1
+            text = letter + (str(self._counts[letter]) if self._counts[letter] > 1 else "")
+            if not {text, f"d{text}"} & self._taken:
+                self._names[key] = text
+        return ast.Name(prefix + self._names[key], node.ctx)
+
+
+_TEMPORARY = re.compile(r"(d?)([gt])(\d*)")
+
+
+def _numbered(statements: Sequence[ast.stmt], taken: set[str]) -> list[ast.stmt]:
+    temporaries = _Temporaries(taken)
+    return [temporaries.visit(statement) for statement in statements]
 
 
 def _with_comments(text: str, scope: Scope) -> str:

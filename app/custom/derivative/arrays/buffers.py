@@ -27,6 +27,8 @@ from app.custom.derivative.arrays.core import (
     blocks_of,
     element_of,
     has_break,
+    is_product,
+    is_whole,
     load,
     loads_of,
     mapped,
@@ -43,7 +45,7 @@ from app.custom.derivative.arrays.dependence import Access, Dependence
 from app.custom.derivative.arrays.fusing import Effects, accesses
 from app.custom.derivative.arrays.pushing import function_of
 from app.custom.derivative.slopes import EXTREMES, FLAT, KNOWN
-from app.custom.derivative.terms import name, number_in
+from app.custom.derivative.terms import name, number, number_in
 
 _CHOOSING = {"sign", "copysign", "remainder", "abs", "absolute", "fabs", "clip"}
 SMOOTH = {f for f, row in KNOWN.items() if row not in EXTREMES and row not in _CHOOSING} - FLAT
@@ -81,6 +83,7 @@ class _FirstTouches:
             return self._without_copy(maker)
         if maker.kind == "zeros" if isinstance(maker, Alloc) else maker.function == "zeros_like":
             firsts = [s for s in self._stores if s.add and self._is_first(self._access_of(s), s.index)]
+            firsts += [s for s in self._stores if s.add and self._is_whole_first(s, maker)]
             for store in firsts:
                 store.add = False
             self._empty(maker)
@@ -99,6 +102,13 @@ class _FirstTouches:
             return False
         others = [each for each in self._accesses if each is not access and each not in besides]
         return not any(dependence.touches_later(each, access, self._home) for each in others)
+
+    def _is_whole_first(self, store: Store, maker: Alloc | Copied) -> bool:
+        """Whether a whole array is the first thing that is added to another one."""
+        if not is_whole(store.index) or is_product(store.value) or store not in (_block_of(self._block, maker) or []):
+            return False
+        own = self._access_of(store)
+        return all(each is own or each.place.order > own.place.order for each in self._accesses)
 
     def _covers(self, store: Store, maker: Alloc | Copied) -> bool:
         """Whether a store assigns each element of an array."""
@@ -130,8 +140,9 @@ class _FirstTouches:
     def _empty(self, maker: Alloc | Copied, besides: Sequence[Access] = ()) -> bool:
         """Make an array without values, if all its elements get theirs before they are read."""
         for store in self._stores:
-            covers = self._covers(store, maker)
-            if covers and self._is_first(self._access_of(store), store.index, besides):
+            whole = not store.add and self._is_whole_first(store, maker)
+            covers = not whole and self._covers(store, maker)
+            if whole or (covers and self._is_first(self._access_of(store), store.index, besides)):
                 if isinstance(maker, Alloc):
                     maker.kind = "empty"
                 else:
@@ -226,14 +237,20 @@ def contracted(
 
 
 def _is_plain(maker: Alloc | Copied, root: Sequence[Stmt]) -> bool:
-    """Whether an array has no values at first, or those of something that does not change."""
+    """Whether an array has no values at first, zeros, or those of something that does not change."""
     if sum(isinstance(s, (Alloc, Copied)) and s.name == maker.name for s in walk(root)) > 1:
         return False
     if isinstance(maker, Alloc):
-        return maker.kind == "empty"
-    return maker.function == "empty_like" or (
-        maker.function == "copy" and maker.source not in stored_in(root) | allocated_in(root)
-    )
+        return maker.kind in ("empty", "zeros")
+    return maker.function != "copy" or maker.source not in stored_in(root) | allocated_in(root)
+
+
+def _first_value(maker: Alloc | Copied, row: Sequence[Expr]) -> Expr | None:
+    """The value of an array, or of a part of one, before anything is stored."""
+    if isinstance(maker, Copied) and maker.function == "copy":
+        return load(maker.source, row)
+    is_zero = maker.kind == "zeros" if isinstance(maker, Alloc) else maker.function == "zeros_like"
+    return number(0.0) if is_zero else None
 
 
 def _without_influence(block: Sequence[Stmt]) -> set[str]:
@@ -323,13 +340,12 @@ class _Contraction:
         maker, array = self._maker, self._array
         rank = self._variables[array].rank
         rest = [k for k in range(rank) if k != axis]
-        copies = isinstance(maker, Copied) and maker.function == "copy"
         if not rest and array not in self._exact:
             return
         start: list[Stmt] = []
-        if copies and isinstance(maker, Copied):
-            row: list[Expr] = [name(loop.var) if k == axis else ast.Slice() for k in range(rank)]
-            value = load(maker.source, row)
+        row: list[Expr] = [name(loop.var) if k == axis else ast.Slice() for k in range(rank)]
+        value = _first_value(maker, row)
+        if value is not None:
             whole = tuple(ast.Slice() for _ in rest)
             start = [Store(array, whole, value, False, loop.line) if rest else Assign(array, value, loop.line)]
         place, at = self._block.index(maker), self._block.index(loop)

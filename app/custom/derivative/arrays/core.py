@@ -174,9 +174,16 @@ def binary(left: Expr, op: ast.operator, right: Expr) -> Expr:
     return ast.BinOp(left, op, right)
 
 
+def _constant(node: Expr) -> Expr:
+    """A negative integer as one constant."""
+    is_negated = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+    value = node.operand if isinstance(node, ast.UnaryOp) and is_negated else None
+    return number(-value.value) if isinstance(value, ast.Constant) and isinstance(value.value, int) else node
+
+
 def plus(left: Expr, right: Expr | int) -> Expr:
     """A sum of integers, without zeros."""
-    right = number(right) if isinstance(right, int) else right
+    left, right = _constant(left), _constant(number(right) if isinstance(right, int) else right)
     for one, other in ((left, right), (right, left)):
         if isinstance(one, ast.Constant) and isinstance(one.value, int):
             if one.value == 0:
@@ -197,7 +204,7 @@ def plus(left: Expr, right: Expr | int) -> Expr:
 
 def minus(left: Expr, right: Expr | int) -> Expr:
     """A difference of integers, without zeros."""
-    right = number(right) if isinstance(right, int) else right
+    left, right = _constant(left), _constant(number(right) if isinstance(right, int) else right)
     if isinstance(right, ast.Constant) and isinstance(right.value, int):
         return plus(left, -right.value)
     if same(left, right):

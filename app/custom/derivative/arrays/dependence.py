@@ -158,6 +158,15 @@ class Dependence:
     def place(self, statement: Stmt) -> Place:
         return self.places[id(statement)]
 
+    def definition(self, key: str, place: Place) -> Assign | None:
+        """The only assignment of a number, if the number has its value at a place that follows."""
+        single = self._single.get(key)
+        if single is None or key in self.function.settings or key in self._loop_variables:
+            return None
+        at = self.places[id(single)]
+        around = place.loops[: len(at.loops)] == at.loops and place.tests[: len(at.tests)] == at.tests
+        return single if around and at.order < place.order and not at.counted else None
+
     # Numbers that never change
 
     def is_constant(self, node: Expr, depth: int = 8) -> bool:
@@ -208,13 +217,9 @@ class Dependence:
             return None
         if node.id in self.function.settings:
             return Linear({self._text(node): 1}) if self.is_constant(node) else None
-        single = self._single.get(node.id)
+        single = self.definition(node.id, Place(side.loops, side.place.tests, side.place.order))
         if single is None:
             return None
-        place = self.places[id(single)]
-        around = side.loops[: len(place.loops)] == place.loops and side.place.tests[: len(place.tests)] == place.tests
-        if not around or place.order >= side.place.order:
-            return None  # it may have the value of an earlier iteration
         result = self.linear(single.value, side)
         if result is None and self.is_constant(node):
             result = Linear({self._text(node): 1})

@@ -34,7 +34,9 @@ class Flow:
         self.statements: dict[int, Stmt] = {}
         self.parents: dict[int, Stmt] = {}
         self.uses: dict[int, Reaching] = {}
-        self.allocs: dict[str, int] = {}
+        self._makers: dict[int, set[int]] = {}
+        """For each statement, where the arrays are made whose shapes it needs."""
+        self._arrays: set[str] = set()
         self._summaries: dict[int, tuple[Reaching, set[str]]] = {}
         self._number(block, None)
         state: Reaching = {}
@@ -47,7 +49,7 @@ class Flow:
             if parent is not None:
                 self.parents[id(statement)] = parent
             if isinstance(statement, (Alloc, Copied)):
-                self.allocs[statement.name] = id(statement)
+                self._arrays.add(statement.name)
             for inner in blocks_of(statement):
                 self._number(inner, statement)
 
@@ -59,7 +61,9 @@ class Flow:
         reached: Reaching = {}
         killed: set[str] = set()
         for statement in block:
-            if isinstance(statement, (Assign, Alloc, Copied, Forget)):
+            if isinstance(statement, Forget) and statement.name in self._arrays:
+                reached[statement.name] = self._made(statement.name, reached) | {id(statement)}
+            elif isinstance(statement, (Assign, Alloc, Copied, Forget)):
                 reached[statement.name] = frozenset({id(statement)})
                 killed.add(statement.name)
             elif isinstance(statement, Store):
@@ -80,17 +84,24 @@ class Flow:
 
     def _left(self, store: Store, state: Reaching) -> frozenset[int]:
         """The definitions of an array that still count after a store: of one that is stored whole, only its making."""
-        former = state.get(store.array, frozenset())
         if store.add or not is_whole(store.index):
-            return former
-        return frozenset(d for d in former if isinstance(self.statements[d], (Alloc, Copied)))
+            return state.get(store.array, frozenset())
+        return self._made(store.array, state)
+
+    def _made(self, array: str, state: Reaching) -> frozenset[int]:
+        """Where an array is made, without what is stored into it."""
+        definitions = state.get(array, frozenset())
+        return frozenset(d for d in definitions if isinstance(self.statements[d], (Alloc, Copied)))
 
     def _visit(self, block: Sequence[Stmt], state: Reaching) -> None:
         for statement in block:
             if isinstance(statement, While):
                 _merge(state, self._summary(statement.body)[0])
             self.uses[id(statement)] = {text: state.get(text, frozenset()) for text in used(statement)}
-            if isinstance(statement, (Assign, Alloc, Copied, Forget)):
+            self._makers[id(statement)] = {d for text in _shaped(statement) for d in self._made(text, state)}
+            if isinstance(statement, Forget):
+                state[statement.name] = self._made(statement.name, state) | {id(statement)}
+            elif isinstance(statement, (Assign, Alloc, Copied)):
                 state[statement.name] = frozenset({id(statement)})
             elif isinstance(statement, Store):
                 state[statement.array] = self._left(statement, state) | {id(statement)}
@@ -121,17 +132,22 @@ class Flow:
             statement = self.statements[key]
             for found in self.uses[key].values():
                 pending += found
-            for part in parts_of(statement):
-                pending += [self.allocs[text] for text in shapes_of(part) if text in self.allocs]
-            if isinstance(statement, Store) and statement.array in self.allocs:
-                pending.append(self.allocs[statement.array])
-            if isinstance(statement, Copied) and statement.source in self.allocs:
-                pending.append(self.allocs[statement.source])
+            pending += self._makers[key]
             if key in self.parents:
                 pending.append(id(self.parents[key]))
             if isinstance(statement, (For, While)):
                 pending += [id(each) for each in _breaks(statement.body)]
         return marked
+
+
+def _shaped(statement: Stmt) -> set[str]:
+    """The arrays whose shapes a statement needs."""
+    result = {text for part in parts_of(statement) for text in shapes_of(part)}
+    return (
+        result
+        | ({statement.array} if isinstance(statement, Store) else set())
+        | ({statement.source} if isinstance(statement, Copied) else set())
+    )
 
 
 def used(statement: Stmt) -> set[str]:

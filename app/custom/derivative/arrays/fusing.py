@@ -26,6 +26,7 @@ from app.custom.derivative.arrays.core import (
     assigned_in,
     blocks_of,
     has_break,
+    load,
     loads_of,
     mapped,
     names_of,
@@ -307,3 +308,71 @@ def _sum(first: Expr, second: Expr) -> Expr:
 
 def _is_one(first: Store, second: Store) -> bool:
     return len(first.index) == len(second.index) and all(map(same, first.index, second.index))
+
+
+# Stores without effect
+
+
+def without_idle(block: Sequence[Stmt]) -> list[Stmt]:
+    """The block without what is overwritten before it is read, and without putting back what is still there."""
+    result = [mapped(s, [without_idle(b) for b in blocks_of(s)]) if blocks_of(s) else s for s in block]
+    position = 0
+    while position < len(result):
+        if _is_overwritten(result, position) or _is_there(result, position):
+            del result[position]
+            position = 0
+        else:
+            position += 1
+    return result
+
+
+def _is_overwritten(block: Sequence[Stmt], position: int) -> bool:
+    """Whether a store, or a loop that only stores into one array, is undone before anything reads the array."""
+    statement = block[position]
+    if not isinstance(statement, (Store, For)):
+        return False
+    own = Effects([statement])
+    inner = {s.var for s in walk([statement]) if isinstance(s, For)}
+    if len(own.changed) != 1 or own.made or own.is_fixed:
+        return False
+    (array,) = own.changed
+    stores = [s for s in walk([statement]) if isinstance(s, Store)]
+    for later in block[position + 1 :]:
+        effects = Effects([later])
+        again = later.index if isinstance(later, Store) and later.array == array and not later.add else None
+        covered = again is not None and all(_covers(again, store.index, inner) for store in stores)
+        if covered and array not in effects.reads:
+            return True
+        names = {key for store in stores for part in store.index for key in names_of(part)}
+        if effects.is_fixed or array in effects.reads | effects.made or names & effects.changed:
+            return False
+    return False
+
+
+def _covers(index: Sequence[Expr], other: Sequence[Expr], inner: set[str]) -> bool:
+    """Whether the second index lies in the first one, which is known outside of the loops with inner variables."""
+    whole = (isinstance(part, ast.Slice) and part.lower is part.upper is None for part in index)
+    return len(index) == len(other) and all(
+        is_all or (same(one, two) and not names_of(two) & inner)
+        for is_all, one, two in zip(whole, index, other, strict=True)
+    )
+
+
+def _is_there(block: Sequence[Stmt], position: int) -> bool:
+    """Whether a statement stores what was read from the same place before, and is still there."""
+    statement = block[position]
+    if not isinstance(statement, Store) or statement.add:
+        return False
+    target = load(statement.array, statement.index)
+    for earlier in reversed(block[:position]):
+        saved: Expr | None = None
+        if isinstance(earlier, Assign):
+            saved = name(earlier.name)
+        elif isinstance(earlier, Store) and not earlier.add:
+            saved = load(earlier.array, earlier.index)
+        if saved is not None and same(saved, statement.value):
+            return same(earlier.value, target)  # type: ignore[union-attr]
+        effects = Effects([earlier])
+        if effects.is_fixed or effects.changed & (names_of(target) | names_of(statement.value)):
+            return False
+    return False

@@ -25,6 +25,7 @@ from app.custom.derivative.arrays.core import (
     While,
     allocated_in,
     assigned_in,
+    binary,
     blocks_of,
     compare,
     element_of,
@@ -40,6 +41,7 @@ from app.custom.derivative.arrays.core import (
     transposed,
     walk,
 )
+from app.custom.derivative.arrays.dependence import Dependence, Place
 from app.custom.derivative.slopes import EXTREMES, FLAT, KNOWN, slopes_of
 from app.custom.derivative.terms import filled, is_atom, name, negative, number, number_in, product, quotient, total
 
@@ -59,11 +61,15 @@ class Pushing:
         self._slopes_from_results: set[str] = set()
         """Arrays whose elements the slopes of what was stored there are computed from."""
         self._temporaries: set[str] = set()
+        self._place: Place | None = None
+        """Where the statement stands that is gone through."""
         body = self._hoisted(self._flat_block(function.body))
         self.function = Function(
             function.name, body, function.variables, function.inputs, function.settings, function.outputs
         )
         self._choose_active(self.function)
+        self.dependence = Dependence(self.function)
+        self._stored = stored_in(self.function.body) | allocated_in(self.function.body)
         self.gradients: dict[str, str] = {}
         for key in [*function.inputs, *function.outputs, *sorted(self.active)]:
             if key not in self.gradients and (key in self.active or key in function.outputs or key in function.inputs):
@@ -334,6 +340,7 @@ class Pushing:
             left, right = statement.value.left, statement.value.right
             return [other for one, other in ((left, right), (right, left)) if self.is_varying(one)]
         taken, variables = set(self.taken), set(self.variables)
+        self._place = self.dependence.place(statement)
         pushed = self._statements(statement.value, name("_g"), self._target(statement))
         extra = set(self.variables) - variables
         self.taken = taken
@@ -350,6 +357,7 @@ class Pushing:
         key, value, line = statement.name, statement.value, statement.line
         if key not in self.active:
             return restored
+        self._place = self.dependence.place(statement)
         gradient = name(self.gradients[key])
         zero = Assign(gradient.id, number(0.0), line)
         if not self.is_varying(value):
@@ -371,6 +379,7 @@ class Pushing:
         array, value, line = statement.array, statement.value, statement.line
         if array not in self.active:
             return []
+        self._place = self.dependence.place(statement)
         gradient = load(self.gradients[array], statement.index)
         zero = [] if final else [Store(self.gradients[array], statement.index, number(0.0), False, line)]
         if not self.is_varying(value):
@@ -454,11 +463,10 @@ class Pushing:
             if not is_atom(gradient):
                 gradient = self._named(gradient, out, line)
             self._choice(node.test, [(node.body, gradient)], [(node.orelse, gradient)], out, line)
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and self._vary_both(node):
-            y = result if result is not None else copy.deepcopy(node)
-            arriving = self._named(quotient(gradient, node.right) or gradient, out, line)
-            self._push(node.left, arriving, None, out, line)
-            self._push(node.right, negative(product(arriving, y) or arriving), None, out, line)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and self.is_varying(node.right):
+            self._push_quotient(node, gradient, result, out, line)
+        elif (growth := self._growth_of_logarithm(node)) is not None:
+            self._push(growth[0], _scaled(gradient, growth[1]), None, out, line)
         else:
             factors = self._factors(node, result)
             varying = [(part, factor) for part, factor in factors if self.is_varying(part)]
@@ -466,8 +474,77 @@ class Pushing:
                 gradient = self._named(gradient, out, line)
             self._products(varying, gradient, out, line)
 
-    def _vary_both(self, node: ast.BinOp) -> bool:
-        return self.is_varying(node.left) and self.is_varying(node.right)
+    def _push_quotient(self, node: ast.BinOp, gradient: Expr, result: Expr | None, out: list[Stmt], line: int) -> None:
+        y = result if result is not None else copy.deepcopy(node)
+        growth = self._growth(node.right, self._place)
+        if growth is not None and not is_atom(gradient):
+            gradient = self._named(gradient, out, line)
+        share: Expr = gradient if growth is not None else quotient(gradient, node.right) or gradient
+        also = self._growth(node.left, self._place) if growth is not None else None
+        if also is not None:
+            self._push(also[0], _scaled(product(gradient, y) or gradient, also[1]), None, out, line)
+        elif self.is_varying(node.left):
+            share = self._named(quotient(gradient, node.right) or gradient, out, line)
+            self._push(node.left, share, None, out, line)
+        if growth is not None:
+            exponent, factor = growth
+            share = _scaled(product(gradient, y) or gradient, factor)
+            self._push(exponent, negative(share), None, out, line)
+        elif self.is_varying(node.left):
+            self._push(node.right, negative(product(share, y) or share), None, out, line)
+        else:
+            slope = ast.BinOp(y, ast.Div(), node.right)
+            self._push(node.right, negative(product(gradient, slope) or gradient), None, out, line)
+
+    # Exponentials that overflow
+
+    def _growth(self, node: Expr, place: Place | None, depth: int = 6) -> tuple[Expr, Expr] | None:
+        """The exponent of a number made of an exponential, and the factor of its slope in that of the logarithm.
+
+        The slope of `1 / (1 + e)` is zero where `e` is infinite; computed step by step, it would be zero times
+        infinity.
+        """
+        if not isinstance(node, ast.Name) or place is None or not depth:
+            return None
+        definition = self.dependence.definition(node.id, place)
+        if definition is None:
+            return None
+        at, value = self.dependence.place(definition), definition.value
+        if isinstance(value, ast.Call) and function_of(value.func) in _EXPONENTIALS:
+            exponent = value.args[0]
+            steady = all(self._is_steady(key, at) for key in names_of(exponent))
+            return (exponent, number(1.0)) if steady else None
+        if not isinstance(value, ast.BinOp):
+            return None
+        if isinstance(value.op, ast.Pow) and number_in(value.right) is not None:
+            inner = self._growth(value.left, at, depth - 1)
+            return None if inner is None else (inner[0], product(value.right, inner[1]) or inner[1])
+        for part, other in ((value.left, value.right), (value.right, value.left)):
+            inner = None if self.is_varying(other) else self._growth(part, at, depth - 1)
+            if inner is None:
+                continue
+            if isinstance(value.op, ast.Mult):
+                return inner
+            if isinstance(value.op, (ast.Add, ast.Sub)):
+                subtracted = isinstance(value.op, ast.Sub) and part is value.right
+                return inner[0], product(inner[1], _share(part, node, subtracted)) or inner[1]
+        return None
+
+    def _growth_of_logarithm(self, node: Expr) -> tuple[Expr, Expr] | None:
+        if not isinstance(node, ast.Call) or KNOWN.get(function_of(node.func)) not in ("log", "log1p"):
+            return None
+        growth = self._growth(node.args[0], self._place)
+        if growth is None or KNOWN[function_of(node.func)] == "log":
+            return growth
+        whole = ast.BinOp(number(1.0), ast.Add(), node.args[0])
+        return growth[0], product(growth[1], _share(node.args[0], whole, False)) or growth[1]
+
+    def _is_steady(self, key: str, place: Place) -> bool:
+        """Whether a name still has the value that it had at a place, wherever that place was passed."""
+        if self.variables[key].rank:
+            return key not in self._stored
+        is_loop = any(loop.var == key for loop in place.loops)
+        return is_loop or key in self.function.settings or self.dependence.definition(key, place) is not None
 
     def _gradient_name(self, key: str) -> str:
         return self.gradients[key] if key in getattr(self, "gradients", {}) else f"_d{key}"
@@ -561,6 +638,20 @@ class Pushing:
             templates = EXTREMES[row]
         names: Mapping[str, Expr] = {**dict(zip("abc", parts, strict=False)), "y": y}
         return [(part, filled(t, names)) for part, t in zip(parts, templates, strict=True)]
+
+
+_EXPONENTIALS = {f for f, row in KNOWN.items() if row == "exp"}
+
+
+def _scaled(gradient: Expr, factor: Expr) -> Expr:
+    """A product that stays one where the factor is a choice."""
+    return gradient if number_in(factor) == 1 else binary(gradient, ast.Mult(), factor)
+
+
+def _share(part: Expr, whole: Expr, subtracted: bool) -> Expr:
+    """How much of a sum with a constant an exponential is: all of it, once it overflows."""
+    template = "-(a / b)" if subtracted else "a / b"
+    return filled(f"(1.0 if np.isinf(a) else {template})", {"a": part, "b": whole})
 
 
 def _section(node: Expr) -> tuple[str, tuple[Expr, ...]]:

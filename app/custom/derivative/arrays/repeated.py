@@ -49,7 +49,12 @@ class _Loops:
 
     def __init__(self, root: list[Stmt], function: Function, new: New):
         self.root, self.new, self.variables = root, new, function.variables
-        self.dependence = Dependence(function.with_body(root))
+        self._function = function
+        self.refresh()
+
+    def refresh(self) -> None:
+        """See the block as it is now."""
+        self.dependence = Dependence(self._function.with_body(self.root))
 
     def walk(self) -> None:
         self._walk(self.root)
@@ -304,6 +309,7 @@ class _Lifting(_Loops):
             loop.body[:] = [_with(s, wanted, name(text)) for s in loop.body]
             position = block.index(loop)
             block[position : position + 1] = _together(tests, [Assign(text, node, loop.line), loop], loop.line)
+            self.refresh()
             return
 
 

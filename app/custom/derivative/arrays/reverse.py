@@ -51,7 +51,7 @@ from app.custom.derivative.arrays.core import (
     stored_in,
     walk,
 )
-from app.custom.derivative.arrays.dependence import Access, Dependence
+from app.custom.derivative.arrays.dependence import Access
 from app.custom.derivative.arrays.pushing import Pushing
 from app.custom.derivative.arrays.reader import exposed
 from app.custom.derivative.terms import name, number, number_in
@@ -79,7 +79,7 @@ class Reverse:
         self.pushing = Pushing(function, taken)
         self.function = function = self.pushing.function
         self.variables = function.variables
-        self.dependence = Dependence(function)
+        self.dependence = self.pushing.dependence
         self.active = self.pushing.active
         self.stores = [s for s in walk(function.body) if isinstance(s, Store)]
         self.allocs = {s.name: s for s in walk(function.body) if isinstance(s, (Alloc, Copied))}
@@ -489,6 +489,9 @@ class Reverse:
             undo = self._must_undo(array, loop, context)
             reads = [r for r in self.reads.get(array, []) if loop in r.place.loops]
             writes = self.writes(array, loop)
+            if not writes:  # nothing is stored again
+                omitted.add(array)
+                continue
             lost = array in self.counted or any(
                 self.dependence.touches_later(r, w, context.loops) for r in reads for w in writes
             )

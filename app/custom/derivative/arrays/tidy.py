@@ -74,6 +74,10 @@ class Zeros:
         """The block, and `zeros` as they are after it."""
         result: list[Stmt] = []
         for statement in block:
+            if isinstance(statement, (Assign, Store)) and zeros & names_of(statement.value):
+                statement = transformed(statement, [], _Folding(zeros).of)
+                if isinstance(statement, Store) and statement.add and number_in(statement.value) == 0:
+                    continue
             if isinstance(statement, Assign) and statement.name in self._gradients:
                 result += self._assign(statement, zeros)
             elif isinstance(statement, If):
@@ -104,6 +108,35 @@ class Zeros:
         zeros.discard(key)
         added = added_to(value, key)
         return [statement if added is None else Assign(key, added, statement.line)]
+
+
+class _Folding(ast.NodeTransformer):
+    """Leaves out terms that are zero."""
+
+    def __init__(self, zeros: set[str]):
+        self._zeros = zeros
+
+    def of(self, node: Expr) -> Expr:
+        result: Expr = self.visit(copy.deepcopy(node)) if names_of(node) & self._zeros else node
+        return result
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return number(0.0) if node.id in self._zeros else node
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        return number(0.0) if isinstance(node.op, ast.USub) and number_in(node.operand) == 0 else node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        left, right = number_in(node.left) == 0, number_in(node.right) == 0
+        if (isinstance(node.op, ast.Mult) and (left or right)) or (isinstance(node.op, ast.Div) and left):
+            return number(0.0)
+        if isinstance(node.op, (ast.Add, ast.Sub)) and right:
+            return node.left
+        if isinstance(node.op, (ast.Add, ast.Sub)) and left:
+            return node.right if isinstance(node.op, ast.Add) else negative(node.right)
+        return node
 
 
 # Names that are used once
@@ -324,6 +357,29 @@ def _without_records(statement: Stmt, records: set[str], steady: Callable[[Expr]
     return mapped(statement, blocks)
 
 
+def sunk(block: Sequence[Stmt], temporary: Callable[[str], bool]) -> list[Stmt]:
+    """The block with the zero that a gradient begins with assigned right before the gradient is used."""
+    result = [mapped(s, [sunk(b, temporary) for b in blocks_of(s)]) if blocks_of(s) else s for s in block]
+    for statement in list(result):
+        if not isinstance(statement, Assign) or number_in(statement.value) != 0 or not temporary(statement.name):
+            continue
+        position = following = result.index(statement) + 1
+        while following < len(result) and statement.name not in _named(result[following]):
+            if has_break([result[following]]):
+                following = position  # what follows may not run
+                break
+            following += 1
+        if position < following < len(result):
+            result.insert(following, statement)
+            del result[position - 1]
+    return result
+
+
+def _named(statement: Stmt) -> set[str]:
+    """The numbers that a statement reads or assigns, the statements inside of it included."""
+    return {key for s in walk([statement]) for key in (used(s) | {getattr(s, "name", "")})}
+
+
 def defined(block: list[Stmt], parameters: Iterable[str], kinds: Callable[[str], str]) -> list[Stmt]:
     """The block, with a value for each number that may be read, to no effect, before it has one."""
     from app.custom.derivative.arrays.reader import exposed
@@ -407,6 +463,8 @@ class _Signs(ast.NodeTransformer):
         if isinstance(node.op, (ast.Add, ast.Sub)) and _is_negated(right):
             op = ast.Sub() if isinstance(node.op, ast.Add) else ast.Add()
             return ast.BinOp(left, op, _unsigned(right))
+        if isinstance(node.op, ast.Add) and _is_negated(left):
+            return ast.BinOp(right, ast.Sub(), _unsigned(left))
         return node
 
 
