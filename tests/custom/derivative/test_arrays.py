@@ -43,7 +43,7 @@ def conv1d(x, w):
 def test_a_gradient_reads_as_if_it_was_written():
     assert derive(cumsum, M).source == (
         "def cumsum_gradient(x, dy):\n"
-        "    dx = np.zeros_like(x)\n"
+        "    dx = np.empty_like(x)\n"
         "    for i in range(x.shape[0]):\n"
         "        dtotal = 0.0\n"
         "        for j in range(x.shape[1] - 1, -1, -1):\n"
@@ -304,6 +304,24 @@ def compared(x):
         else:
             y[i] = x[i]
     return y
+
+
+def counted_up(x):
+    total, y = np.zeros(1, x.dtype), np.zeros_like(x)
+    for i in range(x.shape[0]):
+        total[0] += x[i] * 0.1
+    for i in range(x.shape[0]):
+        if total[0] * 1.0 > x[0]:
+            y[i] = x[i] * x[i]
+    return y
+
+
+def test_a_sum_that_decides_is_rounded_as_its_array_was():
+    x = np.full(10, 0.3, "float32")
+    gradient = derive(counted_up, x).function
+    for first in (np.nextafter(x[0], np.float32(0)), x[0], np.nextafter(x[0], np.float32(1))):
+        x[0] = first
+        assert np.array_equal(gradient(x, np.ones_like(x)) > 0, counted_up(x) > 0)
 
 
 def test_a_number_that_decides_is_rounded_as_its_array_was():

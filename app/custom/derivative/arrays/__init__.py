@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.derivative.arrays.buffers import contracted, first_touched
+from app.custom.derivative.arrays.buffers import contracted, first_touched, without_influence
 from app.custom.derivative.arrays.choices import with_last_choices
 from app.custom.derivative.arrays.core import (
     Assign,
@@ -24,12 +24,15 @@ from app.custom.derivative.arrays.core import (
     Function,
     Guard,
     Stmt,
+    Store,
     call,
     compare,
     mapped,
     names_of,
+    renamed,
     shapes_of,
     tree_of,
+    walk,
 )
 from app.custom.derivative.arrays.flow import without_dead
 from app.custom.derivative.arrays.fusing import fused, summed, without_idle
@@ -104,31 +107,22 @@ def _derived(reader: Reader) -> Derived:
     return _written(reader, source, body, arriving, results, inputs)
 
 
-def _arriving(reverse: Reverse, backward: Sequence[Stmt]) -> tuple[list[str], list[Stmt]]:
+def _arriving(reverse: Reverse, backward: list[Stmt]) -> tuple[list[str], list[Stmt]]:
     """The parameters for the gradients of the results, and the gradients that the reverse begins with."""
-    from app.custom.derivative.arrays.core import Store, walk
-
     pushing, function = reverse.pushing, reverse.function
     start: list[Stmt] = []
     parameters: list[str] = []
     stored = {s.array for s in walk(backward) if isinstance(s, Store)}
     for key in function.outputs:
         gradient = pushing.gradients[key]
-        if function.variables[key].rank and gradient not in stored:
-            parameters.append(gradient)
+        parameters.append(gradient)
+        is_array = bool(function.variables[key].rank)
+        if is_array and gradient not in stored:
             continue
-        if function.variables[key].rank:
-            copy = pushing.fresh(f"{gradient}_left")
-            function.variables[copy] = function.variables[gradient]
-            start.append(Copied(copy, "copy", gradient))
-            _rename(backward, gradient, copy)
-            parameters.append(gradient)
-        else:
-            inner = pushing.fresh(f"{gradient}_left")
-            function.variables[inner] = function.variables[gradient]
-            start.append(Assign(inner, name(gradient)))
-            _rename(backward, gradient, inner)
-            parameters.append(gradient)
+        left = pushing.fresh(f"{gradient}_left")
+        function.variables[left] = function.variables[gradient]
+        start.append(Copied(left, "copy", gradient) if is_array else Assign(left, name(gradient)))
+        backward[:] = [renamed(statement, {gradient: left}) for statement in backward]
     for key in function.inputs:
         if function.variables[key].kind == "float":
             start.append(Copied(pushing.gradients[key], "zeros_like", key))
@@ -136,19 +130,6 @@ def _arriving(reverse: Reverse, backward: Sequence[Stmt]) -> tuple[list[str], li
         if not function.variables[key].rank and key not in function.outputs:
             start.append(Assign(pushing.gradients[key], number(0.0)))
     return parameters, start
-
-
-def _rename(block: Sequence[Stmt], old: str, new: str) -> None:
-    from app.custom.derivative.arrays.core import parts_of, walk
-
-    for statement in walk(block):
-        for part in parts_of(statement):
-            for node in ast.walk(part):
-                if isinstance(node, ast.Name) and node.id == old:
-                    node.id = new
-        for key in ("name", "array", "source"):
-            if getattr(statement, key, None) == old:
-                setattr(statement, key, new)
 
 
 def _tidied(body: list[Stmt], results: list[str], reverse: Reverse, arriving: list[str]) -> list[Stmt]:
@@ -162,6 +143,9 @@ def _tidied(body: list[Stmt], results: list[str], reverse: Reverse, arriving: li
     def temporary(key: str) -> bool:
         return key not in reverse.written
 
+    def free(block: Sequence[Stmt]) -> set[str]:
+        return {key for key in without_influence(block) if variables[key].kind == "float"}
+
     def is_steady(size: Expr) -> bool:
         return reverse.dependence.is_constant(size) and shapes_of(size) <= {*function.inputs}
 
@@ -171,14 +155,15 @@ def _tidied(body: list[Stmt], results: list[str], reverse: Reverse, arriving: li
     body = without_dead(body, results)
     body = inlined(body, results, temporary)
     body = simplified(without_dead(body, results))
-    body = ahead(body, results)
-    body = promoted([mapped(s) for s in body], function, reverse.new_variable)
+    body = ahead(body, results, function)
+    body = promoted([mapped(s) for s in body], function, reverse.new_variable, free(body))
     body = fused(body, results, function)
-    body = first_touched(summed(body), function)
+    body = first_touched(summed(body, free(body)), function)
     body = contracted(body, results, variables, reverse.records, is_steady)
     body = without_dead(without_idle(without_dead(body, results)), results)
     body = inlined(body, results, temporary)
-    body = summed(with_few_signs(simplified(body)))
+    body = with_few_signs(simplified(body))
+    body = summed(body, free(body))
     body = kept(body, function, reverse.new_variable, reverse.records)
     body = lifted(body, function, reverse.new_variable)
     body = hoisted(body, reverse.records, is_steady)

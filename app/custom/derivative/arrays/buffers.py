@@ -127,10 +127,10 @@ class _FirstTouches:
             return False
         for axis, text in enumerate(texts):
             loop = next(each for each in loops if each.var == text)
-            low, high = loop.start, loop.stop
+            low, high = (loop.start, loop.stop) if loop.step > 0 else (plus(loop.stop, 1), plus(loop.start, 1))
             size = maker.shape[axis] if isinstance(maker, Alloc) else shape_of(maker.source, axis)
             place = self._dependence.place(loop)
-            if loop.step != 1 or number_in(low) != 0:
+            if abs(loop.step) != 1 or number_in(low) != 0:
                 return False
             evident = same(high, size) and not names_of(size)
             if not evident and self._dependence.offset(high, size, place) != 0:
@@ -225,7 +225,7 @@ def contracted(
     Those that can be made once for all iterations are added to `records`.
     """
     root = list(block)
-    exact = _without_influence(root) | records
+    exact = without_influence(root) | records
     pending = [root]
     while pending:
         inner = pending.pop()
@@ -253,10 +253,10 @@ def _first_value(maker: Alloc | Copied, row: Sequence[Expr]) -> Expr | None:
     return number(0.0) if is_zero else None
 
 
-def _without_influence(block: Sequence[Stmt]) -> set[str]:
-    """The arrays that decide nothing: no test, index or rounded number depends on their values.
+def without_influence(block: Sequence[Stmt]) -> set[str]:
+    """The numbers and arrays that decide nothing: no test, index or rounded number depends on their values.
 
-    Only these may become numbers, which are not rounded to the type of the array.
+    Only these may be rounded in another way than where the function itself computes them.
     """
     deciding: set[str] = set()
     edges: list[tuple[str, set[str]]] = []

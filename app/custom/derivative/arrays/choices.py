@@ -27,6 +27,7 @@ from app.custom.derivative.arrays.core import (
     mapped,
     names_of,
     parts_of,
+    renamed,
     replaced,
     same,
     stored_in,
@@ -178,11 +179,9 @@ class _Choice:
             before.append(Assign(chosen, ast.Constant(False), line))
             found.append(Assign(chosen, ast.Constant(True), line))
             test = name(chosen)
-        names: dict[str, Expr] = {var: name(place) for var, place in places.items()}
-        for own in sorted(assigned_in(self._again)):
-            names[own] = name(self._fresh(own, self._variables[own].kind))
-        again = [renamed(each, names) for each in self._again]
-        after.append(If(test, [*again, Assign(key, replaced(self.value, names), line)], [], line))
+        own = {each: self._fresh(each, self._variables[each].kind) for each in sorted(assigned_in(self._again))}
+        chosen_value = Assign(key, self.value, line)
+        after.append(If(test, [renamed(each, {**places, **own}) for each in [*self._again, chosen_value]], [], line))
         found += [Assign(place, name(var), line) for var, place in places.items()]
         result = self._searching(self._loop, seen, found)
         assert isinstance(result, For)
@@ -197,15 +196,6 @@ class _Choice:
             return If(replaced(_is_taken(statement.value, self._key), names), found, [], statement.line)
         blocks = [[self._searching(s, seen, found) for s in block] for block in blocks_of(statement)]
         return mapped(statement, blocks)
-
-
-def renamed(statement: Stmt, names: dict[str, Expr]) -> Stmt:
-    """A statement with other names of numbers, also where it assigns them."""
-    result = mapped(statement, [[renamed(s, names) for s in block] for block in blocks_of(statement)], names)
-    new = names.get(result.name) if isinstance(result, Assign) else None
-    if isinstance(result, Assign) and isinstance(new, ast.Name):
-        result.name = new.id
-    return result
 
 
 def _is_positive(loop: For) -> bool:

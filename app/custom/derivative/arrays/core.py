@@ -391,6 +391,25 @@ def transformed(statement: Stmt, blocks: list[list[Stmt]], of: Callable[[Expr], 
     return Break(statement.line)
 
 
+def renamed(statement: Stmt, names: Mapping[str, str]) -> Stmt:
+    """A copy of a statement with other names of numbers and arrays."""
+    result = mapped(statement, None, {old: name(new) for old, new in names.items()})
+    for each in walk([result]):
+        for key in _NAMES:
+            if getattr(each, key, None) in names:
+                setattr(each, key, names[getattr(each, key)])
+    return result
+
+
+_NAMES = ("name", "array", "source")
+
+
+def named_in(statement: Stmt) -> set[str]:
+    """The numbers and arrays that a statement itself refers to, also by their shapes."""
+    texts = {n.id for part in parts_of(statement) for n in ast.walk(part) if isinstance(n, ast.Name)}
+    return texts | {getattr(statement, key, "") for key in _NAMES}
+
+
 def assigned_in(block: Sequence[Stmt]) -> set[str]:
     """The numbers that a block assigns, without variables of loops."""
     return {s.name for s in walk(block) if isinstance(s, Assign)}

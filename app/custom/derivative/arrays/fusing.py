@@ -197,9 +197,11 @@ class _Fusing:
             earlier, later = accesses(array, second, dependence), accesses(array, first, dependence)
             if earlier is None or later is None:
                 return False
+            adds = all(s.add for s in walk([loop]) if isinstance(s, Store) and s.array == array)
             for access in earlier:
                 for each in later:
-                    if (access.written or each.written) and dependence.may_touch(access, each, outer, loop):
+                    ordered = access.written != each.written or (access.written and not adds)
+                    if ordered and dependence.may_touch(access, each, outer, loop):
                         return False
         return True
 
@@ -247,21 +249,22 @@ def _mentions(node: ast.expr, key: str) -> int:
 # Sums
 
 
-def summed(block: Sequence[Stmt]) -> list[Stmt]:
-    """The block with one statement in place of two that add to one element, if nothing between them prevents it."""
-    result = [mapped(s, [summed(b) for b in blocks_of(s)]) if blocks_of(s) else _with_one_sum(s) for s in block]
+def summed(block: Sequence[Stmt], free: set[str]) -> list[Stmt]:
+    """The block with one statement in place of two that add to one element, if nothing between them prevents it.
+
+    `free` are numbers and arrays that may be rounded in another way.
+    """
+    result = [mapped(s, [summed(b, free) for b in blocks_of(s)]) if blocks_of(s) else s for s in block]
+    result = [_with_one_sum(s) if isinstance(s, Assign) and s.name in free else s for s in result]
     position = 0
     while position < len(result):
-        joined = _summed_up(result, position)
-        if joined is None:
+        if not _sum_up(result, position, free):
             position += 1
     return result
 
 
-def _with_one_sum(statement: Stmt) -> Stmt:
+def _with_one_sum(statement: Assign) -> Assign:
     """`a = a + (b + c)` for `a = a + b + c`."""
-    if not isinstance(statement, Assign):
-        return statement
     terms: list[Expr] = []
     rest = statement.value
     while isinstance(rest, ast.BinOp) and isinstance(rest.op, (ast.Add, ast.Sub)):
@@ -275,23 +278,24 @@ def _with_one_sum(statement: Stmt) -> Stmt:
     return Assign(statement.name, total(rest, value) or rest, statement.line)
 
 
-def _summed_up(block: list[Stmt], position: int) -> bool | None:
+def _sum_up(block: list[Stmt], position: int, free: set[str]) -> bool:
+    """Add what a statement adds in a later one; gives whether there is such a one."""
     first = block[position]
-    if not isinstance(first, Store) or any(isinstance(i, ast.Slice) for i in first.index):
-        return None
+    if not isinstance(first, Store) or first.array not in free or any(isinstance(i, ast.Slice) for i in first.index):
+        return False
     own = Effects([first])
     for place in range(position + 1, len(block)):
         second = block[place]
         if isinstance(second, Store) and second.array == first.array and second.add and _is_one(first, second):
             value = _sum(first.value, second.value)
             if first.array in names_of(second.value) or len(ast.unparse(value)) > _WIDTH:
-                return None
+                return False
             block[place] = Store(first.array, first.index, value, first.add, first.line)
             del block[position]
             return True
         if not Effects([second]).commutes_with(own):
-            return None
-    return None
+            return False
+    return False
 
 
 def _sum(first: Expr, second: Expr) -> Expr:

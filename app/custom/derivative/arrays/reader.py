@@ -35,10 +35,12 @@ from app.custom.derivative.arrays.core import (
     loads_of,
     mapped,
     minus,
+    named_in,
     names_of,
     opposite,
     parts_of,
     plus,
+    renamed,
     stored_in,
     walk,
 )
@@ -455,10 +457,9 @@ class Reader(Values):
         self._unnamed.discard(old)
         self.taken.discard(old)
         self.variables[wish], self.dims[wish] = self.variables.pop(old), self.dims.pop(old)
-        renamed: dict[str, Expr] = {old: name(wish)}
         for position, statement in enumerate(self.out):
-            if any(old in _all_names(s) for s in walk([statement])):
-                self.out[position] = _renamed(statement, old, wish, renamed)
+            if any(old in named_in(s) for s in walk([statement])):
+                self.out[position] = renamed(statement, {old: wish})
         return self.plain(wish)
 
     def _is_last_use(self, base: str) -> bool:
@@ -718,18 +719,3 @@ def _without_breaks(body: Sequence[Stmt]) -> list[Stmt]:
 
 def _is_variable(value: Value) -> bool:
     return isinstance(value, Number) and isinstance(value.expr, ast.Name)
-
-
-def _all_names(statement: Stmt) -> set[str]:
-    texts = {n.id for part in parts_of(statement) for n in ast.walk(part) if isinstance(n, ast.Name)}
-    own = {getattr(statement, key, "") for key in ("name", "array", "source")}
-    return texts | own
-
-
-def _renamed(statement: Stmt, old: str, new: str, names: dict[str, Expr]) -> Stmt:
-    result = mapped(statement, None, names)
-    for each in walk([result]):
-        for key in ("name", "array", "source"):
-            if getattr(each, key, None) == old:
-                setattr(each, key, new)
-    return result

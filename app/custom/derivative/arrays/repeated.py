@@ -7,6 +7,7 @@ that a second loop needs again are kept.
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Callable, Sequence
 
 from app.custom.derivative.arrays.buffers import SMOOTH
@@ -30,6 +31,7 @@ from app.custom.derivative.arrays.core import (
     names_of,
     parts_of,
     plus,
+    replaced,
     same,
     shape_of,
     transformed,
@@ -112,17 +114,24 @@ def _together(tests: Sequence[Expr], block: list[Stmt], line: int) -> list[Stmt]
 # Sums in numbers
 
 
-def promoted(block: list[Stmt], function: Function, new: New) -> list[Stmt]:
-    """The block with a number in place of an element to which a loop only adds."""
-    _Promoting(block, function, new).walk()
+def promoted(block: list[Stmt], function: Function, new: New, free: set[str]) -> list[Stmt]:
+    """The block with a number in place of an element to which a loop only adds.
+
+    `free` are arrays that may be rounded in another way.
+    """
+    promoting = _Promoting(block, function, new)
+    promoting.free = free
+    promoting.walk()
     return block
 
 
 class _Promoting(_Loops):
+    free: set[str]
+
     def loop(self, loop: For, block: list[Stmt]) -> None:
         effects = Effects([loop])
         inner = {s.var for s in walk([loop]) if isinstance(s, For)}
-        arrays = effects.added - effects.reads - effects.assigned - effects.made
+        arrays = effects.added & self.free - effects.reads - effects.assigned - effects.made
         groups: dict[tuple[str, str], list[Store]] = {}
         for store in walk(loop.body):
             if not isinstance(store, Store) or store.array not in arrays:
@@ -222,7 +231,7 @@ class _Keeping:
                 for node in calls_in(part):
                     if names_of(node) & changed or first.var not in names_of(node):
                         continue
-                    text = ast.unparse(_with_variable(node, first.var, second.var))
+                    text = ast.unparse(replaced(node, {first.var: name(second.var)}))
                     if any(text in map(ast.unparse, calls_in(p)) for s in walk(second.body) for p in parts_of(s)):
                         self._store(block, (first, second), statement, node)
                         return True
@@ -239,7 +248,7 @@ class _Keeping:
             Store(text, (name(first.var),), node, False, statement.line),
             _with(statement, ast.unparse(node), element),
         ]
-        wanted = ast.unparse(_with_variable(node, first.var, second.var))
+        wanted = ast.unparse(replaced(node, {first.var: name(second.var)}))
         second.body[:] = [_with(s, wanted, load(text, [name(second.var)])) for s in second.body]
         block.insert(block.index(first), Alloc(text, "empty", (first.stop,), None, None, first.line))
 
@@ -253,12 +262,6 @@ def calls_in(node: Expr) -> list[ast.Call]:
     return [*own, *(each for child in inner for each in calls_in(child))]
 
 
-def _with_variable(node: Expr, old: str, new: str) -> Expr:
-    from app.custom.derivative.arrays.core import replaced
-
-    return replaced(node, {old: name(new)})
-
-
 class _Replacing(ast.NodeTransformer):
     def __init__(self, text: str, new: Expr):
         self._text, self._new = text, new
@@ -269,11 +272,9 @@ class _Replacing(ast.NodeTransformer):
         return super().generic_visit(node)
 
     def of(self, node: Expr) -> Expr:
-        from app.custom.derivative.arrays.core import _copied
-
         if self._text not in ast.unparse(node):
             return node
-        result: Expr = self.visit(_copied(node))
+        result: Expr = self.visit(copy.deepcopy(node))
         return result
 
 

@@ -43,6 +43,7 @@ from app.custom.derivative.arrays.core import (
     loads_of,
     mapped,
     minus,
+    named_in,
     names_of,
     parts_of,
     plus,
@@ -113,13 +114,13 @@ class Reverse:
 
     def _private(self, array: str) -> tuple[For, ...]:
         home = self.homes[array]
-        users = [s for s in walk(self.function.body) if array in _arrays_of(s) and s is not self.allocs[array]]
+        users = [s for s in walk(self.function.body) if array in named_in(s) and s is not self.allocs[array]]
         common = _common_loops([self.dependence.place(s).loops for s in users])
         alloc = self.allocs[array]
         if array in self.function.outputs or not isinstance(alloc, Alloc):
             return home
         for depth in range(len(common), len(home), -1):
-            first = next(s for s in common[depth - 1].body if any(array in _arrays_of(each) for each in walk([s])))
+            first = next(s for s in common[depth - 1].body if any(array in named_in(each) for each in walk([s])))
             if self._is_fill(first, alloc):
                 return common[:depth]
         return home
@@ -128,7 +129,7 @@ class Reverse:
         """Whether loops store into each element of an array before anything reads it."""
         body, index = [statement], []
         for size in alloc.shape:
-            loop = next((s for s in body if any(alloc.name in _arrays_of(each) for each in walk([s]))), None)
+            loop = next((s for s in body if any(alloc.name in named_in(each) for each in walk([s]))), None)
             if not isinstance(loop, For) or has_break(loop.body) or loop.step not in (1, -1):
                 return False
             low, high = (loop.start, loop.stop) if loop.step > 0 else (plus(loop.stop, 1), plus(loop.start, 1))
@@ -137,7 +138,7 @@ class Reverse:
                 return False
             body = loop.body
             index.append(name(loop.var))
-        own = [s for s in walk([statement]) if alloc.name in _arrays_of(s)]
+        own = [s for s in walk([statement]) if alloc.name in named_in(s)]
         stores = isinstance(own[0], Store) and own[0] in body and not own[0].add and alloc.name not in _loaded(own[0])
         loads = [i for s in own for part in parts_of(s) for a, i in loads_of(part) if a == alloc.name]
         loads += [s.index for s in own if isinstance(s, Store) and s.array == alloc.name]
@@ -624,12 +625,6 @@ class Reverse:
             return ast.Slice()
         lowest, highest = parts[known.index(min(known))], parts[known.index(max(known))]
         return ast.Slice(lowest, plus(lowest, max(known) - min(known) + 1)) if highest is not lowest else lowest
-
-
-def _arrays_of(statement: Stmt) -> set[str]:
-    """The numbers and arrays that a statement itself refers to."""
-    texts = {n.id for part in parts_of(statement) for n in ast.walk(part) if isinstance(n, ast.Name)}
-    return texts | {getattr(statement, key, "") for key in ("name", "array", "source")}
 
 
 def _loaded(statement: Stmt) -> set[str]:

@@ -13,6 +13,7 @@ from app.custom.derivative.arrays.core import (
     Expr,
     For,
     Forget,
+    Function,
     If,
     Stmt,
     Store,
@@ -20,21 +21,23 @@ from app.custom.derivative.arrays.core import (
     added_to,
     allocated_in,
     assigned_in,
-    binary,
     blocks_of,
     has_break,
-    loads_of,
     mapped,
     names_of,
+    opposite,
     parts_of,
-    replaced,
+    plus,
     same,
     stored_in,
     transformed,
     walk,
 )
+from app.custom.derivative.arrays.dependence import Dependence
 from app.custom.derivative.arrays.flow import Flow, used, without_dead
-from app.custom.derivative.terms import name, negative, number, number_in
+from app.custom.derivative.arrays.fusing import accesses
+from app.custom.derivative.arrays.reader import exposed
+from app.custom.derivative.terms import negative, number, number_in
 
 # Zeros
 
@@ -252,8 +255,9 @@ def _in_loop(statement: Stmt, users: set[int]) -> bool:
 # Loops
 
 
-def ahead(block: list[Stmt], results: Sequence[str]) -> list[Stmt]:
+def ahead(block: list[Stmt], results: Sequence[str], function: Function) -> list[Stmt]:
     """The block with loops that run forward where the order of their iterations has no effect."""
+    dependence = Dependence(function.with_body(block))
     flow = Flow(block, results)
     users: dict[int, set[int]] = {}
     for key, reaching in flow.uses.items():
@@ -263,7 +267,7 @@ def ahead(block: list[Stmt], results: Sequence[str]) -> list[Stmt]:
     for each in flow.roots:
         users.setdefault(each, set()).add(0)
     loops = [s for s in walk(block) if isinstance(s, For) and s.step == -1 and s.backward]
-    free = {id(loop) for loop in loops if _is_free(loop) and not _lasts(loop, users)}
+    free = {id(loop) for loop in loops if _is_free(loop, dependence) and not _lasts(loop, users)}
     return _turned_round(block, free)
 
 
@@ -287,37 +291,26 @@ def _turned_round(block: Sequence[Stmt], free: set[int]) -> list[Stmt]:
 
 
 def _plus_one(node: Expr) -> Expr:
-    from app.custom.derivative.arrays.core import plus
 
     negative_one = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and number_in(node.operand) == 1
     return number(0) if negative_one else plus(node, 1)
 
 
-def _is_free(loop: For) -> bool:
+def _is_free(loop: For, dependence: Dependence) -> bool:
     """Whether the iterations of a loop may run in any order."""
-    from app.custom.derivative.arrays.reader import exposed
-
     body = loop.body
     if has_break(body) or any(isinstance(s, While) for s in walk(body)):
         return False
-    for key in exposed(body) & assigned_in(body):
-        if not _only_adds(body, key):
+    if not all(_only_adds(body, key) for key in exposed(body) & assigned_in(body)):
+        return False
+    for array in stored_in(body) - allocated_in(body):
+        touched = accesses(array, body, dependence)
+        if touched is None:
             return False
-    first = number_in(_plus_one(loop.stop))
-    made = {s.name for s in walk(body) if isinstance(s, (Alloc, Copied))}
-    for array in stored_in(body) - made:
-        stores = [s for s in walk(body) if isinstance(s, Store) and s.array == array]
-        reads = [index for s in walk(body) for part in parts_of(s) for a, index in loads_of(part) if a == array]
-        named = any(array in names_of(part) for s in walk(body) for part in parts_of(s)) and not reads
-        copied = any(isinstance(s, Copied) and s.source == array and s.function == "copy" for s in walk(body))
-        if all(s.add for s in stores) and not reads and not named and not copied:
-            continue
-        accesses = [*(s.index for s in stores), *reads]
-        own = first is not None and first >= 0 and not named and not copied
-        if not own or not any(
-            all(isinstance(i[axis], ast.Name) and i[axis].id == loop.var for i in accesses)  # type: ignore[attr-defined]
-            for axis in range(min(len(i) for i in accesses))
-        ):
+        adds = all(s.add for s in walk(body) if isinstance(s, Store) and s.array == array)
+        writes = [access for access in touched if access.written]
+        others = [access for access in touched if not (access.written and adds)]  # sums may have any order
+        if any(dependence.touches_in_other(write, each, loop) for write in writes for each in others):
             return False
     return True
 
@@ -382,7 +375,6 @@ def _named(statement: Stmt) -> set[str]:
 
 def defined(block: list[Stmt], parameters: Iterable[str], kinds: Callable[[str], str]) -> list[Stmt]:
     """The block, with a value for each number that may be read, to no effect, before it has one."""
-    from app.custom.derivative.arrays.reader import exposed
 
     saved = {s.value.id for s in walk(block) if isinstance(s, Assign) and isinstance(s.value, ast.Name)}
     missing = exposed(block) | exposed(simplified(block, last=True)) & saved  # forgotten, and yet put aside
@@ -405,7 +397,7 @@ def simplified(block: Sequence[Stmt], last: bool = False) -> list[Stmt]:
             if not statement.body and not statement.orelse:
                 continue
             if not statement.body:
-                statement = If(_turned(statement.test), statement.orelse, [], statement.line)
+                statement = If(opposite(statement.test), statement.orelse, [], statement.line)
         if isinstance(statement, If) and result and _same_branches(result[-1], statement):
             before = result.pop()
             both = zip(blocks_of(before), blocks_of(statement), strict=True)
@@ -436,15 +428,6 @@ def _is_zeroing(before: Stmt, statement: Store) -> bool:
         return False
     alike = all(same(a, b) for a, b in zip(before.index, statement.index, strict=True))
     return alike and number_in(before.value) == 0 and statement.array not in names_of(statement.value)
-
-
-def _turned(test: Expr) -> Expr:
-    from app.custom.derivative.arrays.core import opposite
-
-    return opposite(test)
-
-
-__all__ = ["binary", "name", "replaced", "same"]
 
 
 class _Signs(ast.NodeTransformer):
