@@ -225,7 +225,7 @@ def contracted(
     Those that can be made once for all iterations are added to `records`.
     """
     root = list(block)
-    exact = without_influence(root) | records
+    exact = records | {key for key in without_influence(root) if variables[key].kind == "float"}
     pending = [root]
     while pending:
         inner = pending.pop()

@@ -10,7 +10,6 @@ import ast
 import copy
 from collections.abc import Callable, Sequence
 
-from app.custom.derivative.arrays.buffers import SMOOTH
 from app.custom.derivative.arrays.core import (
     Alloc,
     Assign,
@@ -40,6 +39,7 @@ from app.custom.derivative.arrays.core import (
 from app.custom.derivative.arrays.dependence import Dependence
 from app.custom.derivative.arrays.fusing import Effects
 from app.custom.derivative.arrays.pushing import function_of
+from app.custom.derivative.slopes import KNOWN
 from app.custom.derivative.terms import name, number, number_in
 
 New = Callable[[str, Variable], str]
@@ -253,11 +253,19 @@ class _Keeping:
         block.insert(block.index(first), Alloc(text, "empty", (first.stop,), None, None, first.line))
 
 
+_COSTLY = {
+    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "sin", "cos", "tan", "sinh", "cosh"),
+    *("tanh", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "erf", "erfc", "hypot", "arctan2"),
+    *("logaddexp", "logaddexp2"),
+}
+"""Rows of functions that take time, and whose results are no integers."""
+
+
 def calls_in(node: Expr) -> list[ast.Call]:
     """The calls of functions that take time, and that are computed in any case."""
     if isinstance(node, (ast.IfExp, ast.BoolOp)):
         return []
-    own = [node] if isinstance(node, ast.Call) and function_of(node.func) in SMOOTH else []
+    own = [node] if isinstance(node, ast.Call) and KNOWN.get(function_of(node.func)) in _COSTLY else []
     inner = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
     return [*own, *(each for child in inner for each in calls_in(child))]
 
