@@ -274,9 +274,14 @@ def names_of(node: ast.AST | None) -> set[str]:
 
 def shapes_of(node: ast.AST | None) -> set[str]:
     """The arrays whose shape or type an expression reads."""
-    if node is None:
+    if node is None or isinstance(node, (ast.Name, ast.Constant)):
         return set()
-    return {n.value.id for n in ast.walk(node) if is_shape(n) and isinstance(n.value, ast.Name)}  # type: ignore[attr-defined]
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return {node.value.id} if is_shape(node) else set()
+    result: set[str] = set()
+    for child in ast.iter_child_nodes(node):
+        result |= shapes_of(child)
+    return result
 
 
 def added_to(value: Expr, key: str) -> Expr | None:

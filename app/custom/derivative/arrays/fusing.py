@@ -26,6 +26,7 @@ from app.custom.derivative.arrays.core import (
     assigned_in,
     blocks_of,
     has_break,
+    is_shape,
     load,
     loads_of,
     mapped,
@@ -232,8 +233,9 @@ def accesses(array: str, block: Sequence[Stmt], dependence: Dependence) -> list[
             return None
         place = dependence.place(statement)
         for part in parts_of(statement):
-            loads = [index for text, index in loads_of(part) if text == array]
-            if _mentions(part, array) > len(loads):
+            mentions = _mentions(part, array)
+            loads = [index for text, index in loads_of(part) if text == array] if mentions else []
+            if mentions > len(loads):
                 return None
             result += [Access(array, index, place) for index in loads]
         if isinstance(statement, Store) and statement.array == array:
@@ -241,9 +243,11 @@ def accesses(array: str, block: Sequence[Stmt], dependence: Dependence) -> list[
     return result
 
 
-def _mentions(node: ast.expr, key: str) -> int:
-    shapes = {id(n.value) for n in ast.walk(node) if isinstance(n, ast.Attribute) and n.attr in ("shape", "dtype")}
-    return sum(isinstance(n, ast.Name) and n.id == key and id(n) not in shapes for n in ast.walk(node))
+def _mentions(node: ast.AST, key: str) -> int:
+    """How often an expression names an array, other than for its shape."""
+    if isinstance(node, ast.Name):
+        return node.id == key
+    return 0 if is_shape(node) else sum(_mentions(child, key) for child in ast.iter_child_nodes(node))
 
 
 # Sums

@@ -308,9 +308,9 @@ class _Lifting(_Loops):
         for statement in list(walk(loop.body)):
             if not isinstance(statement, (Assign, Store)):
                 continue
-            chain = chain_to(statement, loop)
+            node = _invariant(statement.value, changed)
+            chain = None if node is None else chain_to(statement, loop)
             tests = None if chain is None else self.tests_of(chain)
-            node = None if tests is None else _invariant(statement.value, changed)
             if node is None or tests is None:
                 continue
             text = self.new("g", Variable(0, "float"))
