@@ -32,8 +32,8 @@ from app.custom.derivative.arrays.core import (
     same,
     walk,
 )
+from app.custom.derivative.arrays.flow import without_dead
 from app.custom.derivative.arrays.reader import Reader
-from app.custom.derivative.arrays.tidy import without_dead
 from app.custom.derivative.arrays.values import Array, constant_int, wider
 from app.custom.derivative.scope import UnderivableError
 from app.reading import UnreadableSourceError, place_in, source_text
