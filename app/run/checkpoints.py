@@ -59,6 +59,11 @@ def read_checkpoint(path: Path) -> Checkpoint:
     """Read a checkpoint. Raises FileError if the file is not one, and AppError if another release wrote it."""
     try:
         data = load_own(path, LARGEST["checkpoint"])
+    except FileError as error:
+        problem = str(error).removeprefix("load: ")
+        raise FileError(
+            f"{problem}. Without this file, the run starts from the beginning when it is resumed"
+        ) from error
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror or error}") from error
     kind, version = (data.pop(key, None) for key in ("kind", "version")) if isinstance(data, dict) else (None, None)

@@ -19,7 +19,7 @@ from app.data import SOURCES
 from app.errors import ConfigError
 from app.printing import without_passwords
 from app.run import yaml_text
-from app.run.config_errors import problem, sections, unexpected
+from app.run.config_errors import hint, problem, sections, unexpected
 from app.run.events import METRICS
 from app.run.layers import OPERATOR, Count, Dense, Dropout, LayerConfig, Share
 from app.run.options import CONFIGS, configuration_file
@@ -266,8 +266,11 @@ def _read(path: str, links: bool = True) -> Document:
     try:
         return yaml_text.read(path, links)
     except FileNotFoundError:
-        shipped = ", ".join(sorted(file.stem for file in CONFIGS.glob("*.yaml")))
-        raise ConfigError(f"{path}: no such file. Shipped configurations, which need no path: {shipped}") from None
+        shipped = sorted(file.stem for file in CONFIGS.glob("*.yaml"))
+        raise ConfigError(
+            f"{path}: no such file{hint(path, shipped) or '.'} Shipped configurations, which need no path: "
+            f"{', '.join(shipped)}"
+        ) from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
 

@@ -30,18 +30,18 @@ def problem(data: Any, kind: Any, error: msgspec.ValidationError) -> Problem:
             needs = f"a {value.get(tag)} layer needs {' and '.join(missing)}; found {_as_yaml(value)}"
             return path, f"{written}: {needs}", False
         dotted = {name: f"{section}.{name}" for name, section in sections(kind).items()}
-        hint = _hint(unknown, keys) or _hint(unknown, dotted, dotted) or "."
+        closest = hint(unknown, keys) or hint(unknown, dotted, dotted) or "."
         shown = unknown if unknown.isprintable() and 0 < len(unknown) <= 60 else repr(unknown[:60])
         known = ", ".join([tag, *keys] if tag else keys)
         key = f"{path}.{shown}".removeprefix("$.")
-        return f"{path}.{unknown}", f"{key}: unknown key{hint} Known keys here: {known}", True
-    return path, f"{written}: {unexpected(value, kind)}", False
+        return f"{path}.{unknown}", f"{key}: unknown key{closest} Known keys here: {known}", True
+    return path, f"{written}: {unexpected(value, kind)}".removeprefix("$: "), False
 
 
 def unexpected(value: Any, kind: Any) -> str:
     """Say what was found, and what is expected of a type."""
-    hint = _hint(value, map(str, get_args(kind))) if get_origin(kind) is Literal else ""
-    return f"found {_as_yaml(value)}, expected {_expected(kind)}{hint}"
+    closest = hint(value, map(str, get_args(kind))) if get_origin(kind) is Literal else ""
+    return f"found {_as_yaml(value)}, expected {_expected(kind)}{closest}"
 
 
 def sections(struct: type[msgspec.Struct]) -> dict[str, str]:
@@ -82,7 +82,7 @@ def _as_yaml(value: Any) -> str:
     return f"{shown} (text)" if isinstance(value, str) else shown
 
 
-def _hint(word: Any, words: Iterable[str], shown: dict[str, str] | None = None) -> str:
+def hint(word: Any, words: Iterable[str], shown: dict[str, str] | None = None) -> str:
     """Ask whether the closest of some words was meant."""
     closest = difflib.get_close_matches(word[:60].lower(), list(words), n=1) if isinstance(word, str) else []
     return f"; did you mean {(shown or {}).get(closest[0], closest[0])!r}?" if closest else ""

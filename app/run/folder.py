@@ -18,7 +18,7 @@ from typing import TextIO
 
 import numpy as np
 
-from app.errors import AppError, FileError
+from app.errors import AppError, FileError, MissingFileError
 from app.files import LARGEST, PART, open_to_append, read_file, without_tilde, write_whole
 from app.graph.serialise import DAMAGE_ERRORS
 from app.run import events
@@ -83,8 +83,13 @@ class RunFolder:
     @classmethod
     def again(cls, path: Path) -> RunFolder:
         """Open the folder of a run to resume it, and lock it."""
-        if not (path / METRICS).is_file() or not (path / CONFIG).is_file():
-            raise AppError(f"{path} holds no run that can be resumed: it has no {METRICS} or no {CONFIG}")
+        if not path.is_dir():
+            raise MissingFileError(f"no such folder: {path}; name the folder of a run, such as those in runs/")
+        missing = [name for name in (CONFIG, METRICS) if not (path / name).is_file()]
+        if missing:
+            raise AppError(
+                f"{path} holds no run that can be resumed: it has no {' and no '.join(missing)}. Start a new run"
+            )
         with _writing(path / METRICS):
             folder = cls(path, open_to_append(path / METRICS))
             for part in path.glob(f".*{PART}"):  # of a process that was killed while it wrote

@@ -78,7 +78,10 @@ def interrupted_run(run: Path, overrides: Sequence[str] = ()) -> tuple[Config, C
         check_config(checkpoint.config, config)
         return config, checkpoint
     if (run / SUMMARY).exists():
-        raise AppError(f"the run in {run} is finished: there is nothing to resume")
+        raise AppError(
+            f"the run in {run} is finished: there is nothing to resume. To train with other settings, start a new run, "
+            f"such as --config {shlex.quote(str(run / CONFIG))} train.epochs={2 * config.train.epochs} output=null"
+        )
     check_config(msgspec.to_builtins(with_absolute_paths(load_kept_config(run / CONFIG))), config)
     return config, None
 

@@ -129,7 +129,7 @@ OF_ALL = (
         ("output: ''", 1, 9, "output: found '' (text), expected the name of a folder or null"),
         ("engine: EAGR", 1, 9, MISTYPED),
         ("train: 3", 1, 8, "train: found 3, expected a section of `key: value` lines"),
-        ("[1]", 1, 1, "$: found [1], expected a section of `key: value` lines"),
+        ("[1]", 1, 1, "found [1], expected a section of `key: value` lines"),
         ("seed: 1\nmodel:\n  hiden: 3", 3, 3, f"model.hiden: unknown key; did you mean 'hidden'? {OF_MODEL}"),
         ("model: {layers: null, hiden: 1}", 1, 23, f"model.hiden: unknown key; did you mean 'hidden'? {OF_MODEL}"),
         ("epochs: 3", 1, 1, f"epochs: unknown key; did you mean 'train.epochs'? {OF_ALL}"),

@@ -113,12 +113,20 @@ def test_a_damaged_checkpoint_is_refused(interrupted, resume):
     os.truncate(file, 5000)
     status, _, err = resume()
     assert status == 1
-    assert err.startswith("error: load: run/checkpoint.safetensors was not")
+    assert err.startswith("error: run/checkpoint.safetensors was not")
+    assert "the run starts from the beginning when it is resumed" in err
+    file.unlink()
+    assert resume()[0] == 0
 
 
 def test_a_finished_run_has_nothing_to_resume(train, resume):
     train(*LONGER)
-    assert resume() == (1, "", "error: the run in run is finished: there is nothing to resume\n")
+    status, out, err = resume()
+    assert (status, out) == (1, "")
+    assert err.startswith("error: the run in run is finished: there is nothing to resume. To train with other settings")
+    again = err.partition("such as ")[2].split()
+    assert again[:3] == ["--config", "run/config.yaml", "train.epochs=6"]
+    assert train(*again[:3], folder="again").status == 0
 
 
 def test_more_epochs_give_the_results_of_a_run_that_was_started_with_them(interrupted, resume, tmp_path, whole):
@@ -143,13 +151,18 @@ def test_a_comparison_is_refused(train, resume):
     assert sorted((file, file.read_bytes()) for file in folder.rglob("*") if file.is_file()) == before
 
 
-@pytest.mark.parametrize("missing", ["config.yaml", "metrics.jsonl", None])
+@pytest.mark.parametrize("missing", ["config.yaml", "metrics.jsonl"])
 def test_a_folder_without_a_run_is_refused(interrupted, resume, missing):
-    if missing:
-        (interrupted().folder / missing).unlink()
-    status, out, err = resume()
-    assert (status, out) == (1, "")
-    assert err.startswith("error: run holds no run that can be resumed: it has no metrics.jsonl or no config.yaml")
+    (interrupted().folder / missing).unlink()
+    told = f"error: run holds no run that can be resumed: it has no {missing}. Start a new run\n"
+    assert resume() == (1, "", told)
+
+
+def test_a_folder_that_is_not_there_is_named(resume, tmp_path):
+    (tmp_path / "file").touch()
+    for name in ("nowhere", "file"):
+        told = f"error: no such folder: {name}; name the folder of a run, such as those in runs/\n"
+        assert resume(folder=name) == (1, "", told)
 
 
 def test_two_processes_cannot_resume_one_run(interrupted, resume):
