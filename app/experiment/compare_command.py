@@ -81,8 +81,8 @@ def _folders_and_overrides(options: argparse.Namespace) -> tuple[list[Path], lis
         overrides.append(f"operators={_as_yaml(_parted(options.operators))}")
     if folders and options.resume is not None:
         raise ConfigError(f"--resume continues one comparison, and {folders[0]} is another folder: leave out one")
-    if folders and [word for word in overrides if not word.startswith("output=")]:
-        raise ConfigError(f"runs that are there are compared as they are, but {overrides[0]} is to change them")
+    if folders and (changes := [word for word in overrides if not word.startswith("output=")]):
+        raise ConfigError(f"runs that are there are compared as they are, but {changes[0]} is to change them")
     if options.resume is not None and overrides:
         raise ConfigError(f"a comparison is continued with its own settings, but {overrides[0]} is to change them")
     return folders, overrides

@@ -24,7 +24,7 @@ from app.run.comparison import Comparison, compare_runs
 from app.run.config import CompareConfig, Config, load_kept_config, operators_of, with_absolute_paths
 from app.run.console import Console
 from app.run.events import METRICS
-from app.run.folder import COMPARISON, CONFIG, SUMMARY, comparison_folder, folder_name, new_folder
+from app.run.folder import COMPARISON, CONFIG, SUMMARY, comparison_folder, folder_name, new_folder, require_folder
 from app.run.gradients import gradient_lines
 from app.run.network import Activation, every_operator, find_all
 from app.run.record import is_finished, read_run, read_runs, runs_of
@@ -64,6 +64,7 @@ def continue_comparison(
     objects: Sequence[Activation] = (),
 ) -> Path:
     """Train the runs that an interrupted comparison lacks; the results are as without the interruption."""
+    require_folder(folder)
     if not (folder / CONFIG).is_file():
         raise AppError(f"{folder} holds no comparison: it has no {CONFIG}")
     config = load_kept_config(folder / CONFIG)
@@ -80,8 +81,6 @@ def compare_finished(folders: Sequence[Path], console: Console, output: str | No
     for run in runs:
         if not is_finished(run.folder):
             raise MissingFileError(f"the run in {run.folder} is not finished: opsmith train --resume {run.folder}")
-    if not runs:
-        raise MissingFileError(f"{folders[0]} has no finished run: opsmith compare --resume {folders[0]}")
     result = compare_runs(runs)
     folder = new_folder(output, f"compare-{folder_name(result.operators)}")
     _conclude(folder, result, console, report=True)

@@ -48,8 +48,6 @@ class Result(Displayed):
         """The folder of the run or the comparison."""
         self.runs = [replace(run, folder=run.folder.absolute()) for run in read_runs(folder)]
         """The record of each run."""
-        if not self.runs:
-            raise MissingFileError(f"{folder} has no finished run: opsmith compare --resume {folder}")
         self.config = load_kept_config(folder / CONFIG)
         self._objects, self._custom_ops, self._accept_changed = objects, custom_ops, accept_changed
         self._parts = {name: OperatorResult(name, self) for name in self.runs[0].operators}

@@ -18,11 +18,18 @@ from typing import TextIO
 
 import numpy as np
 
-from app.errors import AppError, FileError, MissingFileError
+from app.errors import AppError, ConfigError, FileError, MissingFileError
 from app.files import LARGEST, PART, open_to_append, read_file, without_tilde, write_whole
 from app.graph.serialise import DAMAGE_ERRORS
 from app.run import events
-from app.run.config import Config, dump_config, operators_of, with_absolute_paths
+from app.run.config import (
+    CompareConfig,
+    Config,
+    dump_config,
+    load_kept_config,
+    operators_of,
+    with_absolute_paths,
+)
 from app.run.events import METRICS, Event
 from app.saving import pack
 
@@ -45,6 +52,18 @@ def new_folder(output: str | None, name: str) -> Path:
     """Create the folder that the user chose, which may exist, or one named after `name` and the time."""
     with _writing(Path(output or "runs")):
         return _chosen(output) if output else _new(Path("runs") / f"{name}-{_now()}")
+
+
+def require_folder(path: Path) -> None:
+    """Refuse a path that is no folder."""
+    if not path.is_dir():
+        raise MissingFileError(f"no such folder: {path}; name the folder of a run, such as those in runs/")
+
+
+def refuse_comparison(path: Path, config: Config) -> None:
+    """Refuse to resume a comparison as a run."""
+    if isinstance(config, CompareConfig):
+        raise ConfigError(f"{path} holds a comparison; it is continued with opsmith compare --resume {path}")
 
 
 def comparison_folder(config: Config) -> Path:
@@ -83,9 +102,10 @@ class RunFolder:
     @classmethod
     def again(cls, path: Path) -> RunFolder:
         """Open the folder of a run to resume it, and lock it."""
-        if not path.is_dir():
-            raise MissingFileError(f"no such folder: {path}; name the folder of a run, such as those in runs/")
+        require_folder(path)
         missing = [name for name in (CONFIG, METRICS) if not (path / name).is_file()]
+        if missing == [METRICS]:
+            refuse_comparison(path, load_kept_config(path / CONFIG))
         if missing:
             raise AppError(
                 f"{path} holds no run that can be resumed: it has no {' and no '.join(missing)}. Start a new run"

@@ -18,7 +18,7 @@ from app.run.answers import Answers, read_answers
 from app.run.checkpoints import CHECKPOINT
 from app.run.config import CompareConfig, Config, load_kept_config, operators_of
 from app.run.events import End, Epoch, Event, Iteration, Start, Tested
-from app.run.folder import CONFIG, SUMMARY, Weights, read_weights, seed_folder
+from app.run.folder import CONFIG, SUMMARY, Weights, read_weights, require_folder, seed_folder
 from app.run.profiles import Profile, read_profiles
 
 E = TypeVar("E", bound=Event)
@@ -145,15 +145,18 @@ def read_run(folder: Path) -> RunRecord:
 
 
 def read_runs(folder: Path) -> list[RunRecord]:
-    """Read the run in a folder, or the finished runs of the comparison in it, in the order of their seeds."""
-    if not folder.is_dir():
-        raise MissingFileError(f"no such folder: {folder}; name the folder of a run, such as those in runs/")
+    """Read the run in a folder, or the finished runs of the comparison in it, in the order of their seeds. There is at
+    least one."""
+    require_folder(folder)
     if not (folder / CONFIG).is_file():
         raise MissingFileError(f"{folder} is not the folder of a run: it has no {CONFIG}")
     config = load_kept_config(folder / CONFIG)
     if not isinstance(config, CompareConfig):
         return [read_run(folder)]
-    return [read_run(run) for run in runs_of(folder, config) if is_finished(run)]
+    runs = [read_run(run) for run in runs_of(folder, config) if is_finished(run)]
+    if not runs:
+        raise MissingFileError(f"{folder} has no finished run: opsmith compare --resume {folder}")
+    return runs
 
 
 def runs_of(folder: Path, config: CompareConfig) -> list[Path]:

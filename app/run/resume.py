@@ -20,9 +20,9 @@ from app.nn import Layer
 from app.ops.definition import OpDef
 from app.ranks.world import current
 from app.run.checkpoints import CHECKPOINT, Checkpoint, read_checkpoint
-from app.run.config import CompareConfig, Config, load_kept_config, operators_of, with_absolute_paths
+from app.run.config import Config, load_kept_config, operators_of, with_absolute_paths
 from app.run.console import Console
-from app.run.folder import CONFIG, SUMMARY, RunFolder
+from app.run.folder import CONFIG, SUMMARY, RunFolder, refuse_comparison
 from app.run.layers import operators_named_in
 from app.run.network import Activation, as_passed, every_operator, find_all, passed_only
 from app.run.trust import require_named
@@ -71,8 +71,7 @@ def changes(before: Any, now: Any, path: str = "") -> Iterator[tuple[str, Any, A
 def interrupted_run(run: Path, overrides: Sequence[str] = ()) -> tuple[Config, Checkpoint | None]:
     """Return the configuration of a resumed run and its checkpoint, if there is one."""
     config = load_kept_config(run / CONFIG, overrides)
-    if isinstance(config, CompareConfig):
-        raise ConfigError(f"{run} holds a comparison; it is continued with opsmith compare --resume {run}")
+    refuse_comparison(run, config)
     if (run / CHECKPOINT).exists():
         checkpoint = read_checkpoint(run / CHECKPOINT)
         check_config(checkpoint.config, config)

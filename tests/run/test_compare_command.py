@@ -197,6 +197,28 @@ def test_an_interrupted_comparison_goes_on_with_the_same_results(compare, stoppe
     assert "error: run is not empty, and not the folder of a run with these settings: it has comp" in other.err
 
 
+@pytest.mark.parametrize(
+    "words", [["report", "run"], ["compare", "run"], ["demo", "run"], ["predict", "run", "digit.png"]], ids=" ".join
+)
+def test_a_comparison_without_a_finished_run_says_how_to_continue_it(compare, stopped, capsys, words):
+    stopped(0)
+    assert compare("relu,tanh", "--seeds", "2").status == 130
+    assert main(words) == 1
+    assert capsys.readouterr().err == "error: run has no finished run: opsmith compare --resume run\n"
+
+
+def test_only_a_comparison_is_continued(compare, stopped, capsys):
+    stopped(0)
+    assert compare("relu,tanh", "--seeds", "2").status == 130
+    for words, status, told in [
+        (["train", "--resume", "run"], 2, "run holds a comparison; it is continued with opsmith compare --resume run"),
+        (["compare", "--resume", "nowhere"], 1, "no such folder: nowhere; name the folder of a run, such as those in"),
+        (["compare", "run", "output=x", "train.epochs=3"], 2, "runs that are there are compared as they are, but tra"),
+    ]:
+        assert main(words) == status
+        assert capsys.readouterr().err.startswith(f"error: {told}")
+
+
 def test_an_operator_that_was_edited_after_some_seeds_is_refused(compare, stopped, tmp_path, monkeypatch):
     file = tmp_path / "mine.py"
     file.write_text("def scaled(x):\n    return x * 2.0\n")
