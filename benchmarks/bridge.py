@@ -80,9 +80,9 @@ def _tried(target: Target, operator: Any, examples: Iterable[np.ndarray]) -> str
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     counts = re.findall(r"(\d+) (passed|failed|error|skipped)", done.stdout)
     print(done.stdout if done.returncode else "", end="")
-    form = "expressions" if "expressions" in written.notes[0] else "kernel"
+    forms = [form for form in ("expressions", "kernel") if form in written.notes[0]]
     second = "; no second derivative" if any("no second derivative" in note for note in written.notes) else ""
-    return f"{form}: {', '.join(' '.join(count) for count in counts)}{second}"
+    return ": ".join([*forms, ", ".join(" ".join(count) for count in counts)]) + second
 
 
 # Speed

@@ -288,7 +288,14 @@ class _Writer:
         text = _called(
             f"{local['gradients']} = ", called([f"{local['arriving']}[{n}]" for n in range(len(part.gives))])
         )
-        return filled("jax_vjp.txt", kept=_tuple(kept), gradient=text, returned=_tuple(returned), **words).rstrip()
+        return filled(
+            "jax_vjp.txt",
+            kept=_tuple(kept),
+            kept_values=_unpacked(kept),
+            gradient=text,
+            returned=_unpacked(returned),
+            **words,
+        ).rstrip()
 
 
 def _numbers_of(operator: Any, arrays: Sequence[np.ndarray]) -> tuple[list[list[float]], list[list[float]]]:

@@ -255,7 +255,7 @@ def _expressions(one: Leaving, texts: _Texts, proof: str) -> str:
         sections=[] if plain else ["pushed"],
         **common,
         header=header(one, "PyTorch", "torch", proof, _CANNOT[EXPRESSIONS]),
-        imports="\n".join(one.imports),
+        imports="".join(f"{line}\n" for line in one.imports),
         constants=one.constants,
         functions=one.functions,
         of_gradient=of_gradient,
@@ -314,7 +314,7 @@ def _kernels(one: Leaving, texts: _Texts, proof: str) -> str:
             _loop(role, part) for role, part in zip(("forward", "gradient", "second"), d.parts, strict=False)
         )
     )
-    source = one.functions + loops
+    source = one.constants + one.functions + loops
     imports = [*one.imports, "import numpy as np"]
     imports += ["from concurrent.futures import ThreadPoolExecutor"] if rows else []
     parts: dict[str, str] = {}

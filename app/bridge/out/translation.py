@@ -622,9 +622,9 @@ class _Function:
         if row == self.text.loses_nan or row in self.text.comparisons:
             args = [self.repeatable(a) for a in args]
         if row in self.text.comparisons:
-            operand = args[0].source
-            size = operand if self.is_not_negative(operand) else _call(self.text.functions["abs"], [operand])
-            return Value(self.filled(self.text.comparisons[row], a=operand, size=size), MASK)
+            tensor = args[0].source
+            size = tensor if self.is_not_negative(tensor) else _call(self.text.functions["abs"], [tensor])
+            return Value(self.filled(self.text.comparisons[row], a=tensor, size=size), MASK)
         made = Value(_call(self.text.functions[row], [a.source for a in args]), MASK if row in _TRUTHS else TENSOR)
         if row == self.text.loses_nan:
             number = Value(ast.Compare(args[0].source, [ast.Eq()], [args[0].source]), MASK)

@@ -40,7 +40,7 @@ class Leaving:
     """EXPRESSIONS or KERNEL."""
     imports: tuple[str, ...]
     constants: str
-    """The lines that define what the functions read."""
+    """The lines that define what the functions read and, if they compute in vectors, call."""
     functions: str
     """The functions of `ROLES`, as far as there are such, after those that they call."""
     reason: str = ""
@@ -82,14 +82,13 @@ def _collected(description: Description, reserved: Sequence[str], reason: str) -
         options = {"error_model": "numpy"} if description.elementwise else part.options
         kernels.add(part.function, role, options, part.parameters)
     constants = "\n".join(f"{name} = {text}" for name, text in kernels.constants.items())
-    functions = kernels.source
     if kernels.called:
         sections = vectors.sections_for(kernels.called)
-        functions = f"{filled(vectors.TEMPLATE, sections)}\n\n{functions}"
+        constants = f"{filled(vectors.TEMPLATE, sections)}\n\n{constants}".rstrip()
         kernels.imports["import numpy as np"] = None
         if "tanh" in sections:
             kernels.imports["import math"] = None
-    return Leaving(description, KERNEL, tuple(kernels.imports), constants, functions, reason)
+    return Leaving(description, KERNEL, tuple(kernels.imports), constants, kernels.source, reason)
 
 
 def _number(value: float) -> str:

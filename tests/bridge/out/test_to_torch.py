@@ -289,7 +289,7 @@ def test_weights_trained_with_an_exported_relu_are_those_of_torchs_own() -> None
     assert all(torch.equal(one, other) for one, other in zip(*weights, strict=True))
 
 
-@pytest.mark.parametrize(("operator", "inputs"), [(swish, 1), (parts, 2), (halvings, 1), (ema, 1), (total, 1)])
+@pytest.mark.parametrize(("operator", "inputs"), [(swish, 1), (parts, 2), (halvings, 1), (softmax, 1), (total, 1)])
 def test_files_are_as_a_formatter_leaves_them(operator: Any, inputs: int, tmp_path: Path) -> None:
     for name, text in files(operator, [np.ones((4, 6))] * inputs, (-2, 2), "1 passed").files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")

@@ -44,7 +44,7 @@ def over_elements(function: Any) -> Any:
 
 def kernel(operator: Any, *examples: Any) -> ModuleType:
     one = leaving(operator, list(map(spec_of_example, examples)), TORCH, ())
-    return loaded(f"{IMPORTS}\n{one.functions}\n", "kernel")
+    return loaded(f"{IMPORTS}\n{one.constants}\n{one.functions}\n", "kernel")
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
