@@ -10,15 +10,15 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from app.checking.certificate import badge
+from app.checking.certificate import Certificate, badge
 from app.checking.checks import check_names, names_of_checks
-from app.checking.examination import Inputs, Part, Question, examination, inputs_of, refusal, subject_of
-from app.checking.exhaustive import certificate
+from app.checking.examination import Inputs, Part, Question, examination, refusal
+from app.checking.exhaustive import every_number
 from app.checking.finding import Found, equivalent, find
 from app.checking.findings import Findings, painted
 from app.checking.pasted import evidence
 from app.custom.lookup import UNREADABLE
-from app.errors import AppError, ConfigError
+from app.errors import ConfigError
 from app.files import without_tilde, write_whole
 from app.ops.dtype import NAMES
 from app.printing import escaped, say, wrapped
@@ -99,20 +99,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _at_every_number(one: Found, question: Question, options: argparse.Namespace) -> Iterator[Part]:
-    try:
-        subject = subject_of(one, question)
-    except ConfigError:
-        raise
-    except AppError as error:
-        yield refusal(error)
-        return
-    yield inputs_of(subject)
-    result = certificate(subject)
-    yield from result.verdicts
-    if options.certificate:
-        write_whole(without_tilde(options.certificate), result.as_json())
-    if options.badge:
-        write_whole(without_tilde(options.badge), badge(result))
+    for part in every_number(one, question):
+        if not isinstance(part, Certificate):
+            yield part
+            continue
+        yield from part.verdicts
+        if options.certificate:
+            write_whole(without_tilde(options.certificate), part.as_json())
+        if options.badge:
+            write_whole(without_tilde(options.badge), badge(part))
 
 
 class _Shown:

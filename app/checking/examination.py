@@ -69,10 +69,15 @@ Part = Inputs | Verdict
 
 def examination(one: Found, question: Question) -> Iterator[Part]:
     """The inputs of an operator, and the verdicts on it as they are known. A ConfigError refuses the question."""
-    if one.foreign is None or not hasattr(os, "fork") or not one.foreign.framework.can_fork():
+    if not needs_process(one):
         yield from _examined(one, question, "", lambda name: None)
     else:
         yield from _in_processes(one, question)
+
+
+def needs_process(one: Found) -> bool:
+    """Whether an operator is examined in a process of its own: one of another framework that can be forked."""
+    return one.foreign is not None and hasattr(os, "fork") and one.foreign.framework.can_fork()
 
 
 def refusal(error: AppError) -> Verdict:

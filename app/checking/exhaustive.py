@@ -6,12 +6,14 @@ of float16 and bfloat16, which are computed in float32 and rounded. A certificat
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from functools import partial
 from threading import Event, Lock
 from typing import Any
 
@@ -19,9 +21,19 @@ import numpy as np
 
 from app import __version__, machine, static
 from app.checking.certificate import Accuracy, Certificate, Inaccuracy, keep, source_of
+from app.checking.examination import (
+    Part,
+    Question,
+    failed_in,
+    inputs_of,
+    needs_process,
+    refusal,
+    subject_of,
+)
 from app.checking.examples import inputs_for
-from app.checking.finding import equivalent
+from app.checking.finding import Found, equivalent
 from app.checking.findings import one_of
+from app.checking.processes import Send, messages_of
 from app.checking.subject import FLOAT32, Subject
 from app.engine import Executor
 from app.errors import AppError, ConfigError
@@ -95,6 +107,48 @@ def certify(
     if unknown := [name for name in types if name not in TYPES]:
         raise ConfigError(f"there are no numbers of {unknown[0]!r} to try; types are {', '.join(TYPES)}")
     return certificate(inputs_for(one_of(operator), (), settings, like), types)
+
+
+def every_number(one: Found, question: Question) -> Iterator[Part | Certificate]:
+    """The inputs of an operator, and its certificate or why there is none. A ConfigError refuses the question.
+
+    An operator of another framework is examined in a process of its own.
+    """
+    if not needs_process(one):
+        yield from _certified(one, question)
+        return
+    messages = messages_of(partial(_send_all, one, question), None, is_silent=False)  # it shows its progress
+    while True:
+        try:
+            part = pickle.loads(next(messages))
+        except StopIteration as stop:
+            if stop.value.problem:
+                yield failed_in("runs", stop.value.problem)
+            return
+        if isinstance(part, str):
+            raise ConfigError(part)
+        yield part
+
+
+def _send_all(one: Found, question: Question, send: Send) -> None:
+    assert one.foreign is not None
+    one.foreign.framework.after_fork()
+    try:
+        for part in _certified(one, question):
+            send(pickle.dumps(part))
+    except ConfigError as error:
+        send(pickle.dumps(str(error)))
+
+
+def _certified(one: Found, question: Question) -> Iterator[Part | Certificate]:
+    try:
+        subject = subject_of(one, question)
+        yield inputs_of(subject)
+        yield certificate(subject)
+    except ConfigError:
+        raise
+    except AppError as error:
+        yield refusal(error)
 
 
 def certificate(subject: Subject, types: Sequence[str] = tuple(TYPES)) -> Certificate:

@@ -43,10 +43,12 @@ class End(NamedTuple):
     """Whether it ended the process."""
 
 
-def messages_of(work: Callable[[Send], None], patience: float) -> Generator[bytes, None, End]:
+def messages_of(
+    work: Callable[[Send], None], patience: float | None, is_silent: bool = True
+) -> Generator[bytes, None, End]:
     """The messages that `work` sends from a forked process; gives how it ended.
 
-    It is ended after `patience` seconds without a message. Nothing that it prints is shown.
+    It is ended after `patience` seconds without a message. If it `is_silent`, nothing that it prints is shown.
     """
     parent = os.getpid()
     reading, writing = os.pipe()
@@ -54,7 +56,7 @@ def messages_of(work: Callable[[Send], None], patience: float) -> Generator[byte
     if not child:
         try:
             os.close(reading)
-            _begin(parent)
+            _begin(parent, is_silent)
             _send_all(work, writing)
         finally:
             os._exit(1)
@@ -83,13 +85,13 @@ def _group_of_its_own(process: int) -> None:
         os.setpgid(process, process)
 
 
-def _begin(parent: int) -> None:
+def _begin(parent: int, is_silent: bool) -> None:
     _group_of_its_own(0)
     faulthandler.disable()  # a crash is reported by its signal
     gc.freeze()  # what is there already, a whole framework, is not searched for garbage
     die_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    for stream in (1, 2):  # native code prints there
+    for stream in (1, 2) if is_silent else ():  # native code prints there
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
 
 
@@ -109,11 +111,15 @@ def _send_all(work: Callable[[Send], None], writing: int) -> None:
             send(b"", _DONE)
 
 
-def _received(reading: int, patience: float) -> Generator[bytes, None, str | None]:
+def _received(reading: int, patience: float | None) -> Generator[bytes, None, str | None]:
     """The messages from a pipe; gives what ended them, "" for the end of the work, None if the pipe was closed."""
     content = b""
-    until = time.monotonic() + patience
-    while select.select([reading], [], [], max(until - time.monotonic(), 0))[0]:
+    began = time.monotonic()
+
+    def left() -> float | None:
+        return None if patience is None else max(began + patience - time.monotonic(), 0)
+
+    while select.select([reading], [], [], left())[0]:
         piece = os.read(reading, 1 << 16)
         if not piece:
             return None
@@ -128,7 +134,7 @@ def _received(reading: int, patience: float) -> Generator[bytes, None, str | Non
             if kind == _RAISED:
                 return f"it raises {message.decode()}"
             yield message
-            until = time.monotonic() + patience
+            began = time.monotonic()
     return f"it did not end within {patience:g} seconds: try smaller inputs"
 
 

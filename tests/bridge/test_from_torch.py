@@ -13,6 +13,7 @@ import pytest
 
 import app
 from app.__main__ import main
+from app.checking import exhaustive
 from app.checking.before_training import check_gradient
 from app.checking.checks import OF_FRAMEWORK
 from app.testing import check_operator
@@ -237,6 +238,30 @@ def test_an_operator_that_ends_the_process_is_a_finding(tmp_path: Path, capsys: 
         in shown
     )
     assert "ok      rows" in shown
+
+
+def test_one_that_ends_the_process_at_some_number_is_a_finding_and_one_in_float32_needs_an_exact_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "odd.py").write_text(
+        "import ctypes\nimport torch\n"
+        "class Crash(torch.autograd.Function):\n"
+        "    @staticmethod\n    def forward(ctx, x):\n"
+        "        return ctypes.string_at(0) if x.isnan().any() else x * 2\n"
+        "    @staticmethod\n    def backward(ctx, dy):\n        return dy * 2\n"
+        "class Single(torch.autograd.Function):\n"
+        "    @staticmethod\n    def forward(ctx, x):\n        return x.float().sin().to(x.dtype)\n"
+        "    @staticmethod\n    def backward(ctx, dy):\n        return dy * 0\n"
+    )
+    monkeypatch.setattr(exhaustive.certificate, "__defaults__", (("float16",),))
+    assert main(["check", str(tmp_path / "odd.py:Crash"), "--exhaustive"]) == 1
+    assert "FAILED  runs           it ends the process, with SIGSEGV" in capsys.readouterr().out
+    assert main(["check", str(tmp_path / "odd.py:Single"), "--exhaustive"]) == 2
+    assert "Single computes in float32 whatever it is given" in capsys.readouterr().err
+    assert main(["check", str(tmp_path / "odd.py:Single"), "--exhaustive", "--like", "sin"]) == 1
+    shown = capsys.readouterr().out
+    assert "ok      result         float16: at most 0.5 ULP" in shown
+    assert "FAILED  gradient       float16: it is wrong at" in shown
 
 
 def test_the_names_of_the_checks_are_known_without_pytorch():
