@@ -114,7 +114,7 @@ def verdict(seed: int) -> str:
         if derived is None:
             return reason
         assert not changes_its_inputs(function, arguments), "a function that changes its inputs was derived"
-        if seed % 8:  # the second derivative takes most of the time
+        if seed % 8 < 7:  # the second derivative takes most of the time
             return AGREES
         second, _, reason = agreement(derived.function, values, seed)
         return AGREES if second is not None else f"second derivative: {reason}"

@@ -40,7 +40,7 @@ def matrix(seed: int = 0, shape: tuple[int, ...] = (4, 6)) -> np.ndarray:
     ("names", "real", "near"),
     [
         (FEW, "double", 1e-10),
-        pytest.param([*KERNELS], "double", 1e-10, marks=pytest.mark.slow),
+        pytest.param([*KERNELS], "double", 1e-10, marks=pytest.mark.soak),
         pytest.param([*KERNELS], "float", 1e-4, marks=pytest.mark.slow),
     ],
     ids=["some", "double", "float"],
