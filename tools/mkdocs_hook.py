@@ -109,10 +109,10 @@ def _is_written_down(home: str, where: str) -> bool:
 
 
 def _sections() -> list[dict[str, list[Any]]]:
-    """The parts of docs/index.md, each with its pages."""
+    """The parts of docs/index.md that list pages, each with them."""
     parts = re.split(r"^## (.+)$", (ROOT / "docs" / "index.md").read_text("utf-8"), flags=re.MULTILINE)[1:]
     links = (re.findall(r"^\d+\. \[.+?\]\((.+?)\)", text, re.MULTILINE) for text in parts[1::2])
-    return [{title: list(pages)} for title, pages in zip(parts[::2], links, strict=True)]
+    return [{title: list(pages)} for title, pages in zip(parts[::2], links, strict=True) if pages]
 
 
 def _outside(page: Path) -> list[str]:
