@@ -24,6 +24,8 @@ FEW = 40
 """The maximum number of points with markers and table rows, and of tooltips."""
 WIDTH, PLOT_HEIGHT = 340, 200
 LEFT, RIGHT, TOP, BOTTOM = 50, 6, 26, 38
+HALF_LETTER = 3.3
+"""Half the width of a letter of a label, roughly."""
 """The margins around the curves. The legend is above them."""
 _LETTER, _KEY, _ROW = 6.6, 34, 18
 """The width of a letter, of a key and its gaps, and the height of a row in the legend."""
@@ -173,7 +175,9 @@ class _Plot:
         for value in self.x.marks(4 if self.x.unit else 6):
             at = self.across(value)
             yield tag("line", x1=at, x2=at, y1=self.top, y2=bottom, class_="grid")
-            yield tag("text", self.x.written(value), x=at, y=bottom + 17, class_="middle")
+            text = self.x.written(value)
+            is_cut = at + HALF_LETTER * len(text) > WIDTH
+            yield tag("text", text, x=WIDTH if is_cut else at, y=bottom + 17, class_="end" if is_cut else "middle")
         for value in self.y.marks():
             at = self.down(value)
             yield tag("line", x1=LEFT, x2=right, y1=at, y2=at, class_="grid")
