@@ -24,8 +24,6 @@ FEW = 40
 """The maximum number of points with markers and table rows, and of tooltips."""
 WIDTH, PLOT_HEIGHT = 340, 200
 LEFT, RIGHT, TOP, BOTTOM = 50, 6, 26, 38
-HALF_LETTER = 3.3
-"""Half the width of a letter of a label, roughly."""
 """The margins around the curves. The legend is above them."""
 _LETTER, _KEY, _ROW = 6.6, 34, 18
 """The width of a letter, of a key and its gaps, and the height of a row in the legend."""
@@ -176,7 +174,7 @@ class _Plot:
             at = self.across(value)
             yield tag("line", x1=at, x2=at, y1=self.top, y2=bottom, class_="grid")
             text = self.x.written(value)
-            is_cut = at + HALF_LETTER * len(text) > WIDTH
+            is_cut = at + _LETTER * len(text) / 2 > WIDTH
             yield tag("text", text, x=WIDTH if is_cut else at, y=bottom + 17, class_="end" if is_cut else "middle")
         for value in self.y.marks():
             at = self.down(value)
