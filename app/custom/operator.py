@@ -268,10 +268,10 @@ def _checked_gradient(
     return np.asarray(gradient.astype(x.dtype, copy=False))
 
 
-def _how_to_reshape(found: tuple[int, ...], shape: tuple[int, ...], name: str) -> str:
+def _how_to_reshape(actual: tuple[int, ...], expected: tuple[int, ...], name: str) -> str:
     """What gives a gradient the shape of its input, if that is known."""
-    axes, pairs = len(found) - len(shape), [*zip(found, shape, strict=False)]
-    if not axes and found == shape[::-1]:
+    axes, pairs = len(actual) - len(expected), [*zip(actual, expected, strict=False)]
+    if not axes and actual == expected[::-1]:
         return "; transpose it"
     if axes < 0 or (not axes and any(size == 1 != right for size, right in pairs)):
         return f"; it needs a number for each element of {name}: sum over fewer axes, or repeat it with np.broadcast_to"
