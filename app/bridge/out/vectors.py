@@ -57,8 +57,8 @@ def sums_in(tree: ast.AST, rows: Sequence[str], first: int) -> Iterator[tuple[st
     """
     nodes = list(ast.walk(tree))
     stored = [n for n in nodes if isinstance(n, ast.Assign)]
-    for loop in nodes:
-        inner = [n for part in getattr(loop, "body", []) if isinstance(loop, ast.For) for n in ast.walk(part)]
+    for loop in [n for n in nodes if isinstance(n, ast.For)]:
+        inner = [n for part in loop.body for n in ast.walk(part)]
         if any(isinstance(n, (ast.For, ast.While)) for n in inner):
             continue
         for s in inner:

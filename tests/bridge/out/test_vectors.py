@@ -123,6 +123,19 @@ def test_only_sums_of_which_a_loop_reads_nothing_else_are_added_in_another_order
     assert "= _plus(total" not in text
 
 
+def test_a_kernel_with_a_conditional_expression_leaves() -> None:
+    @app.custom_op
+    @njit
+    def elu(x):
+        y = np.empty_like(x)
+        for i in range(x.shape[0]):
+            y[i] = x[i] * 1.0 if x[i] > 0 else math.exp(x[i]) - 1
+        return y
+
+    x = np.linspace(-2, 2, 7)
+    np.testing.assert_allclose(kernel(elu, x)._forward(x), np.where(x > 0, x, np.exp(x) - 1), rtol=1e-15)
+
+
 def test_the_names_of_a_users_functions_stay_apart_from_them() -> None:
     def _exp(x):
         return 2 * x
