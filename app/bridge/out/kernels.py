@@ -100,7 +100,7 @@ class Kernels:
             for short, more in vectors.sums_in(tree, text, first):
                 self.called.add(short)
                 changes |= more
-        arguments = ", ".join(parameters or parameters_of(function))
+        arguments = ", ".join(parameters) if parameters else self._arguments(function)
         if isinstance(tree, ast.Lambda):
             changed = _Renaming(changes).visit(tree.body)
             return f"def {name}({arguments}):\n    return {ast.unparse(changed)}"
@@ -111,6 +111,24 @@ class Kernels:
             lines = [f"    {ast.unparse(_Renaming(changes).visit(s))}" for s in tree.body]
             return "\n".join([f"def {name}({arguments}):", *lines])
         return f"def {name}({arguments}):\n" + _body(tree, text, first)
+
+    def _arguments(self, function: FunctionType) -> str:
+        """The parameters of a function that others call, with their defaults."""
+        parameters = []
+        for name, parameter in parameters_of(function).items():
+            default = parameter.default
+            if default is not parameter.empty:
+                plain = default.item() if isinstance(default, np.generic) else default
+                if type(plain) not in (bool, int, float, str, type(None)):
+                    raise ExportError(
+                        f"{place_in(function.__code__)}: the default of {name} is {type(default).__name__}: only "
+                        "numbers and text can leave as defaults"
+                    )
+                default = _Source(_literal(plain))
+                if "math." in default:
+                    self.imports["import math"] = None
+            parameters.append(parameter.replace(annotation=parameter.empty, default=default))
+        return str(inspect.Signature(parameters))[1:-1]
 
     def _read(self, function: FunctionType, node: ast.Name, value: Any, attribute: ast.Attribute | None) -> str:
         """The name of a value that a function reads."""
@@ -164,6 +182,12 @@ class Kernels:
             options = dict(value.targetoptions) if is_compiled(value) else {}
             self.functions[name] = _decorator(options) + text
         return self._known[inner]
+
+
+class _Source(str):
+    """The source of a default, as `inspect` writes it."""
+
+    __repr__ = str.__str__
 
 
 def _decorator(options: Mapping[str, Any] | None) -> str:
