@@ -442,7 +442,7 @@ class _Function:
             if ast.dump(a.source) == ast.dump(b.source):
                 return a
             if kind == TENSOR:
-                a, b = self.number(a), self.number(b)
+                a, b = self.tensor(a), self.tensor(b)
             return Value(ast.IfExp(condition.source, a.source, b.source), kind)
         if a.kind == MASK and (b.kind == MASK or _is_truth(b)):
             return Value(self.filled(self.text.where, c=condition.source, a=a.source, b=b.source), MASK)

@@ -100,6 +100,11 @@ def by_setting(x, mode):
     return y if mode != "none" else x * 0.0
 
 
+def number_by_setting(x, on):
+    y, flag = x if on else 0.5, x > 0 if on else False
+    return math.tanh(y) + flag
+
+
 def of_settings(x, alpha):
     return x * math.exp(alpha) + max(alpha, 0.5) + np.sqrt(alpha) + math.pi
 
@@ -148,6 +153,7 @@ def like_parameters(x):
     [
         (sigmoid, 1, {}), (two, 1, {"scale": 0.3}), (straight, 1, {}), (branches, 1, {"slope": 0.3}),
         (returns, 1, {"low": 0.1}), (flags, 1, {}), (by_setting, 1, {"mode": "steep"}), (by_setting, 1, {"mode": "no"}),
+        (number_by_setting, 1, {"on": False}), (number_by_setting, 1, {"on": True}),
         (of_settings, 1, {"alpha": 0.7}), (series, 1, {"terms": 4}), (widened, 1, {}), (extremes, 2, {}),
         (constant, 1, {}), (chained, 2, {}), (like_parameters, 1, {}),
     ],
