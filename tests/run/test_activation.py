@@ -32,6 +32,12 @@ numba_function.backward(njit(backward))
 of_one_number = app.custom_op(forward, elementwise=True)
 of_one_number.backward(backward)
 
+@app.custom_op
+def leaky(x, slope=0.1):
+    return np.where(x > 0, x, slope * x)
+
+leaky.backward(lambda x, dout, slope: dout * np.where(x > 0, 1, slope))
+
 class Layer(app.autograd.PyLayer):
     @staticmethod
     def forward(ctx, x):
@@ -179,10 +185,10 @@ def test_a_layer_that_drops_values_in_training_drops_none_in_a_test(train, engin
 
 
 def test_an_operator_may_be_named_with_its_settings(train):
-    mine, built_in = "custom.leaky_relu(slope=0.5)", "leaky_relu(negative_slope=0.5)"
+    mine, built_in = "my_ops.py:leaky(slope=0.5)", "leaky_relu(negative_slope=0.5)"
     run = train(f"model.activation={mine}", f"baseline={built_in}", "train.learning_rate=0.1")
-    plain = train("model.activation=custom.leaky_relu", "baseline=null", folder="plain")
-    found, expected, others = weights(run, mine), weights(run, built_in), weights(plain, "custom.leaky_relu")
+    plain = train("model.activation=my_ops.py:leaky", "baseline=null", folder="plain")
+    found, expected, others = weights(run, mine), weights(run, built_in), weights(plain, "my_ops.py:leaky")
     assert all(np.allclose(found[name], expected[name], atol=1e-6) for name in expected)
     assert not np.array_equal(found["layers.0.weight"], others["layers.0.weight"])
 
@@ -195,7 +201,7 @@ ERRORS = {
     "my_ops.py:raises": "my_ops.py:raises raised RuntimeError: boom",
     "my_ops.py:takes_two": "takes_two raised TypeError: takes_two() missing 1 required positional argument: 'y'",
     "my_ops.py:undecorated": "my_ops.py:undecorated raised TypingError: ",
-    "my_ops.py:one_way": "one_way (my_ops.py:55) has no backward, and none can be derived",
+    "my_ops.py:one_way": "one_way (my_ops.py:61) has no backward, and none can be derived",
     "my_ops.py:not_one": "my_ops.py:not_one is int, expected an operator or a function of one value",
     "my_ops.py:absent": "my_ops.py has no 'absent'",
     "my_ops.py:Needy": "Needy raised TypeError: Needy.__init__() missing 1 required positional argument: 'start'",

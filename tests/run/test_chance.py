@@ -52,9 +52,8 @@ def test_groups_count_as_their_medians_however_large_they_are():
 @pytest.mark.parametrize(
     ("count", "size", "offset", "noise"),
     [
-        *itertools.product((2, 3), (2, 20), (0.0, 0.02, 0.1), (0.03,)),
-        *itertools.product((5,), (1, 5), (0.0, 0.1), (0.03,)),
-        *itertools.product((1,), (2, 3, 30), (0.0,), (0.3,)),
+        *itertools.product((2, 5), (2, 20), (0.0, 0.1), (0.03,)),
+        *itertools.product((1,), (2, 30), (0.0,), (0.3,)),
     ],
 )
 def test_groups_with_offsets_of_their_own_rarely_differ_by_chance(count, size, offset, noise):

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 WORDS = (
     *("train.epochs=3", "train.batch_size=8", "train.log_every=3", "model.hidden=[5]", "engine=reference"),
-    *("costs=false", "report=false", "output=run"),
+    *("costs=false", "report=false", "check=false", "output=run"),
 )
 
 

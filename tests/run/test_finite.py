@@ -80,7 +80,7 @@ def test_an_exception_says_between_which_iterations_and_leaves_the_state_before_
     place, other = enter(operator), enter("relu_as_it_is")
 
     def train():
-        for _ in range(30):  # it raises at its 141st call
+        for _ in range(30):  # it raises at its 61st call
             steps.train(place, batches)
             other.contestant.learner.train(batches)
 

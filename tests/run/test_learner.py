@@ -22,8 +22,13 @@ def assert_equal(found, expected, **tolerance):
         np.testing.assert_allclose(a, b, **({"rtol": 0, "atol": 0} | tolerance))
 
 
-@pytest.mark.parametrize("engine", ["compiled", "eager"])
-@pytest.mark.parametrize(("optimizer", "schedule"), [("sgd", "constant"), ("momentum", "cosine"), ("adam", "linear")])
+@pytest.mark.parametrize(
+    ("engine", "optimizer", "schedule"),
+    [
+        ("compiled", "adam", "linear"),
+        *(("eager", *pair) for pair in (("sgd", "constant"), ("momentum", "cosine"), ("adam", "linear"))),
+    ],
+)
 def test_engines_agree_to_rounding(learner, batches, tiny, engine, optimizer, schedule):
     settings = {"optimizer": optimizer, "schedule": schedule, "weight_decay": 0.01, "learning_rate": 0.02}
     found, expected = (learner(e, **settings) for e in (engine, "reference"))

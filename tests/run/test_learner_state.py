@@ -21,16 +21,15 @@ def contents(state):
     return {name: value.tobytes() for name, value in state.items()}
 
 
+OPTIMIZERS = [("sgd", "constant"), ("momentum", "cosine"), ("adam", "linear")]
 NOISY = Activation("noisy", lambda x: app.nn.functional.dropout(app.tanh(x), 0.5, training=True))
 
 
 @pytest.mark.parametrize(
-    ("activation", "optimizer", "schedule"),
+    ("engine", "activation", "optimizer", "schedule"),
     [
-        ("relu", "sgd", "constant"),
-        ("relu", "momentum", "cosine"),
-        ("relu", "adam", "linear"),
-        pytest.param(NOISY, "momentum", "constant", id="noisy"),
+        *((engine, "relu", *pair) for engine in ("reference", "eager") for pair in OPTIMIZERS),
+        *((engine, NOISY, "momentum", "constant") for engine in ("compiled", "reference", "eager")),
     ],
 )
 def test_a_restored_learner_continues_like_the_other(learner, batches, engine, activation, optimizer, schedule):

@@ -7,6 +7,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from PIL import Image
+from runs_of_train import QUICK_END
 
 import app
 from app.__main__ import main
@@ -75,7 +76,7 @@ def by_the_batch(x):
 by_the_batch.backward(lambda x, dy: dy)
 """
 WIDTHS = {"maxout": 4, "glu": 4, "Pooled": 2, "Squared": 1}
-ENGINES = ("compiled", "reference", "eager")
+ENGINES = ("reference", "eager")
 
 
 @pytest.fixture(autouse=True)
@@ -85,20 +86,22 @@ def _operators(tmp_path):
 
 @pytest.mark.parametrize("name", WIDTHS)
 def test_the_next_layer_has_the_width_of_the_result_on_every_engine(train, name):
-    words = (f"model.activation=my_ops.py:{name}", "baseline=null", "model.hidden=[8,8]", "check=true", "costs=true")
-    runs = [train(*words, f"engine={engine}", folder=engine) for engine in ENGINES]
-    assert [(run.status, run.err) for run in runs] == [(0, "")] * 3
+    engines = (*ENGINES, "compiled") if name in ("maxout", "Pooled") else ENGINES  # a function of arrays, and a layer
+    words = (f"model.activation=my_ops.py:{name}", "baseline=null", "model.hidden=[8,8]")
+    first = ("check=true", "costs=true")
+    runs = [train(*words, f"engine={e}", *(first if e == "reference" else ()), folder=e) for e in engines]
+    assert [(run.status, run.err) for run in runs] == [(0, "")] * len(engines)
     note = f"Note: operators in the network of my_ops.py:{name} make {WIDTHS[name]} of 8 values."
     assert all(note in run.out for run in runs)
     losses = [run.column(f"my_ops.py:{name}", "iteration", "loss") for run in runs]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
-    assert losses[2] == pytest.approx(losses[1], rel=1e-4)
+    for found in losses[1:]:
+        assert found == pytest.approx(losses[0], rel=1e-4)
 
 
 def test_compare_predict_and_export_work_with_another_width(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    quick = ["--config", "quick", "model.hidden=[16]", "train.epochs=2"]
-    assert main(["compare", *quick, "--with", "relu,my_ops.py:glu", "--seeds", "1"]) == 0
+    quick = ["--config", "quick", "model.hidden=[16]", "engine=reference", *QUICK_END]
+    assert main(["compare", *quick, "train.epochs=1", "--with", "relu,my_ops.py:glu", "--seeds", "1"]) == 0
     assert train_py([*quick, "model.activation=my_ops.py:glu", "baseline=my_ops.py:maxout", "output=run"]) == 0
     data = load("sample")
     run = Result(Path("run"), custom_ops=["my_ops.py"])

@@ -228,7 +228,9 @@ PLANTED = (
 )
 
 
-@pytest.mark.parametrize("words", [["check", "relu"], ["compare", "--seeds", "1", "--workers", "2"]])
+@pytest.mark.parametrize(
+    "words", [["check", "relu"], ["compare", "--with", "relu,tanh", "--seeds", "1", "--workers", "2"]]
+)
 def test_the_command_and_its_workers_import_nothing_from_the_working_folder(tmp_path, images, words):
     script, folder = tmp_path / "bin" / "opsmith", tmp_path / "folder"
     for place in (script.parent, folder):
@@ -236,7 +238,7 @@ def test_the_command_and_its_workers_import_nothing_from_the_working_folder(tmp_
     script.write_text(f"import sys\nsys.path.append({str(ROOT)!r})\nfrom app.__main__ import main\nsys.exit(main())\n")
     for name in PLANTED:
         (folder / f"{name}.py").write_text("open('was_run', 'a').close()\nraise SystemExit(7)\n")
-    settings = [f"data.source={images}", "engine=reference", "report=false", "train.epochs=1", "train.batch_size=8"]
+    settings = [f"data.source={images}", *QUICK_END, "engine=reference", "train.epochs=1", "train.batch_size=8"]
     command = [sys.executable, script, *words, *(settings if words[0] == "compare" else [])]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
