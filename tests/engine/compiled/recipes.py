@@ -192,9 +192,11 @@ def build(recipe: Recipe) -> Built:
     return built
 
 
-def run(engine: Any, built: Built, batches: Sequence[dict[str, np.ndarray]]) -> list[np.ndarray]:
+def run(
+    engine: Any, built: Built, batches: Sequence[dict[str, np.ndarray]], scope: static.Scope | None = None
+) -> list[np.ndarray]:
     """What an engine fetches at every batch, then everything that persists."""
-    scope = built.scope()
+    scope = scope or built.scope()
     executor = static.Executor(engine="reference")
     executor._engine = engine
     fetched = [

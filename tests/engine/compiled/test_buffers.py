@@ -93,8 +93,8 @@ def test_the_time_before_compiling_grows_about_linearly_with_depth():
                 best = min(best, time.process_time() - began)
             return best
 
-    short, long = seconds(16), seconds(96)
-    assert long < 6 * short * 4
+    short, long = seconds(12), seconds(48)
+    assert long < 4 * short * 3
 
 
 def test_a_parameter_stays_in_the_array_of_the_scope_unless_that_is_a_view():

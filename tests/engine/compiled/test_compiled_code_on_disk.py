@@ -61,7 +61,7 @@ NETWORK = """
         return inner(x) + helpers.shift(x)
 
     x = static.data("x", [None, 2])
-    y = app.tanh(bent(x))
+    y = app.square(bent(x))
     feed = {"x": np.ones((3, 2), "float32")}
     (value,) = static.Executor(engine="compiled").run(feed=feed, fetch_list=[y])
     native = compile_program(static.default_main_program(), [y.name])
@@ -121,16 +121,16 @@ def test_processes_share_compiled_code_until_the_source_is_edited(folder: Path):
     one, two = (start(folder, PYTHONHASHSEED=seed) for seed in "12")
     value, _, first = finish(one)
     assert finish(two)[::2] == (value, first)
-    assert value == pytest.approx(np.tanh(1.5))
+    assert value == 1.5**2
     assert run(folder) == (value, 1, first)
     assert not list((folder / "kept").glob("*.tmp"))
 
     edit(folder / "network.py", "FACTOR = 2.0", "FACTOR = 3.0")
     value, hits, second = run(folder)
-    assert (value, hits) == (pytest.approx(np.tanh(2.5)), 0)
+    assert (value, hits) == (2.5**2, 0)
     edit(folder / "helpers.py", "x - 1.5", "x - 2.5")
     value, hits, third = run(folder)
-    assert (value, hits) == (pytest.approx(np.tanh(1.5)), 0)
+    assert (value, hits) == (1.5**2, 0)
     assert len({first, second, third}) == 3
 
 
@@ -198,10 +198,10 @@ def network_of(width: int) -> CompiledProgram:
     """A small network, compiled and run; its variables have new names each time."""
     with static.program_guard(static.Program(), static.Program()):
         x = static.data("x", [None, 3])
-        y = app.tanh(app.concat([x] * width, axis=1))
+        y = app.concat([x] * width, axis=1) * 2.0
         feed = {"x": np.ones((2, 3), "float32")}
         (value,) = static.Executor(engine="compiled").run(feed=feed, fetch_list=[y])
-        np.testing.assert_allclose(value, np.full((2, 3 * width), np.tanh(1)), rtol=1e-6)
+        np.testing.assert_array_equal(value, np.full((2, 3 * width), 2))
         return compiled(y)
 
 
@@ -602,7 +602,7 @@ def test_settings_of_another_type_or_content_are_compiled_apart(kept: Path, valu
 
 
 def scaled(x, unit="kilo"):
-    return x * 1000 if unit == "kilo" else x * 2
+    return x * len(unit)
 
 
 def with_a_text(unit: str) -> Any:
@@ -619,16 +619,16 @@ def of_two(left: str) -> Any:
     """A Program whose variables can swap places."""
     x, y = static.data("x", [None, 2]), static.data("y", [None, 2])
     one, other = (x, y) if left == "x" else (y, x)
-    return app.exp(one) - app.tanh(other) * one
+    return one * 3.0 - other * one
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "cases"),
     [
-        (with_a_text, {"kilo": 1000, "pair": 2}),
+        (with_a_text, {"kilo": 4, "dozen": 5}),
         (of_type, {"float32": 3, "float64": 3}),
-        (of_two, {"x": np.exp(1) - np.tanh(2), "y": np.exp(2) - 2 * np.tanh(1)}),
+        (of_two, {"x": 1, "y": 4}),
     ],
 )
 def test_programs_that_differ_in_a_name_a_type_or_an_order_share_no_code(build: Any, cases: dict[str, Any], kept: Path):

@@ -48,19 +48,20 @@ def value_of(factor: float) -> float:
 
     @custom_op(elementwise=True)
     def times(x):
-        return np.tanh(x) * factor
+        return x * factor
 
     main = static.Program()
     with static.program_guard(main, static.Program()):
-        y = times(static.data("x", [None, 2]))
+        x = static.data("x", [None, 2])
+        y = times(x) - x
         found = static.Executor(engine="compiled").run(main, {"x": np.ones((1, 2), "float32")}, [y])
     return float(found[0][0, 0])
 
 
 def test_after_an_edit_only_the_edited_function_is_compiled(monkeypatch: pytest.MonkeyPatch):
-    assert value_of(2.0) == pytest.approx(2 * np.tanh(1))
+    assert value_of(2.0) == 1.0
     compiled = like_a_new_process(monkeypatch)
-    assert value_of(3.0) == pytest.approx(3 * np.tanh(1))
+    assert value_of(3.0) == 2.0
     assert compiled == ["times"]
 
 
@@ -68,7 +69,7 @@ def test_functions_of_one_name_export_one_symbol_each():
     def made(factor: float) -> Any:
         @njit
         def helper(x):
-            return x * factor + np.sin(x) ** 3
+            return x * factor
 
         @njit
         def function(x):

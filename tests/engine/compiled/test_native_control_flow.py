@@ -108,7 +108,7 @@ def test_training_reuses_memory_inside_a_loop_in_one_native_call():
     w = static.create_parameter([3, 3], "float64")
 
     def step(i: Any, v: Any) -> list[Any]:
-        for _ in range(6):
+        for _ in range(3):
             v = app.tanh(app.matmul(v, w))
         return [i + 1, v]
 
