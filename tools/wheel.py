@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def renamed(source: bytes, name: str) -> bytes:
     """A source in which `from app.x import y` imports from `opsmith.x`, and `import app` is `import opsmith as app`."""
     lines = source.splitlines(keepends=True)
     changes: list[tuple[int, int, str, str]] = []
-    for node in ast.walk(ast.parse(source)):
+    for node in _statements(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and node.level == 0 and _is_ours(node.module):
             changes.append((node.lineno, node.col_offset, f"from {OLD}", f"from {NEW}"))
         elif isinstance(node, ast.Import):
@@ -56,6 +57,14 @@ def renamed(source: bytes, name: str) -> bytes:
             raise ValueError(f"{name}:{line}: write `{old}` with single spaces")
         lines[line - 1] = text[:column] + new.encode() + text[column + len(old) :]
     return b"".join(lines)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements in a node: most nodes of a source are in expressions, which import nothing."""
+    for part in ("body", "handlers", "cases", "orelse", "finalbody"):
+        for statement in getattr(node, part, ()):
+            yield statement
+            yield from _statements(statement)
 
 
 def _is_ours(module: str | None) -> bool:
