@@ -21,8 +21,9 @@ from app.experiment.calls import activation_of
 pytestmark = pytest.mark.slow
 
 TINY = {"source": "sample", "engine": "reference", "hidden": [4], "epochs": 1, "batch_size": 250}
-QUICK = {**TINY, "costs": False, "report": False, "quiet": True}
+QUICK = {**TINY, "costs": False, "report": False, "quiet": True, "check": False}
 LAYERED = {key: value for key, value in QUICK.items() if key != "hidden"}
+CHECKED = {**LAYERED, "check": True}
 
 
 @app.custom_op
@@ -120,7 +121,10 @@ def test_a_layer_takes_an_operator_as_an_object(own, images):
     again = app.train(own, "tanh", **LAYERED, layers=layers(own, app.tanh))
     assert named(run) == [again.operators[0], "tanh", True]
     np.testing.assert_array_equal(again["tanh"].predict(images), run.predict(images))
-    compared = app.compare(["tanh", "relu"], 1, **LAYERED, layers=layers(own, on_the_shelf("custom.relu")))
+
+
+def test_operators_of_layers_are_checked_and_compared():
+    compared = app.compare(["tanh", "relu"], 1, **CHECKED, layers=layers(Rectified, on_the_shelf("custom.relu")))
     assert len(compared["tanh"].accuracies) == 1
     assert named(compared)[1] == "custom.relu"
 
@@ -290,7 +294,7 @@ def wrong_gradient():
 
 def test_a_wrong_gradient_of_a_layers_operator_ends_a_run_before_it_begins():
     with pytest.raises(GradcheckError, match=r"^wrong: gradient is wrong"):
-        app.train("tanh", None, **LAYERED, layers=layers(wrong_gradient()))
+        app.train("tanh", None, **CHECKED, layers=layers(wrong_gradient()))
 
 
 # --- Results ---

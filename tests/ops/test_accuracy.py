@@ -94,8 +94,14 @@ def test_every_elementwise_operator_with_a_gradient_has_a_row():
     assert of_floats - NOT_HERE <= ROWS.keys()
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        *((name, "float32") for name in ROWS),
+        *((name, "float16") for name in ROWS if not name.startswith("derived")),  # which are derived once for all types
+        ("derived np.tanh(x)", "float16"),
+    ],
+)
 def test_values_and_slopes_are_within_their_bounds(name: str, dtype: str):
     assert_within_bounds(name, dtype, "eager", sparse=37 if dtype == "float16" else 997)
 

@@ -49,7 +49,7 @@ REFERENCE = (*SMALL, "engine=reference")
 ADAM = ("train.optimizer=adam", "train.learning_rate=0.002", "train.weight_decay=0.001")
 JOBS = {
     # an operator without a kink, over five epochs
-    "smooth": [*SMALL, "dist.shape=allreduce", "train.epochs=5", "model.hidden=[40]", "model.activation=custom.tanh"],
+    "smooth": [*SMALL, "dist.shape=allreduce", "train.epochs=5", "model.hidden=[40]", "model.activation=tanh"],
     "plain": [*REFERENCE, "dist.shape=pserver", "model.activation=ops.py:plain"],
     "cosine": [*REFERENCE, *ADAM, "dist.shape=pserver", "train.schedule=cosine", "train.batch_size=17"],
     "layer": [*REFERENCE, *ADAM, "dist.shape=allreduce", "model.activation=ops.py:swish", "model.hidden=[9,8]"],

@@ -44,7 +44,9 @@ def ops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.slow
-def test_an_operator_is_written_with_its_test_and_how_it_was_proven(ops: Path, capsys: pytest.CaptureFixture[str]):
+def test_an_operator_is_written_with_its_test_and_how_it_was_proven_and_files_of_others_stay(
+    ops: Path, capsys: pytest.CaptureFixture[str]
+):
     assert main(["export", "my_ops.py:cube", "--to", "torch"]) == 0
     assert "cube_torch.py, test_cube_torch.py: Made of tensor expressions." in capsys.readouterr().out
     text = Path("cube_torch.py").read_text()
@@ -53,6 +55,15 @@ def test_an_operator_is_written_with_its_test_and_how_it_was_proven(ops: Path, c
     assert " passed" in text
     assert "import opsmith" not in text + Path("test_cube_torch.py").read_text()
     assert main(["export", "my_ops.py:cube", "--to", "torch"]) == 0  # replaces its own files
+    for text in ("cube_torch.py", "test_cube_torch.py"):
+        Path(text).unlink()
+    Path("test_cube_torch.py").write_text("mine")
+    assert main(["export", "my_ops.py:cube", "--to", "torch"]) == 1
+    assert "was not written by this program" in capsys.readouterr().err
+    assert not Path("cube_torch.py").exists()
+    Path("folder").mkdir()
+    assert main(["export", "my_ops.py:cube", "--to", "torch", "--output", "folder"]) == 0
+    assert Path("folder/cube_torch.py").exists()
 
 
 @pytest.mark.slow
@@ -61,18 +72,6 @@ def test_an_operator_that_left_comes_back(ops: Path, capsys: pytest.CaptureFixtu
     assert main(["export", "my_ops.py:cube", "--to", "torch"]) == 0
     assert main(["check", "cube_torch.py:cube", "--like", "my_ops.py:cube", "--also", "vmap,forward"]) == 0
     assert "the results equal those of my_ops.py:cube" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_the_files_of_others_stay(ops: Path, capsys: pytest.CaptureFixture[str]):
-    Path("test_cube_torch.py").write_text("mine")
-    assert main(["export", "my_ops.py:cube", "--to", "torch"]) == 1
-    assert "was not written by this program" in capsys.readouterr().err
-    assert not Path("cube_torch.py").exists()
-    assert main(["export", "my_ops.py:cube", "--to", "torch", "--output", "."]) == 1
-    Path("folder").mkdir()
-    assert main(["export", "my_ops.py:cube", "--to", "torch", "--output", "folder"]) == 0
-    assert Path("folder/cube_torch.py").exists()
 
 
 @pytest.mark.parametrize(

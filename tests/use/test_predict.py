@@ -29,7 +29,7 @@ from app.use.reading import read_picture
 pytestmark = pytest.mark.slow
 
 ROOT = Path(app.__file__).parents[1]
-COUNT = 40
+COUNT = 25
 
 
 @pytest.fixture(scope="module")
@@ -100,14 +100,14 @@ def test_digits_are_recognised_in_pictures_of_any_kind(name: str, run_folder: Pa
     network, (images, labels) = load_network(options(run_folder)), digits
     render, kind = RENDERED[name]
     prepared = []
-    for image in images[: 20 if name == "very large" else COUNT]:
+    for image in images[: 12 if name == "very large" else COUNT]:
         render(image).save(tmp_path / "digit", kind, **({"quality": 75} if kind == "JPEG" else {}))
         prepared.append(prepare(read_picture(tmp_path / "digit")))
     count = len(prepared)
     plain = (network(images[:count]).argmax(1) == labels[:count]).mean()
     found = (network(np.stack(prepared)).argmax(1) == labels[:count]).mean()
     assert plain > 0.85
-    assert found >= plain - 0.04
+    assert found >= plain - 1.01 / COUNT
 
 
 # What is printed
@@ -253,6 +253,7 @@ def trained(text: str, engine: str) -> None:
     """A run in the working folder whose operator is in a file of the user's."""
     Path("my_own_ops.py").write_text(text)
     words = ["model.activation=my_own_ops.py:own", "model.hidden=[8]", "train.epochs=1", f"engine={engine}"]
+    words += ["train.batch_size=1000", "costs=false", "report=false", "check=false"]
     assert train(["--config", str(ROOT / "configs" / "quick.yaml"), "--no-baseline", *words, "output=own"]) == 0
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 SHORT = [
     "data.source=sample", "train.epochs=1", "train.batch_size=2000", "model.hidden=[8,6]", "engine=reference",
-    "costs=false", "report=false",
+    "costs=false", "report=false", "check=false",
 ]  # fmt: skip
 
 
