@@ -24,7 +24,16 @@ from app.run.comparison import Comparison, compare_runs
 from app.run.config import CompareConfig, Config, load_kept_config, operators_of, with_absolute_paths
 from app.run.console import Console
 from app.run.events import METRICS
-from app.run.folder import COMPARISON, CONFIG, SUMMARY, comparison_folder, folder_name, new_folder, require_folder
+from app.run.folder import (
+    COMPARISON,
+    CONFIG,
+    SUMMARY,
+    comparison_folder,
+    folder_name,
+    new_folder,
+    require_folder,
+    require_free,
+)
 from app.run.gradients import gradient_lines
 from app.run.network import Activation, every_operator, find_all
 from app.run.record import is_finished, read_run, read_runs, runs_of
@@ -51,6 +60,7 @@ def compare(
     config = _with_operators(config)
     activations = find_all(operators_of(config), config.model, objects)
     config = _with_validation(config)
+    require_free(config)
     prepared = _introduce(config, activations, console)
     folder = comparison_folder(config)
     return _complete(folder, config, activations, prepared, console, executor)

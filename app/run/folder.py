@@ -57,13 +57,32 @@ def new_folder(output: str | None, name: str) -> Path:
 def require_folder(path: Path) -> None:
     """Refuse a path that is no folder."""
     if not path.is_dir():
-        raise MissingFileError(f"no such folder: {path}; name the folder of a run, such as those in runs/")
+        raise MissingFileError(f"no such folder: {path}; {latest_run()}")
+
+
+def latest_run() -> str:
+    """Return what a message about the name of a run ends with: the latest run in runs/, if there is one."""
+    found = {file.parent: file.stat().st_mtime for file in Path("runs").glob(f"*/{CONFIG}") if file.is_file()}
+    latest = max(found, key=found.__getitem__, default=None)
+    return f"the latest run here is {latest}" if latest else "name the folder of a run, such as those in runs/"
 
 
 def refuse_comparison(path: Path, config: Config) -> None:
     """Refuse to resume a comparison as a run."""
     if isinstance(config, CompareConfig):
         raise ConfigError(f"{path} holds a comparison; it is continued with opsmith compare --resume {path}")
+
+
+def require_free(config: Config) -> None:
+    """Refuse an `output` that is taken, before anything is downloaded or compiled. Nothing is created."""
+    path = without_tilde(config.output or "")
+    if config.output is None or not path.exists():
+        return
+    _require_no_file(path)
+    with _writing(path):
+        if (path / METRICS).exists() and not isinstance(config, CompareConfig):
+            raise _holds_a_run(path)
+        _refuse_others(path, config, sorted(os.listdir(path)))
 
 
 def comparison_folder(config: Config) -> Path:
@@ -95,9 +114,7 @@ class RunFolder:
             try:
                 return cls(path, (path / METRICS).open("x", encoding="utf-8"))
             except FileExistsError:
-                raise AppError(
-                    f"{path} already holds a run; choose another output=, resume it (--resume) or remove it first"
-                ) from None
+                raise _holds_a_run(path) from None
 
     @classmethod
     def again(cls, path: Path) -> RunFolder:
@@ -166,20 +183,36 @@ class RunFolder:
 def _claim(path: Path, config: Config) -> None:
     """Write the configuration into a new or empty folder, unless it is there, as after a run that was killed as it
     began. Any other content is refused: a run could replace it."""
-    text = dump_config(with_absolute_paths(config)).encode()
     with _writing(path):
-        others = sorted(os.listdir(path))
-        if not others:
+        files = sorted(os.listdir(path))
+        if not files:
             with suppress(FileExistsError), (path / CONFIG).open("xb") as file:  # another run may begin, too
-                file.write(text)
+                file.write(_content(config))
                 return
-        elif CONFIG in others and read_file(path / CONFIG, LARGEST["configuration"], links=False) == text:
-            return
-    named = (", ".join(others[:5]) or CONFIG) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
+            files = [CONFIG]
+        _refuse_others(path, config, files)
+
+
+def _refuse_others(path: Path, config: Config, files: Sequence[str]) -> None:
+    """Refuse a folder with files, unless they are those of a run with this configuration."""
+    if not files:
+        return
+    if CONFIG in files and read_file(path / CONFIG, LARGEST["configuration"], links=False) == _content(config):
+        return
+    named = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
     raise AppError(
         f"{path} is not empty, and not the folder of a run with these settings: it has {named}. Choose a new or empty "
         f"folder, such as output={path / 'run'}"
     )
+
+
+def _content(config: Config) -> bytes:
+    """The content of the file of the configuration."""
+    return dump_config(with_absolute_paths(config)).encode()
+
+
+def _holds_a_run(path: Path) -> AppError:
+    return AppError(f"{path} already holds a run; choose another output=, resume it (--resume) or remove it first")
 
 
 def _lock(file: TextIO) -> bool:
@@ -216,10 +249,14 @@ def _endings() -> Iterator[str]:
 def _chosen(output: str) -> Path:
     """Return the folder that the user chose, which may exist."""
     path = without_tilde(output)
-    if path.exists() and not path.is_dir():
-        raise AppError(f"{path} is a file, and output= names a folder")
+    _require_no_file(path)
     path.mkdir(parents=True, exist_ok=True)
     return path
+
+
+def _require_no_file(path: Path) -> None:
+    if path.exists() and not path.is_dir():
+        raise AppError(f"{path} is a file, and output= names a folder")
 
 
 def _new(path: Path) -> Path:

@@ -26,7 +26,7 @@ from app.run.console import Console
 from app.run.costs import measure_costs
 from app.run.events import Checked, Epoch, Event, Record, Start, Tested
 from app.run.finish import ReportWriter, finish
-from app.run.folder import RunFolder
+from app.run.folder import RunFolder, require_free
 from app.run.gradients import check_gradients, gradient_lines
 from app.run.learners import make_learner
 from app.run.network import Activation, every_operator, find_all, refuse_contradictions
@@ -48,7 +48,7 @@ def train(
     console: Console,
     objects: Sequence[Activation] = (),
     *,
-    open_folder: Callable[[Config], RunFolder] = RunFolder.new,
+    open_folder: Callable[[Config], RunFolder] | None = None,
     checkpoint: Checkpoint | None = None,
     note: str = "",
     alone: bool = True,
@@ -59,11 +59,13 @@ def train(
 
     `objects` are operators; others are found by their names. `alone` tells whether no other training runs at
     the same time, so that times can be compared. `world` are the ranks that share the work, by default those of the
-    configuration; only the first has a folder.
+    configuration; only the first has a folder, by default a new one.
     """
     activations = find_all(operators_of(config), config.model, objects)  # before data is downloaded needlessly
     sources = sources_of(activations)  # before they run: they may keep state
     world = ranks_of(config) if world is None else world
+    if open_folder is None and world.rank == 0:
+        require_free(config)
     dataset, contestants, start, checked = prepare(config, activations, sources, console, world, checkpoint)
     console.say(introduction(config, dataset, contestants, ranks_text(world, config), gradient_lines(checked), note))
     compile_networks(config, dataset, contestants, console)
@@ -72,7 +74,7 @@ def train(
         restore(checkpoint, start, contestants)
 
     with (
-        open_folder(config) if world.rank == 0 else nullcontext() as folder,
+        (open_folder or RunFolder.new)(config) if world.rank == 0 else nullcontext() as folder,
         saying_how_to_resume(folder, activations, console),
     ):
 

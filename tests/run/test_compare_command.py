@@ -8,6 +8,7 @@ import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import Mock
 
 import forked
 import launches
@@ -289,6 +290,15 @@ def test_runs_that_differ_in_more_than_the_seed_are_not_compared(compare, images
 def test_words_without_effect_are_refused(words, told, capsys):
     assert main(["compare", *words]) == 2
     assert capsys.readouterr().err.startswith(f"error: {told}")
+
+
+def test_a_folder_that_is_taken_is_refused_before_data_are_read_or_networks_compiled(compare, tmp_path, monkeypatch):
+    monkeypatch.setattr("app.run.run.load", Mock(side_effect=AssertionError("data are read")))
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "notes").touch()
+    done = compare("relu,tanh", "seed=1")
+    assert (done.status, done.out) == (1, "")
+    assert done.err.startswith("error: run is not empty, and not the folder of a run with these settings: it has note")
 
 
 def test_an_operator_of_a_layer_that_was_typed_is_run_beside_those_to_compare(compare, tmp_path):

@@ -163,6 +163,11 @@ def test_a_folder_that_is_not_there_is_named(resume, tmp_path):
     for name in ("nowhere", "file"):
         told = f"error: no such folder: {name}; name the folder of a run, such as those in runs/\n"
         assert resume(folder=name) == (1, "", told)
+    for seconds, name in enumerate(("b-1", "a-2")):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "config.yaml").touch()
+        os.utime(tmp_path / "runs" / name / "config.yaml", (seconds, seconds))
+    assert resume(folder="nowhere") == (1, "", "error: no such folder: nowhere; the latest run here is runs/a-2\n")
 
 
 def test_two_processes_cannot_resume_one_run(interrupted, resume):

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -181,6 +182,15 @@ def test_a_run_begins_in_an_empty_folder_and_is_not_written_over(train, tmp_path
     told = "error: run already holds a run; choose another output=, resume it (--resume) or remove it first\n"
     assert again.err == told
     assert again.metrics == before
+
+
+def test_a_folder_that_is_taken_is_refused_before_data_are_read_or_networks_compiled(train, tmp_path, monkeypatch):
+    monkeypatch.setattr("app.run.run.load", Mock(side_effect=AssertionError("data are read")))
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "notes").touch()
+    run = train()
+    assert (run.status, run.out) == (1, "")
+    assert run.err.startswith("error: run is not empty, and not the folder of a run with these settings: it has notes.")
 
 
 @pytest.mark.parametrize(
