@@ -24,9 +24,18 @@ class Launch(NamedTuple):
 
 def launched() -> Launch | None:
     """The Launch of this process; None without a launcher, or with one rank only."""
+    launch = _launch()
+    return None if launch is None or launch.size == 1 else launch
+
+
+def has_launcher() -> bool:
+    """Whether a launcher started this process, even if as the only rank."""
+    return _launch() is not None
+
+
+def _launch() -> Launch | None:
     for rank, size in _LAUNCHERS:
         if os.environ.get(rank, "").isdecimal():
             number = os.environ.get(size, "")
-            launch = Launch(int(os.environ[rank]), int(number) if number.isdecimal() else 0)
-            return None if launch.size == 1 else launch
+            return Launch(int(os.environ[rank]), int(number) if number.isdecimal() else 0)
     return None

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from app.data import Dataset
 from app.errors import ConfigError
-from app.ranks.launch import launched
+from app.ranks.launch import has_launcher, launched
 from app.ranks.same import compare, framework
 from app.ranks.world import World, connect
 from app.run.checkpoints import Checkpoint, data_hash
@@ -47,7 +47,16 @@ def ranks_of(config: Config) -> World:
         raise ConfigError(
             "engine=eager is for one process, as what ranks share is a Program: set engine=compiled, or dist.shape=none"
         )
-    return World() if settings.shape == "none" else connect()
+    if settings.shape == "none":
+        return World()
+    world = connect()
+    if world.size == 1 and not has_launcher():
+        raise ConfigError(
+            f"dist.shape={settings.shape} is for several processes, and mpiexec did not start this one. "
+            "`make train-mpi` installs it and starts two; later: .venv/bin/mpiexec -n 2 .venv/bin/python train.py. "
+            "For one process: dist.shape=none"
+        )
+    return world
 
 
 def begin_alike(

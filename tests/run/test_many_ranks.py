@@ -95,6 +95,10 @@ def test_settings_that_ranks_cannot_have_are_errors(tiny, capsys):
         (["engine=eager", "dist.shape=allreduce"], "engine=eager is for one process, as what ranks share is a Program"),
         (["train.clip_norm=1", "dist.shape=allreduce"], "train.clip_norm is for one process"),
         (["model.dropout=0.1", "dist.shape=allreduce"], "model.dropout is for one process"),
+        (
+            ["dist.shape=allreduce"],
+            "dist.shape=allreduce is for several processes, and mpiexec did not start this one.",
+        ),
     ):
         assert main([*tiny, *words]) == 2
         assert message in capsys.readouterr().err
