@@ -17,6 +17,7 @@ from app.errors import AppError, FileError, MissingFileError
 from app.experiment.results import Result
 from app.files import LARGEST
 from app.ops.spec import plain_sizes
+from app.run.folder import latest_run
 from app.run.network import model_for_use
 from app.run.options import add_custom_op
 from app.run.trust import NamedFiles
@@ -149,10 +150,20 @@ def read_named_model(options: argparse.Namespace) -> tuple[SavedModel, Path]:
     try:
         if path.is_dir():
             return _of_run(Result(path, (), options.custom_op, options.accept_changed)), path / MODEL
-        file, _ = paths_of(path)
+        file, weights = paths_of(path)
+        if not file.exists() and not weights.exists():
+            raise _no_model(path, file)
         return read_model(path, NamedFiles(options.custom_op), options.accept_changed), file.with_suffix("")
     except ChangedOperatorError as error:
         raise AppError(f"{error.problem}. To use the new source: --accept-changed {error.changed}") from error
+
+
+def _no_model(path: Path, file: Path) -> MissingFileError:
+    if path.exists():
+        found = f"{path} is a file, and expected is the folder of a run or a saved model"
+    else:
+        found = f"there is no run and no saved model {path}: neither a folder {path} nor a file {file}"
+    return MissingFileError(f"{found}; {latest_run()}")
 
 
 def _of_run(result: Result) -> SavedModel:

@@ -224,7 +224,14 @@ def test_exported_networks_may_take_other_types(dtype: str, tmp_path: Path, pict
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nothing", "there is no file .*nothing.json; .* does not exist either"),
+        (
+            "nothing",
+            "there is no run and no saved model .*nothing: neither a folder .*nothing nor a file .*nothing.json",
+        ),
+        (
+            "text.png",
+            "text.png is a file, and expected is the folder of a run or a saved model; name the",
+        ),
         ("nothing.onnx", "there is no file .*nothing.onnx"),
         ("", r"is not the folder of a run: it has no config.yaml"),
         ("text.onnx", "text.onnx cannot be opened by ONNX Runtime: "),
@@ -235,6 +242,8 @@ def test_a_model_that_cannot_be_opened_is_an_error(
     name: str, message: str, tmp_path: Path, picture: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ):
     (tmp_path / "text.onnx").write_text("no model")
+    (tmp_path / "text.png").write_text("no model")
+    monkeypatch.chdir(tmp_path)
     if name.startswith("without"):
         monkeypatch.setitem(sys.modules, "onnxruntime", None)
     status, out, err = predicted(capsys, tmp_path / name, picture)
