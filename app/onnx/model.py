@@ -22,6 +22,7 @@ BATCH = "batch"
 
 def model_of(network: SavedModel, output_names: Sequence[str] = ()) -> tuple[Any, Library]:
     """The ONNX model of a network, checked, and its custom operators."""
+    package()  # an error before any operator is converted
     block = network.program.global_block()
     library = Library()
     nodes = GraphNodes(library)

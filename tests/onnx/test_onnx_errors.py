@@ -58,7 +58,9 @@ def test_without_the_package_the_error_says_what_to_install(tmp_path: Path, monk
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ExportError, match=r": python -m pip install onnx, or in a checkout: .*'\.\[onnx\]'$"):
+    with pytest.raises(
+        ExportError, match=r"^exporting.*: python -m pip install onnx, or in a checkout: .*'\.\[onnx\]'$"
+    ):
         app.onnx.export(LINEAR, tmp_path / "m", **SPEC)
 
 
