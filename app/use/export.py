@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output",
         metavar="PATH",
-        help="the file to write (by default the model's name with .onnx); for an operator the folder (by default this)",
+        help="the file to write (by default the model's name with .onnx); for an operator a folder (by default this)",
     )
     parser.add_argument(
         "--shape",

@@ -34,8 +34,8 @@ def run(options: argparse.Namespace) -> int:
                 f"an operator is exported --to {', '.join(TARGETS)}; opsmith.onnx.export(operator, ...) writes {target}"
             )
     folder = Path(options.output or ".")
-    if not folder.is_dir():
-        raise ConfigError(f"--output {folder} is not a folder; the files of an operator are named after it")
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"--output {folder} is a file; name a folder for the files of the operator")
     question = Question([shape_of(text) for text in options.shape])
     for one in find(options.model):
         _export(one, question, options.to, folder)
@@ -63,6 +63,7 @@ def _export(one: Found, question: Question, targets: Sequence[str], folder: Path
         )
         for name in written.files:
             refuse_foreign(folder / name, _MARK, _WITHIN, "name another folder with --output")
+        folder.mkdir(parents=True, exist_ok=True)
         for name, text in written.files.items():
             write_whole(folder / name, text.encode())
         say(f"{', '.join(str(folder / name) for name in written.files)}: {' '.join(written.notes)}")

@@ -61,9 +61,8 @@ def test_an_operator_is_written_with_its_test_and_how_it_was_proven_and_files_of
     assert main(["export", "my_ops.py:cube", "--to", "torch"]) == 1
     assert "was not written by this program" in capsys.readouterr().err
     assert not Path("cube_torch.py").exists()
-    Path("folder").mkdir()
-    assert main(["export", "my_ops.py:cube", "--to", "torch", "--output", "folder"]) == 0
-    assert Path("folder/cube_torch.py").exists()
+    assert main(["export", "my_ops.py:cube", "--to", "torch", "--output", "new/folder"]) == 0
+    assert Path("new/folder/cube_torch.py").exists()
 
 
 @pytest.mark.slow
@@ -80,7 +79,7 @@ def test_an_operator_that_left_comes_back(ops: Path, capsys: pytest.CaptureFixtu
         (["my_ops.py:wrong", "--to", "torch"], "wrong fails its check, gradient: "),
         (["my_ops.py:Layer", "--to", "torch"], "composed of operators of opsmith"),
         (["my_ops.py:cube", "--to", "onnx"], "opsmith.onnx.export(operator, ...) writes onnx"),
-        (["my_ops.py:cube", "--to", "torch", "--output", "missing"], "missing is not a folder"),
+        (["my_ops.py:cube", "--to", "torch", "--output", "my_ops.py"], "my_ops.py is a file"),
         (["runs/quick", "--to", "torch"], "a network is exported --to onnx"),
     ],
 )
