@@ -44,13 +44,21 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _sources(subject: Subject) -> list[str]:
-    """The derived gradients of the operators that a subject applies; an error if one declares its own."""
+    """The gradients that are derived for the operators that a subject applies, also for those with a backward."""
     with subject.in_program([i.shape for i in subject.inputs]) as (program, data, outputs):
-        operators = [op.definition for op in program.global_block().ops if isinstance(op.definition, CustomOperator)]
-        for operator in operators:
-            if operator.backward_function is not None:
-                declared = function_name(operator.backward_function)
-                raise OperatorError(f"{operator.label} has a backward, {declared}; without one, a gradient is derived")
+        block, sources = program.global_block(), []
+        for op in block.ops:
+            operator = op.definition
+            if isinstance(operator, CustomOperator) and operator.backward_function is not None:
+                if not operator.can_derive:
+                    declared = function_name(operator.backward_function)
+                    raise OperatorError(
+                        f"{operator.label} has a backward, {declared}; without one, a gradient is derived"
+                    )
+                specs = [block.var(name).spec for name in op.inputs if name is not None]
+                sources.append(operator.derived_for([] if operator.elementwise else specs).source)
+        if sources:
+            return [source.rstrip() for source in dict.fromkeys(sources)]
         inputs, results = [x for x in data if not x.stop_gradient], [y for y in outputs if not y.stop_gradient]
         if inputs and results:
             static.gradients(results, inputs)  # if none can be derived, this raises the reason

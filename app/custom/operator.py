@@ -147,6 +147,11 @@ class CustomOperator(OpDef):
         """The text of a derived function; '' for other functions."""
         return ""
 
+    @property
+    def can_derive(self) -> bool:
+        """Whether a gradient can be derived, for an operator with a backward, too."""
+        return self._derive is not None
+
     def derived_for(self, specs: Sequence[Spec]) -> CustomOperator:
         """The operator that computes the gradients of inputs of these ranks and types."""
         assert self._derive is not None

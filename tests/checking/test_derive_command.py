@@ -53,6 +53,26 @@ def declared(x):
 @declared.backward
 def declared_grad(dy):
     return dy * 2
+
+@app.custom_op(elementwise=True)
+def cube(x):
+    return x ** 3
+
+@cube.backward
+def cube_grad(x, dy):
+    return dy * x * x
+
+class Doubled(app.autograd.PyLayer):
+    @staticmethod
+    def forward(ctx, x):
+        return declared(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        return dy * 2
+
+def by_py_func_with_a_backward(x):
+    return app.static.py_func(forward, x, app.static.InputSpec(x.shape, x.dtype), lambda x, y, dy: dy)
 """
 
 Derive = Callable[..., str]
@@ -81,6 +101,8 @@ def derive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         ("cumulated", "def cumulated_gradient(x, dy):"),
         ("swish", "def swish_grad(x, dout):"),
         ("by_py_func", "def forward_gradient(x, d"),
+        ("declared", "def declared_gradient(x, d"),
+        ("cube", "def cube_grad(x, d"),
     ],
 )
 def test_it_prints_the_source_of_a_derived_gradient(name: str, first: str, derive: Derive):
@@ -97,7 +119,7 @@ def test_the_number_of_axes_is_that_of_the_shapes(derive: Derive):
     ("words", "message"),
     [
         (["mine.py:ordered"], r"operator ordered \(mine.py:\d+\) .*mine.py:\d+: `np.sort\(x\)` .*"),
-        (["mine.py:declared"], r"operator declared \(mine.py:\d+\) has a backward, declared_grad; without one, .*"),
+        (["mine.py:by_py_func_with_a_backward"], r".*py_func.*has a backward, <lambda>; without one, .*"),
         (["mine.py:without"], r'without has no gradient; with backward_func="derive", py_func derives one'),
         (["mine.py:cumulated", "--shape", "4"], r".*cumulated.*"),
         (["mine.py:nope"], r".*mine.py has no 'nope'.*"),
