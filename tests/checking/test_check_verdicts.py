@@ -73,6 +73,7 @@ def pick_grad(x, label, dy):
     return gradient, None
 
 
+SCORES = with_backward(lambda q, k: q @ k.T, lambda q, k, dy: (dy @ k, dy.T @ q))
 LINEAR = with_backward(lambda x, w, b: x @ w + b, lambda x, w, dy: (dy @ w.T, x.T @ dy, dy.sum(0)))
 
 
@@ -82,6 +83,7 @@ LINEAR = with_backward(lambda x, w, b: x @ w + b, lambda x, w, dy: (dy @ w.T, x.
         (LINEAR, "x float64[4, 6], w float64[6, 6], b float64[6]", True),
         (with_backward(pick, pick_grad), "x float64[4, 6], label int64[4]", True),
         (Tanh, "x float64[4, 6]", False),
+        (SCORES, "q float64[4, 6], k float64[4, 6]", False),
     ],
 )
 def test_a_correct_operator_passes_with_inputs_that_are_found(operator: Any, inputs: str, row_by_row: bool):
@@ -91,6 +93,27 @@ def test_a_correct_operator_passes_with_inputs_that_are_found(operator: Any, inp
     assert [v for v in verdicts if v.failed] == []
     advised = [v.check for v in verdicts if "row_by_row=True would declare it" in v.words]
     assert advised == ["rows"] * row_by_row
+
+
+def test_a_backward_that_refuses_other_shapes_is_right_and_one_that_leaves_its_array_is_not():
+    def of_six_columns(x, dy):
+        dx = np.empty_like(x)
+        for i in range(x.shape[0]):
+            for j in range(6):  # forward takes other widths
+                dx[i, j] = 2 * dy[i, j]
+        return dx
+
+    def of_two_axes(x, dy):
+        rows, columns = x.shape
+        return 2 * dy.reshape(rows, columns)
+
+    for backward, message in (
+        (of_six_columns, "with x float64[2, 1, 3], the gradient of … index 1 is out of b"),
+        (of_two_axes, ""),
+    ):
+        operator = with_backward(njit(lambda x: x * 2), njit(backward))
+        failed = [v.words for v in examine(inputs_for(found(operator, "it")), ["ranks"]) if v.failed]
+        assert [is_like(text, message) for text in failed] == [True] * bool(message)
 
 
 def test_given_shapes_and_a_given_range_are_taken():

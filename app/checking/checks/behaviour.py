@@ -110,6 +110,10 @@ def row_by_row(subject: Subject) -> Iterator[Verdict]:
     for start, end in ((0, 3), (3, 8)):
         few = subject.with_batch(end - start)
         arrays = [a if s else a[start:end].copy() for a, s in zip(many.arrays(), shared, strict=True)]
+        if any(o.shape != (end - start, *w.shape[1:]) for o, w in zip(few.outputs(arrays), whole.outputs, strict=True)):
+            words = "its results have another shape for each number of rows"
+            yield failed(f"it is declared row by row, but {words}") if declared else note(words)
+            return
         part = few.run(arrays, [g[start:end].copy() for g in arriving])
         if not _rows_agree(many, whole, part, start, end, shared):
             if declared:

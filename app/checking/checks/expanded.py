@@ -115,9 +115,10 @@ def _of_shapes(subject: Subject, shapes: Sequence[tuple[int, ...]]) -> Verdict |
             wrong = [verdict.words for verdict in gradient_of_size(other) if verdict.failed]
         except UnderivableError:
             continue  # it is derived for each number of axes, and refused for this one
-        except Exception:
-            if subject.found.foreign is None:
-                raise
+        except Exception as error:
+            if subject.found.foreign is None and "out of bounds" in str(error.__cause__):
+                # compiled, it would read or write outside of the array, without an error
+                return failed(f"with {', '.join(map(str, other.inputs))}, {subject.reason(error)}")
             continue  # forward took this shape by accident, and backward refuses it loudly
         if wrong:
             return failed(f"with {', '.join(map(str, other.inputs))}, {wrong[0]}")
