@@ -78,6 +78,8 @@ COMMANDS = {
     "data": Command(".data.command", "show where MNIST is stored and whether it is complete, or download it", "fetch"),
 }
 """The commands other than `train`, in the order in which a newcomer needs them."""
+WITHOUT_COMMAND = 2
+"""The exit status of `opsmith` alone, that of other mistakes on the command line."""
 TRAIN = "train a custom operator beside the built-in one, as train.py does"
 
 
@@ -111,6 +113,8 @@ def _run(argv: Sequence[str]) -> int:
         module.add_arguments(parsers[argv[0]])
         options = _options(parsers[argv[0]], argv[1:])
         return int(module.run(options))
+    if not argv:
+        parser.exit(WITHOUT_COMMAND, parser.format_help())
     parser.parse_args(argv)
     raise AssertionError("arguments without a command should have ended in help or an error")
 

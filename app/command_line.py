@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import io
 import os
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 from app.errors import AppError, ConfigError, DataError, FileError, GradcheckError
 from app.printing import alarm
@@ -21,7 +23,23 @@ _OF_FILES = (ConfigError, DataError, FileError)
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that escapes its messages, because they repeat words of the command line."""
+    """A parser that escapes its messages, because they repeat words of the command line, and says what may be meant."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self._negative_number_matcher = re.compile(r"-\.?\d")  # --range -1,1 has a value, and is not two options
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        choices = [*map(str, action.choices or ())]
+        if choices and value not in choices:
+            closest = difflib.get_close_matches(str(value), choices, 1)
+            hint = f"; did you mean {closest[0]!r}?" if closest else ""
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}{hint} (choose from {', '.join(choices)})")
+
+    def error(self, message: str) -> NoReturn:
+        setting = re.match(r"unrecognized arguments: --([\w.]+=\S*)", message)
+        hint = f"; a setting has no dashes: {setting[1]}" if setting else ""
+        super().error(message + hint)
 
     def _print_message(self, message: str, file: Any = None) -> None:
         (sys.stderr if file is None else file).write(as_message(message))  # unlike argparse, raise if the disk is full

@@ -69,6 +69,26 @@ def test_usage_errors_the_version_and_train(
 
 
 @pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ([], "opsmith check my_ops.py:swish --like silu"),
+        (["chek"], "invalid choice: 'chek'; did you mean 'check'? (choose from check, "),
+        (["export", "my_ops.py:swish", "--to", "pytorch"], "'pytorch'; did you mean 'torch'? (choose from onnx, "),
+        (
+            ["train", "--train.epochs=3"],
+            "unrecognized arguments: --train.epochs=3; a setting has no dashes: train.epochs=3",
+        ),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_answered_with_what_may_be_meant(
+    words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+):
+    found, printed = ended(capsys, *words)
+    assert found == 2
+    assert hint in printed
+
+
+@pytest.mark.parametrize(
     ("program", "told"),
     [
         ("import opsmith.nn, app, sys; print({opsmith is app, opsmith.nn is sys.modules['app.nn']})", "{True}"),

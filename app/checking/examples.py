@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import linecache
 import math
 import re
@@ -90,12 +91,18 @@ def _declared(subject: Subject) -> str:
     return definitions[0].like if len(definitions) == 1 else ""
 
 
+_ARGUMENTS = ("shapes", "like", "within", "only", "also", "seed", "surrogate")
+"""The arguments of `check` and `check_operator` that are no settings of an operator."""
+
+
 def _names(found: Found, settings: dict[str, Any], shapes: int) -> list[str]:
     """The parameters that are inputs: those without a default that the user did not set."""
     by_name = [p.name for p in found.parameters]
     for name in settings:
         if name not in by_name:
-            raise ConfigError(f"{found.name} has no parameter {name!r} to set; it takes {', '.join(by_name)}")
+            closest = difflib.get_close_matches(name, [*by_name, *_ARGUMENTS], 1)
+            hint = f"; did you mean {closest[0]!r}?" if closest else ""
+            raise ConfigError(f"{found.name} has no parameter {name!r} to set; it takes {', '.join(by_name)}{hint}")
     names: list[str] = []
     for parameter in found.parameters:
         if parameter.kind is parameter.VAR_POSITIONAL:

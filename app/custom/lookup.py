@@ -159,7 +159,8 @@ def _unknown(name: str) -> ConfigError:
 
 
 def _nearest(name: str, names: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, names, 1)
+    same = [one for one in names if one.rpartition(".")[2] == name.lower()]
+    close = [*same, *difflib.get_close_matches(name, names, 1)]
     return f"; did you mean {close[0]!r}?" if close else "."
 
 
