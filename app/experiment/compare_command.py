@@ -81,6 +81,11 @@ def _folders_and_overrides(options: argparse.Namespace) -> tuple[list[Path], lis
         overrides.append(f"operators={_as_yaml(_parted(options.operators))}")
     if folders and options.resume is not None:
         raise ConfigError(f"--resume continues one comparison, and {folders[0]} is another folder: leave out one")
+    if options.operators is not None and (other := next((str(one) for one in folders if not one.exists()), None)):
+        raise ConfigError(
+            f"{other} is neither the folder of a run nor a setting; operators are listed with commas, without spaces: "
+            f"--with {','.join([*_parted(options.operators), other])}"
+        )
     if folders and (changes := [word for word in overrides if not word.startswith("output=")]):
         raise ConfigError(f"runs that are there are compared as they are, but {changes[0]} is to change them")
     if options.resume is not None and overrides:

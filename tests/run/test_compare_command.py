@@ -282,6 +282,10 @@ def test_runs_that_differ_in_more_than_the_seed_are_not_compared(compare, images
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        (
+            ["--with", "relu,", "my.py:swish"],
+            "my.py:swish is neither the folder of a run nor a setting; operators are li",
+        ),
         (["run", "train.epochs=3"], "runs that are there are compared as they are, but train.epochs=3 is to change"),
         (["--resume", "run", "--seeds", "3"], "a comparison is continued with its own settings, but seeds=3 is to ch"),
         (["--resume", "run", "other"], "--resume continues one comparison, and other is another folder: leave out one"),
