@@ -169,6 +169,8 @@ def with_settings(config: C, settings: Mapping[str, Any], where: str) -> C:
     home = sections(Config)
     data: dict[str, Any] = {}
     for key, value in settings.items():
+        if key not in home and not hasattr(config, key):
+            raise ConfigError(f"{where} has no setting {key!r}{hint(key, [*home, *config.__struct_fields__])}")
         _refuse_unwritable(value, f"{where}: {key}")
         change = {home[key]: {key: value}} if key in home and not hasattr(config, key) else {key: value}
         data = _laid_over(data, change)

@@ -272,7 +272,7 @@ ONE, OTHER = of_a_cell("one", "x * 1.0"), of_a_cell("one", "x * 2.0")
     ("call", "given", "settings", "message"),
     [
         (app.train, ["relu"], {"epochs": -1}, r"opsmith.train: train.epochs: found -1, expected a whole number"),
-        (app.train, ["relu"], {"epoch": 1}, r"opsmith\.train: epoch: unknown key; did you mean 'train\.epochs'\?"),
+        (app.train, ["relu"], {"epoch": 1}, r"opsmith\.train has no setting 'epoch'; did you mean 'epochs'\?"),
         (app.train, [5], {}, "an operator, a function of one value or a name is expected, found 5"),
         (app.train, [ONE], {"layers": layers(OTHER)}, "two different operators are called one; give each a name of"),
         (app.compare, [[ONE, OTHER]], {}, "two different operators are called one; give each a name of its own"),
