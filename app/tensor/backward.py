@@ -238,7 +238,7 @@ def _any_requires_gradient(tensors: Sequence[Tensor]) -> bool:
             return True
     warnings.warn(
         "backward from a Tensor with stop_gradient=True does nothing: nothing that it was computed from requires "
-        "a gradient",
+        "a gradient; make an input with stop_gradient=False",
         stacklevel=4,
     )
     return False
