@@ -20,6 +20,9 @@ _REMEDIES = {
     r"not enough values to unpack \(expected \d+, got 0\)": (
         "ctx.saved_tensors has what forward gives to ctx.save_for_backward, here nothing"
     ),
+    r"'tuple' and |and 'tuple'|'tuple' object|not tuple|only integer tensors of a single element": (
+        "if it is ctx.saved_tensors: that is a tuple, (x,) = ctx.saved_tensors"
+    ),
     r"forward\(\) (missing|takes) ": "forward takes ctx and the inputs, without ctx if there is a setup_context",
     r"'\w+Backward'": "the first parameter of forward is ctx, which PyTorch passes",
     r"(does not|doesn't) have vmap support|must override the setup_context": (

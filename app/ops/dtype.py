@@ -35,7 +35,8 @@ def canonical(dtype: DTypeLike | None) -> str:
     except TypeError:
         name = ""
     if name not in NAMES:
-        raise DtypeError(f"{dtype!r} is not an element type; expected one of {', '.join(NAMES)}")
+        of_torch = "; opsmith.bridge.to_torch(operator) is for tensors of PyTorch" if "torch." in repr(dtype) else ""
+        raise DtypeError(f"{dtype!r} is not an element type; expected one of {', '.join(NAMES)}{of_torch}")
     return name
 
 

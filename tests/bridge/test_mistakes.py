@@ -65,6 +65,10 @@ MISTAKES: dict[str, tuple[str, str, list[str]]] = {
         function(["return x * x"], [SAVED, "return dy * 2 * x"]), "",
         ["theirs.py:11", "ctx.saved_tensors has what forward gives to ctx.save_for_backward, here nothing"],
     ),
+    "the saved tensors are not unpacked": (
+        function([SAVE, "return x * x"], ["x = ctx.saved_tensors", "return dy * 2 * x"]), "",
+        ["theirs.py:13", "if it is ctx.saved_tensors: that is a tuple, (x,) = ctx.saved_tensors"],
+    ),
     "an input is saved as an attribute": (
         function(["ctx.x = x", "return x * x"], ["return dy * 2 * ctx.x"]), "",
         ["FAILED  saved", "theirs.py:5", "keep tensors with ctx.save_for_backward, not as attributes"],
