@@ -149,8 +149,8 @@ def class_of(foreign: Foreign) -> type[ForeignFunction]:
         inputs = ctx.saved_tensor()  # which refuses inputs that were changed in place
         flowing = [d for d, has in zip(arriving, ctx.run.differentiable, strict=True) if has]
         if is_grad_enabled():  # the gradient will be differentiated: it is an operator, too
-            found = _gradient_operator(foreign, ctx.call, ctx.wants).apply(*inputs, *flowing)
-            gradients = iter(found if isinstance(found, tuple) else (found,))
+            results = _gradient_operator(foreign, ctx.call, ctx.wants).apply(*inputs, *flowing)
+            gradients = iter(results if isinstance(results, tuple) else (results,))
         else:
             try:
                 pulled = ctx.run.pull([d._array for d in flowing])
@@ -159,7 +159,7 @@ def class_of(foreign: Foreign) -> type[ForeignFunction]:
                     raise
                 raise OperatorError(f"{foreign.name}: {summary_of(error)}") from error  # no second derivative
             gradients = iter([None if g is None else Tensor(g) for g in pulled])
-        return tuple(next(gradients) if wanted else None for wanted in ctx.wants)
+        return tuple(next(gradients) if needed else None for needed in ctx.wants)
 
     members = {
         "forward": staticmethod(forward),
@@ -169,9 +169,9 @@ def class_of(foreign: Foreign) -> type[ForeignFunction]:
         "surrogate": bool(getattr(foreign.thing, "surrogate", False)),
         "__module__": foreign.home or __name__,
     }
-    made: Any = type(foreign.name, (ForeignFunction,), members)
-    made._where = foreign.where
-    return made
+    cls: Any = type(foreign.name, (ForeignFunction,), members)
+    cls._where = foreign.where
+    return cls
 
 
 def wants_of(foreign: Foreign, arrays: Sequence[np.ndarray], needs: Sequence[bool]) -> list[bool]:
@@ -220,7 +220,7 @@ def _definition(
     cls: type[ForeignFunction],
     needs: Sequence[bool],
     settings: dict[str, Any],
-    given: Sequence[Spec],
+    inputs: Sequence[Spec],
     outs: Sequence[Spec] = (),
 ) -> tuple[OpDef, Sequence[bool]]:
     """The operator in a Program, and which of its outputs have a gradient.
@@ -248,16 +248,16 @@ def _definition(
         arrays, number, arriving = values[: len(needs)], values[len(needs)], values[len(needs) + 1 :]
         one = last.run if number == last.number else run(arrays)
         pulled = iter(one.pull([np.array(d) for d, has in zip(arriving, one.differentiable, strict=True) if has]))
-        gradients = [next(pulled) if wanted else None for wanted in wants_of(foreign, arrays, needs)]
+        gradients = [next(pulled) if needed else None for needed in wants_of(foreign, arrays, needs)]
         return gradients[0] if len(gradients) == 1 else tuple(gradients)
 
-    specs = tuple(outs) or infer_by_running(lambda *arrays: forward(*arrays)[:-1], given)
+    specs = tuple(outs) or infer_by_running(lambda *arrays: forward(*arrays)[:-1], inputs)
     names = [p.name for p in foreign.signature if p.name not in settings][: len(needs)]
     definition = CustomOperator(
         foreign.name,
         foreign.thing,
         forward,
-        lambda *given: (*specs, Spec((), "int64")),
+        lambda *_: (*specs, Spec((), "int64")),
         inputs=names if len(names) == len(needs) else [f"x{i}" for i in range(len(needs))],
         outputs=[*(f"out{i}" for i in range(len(specs))), "number"],
         like=cls.like,

@@ -57,7 +57,7 @@ class Jax:
 
         def function(*floats: Any) -> list[Any]:
             remaining = iter(floats)
-            inputs = [next(remaining) if wanted else v for v, wanted in zip(values, wants, strict=True)]
+            inputs = [next(remaining) if needed else v for v, needed in zip(values, wants, strict=True)]
             return [r for r in self.leaves(call(*inputs)) if r.dtype.kind == "f"]
 
         return function
@@ -79,7 +79,7 @@ class Jax:
 
 
 def chosen(values: Sequence[Any], wants: Sequence[bool]) -> list[Any]:
-    return [v for v, wanted in zip(values, wants, strict=True) if wanted]
+    return [v for v, needed in zip(values, wants, strict=True) if needed]
 
 
 JAX = Jax()
@@ -106,8 +106,8 @@ def _described(thing: Any) -> Foreign | None:
 
 def _parameters(thing: Any, function: Any) -> tuple[inspect.Parameter, ...]:
     """The parameters. Those in `nondiff_argnums` of a custom_vjp are settings."""
-    taken = list(parameters(function))
-    for place, parameter in enumerate(taken):
+    signature = list(parameters(function))
+    for place, parameter in enumerate(signature):
         if place in getattr(thing, "nondiff_argnums", ()) and parameter.default is parameter.empty:
-            taken[place] = parameter.replace(annotation=float)
-    return tuple(taken)
+            signature[place] = parameter.replace(annotation=float)
+    return tuple(signature)

@@ -21,7 +21,7 @@ class Paddle:
     shares_memory = False
 
     def tensors(self, arrays: Sequence[np.ndarray], wants: Sequence[bool]) -> list[Any]:
-        return [self.tensor(a, stop_gradient=not wanted) for a, wanted in zip(arrays, wants, strict=True)]
+        return [self.tensor(a, stop_gradient=not needed) for a, needed in zip(arrays, wants, strict=True)]
 
     def tensor(self, array: np.ndarray, stop_gradient: bool = True) -> Any:
         return paddle.to_tensor(np.array(array, order="C"), stop_gradient=stop_gradient)
@@ -42,13 +42,13 @@ class Paddle:
         with paddle.enable_grad():
             results = self.leaves(call(*tensors))
         derived = [r for r in results if not r.stop_gradient]
-        wanted = [t for t, needed in zip(tensors, wants, strict=True) if needed]
+        sources = [t for t, needed in zip(tensors, wants, strict=True) if needed]
 
         def pull(arriving: Arrays) -> list[np.ndarray | None]:
-            if not (derived and wanted):
-                return [None] * len(wanted)
+            if not (derived and sources):
+                return [None] * len(sources)
             flowing = [self.tensor(d) for d in arriving]
-            gradients = paddle.grad(derived, wanted, flowing, retain_graph=True, allow_unused=True)
+            gradients = paddle.grad(derived, sources, flowing, retain_graph=True, allow_unused=True)
             return [None if g is None else self.array(g) for g in gradients]
 
         return Run([self.array(r) for r in results], [not r.stop_gradient for r in results], pull)
@@ -57,9 +57,9 @@ class Paddle:
         def gradients(*values: Any) -> Any:
             inputs, arriving = values[:count], values[count:]
             derived = [r for r in self.leaves(call(*inputs)) if not r.stop_gradient]
-            wanted = [x for x, needed in zip(inputs, wants, strict=True) if needed]
-            pulled = paddle.grad(derived, wanted, list(arriving), create_graph=True, allow_unused=True)
-            return [paddle.zeros_like(x) if g is None else g for x, g in zip(wanted, pulled, strict=True)]
+            sources = [x for x, needed in zip(inputs, wants, strict=True) if needed]
+            pulled = paddle.grad(derived, sources, list(arriving), create_graph=True, allow_unused=True)
+            return [paddle.zeros_like(x) if g is None else g for x, g in zip(sources, pulled, strict=True)]
 
         return gradients
 

@@ -12,28 +12,28 @@ from app.reading import PACKAGE
 
 _KNOWN = {"torch": "torch", "jax": "jax", "jaxlib": "jax", "paddle": "paddle", PACKAGE: PACKAGE}
 """The frameworks, by the names of packages."""
-_made: dict[int, tuple[Any, type[ForeignFunction]]] = {}
+_classes: dict[int, tuple[Any, type[ForeignFunction]]] = {}
 """The classes that were made, by the ids of what they are of, which is kept so that no other gets its id."""
 
 
 def remembered(thing: Any, describe: Callable[[Any], Foreign | None]) -> type[ForeignFunction] | None:
     """The class of Function for what the user wrote, made at the first call."""
-    known = _made.get(id(thing))
-    if known is None:
+    cached = _classes.get(id(thing))
+    if cached is None:
         foreign = describe(thing)
         if foreign is None:
             return None
-        known = _made[id(thing)] = thing, class_of(foreign)
-    return known[1]
+        cached = _classes[id(thing)] = thing, class_of(foreign)
+    return cached[1]
 
 
 def parameters(function: Any, skip: int = 0) -> tuple[inspect.Parameter, ...]:
     """The parameters of a function after the first `skip`, without `**options`."""
     try:
-        taken = [*inspect.signature(function).parameters.values()][skip:]
+        signature = [*inspect.signature(function).parameters.values()][skip:]
     except ValueError:  # of a function in native code
         return (inspect.Parameter("x", inspect.Parameter.VAR_POSITIONAL),)
-    return tuple(p for p in taken if p.kind is not p.VAR_KEYWORD)
+    return tuple(p for p in signature if p.kind is not p.VAR_KEYWORD)
 
 
 def uses(function: Any, framework: str) -> bool:

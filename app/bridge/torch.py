@@ -24,7 +24,7 @@ class Torch:
     shares_memory = True
 
     def tensors(self, arrays: Sequence[np.ndarray], wants: Sequence[bool]) -> list[Any]:
-        return [self.tensor(a).requires_grad_(wanted) for a, wanted in zip(arrays, wants, strict=True)]
+        return [self.tensor(a).requires_grad_(needed) for a, needed in zip(arrays, wants, strict=True)]
 
     def tensor(self, array: np.ndarray) -> Any:
         """A tensor with the memory and the strides of an array; a copy where PyTorch cannot have them."""
@@ -46,28 +46,28 @@ class Torch:
         with torch.enable_grad():
             results = self.leaves(call(*tensors))
         derived = [r for r in results if r.requires_grad]
-        wanted = [t for t, needed in zip(tensors, wants, strict=True) if needed]
+        sources = [t for t, needed in zip(tensors, wants, strict=True) if needed]
 
         def pull(arriving: Arrays) -> list[np.ndarray | None]:
-            return self._pulled(derived, wanted, [self.tensor(d) for d in arriving])
+            return self._pulled(derived, sources, [self.tensor(d) for d in arriving])
 
         return Run([self.array(r) for r in results], [r.requires_grad for r in results], pull)
 
-    def _pulled(self, derived: list[Any], wanted: list[Any], arriving: list[Any]) -> list[np.ndarray | None]:
+    def _pulled(self, derived: list[Any], sources: list[Any], arriving: list[Any]) -> list[np.ndarray | None]:
         if any(type(r.grad_fn).__name__ == "Error" for r in derived):  # for which allow_unused=True would give None
             raise RuntimeError("its backward is marked with @once_differentiable")
-        if not (derived and wanted):
-            return [None] * len(wanted)
-        gradients = torch.autograd.grad(derived, wanted, arriving, retain_graph=True, allow_unused=True)
+        if not (derived and sources):
+            return [None] * len(sources)
+        gradients = torch.autograd.grad(derived, sources, arriving, retain_graph=True, allow_unused=True)
         return [None if g is None else self.array(g) for g in gradients]
 
     def pullback(self, call: Call, count: int, wants: Sequence[bool]) -> Call:
         def gradients(*values: Any) -> Any:
             inputs, arriving = values[:count], values[count:]
             derived = [r for r in self.leaves(call(*inputs)) if r.requires_grad]
-            wanted = [x for x, needed in zip(inputs, wants, strict=True) if needed]
-            pulled = torch.autograd.grad(derived, wanted, arriving, create_graph=True, allow_unused=True)
-            return [torch.zeros_like(x) if g is None else g for x, g in zip(wanted, pulled, strict=True)]
+            sources = [x for x, needed in zip(inputs, wants, strict=True) if needed]
+            pulled = torch.autograd.grad(derived, sources, arriving, create_graph=True, allow_unused=True)
+            return [torch.zeros_like(x) if g is None else g for x, g in zip(sources, pulled, strict=True)]
 
         return gradients
 
@@ -92,14 +92,14 @@ def recognise(thing: Any) -> type[ForeignFunction] | None:
 def _described(thing: Any) -> Foreign | None:
     if _is_kind(thing, torch.autograd.Function):
         plain = thing.setup_context is not torch.autograd.Function.setup_context
-        taken = parameters(thing.forward, 0 if plain else 1)
-        if plain and taken and taken[0].name == "ctx":
+        signature = parameters(thing.forward, 0 if plain else 1)
+        if plain and signature and signature[0].name == "ctx":
             raise ConfigError(
                 f"{thing.__name__} has a setup_context, so its forward ({place_of(thing.forward)}) takes no ctx: write "
                 "forward(x), or remove setup_context"
             )
         return Foreign(
-            thing.__name__, "torch.autograd.Function", TORCH, _applying(thing), taken, thing, (thing,),
+            thing.__name__, "torch.autograd.Function", TORCH, _applying(thing), signature, thing, (thing,),
             place_of(thing.forward), thing.__module__, f"backward ({place_of(thing.backward)})",
         )  # fmt: skip
     overload = getattr(thing, "_opoverload", thing)
@@ -137,12 +137,12 @@ def _of_library(thing: Any, overload: Any) -> Foreign:
     """An operator of torch.library; `thing` is the operator or what `custom_op` makes."""
     function = getattr(thing, "_init_fn", None)
     name, kind = overload._schema.name.rpartition("::")[2], "torch.library.custom_op"
-    taken = tuple(map(_of_argument, overload._schema.arguments))
+    signature = tuple(map(_of_argument, overload._schema.arguments))
     where, home = place_of(function), str(getattr(function, "__module__", ""))
     backward = getattr(thing, "_backward_fn", None)
     functions = tuple(f for f in (function, backward, getattr(thing, "_setup_context_fn", None)) if f is not None)
     return Foreign(
-        name, kind, TORCH, thing, taken, thing, functions, where, home,
+        name, kind, TORCH, thing, signature, thing, functions, where, home,
         f"backward ({place_of(backward)})" if backward else "", has_backward=_has_backward(thing, overload),
     )  # fmt: skip
 
@@ -176,8 +176,8 @@ def _of_module(thing: Any) -> Foreign:
             f"{name} has parameters ({', '.join(held)}), which would not be checked or trained: give a function of its "
             "inputs and these, such as torch.nn.functional.linear"
         )
-    taken = tuple(p for p in parameters(module.forward) if p.default is p.empty)
+    signature = tuple(p for p in parameters(module.forward) if p.default is p.empty)
     where, home = place_of(module.forward), type(module).__module__
     return Foreign(
-        name, "torch.nn.Module", TORCH, module, taken, thing, (type(module),), where, home, is_definite=False
+        name, "torch.nn.Module", TORCH, module, signature, thing, (type(module),), where, home, is_definite=False
     )

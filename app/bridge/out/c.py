@@ -53,10 +53,10 @@ TARGET = Target("C", files)
 
 
 def _c(d: Description, part: Part, name: str, specs: Sequence[Spec], outputs: Sequence[Spec]) -> CFunction:
-    given = {"input": list(specs), "output": list(outputs), "dout": list(outputs)}
+    by_kind = {"input": list(specs), "output": list(outputs), "dout": list(outputs)}
     values: dict[str, Any] = dict(d.settings)
     for take, (kind, place) in zip(part.takes, part.sources, strict=True):
-        spec = given[kind][place]
+        spec = by_kind[kind][place]
         values[take] = Spec((4,), "float64") if d.elementwise else spec if spec.shape else 0.0
     if d.elementwise:
         return c_function(name, _over_arrays(part), [values[p] for p in part.parameters], _SIZE)

@@ -623,7 +623,7 @@ class _Writer:
         step = " * ".join(self.text(d, 12) for d in dims[axis + 1 :]) or "1"
         helper = name if kind == "real" else f"{name}_{kind}"
         parts = {"NAME": helper, "TYPE": kind, "SIGN": "<=" if name == "argmax" else ">="}
-        self.helpers[helper] = re.sub("NAME|TYPE|SIGN", lambda found: parts[found[0]], _EXTREME)
+        self.helpers[helper] = re.sub("NAME|TYPE|SIGN", lambda match: parts[match[0]], _EXTREME)
         return f"{helper}(&{first}, {size}, {step})"
 
 

@@ -99,19 +99,19 @@ def describe(operator: Any, specs: Sequence[Spec] = ()) -> Description:
 
     `specs` are those of inputs of an operator on arrays, whose gradient is derived for their ranks and types.
     """
-    made = _custom(operator)
-    for name, value in made.attributes.items():
+    op = _custom(operator)
+    for name, value in op.attributes.items():
         if value is inspect.Parameter.empty:
-            raise ExportError(f"{made.label}: its setting {name} has no default; give it one for the export")
+            raise ExportError(f"{op.label}: its setting {name} has no default; give it one for the export")
         if type(value) not in (bool, int, float, str):
             raise ExportError(
-                f"{made.label}: its setting {name} is {value!r}; settings that leave are numbers, truth values and text"
+                f"{op.label}: its setting {name} is {value!r}; settings that leave are numbers, truth values and text"
             )
-    if made.effects:
-        raise ExportError(f"{made.label} has no output, and is called for what else it does: that stays here")
-    if not title_of(made.name).isidentifier():
-        raise ExportError(f"{made.label}: {made.name!r} is no name for a function: give custom_op another name=")
-    return _on_numbers(made) or describe_on_arrays(made, specs)
+    if op.effects:
+        raise ExportError(f"{op.label} has no output, and is called for what else it does: that stays here")
+    if not title_of(op.name).isidentifier():
+        raise ExportError(f"{op.label}: {op.name!r} is no name for a function: give custom_op another name=")
+    return _on_numbers(op) or describe_on_arrays(op, specs)
 
 
 def _custom(operator: Any) -> CustomOperator:
@@ -173,14 +173,14 @@ def _douts(names: Sequence[str]) -> list[Source]:
 
 def _on_numbers(operator: CustomOperator) -> Description | None:
     """The description of an operator whose functions are of single numbers, or can be written so; else None."""
-    made: list[Any] = []
+    functions: list[Any] = []
     for function in (operator.function, operator.backward_function):
         if function is not None and not operator.elementwise:
             function = _as_of_numbers(function)
             if function is None:
                 return None
-        made.append(function)
-    function, backward = made
+        functions.append(function)
+    function, backward = functions
     if not isinstance(python_function(function), FunctionType):
         raise ExportError(f"{operator.label}: its function is a {type(function).__name__}, which has no source")
     forward = _part(function, operator.inputs, _inputs(operator.inputs), operator.outputs, operator.attributes)
@@ -202,18 +202,18 @@ def _on_numbers(operator: CustomOperator) -> Description | None:
 
 def _as_of_numbers(function: Any) -> FunctionType | None:
     """A function on arrays as one of single numbers whose source can be read; None if it is not elementwise."""
-    found = tree_on_numbers(function)
-    if found is None:
+    on_numbers = tree_on_numbers(function)
+    if on_numbers is None:
         return None
-    tree, more = found
+    tree, more = on_numbers
     source = python_function(function)
     tree.decorator_list, tree.returns = [], None
     arguments = [ast.arg(a.arg) for a in (*tree.args.posonlyargs, *tree.args.args)]
     tree.args = ast.arguments([], arguments, None, [], [], None, [])
     _Zeros().visit(tree)
-    made = function_beside(source, tree, more, f"<{tree.name} {next(_numbers)}, on numbers, of {place_of(source)}>")
-    made.__defaults__ = source.__defaults__
-    return made
+    result = function_beside(source, tree, more, f"<{tree.name} {next(_numbers)}, on numbers, of {place_of(source)}>")
+    result.__defaults__ = source.__defaults__
+    return result
 
 
 class _Zeros(ast.NodeTransformer):
@@ -268,23 +268,25 @@ def describe_on_arrays(operator: CustomOperator, specs: Sequence[Spec]) -> Descr
         gradient = _part(operator.backward_function, *_written(operator), operator.attributes)
     elif operator._derive is not None:
         try:
-            made = operator.derived_for(specs)
+            derived = operator.derived_for(specs)
         except GradientError as error:
             notes.append(f"It has no gradient: {error}")
         else:
-            takes = list(made.inputs)
+            takes = list(derived.inputs)
             sources = [*_inputs(operator.inputs), *_douts(operator.outputs)]
-            gradient = replace(_part(made.function, takes, sources, made.outputs, operator.attributes), derived=True)
+            gradient = replace(
+                _part(derived.function, takes, sources, derived.outputs, operator.attributes), derived=True
+            )
     else:
         notes.append("It has no gradient: it was declared without one.")
     second = None
     if gradient is not None:
-        known = gradient
-        second = _second_of(gradient, lambda: _derived_again(operator, known, specs), notes)
+        first = gradient
+        second = _second_of(gradient, lambda: _derived_again(operator, first, specs), notes)
         if second is not None:
             targets = [
                 n
-                for n, spec in zip(known.takes, _specs_of(operator, known, specs), strict=True)
+                for n, spec in zip(first.takes, _specs_of(operator, first, specs), strict=True)
                 if is_float(spec.dtype)
             ]
             second = replace(second, gives=tuple(f"d{name}" for name in targets))
@@ -296,9 +298,9 @@ def describe_on_arrays(operator: CustomOperator, specs: Sequence[Spec]) -> Descr
 
 def _derived_again(operator: CustomOperator, gradient: Part, specs: Sequence[Spec]) -> FunctionType:
     by_name = dict(zip(gradient.takes, _specs_of(operator, gradient, specs), strict=True))
-    given = [by_name.get(p, operator.attributes.get(p, 1.0)) for p in parameters_of(gradient.function)]
+    examples = [by_name.get(p, operator.attributes.get(p, 1.0)) for p in parameters_of(gradient.function)]
     written = operator.backward_function if not gradient.derived else gradient.function
-    return derive(written, *given).function
+    return derive(written, *examples).function
 
 
 def _specs_of(operator: CustomOperator, gradient: Part, specs: Sequence[Spec]) -> list[Spec]:

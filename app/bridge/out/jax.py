@@ -186,11 +186,11 @@ class _Writer:
 
     def loops(self) -> list[str]:
         """The loops over all elements, if the functions are of single numbers and stay so."""
-        made = []
+        loops = []
         for role, part in zip(ROLES, self.description.parts, strict=False) if self.is_flat else ():
             first = part.takes[0]
             results = [f"result{place}" for place in range(len(part.gives))]
-            made.append(
+            loops.append(
                 filled(
                     "jax_loop.txt",
                     role=role,
@@ -202,7 +202,7 @@ class _Writer:
                     arguments=", ".join([*(f"{take}[i]" for take in part.takes), *part.settings]),
                 ).rstrip()
             )
-        return made
+        return loops
 
     def value(self, role: str, part: Part, takes: Sequence[str], like: Sequence[str]) -> str:
         """The call of a function, as an expression that gives a tuple. `like` have the shapes of the results."""
@@ -220,13 +220,15 @@ class _Writer:
         """The operator and its gradient, each with its derivative."""
         d = self.description
         assert d.gradient is not None
-        made = []
+        texts = []
         of_gradient = list(d.gradient.takes)
         second = d.second.gives if d.second is not None else ()
         floats = [f"d{take}" in second for take in of_gradient]
-        made.append(self.level(_GRADIENT, ROLES[1], d.gradient, d.second, "", floats, False, d.gradient.gives))
-        made.append(self.level(_OPERATOR, ROLES[0], d.forward, d.gradient, _GRADIENT, d.floats, d.surrogate, d.outputs))
-        return made
+        texts.append(self.level(_GRADIENT, ROLES[1], d.gradient, d.second, "", floats, False, d.gradient.gives))
+        texts.append(
+            self.level(_OPERATOR, ROLES[0], d.forward, d.gradient, _GRADIENT, d.floats, d.surrogate, d.outputs)
+        )
+        return texts
 
     def level(
         self, name: str, role: str, part: Part, gradient: Part | None, call: str, floats: Sequence[bool],
@@ -241,17 +243,17 @@ class _Writer:
         }
         like = [take for take in takes if f"d{take}" in part.gives] if name == _GRADIENT else []
         value = _called("return ", self.value(role, part, takes, like))
-        words = dict(
+        parts = dict(
             local, name=name, parameters=", ".join([*takes, *settings]), value=value,
             settings_first="".join(f"{s}, " for s in settings), takes=_unpacked(takes), first=takes[0],
         )  # fmt: skip
         is_jvp = self.description.elementwise and not is_surrogate
         kind = "jax.custom_jvp" if is_jvp or gradient is None else "jax.custom_vjp"
         places = tuple(range(len(takes), len(takes) + len(settings)))
-        words["decorator"] = f"@partial({kind}, nondiff_argnums={places})" if settings else f"@{kind}"
+        parts["decorator"] = f"@partial({kind}, nondiff_argnums={places})" if settings else f"@{kind}"
         if gradient is None:
             order = "second derivative" if name == _GRADIENT else "gradient"
-            return filled("jax_refusal.txt", message=f"{self.description.title} has no {order}", **words).rstrip()
+            return filled("jax_refusal.txt", message=f"{self.description.title} has no {order}", **parts).rstrip()
 
         def called(arriving: Sequence[str]) -> str:
             values = {
@@ -270,16 +272,16 @@ class _Writer:
             ]
             slopes = _tuple([called(unit) for unit in units])
             makes = {"one": "ones_like", "zero": "zeros_like"}
-            made = [
+            unit_lines = [
                 f"{local[unit]} = jnp.{make}({takes[0]})"
                 for unit, make in makes.items()
                 if re.search(rf"\b{local[unit]}\b", slopes)
             ]
             slopes = _called(f"{local['slopes']} = ", slopes)
-            return filled("jax_jvp.txt", gradient=slopes, units="\n    ".join(made), **words).rstrip()
+            return filled("jax_jvp.txt", gradient=slopes, units="\n    ".join(unit_lines), **parts).rstrip()
         own = [takes[place] for kind, place in gradient.sources if kind == "input"]
-        kept = [t for t in takes if t in own or t == takes[0]]
-        kept += [local["results"]] if any(kind == "output" for kind, _ in gradient.sources) else []
+        residuals = [t for t in takes if t in own or t == takes[0]]
+        residuals += [local["results"]] if any(kind == "output" for kind, _ in gradient.sources) else []
         gradients = iter(range(len(gradient.gives)))
         returned = []
         for take, has_gradient in zip(takes, floats, strict=True):
@@ -290,11 +292,11 @@ class _Writer:
         )
         return filled(
             "jax_vjp.txt",
-            kept=_tuple(kept),
-            kept_values=_unpacked(kept),
+            residuals=_tuple(residuals),
+            saved_values=_unpacked(residuals),
             gradient=text,
             returned=_unpacked(returned),
-            **words,
+            **parts,
         ).rstrip()
 
 

@@ -168,11 +168,11 @@ class Kernels:
         )
 
     def _constant(self, name: str, value: Any, text: str) -> str:
-        taken = self.names.constant(name, value)
-        self.constants[taken] = text
+        constant = self.names.constant(name, value)
+        self.constants[constant] = text
         if "math." in text:
             self.imports["import math"] = None
-        return taken
+        return constant
 
     def _helper(self, inner: FunctionType, value: Any) -> str:
         if inner not in self._known:
@@ -193,10 +193,10 @@ class _Source(str):
 def _decorator(options: Mapping[str, Any] | None) -> str:
     if options is None:
         return ""
-    kept = {k: options[k] for k in ("error_model", "fastmath") if options.get(k)}
-    texts = {k: _literal(v) if isinstance(v, str) else repr(v) for k, v in kept.items()}
-    given = "".join(f", {key}={text}" for key, text in texts.items())
-    return f"@njit(nogil=True{given})\n"
+    enabled = {k: options[k] for k in ("error_model", "fastmath") if options.get(k)}
+    texts = {k: _literal(v) if isinstance(v, str) else repr(v) for k, v in enabled.items()}
+    arguments = "".join(f", {key}={text}" for key, text in texts.items())
+    return f"@njit(nogil=True{arguments})\n"
 
 
 def _body(tree: ast.AST, text: Sequence[str], first: int) -> str:

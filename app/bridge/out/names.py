@@ -9,26 +9,26 @@ from typing import Any
 class Names:
     """The names that are taken, and the constants by name."""
 
-    def __init__(self, taken: Iterable[str] = ()):
-        self._taken = set(taken)
+    def __init__(self, used: Iterable[str] = ()):
+        self._used = set(used)
         self._constants: dict[str, Any] = {}
 
     def fresh(self, wish: str) -> str:
         """A name like `wish` that is none of those before."""
         name, number = wish, 1
-        while name in self._taken:
+        while name in self._used:
             number += 1
             name = f"{wish}_{number}"
-        self._taken.add(name)
+        self._used.add(name)
         return name
 
     def constant(self, wish: str, value: Any) -> str:
         """The name of a constant: `wish`, unless it has another value or meaning."""
         name, number = wish, 1
-        while name in self._taken and not (name in self._constants and same(self._constants[name], value)):
+        while name in self._used and not (name in self._constants and same(self._constants[name], value)):
             number += 1
             name = f"{wish}_{number}"
-        self._taken.add(name)
+        self._used.add(name)
         self._constants[name] = value
         return name
 

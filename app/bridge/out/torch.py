@@ -86,8 +86,8 @@ def _module(one: Leaving, proof: str) -> str:
 
 def _tuple(parts: Iterable[str]) -> str:
     """A tuple of expressions, without parentheses if it has several."""
-    found = list(parts)
-    return f"({found[0]},)" if len(found) == 1 else ", ".join(found) or "()"
+    expressions = list(parts)
+    return f"({expressions[0]},)" if len(expressions) == 1 else ", ".join(expressions) or "()"
 
 
 def _bracketed(parts: Sequence[str]) -> str:
@@ -166,19 +166,19 @@ class _Texts:
         return _unpacked(names, "inputs") if set(names) != {"_"} else ""
 
     def second_settings(self) -> list[str]:
-        known = dict(zip(self.gradient.settings, self.take_settings, strict=True))
-        return [known[s] for s in self.second.settings] if self.second is not None else []
+        by_name = dict(zip(self.gradient.settings, self.take_settings, strict=True))
+        return [by_name[s] for s in self.second.settings] if self.second is not None else []
 
     def _returned(self, call: str) -> str:
         """The gradients of the inputs, and None for what has none."""
         d = self.description
-        given = self.gradient.gives
-        has = {n: f"d{n}" in given and real for n, real in zip(d.inputs, d.floats, strict=True)}
+        gradients = self.gradient.gives
+        has = {n: f"d{n}" in gradients and real for n, real in zip(d.inputs, d.floats, strict=True)}
         if len(d.inputs) == 1 and not d.settings:
             return f"return gradient({call})"
         places = {name: self.gradients[place] for place, name in enumerate(d.inputs)}
-        taken = [places[n] if has[n] else "_" for n in d.inputs if f"d{n}" in given]
-        left = f"{taken[0]}" if len(taken) == 1 else _tuple(taken)
+        targets = [places[n] if has[n] else "_" for n in d.inputs if f"d{n}" in gradients]
+        left = f"{targets[0]}" if len(targets) == 1 else _tuple(targets)
         returned = _tuple([*(places[n] if has[n] else "None" for n in d.inputs), *["None"] * len(d.settings)])
         return f"{left} = gradient({call})\n        return {returned}"
 
@@ -198,10 +198,12 @@ class _Texts:
             lines += [f"return {call}({arguments})"]
         else:
             results = Names([*_IN_METHODS, *self.takes, *self.arriving, *names])
-            found = [results.fresh(f"d{name}") if real else "None" for name, real in zip(self.takes, has, strict=True)]
-            left = [f for f in found if f != "None"]
+            gradients = [
+                results.fresh(f"d{name}") if real else "None" for name, real in zip(self.takes, has, strict=True)
+            ]
+            left = [f for f in gradients if f != "None"]
             lines += [f"{left[0] if count == 1 else _tuple(left)} = {call}({arguments})"]
-            lines += [f"return {_tuple([*found, *['None'] * len(self.take_settings)])}"]
+            lines += [f"return {_tuple([*gradients, *['None'] * len(self.take_settings)])}"]
         return start + _indented(lines)
 
 
@@ -227,16 +229,16 @@ def _of_axes(d: Description) -> list[str]:
     """Lines that refuse tensors of other axes or types than those for which the gradient was derived."""
     names = Names([*d.inputs, *d.settings])
     tensor, axes, floats = (names.fresh(wish) for wish in ("tensor", "axes", "floats"))
-    given = zip(d.inputs, d.specs, d.floats, strict=True)
-    expected = ", ".join(f"({name}, {len(spec.shape)}, {real})" for name, spec, real in given)
-    words = ", ".join(
+    inputs = zip(d.inputs, d.specs, d.floats, strict=True)
+    expected = ", ".join(f"({name}, {len(spec.shape)}, {real})" for name, spec, real in inputs)
+    description = ", ".join(
         f"{'floats' if real else 'whole numbers'} with {len(spec.shape)} axes"
         for spec, real in zip(d.specs, d.floats, strict=True)
     )
     return [
         f"for {tensor}, {axes}, {floats} in ({expected}{',' * (len(d.inputs) == 1)}):",
         f"    if {tensor}.ndim != {axes} or {tensor}.is_floating_point() != {floats}:",
-        f'        raise ValueError("{d.title} takes {words}")',
+        f'        raise ValueError("{d.title} takes {description}")',
     ]
 
 
@@ -270,8 +272,8 @@ def _tangents(texts: _Texts) -> str:
     gradient, count = texts.gradient, len(texts.outputs)
     settings = [texts.by_setting[s] for s in gradient.settings]
     if count == len(texts.tangents) == 1 and ("dout", 0) in gradient.sources:
-        given = [texts.tangents[0] if s[0] == "dout" else texts.name_of(s) for s in gradient.sources]
-        return f"return _{texts.title}Gradient.apply({', '.join([*given, *settings])})"
+        arguments = [texts.tangents[0] if s[0] == "dout" else texts.name_of(s) for s in gradient.sources]
+        return f"return _{texts.title}Gradient.apply({', '.join([*arguments, *settings])})"
     call = f"_{texts.title}Gradient.apply({', '.join([*map(texts.name_of, gradient.sources), *settings])})"
     backward = f"lambda {', '.join(texts.douts)}: {call}"
     return _broken("return _forward_mode", [backward, _bracketed(texts.tangents), str(count)])
@@ -290,10 +292,10 @@ def _jvp_of_gradient(texts: _Texts) -> str:
 
 def _broken(function: str, arguments: Sequence[str]) -> str:
     """A call in a method, on several lines if it is too long for one."""
-    given = ", ".join(arguments)
-    if len(function + given) < 109:
-        return f"{function}({given})"
-    lines = [given] if len(given) < 107 else [f"{argument}," for argument in arguments]
+    text = ", ".join(arguments)
+    if len(function + text) < 109:
+        return f"{function}({text})"
+    lines = [text] if len(text) < 107 else [f"{argument}," for argument in arguments]
     return "\n            ".join([f"{function}(", *lines]) + "\n        )"
 
 
@@ -364,12 +366,12 @@ def _loop(role: str, part: Part) -> str:
     names = Names(part.parameters)
     place = names.fresh("i")
     results = [names.fresh(name) for name in part.gives]
-    made = "\n".join(f"    {name} = np.empty_like({part.takes[0]})" for name in results)
+    allocations = "\n".join(f"    {name} = np.empty_like({part.takes[0]})" for name in results)
     left = ", ".join(f"{name}[{place}]" for name in results)
-    given = ", ".join([*(f"{name}[{place}]" for name in part.takes), *part.settings])
+    call_arguments = ", ".join([*(f"{name}[{place}]" for name in part.takes), *part.settings])
     return (
-        f'@njit(nogil=True, error_model="numpy")\ndef _{role}_loop({", ".join(part.parameters)}):\n{made}\n'
-        f"    for {place} in range({part.takes[0]}.size):\n        {left} = _{role}({given})\n"
+        f'@njit(nogil=True, error_model="numpy")\ndef _{role}_loop({", ".join(part.parameters)}):\n{allocations}\n'
+        f"    for {place} in range({part.takes[0]}.size):\n        {left} = _{role}({call_arguments})\n"
         f"    return {', '.join(results)}"
     )
 
@@ -386,7 +388,7 @@ def _operator(one: Leaving, role: str, part: Part) -> dict[str, str]:
     definition = f"def _run_{role}({', '.join(typed)}) -> {returns}:"
     if len(definition) > 120:
         definition = f"def _run_{role}(\n    {', '.join(typed)}\n) -> {returns}:"
-    made = {
+    parts = {
         "definition": definition,
         "function": f"_{role}_loop" if one.description.elementwise else f"_{role}",
         "tensors": ", ".join(part.takes) + "," * (len(part.takes) == 1),
@@ -395,7 +397,7 @@ def _operator(one: Leaving, role: str, part: Part) -> dict[str, str]:
         "signature": ", ".join(part.parameters),
         "operator": f"{one.description.title}_{role}_{digest}",
     }
-    return {f"{role}_{key}": value for key, value in made.items()}
+    return {f"{role}_{key}": value for key, value in parts.items()}
 
 
 # Tests
@@ -422,7 +424,7 @@ def _test(one: Leaving, examples: Sequence[np.ndarray], within: tuple[float, flo
         else ["check_batched_grad"]
     )
     uses_pytest = not translated or d.second is None
-    given = [f"{_literal(v)}" for v in d.settings.values()]
+    settings = [f"{_literal(v)}" for v in d.settings.values()]
     return filled(
         "torch_test.txt",
         sections=sections,
@@ -435,5 +437,5 @@ def _test(one: Leaving, examples: Sequence[np.ndarray], within: tuple[float, flo
         low=f"{low:g}",
         span=f"{high - low:g}",
         modes=", ".join(f'"{mode}": True' for mode in modes),
-        with_defaults=f"({', '.join(['*x', *given])})" if given else "tuple(x)",
+        with_defaults=f"({', '.join(['*x', *settings])})" if settings else "tuple(x)",
     )

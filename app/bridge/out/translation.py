@@ -97,10 +97,10 @@ _ROWS = {
     "radians": "deg2rad", "degrees": "rad2deg",
 } | {name: name for name in (*_SAME, *_INVERSE, "erf", "erfc", "lgamma")}  # fmt: skip
 _FUNCTIONS: dict[Any, str] = {
-    found: row
+    function: row
     for name, row in _ROWS.items()
     for module in (builtins, math, np)
-    if callable(found := getattr(module, name, None)) and not (module is math and name == "remainder")
+    if callable(function := getattr(module, name, None)) and not (module is math and name == "remainder")
 }
 """Functions of numbers by the names of their rows."""
 _IN_MATH = {"abs": "fabs", "deg2rad": "radians", "rad2deg": "degrees"}
@@ -169,14 +169,14 @@ class Translator:
             tree, results = one.translated(name, False)
             self._helpers[key] = name, results
             self.translated.functions.append(tree)
-        known = self._helpers[key]
-        return known if known is not None else by.refuse(node, "is recursive")
+        entry = self._helpers[key]
+        return entry if entry is not None else by.refuse(node, "is recursive")
 
     def constant(self, name: str, value: Any) -> str:
         """The name under which the module has a number."""
-        taken = self.names.constant(name, value)
-        self.translated.constants[taken] = value
-        return taken
+        constant = self.names.constant(name, value)
+        self.translated.constants[constant] = value
+        return constant
 
 
 class _Function:
@@ -196,7 +196,7 @@ class _Function:
         self.stores = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
         assigned = set(self.stores)
         self.locals = {*self.parameters, *assigned}
-        self.taken = set(self.locals)
+        self.used_names = set(self.locals)
         for name in self.locals & {"math", "jax", self.text.module}:
             raise UntranslatableError(f"{place_in(function.__code__)}: a variable is called {name} like a module")
         self.temporary: set[str] = set()
@@ -208,7 +208,7 @@ class _Function:
         """Those that are variables, by name."""
         self.definitions: dict[str, ast.expr] = {}
         """The values of variables that are assigned once, and so have no other."""
-        self.made: list[ast.stmt] = []
+        self.output: list[ast.stmt] = []
         """Where the statements go that run before the one that is translated."""
 
     def translated(self, name: str, as_tensors: bool) -> tuple[ast.FunctionDef, list[str]]:
@@ -250,20 +250,20 @@ class _Function:
     def fresh(self, wish: str) -> str:
         """A name for a variable that the function does not have."""
         name, number = wish, 1
-        while name in self.taken or name in self.around:
+        while name in self.used_names or name in self.around:
             number += 1
             name = f"{wish}_{number}"
-        self.taken.add(name)
+        self.used_names.add(name)
         return name
 
     # Statements
 
     def block(
-        self, statements: Sequence[ast.stmt], env: dict[str, Value], made: list[ast.stmt], in_branch: bool
+        self, statements: Sequence[ast.stmt], env: dict[str, Value], output: list[ast.stmt], in_branch: bool
     ) -> list[Value] | None:
-        """Translate statements into `made`; gives the values that they return, or None if they go on."""
+        """Translate statements into `output`; gives the values that they return, or None if they go on."""
         for place, s in enumerate(statements):
-            rest, self.made = [*statements[place + 1 :]], made
+            rest, self.output = [*statements[place + 1 :]], output
             if isinstance(s, ast.Return):
                 if s.value is None:
                     self.refuse(s, "returns nothing")
@@ -271,18 +271,18 @@ class _Function:
             if isinstance(s, ast.If):
                 returns = any(isinstance(n, ast.Return) for n in ast.walk(s))
                 if returns:
-                    return self.either(s, rest, env, made, in_branch)
-                self.merged(s, env, made, in_branch)
+                    return self.either(s, rest, env, output, in_branch)
+                self.merged(s, env, output, in_branch)
             elif isinstance(s, ast.Assign) and len(s.targets) == 1:
-                self.assigned(s.targets[0], s.value, env, made, in_branch)
+                self.assigned(s.targets[0], s.value, env, output, in_branch)
             elif isinstance(s, ast.AnnAssign):
                 if s.value is not None:
-                    self.assigned(s.target, s.value, env, made, in_branch)
+                    self.assigned(s.target, s.value, env, output, in_branch)
             elif isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name):
                 value = ast.copy_location(ast.BinOp(ast.Name(s.target.id, ast.Load()), s.op, s.value), s)
-                self.assigned(s.target, value, env, made, in_branch)
+                self.assigned(s.target, value, env, output, in_branch)
             elif isinstance(s, ast.For):
-                self.loop(s, env, made, in_branch)
+                self.loop(s, env, output, in_branch)
             elif isinstance(s, ast.While):
                 self.refuse(s, "is a loop that goes on as long as each number needs")
             elif not (isinstance(s, ast.Pass) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))):
@@ -292,31 +292,31 @@ class _Function:
     def values(self, node: ast.expr, env: dict[str, Value]) -> list[Value]:
         return [self.value(part, env) for part in (node.elts if isinstance(node, ast.Tuple) else [node])]
 
-    def store(self, name: str, value: Value, env: dict[str, Value], made: list[ast.stmt], in_branch: bool) -> None:
+    def store(self, name: str, value: Value, env: dict[str, Value], output: list[ast.stmt], in_branch: bool) -> None:
         """Assign to a variable; inside a branch that may not be taken, to a new one."""
         target = name
         if in_branch:
             target = self.fresh(name)
             self.temporary.add(target)
         if not (isinstance(value.source, ast.Name) and value.source.id == target):
-            made.append(_assign(target, value.source))
+            output.append(_assign(target, value.source))
         if self.stores.count(name) == 1 and name not in self.parameters:
             self.definitions[target] = value.source
         env[name] = Value(_name(target), value.kind)
 
     def assigned(
-        self, target: ast.expr, value: ast.expr, env: dict[str, Value], made: list[ast.stmt], in_branch: bool
+        self, target: ast.expr, value: ast.expr, env: dict[str, Value], output: list[ast.stmt], in_branch: bool
     ) -> None:
         if isinstance(target, ast.Name):
-            self.store(target.id, self.value(value, env), env, made, in_branch)
+            self.store(target.id, self.value(value, env), env, output, in_branch)
             return
         if not (isinstance(target, ast.Tuple) and all(isinstance(t, ast.Name) for t in target.elts)):
             self.refuse(target, "is assigned to, and is no variable")
         wishes = [t.id for t in target.elts if isinstance(t, ast.Name)]
         if isinstance(value, ast.Tuple) and len(value.elts) == len(wishes):
-            found = self.values(value, env)
-            sources: ast.expr = ast.Tuple([v.source for v in found], ast.Load())
-            kinds = [v.kind for v in found]
+            elements = self.values(value, env)
+            sources: ast.expr = ast.Tuple([v.source for v in elements], ast.Load())
+            kinds = [v.kind for v in elements]
         elif isinstance(value, ast.Call):
             sources, kinds = self.called_function(value, self.meaning(value.func), env)
             if len(kinds) != len(wishes):
@@ -325,47 +325,47 @@ class _Function:
             self.refuse(value, "is taken apart, and is no call of a function")
         targets = [self.fresh(w) if in_branch else w for w in wishes]
         stored = ast.Tuple([ast.Name(t, ast.Store()) for t in targets], ast.Store())
-        made.append(ast.Assign([stored], sources, lineno=0))
+        output.append(ast.Assign([stored], sources, lineno=0))
         env.update({w: Value(_name(t), k) for w, t, k in zip(wishes, targets, kinds, strict=True)})
 
-    def condition(self, test: ast.expr, env: dict[str, Value], made: list[ast.stmt]) -> Value:
+    def condition(self, test: ast.expr, env: dict[str, Value], output: list[ast.stmt]) -> Value:
         """A condition, as a variable if it is used twice."""
         value = self.truth(test, env)
         name = self.fresh("condition")
         self.temporary.add(name)
         self.conditions[name] = value.source
-        made.append(_assign(name, value.source))
+        output.append(_assign(name, value.source))
         return Value(_name(name), value.kind)
 
     def either(
-        self, s: ast.If, rest: list[ast.stmt], env: dict[str, Value], made: list[ast.stmt], in_branch: bool
+        self, s: ast.If, rest: list[ast.stmt], env: dict[str, Value], output: list[ast.stmt], in_branch: bool
     ) -> list[Value]:
         """The values that are returned after a branch, in one of whose sides there is a return."""
         self.branches += 1
         if self.branches > _MOST_BRANCHES:
             self.refuse(s, "is one branch too many: too many ways lead to a return")
-        condition = self.condition(s.test, env, made)
-        yes, no = (self.block([*part, *rest], dict(env), made, True) for part in (s.body, s.orelse))
+        condition = self.condition(s.test, env, output)
+        yes, no = (self.block([*part, *rest], dict(env), output, True) for part in (s.body, s.orelse))
         if yes is None or no is None:
             self.refuse(s, "has a side after which nothing is returned")
         if len(yes) != len(no):
             self.refuse(s, f"returns {len(yes)} values on one side, and {len(no)} on the other")
         return [self.chosen(condition, a, b) for a, b in zip(yes, no, strict=True)]
 
-    def merged(self, s: ast.If, env: dict[str, Value], made: list[ast.stmt], in_branch: bool) -> None:
+    def merged(self, s: ast.If, env: dict[str, Value], output: list[ast.stmt], in_branch: bool) -> None:
         """A branch without a return: what it assigns is chosen after both sides are computed."""
-        condition = self.condition(s.test, env, made)
+        condition = self.condition(s.test, env, output)
         yes, no = dict(env), dict(env)
         for part, inside in ((s.body, yes), (s.orelse, no)):
-            if self.block(part, inside, made, True) is not None:
+            if self.block(part, inside, output, True) is not None:
                 self.refuse(s, "returns")
         for name in [n for n in {**yes, **no} if yes.get(n) is not env.get(n) or no.get(n) is not env.get(n)]:
             a, b = yes.get(name), no.get(name)
             value = self.chosen(condition, a, b) if a and b else a or b
             assert value is not None
-            self.store(name, value, env, made, in_branch)
+            self.store(name, value, env, output, in_branch)
 
-    def loop(self, s: ast.For, env: dict[str, Value], made: list[ast.stmt], in_branch: bool) -> None:
+    def loop(self, s: ast.For, env: dict[str, Value], output: list[ast.stmt], in_branch: bool) -> None:
         """A loop over a range of numbers stays one. Variables that become tensors in it are tensors from the start."""
         call = s.iter
         if in_branch:
@@ -388,12 +388,12 @@ class _Function:
             if not widened:
                 break
             for name in widened:
-                self.store(name, self.tensor(env[name]), env, made, False)
+                self.store(name, self.tensor(env[name]), env, output, False)
         for name in changed:
             self.store(name, self.tensor(inner[name]), inner, body, False)
         env.update(inner)
         header = ast.Call(call.func, [b.source for b in bounds], [])
-        made.append(ast.For(ast.Name(target, ast.Store()), header, body or [ast.Pass()], [], lineno=0))
+        output.append(ast.For(ast.Name(target, ast.Store()), header, body or [ast.Pass()], [], lineno=0))
 
     # Expressions
 
@@ -557,7 +557,7 @@ class _Function:
 
     def of_module(self, name: str, node: ast.AST) -> ast.Name:
         """A name of the module, which no variable of the function may hide."""
-        if name in self.taken:
+        if name in self.used_names:
             self.refuse(node, f"would be called {name} like a variable; rename the variable")
         return _name(name)
 
@@ -572,10 +572,10 @@ class _Function:
             self.refuse(node, "is a call without a counterpart for tensors")
         args = [self.value(a, env) for a in node.args]
         try:
-            made = self.of_library(node, function, args)
+            value = self.of_library(node, function, args)
         except TypeError:  # an unhashable value is no function of these tables
-            made = None
-        return made if made is not None else self.refuse(node, "has no counterpart for tensors")
+            value = None
+        return value if value is not None else self.refuse(node, "has no counterpart for tensors")
 
     def of_library(self, node: ast.Call, function: Any, args: list[Value]) -> Value | None:
         """A call of a function of Python, math or NumPy; None if it is not known."""
@@ -625,11 +625,11 @@ class _Function:
             tensor = args[0].source
             size = tensor if self.is_not_negative(tensor) else _call(self.text.functions["abs"], [tensor])
             return Value(self.filled(self.text.comparisons[row], a=tensor, size=size), MASK)
-        made = Value(_call(self.text.functions[row], [a.source for a in args]), MASK if row in _TRUTHS else TENSOR)
+        value = Value(_call(self.text.functions[row], [a.source for a in args]), MASK if row in _TRUTHS else TENSOR)
         if row == self.text.loses_nan:
             number = Value(ast.Compare(args[0].source, [ast.Eq()], [args[0].source]), MASK)
-            return self.chosen(number, made, args[0])
-        return made
+            return self.chosen(number, value, args[0])
+        return value
 
     def is_not_negative(self, node: ast.expr) -> bool:
         """Whether an expression is a power of e or a variable that is one."""
@@ -665,7 +665,7 @@ class _Function:
             return value
         name = self.fresh("value")
         self.temporary.add(name)
-        self.made.append(_assign(name, value.source))
+        self.output.append(_assign(name, value.source))
         return Value(_name(name), value.kind)
 
     def called_function(self, node: ast.Call, function: Any, env: dict[str, Value]) -> tuple[ast.expr, list[str]]:
@@ -762,12 +762,12 @@ _WIDTH = 112
 def _tidied(statements: Sequence[ast.stmt], function: _Function) -> list[ast.stmt]:
     """Statements without variables that are not used, or used once though the translation made them; no long lines."""
     left = _inlined(statements, function.temporary)
-    made: list[ast.stmt] = []
+    tidied: list[ast.stmt] = []
     for s in left:
         if isinstance(s, ast.For):
             s.body = [part for inner in s.body for part in _split(inner, function)]
-        made += _split(s, function)
-    return made
+        tidied += _split(s, function)
+    return tidied
 
 
 def _inlined(statements: Sequence[ast.stmt], temporary: set[str], in_loop: bool = False) -> list[ast.stmt]:
@@ -809,7 +809,7 @@ def _may_move(value: ast.expr, between: Sequence[ast.stmt], user: ast.stmt) -> b
 
 def _split(s: ast.stmt, function: _Function) -> list[ast.stmt]:
     """A statement that is too long for a line as several."""
-    made: list[ast.stmt] = []
+    extracted: list[ast.stmt] = []
     if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Tuple) and isinstance(s.value, ast.Tuple):
         pairs = list(zip(s.targets[0].elts, s.value.elts, strict=True))
         if len(ast.unparse(s)) > _WIDTH and all(isinstance(value, ast.Constant) for _, value in pairs):
@@ -822,9 +822,9 @@ def _split(s: ast.stmt, function: _Function) -> list[ast.stmt]:
             break
         largest = max(parts, key=lambda n: len(ast.unparse(n)))
         name = function.fresh("part")
-        made.append(_assign(name, copy.copy(largest)))
+        extracted.append(_assign(name, copy.copy(largest)))
         s = _Replacing(largest, _name(name)).visit(s)
-    return [*made, s]
+    return [*extracted, s]
 
 
 def _eager(node: ast.AST | None) -> Iterator[ast.AST]:

@@ -38,7 +38,7 @@ def calls_in(tree: ast.AST, meaning: Callable[[ast.expr], Any]) -> dict[int, tup
     """The functions of numbers that are called, as they are written and as they are here, by the `id` of the name that
     they start with.
     """
-    found: dict[int, tuple[str, str]] = {}
+    calls: dict[int, tuple[str, str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
             called, start, text = meaning(node.func), node.func, ast.unparse(node.func)
@@ -46,8 +46,8 @@ def calls_in(tree: ast.AST, meaning: Callable[[ast.expr], Any]) -> dict[int, tup
                 start = start.value
             on_one_line = (node.func.end_col_offset or 0) - node.func.col_offset == len(text)
             if getattr(called, "__module__", "") == "math" and called in _FUNCTIONS and on_one_line:
-                found[id(start)] = text, _FUNCTIONS[called]
-    return found
+                calls[id(start)] = text, _FUNCTIONS[called]
+    return calls
 
 
 def sums_in(tree: ast.AST, rows: Sequence[str], first: int) -> Iterator[tuple[str, Mapping[tuple[int, int], Change]]]:

@@ -69,10 +69,10 @@ def _translated(description: Description, namespace: Namespace, reserved: Sequen
     translator = Translator(namespace, Names([*reserved, *ROLES, description.title]))
     for role, part in zip(ROLES, description.parts, strict=False):
         translator.add(part.function, role, part.takes, part.settings)
-    made = translator.translated
-    constants = "\n".join(f"{name} = {_number(value)}" for name, value in made.constants.items())
+    translated = translator.translated
+    constants = "\n".join(f"{name} = {_number(value)}" for name, value in translated.constants.items())
     return Leaving(
-        description, EXPRESSIONS, ("import math",) if made.reads_math else (), constants, made.source
+        description, EXPRESSIONS, ("import math",) if translated.reads_math else (), constants, translated.source
     )  # fmt: skip
 
 
@@ -158,31 +158,31 @@ def filled(template: str, sections: Sequence[str] = (), **parts: str) -> str:
     first, *others = text.split("\n%%")
     chosen = [first]
     for other in others:
-        wanted, _, body = other.partition("\n")
-        if set(wanted.split()) <= set(sections):
+        required, _, body = other.partition("\n")
+        if set(required.split()) <= set(sections):
             chosen.append(body)
     empty = {f"${name}" for name, part in parts.items() if not part}
-    kept = [line for line in "\n".join(chosen).splitlines() if line.strip() not in empty]
-    lines = Template("\n".join(kept)).substitute(parts).splitlines()
+    body_lines = [line for line in "\n".join(chosen).splitlines() if line.strip() not in empty]
+    lines = Template("\n".join(body_lines)).substitute(parts).splitlines()
     return _spaced([line.rstrip() for line in lines])
 
 
 def _spaced(lines: Sequence[str]) -> str:
     """Lines with as many empty ones as a formatter leaves: up to two between definitions, one inside them."""
-    made: list[str] = []
+    spaced: list[str] = []
     empty = 0
     for line in lines:
         if not line:
             empty += 1
             continue
-        before = made[-1] if made else ""
+        before = spaced[-1] if spaced else ""
         inner = line.startswith((" ", ")", "]"))
         if before.endswith(":") and not before.lstrip().startswith("#"):
             empty = 0
-        made += [""] * min(empty, 1 if inner else 2) if made else []
-        made.append(line)
+        spaced += [""] * min(empty, 1 if inner else 2) if spaced else []
+        spaced.append(line)
         empty = 0
-    return "\n".join(made) + "\n"
+    return "\n".join(spaced) + "\n"
 
 
 def loaded(text: str, name: str) -> ModuleType:
