@@ -103,13 +103,13 @@ class ConcreteProgram:
         if modes().on and self._differentiable:
             needs = tuple([not t.stop_gradient for t in holders])
         if True in needs:
-            made = self._run_recorded(holders, needs)
+            results = self._run_recorded(holders, needs)
         else:
             arrays = self._run(self._runner, [t._array for t in holders])
-            made = {name: Tensor(array) for name, array in zip(self.fetch, arrays, strict=True)}
-        made.update(zip(self.inputs, tensors, strict=False))
-        self.effects.leave(made, tensors)
-        return self.outputs.filled(made)
+            results = {name: Tensor(array) for name, array in zip(self.fetch, arrays, strict=True)}
+        results.update(zip(self.inputs, tensors, strict=False))
+        self.effects.leave(results, tensors)
+        return self.outputs.filled(results)
 
     def _check_alone(self, arrays: Sequence[np.ndarray]) -> None:
         """Refuse values that share memory with one that is changed in place: the Program would read their old value."""
@@ -158,9 +158,9 @@ class ConcreteProgram:
         results = self._run(runner, arrays)
         sources = [t.source if need else None for t, need in zip(holders, needs, strict=True)]
         node = modes().node(definition, sources, arrays, results, {}, needs)
-        made = {}
+        tensors = {}
         for slot, name in enumerate(self.fetch):
-            made[name] = tensor = Tensor(results[slot])
+            tensors[name] = tensor = Tensor(results[slot])
             if name in definition.of_gradient.outputs:
                 tensor._node, tensor._slot, tensor.stop_gradient = node, slot, False
-        return made
+        return tensors

@@ -32,10 +32,10 @@ class Outputs:
                 leaf.refuse()
             self.names.append(leaf.name if isinstance(leaf, Variable) else None)
 
-    def filled(self, made: dict[str, Any]) -> Any:
+    def filled(self, values: dict[str, Any]) -> Any:
         """Return the nest filled with computed values."""
         pairs = zip(self._structure.leaves, self.names, strict=True)
-        return self._structure.filled([_new(leaf) if name is None else made[name] for leaf, name in pairs])
+        return self._structure.filled([_new(leaf) if name is None else values[name] for leaf, name in pairs])
 
 
 def _new(value: Any) -> Any:
@@ -46,14 +46,16 @@ def _new(value: Any) -> Any:
 class Effects:
     """The side effects of a trace. Made while its tracer is active."""
 
-    def __init__(self, tracer: Tracer, arguments: Sequence[Variable], given: Sequence[str]):
-        """`arguments` are the traced arguments, `given` their initial names."""
+    def __init__(self, tracer: Tracer, arguments: Sequence[Variable], initial_names: Sequence[str]):
+        """`arguments` are the traced arguments, `initial_names` their initial names."""
         self.went_back = tracer.went_back
         """Whether the function has run a backward pass itself; its results then have no gradient."""
         self._left: list[tuple[Tensor, str | None]] = []
         """Tensors whose `.grad` the function sets or clears."""
         self._changed = [
-            (place, v.name) for place, (v, name) in enumerate(zip(arguments, given, strict=True)) if v.name != name
+            (place, v.name)
+            for place, (v, name) in enumerate(zip(arguments, initial_names, strict=True))
+            if v.name != name
         ]
         """The arguments that the function changes in place, each with the variable that it becomes."""
         for argument in arguments:
@@ -81,15 +83,15 @@ class Effects:
         changed = [name for _, name in self._changed]
         return [*changed, *(name for _, name in self._left), *self._of_arguments]
 
-    def leave(self, made: dict[str, Any], tensors: Sequence[Any]) -> None:
+    def leave(self, values: dict[str, Any], tensors: Sequence[Any]) -> None:
         """Apply the side effects."""
         for place, variable in self._changed:
-            made[variable] = tensors[place].become(made[variable])
+            values[variable] = tensors[place].become(values[variable])
         for tensor, name in self._left:
-            tensor.grad = None if name is None else made[name]
+            tensor.grad = None if name is None else values[name]
             if tensor.grad is not None:
                 tensor.grad.stop_gradient = False
         if any(self._of_arguments):
             for tensor, name in zip(tensors, self._of_arguments, strict=True):
                 if name is not None:
-                    tensor.grad = made[name] if tensor.grad is None else tensor.grad + made[name]
+                    tensor.grad = values[name] if tensor.grad is None else tensor.grad + values[name]

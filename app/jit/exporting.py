@@ -33,10 +33,10 @@ def specs_of(input_spec: Sequence[Any] | None) -> list[Any] | None:
     return None if input_spec is None else [_spec(value) for value in input_spec]
 
 
-def _spec(given: Any) -> Any:
-    if isinstance(given, InputSpec) or not (hasattr(given, "shape") and hasattr(given, "dtype")):
-        return given  # a plain argument, or a nest of InputSpecs
-    return InputSpec(given.shape, given.dtype, getattr(given, "name", None))
+def _spec(example: Any) -> Any:
+    if isinstance(example, InputSpec) or not (hasattr(example, "shape") and hasattr(example, "dtype")):
+        return example  # a plain argument, or a nest of InputSpecs
+    return InputSpec(example.shape, example.dtype, getattr(example, "name", None))
 
 
 @contextmanager

@@ -173,12 +173,12 @@ class StaticFunction:
                 tracer.check_refusals(error)
                 raise
             tracer.check_refusals()
-            given = [name for name, *_ in inputs]
-            effects = Effects(tracer, variables, given)
+            input_names = [name for name, *_ in inputs]
+            effects = Effects(tracer, variables, input_names)
             reads = Reads(tracer, [self._instance, *objects], Structure.of(result).leaves)
             about = _name(self._function), place_of(self._function), self._backend
             captured = list(tracer.captured.values())
-            arguments = [block.var(name) for name in given]
+            arguments = [block.var(name) for name in input_names]
             return ConcreteProgram(*about, tracer.program, arguments, captured, result, effects, reads)
 
     def _bound_traces(self) -> None:
@@ -211,8 +211,8 @@ class StaticFunction:
             return self._traced([Input(name, spec.shape, spec.dtype, True) for name, spec in named], arguments.fill)
         if self._latest is None:
             raise ProgramError(f"{self.label} was not called yet and has no input_spec; give one")
-        known, fill = self._latest
-        return self._traced([Input(v.name, v.spec.shape, v.dtype, v.stop_gradient) for v in known.arguments], fill)
+        latest, fill = self._latest
+        return self._traced([Input(v.name, v.spec.shape, v.dtype, v.stop_gradient) for v in latest.arguments], fill)
 
     @property
     def main_program(self) -> Any:
@@ -243,9 +243,9 @@ def static_layer(layer: Layer) -> StaticFunction:
     def call(layer: Layer, *inputs: Any, **kwargs: Any) -> Any:
         return layer(*inputs, **kwargs)
 
-    made = StaticFunction(leave(call), static._input_spec, static._backend, layer)
-    made._latest = static._latest
-    return made
+    around = StaticFunction(leave(call), static._input_spec, static._backend, layer)
+    around._latest = static._latest
+    return around
 
 
 def _name(function: Any) -> str:
@@ -261,9 +261,9 @@ def with_users_line(label: str) -> Iterator[None]:
     try:
         yield
     except AppError as error:
-        found = user_line(error.__traceback__)
-        if found is None or place(*found) in str(error):
+        location = user_line(error.__traceback__)
+        if location is None or place(*location) in str(error):
             raise
-        source = linecache.getline(*found).strip()
-        line = f"{place(*found)}: {source}" if source else place(*found)
+        source = linecache.getline(*location).strip()
+        line = f"{place(*location)}: {source}" if source else place(*location)
         raise type(error)(f"{error}\n  at {line}, while {label} was traced") from error

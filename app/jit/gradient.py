@@ -32,8 +32,8 @@ class GradientProgram:
     def __init__(self, concrete: ConcreteProgram, needs: Sequence[bool]):
         both = concrete.program.clone()
         block = both.global_block()
-        wanted = [name for name, need in zip(concrete.inputs, needs, strict=True) if need]
-        active = active_names(block, wanted)
+        sources = [name for name, need in zip(concrete.inputs, needs, strict=True) if need]
+        active = active_names(block, sources)
         self.outputs = [name for name in concrete.fetch if name in active]
         """The differentiable outputs."""
         arrived = []
@@ -41,14 +41,14 @@ class GradientProgram:
             output = block.var(name)
             flags = {"is_data": True, "stop_gradient": True}
             arrived.append(block.create_var(name + ARRIVED, output.shape, output.dtype, **flags))
-        for name in wanted:
+        for name in sources:
             block.var(name).stop_gradient = False
         with (
             names.guard(),
             names.prefixed("back."),
         ):  # deterministic names, because compiled code is cached by them
-            found = gradients([block.var(n) for n in self.outputs], [block.var(n) for n in wanted], arrived)
-        self.fetch = [None if v is None else v.name for v in found]
+            derived = gradients([block.var(n) for n in self.outputs], [block.var(n) for n in sources], arrived)
+        self.fetch = [None if v is None else v.name for v in derived]
         self.wanted = [place for place, need in enumerate(needs) if need]
         forward = [op for op in block.ops if op.role != BACKWARD]
         self.forward = with_operators(both, forward, self.outputs)
@@ -61,9 +61,9 @@ class GradientProgram:
         block = both.global_block()
         makers = {name: op for op in forward for name in op.outputs}
         own, copied = [op for op in block.ops if op.role == BACKWARD], []
-        made = {name for op in own for name in op.outputs}
-        reads = dict.fromkeys(n for op in own for n in op.inputs if n is not None and n not in made)
-        reads.update(dict.fromkeys(n for n in self.fetch if n is not None and n not in made))
+        outputs = {name for op in own for name in op.outputs}
+        reads = dict.fromkeys(n for op in own for n in op.inputs if n is not None and n not in outputs)
+        reads.update(dict.fromkeys(n for n in self.fetch if n is not None and n not in outputs))
         self.saved: list[str] = []
         """The variables of the forward pass that it reads, and that are neither inputs nor outputs of the function."""
         self.feeds: list[str] = [name for name in reads if name.endswith(ARRIVED)]
@@ -92,8 +92,8 @@ class GradientProgram:
     def run(self, values: dict[str, Any]) -> list[Any]:
         """Compute the gradients of the wanted inputs from the fed arrays."""
         feed = {name: values[name] for name in self.feeds}
-        made = dict(zip(self.runner.fetch, self.runner.run(feed, Scope()), strict=True))
-        return [None if name is None else made[name] for name in self.fetch]
+        results = dict(zip(self.runner.fetch, self.runner.run(feed, Scope()), strict=True))
+        return [None if name is None else results[name] for name in self.fetch]
 
 
 class TracedOperator(OpDef):
@@ -117,8 +117,8 @@ class TracedOperator(OpDef):
                 f"{self.label} cannot be differentiated twice from outside; take the first derivative in the function "
                 "(opsmith.grad(..., create_graph=True)), or run it eagerly (opsmith.jit.enable_to_static(False))"
             )
-        found = self.of_gradient.run(self._fed(call, douts))
-        for place, gradient in zip(self.of_gradient.wanted, found, strict=True):
+        computed = self.of_gradient.run(self._fed(call, douts))
+        for place, gradient in zip(self.of_gradient.wanted, computed, strict=True):
             gradients[place] = gradient
         return gradients
 

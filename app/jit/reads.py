@@ -55,7 +55,7 @@ class Reads:
             and all(_mode(layer) == mode for layer, mode in self._layers)
             and all(read() is value for read, value in self._places)
             and all(len(held) == length for held, length in self._lengths)
-            and all((tensor.grad is not None) is there for tensor, there in self._gradients)
+            and all((tensor.grad is not None) is is_set for tensor, is_set in self._gradients)
             and all(_same_numbers(tensor._array, numbers) for tensor, numbers in self._numbers)
         )
 

@@ -57,18 +57,18 @@ class _Traced:
         self.outputs = list(dict.fromkeys(name for name in concrete.outputs.names if name is not None))
         self.program: Program = reduced(concrete.program.clone(for_test), self.inputs, self.outputs)
         used = self.program.global_block().vars
-        kept = [c for c in concrete.captured if c.variable.name in used]
-        self.values = {c.variable.name: np.array(c.tensor._array) for c in kept}
+        used_captures = [c for c in concrete.captured if c.variable.name in used]
+        self.values = {c.variable.name: np.array(c.tensor._array) for c in used_captures}
         self.notes = {
             "inputs": self.inputs,
-            "parameters": self._parameters(kept, paths),
+            "parameters": self._parameters(used_captures, paths),
             "result": _written(concrete.outputs.filled({name: _Made(name) for name in self.outputs}), concrete.label),
         }
 
-    def _parameters(self, kept: Sequence[Captured], paths: dict[int, str]) -> dict[str, str]:
+    def _parameters(self, used_captures: Sequence[Captured], paths: dict[int, str]) -> dict[str, str]:
         """Return the name of each parameter by its path, in the layer's order; others come last."""
         places = {key: place for place, key in enumerate(paths)}
-        ordered = sorted(kept, key=lambda c: places.get(id(c.tensor), len(places)))
+        ordered = sorted(used_captures, key=lambda c: places.get(id(c.tensor), len(places)))
         return {paths.get(id(c.tensor), c.variable.name): c.variable.name for c in ordered}
 
 

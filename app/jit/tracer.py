@@ -148,8 +148,8 @@ class Tracer:
             if isinstance(tensor, TracedVariable):
                 tensor.check_current()
             return tensor
-        known = self.captured.get(id(tensor))
-        return known.variable if known is not None else self._capture(tensor)
+        captured = self.captured.get(id(tensor))
+        return captured.variable if captured is not None else self._capture(tensor)
 
     def constant(self, array: np.ndarray, stop_gradient: bool) -> Any:
         """Return a constant value."""
@@ -180,9 +180,9 @@ class Tracer:
     def like(self, value: Any, variable: Variable, casting: Literal["same_kind", "unsafe"] = "unsafe") -> Variable:
         """A value as one of the shape and type of a variable whose place it takes."""
         new = self.program.current_block().as_variable(value)
-        known = () if new is None else new.shape
-        fits = len(known) == len(variable.shape) and all(
-            a == b or UNKNOWN in (a, b) for a, b in zip(known, variable.shape, strict=True)
+        shape = () if new is None else new.shape
+        fits = len(shape) == len(variable.shape) and all(
+            a == b or UNKNOWN in (a, b) for a, b in zip(shape, variable.shape, strict=True)
         )
         if new is None or not fits:
             raise ShapeError(
@@ -266,10 +266,12 @@ class Tracer:
 
     def note_numbers(self, tensor: Tensor) -> None:
         """Record that Python reads a Tensor's values: the trace is valid only for these values."""
-        known = self.captured.get(id(tensor))
-        if known is not None and any(known.variable.name in op.outputs for b in self.program.blocks for op in b.ops):
+        captured = self.captured.get(id(tensor))
+        if captured is not None and any(
+            captured.variable.name in op.outputs for b in self.program.blocks for op in b.ops
+        ):
             raise RefusedError(
-                f"{known.variable.name} is changed by the traced function, so Python cannot read its numbers after "
+                f"{captured.variable.name} is changed by the traced function, so Python cannot read its numbers after "
                 "that; compute with the Tensor itself"
             )
         self.numbers.setdefault(id(tensor), (tensor, tensor._array.copy()))
@@ -288,19 +290,19 @@ class Tracer:
             if target.stop_gradient:
                 raise GradientError(f"grad of {target.name}, which has stop_gradient=True and so no gradient")
         before = len(block.ops)
-        found = self._gradients(targets, sources, starts, [self.value(x) for x in blocked])
+        results = self._gradients(targets, sources, starts, [self.value(x) for x in blocked])
         for op in block.ops[before:]:
             op.role = FORWARD  # part of the function, not of its gradient
-        return [g if g is None or create_graph else g.detach() for g in found]
+        return [g if g is None or create_graph else g.detach() for g in results]
 
     def _gradients(
         self, outputs: Sequence[Any], sources: Sequence[Any], starts: Sequence[Any], blocked: Sequence[Any] = ()
     ) -> list[Any]:
         """The gradients of outputs with respect to sources."""
         block = self.program.current_block()
-        given = [None if start is None else self.value(block.as_variable(start)) for start in starts]
-        found: list[Any] = gradients([self.value(x) for x in outputs], sources, given, blocked)
-        return [None if g is None else g.here() for g in found]
+        start_variables = [None if start is None else self.value(block.as_variable(start)) for start in starts]
+        results: list[Any] = gradients([self.value(x) for x in outputs], sources, start_variables, blocked)
+        return [None if g is None else g.here() for g in results]
 
     def backward(self, outputs: Sequence[Any], starts: Sequence[Any], inputs: Any = None) -> None:
         """Append the backward pass of some values, and add to the `.grad` of arguments and captured Tensors."""
@@ -310,16 +312,16 @@ class Tracer:
             raise RefusedError("backward() in a branch or a loop that depends on a Tensor; call it after that")
         self.went_back = True
         block = self.program.global_block()
-        given: list[Any] = [v for v in block.vars.values() if v.is_data and not v.stop_gradient]
-        known = [c for c in self.captured.values() if not (c.of_gradient or c.variable.stop_gradient)]
-        wanted = [*given, *(c.variable for c in known)]
-        if not wanted:
+        arguments: list[Any] = [v for v in block.vars.values() if v.is_data and not v.stop_gradient]
+        captures = [c for c in self.captured.values() if not (c.of_gradient or c.variable.stop_gradient)]
+        sources = [*arguments, *(c.variable for c in captures)]
+        if not sources:
             return
-        found = self._gradients(outputs, wanted, starts)
-        for variable, new in zip(given, found, strict=False):
+        results = self._gradients(outputs, sources, starts)
+        for variable, new in zip(arguments, results, strict=False):
             if new is not None:
                 variable.grad = new if variable.grad is None else variable.grad + new
-        for captured, new in zip(known, found[len(given) :], strict=True):
+        for captured, new in zip(captures, results[len(arguments) :], strict=True):
             if new is not None:
                 before = self.gradient_of(captured.tensor)
                 self.note_gradient(captured.tensor)
@@ -338,8 +340,8 @@ class Tracer:
         self.gradients_read.setdefault(id(tensor), (tensor, now is not None))
         if now is None:
             return None
-        known = self.captured.get(id(now))
-        return known.variable if known is not None else self._capture(tensor, of_gradient=True)
+        captured = self.captured.get(id(now))
+        return captured.variable if captured is not None else self._capture(tensor, of_gradient=True)
 
     def rate(self, optimizer: Any, dtype: str) -> Any:
         """Return the variable of an optimiser's learning rate."""

@@ -33,10 +33,10 @@ class TranslatedLayer(Layer):
 
     def _add(self, program: Program, notes: dict[str, Any], model: SavedModel) -> None:
         """Register the persistable variables of a Program as parameters and buffers under their original paths."""
-        known = dict(self.state_dict())
+        existing = dict(self.state_dict())
         for path, name in notes["parameters"].items():
             variable, value = program.global_block().var(name), model.values[name]
-            if path in known:
+            if path in existing:
                 continue
             if isinstance(variable, ProgramParameter):
                 self.add_parameter(path, Parameter(value, name, variable.trainable))
@@ -55,10 +55,10 @@ class TranslatedLayer(Layer):
             raise ProgramError(f"the layer takes {len(names)} inputs ({', '.join(names)}), but got {len(inputs)}")
         state = self.state_dict()
         values = {name: state[path] for path, name in notes["parameters"].items()}
-        kept = set(values)
+        state_names = set(values)
         values.update(zip(names, inputs, strict=True))
         for operator in program.global_block().ops:
-            _apply(operator, values, kept)
+            _apply(operator, values, state_names)
         return _filled(notes["result"], values)
 
 
@@ -73,15 +73,15 @@ def _notes_of(model: SavedModel) -> dict[str, Any]:
     }
 
 
-def _apply(operator: Operator, values: dict[str, Any], kept: set[str]) -> None:
+def _apply(operator: Operator, values: dict[str, Any], state_names: set[str]) -> None:
     """Apply an operator of a Program to values: run it, or append it to the current trace."""
     inputs = [None if name is None else values[name] for name in operator.inputs]
     attributes, tracer = operator.attributes, modes().tracer
     if tracer is not None and operator.bodies:
         attributes = operator.copied_into(tracer.program.current_block()).attributes
-    into = [values[name] for name in operator.outputs] if kept.intersection(operator.outputs) else None
-    made = (apply if tracer is None else tracer.apply)(operator.definition, inputs, attributes, into)
-    results = made if isinstance(made, (tuple, list)) else (made,)
+    into = [values[name] for name in operator.outputs] if state_names.intersection(operator.outputs) else None
+    returned = (apply if tracer is None else tracer.apply)(operator.definition, inputs, attributes, into)
+    results = returned if isinstance(returned, (tuple, list)) else (returned,)
     values.update(zip(operator.outputs, results, strict=False) if into is None else ())
 
 

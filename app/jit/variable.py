@@ -35,8 +35,8 @@ class NumberlessError(ProgramError, AttributeError):
 class RefusedError(ProgramError):
     """What cannot be traced. It ends tracing even if the user's code handles it, as eager code would go another way."""
 
-    def __init__(self, *words: Any):
-        super().__init__(*words)
+    def __init__(self, *args: Any):
+        super().__init__(*args)
         note_refusal(self)
 
 
@@ -78,7 +78,7 @@ class TracedVariable(ChangesInPlace, Variable):
     """Whether it is an argument or a captured Tensor."""
     copied = False
     """Whether it stands for a Tensor from before a branch or a loop."""
-    seen = 0
+    read_at = 0
     """When its value was that of its memory."""
     _memories: tuple[Memory, ...] = ()
     _home: int | None = None
@@ -170,20 +170,20 @@ class TracedVariable(ChangesInPlace, Variable):
     def share_memory(self, *others: Any) -> None:
         """Note that an eager Tensor would have the memory of other values, or of one of them."""
         values = [self._tracer.value(v) if isinstance(v, Tensor) else v for v in others]
-        found = [memory for v in values if isinstance(v, TracedVariable) for memory in v.memories]
-        self._memories, self.seen = tuple(dict.fromkeys(found)), self._tracer.ticks
+        memories = [memory for v in values if isinstance(v, TracedVariable) for memory in v.memories]
+        self._memories, self.read_at = tuple(dict.fromkeys(memories)), self._tracer.ticks
 
     def note_change(self) -> None:
         """Note that the memory has the value of this variable now."""
         self._tracer.ticks += 1
-        self.seen = self._tracer.ticks
+        self.read_at = self._tracer.ticks
         for memory in self.memories:
-            memory.changed = self.seen
+            memory.changed = self.read_at
 
     @property
     def stale(self) -> bool:
         """Whether the memory was changed through another value, so that an eager Tensor would have other elements."""
-        return any(memory.changed > self.seen for memory in self._memories)
+        return any(memory.changed > self.read_at for memory in self._memories)
 
     def check_current(self) -> None:
         """Refuse to read a stale value: an eager Tensor would show the change."""
@@ -208,11 +208,11 @@ class TracedVariable(ChangesInPlace, Variable):
 
     def stand_for(self, other: Any) -> None:
         """Become another name for a variable."""
-        kept = {name: getattr(self, name) for name in ("_memories", "outside", "copied")}
-        kept.update(_home=self.home, seen=self.seen if self._tracer is None else self._tracer.ticks)
+        own = {name: getattr(self, name) for name in ("_memories", "outside", "copied")}
+        own.update(_home=self.home, read_at=self.read_at if self._tracer is None else self._tracer.ticks)
         if self.block.vars.get(self.name) is self:
             self.block.vars[self.name] = copy.copy(self)  # the Program keeps the old value
-        self.__dict__.update({**other.__dict__, **kept})
+        self.__dict__.update({**other.__dict__, **own})
 
     def become(self, result: Any) -> Any:
         """Take the value of a result of the same shape."""

@@ -213,7 +213,7 @@ class _Choice:
         return self._output(a, b, Kind(a.dtype, a.shape))
 
     def _of(self, name: str, values: Sequence[Any], needed: bool = False) -> Callable[[], Any]:
-        known = len(self.outputs), dict(self.joined)
+        saved = len(self.outputs), dict(self.joined)
         try:
             return self._one_of(*values)
         except _MisfitError as misfit:
@@ -222,8 +222,8 @@ class _Choice:
             raise RefusedError(f"{RESULT} {reason}: return values of the same kind, shape and type in both") from None
         if needed:
             Undefined(name, f": it {reason}").refuse()
-        del self.outputs[known[0] :]
-        self.joined = known[1]
+        del self.outputs[saved[0] :]
+        self.joined = saved[1]
         return lambda: Undefined(name, f": it {reason}; give it one before")
 
     def _one_of(self, a: Any, b: Any) -> Callable[[], Any]:
@@ -254,9 +254,9 @@ class _Choice:
 
     def _check_one(self, a: Any, b: Any) -> None:
         """Refuse two lists or dicts of which one may have another name, under which changes would be seen."""
-        known = [self.partners.setdefault(id(x), y) for x, y in ((a, b), (b, a))]
+        partners = [self.partners.setdefault(id(x), y) for x, y in ((a, b), (b, a))]
         olds = [self.before.held[id(x)].name for x in (a, b) if id(x) in self.before.held]
-        if known[0] is not b or known[1] is not a or any(name != VALUE for name in olds):
+        if partners[0] is not b or partners[1] is not a or any(name != VALUE for name in olds):
             kind = type(a).__name__
             raise _MisfitError(f"is another {kind} than before, or than another variable, in one branch only")
 

@@ -76,29 +76,29 @@ class _Flags:
 
     def without_unread(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """Remove statements that set a flag that is never read."""
-        kept: list[ast.stmt] = []
+        needed: list[ast.stmt] = []
         for statement in body:
             if getattr(statement, "sets", None) in (None, *self._read):
                 for inner in _blocks(statement):
                     inner[:] = self.without_unread(inner) or (inner and [ast.copy_location(ast.Pass(), statement)])
-                kept.append(statement)
-        return kept
+                needed.append(statement)
+        return needed
 
 
 def _set(flag: str, value: bool, at: ast.AST) -> list[ast.stmt]:
     """Set a flag; the statement is removed if the flag is never read."""
-    made: list[Any] = statements(f"flag = {value}", at, flag=flag)
-    made[0].sets = flag
-    return made
+    assignment: list[Any] = statements(f"flag = {value}", at, flag=flag)
+    assignment[0].sets = flag
+    return assignment
 
 
 def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
     """Return the lists of statements inside a statement; none for inner functions and classes."""
     if isinstance(statement, INNER):
         return []
-    found = [getattr(statement, field, []) for field in ("body", "orelse", "finalbody")]
+    fields = [getattr(statement, field, []) for field in ("body", "orelse", "finalbody")]
     inner = [*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())]
-    return [*found, *(each.body for each in inner)]
+    return [*fields, *(each.body for each in inner)]
 
 
 def _jumps_out(body: Iterable[ast.AST], kind: type[ast.Break] | type[ast.Continue]) -> bool:
@@ -118,28 +118,28 @@ class _Jumps:
 
     def block(self, body: Sequence[ast.stmt], loop: _Loop | None) -> list[ast.stmt]:
         """Return statements without jumps. Those after one that may jump are skipped if its flags are set."""
-        done: list[ast.stmt] = []
+        result: list[ast.stmt] = []
         for place, statement in enumerate(body):
             rest = body[place + 1 :]
             if isinstance(statement, JUMPS):
-                return [*done, *self._jump(statement, loop)]
+                return [*result, *self._jump(statement, loop)]
             set_here = self._set_in([statement], loop)
             if set_here and isinstance(statement, ast.If):
                 if always_leaves(statement.body):
                     statement.orelse, rest = [*statement.orelse, *rest], []
                 elif always_leaves(statement.orelse):
                     statement.body, rest = [*statement.body, *rest], []
-            done += self._inside(statement, loop)
+            result += self._inside(statement, loop)
             if set_here:
-                return [*done, self._unless(set_here, rest, loop)] if rest else done
-        return done
+                return [*result, self._unless(set_here, rest, loop)] if rest else result
+        return result
 
     def _jump(self, statement: ast.stmt, loop: _Loop | None) -> list[ast.stmt]:
         if isinstance(statement, ast.Return):
             if self.settled:
                 return [statement]
-            given = statement.value or ast.copy_location(ast.Constant(None), statement)
-            new = statements("value = given", statement, value=VALUE, given=given)
+            returned = statement.value or ast.copy_location(ast.Constant(None), statement)
+            new = statements("value = returned", statement, value=VALUE, returned=returned)
             return [*new, *_set(RETURNED, True, statement)]
         assert loop is not None
         return _set(loop.broke if isinstance(statement, ast.Break) else loop.skipped, True, statement)
@@ -154,8 +154,8 @@ class _Jumps:
 
     def _unless(self, flags: list[str], body: Sequence[ast.stmt], loop: _Loop | None) -> ast.stmt:
         test = self.flags.any(flags, body[0])
-        (made,) = statements("if not (test):\n    body", body[0], test=test, body=self.block(body, loop))
-        return made
+        (conditional,) = statements("if not (test):\n    body", body[0], test=test, body=self.block(body, loop))
+        return conditional
 
     def _inside(self, statement: ast.stmt, loop: _Loop | None) -> list[ast.stmt]:
         if isinstance(statement, LOOPS):

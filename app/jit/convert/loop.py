@@ -217,13 +217,13 @@ class _Loop:
                     if not (block.var(name).persistable or block.var(name).is_data):
                         del block.vars[name]
             del block.ops[operators:], program.blocks[blocks:]
-            made = while_loop(self._holds, self._step, self._initial())
-        self._assign(made[len(self.start) :])
+            results = while_loop(self._holds, self._step, self._initial())
+        self._assign(results[len(self.start) :])
 
     def _initial(self) -> list[Any]:
-        found: dict[Key, Any] = {}
-        self.before.replaced(lambda key, value: self._each(key, value, found.__setitem__))
-        return self._carried(self.start, found, lambda tensor: tensor) or [as_variable(0, "int64")]
+        values: dict[Key, Any] = {}
+        self.before.replaced(lambda key, value: self._each(key, value, values.__setitem__))
+        return self._carried(self.start, values, lambda tensor: tensor) or [as_variable(0, "int64")]
 
     def _carried(self, index: Sequence[Any], values: Mapping[Key, Any], current: Callable[[Any], Any]) -> list[Any]:
         """What is carried, in order."""
@@ -245,13 +245,13 @@ class _Loop:
 
     def _enter(self, values: Sequence[Any]) -> Callable[[Key, Any], Any]:
         """What gives the variables for an iteration that begins with these values."""
-        given = iter(values[len(self.start) :])
-        self.formals = {key: next(given) for key in self.kinds}
+        remaining = iter(values[len(self.start) :])
+        self.formals = {key: next(remaining) for key in self.kinds}
         self.entered: dict[Key, Any] = {}
         """The carried values at the beginning."""
         self.copies = Copies(self.before)
         for tensor in self.tensors.values():
-            self.copies.add(tensor, next(given).here())
+            self.copies.add(tensor, next(remaining).here())
 
         def leaf(key: Key, old: Any) -> Any:
             if key not in self.formals:
@@ -340,8 +340,8 @@ class _Loop:
                 f"{name} changes from {words(old)} to {words(new)} in the loop over a Tensor at {self.where}, "
                 "where only Tensors and numbers can change"
             )
-        known = self.kinds.get(key, Kind(common_dtype(old, new), _shape_of(old)))
-        kind = Kind(widened(known.dtype, new), known.shape if is_value(old) else known.shape or _shape_of(new))
+        previous = self.kinds.get(key, Kind(common_dtype(old, new), _shape_of(old)))
+        kind = Kind(widened(previous.dtype, new), previous.shape if is_value(old) else previous.shape or _shape_of(new))
         self.grown |= kind != self.kinds.get(key)
         self.kinds[key] = kind
 
@@ -364,10 +364,10 @@ class _Loop:
 
     # After the loop
 
-    def _assign(self, made: Sequence[Any]) -> None:
+    def _assign(self, outputs: Sequence[Any]) -> None:
         reason = f": it gets one only inside the loop over a Tensor at {self.where}; give it one before"
-        results = dict(zip(self.kinds, made, strict=False))
-        for tensor, result in zip(self.tensors.values(), made[len(self.kinds) :], strict=False):
+        results = dict(zip(self.kinds, outputs, strict=False))
+        for tensor, result in zip(self.tensors.values(), outputs[len(self.kinds) :], strict=False):
             tensor.stand_for(result)
 
         def leaf(key: Key, old: Any) -> Any:

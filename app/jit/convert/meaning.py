@@ -80,9 +80,9 @@ def _around(wrapper: FunctionType, wrapped: Any) -> Callable[..., Any]:
     if inner is wrapped:
         return wrapper
     cells = tuple(CellType(inner) if cell.cell_contents is wrapped else cell for cell in wrapper.__closure__ or ())
-    made = FunctionType(wrapper.__code__, wrapper.__globals__, wrapper.__name__, wrapper.__defaults__, cells)
-    made.__kwdefaults__ = wrapper.__kwdefaults__
-    return made
+    result = FunctionType(wrapper.__code__, wrapper.__globals__, wrapper.__name__, wrapper.__defaults__, cells)
+    result.__kwdefaults__ = wrapper.__kwdefaults__
+    return result
 
 
 def call(function: Any) -> Callable[..., Any]:

@@ -64,8 +64,8 @@ def _print(*args: Any, **kwargs: Any) -> None:
         return
 
     def show(*arrays: Any) -> None:
-        given = iter(arrays)
-        shown = [Tensor(next(given)) if is_value(a) else a for a in args]
+        remaining = iter(arrays)
+        shown = [Tensor(next(remaining)) if is_value(a) else a for a in args]
         print(*shown, **kwargs)
 
     py_func(show, values, None)

@@ -88,11 +88,11 @@ class Rewriter(ast.NodeTransformer):
 
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """Rewrite a list of statements."""
-        found: list[ast.stmt] = []
+        rewritten: list[ast.stmt] = []
         for statement in body:
             new = self.visit(statement)
-            found += new if isinstance(new, list) else [] if new is None else [new]
-        return found
+            rewritten += new if isinstance(new, list) else [] if new is None else [new]
+        return rewritten
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         node.args.defaults = [self.visit(d) for d in node.args.defaults]

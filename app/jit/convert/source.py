@@ -21,7 +21,7 @@ from app.reading import NoSourceError, codes_in, definition_in, one_thread_at_a_
 MEANING = "_jit"
 """The name under which converted source finds the functions of `meaning`. All names that are added begin with it."""
 
-_made: WeakSet[CodeType] = WeakSet()
+_converted_codes: WeakSet[CodeType] = WeakSet()
 """The code of converted functions, and of functions inside them."""
 
 
@@ -37,14 +37,14 @@ class _Source:
 
 def with_meaning(function: FunctionType, meaning: Any) -> Callable[..., Any]:
     """Return the converted function, which calls `meaning`; the function itself if its source cannot be read."""
-    if function.__code__ in _made or (code := _compiled(_source_of(function))) is None:
+    if function.__code__ in _converted_codes or (code := _compiled(_source_of(function))) is None:
         return function
-    known = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    cells = tuple(CellType(meaning) if name == MEANING else known[name] for name in code.co_freevars)
-    made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, cells)
-    made.__kwdefaults__ = function.__kwdefaults__
-    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
-    return made
+    by_name = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells = tuple(CellType(meaning) if name == MEANING else by_name[name] for name in code.co_freevars)
+    result = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, cells)
+    result.__kwdefaults__ = function.__kwdefaults__
+    result.__qualname__, result.__module__ = function.__qualname__, function.__module__
+    return result
 
 
 def code_of(function: Any) -> str:
@@ -98,13 +98,13 @@ def _compiled(source: _Source) -> CodeType | None:
     node = copy.copy(converted)
     node.name = f"{code.co_name}_converted"  # its own name could be that of a global that it reads
     try:
-        made = code_beside(code, node, [MEANING, *code.co_freevars])
+        compiled = code_beside(code, node, [MEANING, *code.co_freevars])
     except RecursionError:
         raise too_deep(node, code) from None
     named: Any = {"co_qualname": source.qualname} if hasattr(code, "co_qualname") else {}
-    made = made.replace(co_name=code.co_name, **named)
-    _made.update(codes_in(made))
-    return made
+    compiled = compiled.replace(co_name=code.co_name, **named)
+    _converted_codes.update(codes_in(compiled))
+    return compiled
 
 
 def _refuse_names(function: ast.FunctionDef, code: CodeType) -> None:

@@ -303,7 +303,7 @@ class Copies:
             copied.share_memory(value)
             copied.outside = value.outside
             if id(value) in self._before.stale:
-                copied.seen = value.seen
+                copied.read_at = value.read_at
         return copied
 
     def original(self, value: Any) -> Any:
