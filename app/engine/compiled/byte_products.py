@@ -61,11 +61,11 @@ def product_code(name: str, size: int, columns: int, lanes: int) -> Code:
             with code.loop(0, count) as i:
                 group.store([code.zeros] * group.vectors, totals, i)
             group.store([code.zeros] * group.vectors, column_sums, 0)
-            with code.loop(0, size, BLOCK) as wanted:
-                begin = code.least(wanted, size - BLOCK)  # the last block may overlap the one before
-                done = wanted - begin
+            with code.loop(0, size, BLOCK) as block_start:
+                begin = code.least(block_start, size - BLOCK)  # the last block may overlap the one before
+                overlap = block_start - begin
                 sums = group.variables(group.load(column_sums, 0))
-                with code.loop(done, BLOCK) as j:
+                with code.loop(overlap, BLOCK) as j:
                     row = group.load_row(w, begin + j, columns)
                     group.store(row, block, j)
                     for total, values in zip(sums, row, strict=True):
@@ -73,12 +73,12 @@ def product_code(name: str, size: int, columns: int, lanes: int) -> Code:
                 group.store([total.value for total in sums], column_sums, 0)
                 with code.loop(0, count) as i:
                     if group is groups[0]:
-                        with code.when(wanted < BLOCK):
+                        with code.when(block_start < BLOCK):
                             ahead = _row(code, order, code.least(tile + i + AHEAD, last - 1), size)
                             for line in range(0, size, BLOCK):
                                 code.fetch(data, ahead + line)
                     bytes_ = code.at(data, _row(code, order, tile + i, size) + begin)
-                    bits = code.nonzero(bytes_, 0) & (code.value(-1) << done)
+                    bits = code.nonzero(bytes_, 0) & (code.value(-1) << overlap)
                     with code.when(bits.differs(0)):
                         sums = group.variables(group.load(totals, i))
                         group.add_multiples(sums, bits, bytes_, table, block)

@@ -145,12 +145,12 @@ class _Images:
     def read(self, image: Value, count: Value) -> _Tile:
         """The tile of `count` images from `image` on."""
         if self._by_lanes and self._scratch is None:
-            return self._there(image)
+            return self._in_place(image)
         tile = self._scratch or _Tile(self._code, self._numbers)
         if self._by_lanes:
-            there, table = self._there(image), self._code.table(self._places)
+            source, table = self._in_place(image), self._code.table(self._places)
             with self._code.loop(0, self._numbers) as i:
-                tile.store(there.load(i), self._code.load(INT, table, i * 8, 8))
+                tile.store(source.load(i), self._code.load(INT, table, i * 8, 8))
         else:
             _read(tile, self._array, image, count, self._numbers, self._places)
         return tile
@@ -158,12 +158,12 @@ class _Images:
     @contextmanager
     def write(self, image: Value, count: Value) -> Iterator[_Tile]:
         """Within, fill the tile that is then written."""
-        tile = self._there(image) if self._by_lanes else _Tile(self._code, self._numbers)
+        tile = self._in_place(image) if self._by_lanes else _Tile(self._code, self._numbers)
         yield tile
         if not self._by_lanes:
             _write(tile, self._array, image, count, self._numbers)
 
-    def _there(self, image: Value) -> _Tile:
+    def _in_place(self, image: Value) -> _Tile:
         # a tile begins where its first image would if images came one after the other
         return _Tile(self._code, self._numbers, self._code.at(self._array, image * (self._numbers * FLOAT_BYTES)))
 

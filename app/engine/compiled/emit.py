@@ -89,7 +89,7 @@ class Emitter:
 
     context: Any
     builder: Any
-    known: dict[str, Typed | _Slot | _Array]
+    variables: dict[str, Typed | _Slot | _Array]
     called: Mapping[str, Any]
     declared: Mapping[str, Declared]
     callees: Callees
@@ -105,7 +105,7 @@ class Emitter:
         for place, parameter in enumerate(function.parameters):
             if place == 2 and function.is_called_by_python:
                 values = self._table(arguments[2])
-            self.known[parameter.name] = self._parameter(parameter, values)
+            self.variables[parameter.name] = self._parameter(parameter, values)
         self.statements(function.body)
         if not self.builder.block.is_terminated:
             self._return(False)
@@ -178,14 +178,14 @@ class Emitter:
                 return
             self.context.pack_value(self.builder, array.dtype, self.cast(value, array.dtype).value, pointer)
         elif isinstance(target, loops.Array):
-            self.known[target.name] = self._as_array(value)
+            self.variables[target.name] = self._as_array(value)
         elif isinstance(value, Typed):
             kind = value.type if are_parts or target.dtype == loops.ANY else numba_type(target.dtype)
             slot = self.slots.get((target.name, kind))
             if slot is None:
                 slot = _Slot(cgutils.alloca_once(self.builder, self.context.get_value_type(kind)), kind)
                 self.slots[target.name, kind] = slot
-            self.known[target.name] = slot
+            self.variables[target.name] = slot
             self.builder.store(self.cast(value, kind).value, slot.pointer)
 
     def loop(self, statement: loops.For) -> None:
@@ -204,14 +204,14 @@ class Emitter:
         inside = (builder.icmp_unsigned if is_unsigned else builder.icmp_signed)("<", index, high.value)
         builder.cbranch(inside, body, end)
         builder.position_at_end(body)
-        around = self.known.get(statement.index)
-        self.known[statement.index] = Typed(index, high.type)
+        around = self.variables.get(statement.index)
+        self.variables[statement.index] = Typed(index, high.type)
         self.ends.append((end, len(self.owned)))
         with self._block():
             self.statements(statement.body)
         self.ends.pop()
         if around is not None:
-            self.known[statement.index] = around
+            self.variables[statement.index] = around
         if not builder.block.is_terminated:
             after = builder.add(index, ir.Constant(index.type, 1), flags=["nuw" if is_unsigned else "nsw"])
             index.add_incoming(after, builder.block)
@@ -284,7 +284,7 @@ class Emitter:
         return self.context.is_true(self.builder, condition.type, condition.value)
 
     def _named(self, name: str) -> Typed | _Array:
-        value = self.known[name]
+        value = self.variables[name]
         return Typed(self.builder.load(value.pointer), value.type) if isinstance(value, _Slot) else value
 
     def number(self, number: loops.Number) -> Typed:

@@ -135,7 +135,7 @@ def _passed(parameter: Parameter, array: Any) -> list[int]:
     """Return the address of an array and its sizes that are not declared."""
     declared = parameter.shape or ()
     fits = array.dtype == parameter.dtype and len(array.shape) == len(declared)
-    fits = fits and all(size in (None, found) for size, found in zip(declared, array.shape, strict=True))
+    fits = fits and all(size in (None, actual) for size, actual in zip(declared, array.shape, strict=True))
     if not (fits and array.flags.c_contiguous and array.flags.aligned):
         raise TypeError(f"{parameter} is no array of {array.dtype} with shape {array.shape}")
     return [array.ctypes.data, *(n for n, size in zip(array.shape, declared, strict=True) if size is None)]

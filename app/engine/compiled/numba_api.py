@@ -80,7 +80,7 @@ def overloads_of(function: Any) -> list[Any]:
     """Return the functions that `numba.extending.overload` declared for a plain function."""
     kinds = [kind for value, kind in builtin_registry.globals if value is function]
     templates = [each for kind in kinds for each in getattr(kind, "templates", ())]
-    return [made for each in templates if (made := getattr(each, "_overload_func", None))]
+    return [overload for each in templates if (overload := getattr(each, "_overload_func", None))]
 
 
 def add_symbols_of_numba() -> None:

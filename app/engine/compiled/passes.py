@@ -12,7 +12,7 @@ import numpy as np
 from app.engine.compiled.kinds.convolution import tiles_of
 from app.engine.compiled.kinds.native import NotNativeError
 from app.engine.compiled.lower import why_python
-from app.engine.compiled.shapes import infer_shapes, shapes_given, shapes_of, tiles
+from app.engine.compiled.shapes import body_input_shapes, infer_shapes, shapes_of, tiles
 from app.engine.compiled.steps import Lowered
 from app.engine.compiled.trial import why_not
 from app.engine.compiled.vectors import lanes_of_machine
@@ -36,12 +36,14 @@ from app.ops.values import Array
 def _knowing_shapes(rewrite: Callable[[Program, Collection[str], Lowered], Program]) -> Callable[..., Program]:
     """Make a pass that applies `rewrite`, which needs the shapes of variables, to a Program and its bodies."""
 
-    def everywhere(program: Program, keep: Collection[str], given: Mapping[str, Shape] | None = None) -> Program:
-        known = Lowered(program, shapes_of(program, given))
-        block = rewrite(program, keep, known).global_block()
+    def everywhere(program: Program, keep: Collection[str], input_shapes: Mapping[str, Shape] | None = None) -> Program:
+        lowered = Lowered(program, shapes_of(program, input_shapes))
+        block = rewrite(program, keep, lowered).global_block()
 
         def inside(op: Operator) -> Operator:
-            return rewritten(op, lambda name, body, kept: everywhere(body, kept, shapes_given(op, known.shapes, name)))
+            return rewritten(
+                op, lambda name, body, outputs: everywhere(body, outputs, body_input_shapes(op, lowered.shapes, name))
+            )
 
         return with_operators(block.program, list(map(inside, block.ops)), block.vars)
 
@@ -52,7 +54,7 @@ def _knowing_shapes(rewrite: Callable[[Program, Collection[str], Lowered], Progr
 
 
 def drop_shape_only_inputs(
-    program: Program, keep: Collection[str] = (), given: Mapping[str, Shape] | None = None
+    program: Program, keep: Collection[str] = (), input_shapes: Mapping[str, Shape] | None = None
 ) -> Program:
     """Drop inputs of which only the shape is used if another input has that shape. A gradient then keeps fewer values
     alive. A sum to the shape that a value already has becomes a copy.
@@ -60,7 +62,7 @@ def drop_shape_only_inputs(
     The Program stays as it is if a size that is assumed may be another one: compiled code stops where a user's function
     returns another shape than declared, but a Python call does not, and any operator in control flow may be one.
     """
-    shapes, assumed = infer_shapes(program, given)
+    shapes, assumed = infer_shapes(program, input_shapes)
     lowered = Lowered(program, shapes)
     if any(op.bodies or why_python(op, lowered, why_not) for op in assumed):
         return program
@@ -73,7 +75,7 @@ def drop_shape_only_inputs(
         lowering = op.definition.lowering
         if op.bodies:
             return rewritten(
-                op, lambda name, body, places: drop_shape_only_inputs(body, places, shapes_given(op, shapes, name))
+                op, lambda name, body, places: drop_shape_only_inputs(body, places, body_input_shapes(op, shapes, name))
             )
         if isinstance(lowering, Reduction) and len(op.inputs) > 1 and len(set(map(kind, op.inputs))) == 1:
             return Operator(assign, [op.inputs[i] for i in lowering.takes], op.outputs, {}, op.role)

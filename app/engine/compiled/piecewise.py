@@ -43,9 +43,9 @@ class PiecewiseRun:
         """Run every step; return the values by name. If a Python call returns another shape than declared, the other
         operators run one by one, in the order of the Program.
         """
-        done: set[int] = set()
+        executed: set[int] = set()
         for step, part in self._steps():
-            done.add(id(step.op))
+            executed.add(id(step.op))
             if step.is_free:
                 run_operator(step.op, self.values)
             elif step.in_python:
@@ -55,7 +55,7 @@ class PiecewiseRun:
             elif part is not None:
                 self._run_part(part)
         for op in self._lowered.program.global_block().ops:
-            if id(op) not in done:
+            if id(op) not in executed:
                 run_operator(op, self.values)
         return self.values
 

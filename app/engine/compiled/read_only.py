@@ -63,7 +63,7 @@ def where_it_writes(error: BaseException) -> str | None:
     for constraint in _unresolved(error):
         if getattr(constraint, "func", None) in _IN_PLACE:  # Numba raises AttributeError for `x += 1`
             return _line(constraint.loc.filename, constraint.loc.line)
-    text = _words(error)
+    text = _message(error)
     if not _REFUSED.search(text):
         return None
     return _place(text)
@@ -79,17 +79,17 @@ def is_refusal(error: BaseException) -> bool:
 
 def why_refused(error: BaseException, function: Any = None) -> str:
     """Return why Numba cannot compile a function: the first informative line of its error, and the user's line."""
-    text = _words(error)
+    text = _message(error)
     lines = [_RAISED.sub("", line).strip() for line in text.splitlines()]
     telling = [line for line in lines if line and not line.startswith(("Failed in", "Traceback", "During", "-"))]
-    words = telling[0] if telling else f"Numba itself failed, with {type(error).__name__}"
-    if words.endswith(":") and len(telling) > 1:  # the signature is in the next line
-        words += " " + telling[1]
-    if (helper := _PLAIN.match(words)) and _is_users_own(helper[1], function):
-        words += f"; put @njit above {helper[1]}"
+    message = telling[0] if telling else f"Numba itself failed, with {type(error).__name__}"
+    if message.endswith(":") and len(telling) > 1:  # the signature is in the next line
+        message += " " + telling[1]
+    if (helper := _PLAIN.match(message)) and _is_users_own(helper[1], function):
+        message += f"; put @njit above {helper[1]}"
     code = getattr(getattr(function, "py_func", function), "__code__", None)
     place = _place(text) or _place_of(error)
-    return words + (place if place or code is None else _line(code.co_filename, code.co_firstlineno))
+    return message + (place if place or code is None else _line(code.co_filename, code.co_firstlineno))
 
 
 def _is_users_own(name: str, function: Any) -> bool:
@@ -101,7 +101,7 @@ def _is_users_own(name: str, function: Any) -> bool:
     return isinstance(helper, FunctionType) and not helper.__code__.co_filename.startswith(LIBRARIES)
 
 
-def _words(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     """Return Numba's message without the colours that it has where colorama is installed."""
     return _COLOUR.sub("", str(error))
 

@@ -36,21 +36,21 @@ def schedule(lowered: Lowered) -> None:
             waiting.append(step)
     _order(waiting, touched, ordered)
     lowered.steps = ordered
-    lowered.unsettled = {n for n, seen in touched.items() if any(written and s != WHOLE for written, s in seen)}
+    lowered.unsettled = {n for n, uses in touched.items() if any(written and s != WHOLE for written, s in uses)}
 
 
 def _order(steps: list[Step], touched: Touched, into: list[Step]) -> None:
     before = _dependencies(steps)
     window = WINDOW_OF_TILES if any(step.is_tiled for step in steps) else WINDOW
-    done: set[int] = set()
+    scheduled: set[int] = set()
     must_meet = False
     while steps:
         left = []
         for step in steps[:window]:
-            if not before[id(step)] <= done or _needs_barrier(step, touched):
+            if not before[id(step)] <= scheduled or _needs_barrier(step, touched):
                 left.append(step)
                 continue
-            done.add(id(step))
+            scheduled.add(id(step))
             into.append(step)
             if not step.is_free:
                 step.must_meet, must_meet = must_meet, False

@@ -26,14 +26,14 @@ class AssignedShapeError(ValueError):
         return "cannot assign slice of shape {} from input of shape {}".format(*self.args)
 
 
-def _raise(found: Any, expected: Any) -> None:
+def _raise(source: Any, expected: Any) -> None:
     """What Numba functions call in place of Numba's function."""
 
 
 @overload(_raise)
-def _raise_compiled(found: Any, expected: Any) -> Callable[..., None]:
-    def raise_(found: Any, expected: Any) -> None:
-        raise AssignedShapeError(expected, found)
+def _raise_compiled(source: Any, expected: Any) -> Callable[..., None]:
+    def raise_(source: Any, expected: Any) -> None:
+        raise AssignedShapeError(expected, source)
 
     return raise_
 

@@ -38,28 +38,28 @@ class UnknownSizeError(AppError):
     """A shape that does not follow from the batch size; the Program is then left to the reference engine."""
 
 
-def shapes_of(program: Program, given: Mapping[str, Shape] | None = None) -> dict[str, Shape]:
-    """Return the shape of every variable, in terms of the batch; `given` has the shapes of the inputs of a body."""
-    return infer_shapes(program, given)[0]
+def shapes_of(program: Program, input_shapes: Mapping[str, Shape] | None = None) -> dict[str, Shape]:
+    """Return the shape of every variable, in terms of the batch; `input_shapes` has those of the inputs of a body."""
+    return infer_shapes(program, input_shapes)[0]
 
 
 def infer_shapes(
-    program: Program, given: Mapping[str, Shape] | None = None
+    program: Program, input_shapes: Mapping[str, Shape] | None = None
 ) -> tuple[dict[str, Shape], Sequence[Operator]]:
     """Return the shape of every variable, and the operators that have an output of a size that is assumed to be n: it
     depends on values, or on what a user's function returns. Control flow is one if an operator inside is.
     """
-    inferred = _Inference(program, given or {})
+    inferred = _Inference(program, input_shapes or {})
     _check_batch_in_front(program, inferred.shapes)
     return inferred.shapes, inferred.assumed
 
 
 def shapes_inside(op: Operator, shapes: Mapping[str, Shape], body: str) -> dict[str, Shape]:
     """Infer the shapes of a body's variables from its operator's inputs."""
-    return shapes_of(as_program(op.bodies[body]), shapes_given(op, shapes, body))
+    return shapes_of(as_program(op.bodies[body]), body_input_shapes(op, shapes, body))
 
 
-def shapes_given(op: Operator, shapes: Mapping[str, Shape], body: str) -> dict[str, Shape]:
+def body_input_shapes(op: Operator, shapes: Mapping[str, Shape], body: str) -> dict[str, Shape]:
     """Return the shapes of a body's inputs."""
     inputs = op.inputs[op.definition.lowering.first :]
     return {name: shapes[str(outer)] for name, outer in zip(op.bodies[body].inputs, inputs, strict=False)}
@@ -94,7 +94,7 @@ def _with_batch(shape: Sequence[AnySize]) -> Shape:
 class _Inference:
     """The shapes of a Program's variables, found operator by operator."""
 
-    def __init__(self, program: Program, given: Mapping[str, Shape]):
+    def __init__(self, program: Program, input_shapes: Mapping[str, Shape]):
         self._block = program.global_block()
         self.assumed: list[Operator] = []
         self.shapes: dict[str, Shape] = {}
@@ -102,7 +102,7 @@ class _Inference:
             if variable.persistable and UNKNOWN in variable.shape:
                 raise UnknownSizeError(f"{name} persists, and has an unknown size: {list(variable.shape)}")
             if variable.is_data or variable.persistable:
-                self.shapes[name] = given.get(name) or _with_batch(variable.shape)
+                self.shapes[name] = input_shapes.get(name) or _with_batch(variable.shape)
         for op in self._block.ops:
             for read in op.inputs:
                 if read is not None and read not in self.shapes:
@@ -148,7 +148,7 @@ class _Inference:
         lowering = op.definition.lowering
         inside = {}
         for name, body in op.bodies.items():
-            inferred = _Inference(as_program(body), shapes_given(op, self.shapes, name))
+            inferred = _Inference(as_program(body), body_input_shapes(op, self.shapes, name))
             inside[name] = inferred.shapes
             self.assumed += [op] * bool(inferred.assumed)
         if isinstance(lowering, Choice):

@@ -137,9 +137,9 @@ class _Worker:
 
     def wait(self) -> None:
         """Wait until the jobs before are done. It can be repeated after an interrupt."""
-        done: SimpleQueue[int] = SimpleQueue()
-        self.start(done.put, 0)
-        done.get()
+        finished: SimpleQueue[int] = SimpleQueue()
+        self.start(finished.put, 0)
+        finished.get()
 
 
 _idle: list[_Worker] = []

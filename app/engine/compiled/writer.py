@@ -263,9 +263,11 @@ class Writer:
         The array may hold that share alone, and then begins at its first row.
         """
         axes = list(range(len(self.lowered.shapes[target])))
-        there: list[Value] = [index(axis) for axis in axes]
-        here = list(there)
+        target_indices: list[Value] = [index(axis) for axis in axes]
+        source_indices = list(target_indices)
         if source_begins_at is not None:
-            here[0] = Infix(here[0], "-", Cast(source_begins_at, INDEX), INDEX)
+            source_indices[0] = Infix(source_indices[0], "-", Cast(source_begins_at, INDEX), INDEX)
         with self.loops(axes, self.ranges(step, target)):
-            self.assign(self.element(target, there), Element(source, tuple(here), self.lowered.dtype(target)))
+            self.assign(
+                self.element(target, target_indices), Element(source, tuple(source_indices), self.lowered.dtype(target))
+            )
