@@ -294,8 +294,10 @@ def _(call: BlockCall, douts: Sequence[Variable | None]) -> Gradients:
     def step(index: Variable, *carried: Variable) -> list[Variable]:
         inside = here.program.current_block()
         values, along = [*carried[:states], *others], carried[states:]
-        found = gradients_inside(gradient, [*values, *zeros], range(end, len(gradient.inputs)), dict(enumerate(along)))
-        results = [increment(index), *inlined(body, values), *_filled(found, along)]
+        body_gradients = gradients_inside(
+            gradient, [*values, *zeros], range(end, len(gradient.inputs)), dict(enumerate(along))
+        )
+        results = [increment(index), *inlined(body, values), *_filled(body_gradients, along)]
         Traced(inside, results).prune()
         _check_linear(inside, results, zeros)
         return results
@@ -306,11 +308,13 @@ def _(call: BlockCall, douts: Sequence[Variable | None]) -> Gradients:
     needs_by_name = dict(zip(op.inputs[1 + states : 1 + end], call.needs[1 + states : 1 + end], strict=True))
     needs = [False, *call.needs[1 : 1 + states], *[False] * len(starts)]
     needs += [needs_by_name.get(name, False) for name in loop.inputs[len(needs) :]]
-    found = _gradient_of_loop(BlockCall(here, loop, needs), [*[None] * (1 + states), *starts, None])
-    by_name = dict(zip(loop.inputs[1 + states + len(starts) :], found[1 + states + len(starts) :], strict=True))
+    loop_gradients = _gradient_of_loop(BlockCall(here, loop, needs), [*[None] * (1 + states), *starts, None])
+    by_name = dict(
+        zip(loop.inputs[1 + states + len(starts) :], loop_gradients[1 + states + len(starts) :], strict=True)
+    )
     return [
         None,
-        *found[1 : 1 + states],
+        *loop_gradients[1 : 1 + states],
         *(by_name.get(name) for name in op.inputs[1 + states : 1 + end]),
         *derivatives[1 + states :],
     ]

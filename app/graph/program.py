@@ -107,9 +107,11 @@ class Operator:
 
     def __str__(self) -> str:
         defaults = self.definition.attributes
-        words = [name or "None" for name in self.inputs]
-        words += [f"{k}={format_setting(v)}" for k, v in self.attributes.items() if not is_default(v, defaults.get(k))]
-        call = f"{self.type}({', '.join(words)})"
+        arguments = [name or "None" for name in self.inputs]
+        arguments += [
+            f"{k}={format_setting(v)}" for k, v in self.attributes.items() if not is_default(v, defaults.get(k))
+        ]
+        call = f"{self.type}({', '.join(arguments)})"
         return f"{', '.join(self.outputs)} = {call}" if self.outputs else call
 
     __repr__ = __str__

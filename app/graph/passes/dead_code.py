@@ -28,7 +28,7 @@ def dead_code(program: Program, keep: Collection[str]) -> Program:
 def _without_dead_code_inside(program: Program, op: Operator, needed: Collection[str]) -> Operator:
     persisting = {name for name in op.outputs if program.global_block().var(name).persistable}
     op = _without_unread_outputs(op, persisting.union(needed))
-    return _without_unread_inputs(rewritten(op, lambda name, body, kept: dead_code(body, kept)))
+    return _without_unread_inputs(rewritten(op, lambda name, body, outputs: dead_code(body, outputs)))
 
 
 def _without_unread_outputs(op: Operator, needed: Collection[str]) -> Operator:

@@ -88,7 +88,7 @@ def _joined(program: Program, group: _Group, everywhere: Counter[str], keep: Col
     definition = OpDef(
         "+".join(op.type for op in body),
         _kernel(body, list(inputs), outputs),
-        lambda *given: specs,
+        lambda *_: specs,
         inputs=[f"x{i}" for i in range(len(inputs))],
         outputs=outputs,
         lowering=Fused(body, {name: block.var(name).dtype for name in written}),

@@ -72,8 +72,8 @@ def rewritten(op: Operator, rewrite: Callable[[str, Program, Collection[str]], P
         return op
     changed = Operator(op.definition, op.inputs, op.outputs, op.attributes, op.role)
     for name, body in bodies.items():
-        kept = set(body.outputs)
-        changed.attributes[name] = _as_body(rewrite(name, as_program(body), kept), body)
+        outputs = set(body.outputs)
+        changed.attributes[name] = _as_body(rewrite(name, as_program(body), outputs), body)
     return changed
 
 
@@ -85,7 +85,7 @@ def inside_too(rewrite: Rewrite) -> Rewrite:
         operators = program.global_block().ops
         if not any(op.bodies for op in operators):
             return program
-        inside = [rewritten(op, lambda name, body, kept: everywhere(body, kept)) for op in operators]
+        inside = [rewritten(op, lambda name, body, outputs: everywhere(body, outputs)) for op in operators]
         return with_operators(program, inside, program.global_block().vars)
 
     return everywhere

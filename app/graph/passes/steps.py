@@ -18,7 +18,7 @@ def steps(program: Program, keep: Collection[str]) -> Program:
     """
     operators = program.global_block().ops
     read_counts, write_counts = reads(operators), writes(operators)
-    made = {op.outputs[0]: (index, op) for index, op in enumerate(operators) if op.definition.step is not None}
+    products = {op.outputs[0]: (index, op) for index, op in enumerate(operators) if op.definition.step is not None}
     readings, writings = _positions(operators, "inputs"), _positions(operators, "outputs")
 
     def untouched(names: Iterable[str | None], places: dict[str, list[int]], low: int, high: int) -> bool:
@@ -28,9 +28,9 @@ def steps(program: Program, keep: Collection[str]) -> Program:
     result: list[Operator | None] = list(operators)
     for index, op in enumerate(operators):
         term = _term(op)
-        if term not in made or read_counts[term] != 1 or write_counts[term] != 1 or term in keep:
+        if term not in products or read_counts[term] != 1 or write_counts[term] != 1 or term in keep:
             continue
-        place, product = made[term]
+        place, product = products[term]
         joined = _joined(op, product)
         early = untouched([*op.outputs, *joined.inputs[:2]], writings, place, index)
         if early and untouched(op.outputs, readings, place, index):
