@@ -367,9 +367,9 @@ def apply(
 def _on_arrays(definition: OpDef, inputs: Sequence[Operand], attributes: Attributes) -> Results:
     """Run the kernel. Arrays whose types are known to need no conversion skip `prepare`."""
     if definition.prepare is not None and not definition.call_cache.needs_no_conversion(inputs):
-        given, inputs = inputs, definition.prepared(inputs)
+        unprepared, inputs = inputs, definition.prepared(inputs)
         definition.check_types(inputs, attributes)
-        definition.call_cache.remember_conversions(kinds_of(given), given, inputs)
+        definition.call_cache.remember_conversions(kinds_of(unprepared), unprepared, inputs)
     return definition.run(inputs, attributes)
 
 

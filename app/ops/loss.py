@@ -202,9 +202,9 @@ def _fill_accuracy(x: Array, label: Array, out: Array, k: int) -> bool:
         own = label.flat[i]
         if own < 0 or own >= classes:
             return False
-        mine, above = x[i, own], 0
+        score, above = x[i, own], 0
         for j in range(classes):
-            if not (x[i, j] < mine or (x[i, j] == mine and j >= own)):  # with NaN in a row, no label counts as best
+            if not (x[i, j] < score or (x[i, j] == score and j >= own)):  # with NaN in a row, no label counts as best
                 above += 1
         hits += above < k
     out[()] = hits / (rows or 1)

@@ -136,8 +136,8 @@ def reshape(x: Array, *, shape: tuple[int, ...]) -> Results:
 
 @reshape.in_onnx
 def _(onnx: Any, x: Any, shape: tuple[int, ...], out_shape: tuple[int, ...]) -> Any:
-    known = UNKNOWN not in out_shape
-    return onnx.Reshape(x, list(out_shape if known else shape), allowzero=known)
+    is_known = UNKNOWN not in out_shape
+    return onnx.Reshape(x, list(out_shape if is_known else shape), allowzero=is_known)
 
 
 def _infer_reshape_to(x: Spec, sizes: Spec, *, known: tuple[int, ...]) -> Spec:

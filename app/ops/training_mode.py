@@ -11,15 +11,15 @@ from app.ops.values import Array, Element, Results
 
 
 @operator(
-    lambda trained, known, *, training=True: trained,
-    lowering=Elementwise(lambda trained, known, training: trained if training else known),
+    lambda trained, running, *, training=True: trained,
+    lowering=Elementwise(lambda trained, running, training: trained if training else running),
     has_training_mode=True,
     gradient=lambda dout, training: (dout, None) if training else (None, dout),
-    onnx=lambda trained, known, training: trained if training else known,
+    onnx=lambda trained, running, training: trained if training else running,
 )
-def in_training(trained: Array, known: Array, *, training: bool = True) -> Results:
-    """`trained` in training, `known` in inference."""
-    return np.copy(trained if training else known)
+def in_training(trained: Array, running: Array, *, training: bool = True) -> Results:
+    """`trained` in training, `running` in inference."""
+    return np.copy(trained if training else running)
 
 
 def _infer_running_mean(running: Spec, value: Spec, *, momentum: float = 0.9, training: bool = True) -> Spec:
