@@ -32,9 +32,9 @@ def problem(data: Any, kind: Any, error: msgspec.ValidationError) -> Problem:
         dotted = {name: f"{section}.{name}" for name, section in sections(kind).items()}
         closest = hint(unknown, keys) or hint(unknown, dotted, dotted) or "."
         shown = unknown if unknown.isprintable() and 0 < len(unknown) <= 60 else repr(unknown[:60])
-        known = ", ".join([tag, *keys] if tag else keys)
+        known_keys = ", ".join([tag, *keys] if tag else keys)
         key = f"{path}.{shown}".removeprefix("$.")
-        return f"{path}.{unknown}", f"{key}: unknown key{closest} Known keys here: {known}", True
+        return f"{path}.{unknown}", f"{key}: unknown key{closest} Known keys here: {known_keys}", True
     return path, f"{written}: {unexpected(value, kind)}".removeprefix("$: "), False
 
 

@@ -40,7 +40,7 @@ def check_gradients(
     if config.check is False:
         return []
     verdicts = world.gather(_verdicts(config, activations, dataset, console) if world.rank == 0 else [])[0]
-    checked = [Checked(name, state, words) for name, state, words, _ in verdicts]
+    checked = [Checked(name, state, message) for name, state, message, _ in verdicts]
     mixing = [name for name, _, _, mixes in verdicts if mixes]
     if mixing and config.dist.shape != "none":
         raise OperatorError(
@@ -51,8 +51,8 @@ def check_gradients(
     if wrong and config.check is True:
         of_gradients = any(one.words.startswith("gradient") for one in checked if one.state == "wrong")
         raise GradcheckError("\n".join([*wrong, _ADVICE.format(_ON_PURPOSE if of_gradients else "")]))
-    for words in wrong:
-        console.alarm(words)
+    for message in wrong:
+        console.alarm(message)
     return checked
 
 
@@ -90,8 +90,8 @@ def _place(config: Config, compared: Activation, name: str, dataset: Dataset) ->
 
 def gradient_lines(checked: Sequence[Checked]) -> list[str]:
     """Format the results, one line per group of equal results. Wrong gradients have already been reported."""
-    by_words: dict[str, list[str]] = {}
+    by_message: dict[str, list[str]] = {}
     for one in checked:
         if one.state != "wrong":
-            by_words.setdefault(one.words, []).append(one.operator)
-    return [f"{', '.join(names)}: {words}" for words, names in by_words.items()]
+            by_message.setdefault(one.words, []).append(one.operator)
+    return [f"{', '.join(names)}: {message}" for message, names in by_message.items()]

@@ -127,10 +127,10 @@ class Activation:
         except (AppError, KeyboardInterrupt):
             raise
         except BaseException as error:
-            words = str(error).partition("\n")[0]  # Numba's messages are a page long
+            message = str(error).partition("\n")[0]  # Numba's messages are a page long
             misused = isinstance(error, TypeError) or type(error).__module__.startswith("numba")
             raise OperatorError(
-                f"{self.name} raised {type(error).__name__}: {words}{_HINT if misused else ''}"
+                f"{self.name} raised {type(error).__name__}: {message}{_HINT if misused else ''}"
             ) from error
 
     def require_gradients(self, untrained: Sequence[str]) -> None:

@@ -120,10 +120,10 @@ def how_to_resume(folder: Path, activations: Sequence[Activation], command: str 
         return f"Resume with:\nopsmith.resume({str(folder)!r}, {as_passed(passed)})"
     programs = Path(sys.executable).parent
     here = programs.relative_to(Path.cwd()) if programs.is_relative_to(Path.cwd()) else Path()
-    words = [f"{here / 'mpiexec'} -n {current().size}"] if current().size > 1 else []
-    words += [f"{here / 'opsmith'} {command}", f"--resume {shlex.quote(str(folder))}"]
+    arguments = [f"{here / 'mpiexec'} -n {current().size}"] if current().size > 1 else []
+    arguments += [f"{here / 'opsmith'} {command}", f"--resume {shlex.quote(str(folder))}"]
     lines = [""]
-    for word in [*words, *(f"--custom-op {shlex.quote(home)}" for home in homes_of(activations))]:
+    for word in [*arguments, *(f"--custom-op {shlex.quote(home)}" for home in homes_of(activations))]:
         if len(lines[-1]) + len(word) > _WIDTH:
             lines.append("   ")
         lines[-1] += f" {word}"

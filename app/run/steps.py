@@ -31,11 +31,11 @@ class Steps:
         without the search for NaN and infinity."""
         before = position.contestant.learner.state()
         start = time.perf_counter()
-        done = self._take(position, 0, batches, before)
+        results = self._take(position, 0, batches, before)
         position.seconds += time.perf_counter() - start
-        if not _is_fine(done, position.contestant.learner.state()):
+        if not _is_fine(results, position.contestant.learner.state()):
             self._stop(position, batches, before)
-        return done
+        return results
 
     @staticmethod
     def _take(position: Position, index: int, batches: Batches, before: State) -> PerIteration:
@@ -60,12 +60,12 @@ class Steps:
         learner.restore(state)
         for index in range(len(batches)):
             batch = batches[index : index + 1]
-            done = self._take(position, index, batch, state)
+            results = self._take(position, index, batch, state)
             after = learner.state()
-            if not _is_fine(done, after):
+            if not _is_fine(results, after):
                 learner.restore(state)
                 number = position.done + index
-                where = f"{_became(float(done[0][0]))} {_between(number, number, position.epoch)}"
+                where = f"{_became(float(results[0][0]))} {_between(number, number, position.epoch)}"
                 self._end(position, number, where, _blame(position, batch, training=True))
             state = after
         last = position.done + len(batches) - 1
@@ -88,9 +88,9 @@ class Steps:
         return losses, accuracies
 
 
-def _is_fine(done: PerIteration, state: State) -> bool:
+def _is_fine(results: PerIteration, state: State) -> bool:
     """Return whether all values are finite on every rank."""
-    return all(current().gather(is_finite(done[0]) and all(map(is_finite, state.values()))))
+    return all(current().gather(is_finite(results[0]) and all(map(is_finite, state.values()))))
 
 
 def _blame(position: Position, batch: Batches, training: bool) -> str:

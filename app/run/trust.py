@@ -23,10 +23,10 @@ class NamedFiles(Allowed):
     def refusal(self, references: Sequence[str], by: str, how: str) -> str:
         """The message for a command line about references that may not be loaded."""
         files = dict.fromkeys(parted(reference)[0] for reference in references)
-        words = " ".join(f"--custom-op {shlex.quote(file)}" for file in files)
+        options = " ".join(f"--custom-op {shlex.quote(file)}" for file in files)
         return (
             f"{by} names {', '.join(references)}: Python code, which is executed only if you name it yourself. If you "
-            f"trust it, add {words}, or in Python name the operator in the call. Paths start from the folder of the "
+            f"trust it, add {options}, or in Python name the operator in the call. Paths start from the folder of the "
             "training"
         )
 

@@ -83,7 +83,7 @@ def p_value(p: float) -> str:
 
 def unfinished(finished: Mapping[str, int], epochs: int) -> str:
     """Return how many epochs each operator finished in a run that was stopped."""
-    text = ", ".join(f"{operator} {done}" for operator, done in finished.items())
+    text = ", ".join(f"{operator} {epochs_done}" for operator, epochs_done in finished.items())
     return f"The run was stopped early. Finished epochs, out of {epochs}: {text}."
 
 

@@ -105,7 +105,9 @@ def processes_of(workers: str) -> int:
 
 def died(error: BaseException) -> str:
     """Return a short reason why a training was lost."""
-    words = str(error).strip().partition("\n")[0]
+    message = str(error).strip().partition("\n")[0]
     return (
-        "its worker died" if isinstance(error, (BrokenProcessPool, WorkerError)) else f"{type(error).__name__}: {words}"
+        "its worker died"
+        if isinstance(error, (BrokenProcessPool, WorkerError))
+        else f"{type(error).__name__}: {message}"
     )

@@ -79,11 +79,11 @@ class ProgramLearner:
             return self._run(self.test, batches, self._scope)
 
     def _run(self, program: Program, batches: Batches, scope: Scope) -> PerIteration:
-        words = (program, batches, self._feed, self.fetch, scope)
+        arguments = (program, batches, self._feed, self.fetch, scope)
         if self._world.size == 1:
-            loss, score = self._executor.train_from_dataset(*words)
+            loss, score = self._executor.train_from_dataset(*arguments)
         else:
-            loss, score = run_share(self._world, self._executor, *words)
+            loss, score = run_share(self._world, self._executor, *arguments)
         return loss, score
 
     def looks(self, batches: Batches, training: bool) -> Iterator[OperatorRun]:
