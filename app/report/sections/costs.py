@@ -20,7 +20,7 @@ def section(runs: Sequence[RunRecord]) -> Section | None:
     costs = runs[0].of(Cost)
     if not costs:
         return None
-    head = tag("thead", tag("tr", [tag("th", words, scope="col") for words in ("operator", "forward", "backward")]))
+    head = tag("thead", tag("tr", [tag("th", heading, scope="col") for heading in ("operator", "forward", "backward")]))
     rows = [
         tag(
             "tr",

@@ -41,8 +41,8 @@ def _over_epochs(runs: Sequence[RunRecord], name: str, title: str, batch: str, t
     lines = []
     for colour, operator in enumerate(runs[0].operators):
         iterations = [event for run in runs for event in run.iterations(operator)]
-        seen = _over_runs(iterations, lambda e: e.epoch + (e.iteration + 1) / per_epoch, _value(batch))
-        lines.append(Line(f"{operator}, training", seen, colour, faint=True))
+        training = _over_runs(iterations, lambda e: e.epoch + (e.iteration + 1) / per_epoch, _value(batch))
+        lines.append(Line(f"{operator}, training", training, colour, faint=True))
     for colour, operator in enumerate(runs[0].operators):
         epochs = [event for run in runs for event in run.epochs(operator)]
         tested = _over_runs(epochs, lambda e: e.epoch + 1, _value(test))

@@ -43,8 +43,8 @@ _NOTHING = Profile("")
 
 def _chart(name: str, title: str, y: str, columns: Sequence[tuple[int, str, Profile, str]]) -> Chart:
     lines = [
-        Line(words, _points(profile.curve.x, getattr(profile.curve, column)), number, column == "differences")
-        for number, words, profile, column in columns
+        Line(label, _points(profile.curve.x, getattr(profile.curve, column)), number, column == "differences")
+        for number, label, profile, column in columns
         if profile.curve is not None
     ]
     return Chart(f"operator-{name}", title, "input", y, lines)
@@ -93,7 +93,7 @@ def _operator(run: RunRecord, name: str, checked: str) -> Element:
         "inputs": f"{lost:,} of them are NaN or infinite" if lost else "",
         "curve": _curve_text(run, name, profile),
     }
-    pairs = [tag("div", tag("dt", what), tag("dd", words)) for what, words in facts.items() if words]
+    pairs = [tag("div", tag("dt", what), tag("dd", description)) for what, description in facts.items() if description]
     sources = [
         part
         for what, text in profile.sources.items()

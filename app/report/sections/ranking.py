@@ -67,7 +67,7 @@ def table(comparison: Comparison) -> list[Element]:
             time,
         ]
         rows.append(tag("tr", cells, class_=f"c{style}"))
-    head = tag("thead", tag("tr", [tag("th", words, scope="col") for words in heads]))
+    head = tag("thead", tag("tr", [tag("th", heading, scope="col") for heading in heads]))
     ranking = tag("table", head, tag("tbody", rows), class_="ranking")
     return [
         tag("div", with_csv(ranking, "comparison"), class_="scroll", tabindex="0"),
@@ -85,14 +85,14 @@ def headline(comparison: Comparison) -> str:
     by_gist: dict[Gist, list[str]] = {}
     for difference in comparison.differences:
         by_gist.setdefault(difference.of_accuracy, []).append(difference.operator)
-    words: dict[Gist, str] = {
+    predicates: dict[Gist, str] = {
         "differs": f"differs from {comparison.first} in {tested_on} accuracy",
         "same": f"has the same weights as {comparison.first}, bit for bit",
         "cannot tell": f"does not differ significantly from {comparison.first} in {tested_on} accuracy",
     }
     several = {"differs": "differ", "has": "have", "does": "do"}
     claims = []
-    for gist, sentence in words.items():
+    for gist, sentence in predicates.items():
         names = by_gist.get(gist, [])
         if names and (gist == "same" or len(comparison.seeds) > 1):
             verb, _, rest = sentence.partition(" ")

@@ -22,7 +22,7 @@ def section(runs: Sequence[RunRecord], comparison: Comparison | None) -> Element
 
 def parts(runs: Sequence[RunRecord], comparison: Comparison | None) -> list[Element]:
     """The verdict, and the table of a comparison or a card for each operator, for the page and for notebooks."""
-    paragraphs = [tag("p", words) for words in sentences(runs, comparison)]
+    paragraphs = [tag("p", sentence) for sentence in sentences(runs, comparison)]
     first, others = paragraphs[:1], paragraphs[1:]
     if comparison is not None:
         figures = table(comparison)

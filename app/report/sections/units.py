@@ -66,8 +66,8 @@ def _tiles(operators: list[str], weights: np.ndarray, config: Config, shape: tup
         image, width, height = pictures.weights(shown[:, strongest], shape, ACROSS)
         picture = tag("img", src=image, alt=description, class_="tiles", width=width, height=height)
         parts.append(tag("div", tag("h4", title), picture))
-    words = f"{chosen} Bright orange pixels increase a unit's value, bright blue pixels decrease it."
-    caption = tag("figcaption", tag("h3", f"First layer, {listed(operators)}"), tag("p", words))
+    description = f"{chosen} Bright orange pixels increase a unit's value, bright blue pixels decrease it."
+    caption = tag("figcaption", tag("h3", f"First layer, {listed(operators)}"), tag("p", description))
     return tag("figure", caption, tag("div", parts, class_="pair"), class_="chart")
 
 
