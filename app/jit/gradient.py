@@ -49,7 +49,7 @@ class GradientProgram:
         ):  # deterministic names, because compiled code is cached by them
             derived = gradients([block.var(n) for n in self.outputs], [block.var(n) for n in sources], arrived)
         self.fetch = [None if v is None else v.name for v in derived]
-        self.wanted = [place for place, need in enumerate(needs) if need]
+        self.source_places = [place for place, need in enumerate(needs) if need]
         forward = [op for op in block.ops if op.role != BACKWARD]
         self.forward = with_operators(both, forward, self.outputs)
         """The function's Program, whose control flow may now keep values for the gradient."""
@@ -118,7 +118,7 @@ class TracedOperator(OpDef):
                 "(opsmith.grad(..., create_graph=True)), or run it eagerly (opsmith.jit.enable_to_static(False))"
             )
         computed = self.of_gradient.run(self._fed(call, douts))
-        for place, gradient in zip(self.of_gradient.wanted, computed, strict=True):
+        for place, gradient in zip(self.of_gradient.source_places, computed, strict=True):
             gradients[place] = gradient
         return gradients
 
