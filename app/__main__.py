@@ -96,18 +96,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    words = [*COMMANDS]
-    words.insert(words.index("compare") + 1, "train")
+    names = [*COMMANDS]
+    names.insert(names.index("compare") + 1, "train")
     examples = {**{word: command.example for word, command in COMMANDS.items()}, "train": "--config quick"}
     parser = Parser(
         prog="opsmith",
         description="Check, derive, compare, train and export custom operators.",
-        epilog="\n".join(["examples:", *(f"  opsmith {word} {examples[word]}" for word in words)]),
+        epilog="\n".join(["examples:", *(f"  opsmith {word} {examples[word]}" for word in names)]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"opsmith {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    parsers = {word: _added(commands, word) for word in words}
+    parsers = {word: _added(commands, word) for word in names}
     if argv[:1] and argv[0] in COMMANDS:
         module = importlib.import_module(COMMANDS[argv[0]].module, __package__)  # only the command that runs
         module.add_arguments(parsers[argv[0]])
@@ -127,12 +127,12 @@ def _added(commands: Any, word: str) -> Any:
     return commands.add_parser(word, help=command.help, description=command.help, epilog=epilog)
 
 
-def _options(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
+def _options(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments; `key=value` and options may be mixed."""
     try:
-        return parser.parse_intermixed_args(words)
+        return parser.parse_intermixed_args(arguments)
     except TypeError:  # argparse cannot mix them where a command has subcommands, or takes all remaining words
-        return parser.parse_args(words)
+        return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

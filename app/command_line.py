@@ -58,8 +58,8 @@ def run(command: Callable[[], int]) -> int:
         return status
     except AppError as error:
         show = alarm if isinstance(error, GradcheckError) else print
-        words = str(error).replace("\n", "\\n") if isinstance(error, _OF_FILES) else str(error)
-        return _failed(f"error: {words}{_without_folder()}", error.exit_status, show)
+        message = str(error).replace("\n", "\\n") if isinstance(error, _OF_FILES) else str(error)
+        return _failed(f"error: {message}{_without_folder()}", error.exit_status, show)
     except KeyboardInterrupt as interrupt:
         below = "\n" if sys.stderr.isatty() else ""  # the terminal has printed ^C
         return _failed(below + ". ".join(["interrupted", *map(str, interrupt.args)]), INTERRUPTED)

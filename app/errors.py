@@ -31,12 +31,12 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def add_note(error: BaseException, words: str) -> None:
+def add_note(error: BaseException, note: str) -> None:
     """Add a note to an exception. Python prints notes from 3.11 on; before, they are only stored."""
     if hasattr(error, "add_note"):
-        error.add_note(words)
+        error.add_note(note)
     else:
-        error.__notes__ = [*getattr(error, "__notes__", ()), words]  # type: ignore[attr-defined]
+        error.__notes__ = [*getattr(error, "__notes__", ()), note]  # type: ignore[attr-defined]
 
 
 class AppError(Exception):

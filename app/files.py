@@ -146,7 +146,7 @@ def _kind(mode: int) -> str:
     kinds = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
     if stat.S_ISREG(mode):
         return ""
-    return next((words for test, words in kinds if test(mode)), "a device")
+    return next((name for test, name in kinds if test(mode)), "a device")
 
 
 def _memory() -> int:

@@ -49,8 +49,8 @@ def _show(folder: Path) -> list[str]:
     """Print what is there; return the names of the files that are missing or damaged."""
     say(f"The full set, in {folder}")
     states = [_state(file, folder) for file in FILES]
-    for file, (_, words) in zip(FILES, states, strict=True):
-        say(f"  {file.name:<23} {words}")
+    for file, (_, description) in zip(FILES, states, strict=True):
+        say(f"  {file.name:<23} {description}")
     print(f"The sample, in {home()}")
     print(f"  {SAMPLE.name:<23} {_state(SAMPLE, home())[1]}")
     lacking = [file.name for file, (good, _) in zip(FILES, states, strict=True) if not good]

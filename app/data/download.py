@@ -174,15 +174,15 @@ def _in_plain_words(error: Exception) -> DataError:
     innermost: BaseException = error
     while isinstance(innermost.__context__, (OSError, urllib3.exceptions.HTTPError, http.client.HTTPException)):
         innermost = innermost.__context__
-    words = printable(innermost)
+    message = printable(innermost)
     if any(isinstance(cause, urllib3.exceptions.ProtocolError) for cause in (error, *error.args)):
-        return _TemporaryError(f"the connection was cut off ({words})")
+        return _TemporaryError(f"the connection was cut off ({message})")
     if isinstance(error, (requests.ConnectionError, requests.Timeout, urllib3.exceptions.TimeoutError)):
-        return UnreachableError(f"no connection ({words})")
-    return DataError(f"the download failed ({words})")
+        return UnreachableError(f"no connection ({message})")
+    return DataError(f"the download failed ({message})")
 
 
-def printable(words: object) -> str:
+def printable(content: object) -> str:
     """Text from a server on one line, without control characters."""
-    text = " ".join(without_passwords(str(words)).split())[:200]
+    text = " ".join(without_passwords(str(content)).split())[:200]
     return "".join(letter if letter.isprintable() else "?" for letter in text)

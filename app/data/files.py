@@ -162,9 +162,9 @@ def fetch(
                 _keep(fetched, file, folder, say)
     lacking = [file.name for file in files if file not in contents]
     if lacking:
-        asked = ", ".join(map(str, sources)) or "none, since none is listed"
+        source_names = ", ".join(map(str, sources)) or "none, since none is listed"
         raise DataError(
-            f"No source could give {', '.join(lacking)} (asked: {asked})."
+            f"No source could give {', '.join(lacking)} (asked: {source_names})."
             f" The unpacked files can also be put into {folder} by hand."
         )
     return [contents[file] for file in files]

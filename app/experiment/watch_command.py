@@ -45,18 +45,20 @@ def run(options: argparse.Namespace) -> int:
     load(data.source, data.sources, data.folder)  # an error of the data ends the command
     say(f"Watching {file}. Save it to check it and train with it; Ctrl-C stops.")
     context = multiprocessing.get_context("fork" if hasattr(os, "fork") else "spawn")
-    process, seen = None, dict[Path, int]()
+    process, last_stamps = None, dict[Path, int]()
     with tempfile.TemporaryDirectory() as scratch:
         try:
             while True:
                 stamps = _stamps(file)
                 time.sleep(0.05)
-                if stamps != seen and file in stamps and stamps == _stamps(file):  # presumably written completely
+                if (
+                    stamps != last_stamps and file in stamps and stamps == _stamps(file)
+                ):  # presumably written completely
                     _stop(process)
                     arguments = (os.getpid(), file, options, Path(scratch, "figures.json"), time.monotonic())
                     process = context.Process(target=_examine, args=arguments)  # type: ignore[attr-defined]
                     process.start()
-                    seen = stamps
+                    last_stamps = stamps
         except KeyboardInterrupt:  # the only way to end it
             print("\nStopped.")
         finally:

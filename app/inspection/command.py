@@ -89,8 +89,8 @@ def _of_word(word: str, options: argparse.Namespace) -> Subject:
 
 def _draw(stages: Stages, stage: str | None, path: Path) -> None:
     """Draw the Program of the requested stage, or the main one if the stage has none."""
-    asked = [] if stage in (None, ALL) else [s for s in stages.sections(stage) if s.program is not None]
-    section = (asked or stages.sections("main"))[-1]
+    requested = [] if stage in (None, ALL) else [s for s in stages.sections(stage) if s.program is not None]
+    section = (requested or stages.sections("main"))[-1]
     assert section.program is not None
     write_whole(path, draw(section.program, f"{section.heading} ({stages.subject.name})").encode())
     say(f"{section.heading}: the picture is in {path}")

@@ -184,11 +184,11 @@ def _plot(operator: OpDef) -> Chart | None:
 
 
 @_shown.register
-def _result(found: Result) -> Element:
+def _result(outcome: Result) -> Element:
     """The verdict and the ranked table or the cards of the report, and for a single run its curves."""
-    section = curves.section(found.runs) if found.comparison is None else None
+    section = curves.section(outcome.runs) if outcome.comparison is None else None
     charts = [] if section is None else [image(chart) for chart in section.charts if chart.name != "loss"]
-    shown = result.parts(found.runs, found.comparison)
+    shown = result.parts(outcome.runs, outcome.comparison)
     return _box(shown, tag("div", charts, class_="charts") if charts else None)
 
 

@@ -66,8 +66,8 @@ def _borrowed(exercise: Exercise, path: Path) -> Iterator[Verdict]:
             continue
         last = name.rpartition(".")[2]
         if (last in REGISTRY and last not in exercise.may_use) or ".nn." in name:
-            words = f"line {line} uses {name}, which is built in: write it yourself, with {_WAYS}"
-            yield Verdict(FAILED, words, "your own")
+            message = f"line {line} uses {name}, which is built in: write it yourself, with {_WAYS}"
+            yield Verdict(FAILED, message, "your own")
 
 
 def _differences(exercise: Exercise, subject: Subject, factor: float) -> Iterator[Verdict]:
@@ -104,11 +104,13 @@ def _compared(subject: Subject, arrays: Any, actual: Any, expected: Any, what: s
         error = np.where(wrong, np.nan_to_num(abs(actual - expected), nan=np.inf), -1)
     place = np.unravel_index(int(np.argmax(error)), wrong.shape)
     at = f"[{', '.join(map(str, place))}]"
-    words = f"for {arguments} it is wrong in {wrong.sum()} of {wrong.size} elements; at {at} it is {actual[place]:.6g}"
+    message = (
+        f"for {arguments} it is wrong in {wrong.sum()} of {wrong.size} elements; at {at} it is {actual[place]:.6g}"
+    )
     largest = max(float(abs(array).max()) for array in arrays)
     if largest > 10:
-        words += f" (inputs are as large as {largest:.4g})"
-    yield Verdict(FAILED, f"{words}, expected {expected[place]:.6g}", what)
+        message += f" (inputs are as large as {largest:.4g})"
+    yield Verdict(FAILED, f"{message}, expected {expected[place]:.6g}", what)
 
 
 def _checked(exercise: Exercise, operator: Found, settings: dict[str, Any]) -> Iterator[Verdict]:

@@ -37,8 +37,8 @@ def model_of(network: SavedModel, output_names: Sequence[str] = ()) -> tuple[Any
         except DAMAGE_ERRORS as error:
             if isinstance(error, AppError):
                 raise
-            taken = ", ".join(str(block.var(name).spec) for name in operator.inputs if name is not None)
-            call = f"{operator.definition.label} of ({taken}) with {dict(operator.attributes)}"
+            input_specs = ", ".join(str(block.var(name).spec) for name in operator.inputs if name is not None)
+            call = f"{operator.definition.label} of ({input_specs}) with {dict(operator.attributes)}"
             raise ProgramError(
                 f"{call} cannot be exported: {error}. "
                 "No Program that is built has it; if the model was read from a file, save it again"

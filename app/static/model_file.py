@@ -166,8 +166,8 @@ def _checked(path: Path, content: bytes) -> dict[str, Any]:
     body, _, last = content.rpartition(_LAST.encode())
     if last != f'{_checksum(body)}"\n}}\n'.encode():
         raise FileError(f"{path} is damaged: its checksum does not match its content")
-    found: dict[str, Any] = data
-    return found
+    checked: dict[str, Any] = data
+    return checked
 
 
 def _values(weights: bytes, path: Path, programs: Sequence[Program]) -> dict[str, np.ndarray]:

@@ -34,13 +34,13 @@ def _taken_apart(nest: Any, path: str, leaves: list[Any], paths: list[str]) -> t
         return "None", lambda values: None
     if isinstance(nest, dict):
         parts = {k: _taken_apart(v, f"{path}[{k!r}]", leaves, paths) for k, v in nest.items()}
-        words = ", ".join(f"{k!r}: {shape}" for k, (shape, _) in parts.items())
-        return f"{{{words}}}", lambda values: type(nest)((k, fill(values)) for k, (_, fill) in parts.items())
+        text = ", ".join(f"{k!r}: {shape}" for k, (shape, _) in parts.items())
+        return f"{{{text}}}", lambda values: type(nest)((k, fill(values)) for k, (_, fill) in parts.items())
     if isinstance(nest, (list, tuple)) and not hasattr(nest, "dtype"):
         below = [_taken_apart(v, f"{path}[{i}]" if path else str(i), leaves, paths) for i, v in enumerate(nest)]
-        words = ", ".join(shape for shape, _ in below)
+        text = ", ".join(shape for shape, _ in below)
         make = nest._make if hasattr(nest, "_make") else type(nest)
-        return f"({words})", lambda values: make([fill(values) for _, fill in below])
+        return f"({text})", lambda values: make([fill(values) for _, fill in below])
     leaves.append(nest)
     paths.append(path)
     return "x", lambda values: next(values)

@@ -227,8 +227,8 @@ def _as_arrays(results: Results) -> list[np.ndarray]:
 
 def _check(definition: OpDef, arrays: Sequence[Array], attributes: Attributes) -> None:
     """Check the inputs with shape inference, unless inputs of these shapes and types were checked before."""
-    seen = tuple([(a.shape, a.dtype) for a in arrays]) if attributes is definition.attributes else None
-    if seen is None or seen not in definition.call_cache.valid:
+    signature = tuple([(a.shape, a.dtype) for a in arrays]) if attributes is definition.attributes else None
+    if signature is None or signature not in definition.call_cache.valid:
         definition.infer_outputs([spec_of(a) for a in arrays], attributes)
-        if seen is not None:
-            definition.call_cache.remember_valid(seen)
+        if signature is not None:
+            definition.call_cache.remember_valid(signature)

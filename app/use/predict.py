@@ -46,8 +46,8 @@ def run(options: argparse.Namespace) -> int:
             if not np.isfinite(scores.max()):
                 raise DataError("the network's scores are NaN or infinite, as after a training that diverged")
         except DataError as error:
-            words = str(error) if str(error).startswith(image) else f"{image}: {error}"
-            say(f"error: {words}".replace("\n", "\\n"), sys.stderr)
+            message = str(error) if str(error).startswith(image) else f"{image}: {error}"
+            say(f"error: {message}".replace("\n", "\\n"), sys.stderr)
             failed = True
             continue
         say(line(image, probabilities(scores), options.top))

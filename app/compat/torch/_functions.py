@@ -55,8 +55,8 @@ def _extreme(name: str, of_two: str) -> Callable[..., Any]:
         if isinstance(dim, Tensor):
             return getattr(app, of_two)(input, dim)
         places = getattr(app, f"arg{name}")(input, axis=dim, keepdim=True)
-        found = Ordered(app.take_along_axis(input, places, dim) if input.ndim else input, places)
-        return found if keepdim or not input.ndim else Ordered(*(app.squeeze(value, axis=dim) for value in found))
+        extremes = Ordered(app.take_along_axis(input, places, dim) if input.ndim else input, places)
+        return extremes if keepdim or not input.ndim else Ordered(*(app.squeeze(value, axis=dim) for value in extremes))
 
     return extreme
 
@@ -64,8 +64,8 @@ def _extreme(name: str, of_two: str) -> Callable[..., Any]:
 def _product(name: str, *ranks: int) -> Callable[..., Any]:
     def product(input: Any, other: Any) -> Any:
         if (input.ndim, other.ndim) != ranks:
-            found = f"found {input.ndim} and {other.ndim}"
-            raise ShapeError(f"{name} takes Tensors of {ranks[0]} and {ranks[1]} axes, {found}; use matmul")
+            actual = f"found {input.ndim} and {other.ndim}"
+            raise ShapeError(f"{name} takes Tensors of {ranks[0]} and {ranks[1]} axes, {actual}; use matmul")
         return app.unsqueeze(input, 1) * other if name == "outer" else app.matmul(input, other)
 
     return product

@@ -46,9 +46,9 @@ class Tensor(FrameworkTensor):
 
     def __init__(self, *data: Any):
         """A Tensor of numbers in the default type, or with arbitrary elements, of the sizes given."""
-        given = len(data) == 1 and not isinstance(data[0], (int, Size))
+        has_elements = len(data) == 1 and not isinstance(data[0], (int, Size))
         kind = get_default_dtype()
-        super().__init__(np.array(data[0], kind) if given else np.empty(sizes(data) if data else 0, kind))
+        super().__init__(np.array(data[0], kind) if has_elements else np.empty(sizes(data) if data else 0, kind))
 
     def apply_operator(self, definition: Any, inputs: Any, attributes: Any, into: Any = None) -> Any:
         """Run an operator, whose results are of this class."""

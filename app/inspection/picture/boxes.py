@@ -52,16 +52,16 @@ class Column:
     arrows: list[tuple[Box, Box]] = field(default_factory=list)
 
 
-def columns_of(block: Block, given: frozenset[str] = frozenset()) -> list[Column]:
+def columns_of(block: Block, body_inputs: frozenset[str] = frozenset()) -> list[Column]:
     """The columns of a block: one for each part of the Program, several for a long part."""
-    return _Drafting(block, given).columns()
+    return _Drafting(block, body_inputs).columns()
 
 
 class _Drafting:
     """Puts the operators of a block into boxes, in order."""
 
-    def __init__(self, block: Block, given: frozenset[str]):
-        self.block, self.given = block, given
+    def __init__(self, block: Block, body_inputs: frozenset[str]):
+        self.block, self.body_inputs = block, body_inputs
         self.shown: set[str] = set()
         """The variables that have been shown."""
         self.near: dict[str, tuple[Box, int]] = {}
@@ -114,7 +114,7 @@ class _Drafting:
     def _variable(self, variable: Variable) -> Box:
         self.shown.add(variable.name)
         kind = KEPT if variable.persistable else GIVEN
-        if variable.name in self.given:
+        if variable.name in self.body_inputs:
             kind = GIVEN
         elif variable.is_data:
             kind = DATA
