@@ -97,12 +97,12 @@ def _explained(error: BaseException, label: str, function: Callable[..., Any]) -
         return OperatorError(
             f"{label}: Numba cannot compile its function {name}: {why_refused(error, inspect.unwrap(function))}"
         )
-    words = f"{label}: its function {name} raised {described(error)}{hint}{_line_of(error, function)}"
+    message = f"{label}: its function {name} raised {described(error)}{hint}{_line_of(error, function)}"
     if isinstance(error, ValueError) and "read-only" in str(error):  # NumPy has several messages, all with this word
-        return ReadOnlyError(f"{words}; {ADVICE}")
+        return ReadOnlyError(f"{message}; {ADVICE}")
     if isinstance(error, SystemExit):
-        words += "; only the program around an operator may end it"
-    return OperatorError(words)
+        message += "; only the program around an operator may end it"
+    return OperatorError(message)
 
 
 def _is_of_numba(error: BaseException) -> bool:
@@ -137,8 +137,8 @@ def suggestion(error: BaseException) -> str:
 
 def summary_of(error: BaseException) -> str:
     """One line on an error of a user's code: its kind, its message and the user's line."""
-    words = str(error) if isinstance(error, AppError) else described(error) + place_raised(error)
-    return " ".join(words.split())[:400]
+    message = str(error) if isinstance(error, AppError) else described(error) + place_raised(error)
+    return " ".join(message.split())[:400]
 
 
 def place_raised(error: BaseException) -> str:

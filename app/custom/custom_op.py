@@ -414,9 +414,9 @@ def custom_op(
         like: An operator that computes the same ("relu"); `opsmith check` compares with it.
     """
     for word in misspelt:
-        words = list(custom_op.__kwdefaults__ or ())
-        closest = difflib.get_close_matches(word, words, n=1)
-        hint = f"; did you mean {closest[0]!r}?" if closest else f"; it takes {', '.join(words)}"
+        keywords = list(custom_op.__kwdefaults__ or ())
+        closest = difflib.get_close_matches(word, keywords, n=1)
+        hint = f"; did you mean {closest[0]!r}?" if closest else f"; it takes {', '.join(keywords)}"
         raise TypeError(f"custom_op() got an unexpected keyword argument {word!r}{hint}")
     other = operator_of_framework(function)
     if other is not None:

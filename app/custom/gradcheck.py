@@ -162,18 +162,20 @@ def gradgradcheck(
 
     The first gradients start from `grad_outputs` or from random numbers, and are differentiated by these, too.
     """
-    given = as_list(inputs)
-    places = [place for place, x in enumerate(given) if isinstance(x, Tensor) and not x.stop_gradient]
-    outputs = _derivable(func(*given))
+    input_list = as_list(inputs)
+    places = [place for place, x in enumerate(input_list) if isinstance(x, Tensor) and not x.stop_gradient]
+    outputs = _derivable(func(*input_list))
     starts = _random_starts(outputs) if grad_outputs is None else as_list(grad_outputs)
 
     def gradients(*values: Any) -> tuple[Any, ...]:
-        arguments, weights = values[: len(given)], list(values[len(given) :])
+        arguments, weights = values[: len(input_list)], list(values[len(input_list) :])
         results = _derivable(func(*arguments))
         gradients_found = grad(results, [arguments[i] for i in places], weights, create_graph=True, allow_unused=True)
         return tuple(g for g in gradients_found if g is not None)
 
-    return gradcheck(gradients, [*given, *starts], eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad)
+    return gradcheck(
+        gradients, [*input_list, *starts], eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad
+    )
 
 
 def _derivable(result: Any) -> list[Tensor]:
@@ -221,13 +223,13 @@ class Checked:
     def compare(self, atol: float, rtol: float, nondet_tol: float) -> None:
         """Compare the gradients with finite differences and with those of a second backward pass."""
         repeated = self.gradients(self._weights)
-        for found, again in zip(self.comparisons(atol, rtol), repeated, strict=True):
-            what = f"the gradient of input {found.place}"
-            words = found.says("backward gives", "finite differences give")
-            if words:
-                raise GradcheckError(f"{what} is {words}")
+        for comparison, again in zip(self.comparisons(atol, rtol), repeated, strict=True):
+            what = f"the gradient of input {comparison.place}"
+            difference = comparison.says("backward gives", "finite differences give")
+            if difference:
+                raise GradcheckError(f"{what} is {difference}")
             what = f"{what} is not reproducible (Backward is not reentrant): it"
-            _require_close(again, found.gradient, nondet_tol, 0.0, what, "a second pass", "the first gave")
+            _require_close(again, comparison.gradient, nondet_tol, 0.0, what, "a second pass", "the first gave")
 
     def comparisons(self, atol: float, rtol: float) -> list[Comparison]:
         """The gradient of each checked input beside finite differences."""
@@ -294,14 +296,14 @@ class Checked:
         ]
         if not weighed:
             return [np.zeros(x._array.shape) for x in inputs]
-        found = grad([o for o, _ in weighed], inputs, [w for _, w in weighed], allow_unused=True)
-        return [np.zeros(x._array.shape) if g is None else g._array for x, g in zip(inputs, found, strict=True)]
+        gradients = grad([o for o, _ in weighed], inputs, [w for _, w in weighed], allow_unused=True)
+        return [np.zeros(x._array.shape) if g is None else g._array for x, g in zip(inputs, gradients, strict=True)]
 
 
 def _require_close(
     actual: np.ndarray, expected: np.ndarray, atol: float, rtol: float, what: str, by: str, other: str
 ) -> None:
     """Raise an error that names the worst number, if some differ by more than the tolerances."""
-    words = worst_of(actual, expected, are_far(actual, expected, atol, rtol), f"{by} gives", other)
-    if words:
-        raise GradcheckError(f"{what} is {words}")
+    difference = worst_of(actual, expected, are_far(actual, expected, atol, rtol), f"{by} gives", other)
+    if difference:
+        raise GradcheckError(f"{what} is {difference}")

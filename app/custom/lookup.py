@@ -85,9 +85,9 @@ def resolve(name: str) -> Any:
     module = module_at(home, as_it_is_now=True)
     thing = getattr(module, short, None)
     if thing is None:
-        there = [k for k, v in vars(module).items() if k != "_" and callable(v) and home_of(v) == module.__name__]
+        names = [k for k, v in vars(module).items() if k != "_" and callable(v) and home_of(v) == module.__name__]
         raise ConfigError(
-            f"{home} has no {short!r}{_nearest(short, there)} It has {', '.join(there) or 'no functions of its own'}"
+            f"{home} has no {short!r}{_nearest(short, names)} It has {', '.join(names) or 'no functions of its own'}"
         )
     return thing
 
@@ -105,11 +105,11 @@ def module_at(home: str, as_it_is_now: bool = False) -> ModuleType:
     return _module_of_file(home, as_it_is_now) if home.endswith(".py") else _module_of_name(home)
 
 
-def split_settings(words: str) -> tuple[str, dict[str, Any]]:
+def split_settings(text: str) -> tuple[str, dict[str, Any]]:
     """The name and the settings in a text such as `custom.leaky_relu(slope=0.2)`."""
-    name, bracket, rest = words.partition("(")
+    name, bracket, rest = text.partition("(")
     if not bracket:
-        return words, {}
+        return text, {}
     try:
         call = ast.parse(f"f({rest}", mode="eval").body
         if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Name):
@@ -119,7 +119,7 @@ def split_settings(words: str) -> tuple[str, dict[str, Any]]:
             raise ValueError("settings are given by name, and each once")
         return name, {n: ast.literal_eval(k.value) for n, k in zip(names, call.keywords, strict=True)}
     except UNREADABLE as error:
-        raise ConfigError(f"{words!r} cannot be read; write settings as in leaky_relu(negative_slope=0.1)") from error
+        raise ConfigError(f"{text!r} cannot be read; write settings as in leaky_relu(negative_slope=0.1)") from error
 
 
 def make_operator(named: str | Callable[..., Any]) -> Callable[..., Any]:
@@ -268,8 +268,8 @@ def _module_of_text(file: Path) -> ModuleType:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        words = error.msg if isinstance(error, SyntaxError) else error
+        message = error.msg if isinstance(error, SyntaxError) else error
         raise OperatorError(
-            f"{_place_in(file, error)}: running the file raised {type(error).__name__}: {words}{suggestion(error)}"
+            f"{_place_in(file, error)}: running the file raised {type(error).__name__}: {message}{suggestion(error)}"
         ) from error
     return module

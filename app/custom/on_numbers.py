@@ -35,7 +35,7 @@ from app.custom.read_only import for_any_types
 from app.ops.lowering import OnNumbers, Returning
 from app.reading import UnreadableSourceError, definition_of, one_thread_at_a_time
 
-Known = Callable[[str], Any]
+ValueOf = Callable[[str], Any]
 """Gives the value of a name that a function does not define itself; None if it is not known."""
 
 _NUMBERS = (int, float, bool, np.generic)
@@ -123,7 +123,7 @@ def stops_on_numbers(function: Any) -> tuple[int, str] | None:
 # Reading
 
 
-def parse(function: Any) -> tuple[ast.FunctionDef, Known] | None:
+def parse(function: Any) -> tuple[ast.FunctionDef, ValueOf] | None:
     """The tree of a function, and the values of names that it does not define; None if its source cannot be read."""
     function = python_function(function)
     if not isinstance(function, FunctionType):
@@ -139,12 +139,16 @@ def parse(function: Any) -> tuple[ast.FunctionDef, Known] | None:
     return tree, names.get
 
 
-def _meaning(node: ast.AST, known: Known) -> Any:
+def _meaning(node: ast.AST, value_of: ValueOf) -> Any:
     """The value of a name or of a module's attribute."""
     if isinstance(node, ast.Name):
-        return known(node.id)
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and inspect.ismodule(known(node.value.id)):
-        return getattr(known(node.value.id), node.attr, None)
+        return value_of(node.id)
+    if (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and inspect.ismodule(value_of(node.value.id))
+    ):
+        return getattr(value_of(node.value.id), node.attr, None)
     return None
 
 
@@ -181,8 +185,8 @@ class _StopError(Exception):
 class _Walk:
     """The walk through one function."""
 
-    def __init__(self, tree: ast.FunctionDef, known: Known):
-        self.tree, self.known = tree, known
+    def __init__(self, tree: ast.FunctionDef, value_of: ValueOf):
+        self.tree, self.value_of = tree, value_of
         names = [argument.arg for argument in tree.args.args]
         self.settings = set(names[len(names) - len(tree.args.defaults) :])
         self.arguments = set(names)
@@ -243,16 +247,16 @@ class _Walk:
 
         if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
             return node
-        if isinstance(node, ast.Name) and (node.id in names or isinstance(self.known(node.id), _NUMBERS)):
+        if isinstance(node, ast.Name) and (node.id in names or isinstance(self.value_of(node.id), _NUMBERS)):
             return node
-        if isinstance(node, ast.Attribute) and isinstance(_meaning(node, self.known), _NUMBERS):
+        if isinstance(node, ast.Attribute) and isinstance(_meaning(node, self.value_of), _NUMBERS):
             return node
         if isinstance(node, (ast.BinOp, ast.UnaryOp)) and isinstance(node.op, _ARITHMETIC):
             return _rebuilt(node, value)
         if isinstance(node, ast.Compare) and len(node.comparators) == 1:
             return _rebuilt(node, value)
         if isinstance(node, ast.Call) and not node.keywords:
-            function, args = _meaning(node.func, self.known), [value(part) for part in node.args]
+            function, args = _meaning(node.func, self.value_of), [value(part) for part in node.args]
             if function is np.where and len(args) == 3:
                 return ast.copy_location(ast.IfExp(*args), node)
             if _is_elementwise(function, len(args)):
@@ -283,7 +287,7 @@ class _Walk:
         if not (isinstance(statement, ast.Assign) and len(statement.targets) == 1):
             raise _StopError(statement)
         target, call = statement.targets[0], statement.value
-        function = _meaning(call.func, self.known) if isinstance(call, ast.Call) else None
+        function = _meaning(call.func, self.value_of) if isinstance(call, ast.Call) else None
         made_by = next((name for name in _NEW if function is getattr(np, name)), None)
         if made_by is None or not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
             raise _StopError(statement)
@@ -321,7 +325,7 @@ class _Walk:
         call = loop.iter
         if loop.orelse or not (isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords):
             return None
-        if not (isinstance(call.func, ast.Name) and self.known(call.func.id) is range):
+        if not (isinstance(call.func, ast.Name) and self.value_of(call.func.id) is range):
             return None
         extent = ast.unparse(call.args[0])
         for name in self._arrays:
@@ -396,7 +400,7 @@ class _Turn:
         """Whether it is a number, or a function of numbers without side effects."""
         if isinstance(node, ast.Name) and node.id in self.taken:
             return node.id in self.walk.settings
-        value = _meaning(node, self.walk.known)
+        value = _meaning(node, self.walk.value_of)
         return isinstance(value, (*_NUMBERS, np.ufunc)) or _is_one_of(value, _FUNCTIONS)
 
     def _element(self, node: ast.Subscript, arrays: Iterable[str]) -> str:

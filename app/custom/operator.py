@@ -136,8 +136,8 @@ class CustomOperator(OpDef):
             count = len(values) - len(settings)
             gradient = self.derived_for([] if self.elementwise else [spec_of(x) for x in values[:inputs]])
             results = apply(gradient, values[:count], dict(zip(settings, values[count:], strict=True)))
-            found = dict(zip(gradient.outputs, results if isinstance(results, tuple) else (results,), strict=True))
-            return [found.get("d" + name) for name in self.inputs]
+            by_name = dict(zip(gradient.outputs, results if isinstance(results, tuple) else (results,), strict=True))
+            return [by_name.get("d" + name) for name in self.inputs]
 
         douts = [("dout", place) for place in range(len(self.outputs))]
         self.gradient(rule, [*_all_inputs(self), *douts, *_attributes(settings)])

@@ -224,8 +224,8 @@ def _definition(
         definition.derive_when_needed(partial(ArrayGradient, definition))
     elif callable(backward_func):
         sources = [(kind, i) for kind, names in (("input", x_names), ("output", out_names)) for i in range(len(names))]
-        seen = [source for i, source in enumerate(sources) if i not in skipped]
-        takes = [*seen, *(("dout", i) for i in range(len(out_names)))]
+        passed = [source for i, source in enumerate(sources) if i not in skipped]
+        takes = [*passed, *(("dout", i) for i in range(len(out_names)))]
         places = tuple(range(inputs, inputs + len(takes)))
         lowering = returning(backward_func, (), places, row_by_row, exact=True)
         definition.differentiate_by(backward_func, takes, lowering=lowering)

@@ -85,9 +85,9 @@ def sets_up_context(layer: type[PyLayer]) -> bool:
 
 def operator_of_layer(layer: type[PyLayer]) -> LayerOperator:
     """The operator of a class, made at the first call, and again after one of its attributes was replaced."""
-    known: LayerOperator | None = layer.__dict__.get("_operator")
+    cached: LayerOperator | None = layer.__dict__.get("_operator")
     made_of = layer.forward, layer.backward, layer.setup_context, layer.surrogate, layer.onnx, layer.like, layer.lenient
-    if known is None or known.made_of != made_of:
+    if cached is None or cached.made_of != made_of:
         operator = LayerOperator(
             layer.__name__,
             layer.forward,
@@ -101,8 +101,8 @@ def operator_of_layer(layer: type[PyLayer]) -> LayerOperator:
         operator.made_of = made_of
         operator.surrogate = layer.surrogate
         operator.origin = Origin("pylayer", {"layer": layer})
-        layer._operator = known = operator
-    return known
+        layer._operator = cached = operator
+    return cached
 
 
 class _Differentiated(Function):

@@ -36,5 +36,5 @@ def relu(x: Any) -> Any:
     if x.dtype == "float16":  # which Numba does not have; neither conversion loses anything
         return relu(x.astype("float32")).astype("float16")
     out = opsmith.static.InputSpec.from_tensor(x)
-    told: dict[str, Any] = {"row_by_row": True, "onnx": "Relu", "like": "relu"}
-    return opsmith.static.py_func(relu_forward, x, out, relu_backward, skip_vars_in_backward_input=x, **told)
+    options: dict[str, Any] = {"row_by_row": True, "onnx": "Relu", "like": "relu"}
+    return opsmith.static.py_func(relu_forward, x, out, relu_backward, skip_vars_in_backward_input=x, **options)

@@ -24,5 +24,5 @@ def tanh_backward(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
 def tanh(x: Any) -> Any:
     """The hyperbolic tangent. Works on Tensors and in Programs."""
     out = opsmith.static.InputSpec.from_tensor(x)
-    told: dict[str, Any] = {"row_by_row": True, "onnx": "Tanh", "like": "tanh"}
-    return opsmith.static.py_func(tanh_forward, x, out, tanh_backward, skip_vars_in_backward_input=x, **told)
+    options: dict[str, Any] = {"row_by_row": True, "onnx": "Tanh", "like": "tanh"}
+    return opsmith.static.py_func(tanh_forward, x, out, tanh_backward, skip_vars_in_backward_input=x, **options)

@@ -42,8 +42,8 @@ def note(label: str, way: str, array: np.ndarray, every: int) -> None:
     about = {what: float(f(numbers)) if numbers.size else 0.0 for what, f in STATISTICS.items()}
     seen.append({"label": label, "way": way, "call": call, **about, "not finite": odd})
     if odd or (every and call % every == 0):
-        words = "  ".join(f"{what} {value:.4g}" for what, value in about.items())
-        print(f"{label}  {way:8}  call {call}  {words}  not finite {odd}", file=sys.stderr)
+        statistics = "  ".join(f"{what} {value:.4g}" for what, value in about.items())
+        print(f"{label}  {way:8}  call {call}  {statistics}  not finite {odd}", file=sys.stderr)
 
 
 def zeros(array: np.ndarray) -> float:
