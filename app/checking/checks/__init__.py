@@ -149,14 +149,14 @@ def examine(
                 yield from _verdicts("repeatable", repeatable, subject)
                 return
             continue
-        found = list(_verdicts(name, check, subject))
+        verdicts = list(_verdicts(name, check, subject))
         if name in also:
-            found = [replace(v, state=FAILED) if v.state == NOTE else v for v in found]
-        asked = not only or name in only or name in also
-        if not found and name in only:
-            found = [replace(note(_NOTHING.get(name, "it does not apply to this operator")), check=name)]
-        yield from (verdict for verdict in found if asked or verdict.failed)
-        if check is bounds and any(verdict.failed for verdict in found):
+            verdicts = [replace(v, state=FAILED) if v.state == NOTE else v for v in verdicts]
+        is_requested = not only or name in only or name in also
+        if not verdicts and name in only:
+            verdicts = [replace(note(_NOTHING.get(name, "it does not apply to this operator")), check=name)]
+        yield from (verdict for verdict in verdicts if is_requested or verdict.failed)
+        if check is bounds and any(verdict.failed for verdict in verdicts):
             return
     yield from _not_applied(subject, [name for name in only if name not in checks])
 
@@ -172,10 +172,10 @@ def _verdicts(name: str, check: Callable[[Subject], Iterable[Verdict]], subject:
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = list(check(subject))
+            verdicts = list(check(subject))
     except OtherSizeError:
-        found = []
+        verdicts = []
     except Exception as error:  # the user's function may raise anything
         refused = subject.found.foreign is not None and name in _MAY_REFUSE
-        found = [note(f"it refuses this: {subject.reason(error)}") if refused else failed(subject.reason(error))]
-    yield from (replace(verdict, check=name) for verdict in found)
+        verdicts = [note(f"it refuses this: {subject.reason(error)}") if refused else failed(subject.reason(error))]
+    yield from (replace(verdict, check=name) for verdict in verdicts)

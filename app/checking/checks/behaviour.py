@@ -21,16 +21,16 @@ def untouched(subject: Subject) -> Iterator[Verdict]:
     if touched:
         yield failed(f"forward writes into its input {touched}: compute in a copy, as x.clone() makes one")
         return
-    made = [o._array.copy() for o in outputs]
-    arriving = subject.arriving(made)
-    given = [g.copy() for g in arriving]
-    subject.gradients(tensors, outputs, given)
+    results = [o._array.copy() for o in outputs]
+    arriving = subject.arriving(results)
+    passed = [g.copy() for g in arriving]
+    subject.gradients(tensors, outputs, passed)
     touched = _changed(subject, arrays, before)
     if touched:
         yield failed(f"{subject.backward} writes into the input {touched}: compute in a copy")
-    elif any(not same(o._array, m) for o, m in zip(outputs, made, strict=True)):
+    elif any(not same(o._array, m) for o, m in zip(outputs, results, strict=True)):
         yield failed(f"{subject.backward} writes into the result of forward: compute in a copy")
-    elif any(not same(g, a) for g, a in zip(given, arriving, strict=True)):
+    elif any(not same(g, a) for g, a in zip(passed, arriving, strict=True)):
         yield failed(
             f"{subject.backward} writes into the gradient that arrives: compute in a copy, as dy.clone() makes one"
         )
@@ -66,9 +66,9 @@ def _two_at_once(subject: Subject, first: Result) -> Iterator[Verdict]:
     """Two forward passes before the first backward pass, as a network that uses an operator twice does."""
     tensors = subject.tensors(subject.arrays())
     outputs = subject.applied(tensors)
-    kept = [o._array.copy() for o in outputs]
+    copies = [o._array.copy() for o in outputs]
     subject.call(*subject.tensors(subject.arrays(seed=7)))
-    if any(not same(o._array, k) for o, k in zip(outputs, kept, strict=True)):
+    if any(not same(o._array, k) for o, k in zip(outputs, copies, strict=True)):
         yield failed("a second call changes the result of the first: both are the same memory")
         return
     gradients = subject.gradients(tensors, outputs)
@@ -84,11 +84,11 @@ def _two_at_once(subject: Subject, first: Result) -> Iterator[Verdict]:
 def _twice_from_one(subject: Subject) -> bool:
     tensors = subject.tensors(subject.arrays())
     outputs = [o for o in subject.applied(tensors) if not o.stop_gradient]
-    wanted = [t for t in tensors if not t.stop_gradient]
-    if not (outputs and wanted and subject.has_gradient):
+    sources = [t for t in tensors if not t.stop_gradient]
+    if not (outputs and sources and subject.has_gradient):
         return True
     arriving = [Tensor(g) for g in subject.arriving([o._array for o in outputs])]
-    passes = [grad(outputs, wanted, arriving, retain_graph=True, allow_unused=True) for _ in range(2)]
+    passes = [grad(outputs, sources, arriving, retain_graph=True, allow_unused=True) for _ in range(2)]
     pairs = [[None if g is None else g._array.copy() for g in one] for one in passes]
     return not Result([], pairs[0]).differs_from(Result([], pairs[1]))
 
@@ -146,12 +146,12 @@ def layout(subject: Subject) -> Iterator[Verdict]:
         laid = [change(a) for a in subject.arrays()]
         gradients = [change(g) for g in arriving]
         try:
-            found = subject.run(laid, gradients)
+            result = subject.run(laid, gradients)
         except Exception as error:
-            words = f"arrays {what} raise {subject.reason(error)}"
-            yield failed(words) if subject.found.foreign is None else note(words)
+            message = f"arrays {what} raise {subject.reason(error)}"
+            yield failed(message) if subject.found.foreign is None else note(message)
             return
-        part = plain.far_from(found, 1e-9)
+        part = plain.far_from(result, 1e-9)
         if part:
             yield failed(f"arrays {what} give another {part} than contiguous ones")
             return

@@ -124,8 +124,10 @@ def _interpreted(subject: Subject, arrays: Arrays | None, repeats: bool) -> _Run
             run.result = None if first.differs_from(second) else first
     except Exception as error:
         if interpreted.calls > before and _is_of_an_index(error):
-            words = str(error).partition("\n")[0]
-            run.outside = f"{name} indexes outside of its arrays, given {', '.join(map(str, subject.inputs))}: {words}"
+            message = str(error).partition("\n")[0]
+            run.outside = (
+                f"{name} indexes outside of its arrays, given {', '.join(map(str, subject.inputs))}: {message}"
+            )
             run.backward = name == "backward"
     run.calls = interpreted.calls - before
     return run

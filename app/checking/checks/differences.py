@@ -12,7 +12,7 @@ RTOL, ATOL = 1e-7, 1e-9
 
 
 def first_difference(
-    found: Sequence[np.ndarray | None],
+    actual: Sequence[np.ndarray | None],
     expected: Sequence[np.ndarray | None],
     names: Sequence[str],
     rtol: float = RTOL,
@@ -22,35 +22,35 @@ def first_difference(
 
     A missing gradient counts as zeros.
     """
-    for name, f, e in zip(names, found, expected, strict=False):
+    for name, f, e in zip(names, actual, expected, strict=False):
         if f is None and e is None:
             continue
         one = np.zeros_like(e) if f is None and e is not None else f
         other = np.zeros_like(f) if e is None and f is not None else e
         assert one is not None
         assert other is not None
-        words = _difference(one, other, rtol, atol)
-        if words:
-            return f"{name} {words}"
+        difference = _difference(one, other, rtol, atol)
+        if difference:
+            return f"{name} {difference}"
     return ""
 
 
-def _difference(found: np.ndarray, expected: np.ndarray, rtol: float, atol: float) -> str:
-    if found.shape != expected.shape:
-        return f"has shape {list(found.shape)}, expected {list(expected.shape)}"
-    far = ~(are_near(found, expected, rtol, atol) if rtol else np.equal(found, expected))
+def _difference(actual: np.ndarray, expected: np.ndarray, rtol: float, atol: float) -> str:
+    if actual.shape != expected.shape:
+        return f"has shape {list(actual.shape)}, expected {list(expected.shape)}"
+    far = ~(are_near(actual, expected, rtol, atol) if rtol else np.equal(actual, expected))
     if not far.any():
         return ""
-    if expected.any() and not found.any():
+    if expected.any() and not actual.any():
         return "is zero"
     with np.errstate(invalid="ignore"):
-        distance = np.where(far, np.nan_to_num(np.abs(found - expected), nan=np.inf), -1.0)
-    worst = np.unravel_index(np.argmax(distance), found.shape)
+        distance = np.where(far, np.nan_to_num(np.abs(actual - expected), nan=np.inf), -1.0)
+    worst = np.unravel_index(np.argmax(distance), actual.shape)
     return (
         f"is wrong in {int(far.sum())} of {far.size} elements; worst at {[int(i) for i in worst]}: "
-        f"{found[worst]:.8g}, expected {expected[worst]:.8g}"
+        f"{actual[worst]:.8g}, expected {expected[worst]:.8g}"
     )
 
 
-def gradient_names(wanted: Sequence[str]) -> list[str]:
-    return [f"the gradient of {name}" for name in wanted]
+def gradient_names(inputs: Sequence[str]) -> list[str]:
+    return [f"the gradient of {name}" for name in inputs]

@@ -30,22 +30,22 @@ def engines(subject: Subject) -> Iterator[Verdict]:
     eager = subject.run(arrays)
     arriving = [np.ones_like(o) for o in eager.outputs]
     backward = subject.run(arrays, arriving).gradients if subject.has_gradient else []
-    wanted = [*eager.outputs, *backward]
+    eager_results = [*eager.outputs, *backward]
     with subject.in_program([i.shape for i in subject.inputs]) as (program, data, outputs):
         floats = [v for v, i in zip(data, subject.inputs, strict=True) if i.is_float]
         gradients = static.gradients(outputs, floats) if subject.has_gradient else []
         fetched = [*outputs, *gradients]
         feed = {v.name: a for v, a in zip(data, arrays, strict=True)}
         for engine in ("reference", "compiled"):
-            asked = [v for v in fetched if v is not None]
+            targets = [v for v in fetched if v is not None]
             try:
-                results = Executor(engine=engine).run(program, feed=feed, fetch_list=asked)
+                results = Executor(engine=engine).run(program, feed=feed, fetch_list=targets)
             except AppError as error:
                 yield failed(f"the {engine} engine fails: {error}")
                 return
-            expected = [w for w, v in zip(wanted, fetched, strict=True) if v is not None]
-            for variable, found, number in zip(asked, results, expected, strict=True):
-                if number is not None and not np.allclose(found, number, rtol=1e-3, atol=1e-5, equal_nan=True):
+            expected = [w for w, v in zip(eager_results, fetched, strict=True) if v is not None]
+            for variable, result, number in zip(targets, results, expected, strict=True):
+                if number is not None and not np.allclose(result, number, rtol=1e-3, atol=1e-5, equal_nan=True):
                     yield failed(f"the {engine} engine gives another {variable.name} than Tensors do")
                     return
     yield ok("Tensors, the reference engine and the compiled engine agree")
@@ -58,10 +58,10 @@ def inlined(subject: Subject) -> Iterator[Verdict]:
     with subject.in_program([i.shape for i in subject.inputs]) as (program, data, outputs):
         floats = [v for v, i in zip(data, subject.inputs, strict=True) if i.is_float]
         try:
-            made = static.gradients(outputs, floats)
+            gradients = static.gradients(outputs, floats)
         except AppError:  # the check `gradient` reports it
-            made = []
-        native = compile_program(program, [v.name for v in (*outputs, *made) if v is not None])
+            gradients = []
+        native = compile_program(program, [v.name for v in (*outputs, *gradients) if v is not None])
     if isinstance(native, str):
         yield note(f"there is no native form: {native}")
         return
@@ -103,17 +103,17 @@ def _arrays_for(function: FunctionType, op: Operator, lowered: Lowered) -> list[
     from app.engine.compiled.read_only import array_type
 
     names = dict(zip(op.definition.inputs, op.inputs, strict=False))
-    wanted = [p for p in parameters_of(function) if p not in op.attributes]
-    by_name = all(p in names for p in wanted)
-    given = [names[p] for p in wanted] if by_name else op.inputs[len(op.inputs) - len(wanted) :]
+    parameters = [p for p in parameters_of(function) if p not in op.attributes]
+    by_name = all(p in names for p in parameters)
+    arguments = [names[p] for p in parameters] if by_name else op.inputs[len(op.inputs) - len(parameters) :]
 
     def type_of(name: str) -> Any:
         return array_type(from_dtype(np.dtype(lowered.dtype(name))), len(lowered.shapes[name]))
 
-    return [types.none if name is None else type_of(str(name)) for name in given]
+    return [types.none if name is None else type_of(str(name)) for name in arguments]
 
 
-def _why_numba_refuses(function: FunctionType, given: Sequence[Any], op: Operator) -> str:
+def _why_numba_refuses(function: FunctionType, types: Sequence[Any], op: Operator) -> str:
     """Why Numba cannot compile a function for these types, with the line; '' if it can. Kept on disk."""
     from numba import njit, typeof
 
@@ -123,7 +123,7 @@ def _why_numba_refuses(function: FunctionType, given: Sequence[Any], op: Operato
 
     def refusal() -> str:
         try:
-            njit(function).compile((*given, *map(typeof, op.attributes.values())))
+            njit(function).compile((*types, *map(typeof, op.attributes.values())))
         except Exception as error:  # Numba raises many kinds
             reason = why_refused(error, function)
             if not is_refusal(error):
@@ -131,5 +131,5 @@ def _why_numba_refuses(function: FunctionType, given: Sequence[Any], op: Operato
             return reason
         return ""
 
-    key = fingerprint(function, place_in(function.__code__), repr(given), repr(op.attributes))  # the reason names these
+    key = fingerprint(function, place_in(function.__code__), repr(types), repr(op.attributes))  # the reason names these
     return cache.remembered(f"njit {key}", refusal)

@@ -31,9 +31,9 @@ def expanded(subject: Subject) -> Iterator[Verdict]:
         except Exception as error:
             yield failed(f"the gradient that y.sum() sends, whose strides are zero, raises {subject.reason(error)}")
             return
-        words = first_difference(gradients, plain.gradients, gradient_names(subject.wanted))
-        if words:
-            yield failed(f"for the gradient that y.sum() sends, whose strides are zero, {words}")
+        difference = first_difference(gradients, plain.gradients, gradient_names(subject.wanted))
+        if difference:
+            yield failed(f"for the gradient that y.sum() sends, whose strides are zero, {difference}")
             return
     wide = [_expanded(a) if one.is_float else a for a, one in zip(arrays, subject.inputs, strict=True)]
     try:
@@ -101,7 +101,7 @@ def _of_shapes_as_python(subject: Subject, shapes: Sequence[tuple[int, ...]]) ->
 
 
 def _of_shapes(subject: Subject, shapes: Sequence[tuple[int, ...]]) -> Verdict | None:
-    taken, takes_more_axes = [], _takes_more_axes(subject)
+    accepted, takes_more_axes = [], _takes_more_axes(subject)
     for shape in shapes:
         if len(shape) > len(subject.inputs[0].shape) and not takes_more_axes:
             continue
@@ -122,5 +122,5 @@ def _of_shapes(subject: Subject, shapes: Sequence[tuple[int, ...]]) -> Verdict |
             continue  # forward took this shape by accident, and backward refuses it loudly
         if wrong:
             return failed(f"with {', '.join(map(str, other.inputs))}, {wrong[0]}")
-        taken.append(str(list(shape)))
-    return ok(f"the gradient is right with shapes {', '.join(taken)}, too") if taken else None
+        accepted.append(str(list(shape)))
+    return ok(f"the gradient is right with shapes {', '.join(accepted)}, too") if accepted else None

@@ -25,21 +25,21 @@ SPECIAL = (0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 6.0)
 def gradient(subject: Subject) -> Iterator[Verdict]:
     """Gradients in float64 against central differences, for inputs of several sizes."""
     try:
-        found = list(gradient_of_size(subject))
+        verdicts = list(gradient_of_size(subject))
     except ShapeError as error:
         yield failed(subject.reason(error))
         if len(subject.inputs) > 1 and not subject.is_fixed:
             yield note("for inputs of other shapes give --shape once for each, as in --shape 4,6 --shape 6")
         return
-    if found[-1].state != OK or subject.is_surrogate:
-        yield from found
+    if verdicts[-1].state != OK or subject.is_surrogate:
+        yield from verdicts
         return
     for other in _other_sizes(subject):
         arrays = other.arrays()
         for wrong in _wrong(other, _against_differences(other, arrays), arrays):
             yield failed(f"with {', '.join(map(str, other.inputs))}, {wrong.words}")
             return
-    yield from found
+    yield from verdicts
 
 
 def _other_sizes(subject: Subject) -> Iterator[Subject]:
@@ -65,8 +65,8 @@ def gradient_of_size(subject: Subject) -> Iterator[Verdict]:
     kinds = {o.dtype.name for o in subject.outputs(subject.arrays())}
     foreign = subject.found.foreign
     if not any(is_float(kind) for kind in kinds):
-        words = f"it has no gradient, as its results are {', '.join(sorted(kinds))}: only floats have gradients"
-        yield failed(f"{words}; return floats, as in y.astype(x.dtype)") if foreign is None else note(words)
+        message = f"it has no gradient, as its results are {', '.join(sorted(kinds))}: only floats have gradients"
+        yield failed(f"{message}; return floats, as in y.astype(x.dtype)") if foreign is None else note(message)
         return
     if foreign is not None and not subject.has_gradient:
         yield note(f"it has no gradient: {_why_none(subject, foreign)}")
@@ -110,20 +110,20 @@ def _against_differences(subject: Subject, arrays: Arrays, is_steep: bool = Fals
     return comparisons
 
 
-def _wrong(subject: Subject, found: list[Comparison], arrays: Arrays) -> Iterator[Verdict]:
-    for one in found:
-        words = one.says(f"{subject.backward} gives", "finite differences give", subject.named(arrays))
-        if words:
+def _wrong(subject: Subject, comparisons: list[Comparison], arrays: Arrays) -> Iterator[Verdict]:
+    for one in comparisons:
+        difference = one.says(f"{subject.backward} gives", "finite differences give", subject.named(arrays))
+        if difference:
             name = subject.inputs[one.place].name
-            hint = how_it_is_off(subject, one, found, arrays)
+            hint = how_it_is_off(subject, one, comparisons, arrays)
             if not one.gradient.any():
                 hint += f"; does backward return it? If {name} is a setting and not an input: --set {name}=VALUE"
-            yield failed(f"that of {name} is {words}{hint}")
+            yield failed(f"that of {name} is {difference}{hint}")
 
 
-def _as_surrogate(found: list[Comparison]) -> Verdict:
+def _as_surrogate(comparisons: list[Comparison]) -> Verdict:
     """The verdict on a gradient that is declared a surrogate."""
-    wrong, number = sum(int(one.wrong.sum()) for one in found), sum(one.wrong.size for one in found)
+    wrong, number = sum(int(one.wrong.sum()) for one in comparisons), sum(one.wrong.size for one in comparisons)
     if wrong:
         return ok(f"declared a surrogate: it differs from finite differences in {wrong} of {number} elements, as meant")
     return note("it is declared a surrogate, but agrees with finite differences at the numbers that were drawn")
@@ -199,35 +199,37 @@ def _is_finite(subject: Subject, arrays: Arrays) -> bool:
     return all(np.isfinite(n).all() for n in numbers if n.dtype.kind == "f")
 
 
-def _worst(found: list[Comparison]) -> str:
-    worst = max(found, key=lambda one: float(np.max(abs(one.gradient - one.numeric), initial=0.0)))
+def _worst(comparisons: list[Comparison]) -> str:
+    worst = max(comparisons, key=lambda one: float(np.max(abs(one.gradient - one.numeric), initial=0.0)))
     difference = abs(worst.gradient - worst.numeric)
     if not difference.size:
         return "no elements"
     place = np.unravel_index(np.argmax(difference), difference.shape)
-    number = sum(one.gradient.size for one in found)
+    number = sum(one.gradient.size for one in comparisons)
     return (
         f"{number} elements agree with finite differences; worst at {[int(i) for i in place]}: "
         f"{worst.gradient[place]:.8g} and {worst.numeric[place]:.8g}"
     )
 
 
-def _of_kinks(subject: Subject, found: list[Comparison], arrays: Arrays | None) -> str:
-    words = []
+def _of_kinks(subject: Subject, comparisons: list[Comparison], arrays: Arrays | None) -> str:
+    sentences = []
     for kind, plural in ((KINK, "kinks"), (JUMP, "jumps")):
-        places = {float(v) + 0.0 for one in found for v in (arrays or [])[one.place][one.kinds == kind]}
+        places = {float(v) + 0.0 for one in comparisons for v in (arrays or [])[one.place][one.kinds == kind]}
         if places:
-            words.append(f"; {plural} at {', '.join(f'{v:g}' for v in sorted(places))}")
-            given = {float(g) for one in found for g in one.gradient[one.kinds == kind]}
-            if len(places) == 1 and len(found) == 1 and len(found[0].gradient.shape) and kind == KINK:
-                words.append(_given_at(subject, arrays, places.pop(), given))
-    return "".join(words)
+            sentences.append(f"; {plural} at {', '.join(f'{v:g}' for v in sorted(places))}")
+            kink_gradients = {float(g) for one in comparisons for g in one.gradient[one.kinds == kind]}
+            if len(places) == 1 and len(comparisons) == 1 and len(comparisons[0].gradient.shape) and kind == KINK:
+                sentences.append(_gradient_at(subject, arrays, places.pop(), kink_gradients))
+    return "".join(sentences)
 
 
-def _given_at(subject: Subject, arrays: Arrays | None, value: float, given: set[float]) -> str:
+def _gradient_at(subject: Subject, arrays: Arrays | None, value: float, kink_gradients: set[float]) -> str:
     gradients = subject.run(arrays or [], [np.ones_like(o) for o in subject.outputs(arrays or [])]).gradients
-    found = {float(g) for g in gradients[0][(arrays or [])[0] == value]} if gradients[0] is not None else given
-    return f", where backward gives {next(iter(found)):g}" if len(found) == 1 else ""
+    values = (
+        {float(g) for g in gradients[0][(arrays or [])[0] == value]} if gradients[0] is not None else kink_gradients
+    )
+    return f", where backward gives {next(iter(values)):g}" if len(values) == 1 else ""
 
 
 def linear(subject: Subject) -> Iterator[Verdict]:
@@ -239,14 +241,14 @@ def linear(subject: Subject) -> Iterator[Verdict]:
     arriving = subject.arriving(once.outputs)
     for factor in (3.0, -1000.0, 0.0):
         scaled = subject.run(arrays, [np.asarray(g * factor) for g in arriving]).gradients
-        for name, found, before in zip(subject.wanted, scaled, once.gradients, strict=True):
-            if found is None or before is None:
+        for name, actual, before in zip(subject.wanted, scaled, once.gradients, strict=True):
+            if actual is None or before is None:
                 continue
-            wanted = before * factor
-            near = 1e-9 if found.dtype == np.float64 else 1e-3
-            words = worst_of(found, wanted, are_far(found, wanted, near, near), "backward gives", "expected")
-            if words:
-                yield failed(f"with {factor:g} times the gradient of the outputs, that of {name} is {words}")
+            expected = before * factor
+            near = 1e-9 if actual.dtype == np.float64 else 1e-3
+            difference = worst_of(actual, expected, are_far(actual, expected, near, near), "backward gives", "expected")
+            if difference:
+                yield failed(f"with {factor:g} times the gradient of the outputs, that of {name} is {difference}")
                 return
     yield ok("the gradients of the inputs are proportional to those of the outputs")
 
@@ -319,5 +321,5 @@ def settings(subject: Subject) -> Iterator[Verdict]:
 
 
 def _numbers(subject: Subject) -> dict[str, Any]:
-    known = {p.name: p.default for p in subject.found.parameters if p.default is not p.empty}
-    return {name: value for name, value in {**known, **subject.settings}.items() if type(value) is float}
+    defaults = {p.name: p.default for p in subject.found.parameters if p.default is not p.empty}
+    return {name: value for name, value in {**defaults, **subject.settings}.items() if type(value) is float}

@@ -28,38 +28,38 @@ def like(subject: Subject) -> Iterator[Verdict]:
         (subject.spread(_NUMBERS), "special numbers"),
         (subject.spread((*_NUMBERS, *_NOT_FINITE)), "special numbers"),
     ):
-        mine, wanted = subject.run(arrays), subject.run_equivalent(arrays)
-        if [o.shape for o in mine.outputs] != [o.shape for o in wanted.outputs]:
-            shapes = [list(o.shape) for o in mine.outputs], [list(o.shape) for o in wanted.outputs]
+        own, equivalent = subject.run(arrays), subject.run_equivalent(arrays)
+        if [o.shape for o in own.outputs] != [o.shape for o in equivalent.outputs]:
+            shapes = [list(o.shape) for o in own.outputs], [list(o.shape) for o in equivalent.outputs]
             yield failed(f"gives shapes {shapes[0]}, {subject.like} gives {shapes[1]}")
             return
-        for found, expected in zip(mine.outputs, wanted.outputs, strict=True):
-            differ = _differ(found, expected)
-            words = worst_of(found, expected, differ, "it gives", f"{subject.like} gives", subject.named(arrays))
-            if words:
-                yield failed(f"on {what} the result is {words}")
+        for actual, expected in zip(own.outputs, equivalent.outputs, strict=True):
+            differ = _differ(actual, expected)
+            difference = worst_of(actual, expected, differ, "it gives", f"{subject.like} gives", subject.named(arrays))
+            if difference:
+                yield failed(f"on {what} the result is {difference}")
                 return
         if not verdicts and not subject.is_surrogate:
-            verdicts = [*_of_gradients(subject, arrays, what, mine, wanted)]
+            verdicts = [*_of_gradients(subject, arrays, what, own, equivalent)]
             yield from verdicts
     if not any(verdict.failed for verdict in verdicts):
         yield ok(f"the results equal those of {subject.like}, also for zeros, infinities and NaN")
 
 
-def _of_gradients(subject: Subject, arrays: Arrays, what: str, mine: Result, wanted: Result) -> Iterator[Verdict]:
+def _of_gradients(subject: Subject, arrays: Arrays, what: str, own: Result, equivalent: Result) -> Iterator[Verdict]:
     """Which gradients differ: those of the operator's own kinks, and those that are wrong."""
     finite = all(np.isfinite(a).all() for a in arrays)
     places = [place for place, one in enumerate(subject.inputs) if one.is_float]
-    for place, g, e in zip(places, mine.gradients, wanted.gradients, strict=True):
+    for place, g, e in zip(places, own.gradients, equivalent.gradients, strict=True):
         if g is None or e is None:
             continue
         differ = _differ(g, e)
         wrong = differ & ~_kinks(subject, arrays, place, differ) if finite else np.zeros_like(differ)
         shown = wrong if wrong.any() else differ
-        words = worst_of(g, e, shown, "it gives", f"{subject.like} gives", subject.named(arrays))
-        if not words:
+        difference = worst_of(g, e, shown, "it gives", f"{subject.like} gives", subject.named(arrays))
+        if not difference:
             continue
-        verdict = f"on {what} the gradient of {subject.inputs[place].name} is {words}"
+        verdict = f"on {what} the gradient of {subject.inputs[place].name} is {difference}"
         yield failed(verdict) if wrong.any() else note(verdict.replace("is wrong", "is another"))
 
 
@@ -79,5 +79,5 @@ def _kinks(subject: Subject, arrays: Arrays, place: int, where: np.ndarray) -> n
     return kinks
 
 
-def _differ(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    return ~are_near(found, expected, 1e-6)
+def _differ(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    return ~are_near(actual, expected, 1e-6)

@@ -80,7 +80,7 @@ def large(subject: Subject) -> Iterator[Verdict]:
     """±1000, if the operator takes numbers of both signs: careless formulas overflow."""
     if subject.low >= 0 or subject.low > -1:
         return
-    found = []
+    problems = []
     for value in (1000.0, -1000.0):
         arrays = subject.filled(value)
         outside = index_outside(subject, arrays)
@@ -89,10 +89,10 @@ def large(subject: Subject) -> Iterator[Verdict]:
             return
         outputs, gradients = subject.run(arrays)
         if any(np.isnan(o).any() for o in outputs if o.dtype.kind == "f"):
-            found.append(f"the result is NaN at {value:g}")
+            problems.append(f"the result is NaN at {value:g}")
         elif any(g is not None and np.isnan(g).any() for g in gradients):
-            found.append(f"the gradient is NaN at {value:g}")
-    if found:
-        yield note(f"{', '.join(found)}: the formula overflows; write one that does not")
+            problems.append(f"the gradient is NaN at {value:g}")
+    if problems:
+        yield note(f"{', '.join(problems)}: the formula overflows; write one that does not")
     else:
         yield ok("large numbers give no NaN")

@@ -62,9 +62,9 @@ def alone(subject: Subject) -> Iterator[Verdict]:
         except Exception as error:
             yield failed(f"when only {one.name} needs a gradient, it raises {subject.reason(error)}")
             return
-        words = first_difference([gradient], [expected], gradient_names([one.name]))
-        if words:
-            yield failed(f"when only {one.name} needs a gradient, {words}")
+        difference = first_difference([gradient], [expected], gradient_names([one.name]))
+        if difference:
+            yield failed(f"when only {one.name} needs a gradient, {difference}")
             return
     yield ok("each gradient is the same when no other input needs one")
 
@@ -75,17 +75,19 @@ def kept(subject: Subject) -> Iterator[Verdict]:
     before = [o.copy() for o in first.outputs]
     second = run(subject, subject.arrays(seed=7))
     names = [f"output {place}" for place in range(len(before))]
-    words = first_difference(first.outputs, before, names, 0, 0)
-    if words:
-        yield failed(f"a second call changes the result of the first, as both are the same memory: {words}")
+    difference = first_difference(first.outputs, before, names, 0, 0)
+    if difference:
+        yield failed(f"a second call changes the result of the first, as both are the same memory: {difference}")
         return
     if subject.has_gradient:
         gradients = first.pull(arriving_at(subject, first))
         held = [None if g is None else g.copy() for g in gradients]
         second.pull([np.asarray(2 * d) for d in arriving_at(subject, second)])
-        words = first_difference(gradients, held, gradient_names(subject.wanted), 0, 0)
-        if words:
-            yield failed(f"a second backward pass changes the gradient of the first, which is the same memory: {words}")
+        difference = first_difference(gradients, held, gradient_names(subject.wanted), 0, 0)
+        if difference:
+            yield failed(
+                f"a second backward pass changes the gradient of the first, which is the same memory: {difference}"
+            )
             return
     yield ok("results and gradients stay as they are in later calls")
 

@@ -35,10 +35,14 @@ def primal(subject: Subject) -> Iterator[Verdict]:
     with jax.enable_x64(True):
         results, _ = jax.vjp(JAX.of_floats(call_of(subject), values, wants), *chosen(values, wants))
     expected = [o for o in subject.outputs(arrays) if o.dtype.kind == "f"]
-    words = first_difference([JAX.array(r) for r in results], expected, _names(subject, len(expected)))
+    difference = first_difference([JAX.array(r) for r in results], expected, _names(subject, len(expected)))
     name = subject.name
     rule = f": its forward rule must return what {name} returns, as in `return {name}(x), x`"
-    yield failed(f"under jax.vjp and jax.grad, {words}{rule}") if words else ok("jax.vjp gives the same results")
+    yield (
+        failed(f"under jax.vjp and jax.grad, {difference}{rule}")
+        if difference
+        else ok("jax.vjp gives the same results")
+    )
 
 
 def jit(subject: Subject) -> Iterator[Verdict]:
@@ -54,8 +58,8 @@ def jit(subject: Subject) -> Iterator[Verdict]:
         return
     expected = plain.pull(flowing) if flowing else []
     names = _names(subject, len(plain.outputs))
-    words = first_difference([*compiled.outputs, *gradients], [*plain.outputs, *expected], names)
-    yield failed(f"under jax.jit, {words}") if words else ok("jax.jit gives the same, gradients too")
+    difference = first_difference([*compiled.outputs, *gradients], [*plain.outputs, *expected], names)
+    yield failed(f"under jax.jit, {difference}") if difference else ok("jax.jit gives the same, gradients too")
 
 
 def vmap(subject: Subject) -> Iterator[Verdict]:
@@ -71,8 +75,8 @@ def vmap(subject: Subject) -> Iterator[Verdict]:
             yield note(f"no jax.vmap: {subject.reason(error)}")
             return
     expected = [np.stack([JAX.array(one) for one in each]) for each in zip(*looped, strict=True)]
-    words = first_difference([JAX.array(r) for r in results], expected, _names(subject, len(expected)))
-    yield failed(f"under jax.vmap, {words}") if words else ok("jax.vmap gives the same as a loop")
+    difference = first_difference([JAX.array(r) for r in results], expected, _names(subject, len(expected)))
+    yield failed(f"under jax.vmap, {difference}") if difference else ok("jax.vmap gives the same as a loop")
 
 
 def forward_mode(subject: Subject) -> Iterator[Verdict]:
@@ -86,8 +90,8 @@ def forward_mode(subject: Subject) -> Iterator[Verdict]:
     random = np.random.default_rng(3)
     directions = [
         np.asarray(random.uniform(0.5, 1.5, a.shape)).astype(a.dtype)
-        for a, wanted in zip(arrays, wants, strict=True)
-        if wanted
+        for a, needed in zip(arrays, wants, strict=True)
+        if needed
     ]
     function = JAX.of_floats(call_of(subject), values, wants)
     try:
@@ -96,13 +100,13 @@ def forward_mode(subject: Subject) -> Iterator[Verdict]:
     except Exception as error:
         yield note(f"no forward mode (jax.jvp): {subject.reason(error)}")
         return
-    found = sum(float((JAX.array(t) * d).sum()) for t, d in zip(tangents, flowing, strict=True))
+    actual = sum(float((JAX.array(t) * d).sum()) for t, d in zip(tangents, flowing, strict=True))
     gradients = one.pull(flowing)
     expected = sum(float((g * d).sum()) for g, d in zip(gradients, directions, strict=True) if g is not None)
-    if abs(found - expected) <= (1e-6 if subject.precision is FLOAT64 else 1e-3) * (1 + abs(expected)):
+    if abs(actual - expected) <= (1e-6 if subject.precision is FLOAT64 else 1e-3) * (1 + abs(expected)):
         yield ok("forward mode agrees with backward")
     else:
-        yield failed(f"jax.jvp gives {found:.6g} for a derivative of which jax.vjp gives {expected:.6g}")
+        yield failed(f"jax.jvp gives {actual:.6g} for a derivative of which jax.vjp gives {expected:.6g}")
 
 
 CHECKS: dict[str, Callable[[Subject], Iterator[Verdict]]] = {

@@ -51,10 +51,10 @@ def _run(call: Callable[..., Any], tensors: list[Any]) -> tuple[list[Any], list[
     """Results, and the gradients of the tensors that need one."""
     results = _leaves(call(*tensors))
     derived = [r for r in results if r.requires_grad]
-    wanted = [t for t in tensors if t.requires_grad]
-    if not (derived and wanted):
-        return results, [None] * len(wanted)
-    return results, list(torch.autograd.grad(derived, wanted, _arriving(derived), allow_unused=True))
+    sources = [t for t in tensors if t.requires_grad]
+    if not (derived and sources):
+        return results, [None] * len(sources)
+    return results, list(torch.autograd.grad(derived, sources, _arriving(derived), allow_unused=True))
 
 
 def _names(subject: Subject, results: Sequence[Any]) -> list[str]:
@@ -71,28 +71,28 @@ def modes(subject: Subject) -> Iterator[Verdict]:
     """Results are the same under `torch.no_grad()`."""
     with torch.no_grad():
         without = _leaves(call_of(subject)(*_tensors(subject)))
-    words = first_difference(_arrays(without), subject.outputs(subject.arrays()), _names(subject, without))
-    yield failed(f"under torch.no_grad(), {words}") if words else ok("torch.no_grad() gives the same results")
+    difference = first_difference(_arrays(without), subject.outputs(subject.arrays()), _names(subject, without))
+    yield failed(f"under torch.no_grad(), {difference}") if difference else ok("torch.no_grad() gives the same results")
 
 
 def one_output(subject: Subject) -> Iterator[Verdict]:
     """Outputs can be used one at a time; backward then gets None or zeros for the others."""
     tensors = _tensors(subject)
     derived = [r for r in _leaves(call_of(subject)(*tensors)) if r.requires_grad]
-    wanted = [t for t in tensors if t.requires_grad]
-    if len(derived) < 2 or not wanted:
+    sources = [t for t in tensors if t.requires_grad]
+    if len(derived) < 2 or not sources:
         return
-    sums = [torch.zeros_like(t) for t in wanted]
+    sums = [torch.zeros_like(t) for t in sources]
     for place, (one, arriving) in enumerate(zip(derived, _arriving(derived), strict=True)):
         try:
-            parts = torch.autograd.grad([one], wanted, [arriving], retain_graph=True, allow_unused=True)
+            parts = torch.autograd.grad([one], sources, [arriving], retain_graph=True, allow_unused=True)
         except Exception as error:
             yield failed(f"with only output {place} used, backward raises {subject.reason(error)}")
             return
         sums = [total if part is None else total + part for total, part in zip(sums, parts, strict=True)]
-    together = torch.autograd.grad(derived, wanted, _arriving(derived), allow_unused=True)
-    words = first_difference(_arrays(sums), _arrays(together), gradient_names(subject.wanted))
-    yield failed(f"used one output at a time, {words}") if words else ok("outputs can be used one at a time")
+    together = torch.autograd.grad(derived, sources, _arriving(derived), allow_unused=True)
+    difference = first_difference(_arrays(sums), _arrays(together), gradient_names(subject.wanted))
+    yield failed(f"used one output at a time, {difference}") if difference else ok("outputs can be used one at a time")
 
 
 def saved(subject: Subject) -> Iterator[Verdict]:
@@ -105,7 +105,7 @@ def saved(subject: Subject) -> Iterator[Verdict]:
         inputs = [t.clone() for t in leaves]
         results = _leaves(call_of(subject)(*inputs))
         derived = [r for r in results if r.requires_grad]
-        wanted = [t for t in leaves if t.requires_grad]
+        sources = [t for t in leaves if t.requires_grad]
         flowing = _arriving(derived)
         changed, others = (inputs, results) if what == "an input" else (results, inputs)
         try:
@@ -113,14 +113,15 @@ def saved(subject: Subject) -> Iterator[Verdict]:
                 for tensor in changed:
                     if tensor.is_floating_point() and not any(tensor is other for other in others):
                         tensor.mul_(1.5).add_(0.25)
-            gradients = torch.autograd.grad(derived, wanted, flowing, allow_unused=True)
+            gradients = torch.autograd.grad(derived, sources, flowing, allow_unused=True)
         except RuntimeError:
             continue  # PyTorch noticed it
-        words = first_difference(_arrays(gradients), _arrays(expected), gradient_names(subject.wanted))
-        if words:
+        difference = first_difference(_arrays(gradients), _arrays(expected), gradient_names(subject.wanted))
+        if difference:
             yield failed(
-                f"if {what} is changed in place before backward, as ReLU(inplace=True) does, {words}, and PyTorch does "
-                "not notice: keep tensors with ctx.save_for_backward, not as attributes, through .detach() or .data"
+                f"if {what} is changed in place before backward, as ReLU(inplace=True) does, {difference}, and PyTorch "
+                "does not notice: keep tensors with ctx.save_for_backward, not as attributes, through .detach() or "
+                ".data"
             )
             return
     yield ok("a change in place between forward and backward is noticed, or makes no difference")
@@ -151,14 +152,14 @@ def forward_mode(subject: Subject) -> Iterator[Verdict]:
     except Exception as error:
         yield note(f"no forward mode (torch.func.jvp): {subject.reason(error)}")
         return
-    found = sum(float((_array(t) * d).sum()) for t, d in zip(tangents, flowing, strict=True) if t is not None)
-    if abs(found - expected) <= (1e-6 if subject.precision is FLOAT64 else 1e-3) * (1 + abs(expected)):
+    actual = sum(float((_array(t) * d).sum()) for t, d in zip(tangents, flowing, strict=True) if t is not None)
+    if abs(actual - expected) <= (1e-6 if subject.precision is FLOAT64 else 1e-3) * (1 + abs(expected)):
         yield ok("forward mode agrees with backward")
     elif not any(t is not None and t.any() for t in tangents):  # autograd.Function without jvp raises an error
         yield note("forward mode (torch.func.jvp) gives zero without an error, as of every custom_op: do not use it")
     else:
         yield failed(
-            f"forward mode gives {found:.6g} for a derivative of which backward gives {expected:.6g}: is jvp right?"
+            f"forward mode gives {actual:.6g} for a derivative of which backward gives {expected:.6g}: is jvp right?"
         )
 
 
@@ -174,9 +175,9 @@ def vmap(subject: Subject) -> Iterator[Verdict]:
         yield note(f"no torch.vmap: {subject.reason(error)}")
         return
     expected: list[Any] = [torch.stack(each) for each in zip(*looped, strict=True)]
-    words = first_difference(_arrays(results), _arrays(expected), _names(subject, results))
-    if words:
-        yield failed(f"under torch.vmap, {words}")
+    difference = first_difference(_arrays(results), _arrays(expected), _names(subject, results))
+    if difference:
+        yield failed(f"under torch.vmap, {difference}")
         return
     yield from _batched_gradients(subject, call, sets[0])
 
@@ -184,21 +185,21 @@ def vmap(subject: Subject) -> Iterator[Verdict]:
 def _batched_gradients(subject: Subject, call: Callable[..., Any], arrays: Arrays) -> Iterator[Verdict]:
     tensors = _tensors(subject, arrays)
     derived = [r for r in _leaves(call(*tensors)) if r.requires_grad]
-    wanted = [t for t in tensors if t.requires_grad]
-    if derived and wanted:
+    sources = [t for t in tensors if t.requires_grad]
+    if derived and sources:
         many = [torch.stack([d, -2 * d, 0.5 * d]) for d in _arriving(derived)]
         options: dict[str, Any] = {"retain_graph": True, "allow_unused": True}
         try:
-            batched = torch.autograd.grad(derived, wanted, many, is_grads_batched=True, **options)
+            batched = torch.autograd.grad(derived, sources, many, is_grads_batched=True, **options)
         except Exception as error:
             yield note(f"no batched gradients (torch.func.jacrev): {subject.reason(error)}")
             return
         for place in range(3):
-            single = torch.autograd.grad(derived, wanted, [d[place] for d in many], **options)
+            single = torch.autograd.grad(derived, sources, [d[place] for d in many], **options)
             parts = [None if g is None else g[place] for g in batched]
-            words = first_difference(_arrays(parts), _arrays(single), gradient_names(subject.wanted))
-            if words:
-                yield failed(f"with batched gradients (torch.func.jacrev), {words}")
+            difference = first_difference(_arrays(parts), _arrays(single), gradient_names(subject.wanted))
+            if difference:
+                yield failed(f"with batched gradients (torch.func.jacrev), {difference}")
                 return
     yield ok("torch.vmap gives the same as a loop, batched gradients too")
 
@@ -215,19 +216,19 @@ def compiled(subject: Subject) -> Iterator[Verdict]:
     for whole in (True, False):
         torch._dynamo.reset()
         try:
-            found = _run(torch.compile(around, backend="aot_eager", fullgraph=whole), _tensors(subject))
+            actual = _run(torch.compile(around, backend="aot_eager", fullgraph=whole), _tensors(subject))
         except Exception as error:
             refused = f"no torch.compile{' in one graph' if whole else ''}: {subject.reason(error)}"
             if not whole:
                 yield note(refused)
             continue
-        words = first_difference(
-            [*_arrays(found[0]), *_arrays(found[1])],
+        difference = first_difference(
+            [*_arrays(actual[0]), *_arrays(actual[1])],
             [*_arrays(results), *_arrays(gradients)],
             _names(subject, results),
         )
-        if words:
-            yield failed(f"under torch.compile, {words}")
+        if difference:
+            yield failed(f"under torch.compile, {difference}")
         elif whole:
             yield ok("torch.compile in one graph gives the same, gradients too")
         else:
@@ -258,22 +259,22 @@ def fake(subject: Subject) -> Iterator[Verdict]:
                 if "DynamicOutputShape" not in type(error).__name__ and "unbacked" not in str(error):
                     yield note(f"no fake tensors, which torch.compile and torch.export need: {subject.reason(error)}")
                 return
-            for place, (told, true) in enumerate(zip(faked, real, strict=True)):
-                words = _misdescribed(told, true)
-                if words:
-                    given = ", ".join(f"{layout} {dtype}{list(t.shape)}" for t in tensors)
-                    yield failed(f"register_fake says that output {place} has {words}, on {given}")
+            for place, (fake, true) in enumerate(zip(faked, real, strict=True)):
+                difference = _misdescribed(fake, true)
+                if difference:
+                    inputs = ", ".join(f"{layout} {dtype}{list(t.shape)}" for t in tensors)
+                    yield failed(f"register_fake says that output {place} has {difference}, on {inputs}")
                     return
     yield ok("register_fake gives the right shapes, types and strides")
 
 
-def _misdescribed(told: Any, true: Any) -> str:
-    if any(isinstance(size, torch.SymInt) for size in told.shape):
+def _misdescribed(fake: Any, true: Any) -> str:
+    if any(isinstance(size, torch.SymInt) for size in fake.shape):
         return ""
-    facts = {"shape": (list(told.shape), list(true.shape)), "type": (told.dtype, true.dtype)}
-    if true.numel() > 1 and told.shape == true.shape:
+    facts = {"shape": (list(fake.shape), list(true.shape)), "type": (fake.dtype, true.dtype)}
+    if true.numel() > 1 and fake.shape == true.shape:
         sizes = [place for place, size in enumerate(true.shape) if size > 1]
-        facts["strides"] = tuple([t.stride()[place] for place in sizes] for t in (told, true))  # type: ignore[assignment]
+        facts["strides"] = tuple([t.stride()[place] for place in sizes] for t in (fake, true))  # type: ignore[assignment]
     return next((f"{what} {one}; it has {other}" for what, (one, other) in facts.items() if one != other), "")
 
 
@@ -288,8 +289,8 @@ def opcheck(subject: Subject) -> Iterator[Verdict]:
     outcome = torch.library.opcheck(operator, tuple(args), kwargs, test_utils=tests, raise_exception=False)
     for test, result in outcome.items():
         if result != "SUCCESS":
-            words = f"torch.library.opcheck: {test}: {subject.reason(result)}"
-            yield failed(words) if test == "test_schema" else note(words)
+            message = f"torch.library.opcheck: {test}: {subject.reason(result)}"
+            yield failed(message) if test == "test_schema" else note(message)
             return
     yield ok("torch.library.opcheck passes")
 
@@ -313,19 +314,21 @@ def autocast(subject: Subject) -> Iterator[Verdict]:
             return [r.float() if r.is_floating_point() else r for r in _leaves(outputs)]
 
         try:
-            found = _run(around, _tensors(subject, arrays))
+            actual = _run(around, _tensors(subject, arrays))
         except Exception as error:
             refused = refused or f"{dtype} inputs raise {subject.reason(error)}; torch.amp.custom_fwd casts them"
             continue
         pairs = [
             (f, e, name)
-            for f, e, name in zip([*found[0], *found[1]], [*results, *gradients], _names(subject, results), strict=True)
+            for f, e, name in zip(
+                [*actual[0], *actual[1]], [*results, *gradients], _names(subject, results), strict=True
+            )
             if e is None or e.is_floating_point()
         ]
         some, others, names = ([pair[i] for pair in pairs] for i in range(3))
-        words = first_difference(_arrays(some), _arrays(others), names, 0.1, atol)
-        if words:
-            yield failed(f"inside torch.autocast, with {dtype} inputs, {words}")
+        difference = first_difference(_arrays(some), _arrays(others), names, 0.1, atol)
+        if difference:
+            yield failed(f"inside torch.autocast, with {dtype} inputs, {difference}")
             return
     yield note(f"inside torch.autocast, {refused}") if refused else ok("torch.autocast gives the same, within bfloat16")
 

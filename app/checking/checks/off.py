@@ -22,17 +22,17 @@ def how_it_is_off(subject: Subject, one: Comparison, all_inputs: list[Comparison
 
     `arrays` are the inputs at which the gradients were compared.
     """
-    words = (
+    explanation = (
         _zero(subject, one)
         or _factor(one)
         or _without_dy(one)
         or _other_input(subject, one, all_inputs)
         or _missing(subject, one, arrays)
     )
-    if not words:
+    if not explanation:
         return ""
     where = _where(subject, one, arrays[one.place])
-    return f"; {words}{where}"
+    return f"; {explanation}{where}"
 
 
 def _zero(subject: Subject, one: Comparison) -> str:
@@ -41,27 +41,27 @@ def _zero(subject: Subject, one: Comparison) -> str:
         return ""
     if one.numeric.any():
         return "it should be 0"
-    words = (
+    explanation = (
         "the derivative is 0 everywhere: if backward differs on purpose, as in a straight-through estimator, declare "
         "surrogate=True"
     )
-    return words + (
+    return explanation + (
         "; elementwise=True gives it single numbers: leave it out for arrays" if subject.found.elementwise else ""
     )
 
 
 def _factor(one: Comparison) -> str:
     """It is a constant multiple of what it should be."""
-    found, wanted = one.gradient[one.wrong], one.numeric[one.wrong]
-    scale = float(np.max(np.abs(wanted), initial=0.0))
-    if not np.isfinite(found).all() or scale == 0 or (len(found) < 2 and found.any()):
+    actual, expected = one.gradient[one.wrong], one.numeric[one.wrong]
+    scale = float(np.max(np.abs(expected), initial=0.0))
+    if not np.isfinite(actual).all() or scale == 0 or (len(actual) < 2 and actual.any()):
         return ""
-    factor = float((found * wanted).sum() / (wanted * wanted).sum())
-    if are_far(found, factor * wanted, 1e-5 * scale, 1e-4).any():
+    factor = float((actual * expected).sum() / (expected * expected).sum())
+    if are_far(actual, factor * expected, 1e-5 * scale, 1e-4).any():
         return ""
-    for known, words in _FACTORS.items():
-        if abs(factor - known) < 1e-4:
-            return words
+    for constant, explanation in _FACTORS.items():
+        if abs(factor - constant) < 1e-4:
+            return explanation
     whole = round(1 / factor) if abs(factor) > 1e-6 else 0
     if whole > 1 and abs(factor * whole - 1) < 1e-4:
         return f"it is 1/{whole} of what it should be"
@@ -110,9 +110,9 @@ def _terms(subject: Subject, one: Comparison, arrays: Arrays) -> Iterator[tuple[
     if len(outputs) != 1 or outputs[0].shape != one.gradient.shape or one.arriving is None:
         return
     yield "dy", one.arriving
-    for given, array in zip(subject.inputs, arrays, strict=True):
-        if array.shape == one.gradient.shape and given.is_float:
-            yield f"{given.name} * dy", array * one.arriving
+    for input, array in zip(subject.inputs, arrays, strict=True):
+        if array.shape == one.gradient.shape and input.is_float:
+            yield f"{input.name} * dy", array * one.arriving
     yield "y * dy", outputs[0] * one.arriving
 
 
@@ -121,12 +121,12 @@ def _where(subject: Subject, one: Comparison, array: np.ndarray) -> str:
     if array.shape != one.wrong.shape or one.wrong.all():
         return ""
     name = subject.inputs[one.place].name
-    for sign, there in ((">", array > 0), ("<", array < 0)):
-        if np.array_equal(there, one.wrong):
+    for sign, elements in ((">", array > 0), ("<", array < 0)):
+        if np.array_equal(elements, one.wrong):
             return f" where {name} {sign} 0"
     return ""
 
 
-def _close(found: np.ndarray, wanted: np.ndarray) -> bool:
-    scale = float(np.max(np.abs(wanted), initial=0.0))
-    return not are_far(found, wanted, 1e-5 * scale, 1e-4).any()
+def _close(actual: np.ndarray, expected: np.ndarray) -> bool:
+    scale = float(np.max(np.abs(expected), initial=0.0))
+    return not are_far(actual, expected, 1e-5 * scale, 1e-4).any()

@@ -54,17 +54,17 @@ def types(subject: Subject) -> Iterator[Verdict]:
     for dtype in ("float32", "float64"):
         _casts_of(subject).clear()
         results.append(subject.run(subject.arrays(dtype=dtype)))
-        casts += [f"{name} is returned as {found} for {dtype}" for name, found in _casts_of(subject).items()]
+        casts += [f"{name} is returned as {original} for {dtype}" for name, original in _casts_of(subject).items()]
     narrow, wide = results
-    for place, (found, expected) in enumerate(zip(narrow.outputs, wide.outputs, strict=True)):
+    for place, (actual, expected) in enumerate(zip(narrow.outputs, wide.outputs, strict=True)):
         if expected.dtype.kind != "f":
             continue
-        if found.dtype != np.float32 or expected.dtype != np.float64:
-            words = f"output {place} is {found.dtype} for float32 inputs, and {expected.dtype} for float64 ones"
-            yield failed(words) if subject.found.foreign is None else note(words)
+        if actual.dtype != np.float32 or expected.dtype != np.float64:
+            message = f"output {place} is {actual.dtype} for float32 inputs, and {expected.dtype} for float64 ones"
+            yield failed(message) if subject.found.foreign is None else note(message)
             return
-        if not np.allclose(found, expected, rtol=2e-3, atol=1e-4, equal_nan=True):
-            worst = float(np.nanmax(abs(found - expected)))
+        if not np.allclose(actual, expected, rtol=2e-3, atol=1e-4, equal_nan=True):
+            worst = float(np.nanmax(abs(actual - expected)))
             yield failed(f"output {place} in float32 is far from that in float64: by up to {worst:.3g}")
             return
     for name, g, e in zip(subject.wanted, narrow.gradients, wide.gradients, strict=True):
@@ -98,12 +98,12 @@ def empty(subject: Subject) -> Iterator[Verdict]:
     try:
         outputs, gradients = none.run(none.arrays())
     except Exception as error:
-        words = f"a batch without rows raises {subject.reason(error)}"
-        yield failed(words) if per_row and subject.found.foreign is None else note(words)
+        message = f"a batch without rows raises {subject.reason(error)}"
+        yield failed(message) if per_row and subject.found.foreign is None else note(message)
         return
-    for found, shape in zip(outputs, some, strict=True):
-        if per_row and found.shape != (0, *shape[1:]):  # else the shape is not known: concat([x, w]) has the rows of w
-            yield failed(f"a batch without rows gives shape {list(found.shape)}, expected {[0, *shape[1:]]}")
+    for output, shape in zip(outputs, some, strict=True):
+        if per_row and output.shape != (0, *shape[1:]):  # else the shape is not known: concat([x, w]) has the rows of w
+            yield failed(f"a batch without rows gives shape {list(output.shape)}, expected {[0, *shape[1:]]}")
             return
     for one, g in zip((i for i in none.inputs if i.is_float), gradients, strict=True):
         if g is not None and (g.shape != one.shape or not np.isfinite(g).all()):
@@ -169,10 +169,10 @@ def _wrong_when_stretched(subject: Subject, arrays: list[np.ndarray], outputs: l
     whole = np.broadcast_shapes(*(a.shape for a in arrays))
     full = [np.array(np.broadcast_to(a, whole)) for a in arrays]
     wide = subject.with_shapes([whole] * len(arrays)).run(full)
-    for found, expected in zip(outputs, wide.outputs, strict=True):
-        if found.shape != expected.shape:
-            return f"it gives shape {list(found.shape)}, expected {list(expected.shape)}"
-        if not np.allclose(found, expected, equal_nan=True):
+    for actual, expected in zip(outputs, wide.outputs, strict=True):
+        if actual.shape != expected.shape:
+            return f"it gives shape {list(actual.shape)}, expected {list(expected.shape)}"
+        if not np.allclose(actual, expected, equal_nan=True):
             return "it gives other numbers than for expanded inputs"
     gradients = subject.run(arrays).gradients
     floats = [a for a in arrays if a.dtype.kind == "f"]

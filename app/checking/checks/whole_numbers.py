@@ -27,9 +27,9 @@ def whole_numbers(subject: Subject) -> Iterator[Verdict]:
         if index_outside(changed) is not None or not is_finite(at):  # also if it does not take this width or this value
             continue
         settings = ", ".join(f"{name}={value}" for name, value in _numbers(changed).items())
-        words = how_gradient_is_wrong(at)
-        if words:
-            yield failed(f"with {settings} and {at.inputs}, the gradient is {words}")
+        difference = how_gradient_is_wrong(at)
+        if difference:
+            yield failed(f"with {settings} and {at.inputs}, the gradient is {difference}")
             return
         tried.append(f"{settings} at {list(changed.inputs[0].shape)}")
     if tried:
@@ -37,8 +37,8 @@ def whole_numbers(subject: Subject) -> Iterator[Verdict]:
 
 
 def _numbers(subject: Subject) -> dict[str, int]:
-    known = {p.name: p.default for p in subject.found.parameters if p.default is not p.empty}
-    return {name: value for name, value in {**known, **subject.settings}.items() if type(value) is int}
+    defaults = {p.name: p.default for p in subject.found.parameters if p.default is not p.empty}
+    return {name: value for name, value in {**defaults, **subject.settings}.items() if type(value) is int}
 
 
 def _others(subject: Subject, numbers: dict[str, int]) -> Iterator[Subject]:
