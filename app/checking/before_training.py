@@ -83,16 +83,16 @@ def check_gradient(
     if isinstance(thing, OpDef) and not thing.custom:
         return None
     file = _kept_in(thing, settings or {}, place)
-    known = None if file is None else _read(file)
-    if known is None:
-        known = _checked(thing, name, dict(settings or {}), place)
-        if file is not None and known.state != "unknown":  # it may be known the next time
+    result = None if file is None else _read(file)
+    if result is None:
+        result = _checked(thing, name, dict(settings or {}), place)
+        if file is not None and result.state != "unknown":  # it may be known the next time
             with suppress(OSError, AppError):  # an unwritable cache only costs time
                 file.parent.mkdir(mode=0o700, exist_ok=True)
-                write_whole(file, msgspec.json.encode(known))
+                write_whole(file, msgspec.json.encode(result))
                 file.chmod(0o600)
-    certificate = None if known.wrong else kept(operator, settings or {})
-    return known if certificate is None else replace(known, words=f"{known.words}; {certificate.in_short}")
+    certificate = None if result.wrong else kept(operator, settings or {})
+    return result if certificate is None else replace(result, words=f"{result.words}; {certificate.in_short}")
 
 
 def as_written(operator: Callable[..., Any]) -> Any:
@@ -141,14 +141,14 @@ def _checked(thing: Any, name: str, settings: dict[str, Any], place: Place | Non
             adapter_of(thing),
         )
         if answer.content:
-            done = msgspec.json.decode(answer.content, type=GradientCheck)
+            result = msgspec.json.decode(answer.content, type=GradientCheck)
         elif answer.end.crashed and compiled:  # so would training
-            done = GradientCheck("wrong", answer.end.problem)
+            result = GradientCheck("wrong", answer.end.problem)
         else:
-            done = _unknown(answer.end.problem)
-        if done.state != "unknown":
+            result = _unknown(answer.end.problem)
+        if result.state != "unknown":
             break
-    return done
+    return result
 
 
 def _examined(
@@ -158,11 +158,11 @@ def _examined(
     try:
         one = found(thing, name)
         limit = SECONDS_ELEMENTWISE if one.elementwise else SECONDS
-        inputs = {} if place is None else {given.shape[1:]: given for given in place.inputs()}
+        inputs = {} if place is None else {array.shape[1:]: array for array in place.inputs()}
         subject = between_layers(drawing_alike(one), settings, next(iter(inputs), None))
         if subject.precision is FLOAT32:  # the differences in a network are too small for it
             inputs = {}
-        places = [in_a_network(one, settings, given, seconds or limit) for given in inputs.values()]
+        places = [in_a_network(one, settings, array, seconds or limit) for array in inputs.values()]
         if None in places:
             return _unknown(_TOO_SLOW)
         return _judged(one, subject, [at for at in places if at is not None], limit)
@@ -190,9 +190,9 @@ def _judged(one: Found, subject: Subject, places: Sequence[Examined], seconds: f
     if wrong and small is not None:
         return GradientCheck("wrong", _how_wrong(wrong[0], small), mixes)
     for at in places:
-        words = how_gradient_is_wrong(at)
-        if words:
-            return GradientCheck("wrong", f"{_how_wrong(words, subject)}; on {at.inputs} of the network", mixes)
+        difference = how_gradient_is_wrong(at)
+        if difference:
+            return GradientCheck("wrong", f"{_how_wrong(difference, subject)}; on {at.inputs} of the network", mixes)
     return replace(AGREES, mixes_rows=mixes)
 
 
@@ -208,13 +208,13 @@ _NOT_BY_ROW = (
 )
 
 
-def _how_wrong(words: str, subject: Subject) -> str:
+def _how_wrong(message: str, subject: Subject) -> str:
     """Return a check's message about a wrong gradient, starting with the kind of error if known."""
     if len(subject.wanted) == 1:
-        words = words.removeprefix(f"that of {subject.wanted[0]} is ")
-    if "; " not in words:
-        return f"gradient is wrong {words}"
-    many, worst, *off = words.split("; ", 2)
+        message = message.removeprefix(f"that of {subject.wanted[0]} is ")
+    if "; " not in message:
+        return f"gradient is wrong {message}"
+    many, worst, *off = message.split("; ", 2)
     return f"gradient is wrong: {off[0]} ({many}; {worst})" if off else f"gradient is {many}; {worst}"
 
 

@@ -62,5 +62,5 @@ def _sources(subject: Subject) -> list[str]:
         inputs, results = [x for x in data if not x.stop_gradient], [y for y in outputs if not y.stop_gradient]
         if inputs and results:
             static.gradients(results, inputs)  # if none can be derived, this raises the reason
-        made = {id(op.definition): op.definition for op in program.global_block().ops}
-        return [one.source.rstrip() for one in made.values() if isinstance(one, CustomOperator) and one.source]
+        definitions = {id(op.definition): op.definition for op in program.global_block().ops}
+        return [one.source.rstrip() for one in definitions.values() if isinstance(one, CustomOperator) and one.source]

@@ -113,8 +113,8 @@ def _of_example(one: Found, question: Question) -> Subject:
     if one.foreign is None:
         raise ConfigError(f"{one.name}: an example call is for operators of other frameworks; give shapes=[(4, 6)]")
     foreign, names, arrays = with_example(one.foreign, question.example, question.settings)
-    given = zip(names, arrays, strict=True)
-    inputs = tuple(Input(n, a.shape, "float64" if a.dtype.kind == "f" else a.dtype.name, a) for n, a in given)
+    named = zip(names, arrays, strict=True)
+    inputs = tuple(Input(n, a.shape, "float64" if a.dtype.kind == "f" else a.dtype.name, a) for n, a in named)
     floats = [float(n) for a in arrays if a.dtype.kind == "f" and a.size for n in (a.min(), a.max())] or [0.0]
     call = replace(one, call=class_of(foreign).apply, parameters=foreign.parameters, foreign=foreign)
     like = question.like or one.like
@@ -172,8 +172,8 @@ def _in_processes(one: Found, question: Question) -> Iterator[Part]:
         after = begun
 
 
-def failed_in(check: str, words: str) -> Verdict:
-    return replace(failed(words), check=check or "runs")
+def failed_in(check: str, message: str) -> Verdict:
+    return replace(failed(message), check=check or "runs")
 
 
 def _send_all(one: Found, question: Question, after: str, send_bytes: Send) -> None:

@@ -54,8 +54,8 @@ def inputs_for(
     within: tuple[float, float] | None = None,
 ) -> Subject:
     """The operator with inputs on which forward runs; an OperatorError says why there are none."""
-    given = settings or {}
-    names = _names(found, given, len(shapes))
+    known_settings = settings or {}
+    names = _names(found, known_settings, len(shapes))
     if within is not None:
         _check_range(*within)
     if shapes:
@@ -69,7 +69,7 @@ def inputs_for(
         fixed = [Input(name, shape) for name, shape in found.shapes.items()]
         guesses = [[[*inputs, *fixed] for inputs in group] for group in _guesses(free)]
     ranges = [within] if within else _RANGES
-    subject = _in_its_precision(found, guesses, given, like or found.like, ranges)
+    subject = _in_its_precision(found, guesses, known_settings, like or found.like, ranges)
     return replace(
         subject, is_fixed=bool(shapes), is_bounded=within is not None, like=subject.like or _declared(subject)
     )
@@ -201,10 +201,10 @@ def _first_that_runs(
                             "for a function of arrays"
                         ) from error
                     outside = outside or (error if isinstance(error, BoundsError) else None)
-                    given = ", ".join(map(str, inputs))
+                    tried = ", ".join(map(str, inputs))
                     if not why and _is_raised_by_the_user(error):
-                        own = f"{reason(found, error)}; on {given} and all other inputs that were tried"
-                    why = why or f"{given}: {reason(found, error)}"
+                        own = f"{reason(found, error)}; on {tried} and all other inputs that were tried"
+                    why = why or f"{tried}: {reason(found, error)}"
                     low, high = ranges[start]
                     narrowed = narrowed or f"inputs from [{low:g}, {high:g}] gave an error: {reason(found, error)}"
                     continue
@@ -243,11 +243,11 @@ _OF_THE_CODE = (ImportError, ReturnedError, CustomOperatorError)
 
 def _is_of_the_code(error: BaseException) -> bool:
     """Whether an error is in the function itself, so that other inputs would not help."""
-    for seen in _causes(error):
-        undefined = isinstance(seen, NameError) and not isinstance(seen, UnboundLocalError)
-        if undefined or isinstance(seen, _OF_THE_CODE) or _UNDEFINED.search(str(seen)):
+    for cause in _causes(error):
+        undefined = isinstance(cause, NameError) and not isinstance(cause, UnboundLocalError)
+        if undefined or isinstance(cause, _OF_THE_CODE) or _UNDEFINED.search(str(cause)):
             return True
-        if type(seen).__name__ in _NEVER_COMPILED:
+        if type(cause).__name__ in _NEVER_COMPILED:
             return True
     return False
 
@@ -310,5 +310,5 @@ def _not_finite(subject: Subject, arrays: Sequence[np.ndarray], output: np.ndarr
     place = tuple(np.argwhere(~np.isfinite(output))[0])
     what = "NaN" if np.isnan(output[place]) else "inf"
     pairs = zip(subject.inputs, arrays, strict=True)
-    given = [f"{one.name} = {array[place]:.4g}" for one, array in pairs if array.shape == output.shape]
-    return f"{what} at {', '.join(given)}" if given else what
+    values = [f"{one.name} = {array[place]:.4g}" for one, array in pairs if array.shape == output.shape]
+    return f"{what} at {', '.join(values)}" if values else what

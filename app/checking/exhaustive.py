@@ -246,8 +246,8 @@ class _Program:
         calls, results = self._native(numbers, scope) or ([], [])
         executor = Executor(engine="compiled")
 
-        def evaluate(given: np.ndarray) -> list[np.ndarray]:
-            numbers[...] = given.reshape(numbers.shape)
+        def evaluate(values: np.ndarray) -> list[np.ndarray]:
+            numbers[...] = values.reshape(numbers.shape)
             with suppress(Exception):  # the Executor repeats a call that fails, and says whose error it is
                 if results and not any(call() for call in calls):
                     return results

@@ -110,8 +110,8 @@ def found(value: Any, name: str) -> Found:
     if isinstance(value, CustomOperator):
         elementwise = value.elementwise
         kind = "custom_op, elementwise" if elementwise else "custom_op"
-        taken = _of_definition(value)
-        return Found(short, kind, value, taken, value.where, value.like, elementwise, value.row_by_row)
+        parameters = _of_definition(value)
+        return Found(short, kind, value, parameters, value.where, value.like, elementwise, value.row_by_row)
     if isinstance(value, OpDef):
         return Found(short, "built in", value, _of_definition(value))
     if isinstance(value, type) and issubclass(value, ForeignFunction):
@@ -158,12 +158,12 @@ def _of_function(function: Any) -> tuple[inspect.Parameter, ...]:
     return tuple(p for p in parameters if p.kind is not p.VAR_KEYWORD)
 
 
-def equivalent(words: str) -> Callable[..., Any]:
+def equivalent(text: str) -> Callable[..., Any]:
     """The operator that `relu`, `gelu(approximate=True)`, `custom.relu` or `file.py:name` names."""
-    name, given = split_settings(words)
+    name, settings = split_settings(text)
     function: Any = REGISTRY.get(name) or getattr(functional, name, None)
     if function is None:
         function = make_operator(name)
-    if not given:
+    if not settings:
         return function
-    return lambda *values: function(*values, **given)
+    return lambda *values: function(*values, **settings)

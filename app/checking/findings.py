@@ -43,13 +43,15 @@ class Findings(list[Verdict], Displayed):
     @property
     def reasons(self) -> list[list[Verdict]]:
         """The failures, those of one reason together, perhaps with other sizes, and notes about the same error."""
-        found: dict[str, list[Verdict]] = {}
+        by_reason: dict[str, list[Verdict]] = {}
         for verdict in self:
-            words = _SIZES.sub("", verdict.words)
-            known = next((reason for reason in found if reason in words or (verdict.failed and words in reason)), words)
-            if verdict.failed or known in found:
-                found.setdefault(known, []).append(verdict)
-        return list(found.values())
+            message = _SIZES.sub("", verdict.words)
+            key = next(
+                (reason for reason in by_reason if reason in message or (verdict.failed and message in reason)), message
+            )
+            if verdict.failed or key in by_reason:
+                by_reason.setdefault(key, []).append(verdict)
+        return list(by_reason.values())
 
     @property
     def shown(self) -> list[Verdict]:

@@ -282,7 +282,7 @@ def _of_elements(of: Examined, direction: _Direction) -> str:
     if x.size > _LARGEST_ROW:
         return ""
     part = replace(of, arrays=[x]).rows(0, 1)
-    found = Checked(part.subject.call, part.subject.tensors(part.arrays), _STEPS[0]).comparisons(ATOL, RTOL)
+    comparisons = Checked(part.subject.call, part.subject.tensors(part.arrays), _STEPS[0]).comparisons(ATOL, RTOL)
     named = part.subject.named(part.arrays)
-    words = found[0].says(f"{part.subject.backward} gives", "finite differences give", named)
-    return words and words + how_it_is_off(part.subject, found[0], found, part.arrays)
+    difference = comparisons[0].says(f"{part.subject.backward} gives", "finite differences give", named)
+    return difference and difference + how_it_is_off(part.subject, comparisons[0], comparisons, part.arrays)

@@ -20,8 +20,10 @@ class LayerAsOperator:
         held = dict(self.layer.named_parameters())
         self.shapes = {path.replace(".", "_"): tuple(value.shape) for path, value in held.items()}
         self._places = [_place_of(self.layer, path) for path in held]
-        taken = parameters_of(self.layer.forward).values()
-        inputs = [p for p in taken if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty]
+        parameters = parameters_of(self.layer.forward).values()
+        inputs = [
+            p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
+        ]
         own = [inspect.Parameter(path, inspect.Parameter.POSITIONAL_OR_KEYWORD) for path in self.shapes]
         self.parameters = (*inputs, *own)
 

@@ -52,21 +52,21 @@ def _script(one: Found, question: Question, check: str) -> list[str]:
         call = foreign.name + (".apply" if hasattr(foreign.thing, "apply") else "")
     else:
         call = repr(one.name)
-    given = [_written(value, one) for value in question.example]
+    arguments = [_written(value, one) for value in question.example]
     if question.shapes:
-        given.append(f"shapes={[shape for shape, _ in question.shapes]}")
+        arguments.append(f"shapes={[shape for shape, _ in question.shapes]}")
     if question.within:
-        given.append(f"within={question.within}")
+        arguments.append(f"within={question.within}")
     if question.like:
-        given.append(f"like={question.like!r}" if question.other is None else f"like={question.like}")
+        arguments.append(f"like={question.like!r}" if question.other is None else f"like={question.like}")
     if check in question.also:
-        given.append(f"also={[check]}")
+        arguments.append(f"also={[check]}")
     if check != "runs":
-        given.append(f"only={[check]}")
+        arguments.append(f"only={[check]}")
     if question.seed:
-        given.append(f"seed={question.seed}")
-    given += [f"{name}={_written(value, one)}" for name, value in question.settings.items()]
-    return [*lines, f"check_operator({', '.join([call, *given])})"]
+        arguments.append(f"seed={question.seed}")
+    arguments += [f"{name}={_written(value, one)}" for name, value in question.settings.items()]
+    return [*lines, f"check_operator({', '.join([call, *arguments])})"]
 
 
 def _written(value: Any, one: Found) -> str:

@@ -105,8 +105,8 @@ def _send_all(work: Callable[[Send], None], writing: int) -> None:
         try:
             work(send)
         except BaseException as error:
-            words = described(error) if isinstance(error, Exception) else f"{type(error).__name__} {error}".strip()
-            send(words.encode("utf-8", "replace"), _RAISED)
+            message = described(error) if isinstance(error, Exception) else f"{type(error).__name__} {error}".strip()
+            send(message.encode("utf-8", "replace"), _RAISED)
         else:
             send(b"", _DONE)
 

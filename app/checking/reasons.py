@@ -47,22 +47,22 @@ def reason(one: Found, error: object) -> str:
     """An error in one line: its kind, its message, where it is from, and how to mend it if that is known."""
     if isinstance(error, AppError) or (one.foreign is None and isinstance(error, Exception)):
         return summary_of(error)
-    words = _shortened(described(error) if isinstance(error, Exception) else str(error))
+    message = _shortened(described(error) if isinstance(error, Exception) else str(error))
     where = place_raised(error) if isinstance(error, Exception) else ""
     if (
         not where
         and one.foreign is not None
         and one.foreign.backward
-        and re.search("gradient|backward|bwd rule", words)
+        and re.search("gradient|backward|bwd rule", message)
     ):
         where = f", in {one.foreign.backward}"
     remedy = next((remedy for pattern, remedy in _REMEDIES.items() if re.search(pattern, str(error))), "")
-    return words + where + (f": {remedy}" if remedy else "")
+    return message + where + (f": {remedy}" if remedy else "")
 
 
-def _shortened(words: str) -> str:
+def _shortened(message: str) -> str:
     """The first line of a message; of a long one, as many sentences or words as are short enough."""
-    lines = _IMPLEMENTATION.sub("", words).strip().splitlines()
+    lines = _IMPLEMENTATION.sub("", message).strip().splitlines()
     line = " ".join(lines[0].split()) if lines else ""
     if len(line) <= _LONGEST:
         return line

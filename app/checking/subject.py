@@ -262,13 +262,13 @@ class Subject:
         return self._pulled(tensors, outputs, arriving)
 
     def _pulled(self, tensors: list[Tensor], outputs: list[Tensor], arriving: Arrays | None) -> list[np.ndarray | None]:
-        given = self.arriving([o._array for o in outputs]) if arriving is None else arriving
-        flowing = [(o, Tensor(g)) for o, g in zip(outputs, given, strict=True) if not o.stop_gradient]
-        wanted = [t for t in tensors if not t.stop_gradient]
-        if not flowing or not wanted:
-            return [None] * len(wanted)
-        found = grad([o for o, _ in flowing], wanted, [g for _, g in flowing], allow_unused=True)
-        return [None if g is None else g._array for g in found]
+        output_gradients = self.arriving([o._array for o in outputs]) if arriving is None else arriving
+        flowing = [(o, Tensor(g)) for o, g in zip(outputs, output_gradients, strict=True) if not o.stop_gradient]
+        sources = [t for t in tensors if not t.stop_gradient]
+        if not flowing or not sources:
+            return [None] * len(sources)
+        gradients = grad([o for o, _ in flowing], sources, [g for _, g in flowing], allow_unused=True)
+        return [None if g is None else g._array for g in gradients]
 
     def arriving(self, outputs: Arrays) -> Arrays:
         """Random gradients of the outputs."""

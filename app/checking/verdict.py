@@ -20,13 +20,13 @@ class Verdict:
         return self.state == FAILED
 
 
-def ok(words: str) -> Verdict:
-    return Verdict(OK, words)
+def ok(message: str) -> Verdict:
+    return Verdict(OK, message)
 
 
-def note(words: str) -> Verdict:
-    return Verdict(NOTE, words)
+def note(message: str) -> Verdict:
+    return Verdict(NOTE, message)
 
 
-def failed(words: str) -> Verdict:
-    return Verdict(FAILED, words)
+def failed(message: str) -> Verdict:
+    return Verdict(FAILED, message)
