@@ -23,7 +23,7 @@ from app import cache_folder
 from app.checking.certificate import kept
 from app.checking.checks.gradient import gradient_of_size
 from app.checking.examples import inputs_for
-from app.checking.finding import Found, found
+from app.checking.finding import UserOperator, user_operator
 from app.checking.in_a_network import (
     Examined,
     Place,
@@ -156,7 +156,7 @@ def _examined(
 ) -> GradientCheck:
     """Examine an operator, in about `seconds` if they are given, else in a fraction of a second."""
     try:
-        one = found(thing, name)
+        one = user_operator(thing, name)
         limit = SECONDS_ELEMENTWISE if one.elementwise else SECONDS
         inputs = {} if place is None else {array.shape[1:]: array for array in place.inputs()}
         subject = between_layers(drawing_alike(one), settings, next(iter(inputs), None))
@@ -172,7 +172,7 @@ def _examined(
         return _unknown(str(error) if isinstance(error, AppError) else f"{type(error).__name__}: {error}")
 
 
-def _judged(one: Found, subject: Subject, places: Sequence[Examined], seconds: float) -> GradientCheck:
+def _judged(one: UserOperator, subject: Subject, places: Sequence[Examined], seconds: float) -> GradientCheck:
     changes = subject.changes or next(filter(None, map(differs_each_time, places)), "")
     if changes:
         return GradientCheck("wrong", _OTHER_EACH_TIME.format(changes))
@@ -210,8 +210,8 @@ _NOT_BY_ROW = (
 
 def _how_wrong(message: str, subject: Subject) -> str:
     """Return a check's message about a wrong gradient, starting with the kind of error if known."""
-    if len(subject.wanted) == 1:
-        message = message.removeprefix(f"that of {subject.wanted[0]} is ")
+    if len(subject.float_inputs) == 1:
+        message = message.removeprefix(f"that of {subject.float_inputs[0]} is ")
     if "; " not in message:
         return f"gradient is wrong {message}"
     many, worst, *off = message.split("; ", 2)
@@ -222,7 +222,7 @@ def _unknown(why: str) -> GradientCheck:
     return GradientCheck("unknown", f"gradient was not checked: {' '.join(why.split())[:300]}")
 
 
-def between_layers(one: Found, settings: dict[str, Any], shape: tuple[int, ...] | None) -> Subject:
+def between_layers(one: UserOperator, settings: dict[str, Any], shape: tuple[int, ...] | None) -> Subject:
     """Return the operator with inputs as between two layers, small ones if it takes them. `shape` is that of a row."""
     names = [p.name for p in one.parameters if p.default is Parameter.empty and p.name not in settings]
 

@@ -14,7 +14,7 @@ from app.checking.certificate import Certificate, badge
 from app.checking.checks import check_names, names_of_checks
 from app.checking.examination import Inputs, Part, Question, examination, refusal
 from app.checking.exhaustive import every_number
-from app.checking.finding import Found, equivalent, find
+from app.checking.finding import UserOperator, equivalent, find
 from app.checking.findings import Findings, painted
 from app.checking.pasted import evidence
 from app.custom.lookup import UNREADABLE
@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-def _at_every_number(one: Found, question: Question, options: argparse.Namespace) -> Iterator[Part]:
+def _at_every_number(one: UserOperator, question: Question, options: argparse.Namespace) -> Iterator[Part]:
     for part in every_number(one, question):
         if not isinstance(part, Certificate):
             yield part
@@ -113,7 +113,7 @@ def _at_every_number(one: Found, question: Question, options: argparse.Namespace
 class _Shown:
     """Prints the verdicts on one operator as they are known, as lines with a summary or as JSON objects."""
 
-    def __init__(self, one: Found, as_json: bool, apart: bool):
+    def __init__(self, one: UserOperator, as_json: bool, apart: bool):
         self.findings = Findings(one.label)
         self._one, self._json, self._apart = one, as_json, apart
         self._has_begun, self._inputs = False, ""

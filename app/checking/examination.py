@@ -18,7 +18,7 @@ from app.bridge.example import with_example
 from app.bridge.function import class_of
 from app.checking.checks import examine
 from app.checking.examples import inputs_for
-from app.checking.finding import Found
+from app.checking.finding import UserOperator
 from app.checking.processes import Send, messages_of
 from app.checking.subject import Input, Subject
 from app.checking.verdict import FAILED, Verdict, failed
@@ -67,7 +67,7 @@ def inputs_of(subject: Subject) -> Inputs:
 Part = Inputs | Verdict
 
 
-def examination(one: Found, question: Question) -> Iterator[Part]:
+def examination(one: UserOperator, question: Question) -> Iterator[Part]:
     """The inputs of an operator, and the verdicts on it as they are known. A ConfigError refuses the question."""
     if not needs_process(one):
         yield from _examined(one, question, "", lambda name: None)
@@ -75,7 +75,7 @@ def examination(one: Found, question: Question) -> Iterator[Part]:
         yield from _in_processes(one, question)
 
 
-def needs_process(one: Found) -> bool:
+def needs_process(one: UserOperator) -> bool:
     """Whether an operator is examined in a process of its own: one of another framework that can be forked."""
     return one.foreign is not None and hasattr(os, "fork") and one.foreign.framework.can_fork()
 
@@ -86,7 +86,7 @@ def refusal(error: AppError) -> Verdict:
     return Verdict(FAILED, str(error), check)
 
 
-def _examined(one: Found, question: Question, after: str, begin: Callable[[str], None]) -> Iterator[Part]:
+def _examined(one: UserOperator, question: Question, after: str, begin: Callable[[str], None]) -> Iterator[Part]:
     try:
         subject = subject_of(one, question)
     except ConfigError:
@@ -99,7 +99,7 @@ def _examined(one: Found, question: Question, after: str, begin: Callable[[str],
     yield from examine(subject, question.only, question.also, after, begin)
 
 
-def subject_of(one: Found, question: Question) -> Subject:
+def subject_of(one: UserOperator, question: Question) -> Subject:
     """The operator with inputs: those of an example call, of the given shapes, or found by trying."""
     if question.example:
         subject = _of_example(one, question)
@@ -109,7 +109,7 @@ def subject_of(one: Found, question: Question) -> Subject:
     return replace(subject, other=question.other if reference is None else reference.apply, seed=question.seed)
 
 
-def _of_example(one: Found, question: Question) -> Subject:
+def _of_example(one: UserOperator, question: Question) -> Subject:
     if one.foreign is None:
         raise ConfigError(f"{one.name}: an example call is for operators of other frameworks; give shapes=[(4, 6)]")
     foreign, names, arrays = with_example(one.foreign, question.example, question.settings)
@@ -145,7 +145,7 @@ def _in_its_precision(subject: Subject) -> tuple[Subject, list[np.ndarray]]:
 # In a process of its own
 
 
-def _in_processes(one: Found, question: Question) -> Iterator[Part]:
+def _in_processes(one: UserOperator, question: Question) -> Iterator[Part]:
     """Examine an operator in a forked process; if that ends, in another one from the next check on."""
     after = ""
     while True:
@@ -176,7 +176,7 @@ def failed_in(check: str, message: str) -> Verdict:
     return replace(failed(message), check=check or "runs")
 
 
-def _send_all(one: Found, question: Question, after: str, send_bytes: Send) -> None:
+def _send_all(one: UserOperator, question: Question, after: str, send_bytes: Send) -> None:
     def send(*message: Any) -> None:
         send_bytes(json.dumps(message).encode())
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from app.checking.checks.bounds import BackwardBoundsError, index_outside
-from app.checking.finding import Found
+from app.checking.finding import UserOperator
 from app.checking.reasons import reason
 from app.checking.subject import FLOAT32, FLOAT64, Input, Precision, Subject
 from app.custom.calling import ReturnedError
@@ -47,7 +47,7 @@ _NEVER_COMPILED = ("UnsupportedError", "UnsupportedBytecodeError", "UnsupportedP
 
 
 def inputs_for(
-    found: Found,
+    operator: UserOperator,
     shapes: Sequence[tuple[tuple[int, ...], str]] = (),
     settings: dict[str, Any] | None = None,
     like: str = "",
@@ -55,21 +55,21 @@ def inputs_for(
 ) -> Subject:
     """The operator with inputs on which forward runs; an OperatorError says why there are none."""
     known_settings = settings or {}
-    names = _names(found, known_settings, len(shapes))
+    names = _names(operator, known_settings, len(shapes))
     if within is not None:
         _check_range(*within)
     if shapes:
         if len(shapes) != len(names):
             raise ConfigError(
-                f"--shape was given {len(shapes)} times, but {found.name} takes {len(names)}: {', '.join(names)}"
+                f"--shape was given {len(shapes)} times, but {operator.name} takes {len(names)}: {', '.join(names)}"
             )
         guesses = [[[Input(n, s, d) for n, (s, d) in zip(names, shapes, strict=True)]]]
     else:
-        free = [name for name in names if name not in found.shapes]
-        fixed = [Input(name, shape) for name, shape in found.shapes.items()]
+        free = [name for name in names if name not in operator.shapes]
+        fixed = [Input(name, shape) for name, shape in operator.shapes.items()]
         guesses = [[[*inputs, *fixed] for inputs in group] for group in _guesses(free)]
     ranges = [within] if within else _RANGES
-    subject = _in_its_precision(found, guesses, known_settings, like or found.like, ranges)
+    subject = _in_its_precision(operator, guesses, known_settings, like or operator.like, ranges)
     return replace(
         subject, is_fixed=bool(shapes), is_bounded=within is not None, like=subject.like or _declared(subject)
     )
@@ -95,35 +95,37 @@ _ARGUMENTS = ("shapes", "like", "within", "only", "also", "seed", "surrogate")
 """The arguments of `check` and `check_operator` that are no settings of an operator."""
 
 
-def _names(found: Found, settings: dict[str, Any], shapes: int) -> list[str]:
+def _names(operator: UserOperator, settings: dict[str, Any], shapes: int) -> list[str]:
     """The parameters that are inputs: those without a default that the user did not set."""
-    by_name = [p.name for p in found.parameters]
+    by_name = [p.name for p in operator.parameters]
     for name in settings:
         if name not in by_name:
             closest = difflib.get_close_matches(name, [*by_name, *_ARGUMENTS], 1)
             hint = f"; did you mean {closest[0]!r}?" if closest else ""
-            raise ConfigError(f"{found.name} has no parameter {name!r} to set; it takes {', '.join(by_name)}{hint}")
+            raise ConfigError(f"{operator.name} has no parameter {name!r} to set; it takes {', '.join(by_name)}{hint}")
     names: list[str] = []
-    for parameter in found.parameters:
+    for parameter in operator.parameters:
         if parameter.kind is parameter.VAR_POSITIONAL:
             names += [f"{parameter.name}{i}" for i in range(max(1, shapes - len(names)))]
         elif parameter.default is not parameter.empty or parameter.name in settings:
             continue
         elif parameter.kind is parameter.KEYWORD_ONLY:
-            raise ConfigError(f"{found.name} needs its setting {parameter.name!r}: give --set {parameter.name}=VALUE")
+            raise ConfigError(
+                f"{operator.name} needs its setting {parameter.name!r}: give --set {parameter.name}=VALUE"
+            )
         else:
             names.append(parameter.name)
     if not names:
-        raise ConfigError(f"{found.name} takes no input; nothing can be checked{_of_context(found)}")
+        raise ConfigError(f"{operator.name} takes no input; nothing can be checked{_of_context(operator)}")
     return names
 
 
-def _of_context(found: Found) -> str:
+def _of_context(operator: UserOperator) -> str:
     """What may be meant if an operator of another framework takes no input: the first parameter is not one."""
-    kind = "" if found.foreign is None else found.foreign.kind
+    kind = "" if operator.foreign is None else operator.foreign.kind
     if not kind.endswith(("autograd.Function", "PyLayer")):
         return ""
-    return f": the first parameter of its forward ({found.where}) is the context, as in forward(ctx, x)"
+    return f": the first parameter of its forward ({operator.where}) is the context, as in forward(ctx, x)"
 
 
 def _guesses(names: list[str]) -> Iterator[list[list[Input]]]:
@@ -144,7 +146,7 @@ def _inputs(names: list[str], shapes: Sequence[tuple[int, ...]]) -> list[Input]:
 
 
 def _in_its_precision(
-    found: Found,
+    operator: UserOperator,
     guesses: list[list[list[Input]]],
     settings: dict[str, Any],
     like: str,
@@ -152,19 +154,19 @@ def _in_its_precision(
 ) -> Subject:
     """The first inputs on which forward runs: in float64, or in float32 if it computes in that only."""
     try:
-        subject = _first_that_runs(found, guesses, settings, like, ranges)
+        subject = _first_that_runs(operator, guesses, settings, like, ranges)
     except OperatorError as error:
-        if found.foreign is None:
+        if operator.foreign is None:
             raise
         try:
-            return _first_that_runs(found, guesses, settings, like, ranges, FLOAT32)
+            return _first_that_runs(operator, guesses, settings, like, ranges, FLOAT32)
         except OperatorError:
             raise error from None
     return subject.in_float32() if subject.computes_in_float32 else subject
 
 
 def _first_that_runs(
-    found: Found,
+    operator: UserOperator,
     guesses: list[list[list[Input]]],
     settings: dict[str, Any],
     like: str,
@@ -184,7 +186,7 @@ def _first_that_runs(
             first, refusal = None, ""
             for inputs in group:
                 subject = Subject(
-                    found, tuple(inputs), settings=settings, like=like, narrowed=narrowed if start else ""
+                    operator, tuple(inputs), settings=settings, like=like, narrowed=narrowed if start else ""
                 )
                 subject = subject.in_float32() if precision is FLOAT32 else subject
                 try:
@@ -193,20 +195,20 @@ def _first_that_runs(
                     raise  # other inputs make no difference
                 except Exception as error:
                     if _is_of_the_code(error):
-                        raise OperatorError(reason(found, error)) from error
+                        raise OperatorError(reason(operator, error)) from error
                     is_of_arrays = any(isinstance(e, (TypeError, IndexError)) for e in _causes(error))
-                    if found.elementwise and is_of_arrays and not isinstance(error, BoundsError):
+                    if operator.elementwise and is_of_arrays and not isinstance(error, BoundsError):
                         raise OperatorError(
-                            f"{reason(found, error)}; elementwise=True gives the function single numbers: leave it out "
-                            "for a function of arrays"
+                            f"{reason(operator, error)}; elementwise=True gives the function single numbers: leave it "
+                            "out for a function of arrays"
                         ) from error
                     outside = outside or (error if isinstance(error, BoundsError) else None)
                     tried = ", ".join(map(str, inputs))
                     if not why and _is_raised_by_the_user(error):
-                        own = f"{reason(found, error)}; on {tried} and all other inputs that were tried"
-                    why = why or f"{tried}: {reason(found, error)}"
+                        own = f"{reason(operator, error)}; on {tried} and all other inputs that were tried"
+                    why = why or f"{tried}: {reason(operator, error)}"
                     low, high = ranges[start]
-                    narrowed = narrowed or f"inputs from [{low:g}, {high:g}] gave an error: {reason(found, error)}"
+                    narrowed = narrowed or f"inputs from [{low:g}, {high:g}] gave an error: {reason(operator, error)}"
                     continue
                 misfit = _misfit(subject)
                 if not misfit:

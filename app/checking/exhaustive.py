@@ -31,7 +31,7 @@ from app.checking.examination import (
     subject_of,
 )
 from app.checking.examples import inputs_for
-from app.checking.finding import Found, equivalent
+from app.checking.finding import UserOperator, equivalent
 from app.checking.findings import one_of
 from app.checking.processes import Send, messages_of
 from app.checking.subject import FLOAT32, Subject
@@ -109,7 +109,7 @@ def certify(
     return certificate(inputs_for(one_of(operator), (), settings, like), types)
 
 
-def every_number(one: Found, question: Question) -> Iterator[Part | Certificate]:
+def every_number(one: UserOperator, question: Question) -> Iterator[Part | Certificate]:
     """The inputs of an operator, and its certificate or why there is none. A ConfigError refuses the question.
 
     An operator of another framework is examined in a process of its own.
@@ -130,7 +130,7 @@ def every_number(one: Found, question: Question) -> Iterator[Part | Certificate]
         yield part
 
 
-def _send_all(one: Found, question: Question, send: Send) -> None:
+def _send_all(one: UserOperator, question: Question, send: Send) -> None:
     assert one.foreign is not None
     one.foreign.framework.after_fork()
     try:
@@ -140,7 +140,7 @@ def _send_all(one: Found, question: Question, send: Send) -> None:
         send(pickle.dumps(str(error)))
 
 
-def _certified(one: Found, question: Question) -> Iterator[Part | Certificate]:
+def _certified(one: UserOperator, question: Question) -> Iterator[Part | Certificate]:
     try:
         subject = subject_of(one, question)
         yield inputs_of(subject)
@@ -165,7 +165,7 @@ def certificate(subject: Subject, types: Sequence[str] = tuple(TYPES)) -> Certif
         operator=subject.name,
         settings=subject.settings,
         message=_message(accuracies),
-        source=source_of(subject.found.call),
+        source=source_of(subject.operator.call),
         against=f"{subject.like} in float64" if subject.like else "its evaluation in float64",
         accuracies=accuracies,
         seconds=round(time.monotonic() - start, 1),
@@ -234,7 +234,7 @@ class _Program:
     def __init__(self, subject: Subject, dtype: str, other: Callable[..., Any] | None = None):
         has_gradient = subject.has_gradient
         if other is not None:
-            subject = replace(subject, found=replace(subject.found, call=other), settings={})
+            subject = replace(subject, operator=replace(subject.operator, call=other), settings={})
         with subject.in_program([[None, WIDTH]], dtype) as (self._program, data, outputs):
             gradients = static.gradients(outputs[:1], data) if has_gradient else []
         self._name, self._dtype = data[0].name, dtype

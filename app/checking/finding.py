@@ -24,7 +24,7 @@ from app.reading import parameters_of, place_of
 
 
 @dataclass(frozen=True)
-class Found:
+class UserOperator:
     """An operator as its user calls it, and what it declares."""
 
     name: str
@@ -47,12 +47,12 @@ class Found:
         return f"{self.name}  {self.kind}" + (f", {self.where}" if self.where else "")
 
 
-def find(word: str) -> list[Found]:
+def find(word: str) -> list[UserOperator]:
     """The operators that a word names; a ConfigError if there are none."""
     home, name = parted(word)
     is_of_module = name is not None and all(step.isidentifier() for step in home.split("."))
     if word.startswith("custom.") or word in REGISTRY or is_of_module or (name is not None and home.endswith(".py")):
-        return [found(resolve(word), word if name is None else name)]
+        return [user_operator(resolve(word), word if name is None else name)]
     if not home.endswith(".py"):
         meant = f"did you mean {word}.py? Give" if Path(f"{word}.py").is_file() else "give"
         raise ConfigError(
@@ -81,12 +81,12 @@ def _refuse_without_base(value: Any, name: str) -> None:
         )
 
 
-def all_of(module: ModuleType) -> list[Found]:
+def all_of(module: ModuleType) -> list[UserOperator]:
     """Every custom operator that a module defines, in order."""
-    operators: dict[int, Found] = {}
+    operators: dict[int, UserOperator] = {}
     for name, value in vars(module).items():
         if not name.startswith("_") and id(value) not in operators and _is_operator(value, module):
-            operators[id(value)] = found(value, name)
+            operators[id(value)] = user_operator(value, name)
     return list(operators.values())
 
 
@@ -103,7 +103,7 @@ def _is_operator(value: Any, module: ModuleType) -> bool:
     )
 
 
-def found(value: Any, name: str) -> Found:
+def user_operator(value: Any, name: str) -> UserOperator:
     """Describe one operator: made by any hook, or a function that applies one."""
     short = name.removeprefix(OF_FILES)
     value = operator_of_framework(value) or value
@@ -111,20 +111,20 @@ def found(value: Any, name: str) -> Found:
         elementwise = value.elementwise
         kind = "custom_op, elementwise" if elementwise else "custom_op"
         parameters = _of_definition(value)
-        return Found(short, kind, value, parameters, value.where, value.like, elementwise, value.row_by_row)
+        return UserOperator(short, kind, value, parameters, value.where, value.like, elementwise, value.row_by_row)
     if isinstance(value, OpDef):
-        return Found(short, "built in", value, _of_definition(value))
+        return UserOperator(short, "built in", value, _of_definition(value))
     if isinstance(value, type) and issubclass(value, ForeignFunction):
         one = value.foreign
-        return Found(
+        return UserOperator(
             short, one.kind, value.apply, one.parameters, one.where, value.like, surrogate=value.surrogate, foreign=one
         )
     if isinstance(value, type) and issubclass(value, PyLayer):
         kind = "Function" if issubclass(value, Function) else "PyLayer"
-        return Found(short, kind, value.apply, _of_layer(value), value._where, value.like)
+        return UserOperator(short, kind, value.apply, _of_layer(value), value._where, value.like)
     if isinstance(value, Layer) or (isinstance(value, type) and issubclass(value, Layer)):
         layer = LayerAsOperator(value, short)
-        return Found(short, "Layer", layer, layer.parameters, place_of(layer.layer.forward), shapes=layer.shapes)
+        return UserOperator(short, "Layer", layer, layer.parameters, place_of(layer.layer.forward), shapes=layer.shapes)
     if not callable(value):
         raise ConfigError(f"{name} is {type(value).__name__}, expected an operator or a function that applies one")
     _refuse_without_base(value, name)
@@ -132,7 +132,9 @@ def found(value: Any, name: str) -> Found:
         raise ConfigError(
             f"{name} works on arrays and is not an operator: make it one with @opsmith.custom_op or py_func"
         )
-    return Found(short, "py_func" if _uses_py_func(value) else "function", value, _of_function(value), place_of(value))
+    return UserOperator(
+        short, "py_func" if _uses_py_func(value) else "function", value, _of_function(value), place_of(value)
+    )
 
 
 def _uses_py_func(function: Any) -> bool:

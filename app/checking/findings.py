@@ -10,7 +10,7 @@ from typing import Any
 
 from app.checking.checks import check_names
 from app.checking.examination import Question, examination, refusal
-from app.checking.finding import Found, find, found
+from app.checking.finding import UserOperator, find, user_operator
 from app.checking.verdict import FAILED, NOTE, OK, Verdict
 from app.custom.foreign import operator_of_framework
 from app.display import Displayed
@@ -120,7 +120,7 @@ def check(
     return findings_of(one, Question(sizes, settings, name, other, limits, only))
 
 
-def findings_of(one: Found, question: Question) -> Findings:
+def findings_of(one: UserOperator, question: Question) -> Findings:
     """The results of the checks of an operator."""
     findings = Findings(one.label)
     try:
@@ -145,10 +145,10 @@ def range_of(within: Any) -> tuple[float, float]:
         raise ConfigError(f"within is {within!r}: expected two numbers, such as within=(0, 1)") from error
 
 
-def one_of(operator: str | Callable[..., Any]) -> Found:
+def one_of(operator: str | Callable[..., Any]) -> UserOperator:
     """The operator that is given, or the only one that a name stands for."""
     if not isinstance(operator, str):
-        return found(operator, name_of(operator))
+        return user_operator(operator, name_of(operator))
     operators = find(operator)
     if len(operators) > 1:
         names = ", ".join(one.name for one in operators)

@@ -15,7 +15,7 @@ import numpy as np
 
 from app.checking.checks.gradient import ATOL, RTOL
 from app.checking.checks.off import how_it_is_off
-from app.checking.finding import Found
+from app.checking.finding import UserOperator
 from app.checking.layer import LayerAsOperator
 from app.checking.subject import Arrays, Input, Result, Subject, same
 from app.custom.gradcheck import Checked
@@ -71,7 +71,7 @@ class Examined:
         return self.subject.run(self.arrays, arriving)
 
 
-def drawing_alike(one: Found, stream: int = 0) -> Found:
+def drawing_alike(one: UserOperator, stream: int = 0) -> UserOperator:
     """The same operator, for which every call draws the same numbers from the framework's random streams."""
 
     def call(*values: Any, **settings: Any) -> Any:
@@ -81,7 +81,7 @@ def drawing_alike(one: Found, stream: int = 0) -> Found:
     return replace(one, call=call)
 
 
-def in_a_network(one: Found, settings: dict[str, Any], inputs: np.ndarray, seconds: float) -> Examined | None:
+def in_a_network(one: UserOperator, settings: dict[str, Any], inputs: np.ndarray, seconds: float) -> Examined | None:
     """Return an operator with as many rows of these inputs as can be checked in time; None if two take too long."""
     x = np.asarray(inputs, np.float64)
     if one.elementwise:
@@ -131,10 +131,10 @@ def differs_each_time(of: Examined) -> str:
 
     A function of single numbers has no size at which it differs, other than that of the small inputs.
     """
-    return "" if of.subject.found.elementwise else of.run().copy().differs_from(of.run())
+    return "" if of.subject.operator.elementwise else of.run().copy().differs_from(of.run())
 
 
-def mixes_rows(one: Found, of: Examined) -> bool:
+def mixes_rows(one: UserOperator, of: Examined) -> bool:
     """Whether the rows of a batch have other results or gradients alone than in the batch.
 
     Of an operator that draws random numbers, other numbers say nothing.
@@ -155,9 +155,9 @@ def mixes_rows(one: Found, of: Examined) -> bool:
     return False
 
 
-def _draws(one: Found, of: Examined) -> bool:
+def _draws(one: UserOperator, of: Examined) -> bool:
     """Whether an operator draws from the framework's random streams."""
-    others = replace(of.subject, found=drawing_alike(one, 1)).outputs(of.arrays)
+    others = replace(of.subject, operator=drawing_alike(one, 1)).outputs(of.arrays)
     return any(not same(a, b) for a, b in zip(of.subject.outputs(of.arrays), others, strict=True))
 
 
@@ -257,7 +257,7 @@ class _Direction:
         x = self._of.arrays[0]
         if len(terms) > 1 or any(s.shape[:1] != x.shape[:1] for s in slopes):
             return None
-        if self._of.subject.found.elementwise:
+        if self._of.subject.operator.elementwise:
             return np.asarray(np.abs(sum(slopes) - terms[0]))
         return np.asarray(
             np.abs(sum(s.reshape(len(x), -1).sum(1) for s in slopes) - terms[0].reshape(len(x), -1).sum(1))
@@ -277,7 +277,7 @@ def _of_elements(of: Examined, direction: _Direction) -> str:
     if direction.distances is None:
         return ""
     worst = np.argsort(-direction.distances.reshape(-1))
-    elementwise = of.subject.found.elementwise
+    elementwise = of.subject.operator.elementwise
     x = of.arrays[0].reshape(1, -1)[:, worst[:_SHOWN]] if elementwise else of.arrays[0][worst[:1]]
     if x.size > _LARGEST_ROW:
         return ""

@@ -10,7 +10,7 @@ import numpy as np
 
 from app import __version__
 from app.checking.examination import Question
-from app.checking.finding import Found
+from app.checking.finding import UserOperator
 from app.checking.findings import Findings
 from app.custom.lookup import OF_FILES
 
@@ -19,13 +19,13 @@ _LITERAL = 64
 _TENSORS = {"torch": "torch.tensor", "jax": "jax.numpy.array", "paddle": "paddle.to_tensor"}
 
 
-def report(one: Found, question: Question, findings: Findings, inputs: str) -> str:
+def report(one: UserOperator, question: Question, findings: Findings, inputs: str) -> str:
     """The failures of an operator, with all that an issue needs."""
     failures = [f"  FAILED  {first.check}: {first.words}" for first, *_ in findings.reasons]
     return "\n".join([one.label, *failures, *evidence(one, question, findings, inputs)])
 
 
-def evidence(one: Found, question: Question, findings: Findings, inputs: str) -> list[str]:
+def evidence(one: UserOperator, question: Question, findings: Findings, inputs: str) -> list[str]:
     """The inputs, the versions, and a script that shows the first failure."""
     framework = "" if one.foreign is None else f"{one.foreign.framework.name} {_version(one.foreign.framework.name)}, "
     return [
@@ -40,7 +40,7 @@ def _version(name: str) -> str:
     return str(getattr(sys.modules.get(name), "__version__", ""))
 
 
-def _script(one: Found, question: Question, check: str) -> list[str]:
+def _script(one: UserOperator, question: Question, check: str) -> list[str]:
     """The lines of a program that fails in the same way."""
     lines, call = ["from opsmith.testing import check_operator"], one.name
     foreign = one.foreign
@@ -69,7 +69,7 @@ def _script(one: Found, question: Question, check: str) -> list[str]:
     return [*lines, f"check_operator({', '.join([call, *arguments])})"]
 
 
-def _written(value: Any, one: Found) -> str:
+def _written(value: Any, one: UserOperator) -> str:
     """An argument of an example call as source."""
     foreign = one.foreign
     if foreign is None or not (isinstance(value, np.ndarray) or foreign.framework.is_tensor(value)):

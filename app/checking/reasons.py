@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from app.checking.finding import Found
+from app.checking.finding import UserOperator
 from app.custom.calling import described, place_raised, summary_of
 from app.errors import AppError
 
@@ -43,7 +43,7 @@ _REMEDIES = {
 """How to mend what messages of the frameworks are about, by pattern."""
 
 
-def reason(one: Found, error: object) -> str:
+def reason(one: UserOperator, error: object) -> str:
     """An error in one line: its kind, its message, where it is from, and how to mend it if that is known."""
     if isinstance(error, AppError) or (one.foreign is None and isinstance(error, Exception)):
         return summary_of(error)

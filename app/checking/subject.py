@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app import static
-from app.checking.finding import Found, equivalent
+from app.checking.finding import UserOperator, equivalent
 from app.checking.reasons import reason
 from app.custom.numba_functions import function_name, python_function
 from app.custom.operator import CustomOperator
@@ -119,7 +119,7 @@ def same(left: np.ndarray, right: np.ndarray) -> bool:
 class Subject:
     """An operator and its inputs, which the checks run."""
 
-    found: Found
+    operator: UserOperator
     inputs: tuple[Input, ...]
     low: float = -2.0
     high: float = 2.0
@@ -143,7 +143,7 @@ class Subject:
 
     @property
     def name(self) -> str:
-        return self.found.name
+        return self.operator.name
 
     def with_shapes(self, shapes: Sequence[tuple[int, ...]]) -> Subject:
         """The same subject with inputs of other shapes."""
@@ -169,7 +169,7 @@ class Subject:
     @property
     def computes_in_float32(self) -> bool:
         """Whether an operator of another framework gives float32 for float64 inputs."""
-        return self.found.foreign is not None and any(o.dtype == np.float32 for o in self.outputs(self.arrays()))
+        return self.operator.foreign is not None and any(o.dtype == np.float32 for o in self.outputs(self.arrays()))
 
     def arrays(self, seed: int = 0, dtype: str = "") -> Arrays:
         """Random inputs; floats have this type, by default that of the precision."""
@@ -213,12 +213,12 @@ class Subject:
 
     def reason(self, error: object) -> str:
         """An error in one line, and how to mend it if that is known."""
-        return reason(self.found, error)
+        return reason(self.operator, error)
 
     def call(self, *values: Any) -> list[Any]:
         """Apply the operator; gives its outputs."""
         try:
-            return as_list(self.found.call(*values, **self.settings))
+            return as_list(self.operator.call(*values, **self.settings))
         except (Exception, KeyboardInterrupt):
             raise
         except BaseException as error:
@@ -257,7 +257,7 @@ class Subject:
         self, tensors: list[Tensor], outputs: list[Tensor], arriving: Arrays | None = None
     ) -> list[np.ndarray | None]:
         """The gradients of the float inputs."""
-        if self.found.foreign is not None and self.refusal:
+        if self.operator.foreign is not None and self.refusal:
             return [None for t in tensors if not t.stop_gradient]
         return self._pulled(tensors, outputs, arriving)
 
@@ -288,13 +288,13 @@ class Subject:
     @cached_property
     def is_surrogate(self) -> bool:
         """Whether the gradient is declared to differ from the derivative."""
-        declared = self.found.surrogate
+        declared = self.operator.surrogate
         return declared or any(definition.surrogate for definition in self._definitions_or_none())
 
     @property
     def is_row_by_row(self) -> bool:
         """Whether it is declared that each row depends only on the same row of the inputs."""
-        declared = self.found.elementwise or self.found.row_by_row
+        declared = self.operator.elementwise or self.operator.row_by_row
         return declared or any(definition.row_by_row for definition in self._definitions_or_none())
 
     @property
@@ -302,9 +302,9 @@ class Subject:
         """Whether there is a gradient at all."""
         tensors = self.tensors(self.arrays())
         values = [v for v in self.call(*tensors) if isinstance(v, Tensor)]
-        if not self.wanted or all(v.stop_gradient for v in values):
+        if not self.float_inputs or all(v.stop_gradient for v in values):
             return False
-        return self.found.foreign is None or not self.refusal
+        return self.operator.foreign is None or not self.refusal
 
     @cached_property
     def refusal(self) -> str:
@@ -319,7 +319,7 @@ class Subject:
         return ""
 
     @property
-    def wanted(self) -> list[str]:
+    def float_inputs(self) -> list[str]:
         """The names of the float inputs, which have gradients."""
         return [i.name for i in self.inputs if i.is_float]
 
@@ -343,8 +343,8 @@ class Subject:
     @cached_property
     def backward(self) -> str:
         """`backward (swish_grad, my_ops.py:8)`: the function that computes the gradient, and its line if known."""
-        if self.found.foreign is not None:
-            return self.found.foreign.backward or "backward"
+        if self.operator.foreign is not None:
+            return self.operator.foreign.backward or "backward"
         definitions = self._definitions_or_none()
         function = definitions[0].backward_function if len(definitions) == 1 else None
         where = "" if function is None else place_of(python_function(function))
@@ -358,7 +358,7 @@ class Subject:
 
     def definitions(self) -> list[CustomOperator]:
         """The custom operators that it applies; none for an operator of another framework."""
-        if self.found.foreign is not None:
+        if self.operator.foreign is not None:
             return []
         with self.in_program([i.shape for i in self.inputs]) as (program, _, _):
             definitions = [op.definition for op in program.global_block().ops]

@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from app.checking.finding import found
+from app.checking.finding import user_operator
 from app.checking.findings import Findings
 from app.custom.operator import CustomOperator, derived_source
 from app.errors import AppError
@@ -147,7 +147,7 @@ def _operator(operator: OpDef) -> Element | None:
     source, derived = Activation(operator.name, operator).source, derived_source(operator)
     chart = _plot(operator)
     return _box(
-        tag("p", tag("b", operator.name), f" {found(operator, operator.name).kind}", class_="about"),
+        tag("p", tag("b", operator.name), f" {user_operator(operator, operator.name).kind}", class_="about"),
         tag("pre", source) if source else None,
         tag("details", tag("summary", "The derived gradient"), tag("pre", derived), open="open") if derived else None,
         None if chart is None else image(chart),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from app import static
 from app.checking.examples import inputs_for
-from app.checking.finding import Found
+from app.checking.finding import UserOperator
 from app.custom.lookup import find_operator
 from app.errors import AppError, ConfigError
 from app.graph import Program, Variable, names, static_mode
@@ -76,7 +76,7 @@ def of_model(model: SavedModel, name: str) -> Subject:
     return Subject(name, Program(), model.program, list(model.outputs), Watched(()))
 
 
-def of_operator(one: Found) -> Subject:
+def of_operator(one: UserOperator) -> Subject:
     """The Program of an operator on rows of numbers, and of its gradient."""
     examined = inputs_for(one)
     shapes = [[None, *i.shape[1:]] if i.name not in one.shapes else list(i.shape) for i in examined.inputs]

@@ -11,7 +11,7 @@ import numpy as np
 
 from app.checking.checks import examine
 from app.checking.examples import inputs_for
-from app.checking.finding import Found, find
+from app.checking.finding import UserOperator, find
 from app.checking.subject import Subject
 from app.checking.verdict import FAILED, OK, Verdict
 from app.errors import AppError
@@ -113,7 +113,7 @@ def _compared(subject: Subject, arrays: Any, actual: Any, expected: Any, what: s
     yield Verdict(FAILED, f"{message}, expected {expected[place]:.6g}", what)
 
 
-def _checked(exercise: Exercise, operator: Found, settings: dict[str, Any]) -> Iterator[Verdict]:
+def _checked(exercise: Exercise, operator: UserOperator, settings: dict[str, Any]) -> Iterator[Verdict]:
     inputs = [(shape, "float64") for shape in exercise.shapes[0]]
     for verdict in examine(inputs_for(operator, inputs, settings), exercise.only):
         slow = verdict.check == "inlined" and (

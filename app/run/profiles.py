@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from app.checking.before_training import as_written, between_layers
-from app.checking.finding import found
+from app.checking.finding import user_operator
 from app.checking.undisturbed import undisturbed
 from app.custom.foreign import adapter_of, operator_of_framework, parts_of
 from app.custom.numba_functions import python_function
@@ -188,7 +188,7 @@ def _applied(thing: Any, activation: Activation) -> Sequence[CustomOperator]:
     if isinstance(thing, CustomOperator):
         return [thing]
     try:
-        applied = between_layers(found(thing, activation.name), dict(activation.settings), None).definitions()
+        applied = between_layers(user_operator(thing, activation.name), dict(activation.settings), None).definitions()
     except Exception:  # a user's function may raise anything
         return []
     return applied if len(applied) == 1 else []

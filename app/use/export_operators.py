@@ -10,7 +10,7 @@ from typing import Any
 from app.bridge.out.writing import TARGETS, target_of
 from app.checking.command import shape_of
 from app.checking.examination import Inputs, Question, examination, subject_of
-from app.checking.finding import Found, find
+from app.checking.finding import UserOperator, find
 from app.checking.findings import Findings
 from app.checking.subject import Subject
 from app.custom.operator import CustomOperator
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _export(one: Found, question: Question, targets: Sequence[str], folder: Path) -> None:
+def _export(one: UserOperator, question: Question, targets: Sequence[str], folder: Path) -> None:
     subject = subject_of(one, question)
     operator = _operator_of(subject)
     findings = Findings(one.label)
@@ -71,15 +71,15 @@ def _export(one: Found, question: Question, targets: Sequence[str], folder: Path
 
 def _operator_of(subject: Subject) -> Any:
     """The operator that leaves: the only one that a function applies."""
-    found = subject.found
-    if isinstance(found.call, CustomOperator):
-        return found.call
-    if found.foreign is not None:
-        raise ExportError(f"{found.name} is a {found.kind} already: use it as it is")
-    if found.kind != "py_func":
+    operator = subject.operator
+    if isinstance(operator.call, CustomOperator):
+        return operator.call
+    if operator.foreign is not None:
+        raise ExportError(f"{operator.name} is a {operator.kind} already: use it as it is")
+    if operator.kind != "py_func":
         raise ExportError(
-            f"{found.name} ({found.kind}) is composed of operators of opsmith; what leaves is one of custom_op or "
-            "py_func, whose functions work on numbers or arrays"
+            f"{operator.name} ({operator.kind}) is composed of operators of opsmith; what leaves is one of custom_op "
+            "or py_func, whose functions work on numbers or arrays"
         )
     operators = [one for one in subject.definitions() if isinstance(one, CustomOperator)]
     if len(operators) != 1:

@@ -26,7 +26,7 @@ from torch.testing._internal.custom_op_db import custom_op_db
 from app.bridge.function import Foreign, class_of
 from app.bridge.torch import TORCH
 from app.checking.examination import Question, examination
-from app.checking.finding import found
+from app.checking.finding import user_operator
 from app.checking.verdict import NOTE, Verdict
 from app.custom.foreign import operator_of_framework
 
@@ -78,7 +78,7 @@ def examined(info: Any) -> list[Verdict]:
             return info.op(*args, **settings)
 
         operator = class_of(Foreign(info.name, "torch function", TORCH, call, values, info.op, (info.op,)))
-    one = replace(found(operator, info.name), surrogate=info.name in MEANT)
+    one = replace(user_operator(operator, info.name), surrogate=info.name in MEANT)
     question = Question(settings=sample.kwargs, example=(sample.input, *sample.args))
     return [part for part in examination(one, question) if isinstance(part, Verdict)]
 

@@ -14,7 +14,7 @@ from numba import njit
 import app
 from app.checking.checks import examine
 from app.checking.examples import inputs_for
-from app.checking.finding import found
+from app.checking.finding import user_operator
 from app.checking.undisturbed import Answer, undisturbed
 from app.errors import BoundsError
 
@@ -86,7 +86,7 @@ class CallsNumbaItself(app.autograd.PyLayer):
 )
 def test_an_index_outside_is_an_error_and_the_operator_is_not_run(operator: Any, message: str):
     with pytest.raises(BoundsError, match=message):
-        inputs_for(found(operator, "operator"))
+        inputs_for(user_operator(operator, "operator"))
 
 
 @njit
@@ -119,7 +119,7 @@ def test_the_verdict_of_the_check_of_bounds(function: Any, expected: str):
 
 def test_nothing_is_checked_after_an_index_outside():
     operator = with_backward(second_row, lambda dy: dy)
-    assert [v.check for v in examine(inputs_for(found(operator, "operator")), ["gradient"])] == ["bounds"]
+    assert [v.check for v in examine(inputs_for(user_operator(operator, "operator")), ["gradient"])] == ["bounds"]
 
 
 seen: set[type] = set()
@@ -171,7 +171,7 @@ def test_a_function_on_numbers_that_could_index_is_run_as_python_and_one_that_ca
         asked = []
         monkeypatch.setattr(module, "undisturbed", lambda *_, **__: asked.append(1) or Answer())
         operator = app.custom_op(function, elementwise=True)
-        subject = inputs_for(found(operator, "it"), [((2, 3), "float64")], {}, within=(0.0, 2.0))
+        subject = inputs_for(user_operator(operator, "it"), [((2, 3), "float64")], {}, within=(0.0, 2.0))
         asked.clear()
         list(module.bounds(subject))
         return bool(asked)

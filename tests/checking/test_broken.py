@@ -13,7 +13,7 @@ from broken_operators import BROKEN, Broken
 from app.autograd import Function
 from app.checking.checks import CHECKS, examine, names_of_checks
 from app.checking.examples import inputs_for
-from app.checking.finding import Found, found
+from app.checking.finding import UserOperator, user_operator
 from app.checking.subject import Subject
 from app.checking.verdict import FAILED, Verdict
 from app.custom import py_func
@@ -28,7 +28,7 @@ NAMES = "xgw"
 def subject_of(one: Broken) -> Subject:
     shapes = [(shape, "float64") for shape in one.shapes]
     if one.layer:
-        return inputs_for(found(one.make(Function), one.name), shapes)
+        return inputs_for(user_operator(one.make(Function), one.name), shapes)
     forward, backward = one.make()
     names = [n if len(s) > 1 else "b" for n, s in zip(NAMES, one.shapes, strict=False)]
 
@@ -37,7 +37,7 @@ def subject_of(one: Broken) -> Subject:
         return py_func(forward, list(values), outs if one.outputs > 1 else outs[0], backward, **one.options)
 
     parameters = tuple(inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names)
-    return inputs_for(Found(one.name, "py_func", call, parameters), shapes)
+    return inputs_for(UserOperator(one.name, "py_func", call, parameters), shapes)
 
 
 @pytest.mark.filterwarnings("ignore:operator py_func:RuntimeWarning")

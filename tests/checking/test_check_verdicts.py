@@ -19,7 +19,7 @@ import app
 from app import custom_op
 from app.checking.checks import CHECKS, examine
 from app.checking.examples import inputs_for
-from app.checking.finding import find, found
+from app.checking.finding import find, user_operator
 from app.checking.subject import Result
 from app.engine.compiled.read_only import why_refused
 from app.errors import ConfigError, OperatorError
@@ -87,7 +87,7 @@ LINEAR = with_backward(lambda x, w, b: x @ w + b, lambda x, w, dy: (dy @ w.T, x.
     ],
 )
 def test_a_correct_operator_passes_with_inputs_that_are_found(operator: Any, inputs: str, row_by_row: bool):
-    subject = inputs_for(found(operator, "it"))
+    subject = inputs_for(user_operator(operator, "it"))
     assert ", ".join(map(str, subject.inputs)) == inputs
     verdicts = list(examine(subject, EAGER))
     assert [v for v in verdicts if v.failed] == []
@@ -112,13 +112,13 @@ def test_a_backward_that_refuses_other_shapes_is_right_and_one_that_leaves_its_a
         (of_two_axes, ""),
     ):
         operator = with_backward(njit(lambda x: x * 2), njit(backward))
-        failed = [v.words for v in examine(inputs_for(found(operator, "it")), ["ranks"]) if v.failed]
+        failed = [v.words for v in examine(inputs_for(user_operator(operator, "it")), ["ranks"]) if v.failed]
         assert [is_like(text, message) for text in failed] == [True] * bool(message)
 
 
 def test_given_shapes_and_a_given_range_are_taken():
     shapes = [((2, 3), "float64"), ((3, 5), "float64"), ((5,), "float64")]
-    subject = inputs_for(found(LINEAR, "linear"), shapes, within=(0.0, 1.0))
+    subject = inputs_for(user_operator(LINEAR, "linear"), shapes, within=(0.0, 1.0))
     assert [i.shape for i in subject.inputs] == [(2, 3), (3, 5), (5,)]
     assert all(a.min() >= 0 for a in subject.arrays())
 
@@ -126,7 +126,7 @@ def test_given_shapes_and_a_given_range_are_taken():
 def test_a_setting_without_a_default_is_needed():
     needs = custom_op(lambda x, *, by: x * by, name="needs", elementwise=True)
     with pytest.raises(ConfigError, match="needs needs its setting 'by': give --set by=VALUE"):
-        inputs_for(found(needs, "needs"))
+        inputs_for(user_operator(needs, "needs"))
     assert words(needs, "gradient", settings={"by": 2.0}).startswith("ok 24 elements agree")
 
 
@@ -155,7 +155,7 @@ def test_one_shape_is_tried_if_there_is_no_gradient():
         shapes.append((x.shape, y.shape))
         return x + y
 
-    assert inputs_for(found(without_gradient, "it")).low == -2
+    assert inputs_for(user_operator(without_gradient, "it")).low == -2
     assert set(shapes) == {((4, 6), (4, 6))}
 
 
@@ -240,7 +240,7 @@ def test_few_shapes_are_tried_before_the_user_is_asked_for_them():
         return x.reshape(-1, 7) + y + z
 
     with pytest.raises(OperatorError, match=r"no inputs were found .* Say their shapes, --shape 4,8"):
-        inputs_for(found(needs_seven_columns, "it"))
+        inputs_for(user_operator(needs_seven_columns, "it"))
     assert len(calls) < 200
 
 
@@ -250,7 +250,7 @@ def test_a_function_of_single_numbers_that_takes_an_array_is_told_so():
         return sum(x[i] for i in range(len(x)))
 
     with pytest.raises(OperatorError, match=r"has no len.*elementwise=True gives the function single numbers"):
-        inputs_for(found(total, "it"))
+        inputs_for(user_operator(total, "it"))
 
 
 def test_what_a_pylayer_saves_is_not_a_question_of_shapes():
@@ -261,7 +261,7 @@ def test_what_a_pylayer_saves_is_not_a_question_of_shapes():
             return app.tanh(x)
 
     with pytest.raises(OperatorError, match=r"save_for_backward takes Tensors, found ndarray; [^-]*$"):
-        inputs_for(found(Tanh, "it"))
+        inputs_for(user_operator(Tanh, "it"))
 
 
 # --- Verdicts of one check ---
@@ -528,7 +528,7 @@ def test_a_surrogate_has_another_gradient_than_the_equivalent():
 
 def test_an_operator_that_draws_numbers_fails_one_check():
     random = np.random.default_rng(0)
-    dropout = found(with_backward(lambda x: x * (random.random(x.shape) < 0.5), lambda x, dy: dy), "dropout")
+    dropout = user_operator(with_backward(lambda x: x * (random.random(x.shape) < 0.5), lambda x, dy: dy), "dropout")
     for only in (["repeatable", "rows", "layout", "types"], ["rows"]):
         (verdict,) = examine(inputs_for(dropout), only)
         assert (verdict.check, verdict.failed) == ("repeatable", True)
@@ -583,7 +583,7 @@ NOT_SUMMED = product(lambda gradient, one: np.resize(gradient, one.shape))
     ],
 )
 def test_the_verdict_of_the_check_of_broadcasting(operator: Any, expected: str):
-    inputs = [parameter for parameter in found(operator, "it").parameters if parameter.name != "name"]
+    inputs = [parameter for parameter in user_operator(operator, "it").parameters if parameter.name != "name"]
     told = words(operator, "broadcasting", shapes=[((4, 6), "float64")] * len(inputs))
     assert told.startswith(expected)
     assert len(told.splitlines()) == 1
@@ -755,7 +755,7 @@ ASSERTS = f"raised AssertionError: `raise AssertionError` ({place('raise Asserti
 )
 def test_other_inputs_are_advised_unless_the_mistake_is_in_the_code(operator: Any, expected: str, advice: bool):
     with pytest.raises(OperatorError) as caught_error:
-        inputs_for(found(operator, "it"))
+        inputs_for(user_operator(operator, "it"))
     told = str(caught_error.value)
     assert is_like(told, expected)
     assert ("--shape 4,8 --shape 8" in told and "--range=-1,1" in told) == advice
@@ -801,7 +801,7 @@ class Scaled(app.nn.Layer):
 
 @pytest.mark.parametrize("layer", [Scaled, Scaled()])
 def test_parameters_are_inputs_whose_gradients_are_checked(layer: Any):
-    subject = inputs_for(found(layer, "mine"))
+    subject = inputs_for(user_operator(layer, "mine"))
     inputs = "x float64[4, 6], scale float64[6], inner_weight float64[6, 6], inner_bias float64[6]"
     assert ", ".join(map(str, subject.inputs)) == inputs
     verdicts = list(examine(subject, ["gradient"]))
@@ -811,7 +811,7 @@ def test_parameters_are_inputs_whose_gradients_are_checked(layer: Any):
 def test_a_layer_keeps_its_parameters():
     layer = Scaled()
     before = dict(layer.named_parameters())
-    list(examine(inputs_for(found(layer, "mine")), ["shapes", "engines"]))
+    list(examine(inputs_for(user_operator(layer, "mine")), ["shapes", "engines"]))
     after = dict(layer.named_parameters())
     assert list(after) == list(before)
     assert all(after[path] is before[path] is getattr(layer, path, before[path]) for path in before)
@@ -849,5 +849,5 @@ def first(x, k=4):
     ],
 )
 def test_other_whole_numbers_and_a_width_above_them_are_tried(forward, backward, text):
-    (verdict,) = examine(inputs_for(found(with_backward(forward, backward), "operator")), ["whole numbers"])
+    (verdict,) = examine(inputs_for(user_operator(with_backward(forward, backward), "operator")), ["whole numbers"])
     assert f"{verdict.state} {verdict.words}".startswith(text)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import app
-from app.checking.finding import found
+from app.checking.finding import user_operator
 from app.checking.in_a_network import Examined, differs_each_time, how_gradient_is_wrong, in_a_network, mixes_rows
 from app.nn import functional
 
@@ -18,7 +18,7 @@ Arrays = Callable[..., Any]
 
 
 def examined(operator: Any, inputs: np.ndarray, **settings: Any) -> Examined:
-    at = in_a_network(found(operator, "operator"), settings, inputs.astype("float32"), 100.0)
+    at = in_a_network(user_operator(operator, "operator"), settings, inputs.astype("float32"), 100.0)
     assert at is not None
     return at
 
@@ -139,9 +139,9 @@ def test_operators_that_keep_state_or_mix_rows_are_told_from_those_that_do_not()
     assert differs_each_time(examined(operator(counting, lambda dy: dy), inputs)) == "result"
     for right in RIGHT.values():
         assert differs_each_time(examined(right, inputs)) == ""
-        assert not mixes_rows(found(right, "operator"), examined(right, inputs))
+        assert not mixes_rows(user_operator(right, "operator"), examined(right, inputs))
     for mixing in (lambda x: x - app.mean(x, axis=0), lambda x: x * app.max(x, axis=0), lambda x: x[::-1]):
-        assert mixes_rows(found(mixing, "operator"), examined(mixing, inputs))
+        assert mixes_rows(user_operator(mixing, "operator"), examined(mixing, inputs))
 
 
 def test_random_numbers_that_follow_the_seed_are_neither_state_nor_mixed_rows():
@@ -150,4 +150,4 @@ def test_random_numbers_that_follow_the_seed_are_neither_state_nor_mixed_rows():
 
     at = examined(dropping, np.random.default_rng(0).normal(size=(16, 8)))
     assert differs_each_time(at) == ""
-    assert not mixes_rows(found(dropping, "operator"), at)
+    assert not mixes_rows(user_operator(dropping, "operator"), at)

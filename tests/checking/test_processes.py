@@ -14,7 +14,7 @@ import pytest
 import app
 from app.checking.before_training import check_gradient
 from app.checking.examples import inputs_for
-from app.checking.finding import found
+from app.checking.finding import user_operator
 from app.checking.processes import End, Send, messages_of
 from app.errors import BoundsError
 
@@ -76,7 +76,7 @@ def crashing(x: Any) -> Any:
 def test_an_operator_that_would_end_the_command_is_refused_before_it_does():
     operator = app.custom_op(crashing, infer=lambda x: x)
     with pytest.raises(BoundsError, match=r"run as Python, it ends the process, with SIGSEGV: .* call it by yourself"):
-        inputs_for(found(operator, "crashing"))
+        inputs_for(user_operator(operator, "crashing"))
     operator.backward(lambda dy: dy)
     checked = check_gradient(operator, "crashing")
     assert checked is not None

@@ -7,11 +7,11 @@ from typing import Any
 from app import custom_op
 from app.checking.checks import examine
 from app.checking.examples import inputs_for
-from app.checking.finding import found
+from app.checking.finding import user_operator
 
 
 def words(operator: Any, *only: str, **given: Any) -> str:
-    return "\n".join(f"{v.state} {v.words}" for v in examine(inputs_for(found(operator, "it"), **given), only))
+    return "\n".join(f"{v.state} {v.words}" for v in examine(inputs_for(user_operator(operator, "it"), **given), only))
 
 
 def elementwise(function: Any) -> Any:

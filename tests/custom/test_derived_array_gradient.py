@@ -16,7 +16,7 @@ from app import custom_op, static
 from app.autograd import gradcheck, gradgradcheck
 from app.checking.checks import examine
 from app.checking.examples import inputs_for
-from app.checking.finding import found
+from app.checking.finding import user_operator
 from app.custom.references import OperatorTable, read_operators
 from app.engine.compiled.explain import explain
 from app.errors import GradientError, OperatorError
@@ -166,7 +166,7 @@ def test_checks_of_other_numbers_of_axes_pass_where_none_can_be_derived():
                 y[i, t] = state
         return y
 
-    subject = inputs_for(found(custom_op(summed), "summed"))
+    subject = inputs_for(user_operator(custom_op(summed), "summed"))
     assert {v.state for v in examine(subject, ["gradient", "ranks"])} == {"ok"}
     x = points(2, 3, 4)
     with pytest.raises(GradientError, match=r"`state` gets another array"):

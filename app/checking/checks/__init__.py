@@ -82,7 +82,7 @@ loudly."""
 
 def checks_for(subject: Subject) -> dict[str, Callable[[Subject], Iterable[Verdict]]]:
     """The checks that an operator is examined with, by name."""
-    foreign = subject.found.foreign
+    foreign = subject.operator.foreign
     if foreign is None:
         left_out = _NOT_OF_OURS | _NOT_OF_DERIVED if _is_derived(subject) else _NOT_OF_OURS
         return {name: check for name, check in CHECKS.items() if name not in left_out}
@@ -94,7 +94,7 @@ def checks_for(subject: Subject) -> dict[str, Callable[[Subject], Iterable[Verdi
 
 
 def _is_derived(subject: Subject) -> bool:
-    operator = subject.found.call
+    operator = subject.operator.call
     return isinstance(operator, CustomOperator) and operator.elementwise and not operator.backward_function
 
 
@@ -176,6 +176,6 @@ def _verdicts(name: str, check: Callable[[Subject], Iterable[Verdict]], subject:
     except OtherSizeError:
         verdicts = []
     except Exception as error:  # the user's function may raise anything
-        refused = subject.found.foreign is not None and name in _MAY_REFUSE
+        refused = subject.operator.foreign is not None and name in _MAY_REFUSE
         verdicts = [note(f"it refuses this: {subject.reason(error)}") if refused else failed(subject.reason(error))]
     yield from (replace(verdict, check=name) for verdict in verdicts)

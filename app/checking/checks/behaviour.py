@@ -124,7 +124,7 @@ def row_by_row(subject: Subject) -> Iterator[Verdict]:
             else:
                 yield note("the result of a row depends on other rows, as in a norm over the batch")
             return
-    cannot_say = declared or subject.found.foreign or subject.found.kind in ("PyLayer", "Function", "Layer")
+    cannot_say = declared or subject.operator.foreign or subject.operator.kind in ("PyLayer", "Function", "Layer")
     hint = "" if cannot_say else "; row_by_row=True would declare it"
     yield ok(f"each row is computed independently of the others{hint}")
 
@@ -149,7 +149,7 @@ def layout(subject: Subject) -> Iterator[Verdict]:
             result = subject.run(laid, gradients)
         except Exception as error:
             message = f"arrays {what} raise {subject.reason(error)}"
-            yield failed(message) if subject.found.foreign is None else note(message)
+            yield failed(message) if subject.operator.foreign is None else note(message)
             return
         part = plain.far_from(result, 1e-9)
         if part:

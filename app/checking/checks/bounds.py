@@ -101,9 +101,9 @@ def _run_as_python(subject: Subject, arrays: Arrays | None = None, repeats: bool
 
     Operators of other frameworks have none, and a framework that has threads cannot run in a forked process.
     """
-    if subject.found.foreign is not None:
+    if subject.operator.foreign is not None:
         return None
-    if _indexes_nothing(subject.found.call):  # most functions on numbers, for which a process would take most time
+    if _indexes_nothing(subject.operator.call):  # most functions on numbers, for which a process would take most time
         return _Run()
     if interpreted.on:  # in such a process already
         return _interpreted(subject, arrays, repeats)

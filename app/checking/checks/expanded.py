@@ -31,7 +31,7 @@ def expanded(subject: Subject) -> Iterator[Verdict]:
         except Exception as error:
             yield failed(f"the gradient that y.sum() sends, whose strides are zero, raises {subject.reason(error)}")
             return
-        difference = first_difference(gradients, plain.gradients, gradient_names(subject.wanted))
+        difference = first_difference(gradients, plain.gradients, gradient_names(subject.float_inputs))
         if difference:
             yield failed(f"for the gradient that y.sum() sends, whose strides are zero, {difference}")
             return
@@ -76,7 +76,7 @@ def _takes_more_axes(subject: Subject) -> bool:
 def ranks(subject: Subject) -> Iterator[Verdict]:
     """The gradient is right for inputs with other numbers of axes, and with axes of size one, if they are taken."""
     shapes = {one.shape for one in subject.inputs}
-    if len(shapes) > 1 or subject.found.shapes or subject.is_surrogate or not subject.has_gradient:
+    if len(shapes) > 1 or subject.operator.shapes or subject.is_surrogate or not subject.has_gradient:
         return
     others = _SHAPES
     if subject.is_fixed:
@@ -92,7 +92,7 @@ def ranks(subject: Subject) -> Iterator[Verdict]:
 
 def _of_shapes_as_python(subject: Subject, shapes: Sequence[tuple[int, ...]]) -> Verdict | None:
     """The verdict on these shapes, of Numba functions as Python: they would be compiled for each number of axes."""
-    if subject.found.foreign is None and not interpreted.on:
+    if subject.operator.foreign is None and not interpreted.on:
         answer = undisturbed(lambda: pickle.dumps(_of_shapes(subject, shapes)), _PATIENCE, compiled=False)
         if answer.content:
             verdict: Verdict | None = pickle.loads(answer.content)
@@ -116,7 +116,7 @@ def _of_shapes(subject: Subject, shapes: Sequence[tuple[int, ...]]) -> Verdict |
         except UnderivableError:
             continue  # it is derived for each number of axes, and refused for this one
         except Exception as error:
-            if subject.found.foreign is None and "out of bounds" in str(error.__cause__):
+            if subject.operator.foreign is None and "out of bounds" in str(error.__cause__):
                 # compiled, it would read or write outside of the array, without an error
                 return failed(f"with {', '.join(map(str, other.inputs))}, {subject.reason(error)}")
             continue  # forward took this shape by accident, and backward refuses it loudly

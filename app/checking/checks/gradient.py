@@ -46,7 +46,7 @@ def _other_sizes(subject: Subject) -> Iterator[Subject]:
     """The operator with one row, with five, and with more columns if it takes them."""
     shapes = [one.shape for one in subject.inputs]
     others = [subject.with_batch(1), subject.with_batch(5)] if shapes[0] else []
-    if not subject.is_fixed and len(shapes[0]) > 1 and len({*shapes}) == 1 and not subject.found.shapes:
+    if not subject.is_fixed and len(shapes[0]) > 1 and len({*shapes}) == 1 and not subject.operator.shapes:
         others.append(subject.with_shapes([(2, *shape[1:-1], 17) for shape in shapes]))
     for other in others:
         try:
@@ -59,11 +59,11 @@ def _other_sizes(subject: Subject) -> Iterator[Subject]:
 
 def gradient_of_size(subject: Subject) -> Iterator[Verdict]:
     """Gradients in float64 against central differences, for inputs of one size."""
-    if not subject.wanted:
+    if not subject.float_inputs:
         yield note("it takes only integers, which have no gradient")
         return
     kinds = {o.dtype.name for o in subject.outputs(subject.arrays())}
-    foreign = subject.found.foreign
+    foreign = subject.operator.foreign
     if not any(is_float(kind) for kind in kinds):
         message = f"it has no gradient, as its results are {', '.join(sorted(kinds))}: only floats have gradients"
         yield failed(f"{message}; return floats, as in y.astype(x.dtype)") if foreign is None else note(message)
@@ -241,7 +241,7 @@ def linear(subject: Subject) -> Iterator[Verdict]:
     arriving = subject.arriving(once.outputs)
     for factor in (3.0, -1000.0, 0.0):
         scaled = subject.run(arrays, [np.asarray(g * factor) for g in arriving]).gradients
-        for name, actual, before in zip(subject.wanted, scaled, once.gradients, strict=True):
+        for name, actual, before in zip(subject.float_inputs, scaled, once.gradients, strict=True):
             if actual is None or before is None:
                 continue
             expected = before * factor
@@ -290,7 +290,7 @@ def _compare_second(subject: Subject, arrays: Arrays) -> None:
 
 def _of_saved(subject: Subject) -> str:
     """What usually loses a part of a second derivative in PyTorch."""
-    if subject.found.foreign is None or subject.found.foreign.framework.name != "torch":
+    if subject.operator.foreign is None or subject.operator.foreign.framework.name != "torch":
         return ""
     return (
         "; what forward computes between its inputs and results has no graph: compute it again in backward, or mark "
@@ -321,5 +321,5 @@ def settings(subject: Subject) -> Iterator[Verdict]:
 
 
 def _numbers(subject: Subject) -> dict[str, Any]:
-    defaults = {p.name: p.default for p in subject.found.parameters if p.default is not p.empty}
+    defaults = {p.name: p.default for p in subject.operator.parameters if p.default is not p.empty}
     return {name: value for name, value in {**defaults, **subject.settings}.items() if type(value) is float}

@@ -70,7 +70,7 @@ def _is_meant(subject: Subject, plain: Arrays) -> bool:
 
 
 def _spreads(subject: Subject, outputs: Arrays, plain: Arrays) -> bool:
-    if not subject.found.elementwise:
+    if not subject.operator.elementwise:
         return False
     alike = [o.shape == subject.inputs[0].shape for o in outputs]
     return any(a and not np.array_equal(o.flat[1:], p.flat[1:]) for a, o, p in zip(alike, outputs, plain, strict=True))

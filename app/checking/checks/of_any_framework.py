@@ -15,8 +15,8 @@ from app.checking.verdict import Verdict, failed, ok
 
 
 def foreign_of(subject: Subject) -> Foreign:
-    assert subject.found.foreign is not None
-    return subject.found.foreign
+    assert subject.operator.foreign is not None
+    return subject.operator.foreign
 
 
 def framework_of(subject: Subject) -> Framework:
@@ -45,7 +45,7 @@ def arriving_at(subject: Subject, one: Run) -> Arrays:
 
 def alone(subject: Subject) -> Iterator[Verdict]:
     """Each gradient is the same when no other input needs one."""
-    if len(subject.wanted) < 2 or not subject.has_gradient:
+    if len(subject.float_inputs) < 2 or not subject.has_gradient:
         return
     arrays = subject.arrays()
     whole = run(subject, arrays)
@@ -83,7 +83,7 @@ def kept(subject: Subject) -> Iterator[Verdict]:
         gradients = first.pull(arriving_at(subject, first))
         held = [None if g is None else g.copy() for g in gradients]
         second.pull([np.asarray(2 * d) for d in arriving_at(subject, second)])
-        difference = first_difference(gradients, held, gradient_names(subject.wanted), 0, 0)
+        difference = first_difference(gradients, held, gradient_names(subject.float_inputs), 0, 0)
         if difference:
             yield failed(
                 f"a second backward pass changes the gradient of the first, which is the same memory: {difference}"

@@ -23,7 +23,7 @@ def _line(error: BaseException) -> str:
 
 
 def _names(subject: Subject, count: int) -> list[str]:
-    return [*(f"output {place}" for place in range(count)), *gradient_names(subject.wanted)]
+    return [*(f"output {place}" for place in range(count)), *gradient_names(subject.float_inputs)]
 
 
 def primal(subject: Subject) -> Iterator[Verdict]:

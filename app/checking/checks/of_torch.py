@@ -58,7 +58,7 @@ def _run(call: Callable[..., Any], tensors: list[Any]) -> tuple[list[Any], list[
 
 
 def _names(subject: Subject, results: Sequence[Any]) -> list[str]:
-    return [*(f"output {place}" for place in range(len(results))), *gradient_names(subject.wanted)]
+    return [*(f"output {place}" for place in range(len(results))), *gradient_names(subject.float_inputs)]
 
 
 def _line(error: Any, length: int = 110) -> str:
@@ -91,7 +91,7 @@ def one_output(subject: Subject) -> Iterator[Verdict]:
             return
         sums = [total if part is None else total + part for total, part in zip(sums, parts, strict=True)]
     together = torch.autograd.grad(derived, sources, _arriving(derived), allow_unused=True)
-    difference = first_difference(_arrays(sums), _arrays(together), gradient_names(subject.wanted))
+    difference = first_difference(_arrays(sums), _arrays(together), gradient_names(subject.float_inputs))
     yield failed(f"used one output at a time, {difference}") if difference else ok("outputs can be used one at a time")
 
 
@@ -116,7 +116,7 @@ def saved(subject: Subject) -> Iterator[Verdict]:
             gradients = torch.autograd.grad(derived, sources, flowing, allow_unused=True)
         except RuntimeError:
             continue  # PyTorch noticed it
-        difference = first_difference(_arrays(gradients), _arrays(expected), gradient_names(subject.wanted))
+        difference = first_difference(_arrays(gradients), _arrays(expected), gradient_names(subject.float_inputs))
         if difference:
             yield failed(
                 f"if {what} is changed in place before backward, as ReLU(inplace=True) does, {difference}, and PyTorch "
@@ -197,7 +197,7 @@ def _batched_gradients(subject: Subject, call: Callable[..., Any], arrays: Array
         for place in range(3):
             single = torch.autograd.grad(derived, sources, [d[place] for d in many], **options)
             parts = [None if g is None else g[place] for g in batched]
-            difference = first_difference(_arrays(parts), _arrays(single), gradient_names(subject.wanted))
+            difference = first_difference(_arrays(parts), _arrays(single), gradient_names(subject.float_inputs))
             if difference:
                 yield failed(f"with batched gradients (torch.func.jacrev), {difference}")
                 return

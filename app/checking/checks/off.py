@@ -46,7 +46,7 @@ def _zero(subject: Subject, one: Comparison) -> str:
         "surrogate=True"
     )
     return explanation + (
-        "; elementwise=True gives it single numbers: leave it out for arrays" if subject.found.elementwise else ""
+        "; elementwise=True gives it single numbers: leave it out for arrays" if subject.operator.elementwise else ""
     )
 
 

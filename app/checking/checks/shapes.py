@@ -61,13 +61,13 @@ def types(subject: Subject) -> Iterator[Verdict]:
             continue
         if actual.dtype != np.float32 or expected.dtype != np.float64:
             message = f"output {place} is {actual.dtype} for float32 inputs, and {expected.dtype} for float64 ones"
-            yield failed(message) if subject.found.foreign is None else note(message)
+            yield failed(message) if subject.operator.foreign is None else note(message)
             return
         if not np.allclose(actual, expected, rtol=2e-3, atol=1e-4, equal_nan=True):
             worst = float(np.nanmax(abs(actual - expected)))
             yield failed(f"output {place} in float32 is far from that in float64: by up to {worst:.3g}")
             return
-    for name, g, e in zip(subject.wanted, narrow.gradients, wide.gradients, strict=True):
+    for name, g, e in zip(subject.float_inputs, narrow.gradients, wide.gradients, strict=True):
         if g is not None and e is not None and not np.allclose(g, e, rtol=1e-2, atol=1e-3, equal_nan=True):
             yield failed(
                 f"the gradient of {name} in float32 is far from that in float64: by {np.nanmax(abs(g - e)):.3g}"
@@ -84,7 +84,7 @@ def types(subject: Subject) -> Iterator[Verdict]:
 
 def _casts_of(subject: Subject) -> dict[str, str]:
     """The returned types of an operator on arrays that differ from the type of its inputs."""
-    operator = subject.found.call
+    operator = subject.operator.call
     return operator.casts if isinstance(operator, CustomOperator) and not operator.elementwise else {}
 
 
@@ -99,7 +99,7 @@ def empty(subject: Subject) -> Iterator[Verdict]:
         outputs, gradients = none.run(none.arrays())
     except Exception as error:
         message = f"a batch without rows raises {subject.reason(error)}"
-        yield failed(message) if per_row and subject.found.foreign is None else note(message)
+        yield failed(message) if per_row and subject.operator.foreign is None else note(message)
         return
     for output, shape in zip(outputs, some, strict=True):
         if per_row and output.shape != (0, *shape[1:]):  # else the shape is not known: concat([x, w]) has the rows of w
@@ -142,7 +142,7 @@ def broadcasting(subject: Subject) -> Iterator[Verdict]:
             problem = _wrong_when_stretched(stretched, arrays, outputs)
         except Exception as error:
             problem = f"the gradient fails: {subject.reason(error)}"
-            if subject.found.foreign is not None:  # a loud refusal
+            if subject.operator.foreign is not None:  # a loud refusal
                 refused.append(f"{list(pair[0])} with {list(pair[1])}: {problem}")
                 continue
         if problem:
@@ -176,7 +176,7 @@ def _wrong_when_stretched(subject: Subject, arrays: list[np.ndarray], outputs: l
             return "it gives other numbers than for expanded inputs"
     gradients = subject.run(arrays).gradients
     floats = [a for a in arrays if a.dtype.kind == "f"]
-    for array, name, g, e in zip(floats, subject.wanted, gradients, wide.gradients, strict=True):
+    for array, name, g, e in zip(floats, subject.float_inputs, gradients, wide.gradients, strict=True):
         if g is not None and e is not None and not np.allclose(g, _summed(e, array.shape)):
             return f"the gradient of {name} is not summed over the broadcast axes"
     return ""

@@ -37,7 +37,7 @@ def whole_numbers(subject: Subject) -> Iterator[Verdict]:
 
 
 def _numbers(subject: Subject) -> dict[str, int]:
-    defaults = {p.name: p.default for p in subject.found.parameters if p.default is not p.empty}
+    defaults = {p.name: p.default for p in subject.operator.parameters if p.default is not p.empty}
     return {name: value for name, value in {**defaults, **subject.settings}.items() if type(value) is int}
 
 
@@ -45,7 +45,7 @@ def _others(subject: Subject, numbers: dict[str, int]) -> Iterator[Subject]:
     shape = subject.inputs[0].shape
     width = max(numbers.values()) + _MORE
     can_widen = (
-        not subject.is_fixed and not subject.found.shapes and shape and len({i.shape for i in subject.inputs}) == 1
+        not subject.is_fixed and not subject.operator.shapes and shape and len({i.shape for i in subject.inputs}) == 1
     )
     if can_widen and shape[-1] < width <= _WIDEST:
         yield subject.with_shapes([(*shape[:-1], width)] * len(subject.inputs))
