@@ -74,7 +74,7 @@ def _usable(path: Path) -> bool:
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         about = path.stat()
-        if not _is_mine(about):
+        if not _is_owned(about):
             return False
         if not _is_private(about):
             path.chmod(about.st_mode & ~_OTHERS_WRITE)  # what they wrote before is not read
@@ -87,10 +87,10 @@ def _usable(path: Path) -> bool:
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
-def _is_mine(about: os.stat_result) -> bool:
+def _is_owned(about: os.stat_result) -> bool:
     return not hasattr(os, "geteuid") or about.st_uid == os.geteuid()
 
 
 def _is_private(about: os.stat_result) -> bool:
     """Whether a file or folder is the user's own, and nobody else may write to it."""
-    return not hasattr(os, "geteuid") or (_is_mine(about) and not about.st_mode & _OTHERS_WRITE)
+    return not hasattr(os, "geteuid") or (_is_owned(about) and not about.st_mode & _OTHERS_WRITE)

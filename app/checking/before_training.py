@@ -20,7 +20,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from app import cache_folder
-from app.checking.certificate import kept
+from app.checking.certificate import stored
 from app.checking.checks.gradient import gradient_of_size
 from app.checking.examples import inputs_for
 from app.checking.finding import UserOperator, user_operator
@@ -91,7 +91,7 @@ def check_gradient(
                 file.parent.mkdir(mode=0o700, exist_ok=True)
                 write_whole(file, msgspec.json.encode(result))
                 file.chmod(0o600)
-    certificate = None if result.wrong else kept(operator, settings or {})
+    certificate = None if result.wrong else stored(operator, settings or {})
     return result if certificate is None else replace(result, words=f"{result.words}; {certificate.in_short}")
 
 

@@ -136,7 +136,7 @@ def keep(certificate: Certificate) -> None:
             file.chmod(0o600)
 
 
-def kept(operator: Callable[..., Any], settings: Mapping[str, Any]) -> Certificate | None:
+def stored(operator: Callable[..., Any], settings: Mapping[str, Any]) -> Certificate | None:
     """The certificate of an operator with the same source, of the same opsmith on the same machine."""
     folder = _folder()
     if folder is None or not folder.is_dir():

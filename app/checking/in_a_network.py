@@ -175,7 +175,7 @@ def how_gradient_is_wrong(of: Examined) -> str:
             elsewhere = replace(tried, arrays=_moved(tried.arrays, 4))  # no element is close to a kink both times
             again = _Direction(elsewhere, 1)
             if again.is_wrong:
-                return _of_elements(elsewhere, again) or again.words
+                return _of_elements(elsewhere, again) or again.message
     return ""
 
 
@@ -220,7 +220,7 @@ class _Direction:
         self._direction = [_signed(generator, a.shape) * _usual(a) for a in of.arrays]
         self.distances: np.ndarray | None = None
         """How far both are apart for each row, or for each element of an elementwise operator; None if unknown."""
-        self.words = ""
+        self.message = ""
         self.is_wrong = self._compare()
 
     def _compare(self) -> bool:
@@ -232,7 +232,7 @@ class _Direction:
             if slopes and not abs(slope - slopes[-1]) <= _APART * abs(slope - by_gradient):
                 return False
             slopes.append(slope)
-        self.words = f"in a random direction: backward gives {by_gradient:.8g}, finite differences give {slope:.8g}"
+        self.message = f"in a random direction: backward gives {by_gradient:.8g}, finite differences give {slope:.8g}"
         return True
 
     def _slopes(self, step: float) -> tuple[float, float, float]:

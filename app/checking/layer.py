@@ -16,7 +16,7 @@ class LayerAsOperator:
     """A Layer as a function of its inputs, followed by its parameters."""
 
     def __init__(self, layer: Layer | Callable[[], Layer], name: str):
-        self.layer = layer if isinstance(layer, Layer) else _made(layer, name)
+        self.layer = layer if isinstance(layer, Layer) else _instance(layer, name)
         held = dict(self.layer.named_parameters())
         self.shapes = {path.replace(".", "_"): tuple(value.shape) for path, value in held.items()}
         self._places = [_place_of(self.layer, path) for path in held]
@@ -47,7 +47,7 @@ class LayerAsOperator:
             object.__setattr__(layer, name, value)  # Layer's own __setattr__ would change the parameters
 
 
-def _made(kind: Callable[[], Layer], name: str) -> Layer:
+def _instance(kind: Callable[[], Layer], name: str) -> Layer:
     try:
         return kind()
     except KeyboardInterrupt:

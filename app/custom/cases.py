@@ -83,7 +83,7 @@ class _Cases:
         self._decisions: list[bool] = []
         self._conditions: list[Number] = []
         self._ways = 0
-        self._known: dict[Any, Any] = {}
+        self._cache: dict[Any, Any] = {}
 
     def results(self, call: Callable[[], Any], decisions: list[bool]) -> list[Any]:
         """The results of a call in which the first conditions are decided like this, whatever the others are."""
@@ -112,9 +112,9 @@ class _Cases:
         values = [x.variable if isinstance(x, Number) else x for x in inputs]
         named = tuple((getattr(v, "name", None), None if hasattr(v, "name") else (type(v), repr(v))) for v in values)
         key = definition.name, named, key_of_settings(attributes)
-        if key not in self._known:
-            self._known[key] = Number(self, apply(definition, values, attributes))
-        return self._known[key]
+        if key not in self._cache:
+            self._cache[key] = Number(self, apply(definition, values, attributes))
+        return self._cache[key]
 
 
 def _whole(result: Any, variables: Sequence[Any]) -> Any:

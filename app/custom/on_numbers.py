@@ -87,8 +87,8 @@ def on_numbers(function: Any) -> OnNumbers | None:
     if not walk.loops:
         from numba import njit
 
-        return OnNumbers(_made(function, tree, **{walk.chosen(name): njit(_CHOICES[name]) for name in walk.choices}))
-    function_of_numbers = _made(function, tree, **{walk.chosen("type"): type})
+        return OnNumbers(_compile(function, tree, **{walk.chosen(name): njit(_CHOICES[name]) for name in walk.choices}))
+    function_of_numbers = _compile(function, tree, **{walk.chosen("type"): type})
     return OnNumbers(_dividing_as(function, function_of_numbers), walk.axes, keeps_type=True)
 
 
@@ -190,7 +190,7 @@ class _Walk:
         names = [argument.arg for argument in tree.args.args]
         self.settings = set(names[len(names) - len(tree.args.defaults) :])
         self.arguments = set(names)
-        self.given = self.arguments - self.settings
+        self.inputs = self.arguments - self.settings
         self.loops = any(isinstance(statement, ast.For) for statement in tree.body)
         self.choices: set[str] = set()
         """Those of `_CHOICES` that the function needs."""
@@ -214,7 +214,7 @@ class _Walk:
     # Arithmetic on whole arrays
 
     def _arithmetic(self) -> list[ast.stmt]:
-        names = self.given | self.settings
+        names = self.inputs | self.settings
         statements: list[ast.stmt] = []
         for statement in _statements(self.tree):
             changed = copy.copy(statement)
@@ -281,7 +281,7 @@ class _Walk:
 
     @property
     def _arrays(self) -> set[str]:
-        return {*self.given, *self.like}
+        return {*self.inputs, *self.like}
 
     def _new_array(self, statement: ast.stmt) -> list[ast.stmt]:
         if not (isinstance(statement, ast.Assign) and len(statement.targets) == 1):
@@ -296,7 +296,7 @@ class _Walk:
             raise _StopError(statement)
         if target.id in self._arrays:
             raise _StopError(statement)
-        like = source.id if source.id in self.given else self.like[source.id]
+        like = source.id if source.id in self.inputs else self.like[source.id]
         self.like[target.id] = like
         if _NEW[made_by] is None:
             return []
@@ -344,7 +344,7 @@ class _Turn:
 
     def __init__(self, walk: _Walk, place: Sequence[str], whole: bool):
         self.walk, self.place, self.whole = walk, list(place), whole
-        self.taken = {*walk.given, *walk.like, *walk.settings, *place}
+        self.reserved = {*walk.inputs, *walk.like, *walk.settings, *place}
 
     def block(self, statements: Sequence[ast.stmt], local: set[str], written: set[str]) -> list[ast.stmt]:
         """Statements about one element. The names and arrays that are certain to be written are added to the sets."""
@@ -372,7 +372,7 @@ class _Turn:
         return changed
 
     def _local(self, target: ast.expr) -> str:
-        if not isinstance(target, ast.Name) or target.id in self.taken:
+        if not isinstance(target, ast.Name) or target.id in self.reserved:
             raise _StopError(target)
         return target.id
 
@@ -387,7 +387,7 @@ class _Turn:
     def _value(self, node: ast.expr, local: set[str]) -> ast.expr:
         """An expression of elements of inputs, of names that were written, and of numbers."""
         if isinstance(node, ast.Subscript):
-            return ast.Name(self._element(node, self.walk.given), ast.Load())
+            return ast.Name(self._element(node, self.walk.inputs), ast.Load())
         if isinstance(node, (ast.Name, ast.Attribute)):
             if not _is_name_of(node, local) and not self._is_plain(node):
                 raise _StopError(node)
@@ -398,7 +398,7 @@ class _Turn:
 
     def _is_plain(self, node: ast.expr) -> bool:
         """Whether it is a number, or a function of numbers without side effects."""
-        if isinstance(node, ast.Name) and node.id in self.taken:
+        if isinstance(node, ast.Name) and node.id in self.reserved:
             return node.id in self.walk.settings
         value = _meaning(node, self.walk.value_of)
         return isinstance(value, (*_NUMBERS, np.ufunc)) or _is_one_of(value, _FUNCTIONS)
@@ -445,7 +445,7 @@ def _is_elementwise(function: Any, count: int) -> bool:
 # Making
 
 
-def _made(function: Any, tree: ast.FunctionDef, **more: Any) -> FunctionType:
+def _compile(function: Any, tree: ast.FunctionDef, **more: Any) -> FunctionType:
     """Compile the changed tree of a function; `more` are additional variables."""
     tree.decorator_list, tree.returns = [], None
     first, others = ([ast.arg(argument.arg) for argument in some] for some in (tree.args.posonlyargs, tree.args.args))

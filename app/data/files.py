@@ -118,7 +118,7 @@ def read(file: File, folder: Path) -> NDArray[np.uint8]:
     return content
 
 
-def _read_if_there(file: File, folder: Path) -> NDArray[np.uint8] | None:
+def _read_if_present(file: File, folder: Path) -> NDArray[np.uint8] | None:
     """The verified content of `file`; None if it does not exist; an OccupiedError if it is something else."""
     path = folder / file.name
     if not os.path.lexists(path):
@@ -142,7 +142,7 @@ def fetch(
     Those that the folder lacked are in it afterwards, if it can be written. If something else has the name of one, it
     may be the user's: an OccupiedError is raised before any source is asked.
     """
-    contents = {file: content for file in files if (content := _read_if_there(file, folder)) is not None}
+    contents = {file: content for file in files if (content := _read_if_present(file, folder)) is not None}
     for source in sources:
         missing = [file for file in files if file not in contents]
         if missing:
@@ -173,7 +173,7 @@ def fetch(
 def _keep(content: bytes, file: File, folder: Path, say: Callable[[str], None]) -> None:
     """Store a verified file, unless something exists at its path."""
     try:
-        if _read_if_there(file, folder) is None:
+        if _read_if_present(file, folder) is None:
             write_whole(folder / file.name, content)
     except (FileError, ValueError, OccupiedError) as error:
         say(f"  {file.name} cannot be kept: {error}; so it is there for this run alone")

@@ -115,7 +115,7 @@ class Nodes:
         values = []
         for place, name in enumerate(results):
             formal = schema.outputs[min(place, len(schema.outputs) - 1)].type_str
-            result = Value(self, name, used.get(formal) or _told_type(schema, formal, attributes))
+            result = Value(self, name, used.get(formal) or _declared_type(schema, formal, attributes))
             widened = formal in own and own[formal] != used[formal] != "bool"
             values.append(self.Cast(result, to=own[formal]) if widened else result)
         return values[0] if len(values) == 1 else tuple(values)
@@ -178,7 +178,7 @@ def _type_variables(schema: Any, count: int) -> list[str]:
     return [schema.inputs[min(i, len(schema.inputs) - 1)].type_str for i in range(count)]
 
 
-def _told_type(schema: Any, formal: str, attributes: dict[str, Any]) -> str:
+def _declared_type(schema: Any, formal: str, attributes: dict[str, Any]) -> str:
     """The type of an output that does not follow from an input."""
     dtype = attributes.get("to") or attributes.get("dtype")
     if dtype is not None:

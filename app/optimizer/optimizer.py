@@ -206,7 +206,7 @@ class Optimizer:
                 f"{kind}.set_state_dict: {', '.join(unknown)} belong to none of its parameters, "
                 f"whose names are {', '.join(p.name for p in parameters) or 'none'}"
             )
-        loaded = [(p, self._found_states(p, state_dict)) for p in parameters]
+        loaded = [(p, self._loaded_states(p, state_dict)) for p in parameters]
         schedule = state_dict.get(SCHEDULER)
         if schedule is not None and isinstance(self._learning_rate, LRScheduler):
             self._learning_rate.set_state_dict(schedule)
@@ -216,7 +216,7 @@ class Optimizer:
                 for remembered, value in zip(self._states_of(parameter), new, strict=True):
                     remembered.set_value(value)
 
-    def _found_states(self, parameter: Any, state_dict: Mapping[str, Any]) -> list[Any]:
+    def _loaded_states(self, parameter: Any, state_dict: Mapping[str, Any]) -> list[Any]:
         """The states of a parameter in a state dict, in order; none if it has none of them."""
         names, label = self._names_of_states(parameter), f"{type(self).__name__}.set_state_dict: "
         missing = [name for name in names if name not in state_dict]

@@ -151,7 +151,7 @@ def _load(default: C, path: str | os.PathLike[str], overrides: Sequence[str]) ->
     where = configuration_file(path)
     config, folder = _changed(default, _read(where)), Path(where).parent
     if not (folder / METRICS).exists():  # in the folder of a run, see `load_kept_config`
-        config = msgspec.convert(_found_from(msgspec.to_builtins(config), folder), type(config))
+        config = msgspec.convert(_from_working_folder(msgspec.to_builtins(config), folder), type(config))
     return _overridden(config, overrides)
 
 
@@ -222,12 +222,12 @@ def _absolute(path: str) -> str:
 _OPERATORS = ("activation", "baseline", "operators")
 
 
-def _found_from(value: Any, folder: Path, key: str = "") -> Any:
+def _from_working_folder(value: Any, folder: Path, key: str = "") -> Any:
     """Return the data of a YAML file with paths that start from the working folder, not from the file's."""
     if isinstance(value, dict):
-        return {name: _found_from(item, folder, name) for name, item in value.items()}
+        return {name: _from_working_folder(item, folder, name) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_found_from(item, folder, key) for item in value]
+        return [_from_working_folder(item, folder, key) for item in value]
     if key in ("source", "folder", "output"):
         return _from(value, folder)
     if key in _OPERATORS and isinstance(value, str) and ".py:" in value:

@@ -25,19 +25,19 @@ class Structure:
         """The structure of a nest; None is a place that is empty."""
         leaves: list[Any] = []
         paths: list[str] = []
-        shape, fill = _taken_apart(nest, "", leaves, paths)
+        shape, fill = _flattened(nest, "", leaves, paths)
         return cls(shape, leaves, paths, fill)
 
 
-def _taken_apart(nest: Any, path: str, leaves: list[Any], paths: list[str]) -> tuple[str, Callable[..., Any]]:
+def _flattened(nest: Any, path: str, leaves: list[Any], paths: list[str]) -> tuple[str, Callable[..., Any]]:
     if nest is None:
         return "None", lambda values: None
     if isinstance(nest, dict):
-        parts = {k: _taken_apart(v, f"{path}[{k!r}]", leaves, paths) for k, v in nest.items()}
+        parts = {k: _flattened(v, f"{path}[{k!r}]", leaves, paths) for k, v in nest.items()}
         text = ", ".join(f"{k!r}: {shape}" for k, (shape, _) in parts.items())
         return f"{{{text}}}", lambda values: type(nest)((k, fill(values)) for k, (_, fill) in parts.items())
     if isinstance(nest, (list, tuple)) and not hasattr(nest, "dtype"):
-        below = [_taken_apart(v, f"{path}[{i}]" if path else str(i), leaves, paths) for i, v in enumerate(nest)]
+        below = [_flattened(v, f"{path}[{i}]" if path else str(i), leaves, paths) for i, v in enumerate(nest)]
         text = ", ".join(shape for shape, _ in below)
         make = nest._make if hasattr(nest, "_make") else type(nest)
         return f"({text})", lambda values: make([fill(values) for _, fill in below])

@@ -17,7 +17,7 @@ from numba import njit
 import opsmith
 from app.checking import exhaustive, ulp
 from app.checking.before_training import check_gradient
-from app.checking.certificate import badge, keep, kept
+from app.checking.certificate import badge, keep, stored
 from app.checking.exhaustive import TYPES, certify
 from app.errors import ConfigError, OperatorError
 
@@ -163,13 +163,13 @@ def test_a_check_before_training_says_what_was_proven_of_the_same_source(
 ):
     monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path))
     certificate = certify(relu, types=["float16"])
-    assert kept(relu, {}) is None
+    assert stored(relu, {}) is None
     of_float32 = msgspec.structs.replace(certificate.accuracies[0], type="float32", worst_ulp=0.25, worst_at=np.nan)
     keep(msgspec.structs.replace(certificate, accuracies=[of_float32]))
     words = check_gradient(relu, "relu").words
     assert "finite differences; proven at all 2^32 inputs: worst error 0.25 ULP (result), against its" in words
-    assert kept(relu, {"slope": 1}) is None
-    assert kept(swish, {}) is None
+    assert stored(relu, {"slope": 1}) is None
+    assert stored(swish, {}) is None
 
 
 def test_infinity_is_the_number_after_the_largest():

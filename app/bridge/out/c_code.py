@@ -198,7 +198,7 @@ class _Writer:
         self.helpers: dict[str, str] = {}
         self.least_of_loops: dict[str, int | None] = {}
         """For the variables of loops, a number that they are not less than."""
-        self.asked: list[str] = []
+        self.pending: list[str] = []
         self.may_fail = False
         self.comments = _comments(reader.scope.function)
         self.names: dict[str, str] = {}
@@ -455,11 +455,11 @@ class _Writer:
 
     def least_assigned(self, key: str) -> int | None:
         """The same for a variable, by what is assigned to it."""
-        if self.variables[key].kind != "int" or key in self.source.settings or key in self.asked:
+        if self.variables[key].kind != "int" or key in self.source.settings or key in self.pending:
             return None
-        self.asked.append(key)
+        self.pending.append(key)
         values = [self.least(s.value) for s in walk(self.source.body) if isinstance(s, Assign) and s.name == key]
-        self.asked.pop()
+        self.pending.pop()
         return None if not values or None in values else min(v for v in values if v is not None)
 
     def kind(self, node: Expr) -> str:

@@ -38,7 +38,7 @@ class Kernels:
     """The text of functions by name, in an order in which each follows what it calls."""
     called: set[str] = field(default_factory=set)
     """Which of them: "exp" for `_exp`."""
-    _known: dict[Any, str] = field(default_factory=dict)
+    _function_names: dict[Any, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in vectors.NAMES:
@@ -57,7 +57,7 @@ class Kernels:
         Numba compiles it with these options, or it stays Python without any.
         """
         if list(parameters) == list(parameters_of(function)):  # otherwise functions that call it need one of their own
-            self._known[function] = name
+            self._function_names[function] = name
         text = self._text(function, name, options is not None, parameters)
         self.functions[name] = _decorator(options) + text
 
@@ -175,13 +175,13 @@ class Kernels:
         return constant
 
     def _helper(self, inner: FunctionType, value: Any) -> str:
-        if inner not in self._known:
-            name = self._known[inner] = self.names.fresh("_" + inner.__name__.strip("_<>"))
+        if inner not in self._function_names:
+            name = self._function_names[inner] = self.names.fresh("_" + inner.__name__.strip("_<>"))
             self.functions.pop(name, None)
             text = self._text(inner, name, True)
             options = dict(value.targetoptions) if is_compiled(value) else {}
             self.functions[name] = _decorator(options) + text
-        return self._known[inner]
+        return self._function_names[inner]
 
 
 class _Source(str):

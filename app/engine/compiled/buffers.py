@@ -61,7 +61,7 @@ def plan_buffers(lowered: Lowered, keep: Collection[str]) -> Plan:
             if name in plan.place:
                 own = all(step.keeps_to_share(n) for n in step.reads if lowered.root(n) == name)
                 uses[plan.place[name]].add((step.share if own else None, lowered.shapes[name]))
-        for name in step.made:
+        for name in step.allocated:
             if lowered.persists(name) or name in plan.place:
                 continue
             dying = [plan.place[n] for n in ending if n in plan.place and step.may_overwrite(name, n)]
@@ -90,7 +90,7 @@ def _plan_inside(lowered: Lowered, step: Step, plan: Plan, uses: Uses, free: lis
     own: list[int] = []  # free, and used only by this step
     alive: list[str] = []
     for index, part in enumerate(order):
-        for name in part.made:
+        for name in part.allocated:
             if name in plan.place or lowered.root(name) != name or lowered.persists(name):
                 continue
             use, dtype = (step.share, lowered.shapes[name]), lowered.dtype(name)

@@ -62,7 +62,7 @@ class Walk:
 
     def __init__(self) -> None:
         self.digest = hashlib.sha256()
-        self._seen: dict[int, tuple[int, Any]] = {}
+        self._visited: dict[int, tuple[int, Any]] = {}
         """Every object seen, by id, with its number. Objects are kept alive so that no id is used twice."""
 
     def hash_of(self, things: Iterable[Any]) -> str:
@@ -108,8 +108,8 @@ class Walk:
 
     def is_new(self, thing: Any) -> bool:
         """Whether an object is seen for the first time; adds its number."""
-        is_known = id(thing) in self._seen
-        number, _ = self._seen.setdefault(id(thing), (len(self._seen), thing))
+        is_known = id(thing) in self._visited
+        number, _ = self._visited.setdefault(id(thing), (len(self._visited), thing))
         self.note("number", str(number))
         return not is_known
 

@@ -31,9 +31,9 @@ from app.engine.compiled.shape_errors import compiled_quickly
 AS_NUMPY: dict[str, Any] = {"nopython": True, "nogil": True, "error_model": "numpy"}
 """The options for compiling a plain function: division by zero behaves as in NumPy."""
 
-_known: OrderedDict[str, Linkable] = OrderedDict()
+_cache: OrderedDict[str, Linkable] = OrderedDict()
 """The most recently used functions, by key."""
-KNOWN = 256
+CACHE_SIZE = 256
 
 
 class Linkable:
@@ -74,15 +74,15 @@ def linkable(function: Any, kinds: tuple[Any, ...]) -> Linkable | None:
     if not isinstance(function, (FunctionType, Dispatcher)):  # one of Numba's intrinsics
         return None
     key = fingerprint(function, repr(kinds), cache.environment())[:32]
-    linked = _known.get(key)
+    linked = _cache.get(key)
     if linked is None:
         linked = _from_disk(key) or _compiled(key, function, kinds)
         if linked is None:
             return None
-        _known[key] = linked
-        if len(_known) > KNOWN:
-            _known.popitem(last=False)
-    _known.move_to_end(key)
+        _cache[key] = linked
+        if len(_cache) > CACHE_SIZE:
+            _cache.popitem(last=False)
+    _cache.move_to_end(key)
     return linked
 
 

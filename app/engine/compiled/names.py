@@ -14,24 +14,24 @@ class Names:
     """Assigns unique Python names to variables and functions."""
 
     def __init__(self) -> None:
-        self._taken = set(RESERVED)
-        self._given: dict[Any, str] = {}
+        self._used = set(RESERVED)
+        self._by_key: dict[Any, str] = {}
 
-    def is_given(self, word: str) -> bool:
+    def is_assigned(self, word: str) -> bool:
         """Return whether a word is an assigned name, not one of the language or the runtime."""
-        return word in self._taken and word not in RESERVED
+        return word in self._used and word not in RESERVED
 
     def of(self, key: Any, word: str) -> str:
         """Return a unique name close to the wanted one."""
-        if key not in self._given:
+        if key not in self._by_key:
             name = re.sub(r"\W", "_", word) or "_"
             name = f"_{name}" if name[0].isdigit() or keyword.iskeyword(name) else name
             unique, number = name, 2
-            while unique in self._taken:
+            while unique in self._used:
                 unique, number = f"{name}_{number}", number + 1
-            self._taken.add(unique)
-            self._given[key] = unique
-        return self._given[key]
+            self._used.add(unique)
+            self._by_key[key] = unique
+        return self._by_key[key]
 
 
 RESERVED = frozenset((

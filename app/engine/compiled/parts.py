@@ -63,7 +63,7 @@ def pattern(lines: Sequence[str], names: Names, called: Collection[str]) -> str:
     order: dict[str, str] = {}
 
     def is_variable(word: str) -> bool:
-        return names.is_given(word) and word not in called
+        return names.is_assigned(word) and word not in called
 
     def numbered(word: re.Match[str]) -> str:
         return order.setdefault(word[0], f"_{len(order)}_") if is_variable(word[0]) else word[0]

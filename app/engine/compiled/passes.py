@@ -93,13 +93,13 @@ def _of_fewer(op: Operator, lowering: Elementwise, places: Sequence[int], stands
     """Return the operator with the kept inputs: `stands` maps each original input to one of them."""
     definition = copy.copy(op.definition)
     definition.inputs = tuple(op.definition.inputs[i] for i in places)
-    definition.kernel = _given(op.definition.kernel, stands)
-    definition.infer = _given(op.definition.infer, stands)
+    definition.kernel = _with_inputs(op.definition.kernel, stands)
+    definition.infer = _with_inputs(op.definition.infer, stands)
     definition.lowering = replace(lowering, takes=tuple(stands[i] for i in lowering.takes or ()))
     return Operator(definition, [op.inputs[i] for i in places], op.outputs, op.attributes, op.role)
 
 
-def _given(function: Callable[..., Any], stands: Sequence[int]) -> Callable[..., Any]:
+def _with_inputs(function: Callable[..., Any], stands: Sequence[int]) -> Callable[..., Any]:
     return lambda *values, **settings: function(*(values[i] for i in stands), **settings)
 
 

@@ -114,7 +114,7 @@ class _Inference:
     def _of(self, op: Operator) -> Sequence[Shape]:
         lowering = op.definition.lowering
         if op.bodies:
-            return self._given_by_bodies(op)
+            return self._shapes_of_bodies(op)
         if isinstance(lowering, Fused):  # it knows only the declared shapes of its outputs
             inside = dict(self.shapes)
             for member in lowering.body:
@@ -143,7 +143,7 @@ class _Inference:
             raise UnknownSizeError(f"in a batch of n, {error}") from error
         return self._with_assumed(op, [spec.shape for spec in result])
 
-    def _given_by_bodies(self, op: Operator) -> list[Shape]:
+    def _shapes_of_bodies(self, op: Operator) -> list[Shape]:
         """The shapes of what control flow gives."""
         lowering = op.definition.lowering
         inside = {}

@@ -176,7 +176,7 @@ class _Generator:
         """Return the name for a variable in the call or declaration of a part; `flat` names its memory."""
         return flat(name) if self.lowered.comes_flat(name) else self.out.array_name(name)
 
-    def _given(self, name: str) -> Operand:
+    def _argument(self, name: str) -> Operand:
         """A variable as an argument of a part."""
         is_view = self.lowered.comes_flat(name) and self.lowered.persists(self.lowered.root(name))
         memory = self._handed(name, self.out.memory)
@@ -242,7 +242,7 @@ class _Generator:
         for part in parts:
             for _, step in part.steps:
                 out.comment(step.comment)
-            arrays = [self._given(name) for name in part.arguments]
+            arrays = [self._argument(name) for name in part.arguments]
             first = Number(part.first, COUNT)
             out.give_up_if(Call(part.name, (SHARD, SHARDS, SHARED, first, ROWS, Local("n", COUNT), *arrays)))
 

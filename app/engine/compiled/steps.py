@@ -154,7 +154,7 @@ class Step:
     # Memory
 
     @property
-    def made(self) -> Sequence[str]:
+    def allocated(self) -> Sequence[str]:
         """The outputs that need memory."""
         return () if self.is_free or self.in_python else self.op.outputs
 

@@ -87,14 +87,14 @@ class Callback:
 
     def __init__(self, shared: np.ndarray, lowered: Lowered, array: Lookup):
         self._shared, self._lowered, self._array = shared, lowered, array
-        self._known: dict[tuple[int, int], Callable[[], None]] = {}
+        self._calls: dict[tuple[int, int], Callable[[], None]] = {}
         shared[runtime.CALLBACK] = id(self)
 
     def __call__(self) -> None:
         place = runtime.running(self._shared, 0), int(self._shared[runtime.SIZE])
-        if place not in self._known:
-            self._known[place] = self._call(*place)
-        self._known[place]()
+        if place not in self._calls:
+            self._calls[place] = self._call(*place)
+        self._calls[place]()
 
     def _call(self, step: int, n: int) -> Callable[[], None]:
         op = self._lowered.steps[step].op
@@ -145,7 +145,7 @@ class _Worker:
 _idle: list[_Worker] = []
 
 
-def _taken() -> _Worker:
+def _idle_worker() -> _Worker:
     try:
         return _idle.pop()
     except IndexError:  # another thread may have taken the last one
@@ -166,7 +166,7 @@ def on_threads(job: Job, threads: int, shared: np.ndarray) -> None:
     try:
         blas.limit(user)
         for number in range(1, threads):
-            workers.append(_taken())
+            workers.append(_idle_worker())
             workers[-1].start(job, number)
         job(0)
     except BaseException as error:

@@ -100,8 +100,8 @@ class _Prepared:
     def __init__(self, block: Block):
         self._block = block
         written = writes(block.ops)
-        self._made_by = {op.outputs[0]: op for op in block.ops if op.outputs and written[op.outputs[0]] == 1}
-        self._known: dict[str, tuple[str, np.ndarray] | None] = {}
+        self._producers = {op.outputs[0]: op for op in block.ops if op.outputs and written[op.outputs[0]] == 1}
+        self._cache: dict[str, tuple[str, np.ndarray] | None] = {}
 
     def preparation(self, name: str) -> Preparation | None:
         """How a variable is computed from bytes; None if it is not."""
@@ -120,16 +120,16 @@ class _Prepared:
 
     def _of_all_bytes(self, name: str) -> tuple[str, np.ndarray] | None:
         """The data that a variable is computed from ('' for a constant), and its values for the bytes 0 to 255."""
-        if name not in self._known:
-            self._known[name] = self._computed(name)
-        return self._known[name]
+        if name not in self._cache:
+            self._cache[name] = self._computed(name)
+        return self._cache[name]
 
     def _computed(self, name: str) -> tuple[str, np.ndarray] | None:
         variable = self._block.var(name)
         if variable.is_data:
             rows = variable.dtype == "uint8" and len(variable.shape) > 1 and variable.shape[0] == UNKNOWN
             return (name, _ALL_BYTES) if rows and UNKNOWN not in variable.shape[1:] else None
-        op = self._made_by.get(name)
+        op = self._producers.get(name)
         if op is None or op.definition.custom or not is_pure(self._block, op) or len(op.outputs) != 1:
             return None
         lowering = op.definition.lowering

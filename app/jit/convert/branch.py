@@ -35,9 +35,9 @@ from app.jit.convert.state import (
     items_of,
     rebuilt,
     same,
+    shape_text,
     stand_in,
     tracer,
-    words_of,
 )
 from app.jit.variable import RefusedError, TracedVariable
 from app.ops.spec import UNKNOWN
@@ -145,7 +145,7 @@ class _Choice:
         self.branches = [self._traced(then), self._traced(otherwise)]
         self.outputs: list[tuple[Any, Any, Kind]] = []
         """The values that differ: in both branches, and their common type and shape."""
-        self.made: list[Any] = []
+        self.results: list[Any] = []
         """What the operator gives for them."""
         self.joined: dict[tuple[int, int], Callable[[], Any]] = {}
         self.partners: dict[int, Any] = {}
@@ -158,7 +158,7 @@ class _Choice:
         changed = {id(tensor): tensor for branch in self.branches for tensor in branch.copies.changed()}
         tensors = [(tensor, self._of_tensor(tensor)) for tensor in changed.values()]
         contents = [self._of_content(held) for held in self.before.held.values()]
-        self.made = append_cond(self.test, self._gives(0), self._gives(1))
+        self.results = append_cond(self.test, self._gives(0), self._gives(1))
         for tensor, take in tensors:
             tensor.stand_for(take())
         after = copy.copy(self.before)
@@ -249,7 +249,7 @@ class _Choice:
                 return lambda: tracer().own(rebuilt(contents[0], lambda place, _: takes[place]()))
         shapes = [tuple(value.shape) for value in olds if is_value(value)]
         if not (all(is_value(value) or isinstance(value, NUMBERS) for value in olds) and _agree(shapes)):
-            raise _MisfitError("is {} in one branch and {} in the other".format(*map(words, contents)))
+            raise _MisfitError("is {} in one branch and {} in the other".format(*map(text_of, contents)))
         return self._output(a, b, Kind(common_dtype(old, other), next(iter(shapes), ())), *olds)
 
     def _check_one(self, a: Any, b: Any) -> None:
@@ -266,8 +266,8 @@ class _Choice:
         place = len(self.outputs) - 1
 
         def take() -> Any:
-            self.made[place].share_memory(*olds)
-            return self.made[place]
+            self.results[place].share_memory(*olds)
+            return self.results[place]
 
         return take
 
@@ -279,10 +279,10 @@ def _agree(shapes: Sequence[tuple[int, ...]]) -> bool:
     return all(len({size for size in sizes if size != UNKNOWN}) < 2 for sizes in zip(*shapes, strict=True))
 
 
-def words(value: Any) -> str:
+def text_of(value: Any) -> str:
     """Describe a value for messages."""
     if is_value(value):
-        return f"a Tensor of shape {words_of(value.shape)}"
+        return f"a Tensor of shape {shape_text(value.shape)}"
     if value is None or isinstance(value, (*NUMBERS, str)):
         return repr(value)
     kind = type(value).__name__

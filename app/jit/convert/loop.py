@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from app.graph.variable import Variable
-from app.jit.convert.branch import if_, state_of, words
+from app.jit.convert.branch import if_, state_of, text_of
 from app.jit.convert.build import expression, statements
 from app.jit.convert.leaving import VALUE
 from app.jit.convert.logic import and_, ask, not_
@@ -315,7 +315,7 @@ class _Loop:
             self._note_items(key, name, old, new)
         elif type(old) in CONTAINERS and new is not old:
             raise RefusedError(
-                f"{name}, {words(old)}, becomes another object in the loop over a Tensor at {self.where}; change it "
+                f"{name}, {text_of(old)}, becomes another object in the loop over a Tensor at {self.where}; change it "
                 "(x[:] = ..., x.update(...)), or use a tuple"
             )
         elif key in self.formals or not same(old, self.copies.original(new)):
@@ -324,8 +324,8 @@ class _Loop:
     def _note_items(self, key: Key, name: str, old: Any, new: Any) -> None:
         if type(new) is not type(old) or [p for p, _ in items_of(old)] != [p for p, _ in items_of(new)]:
             raise RefusedError(
-                f"{name} changes from {words(old)} to {words(new)} in the loop over a Tensor at {self.where}, where "
-                "every iteration must leave it with the same structure; instead of a list that grows, "
+                f"{name} changes from {text_of(old)} to {text_of(new)} in the loop over a Tensor at {self.where}, "
+                "where every iteration must leave it with the same structure; instead of a list that grows, "
                 "set rows of a Tensor: out[i] = x"
             )
         for (place, before), (_, after) in zip(items_of(old), items_of(new), strict=True):
@@ -337,7 +337,7 @@ class _Loop:
             return
         if not all(is_value(x) or isinstance(x, NUMBERS) for x in (old, new)):
             raise RefusedError(
-                f"{name} changes from {words(old)} to {words(new)} in the loop over a Tensor at {self.where}, "
+                f"{name} changes from {text_of(old)} to {text_of(new)} in the loop over a Tensor at {self.where}, "
                 "where only Tensors and numbers can change"
             )
         previous = self.kinds.get(key, Kind(common_dtype(old, new), _shape_of(old)))

@@ -122,12 +122,12 @@ def _making(function: Any) -> Callable[..., Any]:
     if not isinstance(begin, FunctionType):
         return lambda *args, **kwargs: own(function(*args, **kwargs))
 
-    def made(*args: Any, **kwargs: Any) -> Any:
+    def construct(*args: Any, **kwargs: Any) -> Any:
         thing = own(function.__new__(function, *args, **kwargs))
         converted(begin)(thing, *args, **kwargs)
         return thing
 
-    return made
+    return construct
 
 
 def own(thing: Any) -> Any:

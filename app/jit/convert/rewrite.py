@@ -37,7 +37,7 @@ class Scope:
         self.nonlocals = declared(function, ast.Nonlocal)
         self.locals = {*self.parameters, *Assigned(function.body).bound} - self.globals - self.nonlocals
         """The local names of the function."""
-        self.made: dict[str, None] = {}
+        self.bound_inside: dict[str, None] = {}
         """The local names that are assigned in inner functions made by conversion."""
 
     def names(self, nodes: Sequence[ast.AST]) -> Names:
@@ -51,14 +51,14 @@ class Scope:
         """Return the `global` and `nonlocal` statements of an inner function that assigns these names."""
         outer = [name for name in names if name in self.globals]
         own = [name for name in names if name not in self.globals]
-        self.made.update(dict.fromkeys(own))
+        self.bound_inside.update(dict.fromkeys(own))
         result: list[ast.stmt] = [ast.Global(outer)] if outer else []
         result += [ast.Nonlocal(own)] if own else []
         return [ast.copy_location(node, at) for node in result]
 
     def binding(self, at: ast.AST) -> list[ast.stmt]:
         """Return a statement that makes names local without assigning them."""
-        names = [n for n in self.made if n not in self.parameters and n not in self.nonlocals]
+        names = [n for n in self.bound_inside if n not in self.parameters and n not in self.nonlocals]
         return statements(f"if False:\n    {' = '.join(names)} = None", at) if names else []
 
 

@@ -57,11 +57,11 @@ def one_element(value: Any, wish: str) -> Any:
     if variable.shape == ():
         return variable
     if any(size != 1 for size in variable.shape):
-        raise ShapeError(f"{wish} needs a Tensor with one element, this one has shape {words_of(variable.shape)}")
+        raise ShapeError(f"{wish} needs a Tensor with one element, this one has shape {shape_text(variable.shape)}")
     return variable.reshape([])
 
 
-def words_of(shape: Sequence[int]) -> str:
+def shape_text(shape: Sequence[int]) -> str:
     """Format a shape for messages."""
     return "[" + ", ".join("any" if size == UNKNOWN else str(size) for size in shape) + "]"
 
@@ -71,7 +71,7 @@ def as_condition(value: Any, where: str) -> Any:
     truth = as_truth(value)
     if any(size != 1 for size in getattr(truth, "shape", ())):
         raise RefusedError(
-            f"{where}: a Tensor of shape {words_of(truth.shape)} is neither true nor false; use opsmith.any or "
+            f"{where}: a Tensor of shape {shape_text(truth.shape)} is neither true nor false; use opsmith.any or "
             "opsmith.all"
         )
     return truth

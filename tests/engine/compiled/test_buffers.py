@@ -75,7 +75,7 @@ def test_memory_that_another_thread_may_use_inside_a_branch_is_not_overwritten()
     low = lower(static.default_main_program(), {h.name, y.name}, lambda op, known: "")
     plan = plan_buffers(low, {h.name, y.name})
     (branch,) = (step for step in low.steps if step.bodies)
-    inside = {plan.place[name] for part in branch.everything for name in part.made if name in plan.place}
+    inside = {plan.place[name] for part in branch.everything for name in part.allocated if name in plan.place}
     assert len(inside) > 1
     assert plan.place[y.name] not in inside
 

@@ -24,14 +24,14 @@ NUMBER = (types.float32,)
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache, in a process that knows of no function yet."""
     monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path))
-    monkeypatch.setattr(linkable, "_known", type(linkable._known)())
+    monkeypatch.setattr(linkable, "_cache", type(linkable._cache)())
     monkeypatch.setattr(native_code, "_loaded", type(native_code._loaded)())
     return tmp_path
 
 
 def like_a_new_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Forget everything but the disk; gives the names of the functions that are compiled from now on."""
-    linkable._known.clear()
+    linkable._cache.clear()
     native_code._loaded.clear()
     compiled, compile_ = [], linkable._compiled
 
