@@ -62,8 +62,8 @@ def require_folder(path: Path) -> None:
 
 def latest_run() -> str:
     """Return what a message about the name of a run ends with: the latest run in runs/, if there is one."""
-    found = {file.parent: file.stat().st_mtime for file in Path("runs").glob(f"*/{CONFIG}") if file.is_file()}
-    latest = max(found, key=found.__getitem__, default=None)
+    times = {file.parent: file.stat().st_mtime for file in Path("runs").glob(f"*/{CONFIG}") if file.is_file()}
+    latest = max(times, key=times.__getitem__, default=None)
     return f"the latest run here is {latest}" if latest else "name the folder of a run, such as those in runs/"
 
 

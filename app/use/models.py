@@ -160,10 +160,10 @@ def read_named_model(options: argparse.Namespace) -> tuple[SavedModel, Path]:
 
 def _no_model(path: Path, file: Path) -> MissingFileError:
     if path.exists():
-        found = f"{path} is a file, and expected is the folder of a run or a saved model"
+        problem = f"{path} is a file, and expected is the folder of a run or a saved model"
     else:
-        found = f"there is no run and no saved model {path}: neither a folder {path} nor a file {file}"
-    return MissingFileError(f"{found}; {latest_run()}")
+        problem = f"there is no run and no saved model {path}: neither a folder {path} nor a file {file}"
+    return MissingFileError(f"{problem}; {latest_run()}")
 
 
 def _of_run(result: Result) -> SavedModel:

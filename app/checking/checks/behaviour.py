@@ -111,8 +111,8 @@ def row_by_row(subject: Subject) -> Iterator[Verdict]:
         few = subject.with_batch(end - start)
         arrays = [a if s else a[start:end].copy() for a, s in zip(many.arrays(), shared, strict=True)]
         if any(o.shape != (end - start, *w.shape[1:]) for o, w in zip(few.outputs(arrays), whole.outputs, strict=True)):
-            words = "its results have another shape for each number of rows"
-            yield failed(f"it is declared row by row, but {words}") if declared else note(words)
+            message = "its results have another shape for each number of rows"
+            yield failed(f"it is declared row by row, but {message}") if declared else note(message)
             return
         part = few.run(arrays, [g[start:end].copy() for g in arriving])
         if not _rows_agree(many, whole, part, start, end, shared):
