@@ -64,17 +64,17 @@ def test_several_definitions_of_one_cell_are_each_read(run: Run):
     assert run("""
 import numpy as np
 def half(v): return np.multiply(v, 0.5)
-@opsmith.custom_op(elementwise=True)
+@opsmith.custom_op
 def first(v):
     return np.exp(v)
-second = opsmith.custom_op(lambda v: np.square(v), elementwise=True); third = opsmith.custom_op(
-    lambda v: np.square(v) * 3, elementwise=True)
-pair = [opsmith.custom_op(f, elementwise=True) for f in (lambda v: np.sin(v), lambda v: np.cos(v))]
+second = opsmith.custom_op(lambda v: np.square(v)); third = opsmith.custom_op(
+    lambda v: np.square(v) * 3)
+pair = [opsmith.custom_op(f) for f in (lambda v: np.sin(v), lambda v: np.cos(v))]
 def outer(k):
     def inner(v):
         return np.multiply(k, v)
     return inner
-[slope(f) for f in (first, second, third, *pair, opsmith.custom_op(outer(4.0), elementwise=True))]
+[slope(f) for f in (first, second, third, *pair, opsmith.custom_op(outer(4.0)))]
 """) == [
         [1.648721, 0.367879],
         [1.0, -2.0],
@@ -89,7 +89,7 @@ def test_a_cell_that_is_edited_or_run_again_is_read_as_it_is_now(run: Run):
     run(FIRST)
     cell = """
 import numpy as np
-@opsmith.custom_op(elementwise=True)
+@opsmith.custom_op
 def f(v):
     return np.multiply(v, 2.0)
 old = globals().setdefault("old", f)
@@ -99,13 +99,13 @@ slope(f), slope(old)
     assert run(cell) == ([2.0, 2.0], [2.0, 2.0])
     assert run(cell.replace("2.0", "7.0")) == ([7.0, 7.0], [2.0, 2.0])
     run("import numpy as np\ndef f(v):\n    return np.exp(v)")
-    assert run("slope(opsmith.custom_op(f, elementwise=True))") == [1.648721, 0.367879]
+    assert run("slope(opsmith.custom_op(f))") == [1.648721, 0.367879]
 
 
 @pytest.mark.parametrize("magic", ["%%capture", "%%time", "%%timeit -n1 -r1", "%%prun -q"])
 def test_a_definition_under_a_magic_is_read_or_the_error_says_where_to_put_it(run: Run, magic: str):
     run(FIRST)
-    cell = f"{magic}\n@opsmith.custom_op(elementwise=True)\ndef f(v):\n    return np.exp(v)\nshown = slope(f)\n"
+    cell = f"{magic}\n@opsmith.custom_op\ndef f(v):\n    return np.exp(v)\nshown = slope(f)\n"
     if magic == "%%capture":  # which runs the cell as a cell
         run(cell)
         assert run("shown") == [1.648721, 0.367879]
@@ -165,12 +165,12 @@ bool(np.allclose(opsmith.jit.load("net", custom_ops=["__main__:swish"])(v).numpy
 
 def test_a_file_that_runs_in_a_notebook_is_read_as_it_was_when_it_ran(run: Run, tmp_path: Path):
     file = tmp_path / "written_ops.py"
-    text = "import numpy as np\nimport opsmith\n@opsmith.custom_op(elementwise=True)\ndef f(v):\n    return np.exp(v)\n"
+    text = "import numpy as np\nimport opsmith\n@opsmith.custom_op\ndef f(v):\n    return np.exp(v)\n"
     file.write_text(text)
     run(FIRST)
     assert run("%run written_ops.py\nslope(f)") == [1.648721, 0.367879]
     file.write_text(text.replace("exp", "square"))
-    assert run("slope(opsmith.custom_op(f.function, elementwise=True))") == [1.648721, 0.367879]
+    assert run("slope(opsmith.custom_op(f.function))") == [1.648721, 0.367879]
     assert run("%run written_ops.py\nslope(f)") == [1.0, -2.0]
     run("%run written_ops.py\nold = f")
     file.write_text("\n" + text)
@@ -215,8 +215,8 @@ def test_a_kernel_trains_and_compares_what_its_first_cell_defines(tmp_path: Path
     cells = [
         FIRST + "@opsmith.custom_op(elementwise=True)\ndef swish(v):\n    return v / (1 + np.exp(-v))\n",
         f"run = opsmith.train(swish, baseline=None, {settings})\nrun",
-        f"opsmith.compare(['relu', swish], seeds=2, {settings})",
-        "print(opsmith.check(swish).ok)",
+        f"opsmith.compare(['relu', swish], seeds=1, check=False, {settings})",
+        "print(opsmith.check(swish, only=['gradient']).ok)",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     nbclient.NotebookClient(notebook, timeout=180, resources={"metadata": {"path": str(tmp_path)}}).execute()

@@ -88,19 +88,13 @@ def test_a_mistake_on_the_command_line_is_answered_with_what_may_be_meant(
     assert hint in printed
 
 
-@pytest.mark.parametrize(
-    ("program", "told"),
-    [
-        ("import opsmith.nn, app, sys; print({opsmith is app, opsmith.nn is sys.modules['app.nn']})", "{True}"),
-        ("import app, opsmith", "was imported as `app` before opsmith"),
-    ],
-)
 @pytest.mark.slow
-def test_opsmith_works_beside_an_app_of_the_user(program: str, told: str, tmp_path: Path):
+def test_opsmith_works_beside_an_app_of_the_user(tmp_path: Path):
     (tmp_path / "app.py").write_text("")
+    program = "import opsmith.nn, app, sys; print({opsmith is app, opsmith.nn is sys.modules['app.nn']})"
     (tmp_path / "main.py").write_text(f"import sys; sys.path.append({str(ROOT)!r})\n{program}")
     done = subprocess.run([sys.executable, "main.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert told in done.stdout + done.stderr
+    assert (done.stdout, done.stderr) == ("{True}\n", "")
 
 
 @pytest.mark.parametrize(

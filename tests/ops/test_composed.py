@@ -116,7 +116,7 @@ def test_a_reduction_over_an_empty_list_of_axes_is_one_over_all(name: str, axis:
     kept = reduce(x, axis=axis, keepdim=True)
     assert (reduce(x, axis=axis).shape, kept.shape) == ([], [1, 1])
     np.testing.assert_array_equal(kept.numpy(), [[reduce(x).numpy()]])
-    np.testing.assert_array_equal(app.jit.to_static(lambda x: reduce(x, axis=axis))(x).numpy(), reduce(x).numpy())
+    assert reduce(static.data("x", X.shape, "float64"), axis=axis).shape == ()
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
