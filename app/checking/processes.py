@@ -71,7 +71,9 @@ def messages_of(
         return End(_ended(status), crashed=True)
     finally:
         os.close(reading)
-        if status is None:
+        if os.getpid() != parent:
+            pass  # a process that was forked in between has this generator, too
+        elif status is None:
             _group_of_its_own(child)  # it may not have come to that itself
             kill_group(child)
             os.waitpid(child, 0)

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import io
 import os
+import pickle
+import threading
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from typing import Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 
@@ -19,6 +22,9 @@ from app.checking.processes import End, Send, messages_of
 from app.custom.calling import described
 from app.custom.numba_functions import interpret_numba
 from app.ops import random
+
+PATIENCE_WITH_PYTHON = 60.0
+"""Seconds after which Numba functions that run as Python are given up."""
 
 
 class Answer(NamedTuple):
@@ -64,6 +70,82 @@ def undisturbed(
         return Answer(called())
     except Exception as error:
         return Answer(end=End(f"it raises {described(error)}"))
+
+
+class PythonProcess:
+    """A forked process in which Numba functions run as Python, for all questions about one operator.
+
+    It begins with the first question, and ends when this object is deleted, or with the thread that asked.
+    """
+
+    def __init__(self, operator: Any) -> None:
+        self._operator = ref(operator)
+        self._answers: Generator[bytes, None, End] | None = None
+        self._questions = -1
+        self._owner: tuple[int, threading.Thread] | None = None
+
+    def ask(self, work: Callable[..., Any], *arguments: Any) -> Answer:
+        """What a function of a module returns there, pickled; the arguments may refer to the operator."""
+        try:
+            question = _pickled((work, arguments), self._operator())
+        except Exception:  # a setting may be anything; a process that is forked now has it
+            question = b""
+        if not question or not hasattr(os, "fork"):
+            return undisturbed(lambda: pickle.dumps(work(*arguments)), PATIENCE_WITH_PYTHON, compiled=False)
+        if self._answers is None or self._owner != (os.getpid(), threading.current_thread()):
+            self.close()
+            self._begin()
+        assert self._answers is not None
+        try:
+            with suppress(BrokenPipeError), os.fdopen(os.dup(self._questions), "wb") as pipe:
+                pipe.write(len(question).to_bytes(8, "big") + question)
+            return Answer(next(self._answers))
+        except StopIteration as end:
+            self.close()
+            return Answer(end=end.value)
+
+    def close(self) -> None:
+        """End the process; the next question begins another."""
+        if self._answers is not None:
+            self._answers.close()
+            os.close(self._questions)
+            self._answers = None
+
+    __del__ = close
+
+    def _begin(self) -> None:
+        reading, self._questions = os.pipe()
+        writing, operator = self._questions, self._operator
+
+        def answer(send: Send) -> None:
+            os.close(writing)
+            interpret_numba()
+            send(b"")
+            with os.fdopen(reading, "rb") as questions:
+                while size := questions.read(8):
+                    work, arguments = _unpickled(questions.read(int.from_bytes(size, "big")), operator())
+                    with _unheard():
+                        send(pickle.dumps(work(*arguments)))
+
+        self._answers = messages_of(answer, PATIENCE_WITH_PYTHON)
+        next(self._answers)  # not before that the process may wait for a question
+        self._owner = os.getpid(), threading.current_thread()
+        os.close(reading)
+
+
+def _pickled(thing: Any, operator: Any) -> bytes:
+    """Something that may refer to an operator, which the process that it is sent to has already."""
+    content = io.BytesIO()
+    pickler = pickle.Pickler(content)
+    pickler.persistent_id = lambda part: "operator" if part is operator else None  # type: ignore[method-assign]
+    pickler.dump(thing)
+    return content.getvalue()
+
+
+def _unpickled(content: bytes, operator: Any) -> Any:
+    unpickler = pickle.Unpickler(io.BytesIO(content))
+    unpickler.persistent_load = lambda _: operator  # type: ignore[method-assign]
+    return unpickler.load()
 
 
 @contextmanager

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pickle
 import signal
+import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -82,6 +85,32 @@ def test_an_operator_that_would_end_the_command_is_refused_before_it_does():
     assert checked is not None
     assert checked.wrong
     assert "it ends the process, with SIGSEGV" in checked.words
+
+
+def process_of(*_: Any) -> int:
+    return os.getpid()
+
+
+def name_of(one: Any) -> str:
+    return one.name
+
+
+def test_all_questions_about_an_operator_go_to_one_process_until_it_ends():
+    one = user_operator(app.relu, "relu")
+    process = one.python_process
+    first, again, here = (pickle.loads(process.ask(process_of, bytes(300_000)).content) for _ in range(3))
+    assert first == again == here != os.getpid()
+    assert pickle.loads(process.ask(name_of, one).content) == "relu"
+    assert "SIGKILL" in process.ask(signal.raise_signal, signal.SIGKILL).end.problem
+    second = pickle.loads(process.ask(process_of).content)
+    assert second != first
+    with ThreadPoolExecutor() as threads:  # a process ends with the thread that has started it
+        assert pickle.loads(threads.submit(process.ask, process_of).result().content) != second
+    unpicklable = pickle.loads(process.ask(process_of, lambda: None).content)
+    assert unpicklable != os.getpid()
+    pipes = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
+    del one, process
+    assert not pipes or len(os.listdir("/proc/self/fd")) == pipes - 2
 
 
 def test_nothing_that_work_prints_is_shown(capfd: pytest.CaptureFixture[str]):

@@ -138,6 +138,15 @@ def examine(
     indexes outside of its arrays is not run again, because it would write there. If an operator gives
     different numbers each time, checks that compare runs are left out, and `repeatable` says so.
     """
+    try:
+        yield from _examined(subject, only, also, after, begin)
+    finally:
+        subject.operator.python_process.close()
+
+
+def _examined(
+    subject: Subject, only: Collection[str], also: Collection[str], after: str, begin: Callable[[str], None]
+) -> Iterator[Verdict]:
     checks = checks_for(subject)
     names = [name for name in checks if name in (only or checks) or name in ("bounds", *also)]
     names = [name for name in names if name not in _IF_ASKED or name in (*only, *also)]

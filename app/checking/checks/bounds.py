@@ -18,14 +18,10 @@ import numpy as np
 
 from app.checking.processes import End
 from app.checking.subject import Arrays, Result, Subject
-from app.checking.undisturbed import undisturbed
 from app.checking.verdict import Verdict, failed, note, ok
 from app.custom.numba_functions import interpreted, python_function
 from app.custom.operator import CustomOperator
 from app.errors import BoundsError
-
-_PATIENCE = 60.0
-"""Seconds after which functions that run as Python are given up."""
 
 
 class BackwardBoundsError(BoundsError):
@@ -107,7 +103,7 @@ def _run_as_python(subject: Subject, arrays: Arrays | None = None, repeats: bool
         return _Run()
     if interpreted.on:  # in such a process already
         return _interpreted(subject, arrays, repeats)
-    answer = undisturbed(lambda: pickle.dumps(_interpreted(subject, arrays, repeats)), _PATIENCE, compiled=False)
+    answer = subject.operator.python_process.ask(_interpreted, subject, arrays, repeats)
     run: _Run = pickle.loads(answer.content) if answer.content else _Run(end=answer.end)
     return run
 

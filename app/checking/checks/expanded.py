@@ -10,14 +10,11 @@ import numpy as np
 from app.checking.checks.differences import first_difference, gradient_names
 from app.checking.checks.gradient import gradient_of_size
 from app.checking.subject import Subject, are_near
-from app.checking.undisturbed import undisturbed
 from app.checking.verdict import Verdict, failed, ok
 from app.custom.derivative.scope import UnderivableError
 from app.custom.numba_functions import interpreted
 
 _SHAPES: tuple[tuple[int, ...], ...] = ((6,), (2, 1, 3), (2, 3, 4), (1, 1), (2, 3, 1, 2))
-_PATIENCE = 20.0
-"""Seconds after which Numba functions that run as Python are given up, and compiled."""
 
 
 def expanded(subject: Subject) -> Iterator[Verdict]:
@@ -93,7 +90,7 @@ def ranks(subject: Subject) -> Iterator[Verdict]:
 def _of_shapes_as_python(subject: Subject, shapes: Sequence[tuple[int, ...]]) -> Verdict | None:
     """The verdict on these shapes, of Numba functions as Python: they would be compiled for each number of axes."""
     if subject.operator.foreign is None and not interpreted.on:
-        answer = undisturbed(lambda: pickle.dumps(_of_shapes(subject, shapes)), _PATIENCE, compiled=False)
+        answer = subject.operator.python_process.ask(_of_shapes, subject, shapes)
         if answer.content:
             verdict: Verdict | None = pickle.loads(answer.content)
             return verdict
