@@ -115,15 +115,16 @@ def _arrays_for(function: FunctionType, op: Operator, lowered: Lowered) -> list[
 
 def _why_numba_refuses(function: FunctionType, types: Sequence[Any], op: Operator) -> str:
     """Why Numba cannot compile a function for these types, with the line; '' if it can. Kept on disk."""
-    from numba import njit, typeof
+    from numba import typeof
 
     from app.engine.compiled import cache
     from app.engine.compiled.fingerprint import fingerprint
+    from app.engine.compiled.numba_api import lower
     from app.engine.compiled.read_only import is_refusal, why_refused
 
     def refusal() -> str:
         try:
-            njit(function).compile((*types, *map(typeof, op.attributes.values())))
+            lower(function, [*given, *map(typeof, op.attributes.values())])
         except Exception as error:  # Numba raises many kinds
             reason = why_refused(error, function)
             if not is_refusal(error):

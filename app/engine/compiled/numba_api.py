@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -26,7 +27,7 @@ try:
     from numba.core import callconv, cgutils, serialize
     from numba.core.caching import NullCache
     from numba.core.codegen import CPUCodeLibrary
-    from numba.core.compiler import CompileResult
+    from numba.core.compiler import CompileResult, Flags, compile_extra
     from numba.core.compiler_lock import global_compiler_lock
     from numba.core.dispatcher import Dispatcher
     from numba.core.environment import lookup_environment
@@ -76,6 +77,16 @@ def compile_again(dispatcher: Any) -> None:
     del _lost[dispatcher]
 
 
+def lower(function: Any, arguments: Sequence[Any]) -> None:
+    """Compile a Python function for these types as `njit` does, but not to machine code, which takes most of the time:
+    whatever Numba refuses raises here, too."""
+    flags = Flags()
+    flags.nrt = flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+    plain, target = numba.njit(function).py_func, cpu_target
+    with global_compiler_lock:
+        compile_extra(target.typing_context, target.target_context, plain, tuple(arguments), None, flags, {})
+
+
 def overloads_of(function: Any) -> list[Any]:
     """Return the functions that `numba.extending.overload` declared for a plain function."""
     kinds = [kind for value, kind in builtin_registry.globals if value is function]
@@ -109,6 +120,7 @@ __all__ = [
     "global_compiler_lock",
     "impl_ret_borrowed",
     "lookup_environment",
+    "lower",
     "overloads_of",
     "serialize",
     "signature",
