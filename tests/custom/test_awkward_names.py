@@ -1,7 +1,8 @@
 """Users' inputs, settings, variables and outputs may have the names that the framework uses for its own.
 
-Each operator below is written with `NAME` in a place; with every awkward name in it, values and gradients are those of
-the operator with a harmless name, whose gradients are compared with finite differences.
+Each operator below is written with `NAME0`, `NAME1` and so on in several places; with every awkward name in each of
+them, values and gradients are those of the operator with harmless names, whose gradients are compared with finite
+differences.
 """
 
 from __future__ import annotations
@@ -42,55 +43,63 @@ from app.jit import to_static as _to_static
 from app.static import InputSpec as _Spec, py_func as _py_func
 """
 NUMBERS = {
-    "an input": "@_op(elementwise=True)\ndef f(x, NAME):\n    return x * NAME * NAME + _math.exp(0.1 * x)\n",
-    "the first input": "@_op(elementwise=True)\ndef f(NAME, x):\n    return _np.tanh(NAME) * x * NAME\n",
-    "a setting": "@_op(elementwise=True)\ndef f(x, NAME=1.5):\n    return _np.abs(x) * NAME * x + NAME\n",
-    "a keyword-only setting": "@_op(elementwise=True)\ndef f(x, *, NAME=1.5):\n    return x * NAME * x + NAME\n",
-    "a variable": "@_op(elementwise=True)\ndef f(x):\n"
-    "    NAME = x * x\n    NAME = NAME * x\n    return NAME + _math.exp(0.1 * NAME) + x\n",
-    "a global": "NAME = 1.5\n@_op(elementwise=True)\ndef f(x):\n    return x * NAME * x + NAME\n",
-    "a variable of a closure": "def outer(NAME):\n    @_op(elementwise=True)\n    def f(x):\n"
-    "        return x * NAME * x + NAME\n    return f\nf = outer(1.5)\n",
-    "a helper": "def NAME(x):\n    return x * x\n@_op(elementwise=True)\ndef f(x):\n    return NAME(x) * x\n",
-    "an input of a helper": "def h(NAME, z):\n    return z * NAME\n@_op(elementwise=True)\ndef f(x):\n"
-    "    return h(x * x, x)\n",
-    "its own name": "@_op(elementwise=True)\ndef NAME(x):\n    return x * x * x\nf = NAME\n",
-    "an output": "@_op(elementwise=True, outputs=['NAME', 'second'])\ndef f(x):\n    return x * x * x, x * x\n",
-    "an input of backward": "@_op(elementwise=True)\ndef f(x, NAME):\n    return x * NAME * NAME\n"
-    "@f.backward\ndef _f(x, NAME, dz):\n    return dz * NAME * NAME, 2 * x * NAME * dz\n",
-    "a setting of backward": "@_op(elementwise=True)\ndef f(x, NAME=1.5):\n    return x * NAME * x\n"
-    "@f.backward\ndef _f(dz, NAME, x):\n    return dz * NAME * 2 * x\n",
-    "an output of backward": "@_op(elementwise=True, outputs='NAME')\ndef f(x):\n    return x * x * x\n"
-    "@f.backward\ndef _f(x, NAME, dNAME):\n    return dNAME * 3 * NAME / x\n",
+    "a derived gradient": """
+NAME0 = 1.5
+def NAME1(NAME2, z):
+    return z * NAME2
+def outer(NAME3):
+    @_op(elementwise=True, outputs=['NAME4', 'second'])
+    def NAME5(NAME6, x, NAME7=1.5, *, NAME8=0.75):
+        NAME9 = NAME6 * _np.tanh(NAME6)
+        NAME9 = NAME9 * x + _math.exp(0.1 * NAME9)
+        return NAME1(NAME9, x) * NAME7 * NAME3 + NAME0 * NAME6 * x, _np.abs(x) * NAME8 + NAME7 * NAME6
+    return NAME5
+f = outer(2.5)
+""",
+    "a backward": """
+@_op(elementwise=True, outputs='NAME0')
+def f(x, NAME1, NAME2=1.5):
+    return x * NAME1 * NAME1 * NAME2
+@f.backward
+def _f(dNAME0, NAME2, x, NAME1, NAME0):
+    return dNAME0 * NAME0 / x, 2 * x * NAME1 * NAME2 * dNAME0
+""",
 }
-"""Operators on single numbers."""
+"""Operators on single numbers: a global, a helper and its input, a variable of a closure, an output, the name of the
+operator, inputs, settings and a variable."""
 ARRAYS = {
-    "an input": "@_op\ndef f(x, NAME):\n    return x * NAME * NAME\n"
-    "@f.backward\ndef _f(x, NAME, dz):\n    return dz * NAME * NAME, 2 * x * NAME * dz\n",
-    "a setting": "@_op\ndef f(x, NAME=1.5):\n    return x * NAME * x\n"
-    "@f.backward\ndef _f(dz, NAME, x):\n    return dz * NAME * 2 * x\n",
-    "a keyword-only setting": "@_op\ndef f(x, *, NAME=1.5):\n    return x * NAME * x\n"
-    "@f.backward\ndef _f(dz, x, *, NAME):\n    return dz * NAME * 2 * x\n",
-    "an output": "@_op(outputs=['NAME', 'second'])\ndef f(x):\n    return x * x * x, x * x\n"
-    "@f.backward\ndef _f(x, NAME, dNAME, dsecond):\n    return dNAME * 3 * NAME / x + dsecond * 2 * x\n",
-    "an argument of py_func": "def _fw(x, NAME):\n    return x * NAME * NAME\n"
-    "def _bw(x, NAME, z, dz):\n    return dz * NAME * NAME, 2 * x * NAME * dz\n"
-    "def f(x, z):\n    return _py_func(_fw, [x, z], _Spec(x.shape, 'float64'), _bw)\n",
-    "an argument of a PyLayer": "class F(_PyLayer):\n    @staticmethod\n    def forward(context_, x, NAME):\n"
-    "        context_.save_for_backward(x, NAME)\n        return x * NAME * NAME\n    @staticmethod\n"
-    "    def backward(context_, dz):\n        x, NAME = context_.saved_tensor()\n"
-    "        return dz * NAME * NAME, 2 * x * NAME * dz\n"
-    "def f(x, z):\n    return F.apply(x, NAME=z)\n",
-    "a setting of a PyLayer": "class F(_PyLayer):\n    @staticmethod\n    def forward(context_, x, NAME=1.5):\n"
-    "        context_.NAME = NAME\n        context_.save_for_backward(x)\n        return x * x * NAME\n"
-    "    @staticmethod\n    def backward(context_, dz):\n        (x,) = context_.saved_tensor()\n"
-    "        return dz * context_.NAME * 2 * x\n"
-    "def f(x):\n    return F.apply(x, NAME=2.5)\n",
-    "the context of a PyLayer": "class F(_PyLayer):\n    @staticmethod\n    def forward(NAME, x):\n"
-    "        NAME.save_for_backward(x)\n        return x * x\n    @staticmethod\n    def backward(NAME, dz):\n"
-    "        (x,) = NAME.saved_tensor()\n        return dz * 2 * x\nf = F.apply\n",
+    "custom_op": """
+@_op(outputs=['NAME0', 'second'])
+def f(x, NAME1, NAME2=1.5, *, NAME3=0.75):
+    return x * NAME1 * NAME1 * NAME2, NAME3 * x * x
+@f.backward
+def _f(x, NAME1, NAME0, dNAME0, dsecond, NAME2, *, NAME3):
+    return dNAME0 * NAME0 / x + dsecond * 2 * NAME3 * x, 2 * x * NAME1 * NAME2 * dNAME0
+""",
+    "py_func": """
+def _fw(NAME0, NAME1):
+    return NAME0 * NAME1 * NAME1
+def _bw(NAME0, NAME1, z, dz):
+    return dz * NAME1 * NAME1, 2 * NAME0 * NAME1 * dz
+def f(x, z):
+    return _py_func(_fw, [x, z], _Spec(x.shape, 'float64'), _bw)
+""",
+    "PyLayer": """
+class F(_PyLayer):
+    @staticmethod
+    def forward(NAME0, x, NAME1, NAME2=1.5):
+        NAME0.NAME2 = NAME2
+        NAME0.save_for_backward(x, NAME1)
+        return x * NAME1 * NAME1 * NAME2
+    @staticmethod
+    def backward(NAME0, dz):
+        x, NAME1 = NAME0.saved_tensor()
+        return dz * NAME1 * NAME1 * NAME0.NAME2, 2 * x * NAME1 * dz * NAME0.NAME2
+def f(x, z):
+    return F.apply(x, NAME1=z, NAME2=2.5)
+""",
 }
-"""Operators on arrays and on Tensors."""
+"""Operators on arrays and on Tensors: inputs, settings, outputs, and the context of a PyLayer."""
 NATIVE = {
     "an input": "@_op\n@_njit\ndef f(x, NAME):\n    return _np.maximum(x, 0.1 * NAME) * x\n"
     "@f.backward\n@_njit\ndef _f(x, NAME, dz):\n    first = x > 0.1 * NAME\n"
@@ -118,13 +127,17 @@ _numbers = count()
 
 
 def function(text: str, name: str) -> tuple[Any, list[np.ndarray]]:
-    """The function of a text with this name in it, and the arrays to call it with."""
-    source = HEAD + re.sub("NAME", name, text)
+    """The function of a text with this name in its first place and others in the rest, and the arrays for it."""
+    first = NAMES.index(name) if name in NAMES else 0
+    others = [
+        f"{name}{place}" if name == "harmless" else NAMES[(first + 9 * place) % len(NAMES)] for place in range(10)
+    ]
+    source = HEAD + re.sub(r"NAME(\d?)", lambda found: others[int(found[1])] if found[1] else name, text)
     file = f"<awkward {next(_numbers)}>"
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
     made: dict[str, Any] = {"__name__": "awkward"}
     exec(compile(source, file, "exec"), made)
-    two = re.search(r"f\((x, NAME|NAME, x|x, z)\):", text)
+    two = re.search(r"f\((x, NAME1?[,)]|x, z)|NAME6, x", text)
     return made["f"], [X, Z] if two else [X]
 
 
@@ -193,13 +206,13 @@ def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("place", NUMBERS)
-def test_the_gradient_of_numbers_is_right_whatever_the_name_of(place: str):
+def test_the_gradient_of_numbers_is_right_whatever_the_names_in(place: str):
     assert_right(NUMBERS[place], NAMES, on_tensors)
     assert_right(NUMBERS[place], FEW, by_reference)
 
 
 @pytest.mark.parametrize("place", ARRAYS)
-def test_the_gradient_of_arrays_is_right_whatever_the_name_of(place: str):
+def test_the_gradient_of_arrays_is_right_whatever_the_names_in(place: str):
     assert_right(ARRAYS[place], NAMES, on_tensors)
     assert_right(ARRAYS[place], FEW, by_reference)
 
@@ -212,7 +225,7 @@ def test_a_traced_function_is_right_whatever_the_name_of(place: str):
 
 @pytest.mark.slow
 def test_compiled_gradients_are_right_whatever_the_name():
-    assert_right(NUMBERS["a global"], ["dout"], compiled)
+    assert_right(NUMBERS["a derived gradient"], ["dout"], compiled)
     assert_right(NATIVE["a result of a loop"], ["type"], compiled)
 
 
