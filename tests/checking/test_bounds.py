@@ -165,7 +165,7 @@ def test_a_function_on_numbers_that_could_index_is_run_as_python_and_one_that_ca
         return looked_up(x) + 1.0
 
     def with_a_number(x):
-        return x * np.tanh(x) + FACTOR
+        return x * np.abs(x) + FACTOR
 
     def has_run(function):
         asked = []

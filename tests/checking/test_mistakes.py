@@ -46,8 +46,8 @@ MISTAKES = {
         operator("x[x < 0] = 0", "return x"),
         ["mine.py:8", "write into a copy (y = x.copy())"],
     ),
-    "a gradient of a sum that is not repeated": (
-        operator("return x.sum(axis=1)"),
+    "a gradient of a mean that is not repeated": (
+        operator("return x.mean(axis=1)"),
         ["mine.py:11", "shape [4], expected that of x, [4, 6]", "or repeat it with np.broadcast_to"],
     ),
     "a transposed gradient": (
@@ -85,8 +85,8 @@ MISTAKES = {
         ["mine.py:6", "write @njit below the decorator that makes an operator"],
     ),
     "a gradient that cannot be derived": (
-        operator("return np.sort(x)", backward=""),
-        ["mine.py:8", "calls sort, whose derivative is unknown", "@mine.backward"],
+        operator("return np.unwrap(x)", backward=""),
+        ["mine.py:8", "calls unwrap, whose derivative is unknown", "@mine.backward"],
     ),
     "an index outside": (
         operator("y = x.copy()", "for i in range(len(x)):", "    y[i] = x[i + 1]", "return y").replace(

@@ -135,7 +135,7 @@ def traced(operator: Any) -> Callable[[], list[float]]:
 
 
 WAYS = [eagerly, traced, by_engine("compiled"), by_engine("reference")]
-COMPILED_AGAIN = ["through_a_helper", "by_numba", "by_a_loop", "of_a_table"]
+COMPILED_AGAIN = ["through_a_helper", "by_numba", "of_a_table"]
 """Numba compiles these for each value; the engine that compiles has its own way of noticing."""
 
 
