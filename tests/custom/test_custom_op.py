@@ -31,19 +31,18 @@ def _(x, dy):
 
 @custom_op
 @njit
-def swish(x):
-    return x * (0.5 * np.tanh(0.5 * x) + 0.5)
+def half(x):
+    return x * 0.5
 
 
-@swish.backward
+@half.backward
 @njit
-def _(x, y, dy):
-    s = 0.5 * np.tanh(0.5 * x) + 0.5
-    return dy * (y + s * (1 - y))
+def _(dy):
+    return dy * 0.5
 
 
 @pytest.mark.parametrize(
-    ("operator", "built_in"), [(cube, lambda x: x * x * x), (swish, app.nn.functional.silu)], ids=["NumPy", "Numba"]
+    ("operator", "built_in"), [(cube, lambda x: x * x * x), (half, lambda x: x / 2)], ids=["NumPy", "Numba"]
 )
 def test_values_and_gradients_are_those_of_built_in_operators(mode: Any, operator: Any, built_in: Any):
     x = mode.input([[0.5, -1], [2, 0]])
@@ -214,7 +213,7 @@ def test_settings_are_given_by_position_or_name(mode: Any, call: Any, value: flo
 def test_both_engines_pass_settings_by_name(elementwise: bool):
     wrapped = (lambda f: f) if elementwise else njit
     operator = custom_op(elementwise=elementwise, name="line")(wrapped(lambda x, slope=2.0: x * slope))
-    operator.backward(wrapped(lambda slope, dy, x: dy * slope + x * 0))
+    operator.backward(wrapped(lambda slope, dy: dy * slope))
     x = variable("x", None, 2)
     y = operator(x, 5.0)
     (g,) = static.gradients(y * y, x)

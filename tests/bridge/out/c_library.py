@@ -14,6 +14,7 @@ import numpy as np
 
 from app.bridge.out.c_code import CFunction
 from app.bridge.out.writing import filled
+from app.custom.numba_functions import python_function
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 _TYPES = {"double": "float64", "float": "float32", "int64_t": "int64", "bool": "bool"}
@@ -44,7 +45,7 @@ class Library:
         """The status, the results of the C function, and those of the Python function."""
         bound = inspect.signature(function).bind(*values)
         bound.apply_defaults()
-        results = function(*values)
+        results = python_function(function)(*values)  # which takes less time than to compile it for one call
         expected = [np.asarray(r) for r in (results if isinstance(results, tuple) else (results,))]
         arrays = iter([v for v in bound.args if isinstance(v, np.ndarray)])
         numbers = iter([v for v in bound.args if not isinstance(v, np.ndarray)])
