@@ -124,7 +124,7 @@ def _why_numba_refuses(function: FunctionType, types: Sequence[Any], op: Operato
 
     def refusal() -> str:
         try:
-            lower(function, [*given, *map(typeof, op.attributes.values())])
+            lower(function, [*types, *map(typeof, op.attributes.values())])
         except Exception as error:  # Numba raises many kinds
             reason = why_refused(error, function)
             if not is_refusal(error):

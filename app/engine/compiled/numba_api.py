@@ -80,7 +80,7 @@ def compile_again(dispatcher: Any) -> None:
 def lower(function: Any, arguments: Sequence[Any]) -> None:
     """Compile a Python function for these types as `njit` does, but not to machine code, which takes most of the time:
     whatever Numba refuses raises here, too."""
-    flags = Flags()
+    flags: Any = Flags()
     flags.nrt = flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     plain, target = numba.njit(function).py_func, cpu_target
     with global_compiler_lock:
