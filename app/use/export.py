@@ -55,7 +55,8 @@ def run(options: argparse.Namespace) -> int:
     if export_operators.names_operator(options.model):
         return export_operators.run(options)
     if options.to != [ONNX]:
-        raise ConfigError(f"a network is exported --to {ONNX}; operators, such as my_ops.py:name, leave for the others")
+        other = next((target for target in options.to if target != ONNX), ONNX)
+        raise ConfigError(f"a network is exported --to {ONNX}; --to {other} is for an operator, my_ops.py:name")
     network, name = read_named_model(options)
     file = Path(options.output or name)
     if file.suffix != SUFFIX:

@@ -80,7 +80,10 @@ def test_an_operator_that_left_comes_back(ops: Path, capsys: pytest.CaptureFixtu
         (["my_ops.py:Layer", "--to", "torch"], "composed of operators of opsmith"),
         (["my_ops.py:cube", "--to", "onnx"], "opsmith.onnx.export(operator, ...) writes onnx"),
         (["my_ops.py:cube", "--to", "torch", "--output", "my_ops.py"], "my_ops.py is a file"),
-        (["runs/quick", "--to", "torch"], "a network is exported --to onnx"),
+        (
+            ["runs/quick", "--to", "torch"],
+            "a network is exported --to onnx; --to torch is for an operator, my_ops.py:name",
+        ),
     ],
 )
 def test_what_cannot_leave_is_one_line(words: list[str], message: str, ops: Path, capsys: pytest.CaptureFixture[str]):
