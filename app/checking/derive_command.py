@@ -53,7 +53,8 @@ def _sources(subject: Subject) -> list[str]:
                 if not operator.can_derive:
                     declared = function_name(operator.backward_function)
                     raise OperatorError(
-                        f"{operator.label} has a backward, {declared}; without one, a gradient is derived"
+                        f"{operator.label} has a backward, {declared}; a gradient is derived for an operator of "
+                        'custom_op, and of py_func with backward_func="derive"'
                     )
                 specs = [block.var(name).spec for name in op.inputs if name is not None]
                 sources.append(operator.derived_for([] if operator.elementwise else specs).source)

@@ -119,7 +119,7 @@ def test_the_number_of_axes_is_that_of_the_shapes(derive: Derive):
     ("words", "message"),
     [
         (["mine.py:ordered"], r"operator ordered \(mine.py:\d+\) .*mine.py:\d+: `np.sort\(x\)` .*"),
-        (["mine.py:by_py_func_with_a_backward"], r".*py_func.*has a backward, <lambda>; without one, .*"),
+        (["mine.py:by_py_func_with_a_backward"], r".*py_func.*has a backward, <lambda>; a gradient is derived for .*"),
         (["mine.py:without"], r'without has no gradient; with backward_func="derive", py_func derives one'),
         (["mine.py:cumulated", "--shape", "4"], r".*cumulated.*"),
         (["mine.py:nope"], r".*mine.py has no 'nope'.*"),
