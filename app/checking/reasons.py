@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from app.checking.finding import UserOperator
 from app.custom.calling import described, place_raised, summary_of
@@ -43,11 +44,19 @@ _REMEDIES = {
 """How to mend what messages of the frameworks are about, by pattern."""
 
 
+_OF_OURS = {
+    r"not enough values to unpack \(expected \d+, got 0\)": (
+        "ctx.saved_tensor() has what forward gives to ctx.save_for_backward, here nothing"
+    ),
+}
+"""How to mend mistakes in a PyLayer, by pattern."""
+
+
 def reason(one: UserOperator, error: object) -> str:
     """An error in one line: its kind, its message, where it is from, and how to mend it if that is known."""
     if isinstance(error, AppError) or (one.foreign is None and isinstance(error, Exception)):
-        return summary_of(error)
-    message = _shortened(described(error) if isinstance(error, Exception) else str(error))
+        return summary_of(error) + _remedy(_OF_OURS if one.kind == "PyLayer" else {}, error)
+    message = _shortened(described(error) if isinstance(error, Exception) else str(error)).removesuffix(".")
     where = place_raised(error) if isinstance(error, Exception) else ""
     if (
         not where
@@ -56,8 +65,12 @@ def reason(one: UserOperator, error: object) -> str:
         and re.search("gradient|backward|bwd rule", message)
     ):
         where = f", in {one.foreign.backward}"
-    remedy = next((remedy for pattern, remedy in _REMEDIES.items() if re.search(pattern, str(error))), "")
-    return message + where + (f": {remedy}" if remedy else "")
+    return message + where + _remedy(_REMEDIES, error)
+
+
+def _remedy(remedies: Mapping[str, str], error: object) -> str:
+    remedy = next((remedy for pattern, remedy in remedies.items() if re.search(pattern, str(error))), "")
+    return remedy and f": {remedy}"
 
 
 def _shortened(message: str) -> str:

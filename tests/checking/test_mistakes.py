@@ -76,6 +76,12 @@ MISTAKES = {
     ),
     "a list": (operator("return (x * 2).tolist()"), ["mine.py:6", "make one array of a list, np.array(values)"]),
     "a misspelt name": (operator("return np.sine(x)"), ["mine.py:8", "no attribute 'sine'; did you mean 'sin'?"]),
+    "nothing is saved in a PyLayer": (
+        f"{HEAD}class Mine(opsmith.autograd.PyLayer):\n"
+        "    @staticmethod\n    def forward(ctx, x):\n        return x * x\n\n"
+        "    @staticmethod\n    def backward(ctx, dy):\n        (x,) = ctx.saved_tensor()\n        return 2 * x * dy\n",
+        ["mine.py:13", "ctx.saved_tensor() has what forward gives to ctx.save_for_backward, here nothing"],
+    ),
     "no decorator": (
         f"{HEAD}def mine(x):\n    return x\n",
         ["mine.py defines no custom operator: what @custom_op makes"],
