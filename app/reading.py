@@ -11,6 +11,7 @@ import inspect
 import itertools
 import linecache
 import os
+import re
 import sys
 import sysconfig
 import threading
@@ -167,7 +168,10 @@ def _text_at(functions: Sequence[FunctionType], find: Callable[[_Source], Sequen
 
 
 def place(file: str, line: int) -> str:
-    """A line of source, as in messages: `my_ops.py:7`, or `Cell In[3], line 7` in a notebook."""
+    """A line of source, as in messages: `my_ops.py:7`, `Cell In[3], line 7` in a notebook, and of a derived function
+    `line 5 of swish_grad, derived from my_ops.py:7`."""
+    if derived := re.fullmatch(r"<(\w+) \d+, (derived from .*)>", file):
+        return f"line {line} of {derived[1]}, {derived[2]}"
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     cell = None if shell is None else shell.compile.format_code_name(file)
     return f"{os.path.basename(file)}:{line}" if cell is None else f"{' '.join(cell)}, line {line}"

@@ -31,6 +31,7 @@ from app.reading import (
     definition_in,
     definition_of,
     parameters_of,
+    place,
     signature_of,
     source_text,
 )
@@ -357,3 +358,8 @@ def test_a_cell_of_a_notebook_is_named_by_its_number(monkeypatch: pytest.MonkeyP
         cell["root"](app.ones([2]))
     with pytest.raises(AppError, match=r"Cell In\[3\], line 7: return values of the same kind"):
         traced(cell["sign"])(app.ones([2]))
+
+
+def test_a_line_of_a_derived_function_is_named_by_the_function_and_what_it_is_derived_from():
+    assert place("<rms_gradient 3, derived from my_ops.py:7>", 5) == "line 5 of rms_gradient, derived from my_ops.py:7"
+    assert place("/home/me/my_ops.py", 5) == "my_ops.py:5"
