@@ -60,7 +60,7 @@ def outputs(notebook: Any, beginning: str) -> list[Any]:
 def test_the_notebook_shows_a_comparison(executed: Any):
     progress, shown = outputs(executed, "settings = dict")
     assert "Seed 0 (1 of 3)\n  relu   validation accuracy 0." in progress.text
-    assert progress.text.splitlines()[-1].startswith("The run is in runs/compare-")
+    assert progress.text.splitlines()[-1].startswith("The comparison is in runs/compare-")
     assert shown.data["text/html"].count('class="forest"') == 2
     assert "Tested over seeds" in shown.data["text/plain"]
 

@@ -243,7 +243,7 @@ def _conclude(folder: Path, result: Comparison, console: Console, report: bool) 
     data = comparison_data(result)
     write_whole(folder / COMPARISON, json.dumps(data, indent=2, allow_nan=False).encode() + b"\n")
     write_whole(folder / SUMMARY, comparison(result).encode() + b"\n")
-    console.conclude(comparison(result, console.columns), {"event": "comparison", **data}, str(folder))
+    console.conclude(comparison(result, console.columns), {"event": "comparison", **data}, str(folder), "comparison")
     if report:
         from app.report.report import write_comparison
 

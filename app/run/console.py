@@ -112,16 +112,16 @@ class Console(Callback):
         if self._outcome == "json":
             print(line(event), file=self._out, flush=True)
 
-    def conclude(self, text: str, outcome: Mapping[str, Any], folder: str) -> None:
-        """Print the outcome, given as text and as data, and the folder of the run."""
+    def conclude(self, text: str, outcome: Mapping[str, Any], folder: str, kind: str = "run") -> None:
+        """Print the outcome, given as text and as data, and the folder of the run or, as `kind`, the comparison."""
         if self._outcome == "json":
             print(json_line({**outcome, "folder": folder}), file=self._out, flush=True)
         elif self._outcome == "text":
             before = "\n" if self._lines else ""
             self._lines = True  # a report's path follows
-            self._print(f"{before}{text}\n\nThe run is in {folder}/")
+            self._print(f"{before}{text}\n\nThe {kind} is in {folder}/")
         else:
-            self.say(f"The run is in {folder}/")
+            self.say(f"The {kind} is in {folder}/")
 
     @property
     def columns(self) -> int | None:

@@ -93,7 +93,7 @@ def test_a_comparison_prints_tables_and_verdicts_and_keeps_a_run_for_each_seed(c
         r"(cannot tell|differs    )  .*custom\.relu.*",
         r"Tested over seeds \(paired t-tests\)\. .*",
         r"",
-        r"The run is in run/",
+        r"The comparison is in run/",
         r"The report is run/report\.html",
     ]
     for shown, pattern in zip(done.out.splitlines(), expected, strict=True):
