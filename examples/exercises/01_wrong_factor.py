@@ -1,7 +1,7 @@
 """1. A wrong factor.
 
-The backward function of `cube` is almost right. `opsmith check 01_wrong_factor.py` says by how much it is off.
-Mend it.
+The backward function of `cube` is almost right. `opsmith learn 1` says by how much it is off. Mend it, and run
+`opsmith learn 1` again.
 """
 
 import opsmith

@@ -1,7 +1,7 @@
 """5. A kink.
 
 `hard_tanh` clips numbers to -1 ... 1. Where it clips, the result does not depend on x. What is the gradient
-there? At -1 and 1 themselves there is a kink, where any number between the slopes on both sides is accepted.
+there? At -1 and 1 there is a kink, where any number between the slopes on both sides is accepted.
 """
 
 import numpy as np

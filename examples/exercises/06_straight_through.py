@@ -1,8 +1,8 @@
 """6. A gradient that differs on purpose.
 
 The derivative of rounding is 0 almost everywhere, so nothing would be learned through it. A straight-through
-estimator passes the gradient on unchanged where |x| <= 1, and 0 elsewhere. Write it, and declare that it is no
-derivative: `@rounded.backward(surrogate=True)`.
+estimator passes the gradient on unchanged where |x| <= 1, and 0 elsewhere. Write it, and declare that it differs
+from the derivative on purpose: `@rounded.backward(surrogate=True)`.
 """
 
 import numpy as np

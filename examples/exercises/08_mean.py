@@ -1,6 +1,6 @@
 """8. A reduction.
 
-Each number of a row has the same part in its mean. Backward gets one number for each row, and returns a matrix.
+Each number of a row contributes equally to its mean. Backward gets one number for each row, and returns a matrix.
 """
 
 import numpy as np

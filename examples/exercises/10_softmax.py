@@ -1,7 +1,7 @@
 """10. Softmax.
 
-Every number of a row has a part in every result of that row, so that its gradient is a sum over the row: dx = y
-* (dy - sum(dy * y)). Today's backward has its first term only.
+Every number of a row affects every result of that row, so its gradient has a sum over the row:
+dx = y * (dy - sum(dy * y)). This backward has only the first term.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """11. Large numbers.
 
-exp(1000) is infinite, although log(sum(exp(x))) is about 1000. Write it so that every row with finite numbers
-has a finite result: take the largest number of the row out first. The gradient is right as it is, if y is.
+exp(1000) is infinite, although log(sum(exp(x))) is about 1000. Write it so that every row of finite numbers
+has a finite result: subtract the largest number of the row first. The gradient is right if y is.
 """
 
 import numpy as np

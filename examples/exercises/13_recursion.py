@@ -1,8 +1,8 @@
 """13. A recursion.
 
 Each result of a moving average depends on the one before it: y[t] = keep * y[t - 1] + (1 - keep) * x[t].
-Backward goes through a row from its end to its beginning, and carries the gradient of y[t - 1] on. `keep` is a
-setting.
+Backward goes through a row from its end to its beginning, and carries the gradient of y[t - 1] along. `keep`
+is a setting.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """14. The second derivative.
 
-The first derivative of this PyLayer is right. The second is not: forward keeps `x * x`, which backward takes
-for a constant. Save x itself, and compute in backward what depends on it.
+The first derivative of this PyLayer is right. The second is not: forward saves `x * x`, which backward treats
+as a constant. Save x itself, and compute in backward what depends on it.
 """
 
 import opsmith

@@ -1,7 +1,7 @@
 """15. Writing into what belongs to others.
 
-Arrays that an operator gets are read-only: others read them, too. This one wants to change its input. Let it
-change a copy.
+The inputs of an operator are read-only, because others read them, too. This one writes into its input. Make it
+write into a copy.
 """
 
 import opsmith

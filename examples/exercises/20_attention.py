@@ -1,7 +1,7 @@
 """20. Attention.
 
-The last one is your own: softmax(q @ k.T) @ v, for matrices q, k and v. Write its backward with what you have
-learned: the gradient of a matrix product, and that of softmax.
+softmax(q @ k.T) @ v, for matrices q, k and v. Write its backward from what you know: the gradient of a matrix
+product, and that of softmax.
 """
 
 import numpy as np
