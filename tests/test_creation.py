@@ -123,6 +123,9 @@ def test_wrong_arguments_are_errors():
         app.randint(5, 5)
     with pytest.raises(DtypeError, match="'float31' is not an element type"):
         app.zeros([1], "float31")
+    of_torch = type("dtype", (), {"__repr__": lambda self: "torch.float32"})()
+    with pytest.raises(DtypeError, match=r"torch\.float32 is not an element type; .*opsmith\.bridge\.to_torch\("):
+        app.zeros([1], of_torch)
 
 
 def test_values_like_another():
