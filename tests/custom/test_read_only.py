@@ -119,33 +119,23 @@ def calls_a_kernel(x):
     return out
 
 
-@njit(float64(float64[:]))
-def first_of_writable(z):
-    return z[0]
-
-
-@njit
-def calls_first_of_writable(x):
-    return x * first_of_writable(x)
-
-
-@njit(float64[:](float64[:]))
-def triple_of_writable(x):
-    return x * 3
+def calls_first_of_writable():
+    first_of_writable = njit(float64(float64[:]))(lambda z: z[0])
+    return njit(lambda x: x * first_of_writable(x))
 
 
 @pytest.mark.parametrize(
-    ("function", "expected"),
+    ("made", "expected"),
     [
-        (sets_flat, [7, 1, 2, -1]),
-        (calls_a_kernel, [7, 1, 2, -1]),
+        (lambda: sets_flat, [7, 1, 2, -1]),
+        (lambda: calls_a_kernel, [7, 1, 2, -1]),
         (calls_first_of_writable, GIVEN * 3),
-        (triple_of_writable, GIVEN * 3),
+        (lambda: njit(float64[:](float64[:]))(lambda x: x * 3), GIVEN * 3),  # compiled when it is made
     ],
-    ids=lambda value: getattr(value, "__name__", ""),
+    ids=["sets_flat", "calls_a_kernel", "calls_first_of_writable", "triple_of_writable"],
 )
-def test_numba_functions_that_may_write_get_a_copy(function: Any, expected: Any):
-    operator, x = app.custom_op(function), app.to_tensor(GIVEN)
+def test_numba_functions_that_may_write_get_a_copy(made: Any, expected: Any):
+    operator, x = app.custom_op(made()), app.to_tensor(GIVEN)
     for _ in range(2):
         np.testing.assert_array_equal(operator(x).numpy(), expected)
         assert x.tolist() == GIVEN.tolist()
