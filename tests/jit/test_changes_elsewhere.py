@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from textwrap import indent
 from typing import Any
 
@@ -101,7 +100,12 @@ def function_with(body: str, helpers: str = "") -> Any:
 
 
 @pytest.mark.parametrize(
-    ("body", "change"), [*product(PLACES, CHANGES), *((body, "pass") for body in CHANGES_OF_ITS_OWN)]
+    ("body", "change"),
+    [
+        *((PLACES[0], change) for change in CHANGES),
+        *((body, CHANGES[0]) for body in PLACES[1:]),
+        *((body, "pass") for body in CHANGES_OF_ITS_OWN),
+    ],
 )
 def test_a_change_whatever_the_tensor_is_is_an_error(body: str, change: str):
     function = function_with(body, f"def change():\n    {change}\n")

@@ -138,7 +138,7 @@ def test_several_axes_are_inserted_in_order_and_an_open_axis_is_split(name: str,
 
 @pytest.mark.parametrize(("size", "free"), [(5, False), (2, True)])
 def test_slices_end_where_those_of_numpy_do(size: int, free: bool):
-    ends = [None, -7, -2, -1, 0, 1, 7]
+    ends = [None, -7, -1, 0, 7]
     for cut in ((start, stop, step) for start in ends for stop in ends for step in (-2, 1, 2)):
         assert_exported_alike(
             "take_items", Call([np.arange(size, dtype="float32")], {"items": (("slice", *cut),)}), free
