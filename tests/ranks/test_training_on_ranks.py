@@ -52,8 +52,14 @@ JOBS = {
     "smooth": [*SMALL, "dist.shape=allreduce", "train.epochs=5", "model.hidden=[40]", "model.activation=tanh"],
     "plain": [*REFERENCE, "dist.shape=pserver", "model.activation=ops.py:plain"],
     "cosine": [*REFERENCE, *ADAM, "dist.shape=pserver", "train.schedule=cosine", "train.batch_size=17"],
-    "layer": [*REFERENCE, *ADAM, "dist.shape=allreduce", "model.activation=ops.py:swish", "model.hidden=[9,8]"],
-    "momentum": [*REFERENCE, "dist.shape=allreduce", "train.batch_size=7", "train.optimizer=momentum"],
+    "layer": [
+        *REFERENCE,
+        *ADAM,
+        "dist.shape=allreduce",
+        "model.activation=ops.py:swish",
+        "model.hidden=[9,8]",
+        "train.batch_size=7",
+    ],
     "single": [*REFERENCE, "dist.shape=allreduce", "model.activation=ops.py:plain", "train.batch_size=1"],
 }
 RESUMED = {shape: [*REFERENCE, "train.optimizer=adam", f"dist.shape={shape}"] for shape in ("allreduce", "pserver")}
