@@ -19,6 +19,7 @@ LINKING = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LEFT_OUT = "…"
 SPARED = {
+    "check: false": "gradient agrees",
     "costs: false": "Time of one call alone",
     "report: false": "report.html",
     "engine: reference": "engine compiled",
@@ -34,7 +35,7 @@ def checkout(tmp_path: Path, page: Path) -> Path:
     for name in ("train.py", "app", "opsmith", "examples"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "configs").mkdir()
-    shown = page.read_text(encoding="utf-8")
+    shown = "".join(text for language, text in BLOCK.findall(page.read_text(encoding="utf-8")) if language == "text")
     spared = "".join(f"\n{setting}\n" for setting, sign in SPARED.items() if sign not in shown)
     for file in (ROOT / "configs").iterdir():
         text = file.read_text(encoding="utf-8")
