@@ -452,7 +452,6 @@ AROUND += [AROUND, {"a": AROUND}]
         (njit(made(1)), njit(made(1), fastmath=True)),
         (njit(fastmath={"nnan"})(made(1)), njit(fastmath={"ninf"})(made(1))),
         (njit(locals={"z": types.float32})(made(1)), njit(locals={"z": types.float64})(made(1))),
-        (njit("int64(int64, int64)")(made(1)), njit("float64(int64, int64)")(made(1))),
         (with_two, with_others),
         (C_LIBRARY.sin, C_LIBRARY.cos),
         (overloaded(1), overloaded(2)),
@@ -476,7 +475,6 @@ AROUND += [AROUND, {"a": AROUND}]
         (made(1).__get__(1), made(2).__get__(1)),
         (types.float32, types.float64),
         (vectorize(made(1)), vectorize(made(2))),
-        (vectorize(["int64(float64)"])(half), vectorize(["float64(float64)"])(half)),
         (stencil(of_two), stencil(of_three)),
         (stencil(of_two), stencil(of_two, cval=1.0)),
         ("ab", b"ab"),
@@ -490,6 +488,12 @@ def test_fingerprints_depend_on_the_content_of_what_numba_freezes(one: Any, othe
     assert fingerprint(made(one)) != fingerprint(made(other))
     same = copy.deepcopy(one) if isinstance(one, (np.ndarray, tuple, set, list)) else one
     assert fingerprint(made(one)) == fingerprint(made(same))
+
+
+@pytest.mark.parametrize("compiled", [njit, lambda signature: vectorize([signature])], ids=["njit", "vectorize"])
+def test_fingerprints_depend_on_the_types_that_a_function_was_compiled_for(compiled: Any):
+    whole, real, same = (compiled(f"{dtype}(float64)")(half) for dtype in ("int64", "float64", "int64"))
+    assert fingerprint(made(whole)) == fingerprint(made(same)) != fingerprint(made(real))
 
 
 def test_fingerprints_depend_on_the_type_of_what_cannot_be_frozen():
