@@ -183,6 +183,7 @@ def returned_arrays(
         return []
     results = list(result) if isinstance(result, (tuple, list)) else [result]
     if len(results) != expected:
+        hint = hint or ("; make one array of a list, np.array(values)" if isinstance(result, list) else "")
         raise ReturnedError(
             f"{label}: its function {function_name(function)} returned {_counted(len(results))}, expected {expected}, "
             f"one for each {'input' if optional else 'output'}{hint}"

@@ -75,6 +75,10 @@ MISTAKES = {
         ["mine_grad", "returned 2 values, expected 1, one for each input"],
     ),
     "a list": (operator("return (x * 2).tolist()"), ["mine.py:6", "make one array of a list, np.array(values)"]),
+    "a list from backward": (
+        operator("return x * 2", backward="return (dy * 2).tolist()"),
+        ["mine_grad", "returned 4 values, expected 1, one for each input; make one array of a list, np.array(values)"],
+    ),
     "a misspelt name": (operator("return np.sine(x)"), ["mine.py:8", "no attribute 'sine'; did you mean 'sin'?"]),
     "nothing is saved in a PyLayer": (
         f"{HEAD}class Mine(opsmith.autograd.PyLayer):\n"
