@@ -44,18 +44,25 @@ _REMEDIES = {
 """How to mend what messages of the frameworks are about, by pattern."""
 
 
-_OF_OURS = {
+_OF_PYLAYERS = {
     r"not enough values to unpack \(expected \d+, got 0\)": (
         "ctx.saved_tensor() has what forward gives to ctx.save_for_backward, here nothing"
     ),
 }
 """How to mend mistakes in a PyLayer, by pattern."""
+_OF_NUMBERS = {
+    r"`\w+\.(sum|mean|max|min|std|var|prod|argmax|argmin|dot|any|all|reshape|copy)\(.*without a known slope": (
+        "elementwise=True gives it single numbers: leave it out for arrays"
+    ),
+}
+"""How to mend mistakes in a function of single numbers, by pattern."""
 
 
 def reason(one: UserOperator, error: object) -> str:
     """An error in one line: its kind, its message, where it is from, and how to mend it if that is known."""
     if isinstance(error, AppError) or (one.foreign is None and isinstance(error, Exception)):
-        return summary_of(error) + _remedy(_OF_OURS if one.kind == "PyLayer" else {}, error)
+        remedies = _OF_NUMBERS if one.elementwise else _OF_PYLAYERS if one.kind == "PyLayer" else {}
+        return summary_of(error) + _remedy(remedies, error)
     message = _shortened(described(error) if isinstance(error, Exception) else str(error)).removesuffix(".")
     where = place_raised(error) if isinstance(error, Exception) else ""
     if (

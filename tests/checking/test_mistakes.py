@@ -66,6 +66,10 @@ MISTAKES = {
         operator("return x - x.mean()", arguments="(elementwise=True)"),
         ["mine.py:6", "elementwise=True gives it single numbers: leave it out for arrays"],
     ),
+    "a function of arrays without a backward, declared elementwise": (
+        operator("return x / x.sum()", arguments="(elementwise=True)", backward=""),
+        ["mine.py:8", "elementwise=True gives it single numbers: leave it out for arrays"],
+    ),
     "a function of one number, not declared elementwise": (
         operator("return x if x > 0 else 0 * x"),
         ["mine.py:8", "a function of one number needs custom_op(elementwise=True)"],
