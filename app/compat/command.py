@@ -19,8 +19,8 @@ class ScriptError(AppError):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("script", nargs="?", help="the program, run as `python SCRIPT` would run it")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the program")
+    parser.add_argument("script", metavar="SCRIPT", nargs="?", help="the program, run as `python SCRIPT` would run it")
+    parser.add_argument("arguments", metavar="ARGUMENTS", nargs=argparse.REMAINDER, help="arguments of the program")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "words",
         nargs="*",
         metavar="RUN | key=value",
-        help="folders of runs that are there, to compare them; or a setting to change, such as train.epochs=3",
+        help="folders of finished runs, to compare these; or a setting to change, such as train.epochs=3",
     )
 
 
@@ -87,7 +87,7 @@ def _folders_and_overrides(options: argparse.Namespace) -> tuple[list[Path], lis
             f"--with {','.join([*_parted(options.operators), other])}"
         )
     if folders and (changes := [word for word in overrides if not word.startswith("output=")]):
-        raise ConfigError(f"runs that are there are compared as they are, but {changes[0]} is to change them")
+        raise ConfigError(f"finished runs are compared as they are, but {changes[0]} is to change them")
     if options.resume is not None and overrides:
         raise ConfigError(f"a comparison is continued with its own settings, but {overrides[0]} is to change them")
     return folders, overrides

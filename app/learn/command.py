@@ -29,9 +29,13 @@ def originals() -> Path:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command line."""
-    parser.add_argument("number", nargs="?", type=int, help="the exercise to examine; by default all are listed")
-    parser.add_argument("--folder", default="exercises", help="where you work on them (exercises)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead, as for a classroom")
+    parser.add_argument(
+        "number", metavar="NUMBER", nargs="?", type=int, help="the exercise to examine; by default all are listed"
+    )
+    parser.add_argument(
+        "--folder", default="exercises", metavar="FOLDER", help="the folder of your files (%(default)s)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -17,8 +17,10 @@ from app.use.reading import read_picture
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command-line arguments."""
-    parser.add_argument("model", help="a run's folder, a saved model (the path without .json), or an .onnx file")
-    parser.add_argument("images", nargs="+", metavar="image", help="image files, each of one digit")
+    parser.add_argument(
+        "model", metavar="MODEL", help="a run's folder, a saved model (the path without .json), or an .onnx file"
+    )
+    parser.add_argument("images", nargs="+", metavar="IMAGE", help="image files, each of one digit")
     parser.add_argument(
         "--top", type=_count, default=3, help="the number of classes to print for each image (%(default)s)"
     )

@@ -213,7 +213,7 @@ def test_only_a_comparison_is_continued(compare, stopped, capsys):
     for words, status, told in [
         (["train", "--resume", "run"], 2, "run holds a comparison; it is continued with opsmith compare --resume run"),
         (["compare", "--resume", "nowhere"], 1, "no such folder: nowhere; name the folder of a run, such as those in"),
-        (["compare", "run", "output=x", "train.epochs=3"], 2, "runs that are there are compared as they are, but tra"),
+        (["compare", "run", "output=x", "train.epochs=3"], 2, "finished runs are compared as they are, but tra"),
     ]:
         assert main(words) == status
         assert capsys.readouterr().err.startswith(f"error: {told}")
@@ -286,7 +286,7 @@ def test_runs_that_differ_in_more_than_the_seed_are_not_compared(compare, images
             ["--with", "relu,", "my.py:swish"],
             "my.py:swish is neither the folder of a run nor a setting; operators are li",
         ),
-        (["run", "train.epochs=3"], "runs that are there are compared as they are, but train.epochs=3 is to change"),
+        (["run", "train.epochs=3"], "finished runs are compared as they are, but train.epochs=3 is to change"),
         (["--resume", "run", "--seeds", "3"], "a comparison is continued with its own settings, but seeds=3 is to ch"),
         (["--resume", "run", "other"], "--resume continues one comparison, and other is another folder: leave out one"),
     ],

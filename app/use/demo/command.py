@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command-line arguments."""
     parser.add_argument(
         "run",
+        metavar="RUN",
         nargs="?",
         help=f"a run's folder (by default the best in {RUNS}/, or the network that comes with opsmith)",
     )
