@@ -79,17 +79,24 @@ def run(options: argparse.Namespace) -> int:
         if getattr(options, name) and not options.exhaustive:
             raise ConfigError(f"--{name} is written by --exhaustive: give both")
     operators = [one for word in options.operators for one in find(word)]
+    for name in ("certificate", "badge"):
+        if getattr(options, name) and len(operators) > 1:
+            names = ", ".join(one.name for one in operators)
+            raise ConfigError(f"--{name} is a file for one operator, and these are {len(operators)}: {names}. Name one")
     wrong = []
     for number, one in enumerate(operators):
-        shown = _Shown(one, options.json, number > 0)
+        shown, written = _Shown(one, options.json, number > 0), list[str]()
+        parts = _at_every_number(one, question, options, written) if options.exhaustive else examination(one, question)
         try:
-            for part in _at_every_number(one, question, options) if options.exhaustive else examination(one, question):
+            for part in parts:
                 shown.add(part)
         except ConfigError as error:
             if len(operators) == 1:
                 raise
             shown.add(refusal(error))
         shown.end(None if options.exhaustive else question)
+        if written and not options.json:
+            say("\n".join(written))
         if shown.findings.failed:
             wrong.append(one.name)
     if len(operators) > 1 and not options.json:
@@ -98,7 +105,10 @@ def run(options: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-def _at_every_number(one: UserOperator, question: Question, options: argparse.Namespace) -> Iterator[Part]:
+def _at_every_number(
+    one: UserOperator, question: Question, options: argparse.Namespace, written: list[str]
+) -> Iterator[Part]:
+    """The verdicts at every number; the files that are asked for are written, and named in `written`."""
     for part in every_number(one, question):
         if not isinstance(part, Certificate):
             yield part
@@ -106,8 +116,10 @@ def _at_every_number(one: UserOperator, question: Question, options: argparse.Na
         yield from part.verdicts
         if options.certificate:
             write_whole(without_tilde(options.certificate), part.as_json())
+            written.append(f"The certificate is {options.certificate}")
         if options.badge:
             write_whole(without_tilde(options.badge), badge(part))
+            written.append(f"The badge is {options.badge}")
 
 
 class _Shown:

@@ -215,13 +215,23 @@ def test_the_command_writes_a_certificate_that_says_what_was_run_where(
     image = tmp_path / "badge.svg"
     assert main(["check", "custom.relu", "--exhaustive", "--certificate", str(file), "--badge", str(image)]) == 0
     assert b"within 0 ULP in bfloat16" in image.read_bytes()
-    assert "ok      result" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "ok      result" in shown
+    assert shown.endswith(f"\nThe certificate is {file}\nThe badge is {image}\n")
     certificate = json.loads(file.read_text())
     assert certificate["operator"] == "custom.relu"
     assert certificate["message"].startswith("within 0 ULP in bfloat16")
     assert certificate["source"]
     assert certificate["machine"]["numba"]
     assert [a["inputs"] for a in certificate["accuracies"]] == [65536] * 4
+    before = file.read_bytes()
+    words = ["check", "custom.relu", "custom.swish", "--exhaustive", "--certificate", str(file)]
+    assert main(words) == 2
+    assert (
+        "--certificate is a file for one operator, and these are 2: custom.relu, custom.swish"
+        in capsys.readouterr().err
+    )
+    assert file.read_bytes() == before
 
 
 @pytest.mark.soak
