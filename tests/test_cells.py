@@ -207,7 +207,7 @@ caller()
 
 
 @pytest.mark.slow
-def test_a_kernel_trains_and_compares_what_its_first_cell_defines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_kernel_trains_what_its_first_cell_defines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     nbformat = pytest.importorskip("nbformat", reason="nbclient and ipykernel are of the dev extra")
     nbclient = pytest.importorskip("nbclient", reason="nbclient and ipykernel are of the dev extra")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
@@ -215,7 +215,6 @@ def test_a_kernel_trains_and_compares_what_its_first_cell_defines(tmp_path: Path
     cells = [
         FIRST + "@opsmith.custom_op(elementwise=True)\ndef swish(v):\n    return v / (1 + np.exp(-v))\n",
         f"run = opsmith.train(swish, baseline=None, {settings})\nrun",
-        f"opsmith.compare(['relu', swish], seeds=1, check=False, {settings})",
         "print(opsmith.check(swish, only=['gradient']).ok)",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
