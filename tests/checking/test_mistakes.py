@@ -99,8 +99,8 @@ MISTAKES = {
         ["mine.py:6", "write @njit below the decorator that makes an operator"],
     ),
     "a gradient that cannot be derived": (
-        operator("return np.unwrap(x)", backward=""),
-        ["mine.py:8", "calls unwrap, whose derivative is unknown", "@mine.backward"],
+        operator("return np.gradient(x, axis=1)", backward=""),
+        ["mine.py:8", "calls gradient, whose derivative is unknown", "@mine.backward"],
     ),
     "an index outside": (
         operator("y = x.copy()", "for i in range(len(x)):", "    y[i] = x[i + 1]", "return y").replace(
