@@ -20,7 +20,7 @@ import numpy as np
 from app.bridge.framework import Framework
 from app.checking.processes import End, Send, messages_of
 from app.custom.calling import described
-from app.custom.numba_functions import interpret_numba
+from app.custom.numba_functions import interpret_numba, modules_with_numba
 from app.ops import random
 
 PATIENCE_WITH_PYTHON = 60.0
@@ -45,13 +45,15 @@ def undisturbed(
     forked process is called in this process, too.
     """
 
+    modules = [] if compiled else modules_with_numba()
+
     def called() -> bytes:
         with _unheard():
             return work()
 
     def called_in_a_copy(send: Send) -> None:
         if not compiled:
-            interpret_numba()
+            interpret_numba(modules)
         if framework is not None:
             framework.after_fork()
         send(called())
@@ -115,11 +117,11 @@ class PythonProcess:
 
     def _begin(self) -> None:
         reading, self._questions = os.pipe()
-        writing, operator = self._questions, self._operator
+        writing, operator, modules = self._questions, self._operator, modules_with_numba()
 
         def answer(send: Send) -> None:
             os.close(writing)
-            interpret_numba()
+            interpret_numba(modules)
             send(b"")
             with os.fdopen(reading, "rb") as questions:
                 while size := questions.read(8):

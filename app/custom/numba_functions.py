@@ -143,16 +143,31 @@ class _Interpreted:
 interpreted = _Interpreted()
 
 
-def interpret_numba() -> None:
+def interpret_numba(modules: Sequence[ModuleType]) -> None:
     """From now on, run the Numba functions of operators, and those that they call, as Python.
 
-    For forked processes: it replaces them in modules and closures, where other threads would miss them.
+    For forked processes: it replaces them in closures and in these modules, where other threads would miss them.
     """
     interpreted.on = True
     kinds = _types_of_compiled()
-    for name, module in list(sys.modules.items()) if kinds else ():
-        if is_of_users(name):
-            _open_module(module, kinds)
+    for module in modules:
+        _open_module(module, kinds)
+
+
+def modules_with_numba() -> list[ModuleType]:
+    """The users' modules that have Numba functions, for `interpret_numba`.
+
+    They are found before a fork, as the forked process would copy all memory that it searches.
+    """
+    kinds = _types_of_compiled()
+    if not kinds:
+        return []
+    modules = [(name, module, getattr(module, "__dict__", None)) for name, module in list(sys.modules.items())]
+    return [
+        module
+        for name, module, names in modules
+        if type(names) is dict and is_of_users(name) and not kinds.isdisjoint(map(type, list(names.values())))
+    ]  # sys.modules may hold other objects
 
 
 def _types_of_compiled() -> set[type]:
@@ -173,9 +188,7 @@ def as_python(function: FunctionType, values: Sequence[Any]) -> Any:
 
 def _open_module(module: ModuleType, kinds: set[type]) -> None:
     """Replace a module's Numba functions by their Python functions."""
-    names = getattr(module, "__dict__", None)
-    if type(names) is not dict or kinds.isdisjoint(map(type, names.values())):  # sys.modules may hold other objects
-        return
+    names = vars(module)
     for name, value in [item for item in list(names.items()) if type(item[1]) in kinds]:
         names[name] = _counted(value.py_func)
         _open_closure(value.py_func)
