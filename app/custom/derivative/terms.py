@@ -1,11 +1,11 @@
-"""Arithmetic on source: sums without zeros and products without ones."""
+"""Arithmetic on source: sums without zeros and products without ones. Expressions are never changed in place."""
 
 from __future__ import annotations
 
 import ast
-import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from operator import is_
 from typing import Any
 
 Slope = ast.expr | None
@@ -84,7 +84,7 @@ def _product(left: ast.expr, right: ast.expr) -> ast.expr:
         return number(one * other)
     for choice, factor in ((left, right), (right, left)):
         if isinstance(choice, ast.IfExp) and is_atom(factor):
-            body, orelse = (product(part, copy.deepcopy(factor)) for part in (choice.body, choice.orelse))
+            body, orelse = (product(part, factor) for part in (choice.body, choice.orelse))
             return ast.IfExp(choice.test, body or number(0.0), orelse or number(0.0))
     if other is not None:
         left, right, one = right, left, other
@@ -104,9 +104,7 @@ def quotient(left: Slope, right: ast.expr) -> Slope:
 
 def filled(template: str, parts: Mapping[str, ast.expr]) -> ast.expr:
     """A template with expressions in place of its names."""
-    expression = copy.deepcopy(_parsed(template))
-    result: ast.expr = _Filling(parts).visit(expression)
-    return result
+    return with_names(_parsed(template), parts)
 
 
 @lru_cache
@@ -114,12 +112,25 @@ def _parsed(template: str) -> ast.expr:
     return ast.parse(template, mode="eval").body
 
 
-class _Filling(ast.NodeTransformer):
-    def __init__(self, parts: Mapping[str, ast.expr]):
-        self._parts = parts
+def with_names(node: ast.expr, parts: Mapping[str, ast.expr]) -> ast.expr:
+    """An expression with others in place of its names."""
+    if isinstance(node, ast.Name):
+        return parts.get(node.id, node)
+    return with_parts(node, lambda part: with_names(part, parts))
 
-    def visit_Name(self, node: ast.Name) -> Any:
-        return copy.deepcopy(self._parts[node.id]) if node.id in self._parts else node
+
+def with_parts(node: ast.expr, of: Callable[[ast.expr], ast.expr]) -> ast.expr:
+    """An expression with what a function gives for each of its direct parts in place of it."""
+    fields: dict[str, Any] = {}
+    for key, value in ast.iter_fields(node):
+        if isinstance(value, ast.expr):
+            fields[key] = of(value)
+        elif isinstance(value, list):
+            parts = [of(each) if isinstance(each, ast.expr) else each for each in value]
+            fields[key] = value if all(map(is_, parts, value)) else parts
+        else:
+            fields[key] = value
+    return node if all(value is getattr(node, key) for key, value in fields.items()) else type(node)(**fields)
 
 
 def names_in(node: ast.AST) -> set[str]:

@@ -187,12 +187,13 @@ def _written(
         kw_defaults=[],
         defaults=[ast.Constant(defaults[key]) for key in optional],
     )
-    statements = _numbered([*tree_of(body), ast.Return(returned)], {*reader.scope.taken, *source.inputs, *arriving})
-    tree = ast.FunctionDef(title, arguments, statements, [])
+    tree = ast.FunctionDef(title, arguments, [*tree_of(body), ast.Return(returned)], [])
     if hasattr(tree, "type_params"):
         tree.type_params = []
     module = ast.fix_missing_locations(ast.Module([tree], []))
-    text = _with_comments(ast.unparse(module), reader.scope) + "\n"
+    temporaries = _Temporaries({*reader.scope.taken, *source.inputs, *arriving})
+    tree_of_text = ast.parse(ast.unparse(module))  # of which each node is there once
+    text = _with_comments(ast.unparse(temporaries.visit(tree_of_text)), reader.scope) + "\n"
     file = f"<{title} {next(_numbers)}, derived from {reader.scope.place(reader.scope.tree)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     space: dict[str, Any] = {"np": np, "math": math, "__name__": reader.scope.function.__module__}
@@ -225,11 +226,6 @@ class _Temporaries(ast.NodeTransformer):
 
 
 _TEMPORARY = re.compile(r"(d?)([gt])(\d*)")
-
-
-def _numbered(statements: Sequence[ast.stmt], taken: set[str]) -> list[ast.stmt]:
-    temporaries = _Temporaries(taken)
-    return [temporaries.visit(statement) for statement in statements]
 
 
 def _with_comments(text: str, scope: Scope) -> str:

@@ -7,8 +7,8 @@ each iteration uses its own part has the size of one part; if that is one elemen
 from __future__ import annotations
 
 import ast
-import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 from app.custom.derivative.arrays.core import (
     Alloc,
@@ -38,6 +38,7 @@ from app.custom.derivative.arrays.core import (
     same,
     shape_of,
     stored_in,
+    text_of,
     transformed,
     walk,
 )
@@ -45,7 +46,7 @@ from app.custom.derivative.arrays.dependence import Access, Dependence
 from app.custom.derivative.arrays.fusing import Effects, accesses
 from app.custom.derivative.arrays.pushing import function_of
 from app.custom.derivative.slopes import EXTREMES, FLAT, KNOWN
-from app.custom.derivative.terms import name, number, number_in
+from app.custom.derivative.terms import name, number, number_in, with_parts
 
 _CHOOSING = {"sign", "copysign", "remainder", "abs", "absolute", "fabs", "clip"}
 SMOOTH = {f for f, row in KNOWN.items() if row not in EXTREMES and row not in _CHOOSING} - FLAT
@@ -176,30 +177,20 @@ class _FirstTouches:
         for statement in block:
             blocks = [self._reading(b, source, early) for b in blocks_of(statement)]
             order = self._dependence.place(statement).order
-            reading = _Reading(self._array, source, {text for place, text in early if place == order})
-            result.append(transformed(statement, blocks, reading.of))
+            of = partial(self._reading_in, source, {text for place, text in early if place == order})
+            result.append(transformed(statement, blocks, of))
         return result
 
-
-class _Reading(ast.NodeTransformer):
-    """Reads another array at some of the indices of an array."""
-
-    def __init__(self, array: str, source: str, indices: set[str]):
-        self._array, self._source, self._indices = array, source, indices
-
-    def of(self, node: Expr) -> Expr:
-        result: Expr = self.visit(copy.deepcopy(node)) if self._indices else node
-        return result
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+    def _reading_in(self, source: str, indices: set[str], node: Expr) -> Expr:
+        """An expression that reads another array at some of the indices."""
         element = element_of(node)
-        if element is not None and element[0] == self._array and _text(element[1]) in self._indices:
-            return load(self._source, element[1])
-        return self.generic_visit(node)
+        if element is not None and element[0] == self._array and _text(element[1]) in indices:
+            return load(source, element[1])
+        return with_parts(node, partial(self._reading_in, source, indices)) if indices else node
 
 
 def _text(index: Sequence[Expr]) -> str:
-    return ", ".join(map(ast.unparse, index))
+    return ", ".join(map(text_of, index))
 
 
 def _block_of(block: list[Stmt], wanted: Stmt) -> list[Stmt] | None:
@@ -259,7 +250,7 @@ def without_influence(block: Sequence[Stmt]) -> set[str]:
     Only these may be rounded in another way than where the function itself computes them.
     """
     deciding: set[str] = set()
-    edges: list[tuple[str, set[str]]] = []
+    edges: list[tuple[str, Collection[str]]] = []
     for statement in walk(block):
         if isinstance(statement, (If, While, For)):
             deciding |= {key for part in parts_of(statement) for key in names_of(part)}
@@ -369,7 +360,7 @@ def _is_variable(node: Expr, text: str) -> bool:
     return isinstance(node, ast.Name) and node.id == text
 
 
-class _Contracting(ast.NodeTransformer):
+class _Contracting:
     """Leaves out an axis of an array."""
 
     def __init__(self, array: str, axis: int, rank: int):
@@ -390,11 +381,9 @@ class _Contracting(ast.NodeTransformer):
         return tuple(part for k, part in enumerate(index) if k != self._axis)
 
     def _of(self, node: Expr) -> Expr:
-        result: Expr = self.visit(copy.deepcopy(node)) if self._array in names_of(node) else node
-        return result
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        self.generic_visit(node)
+        if self._array not in names_of(node):
+            return node
+        node = with_parts(node, self._of)
         element = element_of(node)
         if element is None or element[0] != self._array:
             return node

@@ -7,13 +7,41 @@ whole-array expressions and helper functions do not exist here, since the reader
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from functools import wraps
+from typing import TypeAlias, TypeVar
 
-from app.custom.derivative.terms import name, negative, number
+from app.custom.derivative.terms import name, negative, number, with_names, with_parts
 
 Expr: TypeAlias = ast.expr
+T = TypeVar("T")
+_NONE: frozenset[str] = frozenset()
+
+
+def _remembered(function: Callable[[ast.AST], T]) -> Callable[[ast.AST], T]:
+    """A function of expressions. Since these never change, each keeps its result."""
+    key = f"_{function.__name__}"
+
+    @wraps(function)
+    def result(node: ast.AST) -> T:
+        fields = vars(node)
+        if key not in fields:
+            fields[key] = function(node)
+        value: T = fields[key]
+        return value
+
+    return result
+
+
+def parts_in(node: ast.AST) -> Iterator[ast.expr]:
+    """The direct parts of an expression."""
+    for key in node._fields:
+        value = getattr(node, key, None)
+        if isinstance(value, ast.expr):
+            yield value
+        elif isinstance(value, list):
+            yield from (each for each in value if isinstance(each, ast.expr))
 
 
 @dataclass(eq=False)
@@ -222,8 +250,14 @@ def minus(left: Expr, right: Expr | int) -> Expr:
     return binary(left, ast.Sub(), right)
 
 
+@_remembered
+def text_of(node: ast.AST) -> str:
+    """An expression as text."""
+    return ast.unparse(node)
+
+
 def same(left: Expr, right: Expr) -> bool:
-    return left is right or ast.unparse(left) == ast.unparse(right)
+    return left is right or text_of(left) == text_of(right)
 
 
 def element_of(node: ast.AST) -> tuple[str, tuple[Expr, ...]] | None:
@@ -254,34 +288,26 @@ def is_shape(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and node.attr in ("shape", "dtype")
 
 
-def names_of(node: ast.AST | None) -> set[str]:
+@_remembered
+def names_of(node: ast.AST) -> frozenset[str]:
     """The variables that an expression reads. The shape of an array is not read, as it never changes."""
-    if node is None or is_shape(node):
-        return set()
     if isinstance(node, ast.Name):
-        return {node.id}
+        return frozenset({node.id})
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        children: Iterator[ast.AST] = iter([*node.args, *node.keywords])
+        children: Iterable[ast.AST] = node.args
     elif isinstance(node, ast.Attribute) and node.attr != "T":
-        return set()
+        return _NONE
     else:
-        children = ast.iter_child_nodes(node)
-    result: set[str] = set()
-    for child in children:
-        result |= names_of(child)
-    return result
+        children = parts_in(node)
+    return _NONE.union(*map(names_of, children))
 
 
-def shapes_of(node: ast.AST | None) -> set[str]:
+@_remembered
+def shapes_of(node: ast.AST) -> frozenset[str]:
     """The arrays whose shape or type an expression reads."""
-    if node is None or isinstance(node, (ast.Name, ast.Constant)):
-        return set()
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        return {node.value.id} if is_shape(node) else set()
-    result: set[str] = set()
-    for child in ast.iter_child_nodes(node):
-        result |= shapes_of(child)
-    return result
+        return frozenset({node.value.id} if is_shape(node) else ())
+    return _NONE.union(*map(shapes_of, parts_in(node)))
 
 
 def added_to(value: Expr, key: str) -> Expr | None:
@@ -293,41 +319,17 @@ def added_to(value: Expr, key: str) -> Expr | None:
     return value.right if isinstance(value.op, ast.Add) else negative(value.right)
 
 
-def loads_of(node: ast.AST | None) -> list[tuple[str, tuple[Expr, ...]]]:
+@_remembered
+def loads_of(node: ast.AST) -> tuple[tuple[str, tuple[Expr, ...]], ...]:
     """The elements that an expression reads."""
-    result = []
-    for part in ast.walk(node) if node is not None else ():
-        element = element_of(part)
-        if element is not None:
-            result.append(element)
-    return result
+    return tuple(element for part in ast.walk(node) if (element := element_of(part)) is not None)
 
 
 def replaced(node: Expr, names: Mapping[str, Expr]) -> Expr:
     """An expression with other expressions in place of variables."""
-    if not names_of(node) & names.keys() and not shapes_of(node) & names.keys():
+    if names.keys().isdisjoint(names_of(node)) and names.keys().isdisjoint(shapes_of(node)):
         return node
-    result: Expr = _Replacing(names).visit(_copied(node))
-    return result
-
-
-def _copied(node: ast.AST) -> ast.AST:
-    fields = {}
-    for key, value in ast.iter_fields(node):
-        if isinstance(value, ast.AST):
-            value = _copied(value)
-        elif isinstance(value, list):
-            value = [_copied(v) if isinstance(v, ast.AST) else v for v in value]
-        fields[key] = value
-    return type(node)(**fields)
-
-
-class _Replacing(ast.NodeTransformer):
-    def __init__(self, names: Mapping[str, Expr]):
-        self._names = names
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        return self._names.get(node.id, node)
+    return with_names(node, names)
 
 
 # Statements
@@ -457,22 +459,15 @@ def _is_made_by(alloc: Stmt | None, store: Stmt | None) -> bool:
     return store.array == alloc.name and is_whole(store.index)
 
 
-class _Short(ast.NodeTransformer):
-    """Leaves out the slices at the end of an index."""
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        element = element_of(node)
-        if element is None:
-            return node
-        array, index = element
-        while index and is_whole(index[-1:]):
-            index = index[:-1]
-        return load(array, index) if index else name(array)
-
-
 def _short(node: Expr) -> Expr:
-    result: Expr = _Short().visit(_copied(node))
-    return result
+    """An expression without the slices at the end of an index."""
+    element = element_of(node)
+    if element is None:
+        return with_parts(node, _short)
+    array, index = element
+    while index and is_whole(index[-1:]):
+        index = index[:-1]
+    return load(array, index) if index else name(array)
 
 
 def _tree(statement: Stmt) -> ast.stmt:

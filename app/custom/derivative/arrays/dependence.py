@@ -23,6 +23,7 @@ from app.custom.derivative.arrays.core import (
     loads_of,
     names_of,
     shape_of,
+    text_of,
     walk,
 )
 
@@ -267,7 +268,7 @@ class Dependence:
         return Linear({atom: 1})
 
     def _text(self, node: Expr) -> Atom:
-        return ("text", self._texts.setdefault(ast.unparse(node), len(self._texts)), 0)
+        return ("text", self._texts.setdefault(text_of(node), len(self._texts)), 0)
 
     def _is_nonnegative(self, node: Expr, side: _Side) -> bool:
         """Whether a constant that is no linear form is zero or more."""

@@ -34,6 +34,7 @@ from app.custom.derivative.arrays.core import (
     parts_of,
     same,
     shapes_of,
+    text_of,
     walk,
 )
 from app.custom.derivative.arrays.dependence import Access, Dependence
@@ -292,7 +293,7 @@ def _sum_up(block: list[Stmt], position: int, free: set[str]) -> bool:
         second = block[place]
         if isinstance(second, Store) and second.array == first.array and second.add and _is_one(first, second):
             value = _sum(first.value, second.value)
-            if first.array in names_of(second.value) or len(ast.unparse(value)) > _WIDTH:
+            if first.array in names_of(second.value) or len(text_of(value)) > _WIDTH:
                 return False
             block[place] = Store(first.array, first.index, value, first.add, first.line)
             del block[position]

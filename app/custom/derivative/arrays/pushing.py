@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import copy
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -43,7 +42,18 @@ from app.custom.derivative.arrays.core import (
 )
 from app.custom.derivative.arrays.dependence import Dependence, Place
 from app.custom.derivative.slopes import EXTREMES, FLAT, KNOWN, slopes_of
-from app.custom.derivative.terms import filled, is_atom, name, negative, number, number_in, product, quotient, total
+from app.custom.derivative.terms import (
+    filled,
+    is_atom,
+    name,
+    negative,
+    number,
+    number_in,
+    product,
+    quotient,
+    total,
+    with_parts,
+)
 
 
 class Pushing:
@@ -475,7 +485,7 @@ class Pushing:
             self._products(varying, gradient, out, line)
 
     def _push_quotient(self, node: ast.BinOp, gradient: Expr, result: Expr | None, out: list[Stmt], line: int) -> None:
-        y = result if result is not None else copy.deepcopy(node)
+        y = result if result is not None else node
         growth = self._growth(node.right, self._place)
         if growth is not None and not is_atom(gradient):
             gradient = self._named(gradient, out, line)
@@ -560,9 +570,9 @@ class Pushing:
         for part, factor in varying:
             if not isinstance(factor, ast.IfExp):
                 if isinstance(factor, ast.BinOp) and isinstance(factor.op, ast.Div) and number_in(factor.left) == 1:
-                    arriving = quotient(copy.deepcopy(gradient), factor.right)
+                    arriving = quotient(gradient, factor.right)
                 else:
-                    arriving = product(copy.deepcopy(gradient), factor)
+                    arriving = product(gradient, factor)
                 if arriving is not None:
                     self._push(part, arriving, None, out, line)
                 continue
@@ -572,16 +582,8 @@ class Pushing:
             alike = [(p, f) for p, f in varying if isinstance(f, ast.IfExp) and same(f.test, factor.test)]
             if len(alike) > 1 or not is_atom(gradient):
                 gradient = gradient if is_atom(gradient) else self._named(gradient, out, line)
-            yes = [
-                (p, product(copy.deepcopy(gradient), f.body) or number(0.0))
-                for p, f in alike
-                if isinstance(f, ast.IfExp)
-            ]
-            no = [
-                (p, product(copy.deepcopy(gradient), f.orelse) or number(0.0))
-                for p, f in alike
-                if isinstance(f, ast.IfExp)
-            ]
+            yes = [(p, product(gradient, f.body) or number(0.0)) for p, f in alike if isinstance(f, ast.IfExp)]
+            no = [(p, product(gradient, f.orelse) or number(0.0)) for p, f in alike if isinstance(f, ast.IfExp)]
             self._choice(factor.test, yes, no, out, line)
 
     def _choice(
@@ -599,7 +601,7 @@ class Pushing:
 
     def _factors(self, node: Expr, result: Expr | None) -> list[tuple[Expr, Expr]]:
         """The operands of an expression with its slopes along them."""
-        y = result if result is not None else copy.deepcopy(node)  # inside of a conditional expression: computed again
+        y = result if result is not None else node  # inside of a conditional expression: computed again
         if isinstance(node, ast.BinOp):
             left, right = node.left, node.right
             if isinstance(node.op, ast.Add):
@@ -694,16 +696,9 @@ def _names(template: str) -> set[str]:
 
 def _without(node: Expr, hidden: set[str]) -> Expr:
     """An expression with gradients replaced by a constant, to see what else it reads."""
-
-    class Hiding(ast.NodeTransformer):
-        def visit_Name(self, part: ast.Name) -> ast.AST:
-            return number(1.0) if part.id in hidden or part.id.startswith("_d") else part
-
-        def visit_Subscript(self, part: ast.Subscript) -> ast.AST:
-            element = element_of(part)
-            if element is not None and element[0] in hidden:
-                return ast.Tuple([self.visit(each) for each in element[1]], ast.Load())
-            return self.generic_visit(part)
-
-    result: Expr = Hiding().visit(copy.deepcopy(node))
-    return result
+    element = element_of(node)
+    if isinstance(node, ast.Name) and (node.id in hidden or node.id.startswith("_d")):
+        return number(1.0)
+    if element is not None and element[0] in hidden:
+        return ast.Tuple([_without(each, hidden) for each in element[1]], ast.Load())
+    return with_parts(node, lambda part: _without(part, hidden))

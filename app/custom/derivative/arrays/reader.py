@@ -42,6 +42,7 @@ from app.custom.derivative.arrays.core import (
     plus,
     renamed,
     stored_in,
+    text_of,
     walk,
 )
 from app.custom.derivative.arrays.values import (
@@ -509,9 +510,9 @@ class Reader(Values):
     def _overlaps(self, place: Array, value: Array) -> bool:
         """Whether an expression reads elements of the array that it is assigned to, other than the assigned one."""
         probe: list[Expr] = [name(f"_{axis}") for axis in range(place.rank)]
-        target = ast.unparse(place.element(probe))
+        target = text_of(place.element(probe))
         reads = loads_of(value.element(broadcast(probe[place.rank - value.rank :], value.dims)))
-        return any(array == place.base and ast.unparse(load(array, index)) != target for array, index in reads)
+        return any(array == place.base and text_of(load(array, index)) != target for array, index in reads)
 
     def augmented(self, node: ast.AugAssign) -> None:
         target = node.target
@@ -678,7 +679,7 @@ def _jumps(node: ast.stmt) -> bool:
     return False
 
 
-def exposed(block: Sequence[Stmt], also: set[str] = frozenset()) -> set[str]:  # type: ignore[assignment]
+def exposed(block: Sequence[Stmt], also: frozenset[str] = frozenset()) -> set[str]:
     """The numbers that a block may read before it assigns them."""
     result: set[str] = set(also)
     _expose(block, set(), result)

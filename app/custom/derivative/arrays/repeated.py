@@ -7,7 +7,6 @@ that a second loop needs again are kept.
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Callable, Sequence
 
 from app.custom.derivative.arrays.core import (
@@ -33,6 +32,7 @@ from app.custom.derivative.arrays.core import (
     replaced,
     same,
     shape_of,
+    text_of,
     transformed,
     walk,
 )
@@ -40,7 +40,7 @@ from app.custom.derivative.arrays.dependence import Dependence
 from app.custom.derivative.arrays.fusing import Effects
 from app.custom.derivative.arrays.pushing import function_of
 from app.custom.derivative.slopes import KNOWN
-from app.custom.derivative.terms import name, number, number_in
+from app.custom.derivative.terms import name, number, number_in, with_parts
 
 New = Callable[[str, Variable], str]
 """Makes a variable with a name like one that is wished for."""
@@ -138,7 +138,7 @@ class _Promoting(_Loops):
                 continue
             sections = any(isinstance(part, ast.Slice) for part in store.index)
             if not sections and not {key for part in store.index for key in names_of(part)} & (effects.changed | inner):
-                text = ", ".join(map(ast.unparse, store.index))
+                text = ", ".join(map(text_of, store.index))
                 groups.setdefault((store.array, text), []).append(store)
         for stores in groups.values():
             tests = self._tests(loop, stores)
@@ -231,8 +231,8 @@ class _Keeping:
                 for node in calls_in(part):
                     if names_of(node) & changed or first.var not in names_of(node):
                         continue
-                    text = ast.unparse(replaced(node, {first.var: name(second.var)}))
-                    if any(text in map(ast.unparse, calls_in(p)) for s in walk(second.body) for p in parts_of(s)):
+                    text = text_of(replaced(node, {first.var: name(second.var)}))
+                    if any(text in map(text_of, calls_in(p)) for s in walk(second.body) for p in parts_of(s)):
                         self._store(block, (first, second), statement, node)
                         return True
         return False
@@ -246,9 +246,9 @@ class _Keeping:
         element = load(text, [name(first.var)])
         first.body[at : at + 1] = [
             Store(text, (name(first.var),), node, False, statement.line),
-            _with(statement, ast.unparse(node), element),
+            _with(statement, text_of(node), element),
         ]
-        wanted = ast.unparse(replaced(node, {first.var: name(second.var)}))
+        wanted = text_of(replaced(node, {first.var: name(second.var)}))
         second.body[:] = [_with(s, wanted, load(text, [name(second.var)])) for s in second.body]
         block.insert(block.index(first), Alloc(text, "empty", (first.stop,), None, None, first.line))
 
@@ -270,26 +270,16 @@ def calls_in(node: Expr) -> list[ast.Call]:
     return [*own, *(each for child in inner for each in calls_in(child))]
 
 
-class _Replacing(ast.NodeTransformer):
-    def __init__(self, text: str, new: Expr):
-        self._text, self._new = text, new
-
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        if isinstance(node, ast.expr) and ast.unparse(node) == self._text:
-            return self._new
-        return super().generic_visit(node)
-
-    def of(self, node: Expr) -> Expr:
-        if self._text not in ast.unparse(node):
-            return node
-        result: Expr = self.visit(copy.deepcopy(node))
-        return result
-
-
 def _with(statement: Stmt, text: str, new: Expr) -> Stmt:
     """A statement with another expression in place of one."""
+
+    def of(node: Expr) -> Expr:
+        if text not in text_of(node):
+            return node
+        return new if text_of(node) == text else with_parts(node, of)
+
     blocks = [[_with(s, text, new) for s in block] for block in blocks_of(statement)]
-    return transformed(statement, blocks, _Replacing(text, new).of)
+    return transformed(statement, blocks, of)
 
 
 # Invariants
@@ -314,7 +304,7 @@ class _Lifting(_Loops):
             if node is None or tests is None:
                 continue
             text = self.new("g", Variable(0, "float"))
-            wanted = ast.unparse(node)
+            wanted = text_of(node)
             loop.body[:] = [_with(s, wanted, name(text)) for s in loop.body]
             position = block.index(loop)
             block[position : position + 1] = _together(tests, [Assign(text, node, loop.line), loop], loop.line)

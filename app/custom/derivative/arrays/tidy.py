@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from app.custom.derivative.arrays.core import (
     Alloc,
@@ -37,7 +37,7 @@ from app.custom.derivative.arrays.dependence import Dependence
 from app.custom.derivative.arrays.flow import Flow, used, without_dead
 from app.custom.derivative.arrays.fusing import accesses
 from app.custom.derivative.arrays.reader import exposed
-from app.custom.derivative.terms import negative, number, number_in
+from app.custom.derivative.terms import negative, number, number_in, with_parts
 
 # Zeros
 
@@ -78,7 +78,7 @@ class Zeros:
         result: list[Stmt] = []
         for statement in block:
             if isinstance(statement, (Assign, Store)) and zeros & names_of(statement.value):
-                statement = transformed(statement, [], _Folding(zeros).of)
+                statement = transformed(statement, [], partial(_folded, zeros=zeros))
                 if isinstance(statement, Store) and statement.add and number_in(statement.value) == 0:
                     continue
             if isinstance(statement, Assign) and statement.name in self._gradients:
@@ -113,25 +113,16 @@ class Zeros:
         return [statement if added is None else Assign(key, added, statement.line)]
 
 
-class _Folding(ast.NodeTransformer):
-    """Leaves out terms that are zero."""
-
-    def __init__(self, zeros: set[str]):
-        self._zeros = zeros
-
-    def of(self, node: Expr) -> Expr:
-        result: Expr = self.visit(copy.deepcopy(node)) if names_of(node) & self._zeros else node
-        return result
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        return number(0.0) if node.id in self._zeros else node
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        self.generic_visit(node)
-        return number(0.0) if isinstance(node.op, ast.USub) and number_in(node.operand) == 0 else node
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        self.generic_visit(node)
+def _folded(node: Expr, zeros: set[str]) -> Expr:
+    """An expression without terms that are zero."""
+    if zeros.isdisjoint(names_of(node)):
+        return node
+    if isinstance(node, ast.Name):
+        return number(0.0)
+    node = with_parts(node, partial(_folded, zeros=zeros))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and number_in(node.operand) == 0:
+        return number(0.0)
+    if isinstance(node, ast.BinOp):
         left, right = number_in(node.left) == 0, number_in(node.right) == 0
         if (isinstance(node.op, ast.Mult) and (left or right)) or (isinstance(node.op, ast.Div) and left):
             return number(0.0)
@@ -139,7 +130,7 @@ class _Folding(ast.NodeTransformer):
             return node.left
         if isinstance(node.op, (ast.Add, ast.Sub)) and left:
             return node.right if isinstance(node.op, ast.Add) else negative(node.right)
-        return node
+    return node
 
 
 # Names that are used once
@@ -430,15 +421,12 @@ def _is_zeroing(before: Stmt, statement: Store) -> bool:
     return alike and number_in(before.value) == 0 and statement.array not in names_of(statement.value)
 
 
-class _Signs(ast.NodeTransformer):
-    """Moves a minus out of products, and into sums."""
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        self.generic_visit(node)
-        return negative(node.operand) if isinstance(node.op, ast.USub) else node
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        self.generic_visit(node)
+def _with_few_signs(node: Expr) -> Expr:
+    """An expression in which a minus is moved out of products, and into sums."""
+    node = with_parts(node, _with_few_signs)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return negative(node.operand)
+    if isinstance(node, ast.BinOp):
         left, right = node.left, node.right
         if isinstance(node.op, (ast.Mult, ast.Div)):
             result: Expr = ast.BinOp(_unsigned(left), node.op, _unsigned(right))
@@ -448,7 +436,7 @@ class _Signs(ast.NodeTransformer):
             return ast.BinOp(left, op, _unsigned(right))
         if isinstance(node.op, ast.Add) and _is_negated(left):
             return ast.BinOp(right, ast.Sub(), _unsigned(left))
-        return node
+    return node
 
 
 def _is_negated(node: Expr) -> bool:
@@ -463,9 +451,4 @@ def _unsigned(node: Expr) -> Expr:
 
 def with_few_signs(block: Sequence[Stmt]) -> list[Stmt]:
     """The block with `a - b` for `a + -b`, and `-(a * b)` for `-a * b`."""
-
-    def of(node: Expr) -> Expr:
-        result: Expr = _Signs().visit(copy.deepcopy(node))
-        return result
-
-    return [transformed(s, [with_few_signs(b) for b in blocks_of(s)], of) for s in block]
+    return [transformed(s, [with_few_signs(b) for b in blocks_of(s)], _with_few_signs) for s in block]

@@ -36,6 +36,7 @@ from app.custom.derivative.arrays.core import (
     plus,
     replaced,
     same,
+    text_of,
     transposed,
 )
 from app.custom.derivative.scope import Scope
@@ -211,7 +212,7 @@ class Values:
             if again is size:
                 break
             size = again
-        text = ast.unparse(size)
+        text = text_of(size)
         while text in self.equal:
             text = self.equal[text]
         return text
