@@ -33,8 +33,10 @@ from app.custom.derivative.arrays.core import (
     loads_of,
     mapped,
     names_of,
+    parts_in,
     parts_of,
     plus,
+    remembered,
     same,
     shape_of,
     stored_in,
@@ -57,29 +59,31 @@ SMOOTH = {f for f, row in KNOWN.items() if row not in EXTREMES and row not in _C
 
 def first_touched(block: list[Stmt], function: Function) -> list[Stmt]:
     """The block with the initial value of an array, zero or that of a copied one, used where it is needed."""
+    dependence = Dependence(function.with_body(block))
     for array in [s.name for s in walk(block) if isinstance(s, (Alloc, Copied))]:
-        _FirstTouches(block, array, function).spare()
+        if _FirstTouches(block, array, dependence).spare():
+            dependence = Dependence(function.with_body(block))
     return block
 
 
 class _FirstTouches:
     """The accesses of one array, and which of them are the first ones of their elements."""
 
-    def __init__(self, block: list[Stmt], array: str, function: Function):
-        self._block, self._array = block, array
-        self._dependence = Dependence(function.with_body(block))
+    def __init__(self, block: list[Stmt], array: str, dependence: Dependence):
+        self._block, self._array, self._dependence = block, array, dependence
         self._stores = [s for s in walk(block) if isinstance(s, Store) and s.array == array]
 
-    def spare(self) -> None:
+    def spare(self) -> bool:
+        """Spare what can be spared; gives whether the statements of the block are others now."""
         array, dependence = self._array, self._dependence
         makers = [s for s in walk(self._block) if isinstance(s, (Alloc, Copied)) and s.name == array]
         found = accesses(array, self._block, dependence)
         if len(makers) > 1 or found is None:
-            return None
+            return False
         maker = makers[0]
         self._accesses, self._home = found, dependence.place(maker).loops
         if any(each.place.counted or each.place.loops[: len(self._home)] != self._home for each in found):
-            return None
+            return False
         if isinstance(maker, Copied) and maker.function == "copy":
             return self._without_copy(maker)
         if maker.kind == "zeros" if isinstance(maker, Alloc) else maker.function == "zeros_like":
@@ -88,7 +92,7 @@ class _FirstTouches:
             for store in firsts:
                 store.add = False
             self._empty(maker)
-        return None
+        return False
 
     def _access_of(self, store: Store) -> Access:
         return next(each for each in self._accesses if each.written and each.index is store.index)
@@ -151,19 +155,21 @@ class _FirstTouches:
                 return True
         return False
 
-    def _without_copy(self, maker: Copied) -> None:
+    def _without_copy(self, maker: Copied) -> bool:
         """Read the copied array itself where its copy has not changed yet, if the copy is not needed then."""
         if maker.source in stored_in(self._block):
-            return
+            return False
         reads = [each for each in self._accesses if not each.written]
         early = [each for each in reads if not any(self._may_change(write, each) for write in self._writes())]
         sections = any(isinstance(part, ast.Slice) for each in early for part in each.index)
         if sections or not early:
-            return
+            return False
         only_copied = len(early) == len(reads) and not any(s.add for s in self._stores)
-        if only_copied or self._empty(maker, early):
-            places = {(each.place.order, _text(each.index)) for each in early}
-            self._block[:] = self._reading(self._block, maker.source, places)
+        if not only_copied and not self._empty(maker, early):
+            return False
+        places = {(each.place.order, _text(each.index)) for each in early}
+        self._block[:] = self._reading(self._block, maker.source, places)
+        return True
 
     def _writes(self) -> list[Access]:
         return [each for each in self._accesses if each.written]
@@ -272,17 +278,15 @@ def without_influence(block: Sequence[Stmt]) -> set[str]:
     return {target for target, _ in edges} - deciding
 
 
-def _deciding_in(node: Expr) -> set[str]:
-    result: set[str] = set()
-    for part in ast.walk(node):
-        rounding = isinstance(part, ast.BinOp) and isinstance(part.op, (ast.FloorDiv, ast.Mod))
-        if rounding or isinstance(part, (ast.Compare, ast.BoolOp)):
-            result |= names_of(part)
-        elif isinstance(part, ast.Subscript):
-            result |= names_of(part.slice)
-        elif isinstance(part, ast.Call) and function_of(part.func) not in SMOOTH:
-            result |= names_of(part)
-    return result
+@remembered
+def _deciding_in(node: ast.AST) -> frozenset[str]:
+    rounding = isinstance(node, ast.BinOp) and isinstance(node.op, (ast.FloorDiv, ast.Mod))
+    jumping = isinstance(node, ast.Call) and function_of(node.func) not in SMOOTH
+    if rounding or jumping or isinstance(node, (ast.Compare, ast.BoolOp)):
+        return names_of(node)
+    if isinstance(node, ast.Subscript):
+        return names_of(node.slice) | _deciding_in(node.value)
+    return frozenset().union(*map(_deciding_in, parts_in(node)))
 
 
 class _Contraction:

@@ -19,7 +19,7 @@ T = TypeVar("T")
 _NONE: frozenset[str] = frozenset()
 
 
-def _remembered(function: Callable[[ast.AST], T]) -> Callable[[ast.AST], T]:
+def remembered(function: Callable[[ast.AST], T]) -> Callable[[ast.AST], T]:
     """A function of expressions. Since these never change, each keeps its result."""
     key = f"_{function.__name__}"
 
@@ -250,7 +250,7 @@ def minus(left: Expr, right: Expr | int) -> Expr:
     return binary(left, ast.Sub(), right)
 
 
-@_remembered
+@remembered
 def text_of(node: ast.AST) -> str:
     """An expression as text."""
     return ast.unparse(node)
@@ -288,7 +288,7 @@ def is_shape(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and node.attr in ("shape", "dtype")
 
 
-@_remembered
+@remembered
 def names_of(node: ast.AST) -> frozenset[str]:
     """The variables that an expression reads. The shape of an array is not read, as it never changes."""
     if isinstance(node, ast.Name):
@@ -302,7 +302,7 @@ def names_of(node: ast.AST) -> frozenset[str]:
     return _NONE.union(*map(names_of, children))
 
 
-@_remembered
+@remembered
 def shapes_of(node: ast.AST) -> frozenset[str]:
     """The arrays whose shape or type an expression reads."""
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -319,10 +319,20 @@ def added_to(value: Expr, key: str) -> Expr | None:
     return value.right if isinstance(value.op, ast.Add) else negative(value.right)
 
 
-@_remembered
+@remembered
 def loads_of(node: ast.AST) -> tuple[tuple[str, tuple[Expr, ...]], ...]:
     """The elements that an expression reads."""
     return tuple(element for part in ast.walk(node) if (element := element_of(part)) is not None)
+
+
+@remembered
+def whole_in(node: ast.AST) -> frozenset[str]:
+    """The numbers, and the arrays without an index, that an expression reads."""
+    if isinstance(node, ast.Name):
+        return frozenset({node.id})
+    element = element_of(node)
+    children = parts_in(node) if element is None else element[1]
+    return _NONE if is_shape(node) else _NONE.union(*map(whole_in, children))
 
 
 def replaced(node: Expr, names: Mapping[str, Expr]) -> Expr:
@@ -357,12 +367,14 @@ def blocks_of(statement: Stmt) -> list[list[Stmt]]:
     return [statement.body, statement.orelse] if isinstance(statement, If) else []
 
 
-def walk(block: Sequence[Stmt]) -> Iterator[Stmt]:
+def walk(block: Sequence[Stmt]) -> list[Stmt]:
     """All statements, those inside of others included."""
+    result: list[Stmt] = []
     for statement in block:
-        yield statement
+        result.append(statement)
         for inner in blocks_of(statement):
-            yield from walk(inner)
+            result += walk(inner)
+    return result
 
 
 def mapped(statement: Stmt, block: list[list[Stmt]] | None = None, names: Mapping[str, Expr] | None = None) -> Stmt:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 from app.custom.derivative.arrays.core import (
     Alloc,
@@ -28,7 +29,7 @@ from app.custom.derivative.arrays.core import (
 )
 
 Atom = tuple[str, int, int]
-"""The variable of a loop in one of two iterations that are compared, or a number that never changes."""
+"""The variable of a loop in one of the iterations that are compared, or a number that never changes."""
 
 
 @dataclass
@@ -92,27 +93,25 @@ class Access:
         return self.place.order + (0.5 if self.after else 0.25 if self.written else 0.0)
 
 
-@dataclass
 class _Side:
-    """The place of one of the accesses that are compared, with the number of the iteration of each loop around it."""
+    """The place of one of the accesses that are compared."""
 
-    place: Place
-    sides: dict[int, int] = field(default_factory=dict)
-
-    @property
-    def loops(self) -> tuple[For, ...]:
-        return self.place.loops
+    def __init__(self, place: Place, shared: int | None = None):
+        self.place, self.loops = place, place.loops
+        self._shared = shared
+        """Of how many loops the other access is in the same iteration; None for the first access."""
+        self.key = (place.order, len(place.loops), shared)
 
     def outside(self, loop: For) -> _Side:
         """The same side, outside of a loop."""
-        loops = self.loops[: self.loops.index(loop)]
-        return _Side(Place(loops, self.place.tests, self.place.order), self.sides)
+        return _Side(Place(self.loops[: self.loops.index(loop)], self.place.tests, self.place.order), self._shared)
 
     def loop(self, variable: str) -> For | None:
         return next((each for each in reversed(self.loops) if each.var == variable), None)
 
     def atom(self, loop: For) -> Atom:
-        return ("loop", id(loop), self.sides.get(id(loop), 0))
+        own = self._shared is not None and self.loops.index(loop) >= self._shared
+        return ("loop", id(loop), 1 + self._shared if own and self._shared is not None else 0)
 
 
 class Dependence:
@@ -124,6 +123,10 @@ class Dependence:
         self._sides: dict[Atom, tuple[For, _Side]] = {}
         self._facts: dict[Atom, list[Linear]] = {}
         self._nonnegative: set[Atom] = set()
+        self._linear: dict[Any, tuple[Expr, Linear | None]] = {}
+        self._bounds: dict[Any, tuple[list[Linear], list[Linear]]] = {}
+        self._holding: dict[Any, list[Linear]] = {}
+        """The facts of a place."""
         self._texts: dict[str, int] = {}
         self._single: dict[str, Assign] = {}
         self._allocs: dict[str, Alloc | Copied] = dict(function.shapes)
@@ -192,6 +195,12 @@ class Dependence:
 
     def linear(self, node: Expr, side: _Side) -> Linear | None:
         """An integer expression as a linear form; None if it is none, or may change."""
+        key = id(node), side.key
+        if key not in self._linear:
+            self._linear[key] = node, self._linear_of(node, side)
+        return self._linear[key][1]
+
+    def _linear_of(self, node: Expr, side: _Side) -> Linear | None:
         if isinstance(node, ast.Constant):
             return Linear({}, node.value) if type(node.value) is int else None
         if isinstance(node, ast.Name):
@@ -322,11 +331,15 @@ class Dependence:
 
     def bounds(self, loop: For, outer: _Side) -> tuple[list[Linear], list[Linear]]:
         """Lower and upper bounds of the variable of a loop."""
-        if loop.step > 0:
-            lower, upper = self._ends(loop.start, "max", outer, 0), self._ends(loop.stop, "min", outer, -1)
-        else:
-            lower, upper = self._ends(loop.stop, "max", outer, 1), self._ends(loop.start, "min", outer, 0)
-        return lower, upper
+        key = loop, outer.key
+        if key not in self._bounds:
+            ends = (loop.start, loop.stop) if loop.step > 0 else (loop.stop, loop.start)
+            shifts = (0, -1) if loop.step > 0 else (1, 0)
+            self._bounds[key] = (
+                self._ends(ends[0], "max", outer, shifts[0]),
+                self._ends(ends[1], "min", outer, shifts[1]),
+            )
+        return self._bounds[key]
 
     def _ends(self, node: Expr, function: str, side: _Side, shift: int) -> list[Linear]:
         nodes = [node]
@@ -335,15 +348,18 @@ class Dependence:
         forms = [self.linear(each, side) for each in nodes]
         return [form.shifted(shift) for form in forms if form is not None]
 
-    def facts(self, place: Place, side: _Side) -> list[Linear]:
+    def facts(self, side: _Side) -> list[Linear]:
         """What holds where a statement runs: its loops are not empty, and the tests around it were passed."""
+        if side.key in self._holding:
+            return self._holding[side.key]
         result: list[Linear] = []
         for loop in side.loops:
             lower, upper = self.bounds(loop, side.outside(loop))
             result += [high.plus(low, -1) for low in lower for high in upper]
-        for test in place.tests:
+        for test in side.place.tests:
             result += self._of_test(test.statement.test, test.holds, side)
-        return [fact for fact in result if fact.factors]
+        self._holding[side.key] = [fact for fact in result if fact.factors]
+        return self._holding[side.key]
 
     def _of_test(self, test: Expr, holds: bool, side: _Side) -> list[Linear]:
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -374,12 +390,12 @@ class Dependence:
         """Whether an index is proven to be zero or more, so that it does not wrap around."""
         side = _Side(place)
         form = self.linear(index, side)
-        return form is not None and self.is_at_least(form, 0, self.facts(place, side))
+        return form is not None and self.is_at_least(form, 0, self.facts(side))
 
     def holds(self, test: Expr, place: Place) -> bool:
         """Whether a comparison of two integers is proven."""
         side = _Side(place)
-        facts = self.facts(place, side)
+        facts = self.facts(side)
         proofs = self._of_test(test, True, side)
         constants = [form.constant >= 0 for form in proofs if not form.factors]
         return bool(proofs) and all(constants) and all(self.is_at_least(f, 0, facts) for f in proofs if f.factors)
@@ -397,9 +413,8 @@ class Dependence:
         """Whether accesses may be of one element, in the same iteration of some loops and a later one of another."""
         if len(first.index) != len(second.index) or first.place.counted or second.place.counted:
             return True
-        one, other = _Side(first.place), _Side(second.place)
-        other.sides = {id(loop): 1 for loop in second.place.loops if loop not in equal}
-        facts = [*self.facts(first.place, one), *self.facts(second.place, other)]
+        one, other = _Side(first.place), _Side(second.place, len(equal))
+        facts = [*self.facts(one), *self.facts(other)]
         if later is not None:
             for loop, side in ((later, one), (later, other)):
                 self._sides[side.atom(loop)] = (loop, side)

@@ -26,7 +26,6 @@ from app.custom.derivative.arrays.core import (
     assigned_in,
     blocks_of,
     has_break,
-    is_shape,
     load,
     loads_of,
     mapped,
@@ -36,6 +35,7 @@ from app.custom.derivative.arrays.core import (
     shapes_of,
     text_of,
     walk,
+    whole_in,
 )
 from app.custom.derivative.arrays.dependence import Access, Dependence
 from app.custom.derivative.arrays.flow import Flow
@@ -234,21 +234,12 @@ def accesses(array: str, block: Sequence[Stmt], dependence: Dependence) -> list[
             return None
         place = dependence.place(statement)
         for part in parts_of(statement):
-            mentions = _mentions(part, array)
-            loads = [index for text, index in loads_of(part) if text == array] if mentions else []
-            if mentions > len(loads):
+            if array in whole_in(part):
                 return None
-            result += [Access(array, index, place) for index in loads]
+            result += [Access(array, index, place) for text, index in loads_of(part) if text == array]
         if isinstance(statement, Store) and statement.array == array:
             result.append(Access(array, statement.index, place, written=True))
     return result
-
-
-def _mentions(node: ast.AST, key: str) -> int:
-    """How often an expression names an array, other than for its shape."""
-    if isinstance(node, ast.Name):
-        return node.id == key
-    return 0 if is_shape(node) else sum(_mentions(child, key) for child in ast.iter_child_nodes(node))
 
 
 # Sums
