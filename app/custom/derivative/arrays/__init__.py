@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.derivative.arrays.buffers import contracted, first_touched, without_influence
+from app.custom.derivative.arrays.buffers import first_touched, without_influence
 from app.custom.derivative.arrays.choices import with_last_choices
 from app.custom.derivative.arrays.core import (
     Assign,
@@ -34,11 +34,11 @@ from app.custom.derivative.arrays.core import (
     tree_of,
     walk,
 )
+from app.custom.derivative.arrays.effects import with_joined_branches
 from app.custom.derivative.arrays.flow import without_dead
-from app.custom.derivative.arrays.fusing import fused, summed, without_idle
 from app.custom.derivative.arrays.reader import Reader
-from app.custom.derivative.arrays.repeated import kept, lifted, promoted
 from app.custom.derivative.arrays.reverse import Context, Reverse
+from app.custom.derivative.arrays.sums import promoted, summed
 from app.custom.derivative.arrays.tidy import (
     Zeros,
     ahead,
@@ -157,15 +157,11 @@ def _tidied(body: list[Stmt], results: list[str], reverse: Reverse, arriving: li
     body = simplified(without_dead(body, results))
     body = ahead(body, results, function)
     body = promoted([mapped(s) for s in body], function, reverse.new_variable, free(body))
-    body = fused(body, results, function)
-    body = first_touched(summed(body, free(body)), function)
-    body = contracted(body, results, variables, reverse.records, is_steady)
-    body = without_dead(without_idle(without_dead(body, results)), results)
+    body = with_joined_branches(body)
+    body = without_dead(first_touched(summed(body, free(body)), function), results)
     body = inlined(body, results, temporary)
     body = with_few_signs(simplified(body))
     body = summed(body, free(body))
-    body = kept(body, function, reverse.new_variable, reverse.records)
-    body = lifted(body, function, reverse.new_variable)
     body = hoisted(body, reverse.records, is_steady)
     parameters = [*function.inputs, *function.settings, *arriving]
     return simplified(defined(sunk(body, temporary), parameters, lambda key: variables[key].kind), last=True)

@@ -7,7 +7,7 @@ each iteration uses its own part has the size of one part; if that is one elemen
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from app.custom.derivative.arrays.core import (
@@ -20,18 +20,13 @@ from app.custom.derivative.arrays.core import (
     If,
     Stmt,
     Store,
-    Variable,
     While,
-    allocated_in,
-    binary,
     blocks_of,
     element_of,
     has_break,
     is_product,
     is_whole,
     load,
-    loads_of,
-    mapped,
     names_of,
     parts_in,
     parts_of,
@@ -44,11 +39,10 @@ from app.custom.derivative.arrays.core import (
     transformed,
     walk,
 )
-from app.custom.derivative.arrays.dependence import Access, Dependence
-from app.custom.derivative.arrays.fusing import Effects, accesses
+from app.custom.derivative.arrays.dependence import Access, Dependence, accesses
 from app.custom.derivative.arrays.pushing import function_of
 from app.custom.derivative.slopes import EXTREMES, FLAT, KNOWN
-from app.custom.derivative.terms import name, number, number_in, with_parts
+from app.custom.derivative.terms import number_in, with_parts
 
 _CHOOSING = {"sign", "copysign", "remainder", "abs", "absolute", "fabs", "clip"}
 SMOOTH = {f for f, row in KNOWN.items() if row not in EXTREMES and row not in _CHOOSING} - FLAT
@@ -207,47 +201,7 @@ def _block_of(block: list[Stmt], wanted: Stmt) -> list[Stmt] | None:
     return next((each for each in inner if each is not None), None)
 
 
-# Contraction
-
-
-def contracted(
-    block: list[Stmt],
-    results: Sequence[str],
-    variables: dict[str, Variable],
-    records: set[str],
-    steady: Callable[[Expr], bool],
-) -> list[Stmt]:
-    """The block with arrays of which each iteration of a loop uses its own part in the size of one part.
-
-    Those that can be made once for all iterations are added to `records`.
-    """
-    root = list(block)
-    exact = records | {key for key in without_influence(root) if variables[key].kind == "float"}
-    pending = [root]
-    while pending:
-        inner = pending.pop()
-        for maker in list(inner):
-            if isinstance(maker, (Alloc, Copied)) and maker.name not in results and _is_plain(maker, root):
-                _Contraction(root, inner, maker, variables, records, steady, exact).contract()
-        pending += [each for statement in inner for each in blocks_of(statement)]
-    return root
-
-
-def _is_plain(maker: Alloc | Copied, root: Sequence[Stmt]) -> bool:
-    """Whether an array has no values at first, zeros, or those of something that does not change."""
-    if sum(isinstance(s, (Alloc, Copied)) and s.name == maker.name for s in walk(root)) > 1:
-        return False
-    if isinstance(maker, Alloc):
-        return maker.kind in ("empty", "zeros")
-    return maker.function != "copy" or maker.source not in stored_in(root) | allocated_in(root)
-
-
-def _first_value(maker: Alloc | Copied, row: Sequence[Expr]) -> Expr | None:
-    """The value of an array, or of a part of one, before anything is stored."""
-    if isinstance(maker, Copied) and maker.function == "copy":
-        return load(maker.source, row)
-    is_zero = maker.kind == "zeros" if isinstance(maker, Alloc) else maker.function == "zeros_like"
-    return number(0.0) if is_zero else None
+# Influence
 
 
 def without_influence(block: Sequence[Stmt]) -> set[str]:
@@ -287,109 +241,3 @@ def _deciding_in(node: ast.AST) -> frozenset[str]:
     if isinstance(node, ast.Subscript):
         return names_of(node.slice) | _deciding_in(node.value)
     return frozenset().union(*map(_deciding_in, parts_in(node)))
-
-
-class _Contraction:
-    """Makes one array smaller."""
-
-    def __init__(
-        self,
-        root: list[Stmt],
-        block: list[Stmt],
-        maker: Alloc | Copied,
-        variables: dict[str, Variable],
-        records: set[str],
-        steady: Callable[[Expr], bool],
-        exact: set[str],
-    ):
-        self._root, self._block, self._maker, self._variables = root, block, maker, variables
-        self._records, self._steady, self._exact = records, steady, exact
-        self._array = maker.name
-
-    def contract(self) -> None:
-        users = [s for s in self._block if s is not self._maker and self._array in Effects([s]).named]
-        if len(users) != 1 or not isinstance(users[0], For):
-            return
-        inside = sum(self._array in Effects([s]).named for s in walk(self._root) if not blocks_of(s))
-        own = sum(self._array in Effects([s]).named for s in walk(users) if not blocks_of(s))
-        axis = self._own_axis(users[0]) if inside == own + 1 else None
-        if axis is not None:
-            self._contract(users[0], axis)
-
-    def _own_axis(self, loop: For) -> int | None:
-        """The axis along which each iteration uses its own part."""
-        array = self._array
-        parts = [part for s in walk([loop]) for part in parts_of(s)]
-        loads = [index for part in parts for text, index in loads_of(part) if text == array]
-        bare = sum(isinstance(n, ast.Name) and n.id == array for part in parts for n in ast.walk(part))
-        copied = any(isinstance(s, Copied) and s.source == array for s in walk([loop]))
-        low = number_in(loop.start if loop.step > 0 else plus(loop.stop, 1))
-        rebound = any(isinstance(s, For) and s.var == loop.var for s in walk(loop.body))
-        if bare > len(loads) or copied or rebound or low is None or low < 0:
-            return None
-        places = [*loads, *(s.index for s in walk([loop]) if isinstance(s, Store) and s.array == array)]
-        own = (k for k in range(len(places[0])) if all(_is_variable(i[k], loop.var) for i in places))
-        return next(own, None)
-
-    def _contract(self, loop: For, axis: int) -> None:
-        maker, array = self._maker, self._array
-        rank = self._variables[array].rank
-        rest = [k for k in range(rank) if k != axis]
-        if not rest and array not in self._exact:
-            return
-        start: list[Stmt] = []
-        row: list[Expr] = [name(loop.var) if k == axis else ast.Slice() for k in range(rank)]
-        value = _first_value(maker, row)
-        if value is not None:
-            whole = tuple(ast.Slice() for _ in rest)
-            start = [Store(array, whole, value, False, loop.line) if rest else Assign(array, value, loop.line)]
-        place, at = self._block.index(maker), self._block.index(loop)
-        body = [_Contracting(array, axis, rank).statement(s) for s in loop.body]
-        if rest:
-            sizes = [maker.shape[k] if isinstance(maker, Alloc) else shape_of(maker.source, k) for k in rest]
-            dtype = maker.dtype if isinstance(maker, Alloc) else ast.Attribute(name(maker.source), "dtype", ast.Load())
-            smaller = Alloc(array, "empty", tuple(sizes), dtype, None, maker.line)
-            inside = all(map(self._steady, sizes))
-            self._records |= {array} if inside else set()
-            self._block[at] = mapped(loop, [[*([smaller] if inside else []), *start, *body]])
-            self._block[place : place + 1] = [] if inside else [smaller]
-        else:
-            self._block[at] = mapped(loop, [[*start, *body]])
-            del self._block[place]
-        old = self._variables[array]
-        self._variables[array] = Variable(rank - 1, old.kind, old.dtype if rest else None)
-
-
-def _is_variable(node: Expr, text: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == text
-
-
-class _Contracting:
-    """Leaves out an axis of an array."""
-
-    def __init__(self, array: str, axis: int, rank: int):
-        self._array, self._axis, self._rank = array, axis, rank
-
-    def statement(self, statement: Stmt) -> Stmt:
-        blocks = [[self.statement(s) for s in block] for block in blocks_of(statement)]
-        result = transformed(statement, blocks, self._of)
-        if not isinstance(result, Store) or result.array != self._array:
-            return result
-        if self._rank == 1:
-            value = binary(name(result.array), ast.Add(), result.value) if result.add else result.value
-            return Assign(result.array, value, result.line)
-        result.index = self._index(result.index)
-        return result
-
-    def _index(self, index: Sequence[Expr]) -> tuple[Expr, ...]:
-        return tuple(part for k, part in enumerate(index) if k != self._axis)
-
-    def _of(self, node: Expr) -> Expr:
-        if self._array not in names_of(node):
-            return node
-        node = with_parts(node, self._of)
-        element = element_of(node)
-        if element is None or element[0] != self._array:
-            return node
-        index = self._index(element[1])
-        return load(self._array, index) if index else name(self._array)

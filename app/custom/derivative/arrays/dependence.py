@@ -20,12 +20,15 @@ from app.custom.derivative.arrays.core import (
     Function,
     If,
     Stmt,
+    Store,
     While,
     loads_of,
     names_of,
+    parts_of,
     shape_of,
     text_of,
     walk,
+    whole_in,
 )
 
 Atom = tuple[str, int, int]
@@ -467,3 +470,19 @@ def _common(first: Access, second: Access) -> tuple[For, ...]:
             break
         count += 1
     return first.place.loops[:count]
+
+
+def accesses(array: str, block: Sequence[Stmt], dependence: Dependence) -> list[Access] | None:
+    """The accesses of an array in a block; None if it is also named without an index."""
+    result: list[Access] = []
+    for statement in walk(block):
+        if isinstance(statement, Copied) and array == statement.source and statement.function == "copy":
+            return None
+        place = dependence.place(statement)
+        for part in parts_of(statement):
+            if array in whole_in(part):
+                return None
+            result += [Access(array, index, place) for text, index in loads_of(part) if text == array]
+        if isinstance(statement, Store) and statement.array == array:
+            result.append(Access(array, statement.index, place, written=True))
+    return result

@@ -33,9 +33,8 @@ from app.custom.derivative.arrays.core import (
     transformed,
     walk,
 )
-from app.custom.derivative.arrays.dependence import Dependence
+from app.custom.derivative.arrays.dependence import Dependence, accesses
 from app.custom.derivative.arrays.flow import Flow, used, without_dead
-from app.custom.derivative.arrays.fusing import accesses
 from app.custom.derivative.arrays.reader import exposed
 from app.custom.derivative.terms import negative, number, number_in, with_parts
 
