@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.derivative.arrays.buffers import first_touched, without_influence
 from app.custom.derivative.arrays.choices import with_last_choices
 from app.custom.derivative.arrays.core import (
     Assign,
@@ -35,10 +34,11 @@ from app.custom.derivative.arrays.core import (
     walk,
 )
 from app.custom.derivative.arrays.effects import with_joined_branches
+from app.custom.derivative.arrays.first_touches import first_touched
 from app.custom.derivative.arrays.flow import without_dead
 from app.custom.derivative.arrays.reader import Reader
 from app.custom.derivative.arrays.reverse import Context, Reverse
-from app.custom.derivative.arrays.sums import promoted, summed
+from app.custom.derivative.arrays.sums import promoted, without_influence
 from app.custom.derivative.arrays.tidy import (
     Zeros,
     ahead,
@@ -157,11 +157,10 @@ def _tidied(body: list[Stmt], results: list[str], reverse: Reverse, arriving: li
     body = simplified(without_dead(body, results))
     body = ahead(body, results, function)
     body = promoted([mapped(s) for s in body], function, reverse.new_variable, free(body))
-    body = with_joined_branches(body)
-    body = without_dead(first_touched(summed(body, free(body)), function), results)
+    body = first_touched(with_joined_branches(body), function)
+    body = without_dead(body, results)
     body = inlined(body, results, temporary)
     body = with_few_signs(simplified(body))
-    body = summed(body, free(body))
     body = hoisted(body, reverse.records, is_steady)
     parameters = [*function.inputs, *function.settings, *arriving]
     return simplified(defined(sunk(body, temporary), parameters, lambda key: variables[key].kind), last=True)

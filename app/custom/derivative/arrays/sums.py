@@ -1,12 +1,13 @@
-"""Sums of a derived function: in a number, where a loop adds to one element, and of several statements in one."""
+"""Adds up in a number what a loop of a derived function adds to one element."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from app.custom.derivative.arrays.core import (
     Assign,
+    Copied,
     Expr,
     For,
     Function,
@@ -14,30 +15,32 @@ from app.custom.derivative.arrays.core import (
     Stmt,
     Store,
     Variable,
+    While,
     binary,
     blocks_of,
     compare,
     has_break,
-    mapped,
     names_of,
+    parts_in,
+    parts_of,
     plus,
-    same,
+    remembered,
     shape_of,
     text_of,
     walk,
 )
 from app.custom.derivative.arrays.dependence import Dependence
 from app.custom.derivative.arrays.effects import Effects
-from app.custom.derivative.terms import name, negative, number, number_in, product, total
+from app.custom.derivative.arrays.pushing import function_of
+from app.custom.derivative.slopes import EXTREMES, FLAT, KNOWN
+from app.custom.derivative.terms import name, number, number_in
 
-_WIDTH = 100
-"""How long the sum of two statements may be."""
+_CHOOSING = {"sign", "copysign", "remainder", "abs", "absolute", "fabs", "clip"}
+SMOOTH = {f for f, row in KNOWN.items() if row not in EXTREMES and row not in _CHOOSING} - FLAT
+"""Functions whose results change as little as their arguments do."""
 
 New = Callable[[str, Variable], str]
 """Makes a variable with a name like one that is wished for."""
-
-
-# Sums in numbers
 
 
 def promoted(block: list[Stmt], function: Function, new: New, free: set[str]) -> list[Stmt]:
@@ -159,69 +162,40 @@ def _together(tests: Sequence[Expr], block: list[Stmt], line: int) -> list[Stmt]
     return [If(tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), [*tests]), block, [], line)]
 
 
-# Sums of one element
+def without_influence(block: Sequence[Stmt]) -> set[str]:
+    """The numbers and arrays that decide nothing: no test, index or rounded number depends on their values.
 
-
-def summed(block: Sequence[Stmt], free: set[str]) -> list[Stmt]:
-    """The block with one statement in place of two that add to one element, if nothing between them prevents it.
-
-    `free` are numbers and arrays that may be rounded in another way.
+    Only these may be rounded in another way than where the function itself computes them.
     """
-    result = [mapped(s, [summed(b, free) for b in blocks_of(s)]) if blocks_of(s) else s for s in block]
-    result = [_with_one_sum(s) if isinstance(s, Assign) and s.name in free else s for s in result]
-    position = 0
-    while position < len(result):
-        if not _sum_up(result, position, free):
-            position += 1
-    return result
+    deciding: set[str] = set()
+    edges: list[tuple[str, Collection[str]]] = []
+    for statement in walk(block):
+        if isinstance(statement, (If, While, For)):
+            deciding |= {key for part in parts_of(statement) for key in names_of(part)}
+        if isinstance(statement, Store):
+            deciding |= {key for part in statement.index for key in names_of(part)}
+        for part in parts_of(statement):
+            deciding |= _deciding_in(part)
+        if isinstance(statement, Assign):
+            edges.append((statement.name, names_of(statement.value)))
+        elif isinstance(statement, Store):
+            edges.append((statement.array, names_of(statement.value)))
+        elif isinstance(statement, Copied):
+            edges.append((statement.name, {statement.source}))
+    while True:
+        more = {key for target, sources in edges if target in deciding for key in sources} - deciding
+        if not more:
+            break
+        deciding |= more
+    return {target for target, _ in edges} - deciding
 
 
-def _with_one_sum(statement: Assign) -> Assign:
-    """`a = a + (b + c)` for `a = a + b + c`."""
-    terms: list[Expr] = []
-    rest = statement.value
-    while isinstance(rest, ast.BinOp) and isinstance(rest.op, (ast.Add, ast.Sub)):
-        terms.insert(0, rest.right if isinstance(rest.op, ast.Add) else negative(rest.right))
-        rest = rest.left
-    if len(terms) < 2 or not isinstance(rest, ast.Name) or rest.id != statement.name:
-        return statement
-    value = terms[0]
-    for term in terms[1:]:
-        value = _sum(value, term)
-    return Assign(statement.name, total(rest, value) or rest, statement.line)
-
-
-def _sum_up(block: list[Stmt], position: int, free: set[str]) -> bool:
-    """Add what a statement adds in a later one; gives whether there is such a one."""
-    first = block[position]
-    if not isinstance(first, Store) or first.array not in free or any(isinstance(i, ast.Slice) for i in first.index):
-        return False
-    own = Effects([first])
-    for place in range(position + 1, len(block)):
-        second = block[place]
-        if isinstance(second, Store) and second.array == first.array and second.add and _is_one(first, second):
-            value = _sum(first.value, second.value)
-            if first.array in names_of(second.value) or len(text_of(value)) > _WIDTH:
-                return False
-            block[place] = Store(first.array, first.index, value, first.add, first.line)
-            del block[position]
-            return True
-        if not Effects([second]).commutes_with(own):
-            return False
-    return False
-
-
-def _sum(first: Expr, second: Expr) -> Expr:
-    """A sum with as few signs as a person would write."""
-    if same(first, second):
-        return product(number(2), first) or first
-    negated = [isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.USub) for each in (first, second)]
-    if all(negated):
-        return negative(_sum(negative(first), negative(second)))
-    if negated[0]:
-        first, second = second, first
-    return total(first, second) or first
-
-
-def _is_one(first: Store, second: Store) -> bool:
-    return len(first.index) == len(second.index) and all(map(same, first.index, second.index))
+@remembered
+def _deciding_in(node: ast.AST) -> frozenset[str]:
+    rounding = isinstance(node, ast.BinOp) and isinstance(node.op, (ast.FloorDiv, ast.Mod))
+    jumping = isinstance(node, ast.Call) and function_of(node.func) not in SMOOTH
+    if rounding or jumping or isinstance(node, (ast.Compare, ast.BoolOp)):
+        return names_of(node)
+    if isinstance(node, ast.Subscript):
+        return names_of(node.slice) | _deciding_in(node.value)
+    return frozenset().union(*map(_deciding_in, parts_in(node)))
