@@ -29,7 +29,6 @@ from app.custom.derivative.arrays.core import (
     mapped,
     names_of,
     renamed,
-    shapes_of,
     tree_of,
     walk,
 )
@@ -43,7 +42,6 @@ from app.custom.derivative.arrays.tidy import (
     Zeros,
     ahead,
     defined,
-    hoisted,
     inlined,
     simplified,
     sunk,
@@ -89,7 +87,7 @@ def _derived(reader: Reader) -> Derived:
     reverse = Reverse(source, set(reader.taken), reader.scope.taken & source.variables.keys())
     function_read = reverse.function
     forward, backward = reverse.derived(
-        function_read.body, Context(frozenset(a for a in reverse.kept if not reverse.private[a]))
+        function_read.body, Context(frozenset(a for a in reverse.kept if not reverse.homes[a]))
     )
     pushing = reverse.pushing
     inputs = [key for key in source.inputs if source.variables[key].kind == "float"]
@@ -146,9 +144,6 @@ def _tidied(body: list[Stmt], results: list[str], reverse: Reverse, arriving: li
     def free(block: Sequence[Stmt]) -> set[str]:
         return {key for key in without_influence(block) if variables[key].kind == "float"}
 
-    def is_steady(size: Expr) -> bool:
-        return reverse.dependence.is_constant(size) and shapes_of(size) <= {*function.inputs}
-
     body = without_dead(simplified(body), results)
     numbers = {g for g in gradients if g.startswith("d")}
     body = Zeros(numbers).block(body, set())
@@ -161,7 +156,6 @@ def _tidied(body: list[Stmt], results: list[str], reverse: Reverse, arriving: li
     body = without_dead(body, results)
     body = inlined(body, results, temporary)
     body = with_few_signs(simplified(body))
-    body = hoisted(body, reverse.records, is_steady)
     parameters = [*function.inputs, *function.settings, *arriving]
     return simplified(defined(sunk(body, temporary), parameters, lambda key: variables[key].kind), last=True)
 

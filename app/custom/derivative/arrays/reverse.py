@@ -4,8 +4,8 @@ A loop runs its iterations again in reverse order: each first gets back the numb
 its start), runs again, and is then gone through backwards. A number or an element that is overwritten is put back
 before anything that read its former value is gone through. Whatever turns out not to be needed is removed afterwards.
 
-An array is kept without any record if nothing that the reverse reads of it is ever overwritten. It is made again if
-each iteration of a loop uses a part of its own that was empty before. Otherwise iterations record what they overwrite.
+An array is kept without any record if nothing that the reverse reads of it is ever overwritten. Otherwise iterations
+record what they overwrite.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import ast
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from typing import Any
 
 from app.custom.derivative.arrays.core import (
@@ -43,7 +42,6 @@ from app.custom.derivative.arrays.core import (
     loads_of,
     mapped,
     minus,
-    named_in,
     names_of,
     parts_of,
     plus,
@@ -55,7 +53,7 @@ from app.custom.derivative.arrays.core import (
 from app.custom.derivative.arrays.dependence import Access
 from app.custom.derivative.arrays.pushing import Pushing
 from app.custom.derivative.arrays.reader import exposed
-from app.custom.derivative.terms import name, number, number_in
+from app.custom.derivative.terms import name, number
 
 
 @dataclass
@@ -85,24 +83,19 @@ class Reverse:
         self.stores = [s for s in walk(function.body) if isinstance(s, Store)]
         self.allocs = {s.name: s for s in walk(function.body) if isinstance(s, (Alloc, Copied))}
         self.homes = {key: self.dependence.place(s).loops for key, s in self.allocs.items()}
+        """For each array the loops of which every iteration has one of its own."""
         self.around: dict[int, list[Stmt]] = {}
         """The statements around each statement."""
         self._find_around(function.body, [])
-        self.private = {key: self._private(key) for key in self.allocs}
-        """For each array the loops of which every iteration has one of its own, or fills it first."""
         self.reads: dict[str, list[Access]] = {}
         self.first_read: dict[str, int] = {}
         self._uses = Counter(key for s in walk(function.body) for key in _mentioned(s))
-        self.moved: set[str] = set()
-        """Arrays that are made again, so that the loop that makes them runs only once."""
         self.silent: set[int] = set()
         """Stores of values that nothing reads later: only their gradients are gone through."""
         self._find_silent()
         self.kept = self._choose_kept()
         self.has_integers = False
         """Whether integers are recorded, so that a setting that is one has to stay one."""
-        self.records: set[str] = set()
-        """Arrays that may be made once for all iterations of the loops around them."""
 
     # What the reverse reads
 
@@ -111,39 +104,6 @@ class Reverse:
             self.around[id(statement)] = around
             for inner in blocks_of(statement):
                 self._find_around(inner, [*around, statement])
-
-    def _private(self, array: str) -> tuple[For, ...]:
-        home = self.homes[array]
-        users = [s for s in walk(self.function.body) if array in named_in(s) and s is not self.allocs[array]]
-        common = _common_loops([self.dependence.place(s).loops for s in users])
-        alloc = self.allocs[array]
-        if array in self.function.outputs or not isinstance(alloc, Alloc):
-            return home
-        for depth in range(len(common), len(home), -1):
-            first = next(s for s in common[depth - 1].body if any(array in named_in(each) for each in walk([s])))
-            if self._is_fill(first, alloc):
-                return common[:depth]
-        return home
-
-    def _is_fill(self, statement: Stmt, alloc: Alloc) -> bool:
-        """Whether loops store into each element of an array before anything reads it."""
-        body, index = [statement], []
-        for size in alloc.shape:
-            loop = next((s for s in body if any(alloc.name in named_in(each) for each in walk([s]))), None)
-            if not isinstance(loop, For) or has_break(loop.body) or loop.step not in (1, -1):
-                return False
-            low, high = (loop.start, loop.stop) if loop.step > 0 else (plus(loop.stop, 1), plus(loop.start, 1))
-            place = self.dependence.place(loop)
-            if number_in(low) != 0 or self.dependence.offset(high, size, place) != 0 or place.counted:
-                return False
-            body = loop.body
-            index.append(name(loop.var))
-        own = [s for s in walk([statement]) if alloc.name in named_in(s)]
-        stores = isinstance(own[0], Store) and own[0] in body and not own[0].add and alloc.name not in _loaded(own[0])
-        loads = [i for s in own for part in parts_of(s) for a, i in loads_of(part) if a == alloc.name]
-        loads += [s.index for s in own if isinstance(s, Store) and s.array == alloc.name]
-        whole = any(isinstance(s, Copied) for s in own)
-        return stores and not whole and all(same(a, b) for each in loads for a, b in zip(each, index, strict=True))
 
     def _find_reads(self, kept: set[str], level: tuple[For, ...] | None = None) -> None:
         """Find what is read, if the stores into these arrays are not run again.
@@ -195,7 +155,7 @@ class Reverse:
                     pending.append((each.value, each, False))
                     add_around(each)
                 if key in self.variables and self.variables[key].rank:
-                    if key in kept and {*map(id, self.private[key])} <= {*map(id, level or ())}:
+                    if key in kept and {*map(id, self.homes[key])} <= {*map(id, level or ())}:
                         continue  # otherwise it is made again with each iteration
                     pending += self._whole(key)
                     for store in self.stores:
@@ -226,9 +186,9 @@ class Reverse:
     def _lost(self, arrays: set[str], kept: set[str]) -> set[str]:
         """The arrays of which something that the reverse reads is overwritten, if some are kept."""
         result: set[str] = set()
-        for level in {self.private[array] for array in arrays}:
+        for level in {self.homes[array] for array in arrays}:
             self._find_reads(kept, level)
-            result |= {a for a in arrays if self.private[a] == level and not self._is_kept(a, level)}
+            result |= {a for a in arrays if self.homes[a] == level and not self._is_kept(a, level)}
         return result
 
     def writes(self, array: str, inside: Stmt | None = None) -> list[Access]:
@@ -258,54 +218,15 @@ class Reverse:
         place = self.dependence.place(store)
         write = Access(store.array, store.index, place, written=True)
         reads = self.reads.get(store.array, [])
-        return place.counted or any(self.dependence.touches_later(write, r, self.private[store.array]) for r in reads)
+        return place.counted or any(self.dependence.touches_later(write, r, self.homes[store.array]) for r in reads)
 
     def _choose_kept(self) -> set[str]:
         self.counted = stored_in([s for s in walk(self.function.body) if isinstance(s, While)])
         kept = {s.array for s in self.stores}
         while lost := self._lost(kept, kept):
             kept -= lost
-        for loop in walk(self.function.body):
-            if isinstance(loop, For):
-                kept = self._without_sweep(loop, kept)
         self._find_reads(kept)
         return kept
-
-    def _without_sweep(self, loop: For, kept: set[str]) -> set[str]:
-        """The arrays to keep if a loop of independent iterations makes its arrays again, so that it runs only once."""
-        around = self.dependence.place(loop).loops
-        outside = {a for a in stored_in([loop]) - allocated_in([loop]) if self.homes[a] == around}
-        moved = {a for a in outside & kept if self.reads.get(a)}
-        elsewhere = any(loop not in read.place.loops for a in moved for read in self.reads[a])
-        if not moved or elsewhere or has_break(loop.body):
-            return kept
-        lost = self._lost(kept - moved, kept - moved)
-        self._find_reads(kept - moved)
-        carried = {key for key in exposed(loop.body) & assigned_in(loop.body) if key in self.first_read}
-        own = all(not self.reads.get(a) or self._is_own(loop, a) for a in stored_in([loop]) - allocated_in([loop]))
-        if carried or lost or not own:
-            self._find_reads(kept)
-            return kept
-        self.moved |= moved
-        return kept - moved
-
-    def _is_own(self, loop: For, array: str) -> bool:
-        """Whether each iteration uses a part of an array of its own, which was empty before."""
-        alloc = self.allocs[array]
-        if not isinstance(alloc, Alloc) or alloc.kind != "empty":
-            return False
-        depth = len(self.homes[array])
-        for read in self.reads.get(array, []):
-            if loop not in read.place.loops:
-                continue
-            for write in self.writes(array):
-                if loop in write.place.loops:
-                    common = read.place.loops[depth : read.place.loops.index(loop) + 1]
-                    if any(self.dependence.touches_in_other(read, write, each) for each in common):
-                        return False
-                elif self.dependence.touches_later(write, read, self.homes[array]):
-                    return False
-        return True
 
     # Blocks
 
@@ -478,7 +399,7 @@ class Reverse:
             return [*forward, self._plain(loop, context.omitted)], backward
         forward, backward = self._returned(loop, context, [])
         inner = (*context.loops, loop)
-        kept = set(context.kept) | {a for a in self.kept if self.private[a] == inner}
+        kept = set(context.kept) | {a for a in self.kept if self.homes[a] == inner}
         records: list[Stmt] = []
         stored: list[Stmt] = []
         restored: list[Stmt] = []
@@ -496,7 +417,7 @@ class Reverse:
             lost = array in self.counted or any(
                 self.dependence.touches_later(r, w, context.loops) for r in reads for w in writes
             )
-            if not lost and array not in self.moved:  # what is read is still there, as what comes after was undone
+            if not lost:  # what is read is still there, as what comes after was undone
                 omitted.add(array)
                 if undo:
                     self._record_section(array, loop, records, stored, [], again)
@@ -511,10 +432,7 @@ class Reverse:
                 continue
             if self._is_kept(array, inner):
                 kept.add(array)
-            if undo or not (loop in self.private[array] or self._is_own(loop, array)):
-                self._record_section(array, loop, records, stored, restored, again)
-            else:
-                restored.append(Forget(array))
+            self._record_section(array, loop, records, stored, restored, again)
         body, back = self.derived(loop.body, Context(frozenset(kept), frozenset(omitted), inner, []))
         first: list[Stmt] = [*stored, *(self._plain(s, context.omitted) for s in loop.body)]
         if has_break(loop.body):
@@ -563,7 +481,6 @@ class Reverse:
         where, size = self._position(loop)
         dtype = None if kind == "float" else ast.Attribute(name("np"), _TYPES[kind], ast.Load())
         text = self.new_variable(f"{key}_at", Variable(1, kind, dtype))
-        self.records.add(text)
         records.append(Alloc(text, "empty", (size,), dtype, None, loop.line))
         stored.append(Store(text, (where,), name(key), False, loop.line))
         restored.append(Assign(key, load(text, (where,)), loop.line))
@@ -583,7 +500,6 @@ class Reverse:
         sizes = [s for s in (self._size(part, array, axis) for axis, part in enumerate(section)) if s is not None]
         variable = self.variables[array]
         text = self.new_variable(f"{array}_at", Variable(1 + len(sizes), variable.kind, variable.dtype))
-        self.records.add(text)
         records.append(Alloc(text, "empty", (size, *sizes), variable.dtype, None, loop.line))
         target = (where, *(ast.Slice() for _ in sizes))
         stored.append(Store(text, target, load(array, section), False, loop.line))
@@ -594,12 +510,10 @@ class Reverse:
     def _size(self, part: Expr, array: str, axis: int) -> Expr | None:
         if not isinstance(part, ast.Slice):
             return None
-        if part.lower is None or part.upper is None:
-            alloc = self.allocs[array]
-            while isinstance(alloc, Copied) and alloc.source in self.allocs:
-                alloc = self.allocs[alloc.source]
-            return shape_of(alloc.source, axis) if isinstance(alloc, Copied) else alloc.shape[axis]
-        return minus(part.upper, part.lower)
+        alloc = self.allocs[array]
+        while isinstance(alloc, Copied) and alloc.source in self.allocs:
+            alloc = self.allocs[alloc.source]
+        return shape_of(alloc.source, axis) if isinstance(alloc, Copied) else alloc.shape[axis]
 
     def _section(self, array: str, loop: For) -> list[Expr]:
         """The part of an array that an iteration of a loop may overwrite, as an index."""
@@ -610,30 +524,8 @@ class Reverse:
         for axis in range(self.variables[array].rank):
             parts = [write.index[axis] for write in writes]
             steady = all(not names_of(p) & changing and not loads_of(p) for p in parts)
-            if steady and all(same(part, parts[0]) for part in parts):
-                section.append(parts[0])
-                continue
-            section.append(self._hull(parts, writes, array, axis) if steady else ast.Slice())
+            section.append(parts[0] if steady and all(same(part, parts[0]) for part in parts) else ast.Slice())
         return section
-
-    def _hull(self, parts: list[Expr], writes: list[Access], array: str, axis: int) -> Expr:
-        """A short slice around indices that differ by constants."""
-        offsets = [self.dependence.offset(parts[0], part, writes[0].place) for part in parts]
-        known = [each for each in offsets if each is not None]
-        in_order = all(self.dependence.is_in_order(p, w.place) for p, w in zip(parts, writes, strict=True))
-        if len(known) < len(offsets) or not in_order or max(known) - min(known) > 8:
-            return ast.Slice()
-        lowest, highest = parts[known.index(min(known))], parts[known.index(max(known))]
-        return ast.Slice(lowest, plus(lowest, max(known) - min(known) + 1)) if highest is not lowest else lowest
-
-
-def _loaded(statement: Stmt) -> set[str]:
-    return {array for part in parts_of(statement) for array, _ in loads_of(part)}
-
-
-def _common_loops(loops: Sequence[tuple[For, ...]]) -> tuple[For, ...]:
-    common = list(takewhile(lambda each: len({id(loop) for loop in each}) == 1, zip(*loops, strict=False)))
-    return tuple(each[0] for each in common)
 
 
 def _mentioned(statement: Stmt) -> set[str]:

@@ -316,30 +316,6 @@ def _only_adds(body: Sequence[Stmt], key: str) -> bool:
     return True
 
 
-def hoisted(block: list[Stmt], records: set[str], steady: Callable[[Expr], bool]) -> list[Stmt]:
-    """The block with records made once, before the outermost loop, if their size does not change."""
-    result: list[Stmt] = []
-    for statement in block:
-        moved: list[Stmt] = []
-        if isinstance(statement, (For, While, If)):
-            statement = _without_records(statement, records, steady, moved)
-        result += [*moved, statement]
-    return result
-
-
-def _without_records(statement: Stmt, records: set[str], steady: Callable[[Expr], bool], moved: list[Stmt]) -> Stmt:
-    blocks: list[list[Stmt]] = []
-    for inner in blocks_of(statement):
-        rest: list[Stmt] = []
-        for each in inner:
-            if isinstance(each, Alloc) and each.name in records and all(steady(s) for s in each.shape):
-                moved.append(each)
-            else:
-                rest.append(_without_records(each, records, steady, moved) if blocks_of(each) else each)
-        blocks.append(rest)
-    return mapped(statement, blocks)
-
-
 def sunk(block: Sequence[Stmt], temporary: Callable[[str], bool]) -> list[Stmt]:
     """The block with the zero that a gradient begins with assigned right before the gradient is used."""
     result = [mapped(s, [sunk(b, temporary) for b in blocks_of(s)]) if blocks_of(s) else s for s in block]
