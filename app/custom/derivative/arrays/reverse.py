@@ -4,8 +4,8 @@ A loop runs its iterations again in reverse order: each first gets back the numb
 its start), runs again, and is then gone through backwards. A number or an element that is overwritten is put back
 before anything that read its former value is gone through. Whatever turns out not to be needed is removed afterwards.
 
-An array is kept without any record if nothing that the reverse reads of it is ever overwritten. Otherwise iterations
-record what they overwrite.
+An array is kept without any record if nothing that the reverse reads of it is ever overwritten. It is made again if
+each iteration of a loop uses a part of its own that was empty before. Otherwise iterations record what they overwrite.
 """
 
 from __future__ import annotations
@@ -90,6 +90,8 @@ class Reverse:
         self.reads: dict[str, list[Access]] = {}
         self.first_read: dict[str, int] = {}
         self._uses = Counter(key for s in walk(function.body) for key in _mentioned(s))
+        self.moved: set[str] = set()
+        """Arrays that are made again, so that the loop that makes them runs only once."""
         self.silent: set[int] = set()
         """Stores of values that nothing reads later: only their gradients are gone through."""
         self._find_silent()
@@ -225,8 +227,47 @@ class Reverse:
         kept = {s.array for s in self.stores}
         while lost := self._lost(kept, kept):
             kept -= lost
+        for loop in walk(self.function.body):
+            if isinstance(loop, For):
+                kept = self._without_sweep(loop, kept)
         self._find_reads(kept)
         return kept
+
+    def _without_sweep(self, loop: For, kept: set[str]) -> set[str]:
+        """The arrays to keep if a loop of independent iterations makes its arrays again, so that it runs only once."""
+        around = self.dependence.place(loop).loops
+        outside = {a for a in stored_in([loop]) - allocated_in([loop]) if self.homes[a] == around}
+        moved = {a for a in outside & kept if self.reads.get(a)}
+        elsewhere = any(loop not in read.place.loops for a in moved for read in self.reads[a])
+        if not moved or elsewhere or has_break(loop.body):
+            return kept
+        lost = self._lost(kept - moved, kept - moved)
+        self._find_reads(kept - moved)
+        carried = {key for key in exposed(loop.body) & assigned_in(loop.body) if key in self.first_read}
+        own = all(not self.reads.get(a) or self._is_own(loop, a) for a in stored_in([loop]) - allocated_in([loop]))
+        if carried or lost or not own:
+            self._find_reads(kept)
+            return kept
+        self.moved |= moved
+        return kept - moved
+
+    def _is_own(self, loop: For, array: str) -> bool:
+        """Whether each iteration uses a part of an array of its own, which was empty before."""
+        alloc = self.allocs[array]
+        if not isinstance(alloc, Alloc) or alloc.kind != "empty":
+            return False
+        depth = len(self.homes[array])
+        for read in self.reads.get(array, []):
+            if loop not in read.place.loops:
+                continue
+            for write in self.writes(array):
+                if loop in write.place.loops:
+                    common = read.place.loops[depth : read.place.loops.index(loop) + 1]
+                    if any(self.dependence.touches_in_other(read, write, each) for each in common):
+                        return False
+                elif self.dependence.touches_later(write, read, self.homes[array]):
+                    return False
+        return True
 
     # Blocks
 
@@ -417,7 +458,7 @@ class Reverse:
             lost = array in self.counted or any(
                 self.dependence.touches_later(r, w, context.loops) for r in reads for w in writes
             )
-            if not lost:  # what is read is still there, as what comes after was undone
+            if not lost and array not in self.moved:  # what is read is still there, as what comes after was undone
                 omitted.add(array)
                 if undo:
                     self._record_section(array, loop, records, stored, [], again)
@@ -432,7 +473,10 @@ class Reverse:
                 continue
             if self._is_kept(array, inner):
                 kept.add(array)
-            self._record_section(array, loop, records, stored, restored, again)
+            if undo or not self._is_own(loop, array):
+                self._record_section(array, loop, records, stored, restored, again)
+            else:
+                restored.append(Forget(array))
         body, back = self.derived(loop.body, Context(frozenset(kept), frozenset(omitted), inner, []))
         first: list[Stmt] = [*stored, *(self._plain(s, context.omitted) for s in loop.body)]
         if has_break(loop.body):

@@ -371,9 +371,9 @@ def simplified(block: Sequence[Stmt], last: bool = False) -> list[Stmt]:
             statement = If(statement.test, yes, no, before.line)
         if isinstance(statement, For) and all(isinstance(s, Forget) for s in statement.body):
             continue
-        if isinstance(statement, Store) and statement.add and result and _is_zeroing(result[-1], statement):
-            result[-1] = Store(statement.array, statement.index, statement.value, False, statement.line)
-            continue
+        if isinstance(statement, Store) and statement.add and (zeroing := _zeroing(result, statement)) is not None:
+            result.remove(zeroing)
+            statement = Store(statement.array, statement.index, statement.value, False, statement.line)
         result.append(statement)
     return result
 
@@ -388,12 +388,18 @@ def _same_branches(before: Stmt, statement: If) -> bool:
     }
 
 
-def _is_zeroing(before: Stmt, statement: Store) -> bool:
-    """Whether the statement before sets the element to zero to which a statement adds."""
-    if not isinstance(before, Store) or before.array != statement.array or before.add:
-        return False
-    alike = all(same(a, b) for a, b in zip(before.index, statement.index, strict=True))
-    return alike and number_in(before.value) == 0 and statement.array not in names_of(statement.value)
+def _zeroing(before: Sequence[Stmt], statement: Store) -> Store | None:
+    """What sets the element to zero to which a statement adds, if nothing reads it in between."""
+    names = {statement.array}.union(*map(names_of, statement.index))
+    if statement.array in names_of(statement.value):
+        return None
+    for each in reversed(before):
+        if isinstance(each, Store) and each.array == statement.array and number_in(each.value) == 0:
+            alike = all(same(a, b) for a, b in zip(each.index, statement.index, strict=True))
+            return each if alike and not each.add else None
+        if not isinstance(each, Assign) or each.name in names or statement.array in names_of(each.value):
+            return None
+    return None
 
 
 def _with_few_signs(node: Expr) -> Expr:
