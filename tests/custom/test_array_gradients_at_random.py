@@ -110,7 +110,7 @@ def verdict(seed: int) -> str:
         warnings.simplefilter("ignore", RuntimeWarning)
         if not is_valid(function, arguments):
             return INVALID
-        derived, values, reason = agreement(function, arguments, seed, compiled=seed % 100 == 0)
+        derived, values, reason = agreement(function, arguments, seed, compiled=seed % 100 == 7)  # one of few lines
         if derived is None:
             return reason
         assert not changes_its_inputs(function, arguments), "a function that changes its inputs was derived"

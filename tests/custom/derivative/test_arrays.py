@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from custom.derivative.slopes_of_arrays import agrees
+from custom.derivative.slopes_of_arrays import agrees, derived_of
 from numba import njit
 
 from app.custom.derivative.arrays import derive
@@ -41,7 +41,7 @@ def conv1d(x, w):
 
 
 def test_a_gradient_reads_as_if_it_was_written():
-    assert derive(cumsum, M).source == (
+    assert derived_of(cumsum, M).source == (
         "def cumsum_gradient(x, dy):\n"
         "    dx = np.empty_like(x)\n"
         "    for i in range(x.shape[0]):\n"
@@ -51,7 +51,7 @@ def test_a_gradient_reads_as_if_it_was_written():
         "            dx[i, j] = dtotal\n"
         "    return dx\n"
     )
-    assert derive(conv1d, M, X[:3]).source == (
+    assert derived_of(conv1d, M, X[:3]).source == (
         "def conv1d_gradient(x, w, dy):\n"
         "    n = x.shape[1] - w.shape[0] + 1\n"
         "    dx = np.zeros_like(x)\n"
@@ -90,13 +90,13 @@ def max_pool(x):
 
 
 def test_the_best_value_is_found_by_its_index():
-    source = derive(max_pool, M).source
+    source = derived_of(max_pool, M).source
     assert "_at" not in source
     assert "dx[2 * i + best_p, 2 * j + best_q] += dy[i, j]" in source
 
 
 def test_a_recurrence_has_no_record():
-    assert "_at" not in derive(recurrence, X).source
+    assert "_at" not in derived_of(recurrence, X).source
 
 
 def remarked(x):
@@ -110,7 +110,7 @@ def remarked(x):
 
 
 def test_comments_of_lines_that_are_kept_are_kept():
-    source = derive(remarked, M).source
+    source = derived_of(remarked, M).source
     assert '            total += x[i, j]  # a # in "text"\n' in source
     assert source.count("# along the row\n") == 1
     assert "a result" not in source
@@ -130,7 +130,7 @@ def best_dot(x, w):
 
 
 def test_the_value_of_the_best_is_computed_again_after_the_search():
-    source = derive(best_dot, M, M[::-1]).source
+    source = derived_of(best_dot, M, M[::-1]).source
     assert "_at" not in source
     assert "dw[best_p, j] += " in source
     assert agrees(best_dot, M, M[::-1] * 0.7)
@@ -145,10 +145,10 @@ def weighted(x, w):
 
 
 def test_what_a_loop_does_not_change_is_computed_before_it_if_it_has_iterations():
-    source = derive(weighted, M, X).source
+    source = derived_of(weighted, M, X).source
     assert source.count("w[0] / w[1]") == 1
     assert agrees(weighted, M, X)
-    zeros = derive(weighted, M, X).function(M[:1], np.zeros(2), np.ones(1))
+    zeros = derived_of(weighted, M, X).function(M[:1], np.zeros(2), np.ones(1))
     assert not any(gradient.any() for gradient in zeros)
 
 
@@ -164,7 +164,7 @@ def layers(x, w, v, a):
 
 
 def test_products_of_matrices_stay_products():
-    source = derive(layers, M, M[:2], M[:3, :2], X[: M.shape[0]]).source
+    source = derived_of(layers, M, M[:2], M[:3, :2], X[: M.shape[0]]).source
     assert "dx += dt @ w\n" in source
     assert "dw += dt.T @ x\n" in source
     assert agrees(layers, M, M[:2], M[:3, :2], X[: M.shape[0]])
@@ -241,7 +241,7 @@ def scaled_sums(x, w, place):
 
 
 def test_a_sum_in_a_number_counts_without_iterations_of_an_inner_loop_and_touches_nothing_without_any():
-    gradient = derive(scaled_sums, M, X, 0).function
+    gradient = derived_of(scaled_sums, M, X, 0).function
     _, dw = gradient(M[:, :0], X, np.ones(1), 2)
     assert dw.tolist() == [0, 0, pytest.approx(2 * len(M) * X[2]), 0, 0]
     dx, dw = gradient(M[:0], X, np.ones(1), 7)  # no element 7 exists
@@ -272,7 +272,7 @@ def counted_up(x):
 
 def test_a_sum_that_decides_is_rounded_as_its_array_was():
     x = np.full(10, 0.3, "float32")
-    gradient = derive(counted_up, x).function
+    gradient = derived_of(counted_up, x).function
     for first in (np.nextafter(x[0], np.float32(0)), x[0], np.nextafter(x[0], np.float32(1))):
         x[0] = first
         assert np.array_equal(gradient(x, np.ones_like(x)) > 0, counted_up(x) > 0)
@@ -281,12 +281,12 @@ def test_a_sum_that_decides_is_rounded_as_its_array_was():
 def test_a_number_that_decides_is_rounded_as_its_array_was():
     x = X.astype("float32")
     y = compared(x)
-    gradient = derive(compared, x).function(x, np.ones_like(x))
+    gradient = derived_of(compared, x).function(x, np.ones_like(x))
     assert np.allclose(gradient, np.where(y == x, 1, 2 * x))
 
 
 def test_values_that_nothing_reads_are_neither_stored_nor_recorded():
-    source = derive(normalised, M).source
+    source = derived_of(normalised, M).source
     assert "_at" not in source
     assert "/= total" not in source
 
@@ -607,8 +607,8 @@ SIGMOIDS = [
 @pytest.mark.parametrize("function", SIGMOIDS)
 def test_the_gradient_of_an_exponential_that_overflows_is_a_number(function):
     x = np.array([-1000.0, -3.0, 0.5, 3.0, 1000.0])
-    first = derive(function, x)
-    second = derive(first.function, x, x)
+    first = derived_of(function, x)
+    second = derived_of(first.function, x, x)
     gradient = first.function(x, np.ones(5))
     assert {*gradient[[0, -1]]} <= {0.0, 1.0}
     along_x, along_weight = second.function(x, np.ones(5), np.ones(5))
@@ -636,30 +636,30 @@ def test_an_exponent_that_changes_counts_as_it_was():
 
 def test_numba_compiles_a_gradient():
     weights = np.ones((4, 3))
-    plain, compiled = derive(conv1d, M, X[:3]).function, njit(derive(conv1d, M, X[:3]).function)
+    plain, compiled = derived_of(conv1d, M, X[:3]).function, njit(derived_of(conv1d, M, X[:3]).function)
     assert all(np.allclose(a, b) for a, b in zip(plain(M, X[:3], weights), compiled(M, X[:3], weights), strict=True))
 
 
 def test_a_gradient_changes_no_argument():
     x, dy = X.copy(), np.ones(5)
-    derive(wraps_around, x).function(x, dy)
+    derived_of(wraps_around, x).function(x, dy)
     assert np.array_equal(x, X)
     assert np.array_equal(dy, np.ones(5))
 
 
 def test_only_floating_point_arrays_have_gradients():
-    assert derive(unknown_places, X, PLACES).gradient_of == ["x"]
+    assert derived_of(unknown_places, X, PLACES).gradient_of == ["x"]
 
 
 def test_a_size_of_one_where_more_is_expected_is_an_error_of_the_gradient():
-    gradient = derive(lambda x, w: x * w, X, X).function
+    gradient = derived_of(lambda x, w: x * w, X, X).function
     assert np.array_equal(gradient(X, X, np.ones(5))[0], X)
     with pytest.raises(ValueError, match=r"test_arrays\.py:\d+: these sizes differ"):
         gradient(X, X[:1], np.ones(5))
 
 
 def test_a_slice_beyond_the_end_is_an_error_of_the_gradient():
-    gradient = derive(lambda x, k=3: x[:k] * 2.0, X, 3).function
+    gradient = derived_of(lambda x, k=3: x[:k] * 2.0, X, 3).function
     assert gradient(X, np.ones(3), 3).sum() == 6.0
     with pytest.raises(ValueError, match=r"test_arrays\.py:\d+: a slice lies outside"):
         gradient(X, np.ones(5), 7)
@@ -674,7 +674,7 @@ def test_a_setting_whose_integer_is_recorded_has_to_be_one():
             s = s + a
         return y
 
-    gradient = derive(function, X, 1).function
+    gradient = derived_of(function, X, 1).function
     assert agrees(function, X, 2, orders=1)
     with pytest.raises(ValueError, match="a is expected to be an integer"):
         gradient(X, np.ones(5), 0.5)

@@ -8,6 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from custom.array_slopes import central_differences, gradient_arguments, weights_for
+
+from app.custom.derivative.arrays import Derived, derive
 
 Arguments = Callable[[], tuple[Any, ...]]
 
@@ -25,6 +28,24 @@ class Kernel:
     @cached_property
     def compiled(self) -> Callable[..., Any]:
         return compiled(self.function)
+
+    @cached_property
+    def weights(self) -> list[Any]:
+        """Gradients of its results for the small arguments."""
+        return weights_for(self.function, self.small())
+
+    @cached_property
+    def slopes(self) -> list[np.ndarray]:
+        """Its gradients by central differences."""
+        return central_differences(self.function, self.small(), self.weights)
+
+    @cached_property
+    def derived(self) -> Derived:
+        return derive(self.function, *self.small())
+
+    def arguments_of(self, gradient: Callable[..., Any]) -> list[Any]:
+        """The small arguments and the weights, in the order of a gradient."""
+        return gradient_arguments(gradient, self.function, self.small(), self.weights)
 
 
 KERNELS: dict[str, Kernel] = {}

@@ -1,9 +1,8 @@
-"""Every kernel is derived, and its derivatives agree with differences to second order."""
+"""Kernels are smooth where they are tried, and their derivatives, derived and by hand, agree with differences."""
 
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,35 +21,42 @@ from custom.kernels import KERNELS, compiled
 from app.custom.derivative.arrays import derive
 
 NEAR = 1e-6
+BY_HAND = [name for name, one in KERNELS.items() if one.by_hand is not None]
 
 
 COMPILED = ("conv1d", "soft_dtw", "gather", "newton_sqrt", "layernorm", "linear_relu", "softmax_rows")
 """Kernels whose gradients are compiled by each run of the tests; a long one compiles all of them."""
 
 
-@cache
-def derived_of(name: str) -> Any:
-    kernel = KERNELS[name]
-    return derive(kernel.function, *kernel.small())
-
-
 def gradient_of(name: str) -> tuple[Any, list[Any]]:
     """A derived gradient and arguments for it."""
-    kernel, derived = KERNELS[name], derived_of(name)
-    arguments = kernel.small()
-    weights = weights_for(kernel.function, arguments)
-    return derived, gradient_arguments(derived.function, kernel.function, arguments, weights)
+    derived = KERNELS[name].derived
+    return derived, KERNELS[name].arguments_of(derived.function)
+
+
+def test_there_are_enough_to_judge_by():
+    assert len(KERNELS) >= 40
+    assert len(BY_HAND) >= 20
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_has_no_kink_where_it_is_tried(name: str):
+    assert all(np.isfinite(slope).all() for slope in KERNELS[name].slopes)
+    assert any(slope.any() for slope in KERNELS[name].slopes)
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_a_backward_by_hand_agrees_with_differences(name: str):
+    kernel = KERNELS[name]
+    gradients = kernel.by_hand(*kernel.arguments_of(kernel.by_hand))
+    assert largest_difference(gradients, kernel.slopes) < 1e-7
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_derived_gradient_agrees_with_differences_and_changes_no_argument(name: str):
-    kernel = KERNELS[name]
     derived, values = gradient_of(name)
     after = copied(values)
-    gradients = derived.function(*after)
-    arguments = kernel.small()
-    expected = central_differences(kernel.function, arguments, weights_for(kernel.function, arguments))
-    assert largest_difference(gradients, expected) < NEAR
+    assert largest_difference(derived.function(*after), KERNELS[name].slopes) < NEAR
     assert all(map(np.array_equal, values, after))
 
 
