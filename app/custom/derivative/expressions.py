@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from app.custom.derivative.scope import Scope
-from app.custom.derivative.slopes import EXTREMES, KNOWN, slopes_of
+from app.custom.derivative.slopes import BY_EXPONENT, EXTREMES, KNOWN, by_base, share_of_exponential, slopes_of
 from app.custom.derivative.terms import (
     Slope,
     difference,
@@ -196,13 +196,10 @@ class Expressions:
         grows = grown.relative
         if constant.slopes or grows is None:
             return
-        template = "-(a / b)" if isinstance(op, ast.Sub) and grown is right else "a / b"
-        term.relative = lambda: _multiplied(self._share(template, grown, term.atom()), grows())
-
-    def _share(self, template: str, part: Term, whole: ast.expr) -> ast.expr:
-        """How much of a sum with a constant an exponential is: all of it, once it overflows."""
-        parts = {"a": part.atom(), "b": whole, "np": name(self._numpy)}
-        return filled(f"(1.0 if np.isinf(a) else {template})", parts)
+        subtracted = isinstance(op, ast.Sub) and grown is right
+        term.relative = lambda: _multiplied(
+            share_of_exponential(grown.atom(), term.atom(), subtracted, self._numpy), grows()
+        )
 
     def _divided(self, term: Term, left: Term, right: Term) -> Term:
         if not right.slopes:
@@ -223,24 +220,15 @@ class Expressions:
         return term
 
     def _power(self, term: Term, base: Term, exponent: Term) -> Term:
-        def by_base() -> ast.expr:
-            a, n = base.atom(), exponent.atom()
-            power = number_in(n)
-            if power is not None:
-                times = power - 1
-                raised = a if times == 1 else ast.BinOp(a, ast.Pow(), number(times))
-                return product(n, number(1.0) if times == 0 else raised) or number(0.0)
-            return filled("(n * a ** (n - 1) if n != 0 else 0.0)", {"a": a, "n": n})
-
         grows = base.relative
         if grows is not None and not exponent.slopes:
             term.relative = lambda: _multiplied(exponent.atom(), grows())
 
         def by_exponent() -> ast.expr:
             parts = {"a": base.atom(), "n": exponent.atom(), "y": term.atom(), "np": name(self._numpy)}
-            return filled("(y * np.log(a) if a > 0 or (a == 0 and n < 0) else 0.0)", parts)
+            return filled(BY_EXPONENT, parts)
 
-        return self._chain(term, [(base, by_base), (exponent, by_exponent)])
+        return self._chain(term, [(base, lambda: by_base(base.atom(), exponent.atom())), (exponent, by_exponent)])
 
     def _of_choice(self, node: ast.IfExp, wish: str) -> Term:
         outside = self.before
@@ -311,7 +299,8 @@ class Expressions:
         assert grown.relative is not None
         slopes = grown.relative()
         if row == "log1p":
-            slopes = _multiplied(self._share("a / b", grown, ast.BinOp(number(1.0), ast.Add(), grown.atom())), slopes)
+            whole = ast.BinOp(number(1.0), ast.Add(), grown.atom())
+            slopes = _multiplied(share_of_exponential(grown.atom(), whole, False, self._numpy), slopes)
         self._set(term, slopes.get)
         return term
 

@@ -6,11 +6,14 @@ side, or zero; `docs/checking.md` says which.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import math
 from typing import Any
 
 import numpy as np
+
+from app.custom.derivative.terms import filled, name, number, number_in, product
 
 _REMAINDER = ("1.0", "-np.rint((a - y) / b)")
 """Of `a - n * b`, with the integer n that the function itself took: rounded down, to zero or to the nearest."""
@@ -126,3 +129,22 @@ FLAT = {f for name in _FLAT for f in _every(name)}
 def slopes_of(row: str) -> tuple[str, ...]:
     """The templates of a row."""
     return _SLOPES[row]
+
+
+BY_EXPONENT = "(y * np.log(a) if a > 0 or (a == 0 and n < 0) else 0.0)"
+"""The slope of `y = a ** n` along the exponent."""
+
+
+def by_base(base: ast.expr, exponent: ast.expr) -> ast.expr:
+    """The slope of a power along its base."""
+    power = number_in(exponent)
+    if power is None:
+        return filled("(n * a ** (n - 1) if n != 0 else 0.0)", {"a": base, "n": exponent})
+    raised = base if power == 2 else ast.BinOp(base, ast.Pow(), number(power - 1))
+    return product(exponent, number(1.0) if power == 1 else raised) or number(0.0)
+
+
+def share_of_exponential(part: ast.expr, whole: ast.expr, subtracted: bool, numpy: str = "np") -> ast.expr:
+    """How much of a sum with a constant an exponential is: all of it, once it overflows."""
+    template = "-(a / b)" if subtracted else "a / b"
+    return filled(f"(1.0 if np.isinf(a) else {template})", {"a": part, "b": whole, "np": name(numpy)})

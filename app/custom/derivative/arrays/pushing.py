@@ -41,7 +41,7 @@ from app.custom.derivative.arrays.core import (
     walk,
 )
 from app.custom.derivative.arrays.dependence import Dependence, Place
-from app.custom.derivative.slopes import EXTREMES, FLAT, KNOWN, slopes_of
+from app.custom.derivative.slopes import BY_EXPONENT, EXTREMES, FLAT, KNOWN, by_base, share_of_exponential, slopes_of
 from app.custom.derivative.terms import (
     filled,
     is_atom,
@@ -537,7 +537,7 @@ class Pushing:
                 return inner
             if isinstance(value.op, (ast.Add, ast.Sub)):
                 subtracted = isinstance(value.op, ast.Sub) and part is value.right
-                return inner[0], product(inner[1], _share(part, node, subtracted)) or inner[1]
+                return inner[0], product(inner[1], share_of_exponential(part, node, subtracted)) or inner[1]
         return None
 
     def _growth_of_logarithm(self, node: Expr) -> tuple[Expr, Expr] | None:
@@ -547,7 +547,7 @@ class Pushing:
         if growth is None or KNOWN[function_of(node.func)] == "log":
             return growth
         whole = ast.BinOp(number(1.0), ast.Add(), node.args[0])
-        return growth[0], product(growth[1], _share(node.args[0], whole, False)) or growth[1]
+        return growth[0], product(growth[1], share_of_exponential(node.args[0], whole, False)) or growth[1]
 
     def _is_steady(self, key: str, place: Place) -> bool:
         """Whether a name still has the value that it had at a place, wherever that place was passed."""
@@ -623,14 +623,8 @@ class Pushing:
         return self._table(row, node.args, y)
 
     def _power(self, base: Expr, exponent: Expr, y: Expr) -> list[tuple[Expr, Expr]]:
-        power = number_in(exponent)
-        if power is not None:
-            raised = base if power == 2 else ast.BinOp(base, ast.Pow(), number(power - 1))
-            along = product(exponent, number(1.0) if power == 1 else raised) or number(0.0)
-        else:
-            along = filled("(n * a ** (n - 1) if n != 0 else 0.0)", {"a": base, "n": exponent})
         parts = {"a": base, "n": exponent, "y": y}
-        return [(base, along), (exponent, filled("(y * np.log(a) if a > 0 or (a == 0 and n < 0) else 0.0)", parts))]
+        return [(base, by_base(base, exponent)), (exponent, filled(BY_EXPONENT, parts))]
 
     def _table(self, row: str, arguments: Sequence[Expr], y: Expr) -> list[tuple[Expr, Expr]]:
         parts = list(arguments)
@@ -648,12 +642,6 @@ _EXPONENTIALS = {f for f, row in KNOWN.items() if row == "exp"}
 def _scaled(gradient: Expr, factor: Expr) -> Expr:
     """A product that stays one where the factor is a choice."""
     return gradient if number_in(factor) == 1 else binary(gradient, ast.Mult(), factor)
-
-
-def _share(part: Expr, whole: Expr, subtracted: bool) -> Expr:
-    """How much of a sum with a constant an exponential is: all of it, once it overflows."""
-    template = "-(a / b)" if subtracted else "a / b"
-    return filled(f"(1.0 if np.isinf(a) else {template})", {"a": part, "b": whole})
 
 
 def _section(node: Expr) -> tuple[str, tuple[Expr, ...]]:
