@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Callable, Iterator
 
 from app.custom.derivative.expressions import Expressions, Term
@@ -53,7 +52,7 @@ class Body:
 
     def _one(self, statement: ast.stmt) -> list[ast.stmt]:
         if isinstance(statement, _AS_THEY_ARE):
-            return [copy.deepcopy(statement)]
+            return [statement]
         if isinstance(statement, ast.Return):
             return self._returned(statement)
         if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
@@ -94,14 +93,14 @@ class Body:
         if pairs is None:
             if self.scope.depends(statement):
                 self.scope.refuse(statement, "assigns to something other than a local variable, and cannot be derived")
-            return [copy.deepcopy(statement)]
+            return [statement]
         targets, values = [target for target, _ in pairs], [value for _, value in pairs]
         if len(pairs) == 1 and not _is_tuple(statement):
             return self._variable(targets[0], values[0])
         if values[0] is not values[-1]:
             return [self._together(targets, [self.expressions.term(value) for value in values])]
         if not self.scope.depends(values[0]):
-            return [copy.deepcopy(statement), *self._flat(targets)]
+            return [statement, *self._flat(targets)]
         called = values[0]
         if not isinstance(called, ast.Call):
             self.scope.refuse(statement, "unpacks something other than the call of a function, and cannot be derived")

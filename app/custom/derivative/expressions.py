@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -98,7 +97,7 @@ class Expressions:
     def term(self, node: ast.expr, wish: str = "") -> Term:
         """The value and the slopes of an expression."""
         if not self.scope.depends(node):
-            return Term(lambda: copy.deepcopy(node), self.keep, wish)
+            return Term(lambda: node, self.keep, wish)
         kinds: dict[type[ast.expr], Callable[[Any, str], Term]] = {
             ast.Name: self._of_name,
             ast.UnaryOp: self._of_sign,
@@ -132,7 +131,7 @@ class Expressions:
         def slope(along: str) -> Slope:
             found: Slope = None
             for part, factor in inner:
-                found = total(found, product(copy.deepcopy(factor), copy.deepcopy(part.slopes.get(along))))
+                found = total(found, product(factor, part.slopes.get(along)))
             return found
 
         self._set(term, slope)
@@ -159,7 +158,7 @@ class Expressions:
         variables = {text: key for (key, _), text in self._slope_variables.items()}
         parts = {variables.get(key, key) for slope in slopes.values() for key in names_in(slope)}
         if not added and all(map(once, parts)):
-            self._relatives[variable] = lambda: copy.deepcopy(slopes)
+            self._relatives[variable] = lambda: slopes
 
     def _of_sign(self, node: ast.UnaryOp, wish: str) -> Term:
         operand = self.term(node.operand)
@@ -204,17 +203,17 @@ class Expressions:
     def _divided(self, term: Term, left: Term, right: Term) -> Term:
         if not right.slopes:
             below = right.atom()
-            self._set(term, lambda i: quotient(left.slopes.get(i), copy.deepcopy(below)))
+            self._set(term, lambda i: quotient(left.slopes.get(i), below))
             return term
         below, value = right.atom(), term.atom()
         relative = right.relative() if right.relative is not None else None
 
         def slope(i: str) -> Slope:
             if relative is not None:
-                first = quotient(left.slopes.get(i), copy.deepcopy(below))
-                return difference(first, product(copy.deepcopy(value), relative.get(i)))
-            above = difference(left.slopes.get(i), product(copy.deepcopy(value), right.slopes.get(i)))
-            return quotient(above, copy.deepcopy(below))
+                first = quotient(left.slopes.get(i), below)
+                return difference(first, product(value, relative.get(i)))
+            above = difference(left.slopes.get(i), product(value, right.slopes.get(i)))
+            return quotient(above, below)
 
         self._set(term, slope)
         return term
@@ -245,7 +244,7 @@ class Expressions:
 
         if not first and not second:
             term = Term(lambda: ast.IfExp(node.test, yes.source(), no.source()), self.keep, wish)
-            self._set(term, lambda i: ast.IfExp(copy.deepcopy(node.test), *chosen(i)) if i in along else None)
+            self._set(term, lambda i: ast.IfExp(node.test, *chosen(i)) if i in along else None)
             return term
         target = wish or self.scope.fresh("v1")
         slopes = {i: self.slope_variable(target, i) for i in along}
@@ -292,7 +291,7 @@ class Expressions:
         if row in ("log", "log1p") and parts[0].relative is not None:
             return self._logarithm(row, term, parts[0])
         if row == "exp":
-            term.relative = lambda: copy.deepcopy(parts[0].slopes)
+            term.relative = lambda: parts[0].slopes
         return self._by_table(row, term, of)
 
     def _logarithm(self, row: str, term: Term, grown: Term) -> Term:
@@ -355,7 +354,7 @@ class Expressions:
 
 
 def _multiplied(factor: ast.expr, slopes: Slopes) -> Slopes:
-    found = {i: product(copy.deepcopy(factor), slope) for i, slope in slopes.items()}
+    found = {i: product(factor, slope) for i, slope in slopes.items()}
     return {i: slope for i, slope in found.items() if slope is not None}
 
 
