@@ -141,9 +141,6 @@ def _tidied(body: list[Stmt], results: list[str], reverse: Reverse, arriving: li
     def temporary(key: str) -> bool:
         return key not in reverse.written
 
-    def free(block: Sequence[Stmt]) -> set[str]:
-        return {key for key in without_influence(block) if variables[key].kind == "float"}
-
     body = without_dead(simplified(body), results)
     numbers = {g for g in gradients if g.startswith("d")}
     body = Zeros(numbers).block(body, set())
@@ -151,7 +148,8 @@ def _tidied(body: list[Stmt], results: list[str], reverse: Reverse, arriving: li
     body = inlined(body, results, temporary)
     body = simplified(without_dead(body, results))
     body = ahead(body, results, function)
-    body = promoted([mapped(s) for s in body], function, reverse.new_variable, free(body))
+    free = {key for key in without_influence(body) if variables[key].kind == "float"}
+    body = promoted([mapped(s) for s in body], function, reverse.new_variable, free)
     body = first_touched(with_joined_branches(body), function)
     body = without_dead(body, results)
     body = inlined(body, results, temporary)
