@@ -71,14 +71,12 @@ def messages_of(
         return End(_ended(status), crashed=True)
     finally:
         os.close(reading)
-        if os.getpid() != parent:
-            pass  # a process that was forked in between has this generator, too
-        elif status is None:
-            _group_of_its_own(child)  # it may not have come to that itself
-            kill_group(child)
-            os.waitpid(child, 0)
-        else:
-            kill_group(child)  # what it has started
+        if os.getpid() == parent:  # a process that was forked in between has this generator, too
+            if status is None:
+                _group_of_its_own(child)  # it may not have come to that itself
+            kill_group(child)  # and what it has started
+            if status is None:
+                os.waitpid(child, 0)
 
 
 def _group_of_its_own(process: int) -> None:

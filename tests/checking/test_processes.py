@@ -19,6 +19,7 @@ from app.checking.before_training import check_gradient
 from app.checking.examples import inputs_for
 from app.checking.finding import user_operator
 from app.checking.processes import End, Send, messages_of
+from app.checking.undisturbed import undisturbed
 from app.errors import BoundsError
 
 
@@ -104,6 +105,8 @@ def test_all_questions_about_an_operator_go_to_one_process_until_it_ends():
     assert "SIGKILL" in process.ask(signal.raise_signal, signal.SIGKILL).end.problem
     second = pickle.loads(process.ask(process_of).content)
     assert second != first
+    assert undisturbed(lambda process=process: process.close() or b"done", 30).content == b"done"  # forked from this
+    assert pickle.loads(process.ask(process_of).content) == second
     with ThreadPoolExecutor() as threads:  # a process ends with the thread that has started it
         assert pickle.loads(threads.submit(process.ask, process_of).result().content) != second
     unpicklable = pickle.loads(process.ask(process_of, lambda: None).content)
