@@ -6,12 +6,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import forked
 import pytest
+from compat.notes import without_notes
 
 import app.compat.importing  # noqa: F401 - which the last test is about
 from app.__main__ import main
@@ -34,9 +36,6 @@ def run(tmp_path: Path) -> Run:
 
     return run_text
 
-
-PASSED_OVER = "note: the installed torch is passed over; torch is opsmith.compat.torch here\n"
-"""What is said where PyTorch is installed, too."""
 
 STAGE = """
     import sys
@@ -160,7 +159,7 @@ def test_every_way_to_import_gives_the_same_modules(run: Run):
         print(paddle.__name__, paddle.__spec__.name, F.__spec__.name)
         """
     )
-    assert done.stderr in ("", PASSED_OVER)
+    assert without_notes(done.stderr) == ""
     assert done.stdout == "app.compat.paddle app.compat.paddle app.nn.functional\n"
 
 
@@ -180,13 +179,15 @@ def test_a_missing_name_is_an_error_that_a_script_can_handle(run: Run):
         for statement in MISSING
     ]
     done = run("".join(attempts))
-    assert done.stderr in ("", PASSED_OVER)
+    assert without_notes(done.stderr) == ""
     for line, (statement, message) in zip(done.stdout.splitlines(), MISSING.items(), strict=True):
         assert line.startswith(f"{statement.startswith('import')} {message}")
 
 
 @pytest.mark.parametrize("installed", [True, False])
 def test_an_installed_package_is_passed_over_with_a_note(run: Run, installed: bool, tmp_path: Path):
+    if not installed and find_spec("paddle") is not None:
+        pytest.skip("Paddle is installed")
     (tmp_path / "paddle").mkdir()
     if installed:
         (tmp_path / "paddle" / "__init__.py").write_text("print('the real one')")
