@@ -146,7 +146,7 @@ def _tidied(body: list[Stmt], results: list[str], reverse: Reverse, arriving: li
     body = Zeros(numbers).block(body, set())
     body = without_dead(body, results)
     body = inlined(body, results, temporary)
-    body = simplified(without_dead(body, results))
+    body = simplified(body)
     body = ahead(body, results, function)
     free = {key for key in without_influence(body) if variables[key].kind == "float"}
     body = promoted([mapped(s) for s in body], function, reverse.new_variable, free)
