@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from app.custom.derivative.arrays.choices import with_last_choices
+from app.custom.derivative.arrays.contraction import contracted
 from app.custom.derivative.arrays.core import (
     Assign,
     Copied,
@@ -151,6 +152,7 @@ def _tidied(body: list[Stmt], results: list[str], reverse: Reverse, arriving: li
     free = {key for key in without_influence(body) if variables[key].kind == "float"}
     body = promoted([mapped(s) for s in body], function, reverse.new_variable, free)
     body = first_touched(with_joined_branches(body), function)
+    body = contracted(body, results, variables, free)
     body = without_dead(body, results)
     body = inlined(body, results, temporary)
     body = with_few_signs(simplified(body))
