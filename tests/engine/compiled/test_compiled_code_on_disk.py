@@ -27,14 +27,13 @@ import numpy as np
 import pytest
 from both_engines import compiled
 from numba import njit, stencil, types, vectorize
-from numba.core.dispatcher import Dispatcher
 from numba.core.errors import LoweringError, TypingError
 from numba.extending import overload
 
 import app
 from app import cache_folder, static
 from app.checking.checks.engines import _why_numba_refuses
-from app.engine.compiled import cache, native_code, trial
+from app.engine.compiled import cache, native_code, numba_api, trial
 from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.program import CompiledProgram
 
@@ -249,7 +248,7 @@ def test_only_a_refusal_by_numba_itself_is_kept(
 
     with monkeypatch.context() as patch:
         patch.setattr(trial, "linkable", raising(error, cause))
-        patch.setattr(Dispatcher, "compile", raising(error, cause))
+        patch.setattr(numba_api, "lower", raising(error, cause))
         refused = why_not()
         assert refused
     assert why_not() == (refused if is_kept else "")
