@@ -119,7 +119,8 @@ $(HAS)%: $(READY)
 	@$(ALONE) sh -c 'if cmp -s pyproject.toml $@; then touch $@; exit; fi; \
 	echo "Adding what $* needs to .venv ..."; $(call INSTALL,.[$*]) && cp pyproject.toml $@'
 
-PIP = $(RUN) -m pip install --disable-pip-version-check
+# Python compiles a module when it is first imported: most of those that pip would compile never are.
+PIP = $(RUN) -m pip install --disable-pip-version-check --no-compile
 INSTALL = $(PIP) $(2) --editable "$(1)" && \
 	(cd .venv/lib/python*/site-packages && for link in *opsmith.pth; do echo ../../../.. > $$link; done)
 
