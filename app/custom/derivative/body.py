@@ -42,13 +42,13 @@ class Body:
         return ast.Assign([ast.Name(self.expressions.slope_variable(variable, along), ast.Store())], value)
 
     def _all(self, statements: list[ast.stmt]) -> list[ast.stmt]:
-        made: list[ast.stmt] = []
+        derived: list[ast.stmt] = []
         for statement in statements:
             outside, self.expressions.before = self.expressions.before, []
             result = self._one(statement)
-            made += [*self.expressions.before, *result]
+            derived += [*self.expressions.before, *result]
             self.expressions.before = outside
-        return made or [ast.Pass()]
+        return derived or [ast.Pass()]
 
     def _one(self, statement: ast.stmt) -> list[ast.stmt]:
         if isinstance(statement, _AS_THEY_ARE):
@@ -125,13 +125,13 @@ class Body:
         """A variable and its slopes. The slopes come first, as they need the old values of variables."""
         again = target in names_in(value)
         term = self.expressions.term(value, "" if again else target)
-        made: list[ast.stmt] = [
+        assignments: list[ast.stmt] = [
             self._slope(target, along, term.slopes.get(along, number(0.0)))
             for along in self.scope.active.get(target, [])
         ]
-        made.append(ast.Assign([ast.Name(target, ast.Store())], term.source()))
+        assignments.append(ast.Assign([ast.Name(target, ast.Store())], term.source()))
         self.expressions.remember(target, term, lambda key: key not in self._changing)
-        return [s for s in made if not _says_nothing(s)]
+        return [s for s in assignments if not _says_nothing(s)]
 
 
 def _pairs(statement: ast.stmt) -> list[tuple[str, ast.expr]] | None:
@@ -150,8 +150,8 @@ def _pairs(statement: ast.stmt) -> list[tuple[str, ast.expr]] | None:
         return None
     parts = value.elts if isinstance(value, ast.Tuple) else []
     values = parts if len(parts) == len(target.elts) else [value] * len(target.elts)
-    found = [(t.id, v) for t, v in zip(target.elts, values, strict=True) if isinstance(t, ast.Name)]
-    return found if len(found) == len(target.elts) else None
+    pairs = [(t.id, v) for t, v in zip(target.elts, values, strict=True) if isinstance(t, ast.Name)]
+    return pairs if len(pairs) == len(target.elts) else None
 
 
 def _says_nothing(statement: ast.stmt) -> bool:

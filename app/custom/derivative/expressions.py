@@ -118,9 +118,9 @@ class Expressions:
 
     def _set(self, term: Term, slope: Callable[[str], Slope]) -> None:
         for along in self.scope.inputs:
-            found = slope(along)
-            if found is not None and number_in(found) != 0:
-                term.slopes[along] = found
+            value = slope(along)
+            if value is not None and number_in(value) != 0:
+                term.slopes[along] = value
 
     def _chain(self, term: Term, parts: list[tuple[Term, Callable[[], ast.expr]]]) -> Term:
         """Give a term its slopes by the chain rule, from its arguments and the partial derivatives by them."""
@@ -129,10 +129,10 @@ class Expressions:
             inner = [(p, f if is_atom(f) else name(self.keep(f, ""))) for p, f in inner]
 
         def slope(along: str) -> Slope:
-            found: Slope = None
+            sum_of_parts: Slope = None
             for part, factor in inner:
-                found = total(found, product(factor, part.slopes.get(along)))
-            return found
+                sum_of_parts = total(sum_of_parts, product(factor, part.slopes.get(along)))
+            return sum_of_parts
 
         self._set(term, slope)
         return term
@@ -272,10 +272,10 @@ class Expressions:
             return self._of_user(node, function, wish)
         if node.keywords or any(isinstance(part, ast.Starred) for part in node.args):
             self.scope.refuse(node, "can be derived only with positional arguments")
-        known = COUNTS.get(row) or len(slopes_of(row))
-        given = 2 if row in ("max", "min") and len(node.args) > 2 else len(node.args)
-        if given != known or any(isinstance(part, ast.Constant) and part.value is None for part in node.args):
-            self.scope.refuse(node, f"is a call with {len(node.args)} arguments; a slope is known for {known} numbers")
+        arity = COUNTS.get(row) or len(slopes_of(row))
+        count = 2 if row in ("max", "min") and len(node.args) > 2 else len(node.args)
+        if count != arity or any(isinstance(part, ast.Constant) and part.value is None for part in node.args):
+            self.scope.refuse(node, f"is a call with {len(node.args)} arguments; a slope is known for {arity} numbers")
         if row == "where":
             return self._of_choice(ast.copy_location(ast.IfExp(*node.args), node), wish)
         parts = [self.term(part) for part in node.args]
@@ -342,11 +342,11 @@ class Expressions:
         helper = self._slopes_function(function, along, len(wishes), node)
         call = ast.Call(name(helper), [], [ast.keyword(k, part.source()) for k, part in arguments.items()])
         values = [wish or self.scope.fresh("v1") for wish in wishes]
-        kept = [{key: self.scope.fresh(f"d{value}_d{key}") for key in along} for value in values]
-        targets = [*values, *(text for of_value in kept for text in of_value.values())]
+        slope_names = [{key: self.scope.fresh(f"d{value}_d{key}") for key in along} for value in values]
+        targets = [*values, *(text for of_value in slope_names for text in of_value.values())]
         stored = ast.Tuple([ast.Name(n, ast.Store()) for n in targets], ast.Store())
         self.before.append(ast.Assign([stored], call))
-        return [self._slopes_of_call(value, arguments, names) for value, names in zip(values, kept, strict=True)]
+        return [self._slopes_of_call(value, arguments, names) for value, names in zip(values, slope_names, strict=True)]
 
     def _slopes_of_call(self, value: str, arguments: dict[str, Term], names: dict[str, str]) -> Term:
         term = Term(lambda: name(value), self.keep)
@@ -354,14 +354,14 @@ class Expressions:
 
 
 def _multiplied(factor: ast.expr, slopes: Slopes) -> Slopes:
-    found = {i: product(factor, slope) for i, slope in slopes.items()}
-    return {i: slope for i, slope in found.items() if slope is not None}
+    products = {i: product(factor, slope) for i, slope in slopes.items()}
+    return {i: slope for i, slope in products.items() if slope is not None}
 
 
 def numpy_in(scope: Scope) -> str:
     """The name of NumPy in a function's globals; a new one if there is none."""
-    known = [key for key, value in scope.around.items() if value is np and key.isidentifier()]
-    free = [key for key in known if key not in scope.local]
+    names = [key for key, value in scope.around.items() if value is np and key.isidentifier()]
+    free = [key for key in names if key not in scope.local]
     if not free:
         return scope.add_variable("np", np)
     chosen = "np" if "np" in free else free[0]

@@ -34,23 +34,23 @@ def derived_gradient(function: Any, inputs: Sequence[str], outputs: Sequence[str
         def gradients(statement: ast.Return, terms: list[Term]) -> ast.expr:
             if len(terms) != len(arriving):
                 scope.refuse(statement, f"returns {len(terms)} numbers, expected {len(arriving)}")
-            found = [_along(i, terms, arriving) or number(0.0) for i in inputs]
-            return found[0] if len(found) == 1 else ast.Tuple(found, ast.Load())
+            slopes = [_along(i, terms, arriving) or number(0.0) for i in inputs]
+            return slopes[0] if len(slopes) == 1 else ast.Tuple(slopes, ast.Load())
 
         return gradients
 
     try:
-        return _Making({}).function(function, list(inputs), list(outputs), "grad", finish)
+        return _Making().function(function, list(inputs), list(outputs), "grad", finish)
     except RecursionError:
         source = python_function(function)
         raise UnderivableError(str(too_deep(definitions_of(source)[0], source.__code__))) from None
 
 
 def _along(one: str, terms: list[Term], arriving: Sequence[str]) -> Slope:
-    found: Slope = None
+    slope: Slope = None
     for term, gradient in zip(terms, arriving, strict=True):
-        found = total(found, product(name(gradient), term.slopes.get(one)))
-    return found
+        slope = total(slope, product(name(gradient), term.slopes.get(one)))
+    return slope
 
 
 def _with_slopes(count: int) -> Finish:
@@ -71,8 +71,8 @@ def _with_slopes(count: int) -> Finish:
 class _Making:
     """Makes one gradient and the functions that it calls, each once. None stands for one that is being made."""
 
-    def __init__(self, made: dict[Any, Any]):
-        self._made = made
+    def __init__(self) -> None:
+        self._functions: dict[Any, Any] = {}
 
     def function(
         self, function: Any, inputs: list[str], arriving: list[str], ending: str, finish: Finish
@@ -82,9 +82,9 @@ class _Making:
         arriving = [scope.fresh(each) for each in arriving]
 
         def slopes_function(called: Any, along: list[str], values: int, node: ast.AST) -> str:
-            made = self._called(called, along, values, scope, node)
-            known = [key for key, value in scope.around.items() if value is made]
-            return known[0] if known else scope.add_variable(made.__name__, made)
+            helper = self._called(called, along, values, scope, node)
+            names = [key for key, value in scope.around.items() if value is helper]
+            return names[0] if names else scope.add_variable(helper.__name__, helper)
 
         expressions = Expressions(scope, numpy_in(scope), slopes_function)
         statements = Body(scope, expressions, finish(scope, arriving)).derived()
@@ -94,21 +94,21 @@ class _Making:
         if hasattr(tree, "type_params"):
             tree.type_params = []
         file = f"<{tree.name} {next(_numbers)}, derived from {scope.place(scope.tree)}>"
-        made = function_beside(scope.function, tree, scope.extra, file)
-        made.__module__ = scope.function.__module__
-        vars(made)["derived_from"] = scope.function  # what depends on `made` depends on the functions that this calls
-        made.__defaults__ = defaults
-        return made
+        derived = function_beside(scope.function, tree, scope.extra, file)
+        derived.__module__ = scope.function.__module__
+        vars(derived)["derived_from"] = scope.function  # what depends on it depends on the functions that this calls
+        derived.__defaults__ = defaults
+        return derived
 
     def _called(self, function: Any, along: list[str], values: int, scope: Scope, node: ast.AST) -> Any:
         key = (function, tuple(along))
-        if key not in self._made:
-            self._made[key] = None
-            made = self.function(function, along, [], "slopes", _with_slopes(values))
-            self._made[key] = _compiled(made) if is_compiled(function) else made
-        if self._made[key] is None:
+        if key not in self._functions:
+            self._functions[key] = None
+            derived = self.function(function, along, [], "slopes", _with_slopes(values))
+            self._functions[key] = _compiled(derived) if is_compiled(function) else derived
+        if self._functions[key] is None:
             scope.refuse(node, "is recursive, and cannot be derived")
-        return self._made[key]
+        return self._functions[key]
 
 
 def _compiled(function: FunctionType) -> Any:

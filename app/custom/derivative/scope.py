@@ -78,19 +78,19 @@ class Scope:
 
     def fresh(self, wish: str) -> str:
         """A name that is not in use."""
-        found, count = wish, 1
-        while found in self.taken:
+        name, count = wish, 1
+        while name in self.taken:
             count += 1
-            found = f"{wish.rstrip('0123456789')}{count}"
-        self.taken.add(found)
-        self.local.add(found)
-        return found
+            name = f"{wish.rstrip('0123456789')}{count}"
+        self.taken.add(name)
+        self.local.add(name)
+        return name
 
     def add_variable(self, wish: str, value: Any) -> str:
         """Give the derived function a variable; gives its name."""
-        found = self.fresh(wish)
-        self.extra[found] = self.around[found] = value
-        return found
+        name = self.fresh(wish)
+        self.extra[name] = self.around[name] = value
+        return name
 
     def meaning(self, node: ast.AST) -> Any:
         """The value of a global name, or of an attribute of a module; None if it is not known."""
@@ -112,8 +112,8 @@ class Scope:
         if isinstance(node, ast.Call) and _is_among(self.meaning(node.func), FLAT):
             return []
         parts = [node.body, node.orelse] if isinstance(node, ast.IfExp) else ast.iter_child_nodes(node)
-        found = {name for part in parts for name in self.depends(part)}
-        return [name for name in self.inputs if name in found]
+        names = {name for part in parts for name in self.depends(part)}
+        return [name for name in self.inputs if name in names]
 
     def settle(self, assignments: Callable[[], list[tuple[str, ast.AST]]]) -> None:
         """Find the names that have slopes, by going over the assignments until nothing is added."""
@@ -122,9 +122,9 @@ class Scope:
             changed = False
             for target, value in assignments():
                 before = self.active.get(target, [])
-                found = {*before, *self.depends(value)}
-                if len(found) > len(before):
-                    self.active[target] = [name for name in self.inputs if name in found]
+                names = {*before, *self.depends(value)}
+                if len(names) > len(before):
+                    self.active[target] = [name for name in self.inputs if name in names]
                     changed = True
 
 

@@ -170,6 +170,25 @@ def test_products_of_matrices_stay_products():
     assert agrees(layers, M, M[:2], M[:3, :2], X[: M.shape[0]])
 
 
+def softmax(x):
+    y = np.empty_like(x)
+    for i in range(x.shape[0]):
+        total = 0.0
+        for j in range(x.shape[1]):
+            y[i, j] = np.exp(x[i, j])
+            total += y[i, j]
+        for j in range(x.shape[1]):
+            y[i, j] /= total
+    return y
+
+
+def test_an_array_of_which_each_iteration_uses_a_row_has_the_size_of_a_row():
+    source = derive(softmax, M).source
+    assert re.findall(r"(\w+) = np\.(?:empty|zeros)\(\w+\.shape\[1\], ", source) == ["y", "dy_left"]
+    assert re.findall(r"np\.(?:empty|zeros|copy)[a-z_]*\([^)]*\)", source)[2:] == ["np.empty_like(x)"]
+    assert agrees(softmax, M)
+
+
 def weights_in_a_buffer(x):
     y = np.zeros(x.shape[0])
     weight = np.empty(x.shape[1])

@@ -275,7 +275,7 @@ class Reverse:
         """The statements of a block to run first, and those that go through it backwards."""
         forward: list[Stmt] = []
         backward: list[Stmt] = []
-        made: list[Stmt] = []
+        zeros: list[Stmt] = []
         earlier = list(context.earlier)
         for statement in block:
             inside = Context(context.kept, context.omitted, context.loops, earlier)
@@ -283,9 +283,9 @@ class Reverse:
             forward += first
             backward = [*second, *backward]
             if isinstance(statement, (Alloc, Copied)) and statement.name in self.active:
-                made += self.pushing.gradient_of(statement)
+                zeros += self.pushing.gradient_of(statement)
             earlier = [*earlier, *self._reads_in(statement)]
-        return forward, [*made, *backward]
+        return forward, [*zeros, *backward]
 
     def _reads_in(self, statement: Stmt) -> list[Access]:
         """What the reverse of a statement reads: a loop runs again, a branch is only gone through."""
@@ -396,9 +396,9 @@ class Reverse:
         forward: list[Stmt] = []
         inside = [*statement.body, *statement.orelse]
         if names_of(test) & (assigned_in(inside) | stored_in(inside) | allocated_in(inside)):
-            taken = self.new_variable("taken", Variable(0, "bool"))
-            forward.append(Assign(taken, test, statement.line))
-            test = name(taken)
+            condition = self.new_variable("taken", Variable(0, "bool"))
+            forward.append(Assign(condition, test, statement.line))
+            test = name(condition)
         forward += [Forget(key) for part in (statement.body, statement.orelse) for key in self._only_in(part)]
         forward.append(If(test, yes, no, statement.line))
         return forward, [If(test, yes_back, no_back, statement.line)] if yes_back or no_back else []
@@ -406,8 +406,8 @@ class Reverse:
     def _only_in(self, branch: Sequence[Stmt]) -> list[str]:
         """Numbers that belong to one branch, so that its reverse reads what this run of the branch has assigned."""
         inside = [*walk(branch)]
-        mine = assigned_in(branch) - exposed(branch)
-        return sorted(key for key in mine if self._uses[key] == sum(key in _mentioned(s) for s in inside))
+        own = assigned_in(branch) - exposed(branch)
+        return sorted(key for key in own if self._uses[key] == sum(key in _mentioned(s) for s in inside))
 
     def _while(self, statement: While, context: Context) -> tuple[list[Stmt], list[Stmt]]:
         """A loop that only counts. What it overwrites is put back by the statements that follow it."""
