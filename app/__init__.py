@@ -8,6 +8,9 @@ from importlib.util import find_spec as _find_spec
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from app.display import Displayed as _Displayed
+from app.version import __version__ as __version__
+
 if _TYPE_CHECKING:  # for type checkers and editors: the names of the table below
     from app import autograd as autograd
     from app import bridge as bridge
@@ -65,8 +68,6 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
     from app.tensor import set_grad_enabled as set_grad_enabled
     from app.tensor import to_tensor as to_tensor
 
-__version__ = "0.1.0"
-
 _NAMES = {
     "": "autograd bridge data device errors jit nn onnx optimizer static testing",
     ".creation": (
@@ -115,6 +116,16 @@ def _operators() -> dict[str, _Any]:
     from app.ops.public import PUBLIC
 
     return {name: entry.function for name, entry in PUBLIC.items()} | {name: name for name in NAMES}
+
+
+def _html_of(value: _Any) -> str | None:
+    """The HTML of an object in a notebook. The drawing code is imported on first use."""
+    from app.inspection.displays import html_of
+
+    return html_of(value)
+
+
+_Displayed._html_of = staticmethod(_html_of)
 
 
 def __dir__() -> list[str]:

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from app import __version__
 from app.command_line import Parser, run
 from app.signals import end_at_second_interrupt
+from app.version import __version__
 
 
 class Command(NamedTuple):

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from app import __version__, machine, static
+from app import machine, static
 from app.checking.certificate import Accuracy, Certificate, Inaccuracy, keep, source_of
 from app.checking.examination import (
     Part,
@@ -38,6 +38,7 @@ from app.checking.subject import FLOAT32, Subject
 from app.engine import Executor
 from app.errors import AppError, ConfigError
 from app.graph.scope import Scope
+from app.version import __version__
 
 ROWS, WIDTH = 1 << 5, 1 << 10
 """The shape of the numbers that are computed at once: the compiled engine vectorises along rows, and a core's own cache

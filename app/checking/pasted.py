@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from app import __version__
 from app.checking.examination import Question
 from app.checking.finding import UserOperator
 from app.checking.findings import Findings
 from app.custom.lookup import OF_FILES
+from app.version import __version__
 
 _LITERAL = 64
 """An array of an example call with at most this many elements is written out."""

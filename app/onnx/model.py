@@ -15,6 +15,7 @@ from app.onnx.nodes import Value
 from app.onnx.types import IR_VERSION, OPSET, package
 from app.ops.spec import UNKNOWN
 from app.static.model_file import SavedModel
+from app.version import __version__
 
 BATCH = "batch"
 """The name of the open size of an input's first axis."""
@@ -99,7 +100,6 @@ def _named_sizes(variable: Variable, alone: bool) -> list[Any]:
 
 
 def _wrapped(graph: Any, library: Library) -> Any:
-    from app import __version__
 
     make = package().helper
     domains = [("", OPSET), *([(DOMAIN, 1)] if library.used else [])]

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from app.ranks.world import DistError, World
+from app.version import __version__
 
 
 def compare(world: World, texts: Mapping[str, str]) -> None:
@@ -39,8 +40,6 @@ def check_agreement(world: World, parameters: Mapping[str, np.ndarray]) -> None:
 
 def framework() -> str:
     """The framework's version, and each of its source files with a hash: some 25 ms."""
-    from app import __version__  # imported late: the package imports all rooms
-
     root = Path(__file__).parents[1]
     files = [Path(folder, name) for folder, _, names in os.walk(root) for name in names if name.endswith(".py")]
     hashed = (f"{file.relative_to(root)} {hashlib.sha256(file.read_bytes()).hexdigest()[:12]}" for file in files)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from app import __version__
 from app.bridge.out.c_code import CFunction, c_function, function_name
 from app.bridge.out.description import Description, Part, describe, results_of, spec_of_example
 from app.bridge.out.kernels import Kernels
@@ -22,6 +21,7 @@ from app.custom.derivative.scope import UnderivableError
 from app.errors import ExportError
 from app.ops.spec import Spec
 from app.reading import parameters_of
+from app.version import __version__
 
 _SIZE = "n"
 """Of the arrays of an elementwise function."""

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from app import __version__, grad, to_tensor
 from app.bridge.out.description import Part, spec_of_example
 from app.bridge.out.names import Names
 from app.bridge.out.translation import JAX
@@ -32,6 +31,8 @@ from app.bridge.out.writing import (
 )
 from app.errors import ExportError
 from app.ops.dtype import is_float
+from app.tensor import grad, to_tensor
+from app.version import __version__
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _OPERATOR, _GRADIENT = "_operator", "_operator_gradient"

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from app import __version__
 from app.bridge.out.description import Description, Part, spec_of_example
 from app.bridge.out.names import Names
 from app.bridge.out.translation import TORCH
@@ -25,6 +24,7 @@ from app.bridge.out.writing import (
     loaded,
     notes_of,
 )
+from app.version import __version__
 
 _RESERVED = (
     *("torch", "np", "math", "njit", "ThreadPoolExecutor", "_results", "_by_rows", "_empty_results"),

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app import __version__
 from app.bridge.out import vectors
 from app.bridge.out.description import Description, describe, describe_on_arrays
 from app.bridge.out.kernels import Kernels
@@ -24,6 +23,7 @@ from app.bridge.out.names import Names
 from app.bridge.out.translation import Namespace, Translator, UntranslatableError
 from app.errors import ExportError
 from app.ops.spec import Spec
+from app.version import __version__
 
 EXPRESSIONS, KERNEL = "expressions", "kernel"
 ROLES = ("_forward", "_gradient", "_second")
