@@ -29,7 +29,7 @@ def prepare(data, work, operator, engine="compiled"):
     settings += [f"train.batch_size={work.batch}", f"train.learning_rate={work.rate}", "report=false"]
     config = load_config(CONFIGS / "seed.yaml", settings)
     learner = make_learner(config, find_activation(operator), PIXELS)
-    learner.warm_up(shuffled(data, work, 0)[:1])
+    learner.compile(shuffled(data, work, 0)[:1])
     return learner
 
 

@@ -124,7 +124,7 @@ def _seconds(work: Mapping[str, Any]) -> float:
     batches = Batches(images, random.integers(0, 10, len(images)), None, BATCH)
     settings = {"model": {"hidden": [work["width"]]}, "dist": {"shape": work["shape"]}}
     learner = make_learner(msgspec.convert(settings, Config), find_activation("custom.relu"), PIXELS)
-    learner.warm_up(batches[:1])
+    learner.compile(batches[:1])
     for _ in range(work["rounds"] + 1):
         world.gather(None)  # all begin at the same time
         start = time.perf_counter()

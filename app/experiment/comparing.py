@@ -146,7 +146,7 @@ def _complete(
         console.say(f"{len(runs) - len(missing)} of {count(len(runs), 'seed')} were trained before\n")
     try:
         if executor is not None and missing:
-            compile_networks(config, prepared.dataset, prepared.contestants, console)  # which workers find in the cache
+            compile_networks(config, prepared.dataset, prepared.learners, console)  # which workers find in the cache
             _train_at_once(missing, config, activations, console, executor)
         else:
             for run in missing:
@@ -176,7 +176,7 @@ def config_of(run: Path, config: CompareConfig) -> Config:
 def _introduce(config: CompareConfig, activations: Sequence[Activation], console: Console) -> Prepared:
     """Check the operators before any training, and print what is compared."""
     prepared = prepare(config, activations, sources_of(activations), console, World())
-    text = introduction(config, prepared.dataset, prepared.contestants, gradients=gradient_lines(prepared.checked))
+    text = introduction(config, prepared.dataset, prepared.learners, gradients=gradient_lines(prepared.checked))
     operators, epochs, seeds = len(activations), config.train.epochs, config.seeds
     console.say(
         f"{text}{operators} operators, each trained for {count(epochs, 'epoch')} with {count(seeds, 'seed')}: "

@@ -8,24 +8,14 @@ import numpy as np
 
 from app.run.events import Epoch, Iteration, Parameters, Record
 from app.run.learners import Learner
-from app.run.network import OF_OPERATORS, Activation
-
-
-@dataclass
-class Contestant:
-    """An operator and its network."""
-
-    operator: str
-    learner: Learner
-    activation: Activation | None = None
-    """The operator object, for callbacks that need it."""
+from app.run.network import OF_OPERATORS
 
 
 @dataclass
 class Position:
-    """The position of a run: the operator being trained, its epoch and the number of completed iterations."""
+    """The position of a run: the network being trained, its epoch and the number of completed iterations."""
 
-    contestant: Contestant
+    learner: Learner
     epoch: int
     iterations: int
     """The number of iterations per epoch."""
@@ -42,7 +32,7 @@ class Callback:
     """
 
     def begin(self, position: Position) -> None:
-        """A contestant begins an epoch."""
+        """A network begins an epoch."""
 
     def report(self, position: Position, loss: float, accuracy: float) -> None:
         """Called at iterations 0, `log_every`, 2 * `log_every`, ... with the loss and accuracy of the last
@@ -52,10 +42,10 @@ class Callback:
         """Called after some iterations."""
 
     def epoch(self, position: Position, result: Epoch) -> None:
-        """A contestant has finished and tested an epoch."""
+        """A network has finished an epoch and was tested."""
 
     def finished(self, epoch: int) -> None:
-        """All contestants have finished an epoch."""
+        """All networks have finished an epoch."""
 
     def end(self) -> None:
         """The run has ended, normally or by an exception."""
@@ -68,8 +58,7 @@ class Metrics(Callback):
         self._record = record
 
     def report(self, position: Position, loss: float, accuracy: float) -> None:
-        operator = position.contestant.operator
-        self._record(Iteration(operator, position.epoch, position.done - 1, loss, accuracy))
+        self._record(Iteration(position.learner.operator, position.epoch, position.done - 1, loss, accuracy))
 
     def epoch(self, position: Position, result: Epoch) -> None:
         self._record(result)
@@ -91,10 +80,10 @@ class ParameterMetrics(Callback):
 
     def _remember(self, position: Position) -> None:
         if position.done == position.iterations - 1:
-            self._before, self._rate = position.contestant.learner.weights(), position.contestant.learner.rate
+            self._before, self._rate = position.learner.weights(), position.learner.rate
 
     def epoch(self, position: Position, result: Epoch) -> None:
-        after = position.contestant.learner.weights()
+        after = position.learner.weights()
         steps = {path: float(np.linalg.norm(value - self._before[path])) for path, value in after.items()}
         own = {
             path: (float(value.mean()), float(value.min()), float(value.max()))
@@ -103,4 +92,4 @@ class ParameterMetrics(Callback):
         }
         rate = self._rate or np.nan
         scaled = {path: norm / rate for path, norm in steps.items()}
-        self._record(Parameters(position.contestant.operator, position.epoch, scaled, own))
+        self._record(Parameters(position.learner.operator, position.epoch, scaled, own))

@@ -16,10 +16,11 @@ from app.errors import AppError, FileError
 from app.files import LARGEST
 from app.graph.serialise import DAMAGE_ERRORS
 from app.run import events
-from app.run.callbacks import Callback, Contestant
+from app.run.callbacks import Callback
 from app.run.config import Config, with_absolute_paths
 from app.run.events import Start
 from app.run.folder import RunFolder
+from app.run.learners import Learner
 from app.saving import load_own, save
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -77,25 +78,25 @@ def read_checkpoint(path: Path) -> Checkpoint:
         raise FileError(f"{path} is not a checkpoint: {error}") from error
 
 
-def capture(config: Config, contestants: Sequence[Contestant], epoch: int, metrics: bytes) -> Checkpoint:
+def capture(config: Config, learners: Sequence[Learner], epoch: int, metrics: bytes) -> Checkpoint:
     """Copy everything that the rest of the run depends on."""
     return Checkpoint(
         epoch=epoch,
         config=msgspec.to_builtins(with_absolute_paths(config)),
         metrics=np.frombuffer(metrics, np.uint8),
-        learners={contestant.operator: contestant.learner.state() for contestant in contestants},
+        learners={learner.operator: learner.state() for learner in learners},
         random_state=random_state(),
     )
 
 
-def restore(checkpoint: Checkpoint, start: Start, contestants: Sequence[Contestant]) -> None:
+def restore(checkpoint: Checkpoint, start: Start, learners: Sequence[Learner]) -> None:
     """Restore the run to a checkpoint; `start` is how it starts now. Raises an error if it would not continue as it
     would have then."""
     if checkpoint.start.data.hash != start.data.hash:
         raise AppError("the images differ from those at the start of the run; see data.source in its config.yaml")
     try:
-        for contestant in contestants:
-            contestant.learner.restore(checkpoint.learners[contestant.operator])
+        for learner in learners:
+            learner.restore(checkpoint.learners[learner.operator])
         restore_random_state(checkpoint.random_state)
     except AppError:
         raise
@@ -114,13 +115,13 @@ def data_hash(dataset: Dataset) -> str:
 
 
 class Checkpoints(Callback):
-    """Replaces the checkpoint of a run after every epoch of all contestants."""
+    """Replaces the checkpoint of a run after every epoch of all networks."""
 
-    def __init__(self, config: Config, contestants: Sequence[Contestant], folder: RunFolder):
-        self._config, self._contestants, self._folder = config, contestants, folder
+    def __init__(self, config: Config, learners: Sequence[Learner], folder: RunFolder):
+        self._config, self._learners, self._folder = config, learners, folder
 
     def finished(self, epoch: int) -> None:
-        state = capture(self._config, self._contestants, epoch + 1, self._folder.metrics())
+        state = capture(self._config, self._learners, epoch + 1, self._folder.metrics())
         write_checkpoint(self._folder.path / CHECKPOINT, state)
 
 

@@ -161,7 +161,7 @@ class Console(Callback):
             self._erase()
 
     def _name(self, position: Position) -> str:
-        name = position.contestant.operator
+        name = position.learner.operator
         return f"{name:{self._width}}" if len(name) <= self._width else f"…{name[1 - self._width :]}"
 
     def _head(self, position: Position) -> str:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from app.data import Dataset
 from app.run.answers import answers, write_answers
-from app.run.callbacks import Contestant
 from app.run.checkpoints import CHECKPOINT
 from app.run.config import Config
 from app.run.console import Console
 from app.run.events import End
 from app.run.folder import SUMMARY, RunFolder, hash_of
+from app.run.learners import Learner
 from app.run.network import Activation, Network, trained_network
 from app.run.profiles import of_layers, profile, write_profiles
 from app.run.record import read_run
@@ -26,16 +26,15 @@ ReportWriter = Callable[[Path], Path]
 def finish(
     config: Config,
     dataset: Dataset,
-    contestants: Sequence[Contestant],
+    learners: Sequence[Learner],
     folder: RunFolder,
     console: Console,
     write_report: ReportWriter | None,
 ) -> None:
     """Write the files of a run that has ended, and print its outcome."""
-    weights = {contestant.operator: contestant.learner.weights() for contestant in contestants}
+    weights = {learner.operator: learner.weights() for learner in learners}
     for operator, arrays in weights.items():
         folder.save_weights(operator, arrays)
-    activations = [contestant.activation for contestant in contestants if contestant.activation is not None]
     end = End({operator: hash_of(arrays) for operator, arrays in weights.items()})
     folder.record(end)
     console.record(end)
@@ -43,6 +42,7 @@ def finish(
     folder.save_text(SUMMARY, summary(run) + "\n")
     console.conclude(summary(run, console.columns), outcome(run), str(folder.path))
     if config.report and write_report is not None:
+        activations = [learner.activation for learner in learners]
         networks = [(a, trained_network(config, a, dataset.image_shape, weights[a.name])) for a in activations]
         report_run(dataset, networks, folder.path, console, write_report)
     folder.remove(CHECKPOINT)  # the last step: the run is finished

@@ -12,16 +12,16 @@ _LARGE = 1e12
 """Values above this are close to overflowing float32."""
 
 
-def blame(look: OperatorRun | None) -> str:
+def blame(run: OperatorRun | None) -> str:
     """Return the inputs and outputs of the first operator that produced NaN or inf."""
-    if look is None:
+    if run is None:
         return CAME_ONCE
-    lines = [f"Replaying the step, {look.operator} is the first operator that turns finite inputs into NaN or inf:"]
-    named = [("in", pair) for pair in look.inputs] + [("out", pair) for pair in look.outputs]
+    lines = [f"Replaying the step, {run.operator} is the first operator that turns finite inputs into NaN or inf:"]
+    named = [("in", pair) for pair in run.inputs] + [("out", pair) for pair in run.outputs]
     named = [(did, (name, array)) for did, (name, array) in named if array.dtype.kind in "biuf"]
     width = max(len(name) for _, (name, _) in named)
     lines += [f"  {did:3}  {name:{width}}  {statistics(array)}" for did, (name, array) in named]
-    if any(_largest(array) > _LARGE for _, array in look.inputs):
+    if any(_largest(array) > _LARGE for _, array in run.inputs):
         lines.append("The inputs were already very large: train.learning_rate may be too high.")
     return "\n".join(lines)
 

@@ -19,7 +19,7 @@ from app.data import Batches, Dataset, epoch_order, load
 from app.errors import AppError, OperatorError
 from app.ranks.launch import launched
 from app.ranks.world import World
-from app.run.callbacks import Callback, Contestant, Metrics, ParameterMetrics, Position
+from app.run.callbacks import Callback, Metrics, ParameterMetrics, Position
 from app.run.checkpoints import Checkpoint, Checkpoints, data_hash, restore
 from app.run.config import Config, operators_of
 from app.run.console import Console
@@ -28,7 +28,7 @@ from app.run.events import Checked, Epoch, Event, Record, Start, Tested
 from app.run.finish import ReportWriter, finish
 from app.run.folder import RunFolder, require_free
 from app.run.gradients import check_gradients, gradient_lines
-from app.run.learners import make_learner
+from app.run.learners import Learner, make_learner
 from app.run.network import Activation, every_operator, find_all, refuse_contradictions
 from app.run.ranks import begin_alike, ranks_of, ranks_text
 from app.run.resume import (
@@ -39,7 +39,7 @@ from app.run.resume import (
     sources_of,
     where_it_goes_on,
 )
-from app.run.steps import Steps, warm_up, warnings_off
+from app.run.steps import compile_step, measure, take_steps, warnings_off
 from app.run.summary import introduction
 
 
@@ -66,12 +66,12 @@ def train(
     world = ranks_of(config) if world is None else world
     if open_folder is None and world.rank == 0:
         require_free(config)
-    dataset, contestants, start, checked = prepare(config, activations, sources, console, world, checkpoint)
-    console.say(introduction(config, dataset, contestants, ranks_text(world, config), gradient_lines(checked), note))
-    compile_networks(config, dataset, contestants, console)
-    console.start_training([c.operator for c in contestants], config.train.epochs, dataset.tested_on)
+    dataset, learners, start, checked = prepare(config, activations, sources, console, world, checkpoint)
+    console.say(introduction(config, dataset, learners, ranks_text(world, config), gradient_lines(checked), note))
+    compile_networks(config, dataset, learners, console)
+    console.start_training([learner.operator for learner in learners], config.train.epochs, dataset.tested_on)
     if checkpoint is not None:
-        restore(checkpoint, start, contestants)
+        restore(checkpoint, start, learners)
 
     with (
         (open_folder or RunFolder.new)(config) if world.rank == 0 else nullcontext() as folder,
@@ -87,55 +87,55 @@ def train(
             record(event)
         callbacks: list[Callback] = [Metrics(record), ParameterMetrics(record), console]
         if folder is not None:
-            callbacks.append(Checkpoints(config, contestants, folder))
+            callbacks.append(Checkpoints(config, learners, folder))
         try:
             first = 0 if checkpoint is None else checkpoint.epoch
-            train_epochs(config, dataset, contestants, callbacks, first, Steps(record), alone)
-            test_at_end(config, dataset, contestants, record)
+            train_epochs(config, dataset, learners, callbacks, first, record, alone)
+            test_at_end(config, dataset, learners, record)
         except OperatorError:  # which a resumed run would raise again
             if folder is not None:
                 with suppress(AppError, OSError):
-                    finish(config, dataset, contestants, folder, console, write_report)
+                    finish(config, dataset, learners, folder, console, write_report)
             raise
         if folder is None:
             return None
         if alone:
             with console.busy("Timing each operator alone"):
                 measure_costs(config, activations, len(dataset.train_images), record, console.warn)
-        finish(config, dataset, contestants, folder, console, write_report)
+        finish(config, dataset, learners, folder, console, write_report)
         return folder.path
 
 
 def train_epochs(
     config: Config,
     dataset: Dataset,
-    contestants: Sequence[Contestant],
+    learners: Sequence[Learner],
     callbacks: Sequence[Callback],
     first: int = 0,
-    steps: Steps | None = None,
+    record: Record = lambda event: None,
     alone: bool = True,
 ) -> None:
-    """Train every contestant for one epoch, then all of them for the next, and so on, from the first epoch on."""
-    settings, steps = config.train, steps or Steps()
+    """Train every network for one epoch, then all of them for the next, and so on, from the first epoch on."""
+    settings = config.train
     tests = Batches(dataset.test_images, dataset.test_labels, None, settings.eval_batch_size)
     try:
         for epoch in range(first, settings.epochs):
             order = epoch_order(config.seed, epoch, len(dataset.train_images))
             batches = Batches(dataset.train_images, dataset.train_labels, order, settings.batch_size)
-            for contestant in in_turns(contestants, config.seed + epoch):
-                position = Position(contestant, epoch, len(batches))
+            for learner in in_turns(learners, config.seed + epoch):
+                position = Position(learner, epoch, len(batches))
                 for callback in callbacks:
                     callback.begin(position)
                 for stop in stops(len(batches), settings.log_every):
-                    losses, accuracies = steps.train(position, batches[position.done : stop])
+                    losses, accuracies = take_steps(position, batches[position.done : stop], record)
                     position.done = stop
                     for callback in callbacks:
                         if (stop - 1) % settings.log_every == 0:
                             callback.report(position, float(losses[-1]), float(accuracies[-1]))
                         callback.piece(position)
-                contestant.learner.end_epoch()
-                loss, accuracy = overall(*steps.measure(position, tests), tests)
-                result = Epoch(contestant.operator, epoch, position.seconds, accuracy, loss, alone)
+                learner.end_epoch()
+                loss, accuracy = overall(*measure(position, tests, record), tests)
+                result = Epoch(learner.operator, epoch, position.seconds, accuracy, loss, alone)
                 for callback in callbacks:
                     callback.epoch(position, result)
             for callback in callbacks:
@@ -149,7 +149,7 @@ class Prepared(NamedTuple):
     """What a run begins with."""
 
     dataset: Dataset
-    contestants: list[Contestant]
+    learners: list[Learner]
     start: Start
     checked: list[Checked]
     """The results of the gradient checks; a resumed run was checked when it began."""
@@ -170,24 +170,24 @@ def prepare(
     refuse_contradictions(config, len(dataset.train_images))
     checked = check_gradients(config, activations, dataset, world, console) if checkpoint is None else []
     begin_alike(world, config, dataset, activations, checkpoint)
-    contestants = [Contestant(a.name, make_learner(config, a, dataset.image_shape), a) for a in activations]
-    engines = {contestant.operator: contestant.learner.how() for contestant in contestants}
+    learners = [make_learner(config, activation, dataset.image_shape) for activation in activations]
+    engines = {learner.operator: learner.engine_text() for learner in learners}
     start = Start.now(dataset, data_hash(images), engines, sources)
-    return Prepared(dataset, contestants, start, checked)
+    return Prepared(dataset, learners, start, checked)
 
 
-def compile_networks(config: Config, dataset: Dataset, contestants: Sequence[Contestant], console: Console) -> None:
+def compile_networks(config: Config, dataset: Dataset, learners: Sequence[Learner], console: Console) -> None:
     """Compile before training, which is timed; an operator's errors in its first step are raised here."""
     batches = Batches(dataset.train_images, dataset.train_labels, None, config.train.batch_size)
-    for contestant in contestants:
-        with console.busy(f"Preparing the network of {contestant.operator}"):
-            warm_up(contestant, batches[:1])
+    for learner in learners:
+        with console.busy(f"Preparing the network of {learner.operator}"):
+            compile_step(learner, batches[:1])
 
 
-def in_turns(contestants: Sequence[Contestant], turn: int) -> list[Contestant]:
-    """Rotate the order of contestants, because the first one may be faster."""
-    turn %= len(contestants)
-    return [*contestants[turn:], *contestants[:turn]]
+def in_turns(learners: Sequence[Learner], turn: int) -> list[Learner]:
+    """Rotate the order of networks, because the first one may be faster."""
+    turn %= len(learners)
+    return [*learners[turn:], *learners[:turn]]
 
 
 PIECE = 100
@@ -209,15 +209,15 @@ def overall(losses: np.ndarray, accuracies: np.ndarray, tests: Batches) -> tuple
     return float(np.average(losses, weights=sizes)), float(right / tests.count)
 
 
-def test_at_end(config: Config, dataset: Dataset, contestants: Sequence[Contestant], record: Record) -> None:
+def test_at_end(config: Config, dataset: Dataset, learners: Sequence[Learner], record: Record) -> None:
     """Test trained networks on the test images if their epochs were tested on validation images."""
     if dataset.final_images is None or dataset.final_labels is None:
         return
     tests = Batches(dataset.final_images, dataset.final_labels, None, config.train.eval_batch_size)
-    for contestant in contestants:
+    for learner in learners:
         with warnings_off():
-            loss, accuracy = overall(*contestant.learner.measure(tests), tests)
-        record(Tested(contestant.operator, accuracy, loss))
+            loss, accuracy = overall(*learner.measure(tests), tests)
+        record(Tested(learner.operator, accuracy, loss))
 
 
 def resume(

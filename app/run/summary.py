@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from app.data import Dataset
 from app.data.dataset import CLASSES
 from app.printing import table
-from app.run.callbacks import Contestant
 from app.run.comparison import Claim, Comparison, Difference, time_ratio
 from app.run.config import Config, reference_of
 from app.run.events import Cost, Tested
 from app.run.layers import layer_names
+from app.run.learners import Learner
 from app.run.record import RunRecord
 from app.run.statistics import Estimate
 from app.run.wording import (
@@ -35,7 +35,7 @@ from app.run.wording import (
 def introduction(
     config: Config,
     dataset: Dataset,
-    entered: Sequence[Contestant],
+    learners: Sequence[Learner],
     ranks: str = "",
     gradients: Sequence[str] = (),
     note: str = "",
@@ -51,7 +51,7 @@ def introduction(
         held, test = f", {test:,} validation", len(dataset.final_images)
     checked = "verified" if dataset.verified else "not verified"
     widths = "-".join(map(str, [dataset.train_images.shape[1], *layer_names(config.model.all_layers), CLASSES]))
-    first, *others = (contestant.operator for contestant in entered)
+    first, *others = (learner.operator for learner in learners)
     operators = first + (f" against {listed(others)}" if others else "")
     lines = [
         f"Data: {train:,} training{held} and {test:,} test images, {dataset.origin} ({checked})",
@@ -60,21 +60,21 @@ def introduction(
         *([ranks] if ranks else []),
         *gradients,
     ]
-    width = max(len(contestant.operator) for contestant in entered)
-    lines += [f"{c.operator:{width}}  {how}" for c in entered if (how := c.learner.how())]
-    lines += [f"Note: {note}" for note in _changed_shapes(entered)]
+    width = max(len(learner.operator) for learner in learners)
+    lines += [f"{learner.operator:{width}}  {text}" for learner in learners if (text := learner.engine_text())]
+    lines += [f"Note: {note}" for note in _changed_shapes(learners)]
     lines += [f"Note: {note}" for note in without_effect(config)]
     return "\n".join([*lines, "", *([f"{note}\n"] if note else [])])
 
 
-def _changed_shapes(entered: Sequence[Contestant]) -> list[str]:
+def _changed_shapes(learners: Sequence[Learner]) -> list[str]:
     """Return a line for each network in which operators change the shape, such as the width."""
     notes = []
-    for contestant in entered:
-        pairs = dict.fromkeys(pair for pair in contestant.learner.shapes if pair[0] != pair[1])
+    for learner in learners:
+        pairs = dict.fromkeys(pair for pair in learner.shapes if pair[0] != pair[1])
         if pairs:
             changes = listed([f"{_shape_text(after)} of {_shape_text(before)}" for before, after in pairs])
-            notes.append(f"operators in the network of {contestant.operator} make {changes} values.")
+            notes.append(f"operators in the network of {learner.operator} make {changes} values.")
     return notes
 
 

@@ -91,7 +91,7 @@ class Normed(app.nn.Layer):
 def test_an_operator_with_running_statistics_is_an_error():
     settings = {"engine": "reference", "model": {"hidden": [5]}, "dist": {"shape": "allreduce"}}
     with using(Two()), pytest.raises(ProgramError, match=r"each batch updates .*norm.*, for which each rank"):
-        make_learner(msgspec.convert(settings, Config), Activation("normed", Normed), 4).warm_up(IMAGES)
+        make_learner(msgspec.convert(settings, Config), Activation("normed", Normed), 4).compile(IMAGES)
 
 
 def test_figures_are_those_of_whole_batches():

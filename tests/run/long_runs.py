@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 
 from app.data import Batches, load
-from app.run.callbacks import Contestant, Position
+from app.run.callbacks import Position
 from app.run.config import Config, ModelConfig, TrainConfig
 from app.run.learners import make_learner
 from app.run.network import find_activation
-from app.run.steps import Steps
+from app.run.steps import take_steps
 
 PIECE = 50
 FIRST = 100
@@ -24,15 +24,14 @@ class LongRun:
         activation = find_activation(config.model.activation)
         learner = make_learner(config, activation, dataset.train_images.shape[1])
         self.batches = Batches(dataset.train_images, dataset.train_labels, None, 32)
-        learner.warm_up(self.batches[:1])
-        self.place = Position(Contestant(activation.name, learner), 0, len(self.batches))
-        self.steps = Steps()
+        learner.compile(self.batches[:1])
+        self.place = Position(learner, 0, len(self.batches))
 
     def train(self, iterations):
         pieces = len(self.batches) // PIECE
         for piece in range(iterations // PIECE):
             start = piece % pieces * PIECE
-            self.steps.train(self.place, self.batches[start : start + PIECE])
+            take_steps(self.place, self.batches[start : start + PIECE], lambda event: None)
 
 
 def resident():

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from app.data import load
 from app.errors import DataError
 from app.run import config as config_module
-from app.run.callbacks import Contestant, Metrics
+from app.run.callbacks import Metrics
 from app.run.config import load_config
 from app.run.events import Epoch
 from app.run.learners import make_learner
@@ -38,9 +38,9 @@ def accuracies(mnist, file, *overrides):
     config = load_config(CONFIGS / file, overrides)
     activation = find_activation(config.model.activation)
     events = []
-    contestant = Contestant(activation.name, make_learner(config, activation, mnist.image_shape))
+    learner = make_learner(config, activation, mnist.image_shape)
     with threadpool_limits(1):  # threads that wait for each other take minutes where tests run side by side
-        train_epochs(config, mnist, [contestant], [Metrics(events.append)])
+        train_epochs(config, mnist, [learner], [Metrics(events.append)])
     return [event.test_accuracy for event in events if isinstance(event, Epoch)]
 
 

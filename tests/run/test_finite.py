@@ -11,15 +11,15 @@ from app.data import Batches
 from app.engine.watch import OperatorRun, first_nonfinite
 from app.errors import OperatorError
 from app.run.answers import predictions
-from app.run.callbacks import Contestant, Position
+from app.run.callbacks import Position
 from app.run.finite import statistics
 from app.run.network import find_activation, trained_network
-from app.run.steps import Steps
+from app.run.steps import measure, take_steps
 
 
 @pytest.fixture
 def enter(learner, batches, tmp_path):
-    """Makes a contestant at the begin of its first epoch, whose operator is imported anew."""
+    """A position at the begin of an epoch, of a learner whose operator is imported anew."""
 
     numbers = count()
 
@@ -28,8 +28,8 @@ def enter(learner, batches, tmp_path):
         file.parent.mkdir()
         shutil.copy(Path(__file__).with_name("misbehaving_operators.py"), file)
         one = learner(engine, f"{file}:{operator}", **settings)
-        one.warm_up(batches[:1])
-        return Position(Contestant(operator, one), 0, len(batches))
+        one.compile(batches[:1])
+        return Position(one, 0, len(batches))
 
     return enter
 
@@ -38,12 +38,6 @@ def enter(learner, batches, tmp_path):
 def events():
     """The events that steps record."""
     return []
-
-
-@pytest.fixture
-def steps(events):
-    """Steps that record their events."""
-    return Steps(events.append)
 
 
 def equal_states(learner, other):
@@ -58,77 +52,75 @@ def equal_states(learner, other):
     ("engine", "optimizer"),
     [*((engine, "sgd") for engine in ("compiled", "reference", "eager")), ("reference", "adam"), ("eager", "adam")],
 )
-def test_the_first_bad_step_is_named_and_the_state_is_the_one_before_it(
-    enter, steps, events, batches, engine, optimizer
-):
+def test_the_first_bad_step_is_named_and_the_state_is_the_one_before_it(enter, events, batches, engine, optimizer):
     settings = {"optimizer": optimizer, "learning_rate": 0.1}
     place, first = enter("nan_from_finite", engine, **settings), 2
     with pytest.raises(OperatorError, match=r"the loss became NaN in iteration 2 of epoch 1\.\nReplaying") as e:
-        steps.train(place, batches)
+        take_steps(place, batches, events.append)
     (event,) = events
     assert (event.epoch, event.iteration) == (0, first)
     assert "is the first operator that turns finite inputs into NaN or inf" in event.what
     assert event.what in str(e.value)
 
     other = enter("nan_from_finite", engine, **settings)
-    other.contestant.learner.train(batches[:first])
-    equal_states(place.contestant.learner, other.contestant.learner)
+    other.learner.train(batches[:first])
+    equal_states(place.learner, other.learner)
 
 
 @pytest.mark.parametrize("operator", ["raises_later", "raises_once"])
-def test_an_exception_says_between_which_iterations_and_leaves_the_state_before_them(enter, steps, batches, operator):
+def test_an_exception_says_between_which_iterations_and_leaves_the_state_before_them(enter, events, batches, operator):
     place, other = enter(operator), enter("relu_as_it_is")
 
     def train():
         for _ in range(30):  # it raises at its 61st call
-            steps.train(place, batches)
-            other.contestant.learner.train(batches)
+            take_steps(place, batches, events.append)
+            other.learner.train(batches)
 
     with pytest.raises(OperatorError, match=r"enough of it .*\nThis happened between iteration 0 and iteration 7 of"):
         train()
-    equal_states(place.contestant.learner, other.contestant.learner)
+    equal_states(place.learner, other.learner)
 
 
-def test_nan_in_weights_is_found_though_the_operator_hides_it_from_the_loss(enter, steps, batches):
+def test_nan_in_weights_is_found_though_the_operator_hides_it_from_the_loss(enter, events, batches):
     place = enter("nan_gradient_hidden_from_the_loss")
-    losses, _ = place.contestant.learner.train(batches)
+    losses, _ = place.learner.train(batches)
     assert np.isfinite(losses).all()
     with pytest.raises(OperatorError, match="the weights became NaN or infinite in iteration 0 of epoch 1"):
-        steps.train(enter("nan_gradient_hidden_from_the_loss"), batches)
+        take_steps(enter("nan_gradient_hidden_from_the_loss"), batches, events.append)
 
 
 def test_a_network_of_nan_is_right_about_no_image(enter, batches, tiny):
     place = enter("gradient_of_nan")
-    place.contestant.learner.train(batches)
+    place.learner.train(batches)
     config, dataset = tiny
     assert 0 in dataset.test_labels
-    network = trained_network(config, find_activation("relu"), 12, place.contestant.learner.weights())
+    network = trained_network(config, find_activation("relu"), 12, place.learner.weights())
     assert not (predictions(network.scores(dataset.test_images)) == dataset.test_labels).any()
 
 
-def test_nan_that_does_not_come_again_is_reported_as_such(enter, steps, batches, engine):
+def test_nan_that_does_not_come_again_is_reported_as_such(enter, events, batches, engine):
     where = "between iteration 0 and iteration 7 of epoch 1"
     told = f"values were not finite {where}.\nReplaying the steps from the same weights gave finite values"
     with pytest.raises(OperatorError, match=told):
-        steps.train(enter("sometimes_nan", engine), batches)
+        take_steps(enter("sometimes_nan", engine), batches, events.append)
 
 
-def test_nan_in_a_test_loss_stops_training_too(enter, steps, batches):
+def test_nan_in_a_test_loss_stops_training_too(enter, events, batches):
     place = enter("nan_from_finite", learning_rate=1e-6)
-    place.contestant.learner.train(batches)
+    place.learner.train(batches)
     bad = Batches(255 - batches.images, batches.labels, None, 8)
-    losses, _ = place.contestant.learner.measure(bad)
+    losses, _ = place.learner.measure(bad)
     index = int(np.argmin(np.isfinite(losses)))
     assert not np.isfinite(losses[index])
     with pytest.raises(OperatorError, match=f"the loss became NaN in test batch {index}, after epoch 1"):
-        steps.measure(place, bad)
+        measure(place, bad, events.append)
 
 
-def test_steps_give_the_weights_of_the_learner_alone(enter, steps, events, batches):
+def test_steps_give_the_weights_of_the_learner_alone(enter, events, batches):
     place, other = enter("relu_as_it_is"), enter("relu_as_it_is")
-    steps.train(place, batches)
-    other.contestant.learner.train(batches)
-    equal_states(place.contestant.learner, other.contestant.learner)
+    take_steps(place, batches, events.append)
+    other.learner.train(batches)
+    equal_states(place.learner, other.learner)
     assert events == []
 
 
@@ -138,15 +130,15 @@ GOOD, BAD = np.ones(3, "float32"), np.array([1, np.inf, np.nan], "float32")
 
 
 def test_the_first_operator_that_makes_bad_numbers_of_good_ones_is_blamed():
-    looks = [
+    runs = [
         OperatorRun("whole numbers and objects", [], [("a", np.arange(3)), ("b", np.array([None]))]),
         OperatorRun("fine", [("a", GOOD)], [("b", GOOD)]),
         OperatorRun("first", [("b", GOOD)], [("c", BAD)]),
         OperatorRun("second", [("c", BAD)], [("d", BAD)]),
     ]
-    assert first_nonfinite(looks) is looks[2]
-    assert first_nonfinite(looks[:2]) is None
-    assert first_nonfinite(looks[3:]) is None
+    assert first_nonfinite(runs) is runs[2]
+    assert first_nonfinite(runs[:2]) is None
+    assert first_nonfinite(runs[3:]) is None
 
 
 @pytest.mark.parametrize(

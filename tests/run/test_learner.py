@@ -102,7 +102,7 @@ def test_pixels_are_scaled_to_their_range(learner, engine):
 
 def test_an_operator_that_stops_gradients_is_refused(learner, batches, engine):
     with pytest.raises(OperatorError) as caught:
-        learner(engine, Activation("mine", lambda x: x.detach())).warm_up(batches[:1])
+        learner(engine, Activation("mine", lambda x: x.detach())).compile(batches[:1])
     assert str(caught.value) == (
         "no gradient comes back through mine, so layers.0.weight, layers.0.bias would never be trained; "
         "declare one, such as with @operator.backward"

@@ -51,10 +51,10 @@ def test_random_numbers_of_the_framework_and_of_learners_are_separate(learner, b
     assert app.get_rng_state() == place
 
 
-def test_warming_up_measuring_and_changes_of_copies_leave_the_state_as_it_was(learner, batches, engine):
+def test_compiling_measuring_and_changes_of_copies_leave_the_state_as_it_was(learner, batches, engine):
     one = learner(engine, NOISY, optimizer="momentum")
     before = contents(one.state())
-    one.warm_up(batches[:1])
+    one.compile(batches[:1])
     one.measure(batches)
     one.weights()["layers.0.weight"][:] = 0  # which is a copy
     assert contents(one.state()) == before

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.data import Dataset
-from app.run.callbacks import Callback, Contestant, Metrics
+from app.run.callbacks import Callback, Metrics
 from app.run.config import Config, TrainConfig
 from app.run.events import Epoch, Iteration
 from app.run.run import PIECE, train_epochs
@@ -22,22 +22,22 @@ class Clock:
 class Pretended:
     """A learner that only remembers: images are numbered, so it knows which it was given."""
 
-    def __init__(self, name, log, clock):
-        self.name, self.log, self.clock = name, log, clock
+    def __init__(self, operator, log, clock):
+        self.operator, self.log, self.clock = operator, log, clock
 
     def train(self, batches):
-        self.log.append((self.name, "train", [list(labels) for _, labels in batches]))
+        self.log.append((self.operator, "train", [list(labels) for _, labels in batches]))
         self.clock.now += 2.0 * len(batches)
         return np.arange(len(batches), dtype=np.float32), np.full(len(batches), 0.5, np.float32)
 
     def measure(self, batches):
-        self.log.append((self.name, "measure"))
+        self.log.append((self.operator, "measure"))
         self.clock.now += 1000.0
         right = [np.float32(np.mean(labels % 3 == 0)) for _, labels in batches]
         return np.array([labels.sum() for _, labels in batches], np.float32), np.array(right)
 
     def end_epoch(self):
-        self.log.append((self.name, "end of epoch"))
+        self.log.append((self.operator, "end of epoch"))
 
     def state(self):
         return {}
@@ -50,7 +50,7 @@ class Remembers(Callback):
         self.calls = []
 
     def begin(self, position):
-        self.calls.append(("begin", position.contestant.operator, position.epoch))
+        self.calls.append(("begin", position.learner.operator, position.epoch))
 
     def report(self, position, loss, accuracy):
         self.calls.append(("report", position.done))
@@ -74,10 +74,10 @@ class Loop:
     def __init__(self, train, test, *callbacks, names="a", first=0, clock=None, **settings):
         self.log, self.events = [], []
         images = [np.zeros((train, 1), np.uint8), np.arange(train), np.zeros((test, 1), np.uint8), np.arange(test)]
-        self.contestants = [Contestant(name, Pretended(name, self.log, clock or Clock())) for name in names]
+        self.learners = [Pretended(name, self.log, clock or Clock()) for name in names]
         config, data = Config(train=TrainConfig(**settings)), Dataset(*images, (1, 1), "", True)
         callbacks = [Metrics(self.events.append), Callback(), *callbacks]
-        self._arguments = config, data, self.contestants, callbacks, first
+        self._arguments = config, data, self.learners, callbacks, first
 
     def run(self):
         train_epochs(*self._arguments)

@@ -6,7 +6,7 @@ import pytest
 
 from app.graph import dynamic_mode
 from app.nn import functional
-from app.run.callbacks import Contestant, ParameterMetrics
+from app.run.callbacks import ParameterMetrics
 from app.run.events import Parameters
 from app.run.network import find_activation, trained_network
 from app.run.run import train_epochs
@@ -17,9 +17,9 @@ def recorded(learner, tiny, engine, batch_size, activation="relu"):
     config, dataset = tiny
     train = msgspec.structs.replace(config.train, epochs=1, batch_size=batch_size)
     config, events = msgspec.structs.replace(config, train=train), []
-    contestant = Contestant(activation, learner(engine, activation), find_activation(activation))
-    train_epochs(config, dataset, [contestant], [ParameterMetrics(events.append)])
-    return events, contestant.learner.weights()
+    one = learner(engine, activation)
+    train_epochs(config, dataset, [one], [ParameterMetrics(events.append)])
+    return events, one.weights()
 
 
 def gradient_norms(learner, tiny, engine, batch_size):

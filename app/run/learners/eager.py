@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -12,38 +12,35 @@ import numpy as np
 from app.data import Batches
 from app.engine.watch import OperatorRun, watch_tensors
 from app.nn import functional
-from app.ops import random
 from app.ops.loss import accuracy
 from app.run.config import Config
-from app.run.learners.learner import PerIteration, State, optimizer_of, restore_from, schedule_of, state_of
+from app.run.learners.learner import Learner, PerIteration, optimizer_of
 from app.run.network import Activation, ImageShape, Network
 from app.tensor import Tensor, no_grad
 
 
-class EagerLearner:
+class EagerLearner(Learner):
     """Runs the network eagerly, in one process: what ranks share is a Program."""
 
     def __init__(self, config: Config, activation: Activation, image_shape: ImageShape):
-        self._activation = activation
-        self._streams = random.Streams(config.seed)
-        with self._streams.drawing():
+        super().__init__(config, activation)
+        with self.streams.drawing():
             self._network = Network(config.model, activation, image_shape, config.data.pixel_range)
         self.shapes = self._network.shapes
-        self._schedule = schedule_of(config.train)
-        self._optimizer = optimizer_of(config.train, self._schedule, self._network.parameters())
+        self._optimizer = optimizer_of(config.train, self.schedule, self._network.parameters())
 
-    def warm_up(self, batches: Batches) -> None:
+    def compile(self, batches: Batches) -> None:
         before = self.state()
-        with self._streams.drawing(advance=False):
+        with self.streams.drawing(advance=False):
             for image, label in batches:
                 self._run(Tensor(image), label)[0].backward()
         trained = [(path, p) for path, p in self._network.named_parameters() if not p.stop_gradient]
-        self._activation.require_gradients([path for path, p in trained if p.grad is None])
+        self.activation.require_gradients([path for path, p in trained if p.grad is None])
         self._optimizer.clear_grad(set_to_zero=False)
         self.restore(before)  # running statistics have changed
 
     def train(self, batches: Batches) -> PerIteration:
-        with self._streams.drawing():
+        with self.streams.drawing():
             return _columns([self._step(*batch) for batch in batches])
 
     def _step(self, image: np.ndarray, label: np.ndarray) -> tuple[float, float]:
@@ -54,7 +51,7 @@ class EagerLearner:
         return loss.item(), score.item()
 
     def measure(self, batches: Batches) -> PerIteration:
-        with self._in_use(), self._streams.drawing(advance=False):
+        with self._in_use(), self.streams.drawing(advance=False):
             values = [self._run(Tensor(image), label) for image, label in batches]
             return _columns([(loss.item(), score.item()) for loss, score in values])
 
@@ -77,10 +74,10 @@ class EagerLearner:
         loss: Tensor = self._run(image, label)[0]
         return loss
 
-    def looks(self, batches: Batches, training: bool) -> Iterator[OperatorRun]:
+    def replay(self, batches: Batches, training: bool) -> Iterator[OperatorRun]:
         paths = {id(parameter): path for path, parameter in self._network.named_parameters()}
         for index, (image, label) in enumerate(batches):
-            with self._streams.drawing(advance=False):
+            with self.streams.drawing(advance=False):
                 runs = watch_tensors(partial(self._loss, label), image, paths, backward=training)
             yield from runs
             if training:
@@ -89,27 +86,14 @@ class EagerLearner:
                 for path, value in self.weights().items():
                     yield OperatorRun(f"the update of {path}", [(path, before[path])], [(path, value)])
 
-    @property
-    def rate(self) -> float:
-        return self._schedule()
-
-    def end_epoch(self) -> None:
-        self._schedule.step()
-
-    def how(self) -> str:
-        return ""
-
     def weights(self) -> dict[str, np.ndarray]:
         return {path: parameter.numpy() for path, parameter in self._network.named_parameters()}
 
-    def state(self) -> State:
-        values = {name: tensor.numpy() for name, tensor in self._tensors().items()}
-        return state_of(values, self._schedule, self._streams)
+    def values(self) -> dict[str, np.ndarray]:
+        return {name: tensor.numpy() for name, tensor in self._tensors().items()}
 
-    def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        tensors = self._tensors()
-        values = {name: tensor.numpy() for name, tensor in tensors.items()}
-        restore_from(state, values, lambda name, value: tensors[name].set_value(value), self._schedule, self._streams)
+    def assign(self, name: str, value: np.ndarray) -> None:
+        self._tensors()[name].set_value(value)
 
     def _tensors(self) -> dict[str, Tensor]:
         """Return all persistent state by its path in the network. Optimiser state is named after its parameter and a

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,28 +12,26 @@ from app.engine import Executor, Scope
 from app.engine.watch import OperatorRun, watch_program
 from app.graph import Program, names, program_guard, static_mode
 from app.nn import functional
-from app.ops import random
 from app.ops.loss import accuracy
 from app.ranks.data_parallel import data_parallel
 from app.ranks.same import check_agreement
 from app.ranks.shares import run_share
 from app.ranks.world import World, current
 from app.run.config import Config
-from app.run.learners.learner import PerIteration, State, optimizer_of, restore_from, schedule_of, state_of
+from app.run.learners.learner import Learner, PerIteration, optimizer_of
 from app.run.network import Activation, ImageShape, Network, pixels_of
 from app.static import data
 
 
-class ProgramLearner:
+class ProgramLearner(Learner):
     """Runs the network as startup, training and test Programs, in the original form and in the form for this rank."""
 
     def __init__(self, config: Config, activation: Activation, image_shape: ImageShape, rank: int | None = None):
         """`rank` is that of a Program that is only inspected."""
+        super().__init__(config, activation)
         self._world = World() if config.dist.shape == "none" else current()
-        self._activation = activation
         self.main, self.startup = Program(), Program()
         self.startup.random_seed = config.seed
-        self._schedule = schedule_of(config.train)
         with names.guard(), program_guard(self.main, self.startup), static_mode():
             image = data("image", [None, pixels_of(image_shape)], "uint8")
             label = data("label", [None], "int64")
@@ -43,7 +41,7 @@ class ProgramLearner:
             self.fetch = [functional.cross_entropy(scores, label, ignore_index=None).name, accuracy(scores, label).name]
             self.test = self.main.clone(for_test=True)
             parameters = dict(network.named_parameters())
-            optimizer = optimizer_of(config.train, self._schedule, list(parameters.values()))
+            optimizer = optimizer_of(config.train, self.schedule, list(parameters.values()))
             _, trained = optimizer.minimize(self.main.global_block().var(self.fetch[0]))
         self.main_here, shape = self.main, config.dist.shape
         if shape != "none" and (rank is not None or self._world.size > 1):
@@ -56,7 +54,7 @@ class ProgramLearner:
         )
         self._scope = Scope()
         _, drawn = self.startup.next_seed() or (0, 1)
-        self._streams = random.Streams(config.seed, drawn - 1)  # the random streams after those of the initial weights
+        self.streams.place = config.seed, drawn - 1  # after those of the initial weights
         self._native = config.engine == "compiled"
         self._executor = Executor(engine=config.engine, sparse=config.sparse == "auto")
         self._executor.run(self.startup, scope=self._scope)
@@ -64,18 +62,18 @@ class ProgramLearner:
         of_first = self._world.copies_of_first([values[name] for name in self._paths.values()])
         values.update(zip(self._paths.values(), of_first, strict=True))
 
-    def warm_up(self, batches: Batches) -> None:
+    def compile(self, batches: Batches) -> None:
         copies = Scope()
         copies.values = {name: value.copy() for name, value in self._scope.values.items()}
-        with self._streams.drawing(advance=False):
+        with self.streams.drawing(advance=False):
             self._run(self.main_here, batches, copies)
 
     def train(self, batches: Batches) -> PerIteration:
-        with self._streams.drawing():
+        with self.streams.drawing():
             return self._run(self.main_here, batches, self._scope)
 
     def measure(self, batches: Batches) -> PerIteration:
-        with self._streams.drawing(advance=False):
+        with self.streams.drawing(advance=False):
             return self._run(self.test, batches, self._scope)
 
     def _run(self, program: Program, batches: Batches, scope: Scope) -> PerIteration:
@@ -86,43 +84,33 @@ class ProgramLearner:
             loss, score = run_share(self._world, self._executor, *arguments)
         return loss, score
 
-    def looks(self, batches: Batches, training: bool) -> Iterator[OperatorRun]:
+    def replay(self, batches: Batches, training: bool) -> Iterator[OperatorRun]:
         program = self.main if training else self.test
         for batch in batches:
             feed: dict[str, Any] = dict(zip(self._feed, batch, strict=True))
-            with self._streams.drawing():
-                looks = list(watch_program(program, feed, self._scope))
-            yield from looks
-
-    @property
-    def rate(self) -> float:
-        return self._schedule()
+            with self.streams.drawing():
+                runs = list(watch_program(program, feed, self._scope))
+            yield from runs
 
     def end_epoch(self) -> None:
-        self._schedule.step()
+        super().end_epoch()
         check_agreement(self._world, self.weights())
 
-    def how(self) -> str:
+    def engine_text(self) -> str:
         if not self._native:
             return ""
         from app.engine.compiled.explain import in_short  # imported late, like Numba
 
-        name = "" if self._activation.of_layers else self._activation.name.rpartition(":")[2]
+        name = "" if self.activation.of_layers else self.activation.name.rpartition(":")[2]
         return in_short(self.main_here, self.fetch, name)
 
     def weights(self) -> dict[str, np.ndarray]:
         return {path: self._scope.value(name).copy() for path, name in self._paths.items()}
 
-    def state(self) -> State:
-        return state_of(self._values(), self._schedule, self._streams)
-
-    def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        def put(name: str, value: np.ndarray) -> None:
-            self._scope.values[name][...] = value  # in place: the ranks may share this memory
-
-        restore_from(state, self._values(), put, self._schedule, self._streams)
-
-    def _values(self) -> dict[str, np.ndarray]:
-        """Return the values of a network that do not depend on the number of ranks."""
+    def values(self) -> dict[str, np.ndarray]:
+        """Return the arrays of a network that do not depend on the number of ranks."""
         lasting = {v.name for v in self.main.list_vars() if v.persistable}
         return {name: value for name, value in self._scope.values.items() if name in lasting}
+
+    def assign(self, name: str, value: np.ndarray) -> None:
+        self._scope.values[name][...] = value  # in place: the ranks may share this memory
