@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 from browser import chromium, visitor
+from installed import installed
 
-__all__ = ["chromium", "visitor"]
+__all__ = ["chromium", "installed", "visitor"]
 
 ROOT = Path(__file__).parent
 COMPILE_MUCH = ("checking", "custom", "engine")

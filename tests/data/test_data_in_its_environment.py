@@ -8,11 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-import zipfile
 from pathlib import Path
 
 import pytest
-from hatchling.builders.wheel import WheelBuilder
 
 from app.data.files import fetch
 from app.data.sources import HttpMirror
@@ -83,17 +81,6 @@ def test_a_killed_download_continues_with_the_file_where_it_was(server, files, c
     fetch(files, folder, [HttpMirror(server.url, IMPATIENT)], lambda _: None)
     assert server.requests == [f"/mnist/{file.name}.gz" for file in files[2:]]
     assert_whole(folder, files, contents)
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What our wheel puts into site-packages, in a path with spaces and letters outside ASCII."""
-    site = tmp_path_factory.mktemp("a site with spaces äß") / "site-packages"
-    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(site.parent), versions=["standard"])
-    with zipfile.ZipFile(wheel) as packed:
-        packed.extractall(site)
-    (site / "data").mkdir()  # somebody else's
-    return site
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,10 @@ import re
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import forked
 import pytest
-from hatchling.builders.wheel import WheelBuilder
 from runs_of_train import Run
 
 pytestmark = pytest.mark.slow
@@ -85,11 +83,10 @@ def events(folder, kind):
     return [m for m in Run(0, "", "", folder).metrics if m["event"] == kind]
 
 
-def test_a_read_only_installation_trains_without_a_home_in_any_path_and_in_the_c_locale(python, images, tmp_path):
-    site = tmp_path / "a site with spaces äß"
-    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
-    with zipfile.ZipFile(wheel) as packed:
-        packed.extractall(site)
+def test_a_read_only_installation_trains_without_a_home_in_any_path_and_in_the_c_locale(
+    python, installed, images, tmp_path
+):
+    site = Path(shutil.copytree(installed, tmp_path / "a site with spaces äß"))
     before = {path: path.stat().st_mtime_ns for path in site.rglob("*")}
     data = tmp_path / "dätä"
     shutil.copytree(images, data)
