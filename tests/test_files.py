@@ -19,12 +19,12 @@ import pytest
 import app
 from app.errors import AppError, FileError, MissingFileError
 from app.files import open_file, read_file, write_whole
-from app.run.answers import read_answers
 from app.run.checkpoints import CHECKPOINT, read_checkpoint
 from app.run.config import load_kept_config
+from app.run.descriptions import read_descriptions
 from app.run.events import read as read_events
 from app.run.folder import read_weights, write_weights
-from app.run.profiles import read_profiles
+from app.run.predictions import read_predictions
 from app.static.model_file import read_model
 
 
@@ -60,8 +60,8 @@ def test_readers_of_a_run_open_only_regular_files(tmp_path: Path, kind: str):
 READERS = {
     "config.yaml": lambda folder: load_kept_config(folder / "config.yaml"),
     "metrics.jsonl": lambda folder: list(read_events(folder)),
-    "answers.safetensors": read_answers,
-    "operators.json": read_profiles,
+    "predictions.safetensors": read_predictions,
+    "operators.json": read_descriptions,
     "weights-relu.safetensors": read_weights,
     "model.json": lambda folder: read_model(folder / "model"),
     CHECKPOINT: lambda folder: read_checkpoint(folder / CHECKPOINT),

@@ -23,7 +23,7 @@ from app.run.events import Epoch, finite
 from app.run.folder import CONFIG, WEIGHTS, Weights
 from app.run.network import Activation, Network, pixels_of, trained_network
 from app.run.record import read_runs
-from app.run.resume import check_sources, operators_again, sources_of
+from app.run.resume import check_sources, operators_again, source_hashes
 from app.run.statistics import Estimate, over_units
 from app.run.summary import comparison, comparison_data, outcome, summary
 
@@ -81,7 +81,7 @@ class Result(Displayed):
         start = self.runs[0].start
         before = {} if start is None else start.sources
         before = {name: source for name, source in before.items() if name not in self._accept_changed}
-        check_sources(before, sources_of(operators), f"the run in {self.folder} trained with it")
+        check_sources(before, source_hashes(operators), f"the run in {self.folder} trained with it")
         return {activation.name: activation for activation in operators}
 
     @property

@@ -12,8 +12,8 @@ from app.data.dataset import CLASSES
 from app.report.sections.ranking import headline
 from app.run.comparison import Comparison, time_ratio
 from app.run.config import reference_of
+from app.run.descriptions import IMAGES
 from app.run.events import Checked, Nonfinite
-from app.run.profiles import IMAGES
 from app.run.record import RunRecord
 from app.run.statistics import LEVEL
 from app.run.wording import (
@@ -72,7 +72,7 @@ _ONES = 0.1135
 def is_at_chance(runs: Sequence[RunRecord], operator: str) -> bool:
     """Return whether an operator's networks are no better than always predicting the most frequent class."""
     accuracies = [accuracy for run in runs if (accuracy := run.accuracy(operator)) is not None]
-    labels = None if runs[0].answers is None else runs[0].answers.labels
+    labels = None if runs[0].predictions is None else runs[0].predictions.labels
     share = _ONES if labels is None else float(np.bincount(labels).max() / len(labels))
     images = 10_000 if labels is None else len(labels)
     least = share + 2 * math.sqrt(share * (1 - share) / images)
@@ -95,7 +95,7 @@ def _accuracy(run: RunRecord) -> Iterator[str]:
 
 
 def _disagreement(run: RunRecord) -> Iterator[str]:
-    predictions = run.answers
+    predictions = run.predictions
     if predictions is None or len(predictions.predicted) != 2 or not run.complete:
         return
     (one, other), disputed = predictions.predicted, len(predictions.disputed())
@@ -133,7 +133,7 @@ def _significant(p: float) -> str:
 def _dead(run: RunRecord) -> Iterator[str]:
     shares: dict[str, list[str]] = {}
     for operator in run.operators:
-        if operator in run.profiles and (dead := run.profiles[operator].dead):
+        if operator in run.descriptions and (dead := run.descriptions[operator].dead):
             shares.setdefault(share(dead, 1), []).append(operator)
     images = IMAGES if run.start is None else min(IMAGES, run.images)
     for dead_share, operators in shares.items():

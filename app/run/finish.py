@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from app.data import Dataset
-from app.run.answers import answers, write_answers
 from app.run.checkpoints import CHECKPOINT
 from app.run.config import Config
 from app.run.console import Console
+from app.run.descriptions import describe, describe_layers, write_descriptions
 from app.run.events import End
 from app.run.folder import SUMMARY, RunFolder, hash_of
 from app.run.learners import Learner
 from app.run.network import Activation, Network, trained_network
-from app.run.profiles import of_layers, profile, write_profiles
+from app.run.predictions import predictions_of, write_predictions
 from app.run.record import read_run
 from app.run.steps import warnings_off
 from app.run.summary import outcome, summary
@@ -55,7 +55,7 @@ def report_run(
     console: Console,
     write_report: ReportWriter,
 ) -> None:
-    """Store the networks' answers to the test images and what is known of the operators, and write the report.
+    """Store the networks' predictions for the test images and the descriptions of the operators, and write the report.
 
     A run whose report cannot be written has not failed, so the reason is a note.
     """
@@ -63,9 +63,11 @@ def report_run(
     try:
         with console.busy("Writing the report"):
             with warnings_off():
-                write_answers(answers(dataset, {a.name: network.scores(images) for a, network in networks}), folder)
-                profiles = [profile(activation, network, images) for activation, network in networks]
-                write_profiles([*profiles, *of_layers([activation for activation, _ in networks])], folder)
+                scores = {activation.name: network.scores(images) for activation, network in networks}
+                write_predictions(predictions_of(dataset, scores), folder)
+                compared = [describe(activation, network, images) for activation, network in networks]
+                of_layers = describe_layers([activation for activation, _ in networks])
+                write_descriptions([*compared, *of_layers], folder)
             page = write_report(folder)
         console.say(f"The report is {page}")
     except Exception as error:

@@ -34,7 +34,7 @@ from app.run.events import METRICS, Event
 from app.saving import pack
 
 CONFIG, SUMMARY = "config.yaml", "summary.txt"
-COMPARISON, ANSWERS, PROFILES = "comparison.json", "answers.safetensors", "operators.json"
+COMPARISON, PREDICTIONS, DESCRIPTIONS = "comparison.json", "predictions.safetensors", "operators.json"
 
 
 def seed_folder(seed: int) -> str:

@@ -16,7 +16,7 @@ from app.ranks.world import World, connect
 from app.run.checkpoints import Checkpoint, data_hash
 from app.run.config import Config, dump_config
 from app.run.network import Activation
-from app.run.resume import sources_of
+from app.run.resume import source_hashes
 
 
 def _of_one_process(config: Config) -> str:
@@ -65,7 +65,7 @@ def begin_alike(
     """Raise an error if the ranks would not work on the same run."""
     if world.size == 1:
         return
-    sources = {f"source of {name}": source or "built-in" for name, source in sources_of(activations).items()}
+    sources = {f"source of {name}": source or "built-in" for name, source in source_hashes(activations).items()}
     images = f"{len(dataset.train_images):,} and {len(dataset.test_images):,} images, {dataset.origin}"
     where = "the beginning" if checkpoint is None else f"epoch {checkpoint.epoch}"
     compare(

@@ -14,12 +14,12 @@ from typing import TypeVar
 
 from app.errors import MissingFileError
 from app.run import events
-from app.run.answers import Answers, read_answers
 from app.run.checkpoints import CHECKPOINT
 from app.run.config import CompareConfig, Config, load_kept_config, operators_of
+from app.run.descriptions import Description, read_descriptions
 from app.run.events import End, Epoch, Event, Iteration, Start, Tested
 from app.run.folder import CONFIG, SUMMARY, Weights, read_weights, require_folder, seed_folder
-from app.run.profiles import Profile, read_profiles
+from app.run.predictions import Predictions, read_predictions
 
 E = TypeVar("E", bound=Event)
 
@@ -118,14 +118,14 @@ class RunRecord:
         return read_weights(self.folder)
 
     @cached_property
-    def answers(self) -> Answers | None:
+    def predictions(self) -> Predictions | None:
         """The predictions on the test images; None if none are stored."""
-        return read_answers(self.folder) if self.of(Epoch) else None
+        return read_predictions(self.folder) if self.of(Epoch) else None
 
     @cached_property
-    def profiles(self) -> Mapping[str, Profile]:
-        """What is known of each operator's function."""
-        return read_profiles(self.folder)
+    def descriptions(self) -> Mapping[str, Description]:
+        """The source, curve and inputs of each operator."""
+        return read_descriptions(self.folder)
 
     @property
     def image(self) -> tuple[int, ...]:

@@ -156,12 +156,12 @@ def homes_of(activations: Sequence[Activation]) -> list[str]:
     return list(dict.fromkeys(one.home for one in every_operator(activations) if one.home))
 
 
-def sources_of(activations: Sequence[Activation]) -> dict[str, str | None]:
+def source_hashes(activations: Sequence[Activation]) -> dict[str, str | None]:
     """Return the hash of each operator's source; None for built-in operators."""
-    return {activation.name: _source_of(activation.operator) for activation in every_operator(activations)}
+    return {activation.name: _source_hash(activation.operator) for activation in every_operator(activations)}
 
 
-def _source_of(operator: Callable[..., Any]) -> str | None:
+def _source_hash(operator: Callable[..., Any]) -> str | None:
     thing: Any = getattr(operator, "__self__", operator)  # a PyLayer is called through its apply
     if isinstance(thing, OpDef) and not thing.custom:
         return None

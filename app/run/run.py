@@ -36,7 +36,7 @@ from app.run.resume import (
     interrupted_run,
     operators_again,
     saying_how_to_resume,
-    sources_of,
+    source_hashes,
     where_it_goes_on,
 )
 from app.run.steps import compile_step, measure, take_steps, warnings_off
@@ -62,7 +62,7 @@ def train(
     configuration; only the first has a folder, by default a new one.
     """
     activations = find_all(operators_of(config), config.model, objects)  # before data is downloaded needlessly
-    sources = sources_of(activations)  # before they run: they may keep state
+    sources = source_hashes(activations)  # before they run: they may keep state
     world = ranks_of(config) if world is None else world
     if open_folder is None and world.rank == 0:
         require_free(config)
@@ -239,7 +239,7 @@ def resume(
         config, checkpoint = interrupted_run(path, overrides)
         activations = operators_again(path, config, custom_ops, objects)
         if checkpoint is not None:
-            check_sources(checkpoint.start.sources, sources_of(activations))
+            check_sources(checkpoint.start.sources, source_hashes(activations))
 
         def reopened(config: Config) -> RunFolder:
             assert folder is not None, "only rank 0 writes"

@@ -76,24 +76,24 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def serve(parent: int) -> None:
-    """Make the call that arrives on standard input, and answer on standard output."""
+    """Make the call that arrives on standard input, and write the result to standard output."""
     die_with_parent(parent)
-    calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what operators print, also in native code, is no answer
+    calls, results = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what operators print, also in native code, is no result
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     cores.limit(1)
     fn, args, kwargs = pickle.load(calls)
     try:
-        answer = True, fn(*args, **kwargs)
+        result = True, fn(*args, **kwargs)
     except Exception as error:
-        answer = False, error
+        result = False, error
     try:
-        content = pickle.dumps(answer)
+        content = pickle.dumps(result)
         pickle.loads(content)
     except Exception:  # an exception of the user's that cannot be pickled
-        content = pickle.dumps((False, RuntimeError(f"{type(answer[1]).__name__}: {answer[1]}")))
-    with answers:
-        answers.write(content)
+        content = pickle.dumps((False, RuntimeError(f"{type(result[1]).__name__}: {result[1]}")))
+    with results:
+        results.write(content)
 
 
 def processes_of(workers: str) -> int:

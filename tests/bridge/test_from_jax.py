@@ -11,8 +11,8 @@ import pytest
 import app
 from app.__main__ import main
 from app.checking.before_training import check_gradient
+from app.run.descriptions import curve_of, source_texts
 from app.run.network import Activation
-from app.run.profiles import curve_of, sources_of
 from app.testing import check_operator
 
 jax = pytest.importorskip("jax", reason="JAX is not installed (the extra `bridge`)")
@@ -94,5 +94,5 @@ def test_no_process_is_forked_where_jax_has_threads(forks: list[int], tmp_path: 
     activation = Activation("swish", swish)
     curve = curve_of(activation, -1.0, 1.0)
     assert curve is not None
-    assert "definition" in sources_of(activation)
+    assert "definition" in source_texts(activation)
     assert forks == []

@@ -261,7 +261,7 @@ def answer(
     return [weighted(value.numpy() if value is not None else 0.0) for value in (result, *gradients)]
 
 
-def read_answers() -> list[list[float]]:
+def read_predictions() -> list[list[float]]:
     """What Paddle answered to each program."""
     answers: list[list[float]] = json.loads(ANSWERS.read_text(encoding="utf-8"))
     return answers

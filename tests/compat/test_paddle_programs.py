@@ -15,7 +15,7 @@ import app.compat.paddle as paddle
 
 @cache
 def recorded() -> list[Any]:
-    return programs.read_answers()
+    return programs.read_predictions()
 
 
 @cache

@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 from app.data import Dataset
 from app.report.report import write_report
-from app.run import answers
+from app.run import predictions
 from app.run.config import CompareConfig, Config, ModelConfig, TrainConfig, dump_config
 
 HOSTILE = "</script><img src=x onerror=window.taken=1><script>window.taken=1</script>{{7*7}}$title.py:f"
@@ -121,4 +121,4 @@ def _keep_networks(folder: Path, operators: Sequence[str], alike: bool) -> None:
         scores[operator] = (right + random.standard_normal(right.shape) * 1.6).astype(np.float32)
         weights = random.standard_normal((SIDE * SIDE, 6)).astype(np.float32)
         save_file({"layers.0.weight": weights}, folder / f"weights-{place}.safetensors", {"operator": operator})
-    answers.write_answers(answers.answers(digits, scores), folder)
+    predictions.write_predictions(predictions.predictions_of(digits, scores), folder)

@@ -12,7 +12,7 @@ import pytest
 from made_runs import dataset, made_run
 
 from app.report.report import write_report
-from app.run import answers
+from app.run import predictions
 from app.run.finish import report_run
 from app.run.network import find_activation
 
@@ -40,7 +40,7 @@ def test_a_run_leaves_its_answers_and_a_report(tmp_path: Path, lines: int | None
     metrics = folder / "metrics.jsonl"
     metrics.write_text("".join(metrics.read_text().splitlines(keepends=True)[:lines]))
     assert ended(folder, write_report, certainty) == ([f"The report is {folder}/report.html"], [])
-    found = answers.read_answers(folder)
+    found = predictions.read_predictions(folder)
     assert found is not None
     assert found.right("relu").all() == np.isfinite(certainty)
 

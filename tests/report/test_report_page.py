@@ -28,13 +28,13 @@ from app.report.charts import FEW, POINTS, Chart, Line, draw, image
 from app.report.markup import as_html, tag
 from app.report.sections import units
 from app.report.sections.units import FIRST_LAYER
-from app.run import answers, profiles
+from app.run import descriptions, predictions
 from app.run.config import Config, load_config
-from app.run.folder import ANSWERS, write_weights
+from app.run.descriptions import Curve, Description, Histogram
+from app.run.folder import PREDICTIONS, write_weights
 from app.run.learners import make_learner
 from app.run.network import find_activation
 from app.run.options import DEFAULT
-from app.run.profiles import Curve, Histogram, Profile
 from app.run.record import read_run
 from app.run.wording import seconds
 from app.saving import load, save
@@ -66,7 +66,7 @@ def test_the_command_writes_the_page_from_the_folder_alone(tmp_path: Path, capsy
 def test_each_table_can_be_saved_as_csv(tmp_path: Path):
     folder = made_run(tmp_path / "run")
     page = page_of(folder)
-    tables, found = tables_of(page), answers.read_answers(folder)
+    tables, found = tables_of(page), predictions.read_predictions(folder)
     assert len(tables) == page.count("<table")
     assert tables["costs.csv"] == [["operator", "forward", "backward"], *([o, "10 µs", t] for o, t in COSTS)]
     assert tables["accuracy.csv"][0] == ["epoch", "custom.relu, test", "relu, test"]
@@ -185,8 +185,8 @@ def test_a_report_of_any_numbers_is_written_or_refused_within_two_seconds(tmp_pa
     folder = compared(tmp_path / "run") if "/" in name else made_run(tmp_path / "run")
     if name == "operators.json":
         curve = Curve([-1.0, 1.0], [-2.0, 2.0], [3.0, 4.0], [3.5, 4.5])
-        profiles.write_profiles(
-            [Profile("custom.relu", {"forward": "x"}, Histogram(-6.5, 7.5, [8, 9]), curve, 0.25)], folder
+        descriptions.write_descriptions(
+            [Description("custom.relu", {"forward": "x"}, Histogram(-6.5, 7.5, [8, 9]), curve, 0.25)], folder
         )
     whole = (folder / name).read_text()
     keys = sorted(set(re.findall(r'"(\w+)": ?\[?-?[0-9]', whole)))
@@ -200,7 +200,7 @@ def test_a_report_of_any_numbers_is_written_or_refused_within_two_seconds(tmp_pa
     assert time.process_time() - start < 2
 
 
-@pytest.mark.parametrize("name", [ANSWERS, "weights-0.safetensors", "operators.json"])
+@pytest.mark.parametrize("name", [PREDICTIONS, "weights-0.safetensors", "operators.json"])
 @pytest.mark.parametrize("content", [b"", b"\x80\x04.", b"{" * 100, bytes(200)])
 def test_a_damaged_file_is_named(tmp_path: Path, name: str, content: bytes):
     folder = made_run(tmp_path / "run")
@@ -241,10 +241,10 @@ def test_weights_without_a_first_layer_are_an_error(tmp_path: Path, arrays: dict
     ],
 )
 def test_answers_that_do_not_fit_together_are_an_error(tmp_path: Path, key: str, value: Any):
-    kept = load(made_run(tmp_path) / ANSWERS, return_numpy=True)
-    save({**kept, key: value}, tmp_path / ANSWERS)
+    kept = load(made_run(tmp_path) / PREDICTIONS, return_numpy=True)
+    save({**kept, key: value}, tmp_path / PREDICTIONS)
     with pytest.raises(AppError, match="holds no predictions"):
-        answers.read_answers(tmp_path)
+        predictions.read_predictions(tmp_path)
 
 
 # --- Its parts ---
@@ -254,20 +254,20 @@ def test_answers_are_read_as_they_were_kept(tmp_path: Path):
     digits = dataset()
     scores = np.random.default_rng(0).standard_normal((IMAGES, 10)).astype(np.float32)
     scores[3], scores[4, 5], scores[5, 6] = np.nan, np.inf, -np.inf
-    found = answers.answers(digits, {"one": scores, "two": -scores})
-    answers.write_answers(found, tmp_path)
-    again = answers.read_answers(tmp_path)
+    found = predictions.predictions_of(digits, {"one": scores, "two": -scores})
+    predictions.write_predictions(found, tmp_path)
+    again = predictions.read_predictions(tmp_path)
     assert again is not None
-    assert (again.predicted["one"] == np.where(np.arange(IMAGES) == 3, answers.NONE, scores.argmax(1))).all()
+    assert (again.predicted["one"] == np.where(np.arange(IMAGES) == 3, predictions.NONE, scores.argmax(1))).all()
     powers = np.exp(scores[5:].astype(float))
     np.testing.assert_allclose(again.confidence["one"][5:], powers.max(1) / powers.sum(1), rtol=1e-5)
     assert again.confidence["one"][3:5].tolist() == [0, 1]
     assert again.confusion("one").sum() == IMAGES
-    assert again.confusion("one")[digits.test_labels[3], answers.NONE] == 1
+    assert again.confusion("one")[digits.test_labels[3], predictions.NONE] == 1
     sure = again.confidence["one"][again.wrong("one")]
     assert (np.diff(sure) <= 0).all()
     assert (again.images == digits.test_images.reshape(-1, 8, 8)[again.shown]).all()
-    assert set(again.wrong("one")[: answers.SHOWN]) <= set(again.shown)
+    assert set(again.wrong("one")[: predictions.SHOWN]) <= set(again.shown)
 
 
 def test_pictures_have_the_pixels_and_weights():

@@ -12,7 +12,7 @@ from made_runs import compared, made_run, page_of
 from app.report.sections import curves, failures
 from app.report.verdict import sentences
 from app.run.comparison import compare_runs
-from app.run.profiles import Profile, write_profiles
+from app.run.descriptions import Description, write_descriptions
 from app.run.record import read_run, read_runs
 from app.run.wording import p_value
 
@@ -60,7 +60,7 @@ def test_equal_networks_are_called_equal(tmp_path: Path):
 
 def test_networks_that_disagree_are_two_networks_and_not_two_operators(tmp_path: Path):
     run = read_run(made_run(tmp_path / "run"))
-    found = run.answers
+    found = run.predictions
     assert found is not None
     one, other = found.right("custom.relu"), found.right("relu")
     counts = f"only custom.relu is right on {(one & ~other).sum()}, only relu on {(other & ~one).sum()}"
@@ -76,7 +76,7 @@ def test_networks_that_disagree_are_two_networks_and_not_two_operators(tmp_path:
 
 def test_dead_units_are_named(tmp_path: Path):
     folder = made_run(tmp_path / "run")
-    write_profiles([Profile("custom.relu", dead=0.0), Profile("relu", dead=0.5)], folder)
+    write_descriptions([Description("custom.relu", dead=0.0), Description("relu", dead=0.5)], folder)
     dead = sentences([read_run(folder)])[-1]
     assert dead == "50.0 % of the hidden units of relu are dead (zero for each of 200 test images)."
 

@@ -10,10 +10,10 @@ import pytest
 from app.data import Batches
 from app.engine.watch import OperatorRun, first_nonfinite
 from app.errors import OperatorError
-from app.run.answers import predictions
 from app.run.callbacks import Position
 from app.run.finite import statistics
 from app.run.network import find_activation, trained_network
+from app.run.predictions import classes_of
 from app.run.steps import measure, take_steps
 
 
@@ -95,7 +95,7 @@ def test_a_network_of_nan_is_right_about_no_image(enter, batches, tiny):
     config, dataset = tiny
     assert 0 in dataset.test_labels
     network = trained_network(config, find_activation("relu"), 12, place.learner.weights())
-    assert not (predictions(network.scores(dataset.test_images)) == dataset.test_labels).any()
+    assert not (classes_of(network.scores(dataset.test_images)) == dataset.test_labels).any()
 
 
 def test_nan_that_does_not_come_again_is_reported_as_such(enter, events, batches, engine):

@@ -10,11 +10,11 @@ from app.__main__ import main
 from app.errors import AppError, FileError
 from app.files import open_to_append
 from app.run import events
-from app.run.answers import read_answers
 from app.run.checkpoints import CHECKPOINT, read_checkpoint
 from app.run.config import load_kept_config
+from app.run.descriptions import read_descriptions
 from app.run.folder import read_weights
-from app.run.profiles import read_profiles
+from app.run.predictions import read_predictions
 from app.saving import load, save
 
 pytestmark = pytest.mark.slow
@@ -47,8 +47,8 @@ def linked(file):
 READERS = {
     "config.yaml": lambda folder: load_kept_config(folder / "config.yaml"),
     "metrics.jsonl": lambda folder: list(events.read(folder)),
-    "answers.safetensors": read_answers,
-    "operators.json": read_profiles,
+    "predictions.safetensors": read_predictions,
+    "operators.json": read_descriptions,
     "weights-relu.safetensors": read_weights,
 }
 

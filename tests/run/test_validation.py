@@ -58,8 +58,8 @@ def test_test_images_are_used_once_at_the_end(tmp_path, monkeypatch, capsys, sam
     weights = load_file(tmp_path / "run" / "weights-relu.safetensors")
     x = sample.test_images.astype(np.float32) * np.float32(2 / 255) - 1
     hidden = np.maximum(x @ weights["layers.0.weight"] + weights["layers.0.bias"], 0)
-    answers = (hidden @ weights["layers.1.weight"] + weights["layers.1.bias"]).argmax(axis=1)
-    assert tested["accuracy"] == (answers == sample.test_labels).mean()
+    predicted = (hidden @ weights["layers.1.weight"] + weights["layers.1.bias"]).argmax(axis=1)
+    assert tested["accuracy"] == (predicted == sample.test_labels).mean()
 
 
 def test_output_names_the_images_of_an_accuracy(tmp_path, monkeypatch, capsys):

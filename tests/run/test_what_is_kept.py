@@ -48,7 +48,7 @@ def test_equal_runs_write_equal_bytes_except_for_times(train, tmp_path, monkeypa
         contents.append({str(f.relative_to(run.folder)): f.read_bytes() for f in run.folder.rglob("*") if f.is_file()})
         shutil.rmtree(run.folder)
     first, second = contents
-    assert first.keys() >= {"answers.safetensors", "report.html"}
+    assert first.keys() >= {"predictions.safetensors", "report.html"}
     assert [name for name in first if first[name] != second.get(name)] == []
     assert first.keys() == second.keys()
 
@@ -72,7 +72,7 @@ def test_metrics_that_are_cut_at_any_place_are_noticed(kept, capsys):
 
 
 def test_arrays_that_are_cut_at_any_place_are_an_error(kept, capsys):
-    files = [*kept.glob("weights-*.safetensors"), kept / "answers.safetensors"]
+    files = [*kept.glob("weights-*.safetensors"), kept / "predictions.safetensors"]
     assert len(files) == 3
     for file in files:
         whole = file.read_bytes()

@@ -12,15 +12,15 @@ from app.report import pictures
 from app.report.charts import style_of
 from app.report.markup import tag, with_csv
 from app.report.sections.section import Section
-from app.run.answers import NONE, SHOWN, Answers, alike
 from app.run.folder import folder_name
+from app.run.predictions import NONE, SHOWN, Predictions, alike
 from app.run.record import RunRecord
 from app.run.wording import count, listed, share
 
 
 def section(runs: Sequence[RunRecord]) -> Section | None:
     """Return the confusion matrices, the misclassified digits, and the digits on which the operators disagree."""
-    predictions = runs[0].answers
+    predictions = runs[0].predictions
     if predictions is None:
         return None
     parts = [
@@ -37,7 +37,7 @@ def section(runs: Sequence[RunRecord]) -> Section | None:
     return Section("mistakes", "Mistakes", about, (), parts)
 
 
-def _matrix(predictions: Answers, operators: list[str]) -> Element:
+def _matrix(predictions: Predictions, operators: list[str]) -> Element:
     table = predictions.confusion(operators[0])
     columns = CLASSES + bool(table[:, NONE].any())
     names = [str(digit) for digit in range(CLASSES)] + ["none"]
@@ -67,14 +67,14 @@ def _cell(table: np.ndarray, digit: int, column: int, most: int) -> Element:
     return tag("td", str(number) if number else "·", class_=heat)
 
 
-def _wrong(predictions: Answers, operators: list[str]) -> Element:
+def _wrong(predictions: Predictions, operators: list[str]) -> Element:
     places = predictions.wrong(operators[0])
     return _gallery(
         predictions, f"{count(len(places), 'digit')} misclassified by {listed(operators)}", places, operators[:1]
     )
 
 
-def _disputed(predictions: Answers) -> Element:
+def _disputed(predictions: Predictions) -> Element:
     places = predictions.disputed()
     title = f"{count(len(places), 'digit')} on which {listed(list(predictions.predicted))} disagree"
     if not len(places):
@@ -82,7 +82,7 @@ def _disputed(predictions: Answers) -> Element:
     return _gallery(predictions, title, places, list(predictions.predicted))
 
 
-def _gallery(predictions: Answers, title: str, places: np.ndarray, operators: list[str]) -> Element:
+def _gallery(predictions: Predictions, title: str, places: np.ndarray, operators: list[str]) -> Element:
     row_of = {int(place): row for row, place in enumerate(predictions.shown)}
     shown = [int(place) for place in places if int(place) in row_of][:SHOWN]
     items = [_digit(predictions, place, predictions.images[row_of[place]], operators) for place in shown]
@@ -94,7 +94,7 @@ def _gallery(predictions: Answers, title: str, places: np.ndarray, operators: li
     return tag("div", tag("h3", title), about, tag("ul", items, class_="digits"), class_="gallery")
 
 
-def _digit(predictions: Answers, place: int, pixels: np.ndarray, operators: list[str]) -> Element:
+def _digit(predictions: Predictions, place: int, pixels: np.ndarray, operators: list[str]) -> Element:
     label, rows, width = int(predictions.labels[place]), *pixels.shape
     answered = [_named(int(predictions.predicted[operator][place])) for operator in operators]
     description = f"a {label}, classified as {' and '.join(answered)}"

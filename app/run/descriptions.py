@@ -1,5 +1,6 @@
-"""Profiles of a run's operators: source, distribution of inputs and curve. They are stored in the run's folder, so that
-the report needs neither the operator's file nor the data.
+"""What the report shows of a run's operators: source, distribution of inputs and curve.
+
+They are stored in the run's folder, so that the report needs neither the operator's file nor the data.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from app.nn import Layer
 from app.ops.definition import OpDef
 from app.reading import source_text
 from app.run.events import Index
-from app.run.folder import PROFILES
-from app.run.network import Activation, Network
+from app.run.folder import DESCRIPTIONS
+from app.run.network import Activation, Network, every_operator
 from app.tensor import Tensor, grad
 
 IMAGES = 1000
@@ -61,8 +62,8 @@ class Curve(msgspec.Struct, frozen=True):
     """The derivative by finite differences."""
 
 
-class Profile(msgspec.Struct, frozen=True):
-    """The profile of an operator."""
+class Description(msgspec.Struct, frozen=True):
+    """What the report shows of an operator."""
 
     operator: str
     sources: dict[str, str] = {}
@@ -74,20 +75,20 @@ class Profile(msgspec.Struct, frozen=True):
     """The share of hidden units for which the operator gives 0 on all of the images."""
 
 
-def profile(activation: Activation, network: Network, images: np.ndarray) -> Profile:
-    """Profile the operator of a trained network."""
+def describe(activation: Activation, network: Network, images: np.ndarray) -> Description:
+    """Description the operator of a trained network."""
     try:
-        return _profile(activation, network, images)
+        return _describe(activation, network, images)
     except Exception:  # a user's operator may raise anything, and the run has already succeeded
-        return Profile(activation.name)
+        return Description(activation.name)
 
 
-def _profile(activation: Activation, network: Network, images: np.ndarray) -> Profile:
+def _describe(activation: Activation, network: Network, images: np.ndarray) -> Description:
     values = network.operator_values(images[:IMAGES])
     histogram = histogram_of([inputs for inputs, _ in values]) if values else None
     low, high = (histogram.low, histogram.high) if histogram is not None else (-4.0, 4.0)
     curve = curve_of(activation, low, high)
-    return Profile(activation.name, sources_of(activation), histogram, curve, dead_share(values))
+    return Description(activation.name, source_texts(activation), histogram, curve, dead_share(values))
 
 
 def dead_share(values: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
@@ -96,11 +97,10 @@ def dead_share(values: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
     return float(np.concatenate(dead).mean()) if dead else None
 
 
-def of_layers(activations: Sequence[Activation]) -> list[Profile]:
-    """Profile the custom operators that layers name for themselves: their sources, as no network compares them."""
-    own = {name: one for activation in activations for name, one in activation.of_layers.items()}
-    sources_by_name = {name: sources_of(one) for name, one in own.items() if name not in {a.name for a in activations}}
-    return [Profile(name, sources) for name, sources in sources_by_name.items() if sources]
+def describe_layers(activations: Sequence[Activation]) -> list[Description]:
+    """Describe the custom operators that layers name for themselves: their sources, as no network compares them."""
+    own = every_operator(activations)[len(activations) :]
+    return [Description(one.name, sources) for one in own if (sources := source_texts(one))]
 
 
 def histogram_of(arrays: Sequence[np.ndarray]) -> Histogram | None:
@@ -152,7 +152,7 @@ def _plain(array: np.ndarray) -> Numbers:
     return [float(value) if np.isfinite(value) else None for value in array.ravel()]
 
 
-def sources_of(activation: Activation) -> dict[str, str]:
+def source_texts(activation: Activation) -> dict[str, str]:
     """Return the source of an operator's functions, by role; unreadable sources are omitted."""
     thing = as_written(activation.operator)
     if isinstance(thing, OpDef) and not thing.custom:
@@ -194,23 +194,23 @@ def _applied(thing: Any, activation: Activation) -> Sequence[CustomOperator]:
     return applied if len(applied) == 1 else []
 
 
-def write_profiles(profiles: Sequence[Profile], folder: Path) -> None:
-    """Write profiles to a run's folder."""
-    write_whole(folder / PROFILES, msgspec.json.encode(list(profiles)))
+def write_descriptions(descriptions: Sequence[Description], folder: Path) -> None:
+    """Write descriptions to a run's folder."""
+    write_whole(folder / DESCRIPTIONS, msgspec.json.encode(list(descriptions)))
 
 
-def read_profiles(folder: Path) -> Mapping[str, Profile]:
-    """Read the profiles in a run's folder, by operator name; empty if there are none."""
-    path = folder / PROFILES
+def read_descriptions(folder: Path) -> Mapping[str, Description]:
+    """Read the descriptions in a run's folder, by operator name; empty if there are none."""
+    path = folder / DESCRIPTIONS
     if not os.path.lexists(path):
         return {}
     try:
-        profiles = msgspec.json.decode(read_file(path, LARGEST["operators"], links=False), type=list[Profile])
+        descriptions = msgspec.json.decode(read_file(path, LARGEST["operators"], links=False), type=list[Description])
     except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
         raise FileError(f"{path} is damaged or was edited: {error}") from error
-    for one in profiles:
+    for one in descriptions:
         c = one.curve
         columns: list[Numbers] = [] if c is None else [[*c.x], c.y, c.slope, c.differences]
         if len({*map(len, columns)}) > 1:
             raise FileError(f"{path} is damaged or was edited: the curve of {one.operator} has columns of two lengths")
-    return {one.operator: one for one in profiles}
+    return {one.operator: one for one in descriptions}

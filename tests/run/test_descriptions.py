@@ -8,9 +8,9 @@ import pytest
 
 import app
 from app.errors import FileError
-from app.run import profiles
+from app.run import descriptions
+from app.run.descriptions import PLACES, curve_of, dead_share, histogram_of, source_texts
 from app.run.network import Activation, find_activation, trained_network
-from app.run.profiles import PLACES, curve_of, dead_share, histogram_of, sources_of
 
 pytestmark = pytest.mark.slow
 
@@ -64,11 +64,11 @@ def test_a_step_function_without_a_gradient_has_a_curve():
 
 
 def test_sources_are_those_of_both_functions():
-    found = sources_of(find_activation("custom.relu"))
+    found = source_texts(find_activation("custom.relu"))
     assert list(found) == ["definition", "forward", "backward"]
     assert "def relu_backward(y" in found["backward"]
-    assert list(sources_of(find_activation("custom.swish"))) == ["forward", "derived backward"]
-    assert sources_of(find_activation("relu")) == {}
+    assert list(source_texts(find_activation("custom.swish"))) == ["forward", "derived backward"]
+    assert source_texts(find_activation("relu")) == {}
 
 
 def test_the_text_of_a_file_that_was_edited_since_its_import_is_no_source(tmp_path, monkeypatch):
@@ -76,12 +76,12 @@ def test_the_text_of_a_file_that_was_edited_since_its_import_is_no_source(tmp_pa
     (tmp_path / "changing_ops.py").write_text("import app\n\n@app.custom_op\ndef twice(x):\n    return 2 * x\n")
     operator = importlib.import_module("changing_ops").twice
     (tmp_path / "changing_ops.py").write_text("import app\n\n@app.custom_op\ndef twice(x):\n    return x + x * x\n")
-    assert (Activation("twice", operator).source, sources_of(Activation("twice", operator))) == ("", {})
+    assert (Activation("twice", operator).source, source_texts(Activation("twice", operator))) == ("", {})
 
 
 def test_a_run_keeps_profiles_and_the_report_shows_them(train):
     run = train("report=true", "check=true", "model.activation=custom.swish")
-    kept = profiles.read_profiles(run.folder)
+    kept = descriptions.read_descriptions(run.folder)
     assert list(kept) == ["custom.swish", "relu"]
     assert sum(kept["custom.swish"].histogram.counts) == 20 * 5
     page = (run.folder / "report.html").read_text(encoding="utf-8")
@@ -89,9 +89,10 @@ def test_a_run_keeps_profiles_and_the_report_shows_them(train):
         assert words in page
 
 
-def test_an_operator_that_raises_has_an_empty_profile(tiny):
+def test_an_operator_that_raises_has_an_empty_description(tiny):
     broken = Mock(**{"operator_values.side_effect": ValueError})
-    assert profiles.profile(find_activation("relu"), broken, tiny[1].test_images) == profiles.Profile("relu")
+    found = descriptions.describe(find_activation("relu"), broken, tiny[1].test_images)
+    assert found == descriptions.Description("relu")
 
 
 @pytest.mark.parametrize(
@@ -100,4 +101,4 @@ def test_an_operator_that_raises_has_an_empty_profile(tiny):
 def test_a_damaged_file_is_refused(tmp_path, text):
     (tmp_path / "operators.json").write_text(text)
     with pytest.raises(FileError, match=r"operators.json is damaged or was edited"):
-        profiles.read_profiles(tmp_path)
+        descriptions.read_descriptions(tmp_path)

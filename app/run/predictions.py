@@ -15,7 +15,7 @@ from app.data import Dataset
 from app.data.dataset import CLASSES
 from app.errors import FileError
 from app.files import LARGEST
-from app.run.folder import ANSWERS
+from app.run.folder import PREDICTIONS
 from app.saving import load_own, save
 
 SHOWN = 21
@@ -25,7 +25,7 @@ NONE = CLASSES
 
 
 @dataclass(frozen=True)
-class Answers:
+class Predictions:
     """The label of each test image, and the prediction and confidence of each operator's network."""
 
     labels: np.ndarray
@@ -58,7 +58,7 @@ class Answers:
         return table
 
 
-def predictions(scores: np.ndarray) -> np.ndarray:
+def classes_of(scores: np.ndarray) -> np.ndarray:
     """Return the class with the highest score of each row; `NONE` where a score is NaN, as accuracies count it."""
     return np.where(np.isnan(scores).any(axis=1), NONE, scores.argmax(axis=1)).astype(np.uint8)
 
@@ -71,36 +71,36 @@ def _confidence(scores: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(top[:, 0]), 0, 1 / powers.sum(axis=1)).astype(np.float32)
 
 
-def answers(dataset: Dataset, scores: Mapping[str, np.ndarray]) -> Answers:
+def predictions_of(dataset: Dataset, scores: Mapping[str, np.ndarray]) -> Predictions:
     """Compute the predictions from the scores of each operator's network, and select the images to show."""
-    predicted = {operator: predictions(rows) for operator, rows in scores.items()}
+    predicted = {operator: classes_of(rows) for operator, rows in scores.items()}
     confidence = {operator: _confidence(rows) for operator, rows in scores.items()}
     nothing = np.zeros(0, np.int64)
-    result = Answers(dataset.test_labels.astype(np.uint8), predicted, confidence, nothing, nothing)
+    result = Predictions(dataset.test_labels.astype(np.uint8), predicted, confidence, nothing, nothing)
     worth = [*(result.wrong(operator)[:SHOWN] for operator in scores), result.disputed()[:SHOWN]]
     shown = np.unique(np.concatenate(worth))
     images = dataset.test_images[shown].reshape(len(shown), *dataset.image_shape)
-    return Answers(result.labels, predicted, confidence, shown, images)
+    return Predictions(result.labels, predicted, confidence, shown, images)
 
 
-def write_answers(result: Answers, folder: Path) -> None:
+def write_predictions(result: Predictions, folder: Path) -> None:
     """Write the predictions to a run's folder."""
     save(
         {"labels": result.labels, "shown": result.shown, "images": result.images, **_by_operator(result)},
-        folder / ANSWERS,
+        folder / PREDICTIONS,
     )
 
 
-def read_answers(folder: Path) -> Answers | None:
+def read_predictions(folder: Path) -> Predictions | None:
     """Read and check the predictions in a run's folder. Returns None if there are none, as after a killed run."""
-    path = folder / ANSWERS
+    path = folder / PREDICTIONS
     if not os.path.lexists(path):
         return None
     data = load_own(path, LARGEST["arrays"])
     try:
         operators = [str(operator) for operator in data["operators"]]
         predicted, confidence = (dict(zip(operators, data[key], strict=True)) for key in ("predicted", "confidence"))
-        result = Answers(data["labels"], predicted, confidence, data["shown"], data["images"])
+        result = Predictions(data["labels"], predicted, confidence, data["shown"], data["images"])
         fits = operators and _fits(result)
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise FileError(f"{path} holds no predictions: {type(error).__name__} {error}") from error
@@ -109,7 +109,7 @@ def read_answers(folder: Path) -> Answers | None:
     return result
 
 
-def _by_operator(result: Answers) -> dict[str, Any]:
+def _by_operator(result: Predictions) -> dict[str, Any]:
     predicted, confidence = result.predicted, result.confidence
     return {
         "operators": list(predicted),
@@ -118,7 +118,7 @@ def _by_operator(result: Answers) -> dict[str, Any]:
     }
 
 
-def _fits(result: Answers) -> bool:
+def _fits(result: Predictions) -> bool:
     count, images = len(result.labels), result.images
     rows = [*result.predicted.values(), *result.confidence.values()]
     classes = [
