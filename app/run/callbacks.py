@@ -1,4 +1,4 @@
-"""Callbacks of the training loop. The console, the metrics and the checkpoints are callbacks."""
+"""Callbacks of the training loop. The progress bar and the checkpoints are callbacks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.run.events import Epoch, Iteration, Parameters, Record
+from app.run.events import Parameters, Record
 from app.run.learners import Learner
 from app.run.network import OF_OPERATORS
 
@@ -28,40 +28,23 @@ class Callback:
     """The base of callbacks. They are called outside the timed parts of a run.
 
     The loop calls its callbacks in list order and updates `position`. An exception ends the run. Methods that are not
-    overridden do nothing.
+    overridden do nothing. What is measured is recorded as events, see `opsmith.run.events`.
     """
 
-    def begin(self, position: Position) -> None:
+    def begin_epoch(self, position: Position) -> None:
         """A network begins an epoch."""
 
-    def report(self, position: Position, loss: float, accuracy: float) -> None:
-        """Called at iterations 0, `log_every`, 2 * `log_every`, ... with the loss and accuracy of the last
-        iteration."""
+    def advance(self, position: Position) -> None:
+        """A network has been trained for some iterations."""
 
-    def piece(self, position: Position) -> None:
-        """Called after some iterations."""
-
-    def epoch(self, position: Position, result: Epoch) -> None:
+    def end_epoch(self, position: Position) -> None:
         """A network has finished an epoch and was tested."""
 
-    def finished(self, epoch: int) -> None:
+    def end_round(self, epoch: int) -> None:
         """All networks have finished an epoch."""
 
     def end(self) -> None:
         """The run has ended, normally or by an exception."""
-
-
-class Metrics(Callback):
-    """Records every report and epoch."""
-
-    def __init__(self, record: Record):
-        self._record = record
-
-    def report(self, position: Position, loss: float, accuracy: float) -> None:
-        self._record(Iteration(position.learner.operator, position.epoch, position.done - 1, loss, accuracy))
-
-    def epoch(self, position: Position, result: Epoch) -> None:
-        self._record(result)
 
 
 class ParameterMetrics(Callback):
@@ -72,17 +55,17 @@ class ParameterMetrics(Callback):
         self._before: dict[str, np.ndarray] = {}
         self._rate = 0.0
 
-    def begin(self, position: Position) -> None:
+    def begin_epoch(self, position: Position) -> None:
         self._remember(position)
 
-    def piece(self, position: Position) -> None:
+    def advance(self, position: Position) -> None:
         self._remember(position)
 
     def _remember(self, position: Position) -> None:
         if position.done == position.iterations - 1:
             self._before, self._rate = position.learner.weights(), position.learner.rate
 
-    def epoch(self, position: Position, result: Epoch) -> None:
+    def end_epoch(self, position: Position) -> None:
         after = position.learner.weights()
         steps = {path: float(np.linalg.norm(value - self._before[path])) for path, value in after.items()}
         own = {

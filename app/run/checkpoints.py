@@ -120,7 +120,7 @@ class Checkpoints(Callback):
     def __init__(self, config: Config, learners: Sequence[Learner], folder: RunFolder):
         self._config, self._learners, self._folder = config, learners, folder
 
-    def finished(self, epoch: int) -> None:
+    def end_round(self, epoch: int) -> None:
         state = capture(self._config, self._learners, epoch + 1, self._folder.metrics())
         write_checkpoint(self._folder.path / CHECKPOINT, state)
 

@@ -9,13 +9,14 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from importlib.util import find_spec
+from math import nan
 from typing import Any, Literal, TextIO
 
 import msgspec
 
 from app.printing import alarm, escaped, figure, message, wrapped
 from app.run.callbacks import Callback, Position
-from app.run.events import Epoch, Event, json_line, line
+from app.run.events import Epoch, Event, Iteration, json_line, line
 from app.run.record import RunRecord
 
 _ERASE = "\r\x1b[K"
@@ -40,7 +41,7 @@ class Console(Callback):
     ) -> None:
         self._lines, self._outcome, self._out, self.brief = lines, outcome, out, brief
         self._bar: Any = None
-        self._width, self._epochs, self._operators, self._done = 0, 0, 0, 0
+        self._width, self._epochs, self._operators, self._iterations, self._done = 0, 0, 0, 0, 0
         self._tested_on = "test"
         self._busy = False
 
@@ -108,9 +109,17 @@ class Console(Callback):
             self.say(f"  {operator:{width}}  {run.tested_on} accuracy {accuracy:.4f}{speed}")
 
     def record(self, event: Event) -> None:
-        """Print an event that was written to the metrics, if everything is printed as JSON."""
+        """Print an event that was written to the metrics: all of them as JSON, or as lines those of training."""
         if self._outcome == "json":
             print(line(event), file=self._out, flush=True)
+        elif isinstance(event, Iteration):
+            of, loss = self._iterations, nan if event.loss is None else event.loss
+            where = f"iteration {event.iteration:>{len(str(of))}}/{of}"
+            self.say(f"{self._head(event)}  {where}  loss {figure(loss)}  accuracy {event.accuracy:.4f}")
+        elif isinstance(event, Epoch):
+            loss = nan if event.test_loss is None else event.test_loss
+            figures = f"{self._tested_on} accuracy {event.test_accuracy:.4f}  loss {figure(loss)}"
+            self.say(f"{self._head(event)}  {figures}  {event.seconds:.3f} s")
 
     def conclude(self, text: str, outcome: Mapping[str, Any], folder: str, kind: str = "run") -> None:
         """Print the outcome, given as text and as data, and the folder of the run or, as `kind`, the comparison."""
@@ -130,28 +139,18 @@ class Console(Callback):
 
     # As a callback
 
-    def begin(self, position: Position) -> None:
+    def begin_epoch(self, position: Position) -> None:
+        self._iterations, self._done = position.iterations, 0
         if self._bar is None and self._lines:
             each = position.iterations * self._operators
             self._bar = _bar(total=each * self._epochs, initial=each * position.epoch)
         if self._bar is not None:
-            self._bar.set_description(escaped(self._name(position)).strip())  # which draws it
-        self._done = 0
+            self._bar.set_description(escaped(self._name(position.learner.operator)).strip())  # which draws it
 
-    def report(self, position: Position, loss: float, accuracy: float) -> None:
-        of = position.iterations
-        where = f"iteration {position.done - 1:>{len(str(of))}}/{of}"
-        self.say(f"{self._head(position)}  {where}  loss {figure(loss)}  accuracy {accuracy:.4f}")
-
-    def piece(self, position: Position) -> None:
+    def advance(self, position: Position) -> None:
         if self._bar is not None:
             self._bar.update(position.done - self._done)
         self._done = position.done
-
-    def epoch(self, position: Position, result: Epoch) -> None:
-        loss = float("nan") if result.test_loss is None else result.test_loss
-        figures = f"{self._tested_on} accuracy {result.test_accuracy:.4f}  loss {figure(loss)}"
-        self.say(f"{self._head(position)}  {figures}  {result.seconds:.3f} s")
 
     def end(self) -> None:
         if self._bar is not None:
@@ -160,12 +159,11 @@ class Console(Callback):
             self._busy = _can_draw() and not in_notebook()  # tqdm leaves a bar that Ctrl-C met while it was drawn
             self._erase()
 
-    def _name(self, position: Position) -> str:
-        name = position.learner.operator
-        return f"{name:{self._width}}" if len(name) <= self._width else f"…{name[1 - self._width :]}"
+    def _name(self, operator: str) -> str:
+        return f"{operator:{self._width}}" if len(operator) <= self._width else f"…{operator[1 - self._width :]}"
 
-    def _head(self, position: Position) -> str:
-        return f"{self._name(position)}  epoch {position.epoch + 1}/{self._epochs}"
+    def _head(self, event: Iteration | Epoch) -> str:
+        return f"{self._name(event.operator)}  epoch {event.epoch + 1}/{self._epochs}"
 
 
 def _bar(**settings: Any) -> Any:

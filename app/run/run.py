@@ -19,12 +19,12 @@ from app.data import Batches, Dataset, epoch_order, load
 from app.errors import AppError, OperatorError
 from app.ranks.launch import launched
 from app.ranks.world import World
-from app.run.callbacks import Callback, Metrics, ParameterMetrics, Position
+from app.run.callbacks import Callback, ParameterMetrics, Position
 from app.run.checkpoints import Checkpoint, Checkpoints, data_hash, restore
 from app.run.config import Config, operators_of
 from app.run.console import Console
 from app.run.costs import measure_costs
-from app.run.events import Checked, Epoch, Event, Record, Start, Tested
+from app.run.events import Checked, Epoch, Event, Iteration, Record, Start, Tested
 from app.run.finish import ReportWriter, finish
 from app.run.folder import RunFolder, require_free
 from app.run.gradients import check_gradients, gradient_lines
@@ -85,12 +85,12 @@ def train(
 
         for event in (start, *checked) if checkpoint is None else ():
             record(event)
-        callbacks: list[Callback] = [Metrics(record), ParameterMetrics(record), console]
+        callbacks: list[Callback] = [ParameterMetrics(record), console]
         if folder is not None:
             callbacks.append(Checkpoints(config, learners, folder))
         try:
             first = 0 if checkpoint is None else checkpoint.epoch
-            train_epochs(config, dataset, learners, callbacks, first, record, alone)
+            train_epochs(config, dataset, learners, record, callbacks, first, alone)
             test_at_end(config, dataset, learners, record)
         except OperatorError:  # which a resumed run would raise again
             if folder is not None:
@@ -110,9 +110,9 @@ def train_epochs(
     config: Config,
     dataset: Dataset,
     learners: Sequence[Learner],
-    callbacks: Sequence[Callback],
+    record: Record,
+    callbacks: Sequence[Callback] = (),
     first: int = 0,
-    record: Record = lambda event: None,
     alone: bool = True,
 ) -> None:
     """Train every network for one epoch, then all of them for the next, and so on, from the first epoch on."""
@@ -125,21 +125,22 @@ def train_epochs(
             for learner in in_turns(learners, config.seed + epoch):
                 position = Position(learner, epoch, len(batches))
                 for callback in callbacks:
-                    callback.begin(position)
+                    callback.begin_epoch(position)
                 for stop in stops(len(batches), settings.log_every):
                     losses, accuracies = take_steps(position, batches[position.done : stop], record)
                     position.done = stop
+                    if (stop - 1) % settings.log_every == 0:
+                        loss, accuracy = float(losses[-1]), float(accuracies[-1])
+                        record(Iteration(learner.operator, epoch, stop - 1, loss, accuracy))
                     for callback in callbacks:
-                        if (stop - 1) % settings.log_every == 0:
-                            callback.report(position, float(losses[-1]), float(accuracies[-1]))
-                        callback.piece(position)
+                        callback.advance(position)
                 learner.end_epoch()
                 loss, accuracy = overall(*measure(position, tests, record), tests)
-                result = Epoch(learner.operator, epoch, position.seconds, accuracy, loss, alone)
+                record(Epoch(learner.operator, epoch, position.seconds, accuracy, loss, alone))
                 for callback in callbacks:
-                    callback.epoch(position, result)
+                    callback.end_epoch(position)
             for callback in callbacks:
-                callback.finished(epoch)
+                callback.end_round(epoch)
     finally:
         for callback in callbacks:
             callback.end()

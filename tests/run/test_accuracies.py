@@ -10,7 +10,6 @@ from threadpoolctl import threadpool_limits
 from app.data import load
 from app.errors import DataError
 from app.run import config as config_module
-from app.run.callbacks import Metrics
 from app.run.config import load_config
 from app.run.events import Epoch
 from app.run.learners import make_learner
@@ -40,7 +39,7 @@ def accuracies(mnist, file, *overrides):
     events = []
     learner = make_learner(config, activation, mnist.image_shape)
     with threadpool_limits(1):  # threads that wait for each other take minutes where tests run side by side
-        train_epochs(config, mnist, [learner], [Metrics(events.append)])
+        train_epochs(config, mnist, [learner], events.append)
     return [event.test_accuracy for event in events if isinstance(event, Epoch)]
 
 

@@ -106,7 +106,7 @@ def test_there_is_one_checkpoint_which_every_epoch_replaces(tmp_path):
     before = {path.name for path in folder.path.iterdir()}
     checkpoints = Checkpoints(Config(), [], folder)
     for epoch in range(3):
-        checkpoints.finished(epoch)
+        checkpoints.end_round(epoch)
         assert {path.name for path in folder.path.iterdir()} - before == {CHECKPOINT}
         assert read_checkpoint(folder.path / CHECKPOINT).epoch == epoch + 1
 

@@ -146,7 +146,7 @@ def test_a_bar_that_was_interrupted_while_it_was_drawn_for_the_first_time_is_era
     monkeypatch.setattr(tqdm, "refresh", interrupted)
     shown = console.Console()
     with pytest.raises(KeyboardInterrupt):
-        shown.begin(Position(Mock(operator="relu"), epoch=0, iterations=30))
+        shown.begin_epoch(Position(Mock(operator="relu"), epoch=0, iterations=30))
     monkeypatch.undo()
     monkeypatch.setattr(console, "_can_draw", lambda: True)
     shown.end()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.data import Dataset
-from app.run.callbacks import Callback, Metrics
+from app.run.callbacks import Callback
 from app.run.config import Config, TrainConfig
 from app.run.events import Epoch, Iteration
 from app.run.run import PIECE, train_epochs
@@ -49,20 +49,20 @@ class Remembers(Callback):
     def __init__(self):
         self.calls = []
 
-    def begin(self, position):
+    def begin_epoch(self, position):
         self.calls.append(("begin", position.learner.operator, position.epoch))
 
-    def report(self, position, loss, accuracy):
-        self.calls.append(("report", position.done))
+    def record(self, event):
+        self.calls.append((type(event), event.iteration if isinstance(event, Iteration) else event.test_accuracy))
 
-    def piece(self, position):
-        self.calls.append(("piece", position.done))
+    def advance(self, position):
+        self.calls.append(("advance", position.done))
 
-    def epoch(self, position, result):
-        self.calls.append(("epoch", result.test_accuracy))
+    def end_epoch(self, position):
+        self.calls.append(("end of epoch", position.epoch))
 
-    def finished(self, epoch):
-        self.calls.append(("finished", epoch))
+    def end_round(self, epoch):
+        self.calls.append(("end of round", epoch))
 
     def end(self):
         self.calls.append(("end",))
@@ -76,8 +76,12 @@ class Loop:
         images = [np.zeros((train, 1), np.uint8), np.arange(train), np.zeros((test, 1), np.uint8), np.arange(test)]
         self.learners = [Pretended(name, self.log, clock or Clock()) for name in names]
         config, data = Config(train=TrainConfig(**settings)), Dataset(*images, (1, 1), "", True)
-        callbacks = [Metrics(self.events.append), Callback(), *callbacks]
-        self._arguments = config, data, self.learners, callbacks, first
+        self._arguments = config, data, self.learners, self._record, [Callback(), *callbacks], first
+
+    def _record(self, event):
+        self.events.append(event)
+        for callback in self._arguments[4]:
+            getattr(callback, "record", id)(event)
 
     def run(self):
         train_epochs(*self._arguments)
@@ -148,22 +152,22 @@ def test_seconds_are_those_of_training_alone(monkeypatch):
 def test_pieces_of_an_epoch_end_where_a_report_is_due_and_before_the_last_step(iterations, log_every, expected):
     callback = Remembers()
     Loop(iterations, 2, callback, epochs=1, batch_size=1, log_every=log_every).run()
-    assert [call[1] for call in callback.calls if call[0] == "piece"] == expected
-    reports = [call[1] for call in callback.calls if call[0] == "report"]
-    assert reports == [iteration + 1 for iteration in range(0, iterations, log_every)]
+    assert [call[1] for call in callback.calls if call[0] == "advance"] == expected
+    reported = [call[1] for call in callback.calls if call[0] == Iteration]
+    assert reported == [*range(0, iterations, log_every)]
     assert max(b - a for a, b in itertools.pairwise([0, *expected])) <= PIECE
 
 
-def test_callbacks_are_called_in_order():
+def test_events_are_recorded_and_callbacks_called_in_order():
     callback = Remembers()
     Loop(4, 2, callback, names="ab", epochs=1, batch_size=2, log_every=2).run()
-    of_each = [("report", 1), ("piece", 1), ("piece", 2), ("epoch", 0.5)]
-    assert callback.calls == [("begin", "a", 0), *of_each, ("begin", "b", 0), *of_each, ("finished", 0), ("end",)]
+    of_each = [(Iteration, 0), ("advance", 1), ("advance", 2), (Epoch, 0.5), ("end of epoch", 0)]
+    assert callback.calls == [("begin", "a", 0), *of_each, ("begin", "b", 0), *of_each, ("end of round", 0), ("end",)]
 
 
 def test_an_exception_of_a_callback_ends_the_run_and_all_callbacks():
     class Stops(Callback):
-        def epoch(self, position, result):
+        def end_epoch(self, position):
             if position.epoch == 1:
                 raise KeyboardInterrupt
 

@@ -18,7 +18,7 @@ def recorded(learner, tiny, engine, batch_size, activation="relu"):
     train = msgspec.structs.replace(config.train, epochs=1, batch_size=batch_size)
     config, events = msgspec.structs.replace(config, train=train), []
     one = learner(engine, activation)
-    train_epochs(config, dataset, [one], [ParameterMetrics(events.append)])
+    train_epochs(config, dataset, [one], lambda event: None, [ParameterMetrics(events.append)])
     return events, one.weights()
 
 
