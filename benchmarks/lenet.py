@@ -27,9 +27,9 @@ RATE = 0.05
 
 def ours(data: Data, work: Work, operator: str = "custom.relu") -> Iterator[Epoch]:
     from app.data import Batches, epoch_order
+    from app.run.activation import find_activation
     from app.run.config import load_config
     from app.run.learners import make_learner
-    from app.run.network import find_activation
     from app.run.options import CONFIGS
 
     settings = [f"seed={work.seed}", f"train.batch_size={work.batch}", f"train.learning_rate={work.rate}"]

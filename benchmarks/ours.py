@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from app.data import Batches, epoch_order
+from app.run.activation import find_activation
 from app.run.config import load_config
 from app.run.learners import make_learner
-from app.run.network import find_activation
 from app.run.options import CONFIGS
 from benchmarks.work import PIXELS, run_epochs
 

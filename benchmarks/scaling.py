@@ -23,9 +23,9 @@ from app.data import Batches, epoch_order, load
 from app.errors import AppError
 from app.ranks import ending
 from app.ranks.world import connect
+from app.run.activation import find_activation
 from app.run.config import Config
 from app.run.learners import make_learner
-from app.run.network import find_activation
 from benchmarks import machine, report
 from benchmarks.process import ROOT, environment
 from benchmarks.work import PIXELS

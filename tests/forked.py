@@ -218,7 +218,7 @@ def _prepare() -> None:
     import numpy as np
 
     import app
-    from app.run.network import find_activation
+    from app.run.activation import find_activation
 
     relu = find_activation("custom.relu").operator
     x = app.to_tensor(np.ones((2, 3), "float32"), stop_gradient=False)

@@ -18,9 +18,9 @@ from safetensors.numpy import load_file, save_file
 from app.data import Batches, Dataset, epoch_order, load
 from app.ranks import ending
 from app.ranks.world import connect, current
+from app.run.activation import find_activation
 from app.run.config import load_config
 from app.run.learners import make_learner
-from app.run.network import find_activation
 from app.run.options import CONFIGS
 
 

@@ -25,6 +25,7 @@ from app.ranks.world import current
 from app.reading import PACKAGE
 from app.report.report import write_report
 from app.run import run
+from app.run.activation import Activation, find_activation, passed_only, session_name
 from app.run.config import (
     C,
     CompareConfig,
@@ -38,7 +39,6 @@ from app.run.config import (
 from app.run.console import Console, in_notebook
 from app.run.folder import CONFIG
 from app.run.layers import operators_named_in
-from app.run.network import Activation, find_activation, passed_only, session_name
 from app.run.options import DEFAULT
 
 Operator = str | Callable[..., Any]

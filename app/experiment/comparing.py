@@ -20,6 +20,7 @@ from app.data import load
 from app.errors import AppError, ConfigError, MissingFileError
 from app.files import write_whole
 from app.ranks.world import World
+from app.run.activation import Activation, every_operator, find_all
 from app.run.comparison import Comparison, compare_runs
 from app.run.config import CompareConfig, Config, load_kept_config, operators_of, with_absolute_paths
 from app.run.console import Console
@@ -35,7 +36,6 @@ from app.run.folder import (
     require_free,
 )
 from app.run.gradients import gradient_lines
-from app.run.network import Activation, every_operator, find_all
 from app.run.record import is_finished, read_run, read_runs, runs_of
 from app.run.resume import check_sources, how_to_resume, operators_again, source_hashes
 from app.run.run import Prepared, compile_networks, prepare, resume, train

@@ -17,11 +17,12 @@ import numpy.typing as npt
 from app.display import Displayed
 from app.errors import AppError, ConfigError, FileError, MissingFileError, OperatorError, ShapeError
 from app.nn import Layer
+from app.run.activation import Activation
 from app.run.comparison import Comparison, Difference, compare_runs
 from app.run.config import CompareConfig, load_kept_config
 from app.run.events import Epoch, finite
 from app.run.folder import CONFIG, WEIGHTS, Weights
-from app.run.network import Activation, Network, pixels_of, trained_network
+from app.run.network import Network, pixels_of, trained_network
 from app.run.record import read_runs
 from app.run.resume import check_sources, operators_again, source_hashes
 from app.run.statistics import Estimate, over_units

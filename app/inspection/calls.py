@@ -17,8 +17,8 @@ from app.graph import Program
 from app.graph.statements import Watched
 from app.inspection.stages import ALL, NAMES, Section, Stages
 from app.inspection.subject import Subject, ends_of, of_function, of_network, of_operator
+from app.run.activation import find_all
 from app.run.config import config_name, load_config
-from app.run.network import find_all
 from app.run.options import DEFAULT
 
 _OF_OPERATORS = ("main", "engine", "source")

@@ -27,7 +27,7 @@ from app.ops import OpDef
 from app.report.charts import Chart, Line, image
 from app.report.markup import Child, as_html, asset, tag
 from app.report.sections import curves, result
-from app.run.network import Activation
+from app.run.activation import Activation
 from app.tensor import Tensor, grad
 
 MOST_OPERATORS = 150

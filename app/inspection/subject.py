@@ -18,8 +18,8 @@ from app.graph.statements import Watched
 from app.static.model_file import SavedModel
 
 if TYPE_CHECKING:
+    from app.run.activation import Activation
     from app.run.config import Config
-    from app.run.network import Activation
 
 BATCH = 256
 """The default batch size."""
@@ -49,8 +49,8 @@ class Subject:
 
 def of_configuration(path: str, overrides: Sequence[str], rank: int | None = None) -> Subject:
     """The Programs that training with a configuration runs, on one rank (by default the first) if it is for several."""
+    from app.run.activation import find_all
     from app.run.config import load_config
-    from app.run.network import find_all
 
     config = load_config(path, overrides)
     if config.dist.shape == "none" and rank is not None:

@@ -12,10 +12,10 @@ from app.engine import Executor, Scope
 from app.graph import Operator, Program, names, program_guard, static_mode
 from app.graph.gradients import gradients
 from app.graph.program import BACKWARD
+from app.run.activation import Activation
 from app.run.config import Config
 from app.run.events import Cost, Record
 from app.run.layers import width_of
-from app.run.network import Activation
 from app.static import data
 from app.tensor import Tensor
 

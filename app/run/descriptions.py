@@ -25,9 +25,10 @@ from app.files import LARGEST, read_file, write_whole
 from app.nn import Layer
 from app.ops.definition import OpDef
 from app.reading import source_text
+from app.run.activation import Activation, every_operator
 from app.run.events import Index
 from app.run.folder import DESCRIPTIONS
-from app.run.network import Activation, Network, every_operator
+from app.run.network import Network
 from app.tensor import Tensor, grad
 
 IMAGES = 1000

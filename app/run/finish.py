@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from app.data import Dataset
+from app.run.activation import Activation
 from app.run.checkpoints import CHECKPOINT
 from app.run.config import Config
 from app.run.console import Console
@@ -13,7 +14,7 @@ from app.run.descriptions import describe, describe_layers, write_descriptions
 from app.run.events import End
 from app.run.folder import SUMMARY, RunFolder, hash_of
 from app.run.learners import Learner
-from app.run.network import Activation, Network, trained_network
+from app.run.network import Network, trained_network
 from app.run.predictions import predictions_of, write_predictions
 from app.run.record import read_run
 from app.run.steps import warnings_off

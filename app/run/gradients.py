@@ -13,11 +13,12 @@ from app.errors import GradcheckError, OperatorError
 from app.graph import dynamic_mode
 from app.ops import random
 from app.ranks.world import World
+from app.run.activation import Activation, every_operator
 from app.run.config import Config
 from app.run.console import Console
 from app.run.events import Checked
 from app.run.layers import OF_IMAGES
-from app.run.network import Activation, Network, every_operator
+from app.run.network import Network
 from app.tensor import Tensor, no_grad
 
 _ADVICE = (

@@ -13,9 +13,9 @@ from app.errors import ConfigError
 from app.ranks.launch import has_launcher, launched
 from app.ranks.same import compare, framework
 from app.ranks.world import World, connect
+from app.run.activation import Activation
 from app.run.checkpoints import Checkpoint, data_hash
 from app.run.config import Config, dump_config
-from app.run.network import Activation
 from app.run.resume import source_hashes
 
 

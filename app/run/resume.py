@@ -19,12 +19,12 @@ from app.errors import AppError, ConfigError, OperatorError
 from app.nn import Layer
 from app.ops.definition import OpDef
 from app.ranks.world import current
+from app.run.activation import Activation, as_passed, every_operator, find_all, passed_only
 from app.run.checkpoints import CHECKPOINT, Checkpoint, read_checkpoint
 from app.run.config import Config, load_kept_config, operators_of, with_absolute_paths
 from app.run.console import Console
 from app.run.folder import CONFIG, SUMMARY, RunFolder, refuse_comparison
 from app.run.layers import operators_named_in
-from app.run.network import Activation, as_passed, every_operator, find_all, passed_only
 from app.run.trust import require_named
 
 _FREE = {"check", "data.folder", "data.sources"}

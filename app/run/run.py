@@ -19,6 +19,7 @@ from app.data import Batches, Dataset, epoch_order, load
 from app.errors import AppError, OperatorError
 from app.ranks.launch import launched
 from app.ranks.world import World
+from app.run.activation import Activation, every_operator, find_all
 from app.run.callbacks import Callback, ParameterMetrics, Position
 from app.run.checkpoints import Checkpoint, Checkpoints, data_hash, restore
 from app.run.config import Config, operators_of
@@ -29,7 +30,7 @@ from app.run.finish import ReportWriter, finish
 from app.run.folder import RunFolder, require_free
 from app.run.gradients import check_gradients, gradient_lines
 from app.run.learners import Learner, make_learner
-from app.run.network import Activation, every_operator, find_all, refuse_contradictions
+from app.run.network import refuse_contradictions
 from app.run.ranks import begin_alike, ranks_of, ranks_text
 from app.run.resume import (
     check_sources,

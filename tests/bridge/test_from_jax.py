@@ -11,8 +11,8 @@ import pytest
 import app
 from app.__main__ import main
 from app.checking.before_training import check_gradient
+from app.run.activation import Activation
 from app.run.descriptions import curve_of, source_texts
-from app.run.network import Activation
 from app.testing import check_operator
 
 jax = pytest.importorskip("jax", reason="JAX is not installed (the extra `bridge`)")

@@ -25,7 +25,7 @@ from app.custom.shelf import tap as tapping
 from app.custom.shelf.gated import gated
 from app.custom.shelf.prelu import PReLU
 from app.errors import ConfigError
-from app.run.network import find_activation
+from app.run.activation import find_activation
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ from app.custom import custom_op, gradcheck
 from app.custom.lookup import find_operator
 from app.errors import OperatorError
 from app.ops.spec import spec_of
-from app.run.network import Activation
+from app.run.activation import Activation
 
 ONES = np.ones((2, 3), "float32")
 

@@ -18,9 +18,9 @@ from app.errors import ProgramError
 from app.graph import Program, names, static_mode
 from app.ranks.shares import run_share, shares
 from app.ranks.world import World
+from app.run.activation import Activation
 from app.run.config import Config
 from app.run.learners import make_learner
-from app.run.network import Activation
 
 pytestmark = pytest.mark.slow
 

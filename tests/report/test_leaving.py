@@ -13,8 +13,8 @@ from made_runs import dataset, made_run
 
 from app.report.report import write_report
 from app.run import predictions
+from app.run.activation import find_activation
 from app.run.finish import report_run
-from app.run.network import find_activation
 
 
 def ended(folder: Path, write: Any, certainty: float = 1.0) -> tuple[list[str], list[str]]:

@@ -29,11 +29,11 @@ from app.report.markup import as_html, tag
 from app.report.sections import units
 from app.report.sections.units import FIRST_LAYER
 from app.run import descriptions, predictions
+from app.run.activation import find_activation
 from app.run.config import Config, load_config
 from app.run.descriptions import Curve, Description, Histogram
 from app.run.folder import PREDICTIONS, write_weights
 from app.run.learners import make_learner
-from app.run.network import find_activation
 from app.run.options import DEFAULT
 from app.run.record import read_run
 from app.run.wording import seconds

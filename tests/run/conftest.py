@@ -8,9 +8,9 @@ from interrupted_runs import interrupted, resume, whole
 from runs_of_train import images, start, tiny, train, type_it
 
 from app.data import Batches
+from app.run.activation import find_activation
 from app.run.config import Config
 from app.run.learners import make_learner
-from app.run.network import find_activation
 
 __all__ = ["images", "interrupted", "resume", "start", "tiny", "train", "type_it", "whole"]
 

@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 
 from app.data import Batches, load
+from app.run.activation import find_activation
 from app.run.callbacks import Position
 from app.run.config import Config, ModelConfig, TrainConfig
 from app.run.learners import make_learner
-from app.run.network import find_activation
 from app.run.steps import take_steps
 
 PIECE = 50

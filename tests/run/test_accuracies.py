@@ -10,10 +10,10 @@ from threadpoolctl import threadpool_limits
 from app.data import load
 from app.errors import DataError
 from app.run import config as config_module
+from app.run.activation import find_activation
 from app.run.config import load_config
 from app.run.events import Epoch
 from app.run.learners import make_learner
-from app.run.network import find_activation
 from app.run.options import CONFIGS
 from app.run.run import train_epochs
 

@@ -15,10 +15,10 @@ from app.data.sample import load_sample
 from app.errors import GradcheckError, OperatorError
 from app.experiment.train_command import main as train_py
 from app.printing import PLAIN, RED
+from app.run.activation import Activation, find_activation
 from app.run.config import Config, DistConfig, ModelConfig
 from app.run.console import Console
 from app.run.gradients import check_gradients
-from app.run.network import Activation, find_activation
 
 pytestmark = pytest.mark.slow
 

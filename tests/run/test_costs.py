@@ -7,9 +7,9 @@ import pytest
 
 import app
 from app.custom import custom_op, py_func
+from app.run.activation import Activation, find_activation
 from app.run.config import Config, ModelConfig, TrainConfig
 from app.run.costs import LEAST, measure_costs, operator_costs, timed_operator
-from app.run.network import Activation, find_activation
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,9 @@ import pytest
 import app
 from app.errors import FileError
 from app.run import descriptions
+from app.run.activation import Activation, find_activation
 from app.run.descriptions import PLACES, curve_of, dead_share, histogram_of, source_texts
-from app.run.network import Activation, find_activation, trained_network
+from app.run.network import trained_network
 
 pytestmark = pytest.mark.slow
 

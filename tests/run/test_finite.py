@@ -10,9 +10,10 @@ import pytest
 from app.data import Batches
 from app.engine.watch import OperatorRun, first_nonfinite
 from app.errors import OperatorError
+from app.run.activation import find_activation
 from app.run.callbacks import Position
 from app.run.finite import statistics
-from app.run.network import find_activation, trained_network
+from app.run.network import trained_network
 from app.run.predictions import classes_of
 from app.run.steps import measure, take_steps
 

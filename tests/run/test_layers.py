@@ -8,10 +8,11 @@ import pytest
 from app.data import Batches, Dataset
 from app.engine import Executor, Scope
 from app.errors import ConfigError
+from app.run.activation import find_activation
 from app.run.config import ModelConfig, dump_config, load_config, load_kept_config
 from app.run.layers import layer_names, width_of
 from app.run.learners import make_learner
-from app.run.network import find_activation, model_for_use, trained_network
+from app.run.network import model_for_use, trained_network
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (40, 9, 8)).astype(np.uint8)
 LABELS = (np.arange(40) % 10).astype(np.uint8)

@@ -5,7 +5,7 @@ import pytest
 
 from app.data import Batches
 from app.errors import OperatorError
-from app.run.network import Activation
+from app.run.activation import Activation
 
 
 def epochs(one, batches, count=2):

@@ -5,7 +5,7 @@ import pytest
 
 import app
 from app.errors import FileError
-from app.run.network import Activation
+from app.run.activation import Activation
 
 
 def trained(learner, batches):

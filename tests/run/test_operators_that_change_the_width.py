@@ -14,9 +14,10 @@ from app.__main__ import main
 from app.data import load
 from app.experiment.results import Result
 from app.experiment.train_command import main as train_py
+from app.run.activation import find_activation
 from app.run.config import ModelConfig
 from app.run.layers import Conv, Dense
-from app.run.network import Network, find_activation
+from app.run.network import Network
 
 pytestmark = pytest.mark.slow
 

@@ -6,9 +6,10 @@ import pytest
 
 from app.graph import dynamic_mode
 from app.nn import functional
+from app.run.activation import find_activation
 from app.run.callbacks import ParameterMetrics
 from app.run.events import Parameters
-from app.run.network import find_activation, trained_network
+from app.run.network import trained_network
 from app.run.run import train_epochs
 from app.tensor import Tensor
 

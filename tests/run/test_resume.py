@@ -12,8 +12,8 @@ from runs_of_train import assert_same_results
 from app import relu
 from app.experiment.train_command import main
 from app.files import write_whole
+from app.run.activation import Activation
 from app.run.checkpoints import CHECKPOINT
-from app.run.network import Activation
 from app.run.resume import how_to_resume
 
 pytestmark = pytest.mark.slow

@@ -10,8 +10,8 @@ import msgspec
 
 from app.report.markup import tag
 from app.report.sections.section import Section
+from app.run.activation import passed_only
 from app.run.config import Config, dump_config
-from app.run.network import passed_only
 from app.run.record import RunRecord
 from app.run.resume import changes
 from app.run.wording import count

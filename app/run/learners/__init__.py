@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from app.run.activation import Activation
 from app.run.config import Config
 from app.run.learners.eager import EagerLearner
 from app.run.learners.learner import Learner, PerIteration
 from app.run.learners.program import ProgramLearner
-from app.run.network import Activation, ImageShape
+from app.run.network import ImageShape
 
 __all__ = ["Learner", "PerIteration", "ProgramLearner", "make_learner"]
 

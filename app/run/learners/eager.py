@@ -13,9 +13,10 @@ from app.data import Batches
 from app.engine.watch import OperatorRun, watch_tensors
 from app.nn import functional
 from app.ops.loss import accuracy
+from app.run.activation import Activation
 from app.run.config import Config
 from app.run.learners.learner import Learner, PerIteration, optimizer_of
-from app.run.network import Activation, ImageShape, Network
+from app.run.network import ImageShape, Network
 from app.tensor import Tensor, no_grad
 
 

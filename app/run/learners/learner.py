@@ -14,8 +14,8 @@ from app.errors import FileError
 from app.nn import ClipGradByGlobalNorm
 from app.ops.random import Streams
 from app.optimizer import SGD, Adam, Momentum, Optimizer, RMSProp, lr
+from app.run.activation import Activation
 from app.run.config import Config, TrainConfig
-from app.run.network import Activation
 
 PerIteration = tuple[np.ndarray, np.ndarray]
 """The loss and the accuracy of each batch."""

@@ -17,9 +17,10 @@ from app.ranks.data_parallel import data_parallel
 from app.ranks.same import check_agreement
 from app.ranks.shares import run_share
 from app.ranks.world import World, current
+from app.run.activation import Activation
 from app.run.config import Config
 from app.run.learners.learner import Learner, PerIteration, optimizer_of
-from app.run.network import Activation, ImageShape, Network, pixels_of
+from app.run.network import ImageShape, Network, pixels_of
 from app.static import data
 
 
