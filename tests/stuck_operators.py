@@ -17,22 +17,33 @@ ROOT = Path(__file__).parents[1]
 _MARK = "OPSMITH_TEST_STUCK"
 
 OPERATORS = '''
+import ctypes
 import os
 import time
 from pathlib import Path
 
 import numpy as np
-from numba import njit
 
 import app
 
 calls = 0
 
 
-@njit("void(float64[:])")
 def native_loop(x):
     while x.size:
         x += 1
+
+
+if os.environ["STUCK_IN"] == "native_loop":
+    from numba import njit
+
+    native_loop = njit("void(float64[:])")(native_loop)
+
+
+def native_lock(x):
+    mutex, native = ctypes.create_string_buffer(128), ctypes.PyDLL(None)  # which holds on to the interpreter
+    native.pthread_mutex_lock(mutex)
+    native.pthread_mutex_lock(mutex)
 
 
 def plain_loop(x):
@@ -180,7 +191,7 @@ class Stuck:
 
 @contextlib.contextmanager
 def stuck(name: str, how: str, folder: Path) -> Iterator[Stuck]:
-    """A command that is stuck at a stage in a native loop, a plain loop or a sleep."""
+    """A command that is stuck at a stage in a native loop, a native lock, a plain loop or a sleep."""
     command = Stuck(STAGES[name], how, folder)
     try:
         yield command

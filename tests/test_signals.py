@@ -19,8 +19,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_one_signal_ends_training_in_a_native_loop(tmp_path: Path, number: int):
-    with stuck("training step", "native_loop", tmp_path) as command:
+def test_one_signal_ends_training_in_native_code(tmp_path: Path, number: int):
+    with stuck("training step", "native_lock", tmp_path) as command:
         command.send(number)
         assert command.end() == -number
 
@@ -42,19 +42,19 @@ def test_one_ctrl_c_ends_training_in_a_plain_loop(tmp_path: Path):
 
 
 def test_the_process_that_checks_a_gradient_dies_with_its_parent(tmp_path: Path):
-    with stuck("gradient check", "native_loop", tmp_path) as command:
+    with stuck("gradient check", "native_lock", tmp_path) as command:
         command.send(signal.SIGKILL)
         assert command.end() == -signal.SIGKILL
 
 
-def test_workers_in_a_native_loop_die_with_their_parent(tmp_path: Path):
-    with stuck("compare with workers", "native_loop", tmp_path) as command:
+def test_workers_in_native_code_die_with_their_parent(tmp_path: Path):
+    with stuck("compare with workers", "native_lock", tmp_path) as command:
         command.send(signal.SIGKILL)
         assert command.end() == -signal.SIGKILL
 
 
 def test_ranks_end_together_at_one_signal(tmp_path: Path):
-    with stuck("ranks", "native_loop", tmp_path) as command:
+    with stuck("ranks", "native_lock", tmp_path) as command:
         command.send(signal.SIGTERM)
         assert command.end() != 0
 

@@ -494,7 +494,7 @@ def typed(images, tmp_path):
 
 
 def test_an_error_of_an_operator_in_a_worker_ends_the_comparison_and_is_printed_as_itself(typed):
-    done = typed(True, "--seeds", "2", "--workers", "2")
+    done = typed(True, "--seeds", "1", "--workers", "2")
     assert done.returncode == 1
     assert "its function failing raised ValueError: enough of it (ops.py:16)" in done.stderr
     assert "PicklingError" not in done.stdout + done.stderr
