@@ -11,8 +11,8 @@ from app.data.dataset import CLASSES
 from app.errors import AppError, DataError
 from app.printing import say
 from app.use.digits import prepare
+from app.use.image_files import read_picture
 from app.use.models import add_trust_arguments, load_network
-from app.use.reading import read_picture
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -21,7 +21,7 @@ MEMORY, ONE_INPUT = 1024, 10  # megabytes, seconds
 READERS = [
     *(
         "app.data",
-        "app.use.reading",
+        "app.use.image_files",
         "app.use.digits",
         "app.saving",
         "app.static.model_file",

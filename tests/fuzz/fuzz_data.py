@@ -20,7 +20,7 @@ from app.data.idx import unpack
 from app.data.mnist import read_folder
 from app.data.sources import NpmPackage
 from app.use.digits import prepare
-from app.use.reading import FORMATS, read_picture
+from app.use.image_files import FORMATS, read_picture
 
 
 def idx_bytes(*shape: int) -> bytes:

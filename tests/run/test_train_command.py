@@ -51,8 +51,8 @@ def test_quick_yaml_prints_its_progress_and_fills_a_folder_named_after_the_opera
     assert [line.split() for line in masked.splitlines()] == [line.split() for line in shown]
     assert (folder / "summary.txt").read_text() in run.out
     assert sorted(file.name for file in folder.iterdir()) == [
-        *("predictions.safetensors", "config.yaml", "metrics.jsonl"),
-        *("operators.json", "report.html", "summary.txt"),
+        *("config.yaml", "metrics.jsonl", "operators.json"),
+        *("predictions.safetensors", "report.html", "summary.txt"),
         *("weights-custom.relu.safetensors", "weights-relu.safetensors"),
     ]
 

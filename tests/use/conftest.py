@@ -13,7 +13,7 @@ import pytest
 
 from app.experiment.results import Result
 from app.run.options import CONFIGS
-from app.use.demo.reading import Reader
+from app.use.demo.classifier import Classifier
 from app.use.demo.server import Server
 
 
@@ -34,14 +34,14 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def reader(run_folder: Path) -> Reader:
-    return Reader(Result(run_folder))
+def classifier(run_folder: Path) -> Classifier:
+    return Classifier(Result(run_folder))
 
 
 @pytest.fixture(scope="session")
-def server(reader: Reader) -> Iterator[Server]:
+def server(classifier: Classifier) -> Iterator[Server]:
     """The demo, on a port of its own."""
-    with Server(reader, 0) as server:
+    with Server(classifier, 0) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield server

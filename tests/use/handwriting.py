@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
-from app.use.demo.reading import SIDE
+from app.use.demo.classifier import SIDE
 from app.use.digits import prepare_ink
 
 Line = np.ndarray

@@ -17,7 +17,7 @@ import pytest
 from app.__main__ import main
 from app.run.folder import write_weights
 from app.use.demo import command
-from app.use.demo.reading import SHIPPED
+from app.use.demo.classifier import SHIPPED
 
 pytestmark = pytest.mark.slow
 

@@ -190,11 +190,11 @@ def test_handwriting_is_recognised_on_the_page(page: Page):
 
 
 def test_a_server_that_has_ended_is_a_message_on_the_page(visitor: Visitor, page: Page):
-    page.route("**/answer", lambda route: route.abort())
+    page.route("**/predict", lambda route: route.abort())
     page.click("#pad")
     page.wait_for_selector("#problem:visible")
     assert page.inner_text("#problem") == "The server does not answer any more: start it again, and reload."
-    page.unroute("**/answer")
+    page.unroute("**/predict")
     draw(page)
     assert page.is_hidden("#problem")
     visitor.problems.clear()  # Chromium told of the request that failed

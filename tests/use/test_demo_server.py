@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from app.use.demo import reading
+from app.use.demo.classifier import example
 from app.use.demo.server import ASSETS, LENGTH, Handler, Server
 
 pytestmark = pytest.mark.slow
-BODY = reading._example()
+BODY = example()
 KIND = {"Content-Type": "application/octet-stream"}
 
 
@@ -48,17 +48,17 @@ def serves_on(server: Server, capfd: pytest.CaptureFixture[str]) -> Iterator[Non
     """After each test: nothing was complained of, and a drawing is read."""
     yield
     assert capfd.readouterr().err == ""
-    assert asked(server, "POST", "/answer", BODY, KIND)[0] == 200
+    assert asked(server, "POST", "/predict", BODY, KIND)[0] == 200
 
 
 def test_a_drawing_gets_the_answer_of_each_network(server: Server):
-    status, headers, content = asked(server, "POST", "/answer", BODY, KIND)
+    status, headers, content = asked(server, "POST", "/predict", BODY, KIND)
     assert (status, headers["Content-Type"]) == (200, "application/json")
     answer = json.loads(content)
     assert set(answer) == {"picture", "networks", "milliseconds"}
     assert len(answer["picture"]) == 784
     assert [len(network["probabilities"]) for network in answer["networks"]] == [10, 10]
-    status, _, content = asked(server, "POST", "/answer", bytes(LENGTH), KIND)
+    status, _, content = asked(server, "POST", "/predict", bytes(LENGTH), KIND)
     assert (status, json.loads(content)) == (422, {"error": "nothing is drawn"})
 
 
@@ -85,7 +85,7 @@ def test_pages_allow_no_content_of_other_sites(server: Server, path: str):
 
 def test_many_requests_at_once_are_answered(server: Server):
     with ThreadPoolExecutor(16) as threads:
-        statuses = list(threads.map(lambda _: asked(server, "POST", "/answer", BODY, KIND)[0], range(32)))
+        statuses = list(threads.map(lambda _: asked(server, "POST", "/predict", BODY, KIND)[0], range(32)))
     assert statuses == [200] * 32
 
 
@@ -94,17 +94,17 @@ def test_many_requests_at_once_are_answered(server: Server):
     [
         ("GET", "/nothing", {}, 404),
         ("GET", "/../server.py", {}, 404),
-        ("GET", "/answer", {}, 404),
+        ("GET", "/predict", {}, 404),
         ("POST", "/", KIND, 404),
-        ("PUT", "/answer", KIND, 501),
-        ("POST", "/answer", {}, 400),
-        ("POST", "/answer", {"Content-Type": "text/plain"}, 400),
-        ("POST", "/answer", {**KIND, "Content-Length": "5"}, 400),
-        ("POST", "/answer", {**KIND, "Content-Length": "-1"}, 400),
-        ("POST", "/answer", {**KIND, "Transfer-Encoding": "chunked"}, 400),
+        ("PUT", "/predict", KIND, 501),
+        ("POST", "/predict", {}, 400),
+        ("POST", "/predict", {"Content-Type": "text/plain"}, 400),
+        ("POST", "/predict", {**KIND, "Content-Length": "5"}, 400),
+        ("POST", "/predict", {**KIND, "Content-Length": "-1"}, 400),
+        ("POST", "/predict", {**KIND, "Transfer-Encoding": "chunked"}, 400),
         *[
             (method, path, headers, 403)
-            for method, path in (("GET", "/about"), ("POST", "/answer"))
+            for method, path in (("GET", "/about"), ("POST", "/predict"))
             for headers in (
                 *({**KIND, "Host": host} for host in ("example.org", "127.0.0.1", "")),
                 *({**KIND, "Origin": origin} for origin in ("http://example.org", "null")),
@@ -129,7 +129,7 @@ def test_bytes_that_are_no_request_are_refused(server: Server):
 
 def head(server: Server) -> bytes:
     """The beginning of a request that sends a drawing."""
-    lines = ["POST /answer HTTP/1.0", f"Host: 127.0.0.1:{server.server_port}", f"Content-Length: {LENGTH}"]
+    lines = ["POST /predict HTTP/1.0", f"Host: 127.0.0.1:{server.server_port}", f"Content-Length: {LENGTH}"]
     return "\r\n".join([*lines, f"Content-Type: {KIND['Content-Type']}", "", ""]).encode()
 
 
@@ -151,19 +151,19 @@ def test_a_client_may_disconnect_before_the_answer(server: Server):
 def test_an_error_of_the_server_is_a_line_on_its_console(
     server: Server, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ):
-    monkeypatch.delattr(server, "reader")
+    monkeypatch.delattr(server, "classifier")
     with pytest.raises((http.client.HTTPException, OSError)):
         asked(server, "GET", "/about")
     told = capfd.readouterr().err
-    assert told == "error: a request failed: AttributeError: 'Server' object has no attribute 'reader'\n"
+    assert told == "error: a request failed: AttributeError: 'Server' object has no attribute 'classifier'\n"
 
 
 def test_an_error_of_an_operator_is_the_answer(server: Server, monkeypatch: pytest.MonkeyPatch):
     def failing(pictures: Any) -> Any:
         raise ValueError("of all things\nand more")
 
-    monkeypatch.setattr(server.reader, "_networks", {"my_ops.py:own": SimpleNamespace(outputs=failing)})
-    status, _, content = asked(server, "POST", "/answer", BODY, KIND)
+    monkeypatch.setattr(server.classifier, "_networks", {"my_ops.py:own": SimpleNamespace(outputs=failing)})
+    status, _, content = asked(server, "POST", "/predict", BODY, KIND)
     monkeypatch.undo()
     error = "the network of my_ops.py:own failed: ValueError: of all things"
     assert (status, json.loads(content)) == (500, {"error": error})

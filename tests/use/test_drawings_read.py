@@ -1,4 +1,4 @@
-"""What the networks of a run make of drawings: handwriting is read, and what is said is what the networks say."""
+"""What the networks of a run make of drawings: handwriting is read, and what is result is what the networks say."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from handwriting import redrawn, redrawn_pictures
 from app.data.sample import load_sample
 from app.experiment.results import Result
 from app.tensor import to_tensor
-from app.use.demo import reading
-from app.use.demo.reading import SHIPPED, SIDE, NothingDrawnError, Reader, advice
+from app.use.demo.classifier import SHIPPED, SIDE, Classifier, NothingDrawnError, advice, example
 
 pytestmark = pytest.mark.slow
 
@@ -33,22 +32,22 @@ def test_handwriting_of_any_size_and_place_is_recognised(count: int, digits: tup
     assert np.mean(Result(SHIPPED).predict(pictures) == labels) >= 0.95
 
 
-def test_a_drawing_is_brought_to_the_form_of_mnist(reader: Reader, digits: tuple[np.ndarray, np.ndarray]):
+def test_a_drawing_is_brought_to_the_form_of_mnist(classifier: Classifier, digits: tuple[np.ndarray, np.ndarray]):
     between_sizes, from_mnist = [], []
     for image in digits[0][:20]:
         sheets = [redrawn(image, size, 0.9, 0.2).tobytes() for size in (0.4, 0.9)]
-        small, large = (np.array(reader.read(sheet)["picture"], int) for sheet in sheets)
+        small, large = (np.array(classifier.classify(sheet)["picture"], int) for sheet in sheets)
         between_sizes.append(np.abs(small - large).mean())
         from_mnist.append(np.abs(large - image.ravel()).mean())
     assert np.mean(between_sizes) < 8  # of 255
     assert np.mean(from_mnist) < 20
 
 
-def test_the_answer_is_that_of_the_networks(reader: Reader):
-    said = reader.read(reading._example())
-    picture = np.array([said["picture"]], np.uint8)
-    for operator, told in zip(("custom.relu", "relu"), said["networks"], strict=True):
-        answer = reader.answer(operator, picture)
+def test_the_answer_is_that_of_the_networks(classifier: Classifier):
+    result = classifier.classify(example())
+    picture = np.array([result["picture"]], np.uint8)
+    for operator, told in zip(("custom.relu", "relu"), result["networks"], strict=True):
+        answer = classifier.predict(operator, picture)
         np.testing.assert_allclose(told["probabilities"], answer.probabilities[0], rtol=1e-3)
         assert sum(told["probabilities"]) == pytest.approx(1, abs=1e-3)
         assert np.argmax(told["probabilities"]) == 1
@@ -58,18 +57,18 @@ def test_the_answer_is_that_of_the_networks(reader: Reader):
         assert min(hidden) == 0 < max(hidden)
 
 
-def test_an_answer_takes_less_than_20_milliseconds(reader: Reader):
-    took = [reader.read(reading._example())["milliseconds"] for _ in range(50)]
+def test_an_answer_takes_less_than_20_milliseconds(classifier: Classifier):
+    took = [classifier.classify(example())["milliseconds"] for _ in range(50)]
     assert 0 < statistics.median(took) < 20
 
 
-def test_any_sheet_but_an_empty_one_gets_an_answer(reader: Reader):
+def test_any_sheet_but_an_empty_one_gets_an_answer(classifier: Classifier):
     for ink in (0, 20):
         with pytest.raises(NothingDrawnError, match="nothing is drawn"):
-            reader.read(bytes([ink]) * SIDE**2)
+            classifier.classify(bytes([ink]) * SIDE**2)
     for ink in (128, 255):
         for sheet in (bytes(SIDE**2 - 1) + bytes([ink]), bytes([ink]) * SIDE**2):
-            for told in reader.read(sheet)["networks"]:
+            for told in classifier.classify(sheet)["networks"]:
                 assert sum(told["probabilities"]) == pytest.approx(1, abs=1e-3)
 
 
@@ -77,7 +76,7 @@ def test_values_that_are_not_finite_are_none():
     opened = Result(SHIPPED)
     network: Any = SimpleNamespace(outputs=lambda pictures: [to_tensor([[np.inf] * 3]), to_tensor([[np.nan] * 10])])
     opened["custom.relu"].network = network
-    (told,) = Reader(opened).read(reading._example())["networks"]
+    (told,) = Classifier(opened).classify(example())["networks"]
     assert told == {"probabilities": [None] * 10, "hidden": [[None] * 3]}
 
 

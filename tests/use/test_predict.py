@@ -23,8 +23,8 @@ from app.onnx import export
 from app.static.model_file import write_model
 from app.use import predict
 from app.use.digits import prepare
+from app.use.image_files import read_picture
 from app.use.models import load_network, read_named_model
-from app.use.reading import read_picture
 
 pytestmark = pytest.mark.slow
 

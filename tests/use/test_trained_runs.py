@@ -16,7 +16,7 @@ from app.data.sample import load_sample
 from app.errors import AppError
 from app.experiment.results import Result
 from app.experiment.train_command import main as train
-from app.use.demo.reading import Reader
+from app.use.demo.classifier import Classifier
 
 pytestmark = pytest.mark.slow
 
@@ -50,9 +50,9 @@ def networks(folder: Path, custom_ops: Sequence[str] = ()) -> Result:
 def test_an_opened_run_has_the_accuracy_that_was_measured(folder: Path):
     sample, opened = load_sample(), networks(folder)
     assert opened.operators == ["tanh", "custom.prelu"]
-    reader = Reader(opened)
+    classifier = Classifier(opened)
     for operator in opened:
-        answer = reader.answer(operator, sample.test_images)
+        answer = classifier.predict(operator, sample.test_images)
         (accuracy,) = opened[operator].accuracies
         assert (answer.probabilities.argmax(1) == sample.test_labels).mean() == pytest.approx(accuracy)
         np.testing.assert_allclose(answer.probabilities.sum(1), 1, atol=1e-5)

@@ -16,7 +16,7 @@ from app.printing import say
 from app.run.events import NO_END
 from app.run.folder import WEIGHTS
 from app.run.options import add_custom_op
-from app.use.demo.reading import FEW, SHIPPED, Reader, accuracies_of, advice, name_of
+from app.use.demo.classifier import FEW, SHIPPED, Classifier, accuracies_of, advice, name_of
 from app.use.demo.server import Server
 from app.use.digits import SIZE
 
@@ -50,7 +50,7 @@ def _port(text: str) -> int:
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C."""
     opened, note = _opened(options)
-    with _listening(Reader(opened), options.port) as server:
+    with _listening(Classifier(opened), options.port) as server:
         at = f"Draw a digit at {server.address}  (only reachable from this machine; Ctrl-C stops the server)"
         say(f"{_introduction(opened, note)}\n{at}")
         try:
@@ -111,9 +111,9 @@ def _best_first() -> list[tuple[float, Path]]:
     return sorted(runs, key=lambda one: -one[0])
 
 
-def _listening(reader: Reader, port: int) -> Server:
+def _listening(classifier: Classifier, port: int) -> Server:
     try:
-        return Server(reader, port)
+        return Server(classifier, port)
     except OSError as error:
         if error.errno not in (errno.EADDRINUSE, errno.EACCES):
             raise

@@ -16,7 +16,7 @@ from typing import Any
 
 from app.errors import AppError
 from app.printing import say
-from app.use.demo.reading import SIDE, NothingDrawnError, Reader
+from app.use.demo.classifier import SIDE, Classifier, NothingDrawnError
 
 HOST = "127.0.0.1"
 ASSETS = {
@@ -29,7 +29,7 @@ ASSETS = {
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
 """The known paths, each with a file in `assets/` and its type."""
-ABOUT, ANSWER = "/about", "/answer"
+ABOUT, PREDICT = "/about", "/predict"
 DRAWING = "application/octet-stream"
 LENGTH = SIDE * SIDE
 HEADERS = {
@@ -45,14 +45,14 @@ HEADERS = {
 
 
 class Server(ThreadingHTTPServer):
-    """Serves the page and the results of `reader` locally."""
+    """Serves the page and the results of `classifier` locally."""
 
     daemon_threads = True
     allow_reuse_port = False  # a second demo on the same port is an error
     request_queue_size = 128  # requests that wait; the default of 5 refuses some of many at once
 
-    def __init__(self, reader: Reader, port: int):
-        self.reader = reader
+    def __init__(self, classifier: Classifier, port: int):
+        self.classifier = classifier
         room = files(__package__) / "assets"
         self.assets = {path: ((room / name).read_bytes(), kind) for path, (name, kind) in ASSETS.items()}
         super().__init__((HOST, port), Handler)
@@ -85,7 +85,7 @@ class Handler(BaseHTTPRequestHandler):
         if not self._is_own():
             return
         if self.path == ABOUT:
-            self._send_json(HTTPStatus.OK, self.server.reader.about())
+            self._send_json(HTTPStatus.OK, self.server.classifier.about())
         elif self.path in self.server.assets:
             self._send(HTTPStatus.OK, *self.server.assets[self.path])
         else:
@@ -94,7 +94,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         if not self._is_own():
             return
-        if self.path != ANSWER:
+        if self.path != PREDICT:
             self.send_error(HTTPStatus.NOT_FOUND)
             return
         if (self.headers.get("Content-Type"), self.headers.get("Content-Length")) != (DRAWING, str(LENGTH)):
@@ -104,7 +104,7 @@ class Handler(BaseHTTPRequestHandler):
         if len(drawing) < LENGTH:  # the client has gone
             return
         try:
-            self._send_json(HTTPStatus.OK, self.server.reader.read(drawing))
+            self._send_json(HTTPStatus.OK, self.server.classifier.classify(drawing))
         except NothingDrawnError as error:
             self._send_json(HTTPStatus.UNPROCESSABLE_ENTITY, {"error": str(error)})
         except AppError as error:

@@ -4,7 +4,7 @@ export const describe = () => fetched("/about");
 
 // What the networks say of a drawing, a byte for each pixel.
 export const readDrawing = (body) =>
-  fetched("/answer", { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body });
+  fetched("/predict", { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body });
 
 async function fetched(path, options) {
   let response;

@@ -33,7 +33,7 @@ class NothingDrawnError(DataError):
 
 
 @dataclass(frozen=True)
-class Answer:
+class Prediction:
     """The result of a network, a row per picture."""
 
     hidden: list[np.ndarray]
@@ -41,31 +41,31 @@ class Answer:
     probabilities: np.ndarray
 
 
-class Reader:
+class Classifier:
     """Classifies drawings with every network of a run, one drawing at a time. The networks run eagerly: for one picture
     that is the fastest."""
 
     def __init__(self, run: Result):
         self._run, self._networks = run, {name: run[name].network for name in run}
         self._lock = threading.Lock()
-        self.read(_example())  # the first call of an operator may compile it
+        self.classify(example())  # the first call of an operator may compile it
         blank = np.zeros((1, SIZE * SIZE), np.uint8)
-        self._units = [layer[0].size for layer in self.answer(run.operators[0], blank).hidden]
+        self._units = [layer[0].size for layer in self.predict(run.operators[0], blank).hidden]
 
-    def answer(self, operator: str, pictures: np.ndarray) -> Answer:
+    def predict(self, operator: str, pictures: np.ndarray) -> Prediction:
         """Classify pictures, given as rows of bytes. An error of an operator, which may be the user's own, is reported
         in a line."""
         try:
             with no_grad():
                 *hidden, scores = self._networks[operator].outputs(Tensor(pictures))
-                return Answer([layer.numpy() for layer in hidden], functional.softmax(scores).numpy())
+                return Prediction([layer.numpy() for layer in hidden], functional.softmax(scores).numpy())
         except AppError:
             raise
         except Exception as error:
             message = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
             raise OperatorError(f"the network of {operator} failed: {message}") from error
 
-    def read(self, drawing: bytes) -> dict[str, Any]:
+    def classify(self, drawing: bytes) -> dict[str, Any]:
         """Return the result of each network and the prepared image."""
         start = time.perf_counter()
         ink = np.frombuffer(drawing, np.uint8).reshape(SIDE, SIDE).astype(np.float32) / np.float32(255)
@@ -74,10 +74,10 @@ class Reader:
         except DataError as error:
             raise NothingDrawnError("nothing is drawn") from error
         with self._lock:
-            answers = [self.answer(operator, picture) for operator in self._networks]
+            predictions = [self.predict(operator, picture) for operator in self._networks]
         return {
             "picture": picture[0].tolist(),
-            "networks": [_plain(answer) for answer in answers],
+            "networks": [_plain(one) for one in predictions],
             "milliseconds": round(1000 * (time.perf_counter() - start), 3),
         }
 
@@ -121,11 +121,11 @@ def advice(accuracies: Iterable[float | None]) -> str:
     )
 
 
-def _plain(answer: Answer) -> dict[str, Any]:
+def _plain(prediction: Prediction) -> dict[str, Any]:
     """Convert the result for one picture to lists, with null for NaN and infinity."""
     return {
-        "probabilities": _numbers(answer.probabilities[0]),
-        "hidden": [_numbers(layer[0].reshape(-1)[:MOST_UNITS]) for layer in answer.hidden],
+        "probabilities": _numbers(prediction.probabilities[0]),
+        "hidden": [_numbers(layer[0].reshape(-1)[:MOST_UNITS]) for layer in prediction.hidden],
     }
 
 
@@ -135,7 +135,7 @@ def _numbers(values: np.ndarray) -> list[float | None]:
     ]
 
 
-def _example() -> bytes:
+def example() -> bytes:
     """A drawing of a one."""
     ink = np.zeros((SIDE, SIDE), np.uint8)
     ink[SIDE // 5 : -SIDE // 5, SIDE // 2 : SIDE // 2 + SIDE // 10] = 255

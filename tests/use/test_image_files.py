@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from app.errors import DataError
-from app.use.reading import read_picture
+from app.use.image_files import read_picture
 
 # A dark L on a light ground, which stands upright.
 L = np.full((40, 30), 240, np.uint8)
@@ -149,7 +149,7 @@ SLOW = {
 
 @pytest.mark.parametrize("name", SLOW)
 def test_a_picture_that_is_slow_to_read_is_given_up(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("app.use.reading.SECONDS", 0.2)
+    monkeypatch.setattr("app.use.image_files.SECONDS", 0.2)
     (tmp_path / name).write_bytes(SLOW[name]())
     start = time.thread_time()
     refused(tmp_path / name, "reading it takes more than 0.2 seconds, as no picture of a digit does")
