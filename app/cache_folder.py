@@ -9,6 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from app.files import user_cache
 from app.printing import message
 
 _noted: set[str] = set()
@@ -28,7 +29,9 @@ def folder() -> Path | None:
     """
     from_environment = os.environ.get("OPSMITH_CACHE")
     checkout = Path(__file__).resolve().parents[1]
-    candidates = [Path(from_environment)] if from_environment else [_in_checkout(checkout), _of_user()]
+    in_checkout = checkout / ".cache" / "compiled" if (checkout / "pyproject.toml").is_file() else None
+    of_user = None if (cache := user_cache()) is None else cache / "compiled"
+    candidates = [Path(from_environment)] if from_environment else [in_checkout, of_user]
     return next((path for path in candidates if path is not None and _usable(path)), None)
 
 
@@ -57,17 +60,6 @@ def read(path: Path) -> bytes:
         if not stat.S_ISREG(about.st_mode) or not _is_private(about):
             raise PermissionError(errno.EPERM, "others may write to it", str(path))
         return file.read()
-
-
-def _in_checkout(checkout: Path) -> Path | None:
-    return checkout / ".cache" / "compiled" if (checkout / "pyproject.toml").is_file() else None
-
-
-def _of_user() -> Path | None:
-    """Return the folder in the user's cache. Relative paths do not count, as XDG's specification has it: they would
-    lead into the working folder, which may be a stranger's."""
-    bases = (os.environ.get("XDG_CACHE_HOME", ""), os.path.expanduser("~/.cache"))
-    return next((Path(base, "opsmith", "compiled") for base in bases if os.path.isabs(base)), None)
 
 
 def _usable(path: Path) -> bool:

@@ -49,6 +49,16 @@ def without_tilde(path: str | os.PathLike[str]) -> Path:
     return Path(os.path.expanduser(path))
 
 
+def user_cache() -> Path | None:
+    """The folder of opsmith in the user's cache, which need not exist; None if there is no home folder.
+
+    Relative paths do not count, as XDG's specification has it: they would lead into the working folder, which may be a
+    stranger's.
+    """
+    bases = (os.environ.get("XDG_CACHE_HOME", ""), os.path.expanduser("~/.cache"))
+    return next((Path(base, "opsmith") for base in bases if os.path.isabs(base)), None)
+
+
 # Reading
 
 

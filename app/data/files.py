@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from app.data.download import UnreachableError
 from app.data.sources import Source
 from app.errors import DataError, FileError
-from app.files import open_file, write_whole
+from app.files import open_file, user_cache, write_whole
 
 CHECKOUT = Path(__file__).resolve().parents[2] / "data"
 """The top-level data/ of the checkout that this package lies in: the home of the sample."""
@@ -88,10 +88,8 @@ def in_checkout() -> bool:
 
 def default_folder() -> Path:
     """The first folder that is complete or writable: the checkout's `data/`, the user's cache, a temporary one."""
-    base = os.environ.get("XDG_CACHE_HOME", "")  # by its standard, a relative path does not count
-    cache = Path(base if os.path.isabs(base) else os.path.expanduser("~/.cache"), "opsmith")
     user = os.getuid() if hasattr(os, "getuid") else "data"
-    candidates = [*([CHECKOUT] if in_checkout() else []), *([cache] if cache.is_absolute() else [])]
+    candidates = filter(None, (CHECKOUT if in_checkout() else None, user_cache()))
     return next(filter(_usable, candidates), Path(tempfile.gettempdir(), f"opsmith-{user}"))
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import app
 from app.compat.modules import MissingNameError, add_names, no_name
+from app.compat.paddle import _readers as readers
 from app.compat.paddle._fluid import FLUID
 from app.custom.pylayer.context import PyLayerContext
-from app.data import readers
 
 
 def __getattr__(name: str) -> Any:

@@ -31,7 +31,7 @@ from numba.core.errors import LoweringError, TypingError
 from numba.extending import overload
 
 import app
-from app import cache_folder, static
+from app import cache_folder, files, static
 from app.checking.checks.engines import _why_numba_refuses
 from app.engine.compiled import cache, native_code, numba_api, trial
 from app.engine.compiled.fingerprint import fingerprint
@@ -378,8 +378,8 @@ def test_a_relative_path_in_the_environment_puts_no_code_into_the_working_folder
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for name in names:
         monkeypatch.setenv(name, "relative")
-    found = cache_folder._of_user()
-    assert found == (None if "HOME" in names else tmp_path / "home/.cache/opsmith/compiled")
+    found = files.user_cache()
+    assert found == (None if "HOME" in names else tmp_path / "home/.cache/opsmith")
     assert not list(tmp_path.iterdir())
 
 

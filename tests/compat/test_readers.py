@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.data import readers
+from app.compat.paddle import _readers as readers
 from app.errors import DataError
 
 
