@@ -25,7 +25,7 @@ from app.run.folder import CONFIG, WEIGHTS, Weights
 from app.run.network import Network, pixels_of, trained_network
 from app.run.record import read_runs
 from app.run.resume import check_sources, operators_again, source_hashes
-from app.run.statistics import Estimate, over_units
+from app.run.statistics import Estimate, paired_t
 from app.run.summary import comparison, comparison_data, outcome, summary
 
 
@@ -277,4 +277,4 @@ def _row(part: OperatorResult) -> dict[str, Any]:
 
 def interval(values: Sequence[float]) -> Estimate | None:
     """The 95 % interval of the mean over seeds; None with fewer than two seeds."""
-    return over_units(values) if len(values) > 1 else None
+    return paired_t(values) if len(values) > 1 else None

@@ -16,24 +16,24 @@ from app.run.events import METRICS, Cost, Epoch, Start
 from app.run.folder import SUMMARY
 from app.run.record import RunRecord
 from app.run.resume import changes, check_sources
-from app.run.statistics import LEVEL, Estimate, holm, over_groups, over_units
+from app.run.statistics import LEVEL, Estimate, holm, paired_t, paired_t_of_medians
 
 SPREAD = 0.02
-"""The assumed spread of the speeds of equal networks, in all their epochs: they lie elsewhere in memory."""
+"""The least standard deviation of log time ratios: equal networks differ as much, by where they lie in memory."""
 
 Gist = Literal["same", "differs", "cannot tell"]
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A mean difference or ratio, its interval if there are enough seeds, and its p-values."""
+    """A mean difference or ratio, its confidence interval if there are enough seeds, and its p-values."""
 
     mean: float
     low: float | None = None
     high: float | None = None
     p_seeds: float = 1.0
-    """As the only claim."""
+    """Not adjusted."""
     p: float = 1.0
-    """As a claim among all that are made together."""
+    """Adjusted for all claims of a comparison, by Holm's method."""
 
     @property
     def gist(self) -> Gist:
@@ -168,8 +168,8 @@ def _start(run: RunRecord) -> Start:
 def differences(runs: Sequence[RunRecord], operators: Sequence[str]) -> list[Difference]:
     """How every operator differs from the first of them: in accuracy, and in speed if epochs were timed one at a time.
 
-    All claims are made together: the p-values are adjusted by Holm's method, and the intervals with them, so that an
-    interval excludes "no difference" wherever the p-value does.
+    The p-values of all claims are adjusted by Holm's method, and the intervals with them, so that an interval excludes
+    "no difference" wherever the p-value does.
     """
     first, *others = operators
     identical = [all(run.weight_hashes[other] == run.weight_hashes[first] for run in runs) for other in others]
@@ -178,9 +178,9 @@ def differences(runs: Sequence[RunRecord], operators: Sequence[str]) -> list[Dif
     }
     pairs = [_timed_pairs(runs, first, other) for other in others]
     of_speed = {n: time_ratio(pair).p for n, pair in enumerate(pairs) if pair}
-    judged = holm([*of_accuracy.values(), *of_speed.values()])
-    accuracies = dict(zip(of_accuracy, judged, strict=False))
-    speeds = dict(zip(of_speed, judged[len(of_accuracy) :], strict=True))
+    adjusted = holm([*of_accuracy.values(), *of_speed.values()])
+    accuracies = dict(zip(of_accuracy, adjusted, strict=False))
+    speeds = dict(zip(of_speed, adjusted[len(of_accuracy) :], strict=True))
     result = []
     for n, other in enumerate(others):
         p, level = accuracies.get(n, (1.0, LEVEL))
@@ -202,7 +202,7 @@ def _accuracy(runs: Sequence[RunRecord], first: str, other: str, level: float = 
     """The difference of the accuracies, over the seeds."""
     rounding = 1 / (math.sqrt(12) * runs[0].images)  # accuracies are known to whole images
     pairs = [(run.accuracy(other), run.accuracy(first)) for run in runs]
-    return over_units([a - b for a, b in pairs if a is not None and b is not None], rounding, level)
+    return paired_t([a - b for a, b in pairs if a is not None and b is not None], rounding, level)
 
 
 def _timed_pairs(runs: Sequence[RunRecord], first: str, other: str) -> list[tuple[list[Epoch], list[Epoch]]]:
@@ -217,7 +217,7 @@ def time_ratio(pairs: Sequence[tuple[Sequence[Epoch], Sequence[Epoch]]], level: 
     Epochs that only one of them finished do not count, nor do seeds that did not come as far as others.
     """
     logs = [[math.log(a.seconds / b.seconds) for a, b in zip(*epochs, strict=False)] for epochs in pairs]
-    estimate = over_groups([ratios for ratios in logs if len(ratios) == max(map(len, logs))], SPREAD, level)
+    estimate = paired_t_of_medians([ratios for ratios in logs if len(ratios) == max(map(len, logs))], SPREAD, level)
     return Estimate(math.exp(estimate.mean), math.exp(estimate.low), _exp(estimate.high), estimate.p)
 
 

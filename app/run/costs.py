@@ -19,11 +19,11 @@ from app.run.layers import width_of
 from app.static import data
 from app.tensor import Tensor
 
-Go = Callable[[], tuple[float, float]]
-"""Runs both passes once and returns the seconds of each."""
+TimedPasses = Callable[[], tuple[float, float]]
+"""Runs the forward and the backward pass once and returns the seconds of each."""
 
 
-def timed_operator(activation: Activation, engine: str, x: np.ndarray, dy: np.ndarray) -> Go:
+def timed_operator(activation: Activation, engine: str, x: np.ndarray, dy: np.ndarray) -> TimedPasses:
     """Return both passes of an operator as between two layers, without the layers, for an input and a gradient. The
     input may be overwritten between runs. Only the compiled engine has another form of an operator than an eager call.
     """
@@ -31,10 +31,10 @@ def timed_operator(activation: Activation, engine: str, x: np.ndarray, dy: np.nd
     return compiled or _eagerly(activation, x, dy)
 
 
-def _eagerly(activation: Activation, x: np.ndarray, dy: np.ndarray) -> Go:
+def _eagerly(activation: Activation, x: np.ndarray, dy: np.ndarray) -> TimedPasses:
     operator = activation.for_one_layer()
 
-    def go() -> tuple[float, float]:
+    def run_passes() -> tuple[float, float]:
         entry = Tensor(x, stop_gradient=False)
         start = time.perf_counter()
         y = operator(entry)
@@ -44,7 +44,7 @@ def _eagerly(activation: Activation, x: np.ndarray, dy: np.ndarray) -> Go:
         y.backward(arrives)
         return forward, time.perf_counter() - start
 
-    return go
+    return run_passes
 
 
 def _resized(dy: np.ndarray, shape: Sequence[int]) -> np.ndarray:
@@ -52,7 +52,7 @@ def _resized(dy: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     return dy if list(dy.shape) == list(shape) else np.resize(dy, shape)
 
 
-def _compiled(activation: Activation, x: np.ndarray, dy: np.ndarray) -> Go | None:
+def _compiled(activation: Activation, x: np.ndarray, dy: np.ndarray) -> TimedPasses | None:
     """The forward and backward passes as separate Programs, split where a network would have more layers; None if the
     engine does not compile them."""
     from numba.core import config  # imported late because Numba is slow to import
@@ -88,7 +88,7 @@ def _compiled(activation: Activation, x: np.ndarray, dy: np.ndarray) -> Go | Non
         values |= {name: after[name] for name in fetch}
         passes.append(calls)
 
-    def go() -> tuple[float, float]:
+    def run_passes() -> tuple[float, float]:
         start = time.perf_counter()
         for call in passes[0]:
             call()
@@ -97,7 +97,7 @@ def _compiled(activation: Activation, x: np.ndarray, dy: np.ndarray) -> Go | Non
             call()
         return between - start, time.perf_counter() - between
 
-    return go
+    return run_passes
 
 
 def _cut(whole: Program, operators: Sequence[Operator], fetch: Sequence[str]) -> tuple[Program, list[str]]:
@@ -129,15 +129,15 @@ def operator_costs(
     """
     random = np.random.default_rng(0)
     x, dy = random.standard_normal((2, rows, width), np.float32)
-    goes = [timed_operator(activation, engine, x, dy) for activation in activations]
+    passes = [timed_operator(activation, engine, x, dy) for activation in activations]
     times_of_each: list[list[tuple[float, float]]] = [[] for _ in activations]
     until = time.perf_counter() + seconds * len(activations)
     for number in range(MOST):
         if number >= LEAST and time.perf_counter() > until:
             break
-        for go, times in zip(goes, times_of_each, strict=True):
+        for run_passes, times in zip(passes, times_of_each, strict=True):
             random.standard_normal(out=x, dtype=np.float32)
-            times.append(go())
+            times.append(run_passes())
     return [
         Cost(activation.name, *map(min, zip(*times, strict=True)))
         for activation, times in zip(activations, times_of_each, strict=True)
