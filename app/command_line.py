@@ -45,6 +45,13 @@ class Parser(argparse.ArgumentParser):
         (sys.stderr if file is None else file).write(as_message(message))  # unlike argparse, raise if the disk is full
 
 
+def count(text: str) -> int:
+    """The type of an argument that is a number of things, at least one."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, found {text!r}")
+    return int(text)
+
+
 def run(command: Callable[[], int]) -> int:
     """Run a command and return its exit status. Errors that a user can cause end in one line on standard error."""
     begin()

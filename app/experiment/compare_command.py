@@ -7,6 +7,7 @@ import re
 from contextlib import nullcontext
 from pathlib import Path
 
+from app.command_line import count
 from app.errors import ConfigError
 from app.run.options import add_anyway, add_config, add_custom_op, add_output
 
@@ -24,9 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: the configuration's operators, or its baseline and activation)",
     )
     parser.add_argument(
-        "--seeds", type=int, metavar="N", help="train each with N seeds, beginning with the configuration's (5)"
+        "--seeds", type=count, metavar="N", help="train each with N seeds, beginning with the configuration's (5)"
     )
-    parser.add_argument("--workers", default="1", metavar="N", help="train N seeds at the same time, each in a process")
+    parser.add_argument(
+        "--workers", type=count, default=1, metavar="N", help="train N seeds at the same time, each in a process"
+    )
     add_anyway(parser)
     add_custom_op(parser)
     add_output(parser)
@@ -43,8 +46,6 @@ def run(options: argparse.Namespace) -> int:
     # Imported after the command line is read, so that --help and a misspelt option take no time.
     from app.run.config import load_compare_config
 
-    if options.seeds is not None and options.seeds < 1:
-        raise ConfigError(f"--seeds must be at least 1, found {options.seeds}")
     folders, overrides = _folders_and_overrides(options)
     config = load_compare_config(options.config, overrides) if not folders and options.resume is None else None
 
@@ -52,15 +53,15 @@ def run(options: argparse.Namespace) -> int:
     from app.ranks.launch import launched
     from app.run.console import console
     from app.run.trust import refuse_without_effect
-    from app.run.workers import Processes, processes_of
+    from app.run.workers import Processes
 
-    count = processes_of(options.workers)
     if launched() is not None:
         raise ConfigError(
             "mpiexec started several ranks, each of which would do the whole work: start one process. In Python, ranks "
             "train side by side with opsmith.compare(..., executor=mpi4py.futures.MPIPoolExecutor())"
         )
-    with console(options.quiet, options.json) as output, Processes(count) if count > 1 else nullcontext() as executor:
+    workers = Processes(options.workers) if options.workers > 1 else nullcontext()
+    with console(options.quiet, options.json) as output, workers as executor:
         if config is not None:
             refuse_without_effect(options.custom_op)
             compare(config, output, executor)

@@ -11,7 +11,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from app.errors import ConfigError
 from app.ranks import cores
 from app.signals import die_with_parent, kill_group
 
@@ -94,13 +93,6 @@ def serve(parent: int) -> None:
         content = pickle.dumps((False, RuntimeError(f"{type(result[1]).__name__}: {result[1]}")))
     with results:
         results.write(content)
-
-
-def processes_of(workers: str) -> int:
-    """Return the number of processes that `--workers` names."""
-    if not workers.isdecimal() or int(workers) < 1:
-        raise ConfigError(f"--workers takes a number of processes of at least 1, found {workers!r}")
-    return int(workers)
 
 
 def died(error: BaseException) -> str:

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 
+from app.command_line import count
 from app.data.dataset import CLASSES
 from app.errors import AppError, DataError
 from app.printing import say
@@ -22,15 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("images", nargs="+", metavar="IMAGE", help="image files, each of one digit")
     parser.add_argument(
-        "--top", type=_count, default=3, help="the number of classes to print for each image (%(default)s)"
+        "--top", type=count, default=3, help="the number of classes to print for each image (%(default)s)"
     )
     add_trust_arguments(parser)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, found {text!r}")
-    return int(text)
 
 
 def run(options: argparse.Namespace) -> int:
