@@ -228,9 +228,7 @@ def test_a_full_standard_output_is_an_error(words: list[str]):
     assert (done.returncode, done.stderr, both.returncode) == (1, told, 1)
 
 
-@pytest.mark.parametrize(
-    "words", [["train.py"], ["-m", "app", "data"], ["-m", "app", "compare"], ["-m", "app", "report", "runs/a"]]
-)
+@pytest.mark.parametrize("words", [["train.py"], ["-m", "app", "report", "runs/a"]])
 @pytest.mark.slow
 def test_a_deleted_working_folder_is_an_error(words: list[str], tmp_path: Path):
     gone = tmp_path / "gone"
