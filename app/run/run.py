@@ -19,7 +19,7 @@ from app.data import Batches, Dataset, epoch_order, load
 from app.errors import AppError, OperatorError
 from app.ranks.launch import launched
 from app.ranks.world import World
-from app.run.activation import Activation, every_operator, find_all
+from app.run.activation import Activation, find_all
 from app.run.callbacks import Callback, ParameterMetrics, Position
 from app.run.checkpoints import Checkpoint, Checkpoints, data_hash, restore
 from app.run.config import Config, operators_of
@@ -49,24 +49,67 @@ def train(
     console: Console,
     objects: Sequence[Activation] = (),
     *,
-    open_folder: Callable[[Config], RunFolder] | None = None,
-    checkpoint: Checkpoint | None = None,
-    note: str = "",
     alone: bool = True,
     world: World | None = None,
     write_report: ReportWriter | None = None,
 ) -> Path | None:
-    """Train the operators of a configuration from the beginning, or from a checkpoint; return the folder of the run.
+    """Train the operators of a configuration; return the folder of the run.
 
     `objects` are operators; others are found by their names. `alone` tells whether no other training runs at
     the same time, so that times can be compared. `world` are the ranks that share the work, by default those of the
-    configuration; only the first has a folder, by default a new one.
+    configuration; only the first has a folder.
     """
     activations = find_all(operators_of(config), config.model, objects)  # before data is downloaded needlessly
-    sources = source_hashes(activations)  # before they run: they may keep state
     world = ranks_of(config) if world is None else world
-    if open_folder is None and world.rank == 0:
+    if world.rank == 0:
         require_free(config)
+    return _run(config, activations, console, world, RunFolder.new, alone, write_report)
+
+
+def resume(
+    path: Path,
+    console: Console,
+    overrides: Sequence[str] = (),
+    custom_ops: Sequence[str] = (),
+    objects: Sequence[Activation] = (),
+    *,
+    alone: bool = True,
+    world: World | None = None,
+    write_report: ReportWriter | None = None,
+) -> Path | None:
+    """Resume the interrupted run in a folder; the results are as without the interruption. `objects` are the operators
+    that cannot be imported. Files with others are executed only if `custom_ops` names them.
+    """
+    launch = launched() if world is None else None
+    with nullcontext() if launch is not None and launch.rank else RunFolder.again(path) as folder:
+        config, checkpoint = interrupted_run(path, overrides)
+        activations = operators_again(path, config, custom_ops, objects)
+        if checkpoint is not None:
+            check_sources(checkpoint.start.sources, source_hashes(activations))
+
+        def reopened(config: Config) -> RunFolder:
+            assert folder is not None, "only rank 0 writes"
+            folder.go_on(config, b"" if checkpoint is None else checkpoint.metrics.tobytes())
+            return folder
+
+        world = ranks_of(config) if world is None else world
+        note = where_it_goes_on(config, checkpoint)
+        return _run(config, activations, console, world, reopened, alone, write_report, checkpoint, note)
+
+
+def _run(
+    config: Config,
+    activations: Sequence[Activation],
+    console: Console,
+    world: World,
+    open_folder: Callable[[Config], RunFolder],
+    alone: bool,
+    write_report: ReportWriter | None,
+    checkpoint: Checkpoint | None = None,
+    note: str = "",
+) -> Path | None:
+    """Train from the beginning or from a checkpoint. The folder is opened once training can begin."""
+    sources = source_hashes(activations)  # before they run: they may keep state
     dataset, learners, start, checked = prepare(config, activations, sources, console, world, checkpoint)
     console.say(introduction(config, dataset, learners, ranks_text(world, config), gradient_lines(checked), note))
     compile_networks(config, dataset, learners, console)
@@ -75,7 +118,7 @@ def train(
         restore(checkpoint, start, learners)
 
     with (
-        (open_folder or RunFolder.new)(config) if world.rank == 0 else nullcontext() as folder,
+        open_folder(config) if world.rank == 0 else nullcontext() as folder,
         saying_how_to_resume(folder, activations, console),
     ):
 
@@ -220,42 +263,3 @@ def test_at_end(config: Config, dataset: Dataset, learners: Sequence[Learner], r
         with warnings_off():
             loss, accuracy = overall(*learner.measure(tests), tests)
         record(Tested(learner.operator, accuracy, loss))
-
-
-def resume(
-    path: Path,
-    console: Console,
-    overrides: Sequence[str] = (),
-    custom_ops: Sequence[str] = (),
-    objects: Sequence[Activation] = (),
-    *,
-    alone: bool = True,
-    world: World | None = None,
-    write_report: ReportWriter | None = None,
-) -> Path | None:
-    """Resume the interrupted run in a folder; the results are as without the interruption. `objects` are the operators
-    that cannot be imported. Files with others are executed only if `custom_ops` names them.
-    """
-    launch = launched() if world is None else None
-    with nullcontext() if launch is not None and launch.rank else RunFolder.again(path) as folder:
-        config, checkpoint = interrupted_run(path, overrides)
-        activations = operators_again(path, config, custom_ops, objects)
-        if checkpoint is not None:
-            check_sources(checkpoint.start.sources, source_hashes(activations))
-
-        def reopened(config: Config) -> RunFolder:
-            assert folder is not None, "only rank 0 writes"
-            folder.go_on(config, b"" if checkpoint is None else checkpoint.metrics.tobytes())
-            return folder
-
-        return train(
-            config,
-            console,
-            every_operator(activations),
-            open_folder=reopened,
-            checkpoint=checkpoint,
-            note=where_it_goes_on(config, checkpoint),
-            alone=alone,
-            world=world,
-            write_report=write_report,
-        )
