@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from app.files import user_cache
+from app.files import checkout, user_cache
 from app.printing import message
 
 _noted: set[str] = set()
@@ -28,8 +28,7 @@ def folder() -> Path | None:
     The code there is run, so the folder must be the user's own, and nobody else may write into it.
     """
     from_environment = os.environ.get("OPSMITH_CACHE")
-    checkout = Path(__file__).resolve().parents[1]
-    in_checkout = checkout / ".cache" / "compiled" if (checkout / "pyproject.toml").is_file() else None
+    in_checkout = None if (root := checkout()) is None else root / ".cache" / "compiled"
     of_user = None if (cache := user_cache()) is None else cache / "compiled"
     candidates = [Path(from_environment)] if from_environment else [in_checkout, of_user]
     return next((path for path in candidates if path is not None and _usable(path)), None)

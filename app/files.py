@@ -10,6 +10,8 @@ from typing import BinaryIO, TextIO
 
 from app.errors import FileError
 
+PACKAGE_FOLDER = Path(__file__).resolve().parent
+"""The folder of this package."""
 PART = ".part"
 """The end of the name of a file that is being written."""
 
@@ -47,6 +49,12 @@ def _kind_of(path: Path) -> str:
 def without_tilde(path: str | os.PathLike[str]) -> Path:
     """Expand `~` in a path, if the home folder is known. (A Path's own method raises a RuntimeError if it is not.)"""
     return Path(os.path.expanduser(path))
+
+
+def checkout() -> Path | None:
+    """The folder of the checkout that this package is in; None where it is installed."""
+    root = PACKAGE_FOLDER.parent
+    return root if (root / "configs" / "default.yaml").is_file() else None
 
 
 def user_cache() -> Path | None:

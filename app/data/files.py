@@ -19,10 +19,7 @@ from numpy.typing import NDArray
 from app.data.download import UnreachableError
 from app.data.sources import Source
 from app.errors import DataError, FileError
-from app.files import open_file, user_cache, write_whole
-
-CHECKOUT = Path(__file__).resolve().parents[2] / "data"
-"""The top-level data/ of the checkout that this package lies in: the home of the sample."""
+from app.files import checkout, open_file, user_cache, write_whole
 
 
 @dataclass(frozen=True)
@@ -81,15 +78,11 @@ class OccupiedError(DataError):
     """A file with the name of one of MNIST's and other content. It may be the user's, so it is never replaced."""
 
 
-def in_checkout() -> bool:
-    """Whether this package is in a checkout. Installed, `CHECKOUT` may be another package's folder."""
-    return CHECKOUT.is_dir() and (CHECKOUT.parent / "pyproject.toml").is_file()
-
-
 def default_folder() -> Path:
     """The first folder that is complete or writable: the checkout's `data/`, the user's cache, a temporary one."""
     user = os.getuid() if hasattr(os, "getuid") else "data"
-    candidates = filter(None, (CHECKOUT if in_checkout() else None, user_cache()))
+    root = checkout()
+    candidates = filter(None, (None if root is None else root / "data", user_cache()))
     return next(filter(_usable, candidates), Path(tempfile.gettempdir(), f"opsmith-{user}"))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from app.data import files
 from app.data.dataset import Dataset
 from app.errors import DataError
+from app.files import PACKAGE_FOLDER, checkout
 
 SAMPLE = files.File(
     "mnist-sample.npz",
@@ -19,8 +20,8 @@ SAMPLE = files.File(
 
 
 def home() -> Path:
-    """The folder of the sample: `data/` in a checkout, this file's folder in an installed package."""
-    return files.CHECKOUT if files.in_checkout() else Path(__file__).resolve().parent
+    """The folder of the sample: `data/` in a checkout, and in an installed package."""
+    return (checkout() or PACKAGE_FOLDER) / "data"
 
 
 def load_sample() -> Dataset:
@@ -28,7 +29,7 @@ def load_sample() -> Dataset:
     try:
         content = files.read(SAMPLE, home())
     except DataError as error:
-        way = f"`git checkout data/{SAMPLE.name}`" if files.in_checkout() else "Installing the package again"
+        way = f"`git checkout data/{SAMPLE.name}`" if checkout() else "Installing the package again"
         raise DataError(f"{error}\n{way} brings the committed sample back.") from error
     with np.load(io.BytesIO(content.data), allow_pickle=False) as arrays:
         names = ("train_images", "train_labels", "test_images", "test_labels")

@@ -11,9 +11,8 @@ from typing import Any
 from app.checking.findings import painted
 from app.checking.verdict import FAILED, OK
 from app.command_line import FAILED as STATUS_OF_FAILURE
-from app.data.files import CHECKOUT, in_checkout
 from app.errors import ConfigError, MissingFileError
-from app.files import write_whole
+from app.files import PACKAGE_FOLDER, checkout, write_whole
 from app.learn.examine import examined
 from app.learn.exercises import EXERCISES, Exercise
 from app.printing import escaped, say, wrapped
@@ -24,7 +23,8 @@ PROGRESS = ".progress.json"
 
 def originals() -> Path:
     """The folder of the exercises as they are given out."""
-    return CHECKOUT.parent / "examples" / "exercises" if in_checkout() else Path(__file__).parents[1] / "exercises"
+    root = checkout()
+    return PACKAGE_FOLDER / "exercises" if root is None else root / "examples" / "exercises"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-from pathlib import Path
 from typing import Any
 
-_CHECKOUT, _PACKAGE = Path(__file__).resolve().parents[2], Path(__file__).resolve().parents[1]
-CONFIGS = (_CHECKOUT if (_CHECKOUT / "configs" / "default.yaml").is_file() else _PACKAGE) / "configs"
+from app.files import PACKAGE_FOLDER, checkout
+
+CONFIGS = (checkout() or PACKAGE_FOLDER) / "configs"
 """The shipped configurations, in the checkout or in the installed package."""
 DEFAULT = CONFIGS / "default.yaml"
 

@@ -118,9 +118,10 @@ def test_processes_can_fetch_into_one_folder_at_once(server, files, contents, tm
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
     """A checkout's folder of data, while the user's cache is in `cache`."""
-    (tmp_path / "data").mkdir()
-    (tmp_path / "pyproject.toml").touch()
-    monkeypatch.setattr(known, "CHECKOUT", tmp_path / "data")
+    for folder in ("app", "configs", "data"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "configs" / "default.yaml").touch()
+    monkeypatch.setattr("app.files.PACKAGE_FOLDER", tmp_path / "app")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "data"
 
@@ -135,7 +136,7 @@ def test_the_folder_is_that_of_the_checkout_if_it_is_writable_or_complete(checko
 
 
 def test_the_folder_outside_a_checkout_is_the_cache_of_the_user(checkout, tmp_path, monkeypatch):
-    (tmp_path / "pyproject.toml").unlink()
+    (tmp_path / "configs" / "default.yaml").unlink()
     assert known.default_folder() == tmp_path / "cache" / "opsmith"
     monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -144,7 +145,7 @@ def test_the_folder_outside_a_checkout_is_the_cache_of_the_user(checkout, tmp_pa
 
 @pytest.mark.parametrize("home", ["/proc/self", None])
 def test_the_folder_without_a_writable_home_is_temporary(monkeypatch, tmp_path, home):
-    monkeypatch.setattr(known, "CHECKOUT", tmp_path / "data")
+    monkeypatch.setattr("app.files.PACKAGE_FOLDER", tmp_path / "app")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(os, "access", lambda path, _: not str(path).startswith("/proc"))
     monkeypatch.setattr(os.path, "expanduser", lambda path: path.replace("~", home or "~"))  # `~` if it is not known

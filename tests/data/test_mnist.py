@@ -6,7 +6,6 @@ import sys
 import numpy as np
 import pytest
 
-from app.data import files as files_module
 from app.data import load
 from app.data import mnist as mnist_module
 from app.data.sample import SAMPLE, load_sample
@@ -85,8 +84,9 @@ def test_the_sample_has_each_digit_as_often_as_mnist():
 def test_a_damaged_sample_is_an_error_that_says_how_to_get_it_back(tmp_path, monkeypatch):
     data = tmp_path / "data"
     data.mkdir()
-    (tmp_path / "pyproject.toml").touch()
-    monkeypatch.setattr(files_module, "CHECKOUT", data)
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "default.yaml").touch()
+    monkeypatch.setattr("app.files.PACKAGE_FOLDER", tmp_path / "app")
     with pytest.raises(DataError, match=r"cannot be read.*\n`git checkout data/mnist-sample.npz`"):
         load_sample()
     (data / SAMPLE.name).write_bytes(b"PK\x03\x04")
