@@ -11,8 +11,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from app.custom.foreign import operator_of_framework
 from app.custom.lookup import SHIPPED, on_the_shelf
 from app.custom.operator import home_of
@@ -78,21 +76,12 @@ def train(
         quiet: Print only warnings.
         **settings: Settings that override those of the file, such as `epochs=3`.
     """
-    configuration = load_config(config)
-    first = None if activation is None else activation_of(activation)
-    other = None if baseline is None or isinstance(baseline, Default) else activation_of(baseline)
-    if first is not None:
-        model = msgspec.structs.replace(configuration.model, activation=first.name)
-        configuration = msgspec.structs.replace(configuration, model=model, operators=None)
-    if not isinstance(baseline, Default):
-        configuration = msgspec.structs.replace(
-            configuration, baseline=None if other is None else other.name, operators=None
-        )
-    objects = [one for one in (first, other) if one is not None]
-    configuration, objects = configured(configuration, objects, settings, "opsmith.train")
-    return _result(
-        run.train(configuration, _console(quiet), objects, write_report=write_report), configuration, objects
-    )
+    named = {"activation": activation, "baseline": baseline}
+    objects = {key: activation_of(one) for key, one in named.items() if one is not None and one is not Default.CONFIG}
+    settings |= {key: one.name for key, one in objects.items()} | ({"baseline": None} if baseline is None else {})
+    configuration, activations = configured(load_config(config), [*objects.values()], settings, "opsmith.train")
+    folder = run.train(configuration, _console(quiet), activations, write_report=write_report)
+    return _result(folder, configuration, activations)
 
 
 def compare(

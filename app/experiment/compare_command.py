@@ -79,7 +79,9 @@ def _folders_and_overrides(options: argparse.Namespace) -> tuple[list[Path], lis
     overrides += [] if options.seeds is None else [f"seeds={options.seeds}"]
     overrides += ["check=warn"] if options.anyway else []
     if options.operators is not None:
-        overrides.append(f"operators={_as_yaml(_parted(options.operators))}")
+        from app.run.yaml_text import in_a_line
+
+        overrides.append(f"operators={in_a_line(_parted(options.operators))}")
     if folders and options.resume is not None:
         raise ConfigError(f"--resume continues one comparison, and {folders[0]} is another folder: leave out one")
     if options.operators is not None and (other := next((str(one) for one in folders if not one.exists()), None)):
@@ -97,7 +99,3 @@ def _folders_and_overrides(options: argparse.Namespace) -> tuple[list[Path], lis
 def _parted(text: str) -> list[str]:
     """Split a list of operators such as `relu,custom.leaky_relu(slope=0.2,other=1)`."""
     return [name for part in re.split(r",(?![^(]*\))", text) if (name := part.strip())]
-
-
-def _as_yaml(names: list[str]) -> str:
-    return "[" + ", ".join("'" + name.replace("'", "''") + "'" for name in names) + "]"
