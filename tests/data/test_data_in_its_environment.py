@@ -15,7 +15,7 @@ import pytest
 from app.data.files import fetch
 from app.data.sources import HttpMirror
 
-from .conftest import IMPATIENT, assert_whole, serve_packed
+from .conftest import SHORT_TIMEOUTS, assert_whole, serve_packed
 
 pytestmark = pytest.mark.slow
 
@@ -78,7 +78,7 @@ def test_a_killed_download_continues_with_the_file_where_it_was(server, files, c
 
     server.requests.clear()
     server.answer = good
-    fetch(files, folder, [HttpMirror(server.url, IMPATIENT)], lambda _: None)
+    fetch(files, folder, [HttpMirror(server.url, SHORT_TIMEOUTS)], lambda _: None)
     assert server.requests == [f"/mnist/{file.name}.gz" for file in files[2:]]
     assert_whole(folder, files, contents)
 

@@ -11,7 +11,7 @@ import trustme
 from app.data.files import fetch
 from app.data.sources import HttpMirror
 
-from .conftest import IMPATIENT, Giver, assert_whole, serve_packed, serving
+from .conftest import SHORT_TIMEOUTS, Giver, assert_whole, serve_packed, serving
 
 YESTERDAY = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(days=1)
 LAST_WEEK = YESTERDAY - datetime.timedelta(days=7)
@@ -36,7 +36,7 @@ def test_files_of_a_server_with_an_invalid_certificate_come_from_the_next_source
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with serving(issue(authority)) as server:
         server.answer = serve_packed(contents)
-        fetch(files, folder, [HttpMirror(server.url, IMPATIENT), Giver(dict(contents))], said.append)
+        fetch(files, folder, [HttpMirror(server.url, SHORT_TIMEOUTS), Giver(dict(contents))], said.append)
     assert_whole(folder, files, contents)
     if reason is None:
         assert len(server.requests) == 4

@@ -22,12 +22,12 @@ from app.data.files import fetch
 from app.data.sources import HttpMirror
 from app.errors import DataError
 
-from .conftest import IMPATIENT, Giver, assert_whole, respond, serve_packed
+from .conftest import SHORT_TIMEOUTS, Giver, assert_whole, respond, serve_packed
 
 
 @pytest.fixture
 def mirror(server):
-    return HttpMirror(server.url, IMPATIENT)
+    return HttpMirror(server.url, SHORT_TIMEOUTS)
 
 
 def moved(contents):
@@ -188,7 +188,7 @@ def test_a_server_that_sends_byte_by_byte_is_given_up(server, files, beginning, 
             request.wfile.write(drop)
 
     server.answer = answer
-    mirror = HttpMirror(server.url, replace(IMPATIENT, start=0.3))
+    mirror = HttpMirror(server.url, replace(SHORT_TIMEOUTS, start=0.3))
     start = time.monotonic()
     with pytest.raises(UnreachableError, match=r"too slow: \d+ bytes in 0.3\d* seconds"):
         mirror.fetch(files[0].name, files[0].size)
@@ -207,8 +207,8 @@ def test_a_slow_server_that_is_fast_enough_is_waited_for(server, files, contents
             request.wfile.write(packed[at : at + 8])
 
     server.answer = answer
-    patience = replace(IMPATIENT, start=0.2, slowest=80.0)
-    assert HttpMirror(server.url, patience).fetch(files[0].name, files[0].size) == contents[files[0].name]
+    timeouts = replace(SHORT_TIMEOUTS, start=0.2, slowest=80.0)
+    assert HttpMirror(server.url, timeouts).fetch(files[0].name, files[0].size) == contents[files[0].name]
 
 
 @pytest.mark.parametrize(
@@ -218,9 +218,9 @@ def test_a_slow_server_that_is_fast_enough_is_waited_for(server, files, contents
 )
 def test_temporary_failures_are_tried_three_times(server, mirror, files, contents, trouble):
     good = serve_packed(contents)
-    server.answer = lambda request: (trouble if len(server.requests) < mirror.patience.tries else good)(request)
+    server.answer = lambda request: (trouble if len(server.requests) < mirror.timeouts.tries else good)(request)
     assert mirror.fetch(files[0].name, files[0].size) == contents[files[0].name]
-    assert len(server.requests) == mirror.patience.tries
+    assert len(server.requests) == mirror.timeouts.tries
 
 
 PIECES = [b"HTTP/1.1 ", b"200", b"302", b"429", b" OK\r\n", b"\r\n", b"\r\n\r\n", b"5\r\n", b"1", b"x:", b"\xff\0"]
@@ -232,9 +232,9 @@ PIECES += [b"Set-Cookie: a=b; expires=", b"Content-Encoding: gzip\r\n", b"\x1f\x
 @given(st.binary(max_size=200) | st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join))
 def test_any_bytes_as_an_answer_are_content_or_a_data_error(server, raw):
     server.answer = say(raw)
-    patience = replace(IMPATIENT, tries=1)
+    timeouts = replace(SHORT_TIMEOUTS, tries=1)
     try:
-        body, message = download(server.url, 1000, "a file", patience), ""
+        body, message = download(server.url, 1000, "a file", timeouts), ""
     except DataError as error:
         body, message = b"", str(error)
     assert len(body) <= 1000
@@ -243,7 +243,7 @@ def test_any_bytes_as_an_answer_are_content_or_a_data_error(server, raw):
 
 def test_addresses_that_are_invalid_end_in_one_error_that_lists_them(files, tmp_path):
     mirrors = [
-        HttpMirror(f"http://{place}", IMPATIENT)
+        HttpMirror(f"http://{place}", SHORT_TIMEOUTS)
         for place in ("[", ":::/", "a..b/", "\udc80/", "x:99999/", "user:@:80/", "?")
     ]
     with pytest.raises(DataError, match=r"No source could give train-images.*asked: http://\[, http://:::/") as error:
@@ -270,12 +270,12 @@ def test_a_password_in_an_address_is_sent_and_never_shown_and_that_of_netrc_is_n
     server.answer = answer
     with_password = server.url.replace("://", "://me:pass%20word@")
     said = []
-    fetch(files[:1], tmp_path / "a", [HttpMirror(server.url, IMPATIENT)], said.append)
-    fetch(files[:1], tmp_path / "b", [HttpMirror(with_password, IMPATIENT)], said.append)
+    fetch(files[:1], tmp_path / "a", [HttpMirror(server.url, SHORT_TIMEOUTS)], said.append)
+    fetch(files[:1], tmp_path / "b", [HttpMirror(with_password, SHORT_TIMEOUTS)], said.append)
     assert sent == [None, "Basic bWU6cGFzcyB3b3Jk"]
     server.answer = redirect_to(with_password.replace("/mnist/", "/elsewhere/"))
     with pytest.raises(DataError) as error:
-        fetch(files[:1], tmp_path / "c", [HttpMirror(with_password, IMPATIENT)], said.append)
+        fetch(files[:1], tmp_path / "c", [HttpMirror(with_password, SHORT_TIMEOUTS)], said.append)
     shown = "\n".join([*said, str(error.value)])
     assert not re.search("%20|word@|me:", shown)
     assert f"Asking {server.url} for 1 file" in said
