@@ -168,7 +168,7 @@ def _handed_over(operators: Sequence[Operator]) -> tuple[list[Activation], list[
 def _result(folder: Path | None, config: Config, objects: Sequence[Activation]) -> Result:
     """Return the result of a run that has ended here, on every rank. The user has named the configuration, and thus
     its operators."""
-    name = current().gather(None if folder is None else str(folder))[0]
+    name = current().allgather(None if folder is None else str(folder))[0]
     return Result(Path(name), objects, [*operators_of(config), *operators_named_in(config.model.all_layers)])
 
 

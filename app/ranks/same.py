@@ -1,4 +1,4 @@
-"""Checks that all ranks work on the same: before a run begins, and of the parameters after each epoch.
+"""Checks that all ranks train the same: before a run begins, and the parameters after each epoch.
 
 Ranks that were started with another configuration, other data, other operators or another copy of the framework would
 compute gradients of different things, whose sums look like any others.
@@ -19,8 +19,8 @@ from app.version import __version__
 
 
 def compare(world: World, texts: Mapping[str, str]) -> None:
-    """Stop, at every rank, if a text differs from that of rank 0; its name is one such as 'configuration'."""
-    first, *others = world.gather(dict(texts))
+    """Raise an error at every rank if a text differs from that of rank 0; a name is one such as `configuration`."""
+    first, *others = world.allgather(dict(texts))
     for rank, theirs in enumerate(others, start=1):
         for name in [*first, *theirs]:
             if theirs.get(name) != first.get(name):
@@ -33,7 +33,7 @@ def compare(world: World, texts: Mapping[str, str]) -> None:
 
 
 def check_agreement(world: World, parameters: Mapping[str, np.ndarray]) -> None:
-    """Stop, at every rank, if the bits of a parameter differ between ranks."""
+    """Raise an error at every rank if the bits of a parameter differ between ranks."""
     if world.size > 1:
         compare(world, {f"parameter {n}": hashlib.sha256(v.tobytes()).hexdigest()[:12] for n, v in parameters.items()})
 

@@ -50,12 +50,12 @@ class World:
     def broadcast(self, buffer: np.ndarray) -> None:
         """Replace an array on every rank with that of rank 0."""
 
-    def copies_of_first(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def copies_of_rank_0(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Copies of rank 0's arrays. `allreduce` is fastest of these: they are in memory that all ranks see, if they
         are on one host."""
         return list(arrays)
 
-    def gather(self, value: Any) -> list[Any]:
+    def allgather(self, value: Any) -> list[Any]:
         """Collect a value of each rank, in order, on every rank."""
         return [value]
 
@@ -69,21 +69,21 @@ class MPIWorld(World):
         self._shared: dict[int, tuple[Any, list[np.ndarray]]] = {}
         """By the address of each shared array: the window that it is in, and the arrays of all ranks."""
         host = socket.gethostname()
-        neighbours = [rank for name, *rank in self.gather((host, cores.usable(), _shared_files())) if name == host]
+        neighbours = [rank for name, *rank in self.allgather((host, cores.usable(), _shared_files())) if name == host]
         for file in set.intersection(*(files for _, files in neighbours)):  # which would remain if ranks are killed
             with suppress(OSError):  # another rank was first
                 os.unlink(file)
         threads = cores.limit(cores.share([usable for usable, _ in neighbours]))
         self.description = "\n".join(
-            self.gather(f"Rank {self.rank}: process {os.getpid()} on {host}; threads: {threads}")
+            self.allgather(f"Rank {self.rank}: process {os.getpid()} on {host}; threads: {threads}")
         )
 
     def allreduce(self, buffer: np.ndarray) -> None:
         window, arrays = self._shared.get(buffer.ctypes.data, (None, [buffer]))
         if window is None or arrays[0].size != buffer.size:
-            self._finish(self._communicator.Iallreduce(self._mpi.IN_PLACE, buffer))
+            self._wait(self._communicator.Iallreduce(self._mpi.IN_PLACE, buffer))
             return
-        self._meet(window)
+        self._barrier(window)
         first, last = (buffer.size * rank // self.size for rank in (self.rank, self.rank + 1))
         for start in range(first, last, _BLOCK // buffer.itemsize):  # each rank adds up its part of the arrays
             block = slice(start, min(start + _BLOCK // buffer.itemsize, last))
@@ -92,22 +92,22 @@ class MPIWorld(World):
                 total += other
             for other in others:
                 other[:] = total
-        self._meet(window)
+        self._barrier(window)
 
     def reduce(self, buffer: np.ndarray) -> None:
         both = (buffer, None) if self.rank else (self._mpi.IN_PLACE, buffer)
-        self._finish(self._communicator.Ireduce(*both))
+        self._wait(self._communicator.Ireduce(*both))
 
     def broadcast(self, buffer: np.ndarray) -> None:
-        self._finish(self._communicator.Ibcast(buffer))
+        self._wait(self._communicator.Ibcast(buffer))
 
-    def copies_of_first(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def copies_of_rank_0(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         copies = [np.array(array, order="C") for array in arrays]
         for copy in copies:
             self.broadcast(copy.reshape(copy.size))
         *starts, end = accumulate((-(-copy.nbytes // _LINE) * _LINE for copy in copies), initial=0)
         host = self._communicator.Split_type(self._mpi.COMM_TYPE_SHARED)
-        if not all(self.gather(host.size == self.size and _is_free(self.size * end))):
+        if not all(self.allgather(host.size == self.size and _is_free(self.size * end))):
             return copies
         window = self._mpi.Win.Allocate_shared(end, comm=self._communicator)
         window.Lock_all()
@@ -119,18 +119,18 @@ class MPIWorld(World):
             self._shared[copies[index].ctypes.data] = window, [array.reshape(array.size) for array in shared]
         return copies
 
-    def gather(self, value: Any) -> list[Any]:
-        self._finish(self._communicator.Ibarrier())
+    def allgather(self, value: Any) -> list[Any]:
+        self._wait(self._communicator.Ibarrier())
         values: list[Any] = self._communicator.allgather(value)
         return values
 
-    def _meet(self, window: Any) -> None:
+    def _barrier(self, window: Any) -> None:
         """Wait until all ranks are here; afterwards each sees what the others wrote into shared memory."""
         window.Sync()
-        self._finish(self._communicator.Ibarrier())
+        self._wait(self._communicator.Ibarrier())
         window.Sync()
 
-    def _finish(self, request: Any) -> None:
+    def _wait(self, request: Any) -> None:
         """Wait for the other ranks. Meanwhile other processes may use the core, and Python handles signals."""
         while not request.Test():
             os.sched_yield()

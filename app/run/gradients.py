@@ -40,7 +40,7 @@ def check_gradients(
     ranks."""
     if config.check is False:
         return []
-    verdicts = world.gather(_verdicts(config, activations, dataset, console) if world.rank == 0 else [])[0]
+    verdicts = world.allgather(_verdicts(config, activations, dataset, console) if world.rank == 0 else [])[0]
     checked = [Checked(name, state, message) for name, state, message, _ in verdicts]
     mixing = [name for name, _, _, mixes in verdicts if mixes]
     if mixing and config.dist.shape != "none":

@@ -86,7 +86,7 @@ def _stop(position: Position, iteration: int, where: str, what: str, record: Rec
 
 def _is_fine(results: PerIteration, state: State) -> bool:
     """Return whether all values are finite on every rank."""
-    return all(current().gather(is_finite(results[0]) and all(map(is_finite, state.values()))))
+    return all(current().allgather(is_finite(results[0]) and all(map(is_finite, state.values()))))
 
 
 def _blame(learner: Learner, batch: Batches, training: bool) -> str:

@@ -36,7 +36,7 @@ def test_all_end_when_a_rank(name: str, tmp_path: Path):
     ids=["error", "usage"],
 )
 def test_a_message_of_all_ranks_is_printed_once(failing: list[str], status: int, messages: list[str], tmp_path: Path):
-    ended = run(2, program(tmp_path, main(["world.gather(None)", *failing])), folder=tmp_path)
+    ended = run(2, program(tmp_path, main(["world.allgather(None)", *failing])), folder=tmp_path)
     assert (ended.status, ended.messages) == (status, messages)
 
 

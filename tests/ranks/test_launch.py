@@ -55,7 +55,7 @@ def test_without_mpi4py_the_error_says_what_to_install(monkeypatch: pytest.Monke
 
 def test_a_single_process_is_a_world_of_one():
     world = connect()
-    assert world.gather("me") == ["me"]
+    assert world.allgather("me") == ["me"]
     assert (world.rank, world.size, world.description) == (0, 1, "")
 
 

@@ -19,7 +19,7 @@ class Second(World):
     def __init__(self, name: str, value: str):
         self._other = {name: value}
 
-    def gather(self, value: Any) -> list[Any]:
+    def allgather(self, value: Any) -> list[Any]:
         return [value, value | self._other]
 
 

@@ -16,32 +16,32 @@ facts = {}
 rng = numpy.random.default_rng(world.rank)
 mine = rng.standard_normal(100_000).astype("float32")
 
-both = world.gather([world.rank, mine[:3].tolist()])
+both = world.allgather([world.rank, mine[:3].tolist()])
 facts["gathered"] = [rank for rank, _ in both]
 
 summed = mine.copy()
 world.allreduce(summed)
 facts["sum"] = bool((numpy.abs(summed[:3] - numpy.sum([n for _, n in both], axis=0)) < 1e-6).all())
-facts["same bits"] = len(set(world.gather(summed.tobytes().hex()[:4000])))
+facts["same bits"] = len(set(world.allgather(summed.tobytes().hex()[:4000])))
 
 rooted = mine.copy()
 world.reduce(rooted)
-facts["at the root"] = world.gather([bool((rooted == summed).all()), bool((rooted == mine).all())])
+facts["at the root"] = world.allgather([bool((rooted == summed).all()), bool((rooted == mine).all())])
 
 sent = mine.copy()
 world.broadcast(sent)
-facts["sent"] = world.gather([bool((sent == mine).all()), sent[:2].tolist() == both[0][1][:2]])
+facts["sent"] = world.allgather([bool((sent == mine).all()), sent[:2].tolist() == both[0][1][:2]])
 
 for name, free in (("in shared memory", 1 << 40), ("in their own", 0)):
     os.statvfs = lambda path: type("", (), {"f_bavail": free, "f_frsize": 1})
-    first, second = world.copies_of_first([mine.reshape(10, -1) + world.rank, mine[:7].astype("float64")])
-    facts["copies " + name] = len(set(world.gather(first.tobytes().hex() + second.tobytes().hex())))
+    first, second = world.copies_of_rank_0([mine.reshape(10, -1) + world.rank, mine[:7].astype("float64")])
+    facts["copies " + name] = len(set(world.allgather(first.tobytes().hex() + second.tobytes().hex())))
     of_rank = (first + world.rank, second + world.rank)
     first += world.rank
     second += world.rank
     for array in (first, second, first[0]):
         world.allreduce(array.reshape(array.size))
-    sums = [sum(arrays) for arrays in zip(*world.gather(of_rank))]
+    sums = [sum(arrays) for arrays in zip(*world.allgather(of_rank))]
     sums[0][0] *= world.size
     facts["sums " + name] = [bool((array == total).all()) for array, total in zip((first, second), sums)]
 

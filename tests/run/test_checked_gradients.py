@@ -125,7 +125,7 @@ def test_rank_0_checks_and_all_ranks_refuse():
     class Second:
         rank, size = 1, 2
 
-        def gather(self, value):
+        def allgather(self, value):
             assert value == []  # it checked nothing itself
             return [[("own", "wrong", "gradient is wrong: it is zero", False)], value]
 
@@ -183,7 +183,7 @@ def test_an_operator_is_checked_as_it_is_in_the_network(train, tmp_path, name, w
 def test_an_operator_that_mixes_the_rows_of_a_batch_is_refused_on_several_ranks(tmp_path, shape, is_refused):
     (tmp_path / "my_ops.py").write_text(MORE.replace("ROW_BY_ROW", "False"))
     config = Config(model=ModelConfig(hidden=(5,)), dist=DistConfig(shape=shape))
-    world = Mock(rank=0, size=2, gather=lambda value: [value])
+    world = Mock(rank=0, size=2, allgather=lambda value: [value])
     refused = pytest.raises(OperatorError, match=r"my_ops.py:centred: the result of a row depends on the other rows")
     with refused if is_refused else nullcontext():
         check_gradients(config, [find_activation(f"{tmp_path}/my_ops.py:centred")], load_sample(), world, Console())

@@ -60,7 +60,7 @@ class ProgramLearner(Learner):
         self._executor = Executor(engine=config.engine, sparse=config.sparse == "auto")
         self._executor.run(self.startup, scope=self._scope)
         values = self._scope.values
-        of_first = self._world.copies_of_first([values[name] for name in self._paths.values()])
+        of_first = self._world.copies_of_rank_0([values[name] for name in self._paths.values()])
         values.update(zip(self._paths.values(), of_first, strict=True))
 
     def compile(self, batches: Batches) -> None:
