@@ -21,7 +21,7 @@ from app.run.statistics import LEVEL, Estimate, holm, paired_t, paired_t_of_medi
 SPREAD = 0.02
 """The least standard deviation of log time ratios: equal networks differ as much, by where they lie in memory."""
 
-Gist = Literal["same", "differs", "cannot tell"]
+Conclusion = Literal["same", "differs", "cannot tell"]
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class Claim(msgspec.Struct, frozen=True):
     """Adjusted for all claims of a comparison, by Holm's method."""
 
     @property
-    def gist(self) -> Gist:
+    def conclusion(self) -> Conclusion:
         """The conclusion: differs or unclear."""
         return "differs" if self.p <= LEVEL else "cannot tell"
 
@@ -53,9 +53,9 @@ class Difference(msgspec.Struct, frozen=True):
     """How many times as long its epochs take; None where trainings ran at the same time."""
 
     @property
-    def of_accuracy(self) -> Gist:
+    def of_accuracy(self) -> Conclusion:
         """The conclusion about the accuracies."""
-        return "same" if self.identical else self.accuracy.gist
+        return "same" if self.identical else self.accuracy.conclusion
 
 
 @dataclass(frozen=True)

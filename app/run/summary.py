@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from app.data import Dataset
 from app.data.dataset import CLASSES
 from app.printing import table
-from app.run.comparison import Claim, Comparison, Difference, time_ratio
+from app.run.comparison import Claim, Comparison, Conclusion, Difference, time_ratio
 from app.run.config import Config, reference_of
 from app.run.events import Cost, Tested
 from app.run.layers import layer_names
@@ -163,9 +163,9 @@ def _sample_note(is_sample: bool) -> list[str]:
 
 
 class Verdict(NamedTuple):
-    """A sentence about two operators and its gist: same, differs or cannot tell; '' for a sentence about the method."""
+    """A sentence about two operators and its conclusion, which is '' for a sentence about the method."""
 
-    gist: str
+    conclusion: str
     sentence: str
 
 
@@ -224,32 +224,33 @@ def verdicts(result: Comparison) -> list[Verdict]:
 
 
 def _of_accuracy(d: Difference, first: str, seeds: int) -> Verdict:
-    claim, gist = d.accuracy, d.of_accuracy
-    if gist == "same":
-        return Verdict(gist, f"{d.operator} has the same weights as {first}, bit for bit")
-    figures = tested(claim, "+.4f")
-    if gist == "differs":
-        return Verdict(gist, f"{d.operator} is {'more' if claim.mean > 0 else 'less'} accurate than {first}: {figures}")
-    return Verdict(gist, f"whether {d.operator} and {first} differ in accuracy ({count(seeds, 'seed')}): {figures}")
+    claim, figures = d.accuracy, tested(d.accuracy, "+.4f")
+    sentences: dict[Conclusion, str] = {
+        "same": f"{d.operator} has the same weights as {first}, bit for bit",
+        "differs": f"{d.operator} is {'more' if claim.mean > 0 else 'less'} accurate than {first}: {figures}",
+        "cannot tell": f"whether {d.operator} and {first} differ in accuracy ({count(seeds, 'seed')}): {figures}",
+    }
+    return Verdict(d.of_accuracy, sentences[d.of_accuracy])
 
 
 def _of_speed(d: Difference, claim: Claim, first: str, seeds: int) -> Verdict:
-    gist = claim.gist
     figures = f"time ratio {tested(claim, '.2f')}"
-    if gist == "differs":
-        return Verdict(gist, f"{d.operator} is {'slower' if claim.mean > 1 else 'faster'} than {first}: {figures}")
-    return Verdict(gist, f"whether {d.operator} and {first} differ in speed ({count(seeds, 'seed')}): {figures}")
+    if claim.conclusion == "differs":
+        sentence = f"{d.operator} is {'slower' if claim.mean > 1 else 'faster'} than {first}: {figures}"
+    else:
+        sentence = f"whether {d.operator} and {first} differ in speed ({count(seeds, 'seed')}): {figures}"
+    return Verdict(claim.conclusion, sentence)
 
 
 def printed(sentences: Sequence[Verdict]) -> list[str]:
-    """Format verdicts as lines with their gists in a column."""
-    return [f"{gist:11}  {sentence}" if gist else sentence for gist, sentence in sentences]
+    """Format verdicts as lines with their conclusions in a column."""
+    return [f"{conclusion:11}  {sentence}" if conclusion else sentence for conclusion, sentence in sentences]
 
 
 def plain(sentences: Sequence[Verdict]) -> list[str]:
     """Format verdicts as self-contained sentences."""
     starts = {"same": "Same: ", "differs": "Differs: ", "cannot tell": "Cannot tell "}
-    return [f"{starts[gist]}{sentence}." if gist else sentence for gist, sentence in sentences]
+    return [f"{starts[conclusion]}{sentence}." if conclusion else sentence for conclusion, sentence in sentences]
 
 
 def _accuracy(values: Sequence[float]) -> str:

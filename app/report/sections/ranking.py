@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element
 from app.report.axes import Axis, around
 from app.report.charts import marker, style_of
 from app.report.markup import tag, with_csv
-from app.run.comparison import Claim, Comparison, Gist
+from app.run.comparison import Claim, Comparison, Conclusion
 from app.run.wording import ONE_SEED, count, estimated, how_tested, listed, missing_seeds, p_value, seconds, spread
 
 _FOREST = 180
@@ -82,19 +82,19 @@ def _time(value: float | None) -> str:
 def headline(comparison: Comparison) -> str:
     """Summarise a comparison in a sentence."""
     tested_on = comparison.runs[0].tested_on
-    by_gist: dict[Gist, list[str]] = {}
+    by_conclusion: dict[Conclusion, list[str]] = {}
     for difference in comparison.differences:
-        by_gist.setdefault(difference.of_accuracy, []).append(difference.operator)
-    predicates: dict[Gist, str] = {
+        by_conclusion.setdefault(difference.of_accuracy, []).append(difference.operator)
+    predicates: dict[Conclusion, str] = {
         "differs": f"differs from {comparison.first} in {tested_on} accuracy",
         "same": f"has the same weights as {comparison.first}, bit for bit",
         "cannot tell": f"does not differ significantly from {comparison.first} in {tested_on} accuracy",
     }
     several = {"differs": "differ", "has": "have", "does": "do"}
     claims = []
-    for gist, sentence in predicates.items():
-        names = by_gist.get(gist, [])
-        if names and (gist == "same" or len(comparison.seeds) > 1):
+    for conclusion, sentence in predicates.items():
+        names = by_conclusion.get(conclusion, [])
+        if names and (conclusion == "same" or len(comparison.seeds) > 1):
             verb, _, rest = sentence.partition(" ")
             claims.append(f"{listed(names)} {several.get(verb, verb) if len(names) > 1 else verb} {rest}")
     sentences = [f"With {count(len(comparison.seeds), 'seed')}: {'; '.join(claims)}."] if claims else []
@@ -121,14 +121,14 @@ def _claims(comparison: Comparison, name: str, points: _Column, times: _Column, 
             accuracy = _claim(difference.accuracy, difference.of_accuracy, points, style)
             if difference.speed is None:
                 return accuracy, tag("td", "not compared")
-            return accuracy, _claim(difference.speed, difference.speed.gist, times, style)
+            return accuracy, _claim(difference.speed, difference.speed.conclusion, times, style)
     return tag("td", "–"), tag("td", "–")
 
 
-def _claim(claim: Claim, gist: Gist, column: _Column, style: int) -> Element:
+def _claim(claim: Claim, conclusion: Conclusion, column: _Column, style: int) -> Element:
     """Return a cell: the conclusion, the numbers, and the interval as a line."""
-    badge = tag("span", gist, class_=f"gist {gist.replace(' ', '-')}")
-    if gist == "same":
+    badge = tag("span", conclusion, class_=f"conclusion {conclusion.replace(' ', '-')}")
+    if conclusion == "same":
         return tag("td", badge, tag("small", "the same weights, bit for bit"))
     none = column.at(column.none / column.size)
     parts = [tag("line", x1=none, x2=none, y1=0, y2=20, class_="none")]
