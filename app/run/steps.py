@@ -14,9 +14,9 @@ from app.errors import AppError, OperatorError, ShapeError
 from app.ranks.world import current
 from app.run.callbacks import Position
 from app.run.events import Nonfinite, Record
-from app.run.finite import CAME_ONCE, blame
 from app.run.learners import Learner, PerIteration
 from app.run.learners.learner import State
+from app.run.nonfinite import NOT_REPRODUCED, described
 
 
 def take_steps(position: Position, batches: Batches, record: Record) -> PerIteration:
@@ -38,7 +38,9 @@ def measure(position: Position, tests: Batches, record: Record) -> PerIteration:
     if not is_finite(losses):
         index = int(np.argmin(np.isfinite(losses)))
         where = f"{_became(float(losses[index]))} in test batch {index}, after epoch {position.epoch + 1}"
-        _stop(position, position.done, where, _blame(position.learner, tests[index : index + 1], False), record)
+        _stop(
+            position, position.done, where, _first_nonfinite(position.learner, tests[index : index + 1], False), record
+        )
     return losses, accuracies
 
 
@@ -71,11 +73,11 @@ def _stop_at_first_bad(position: Position, batches: Batches, state: State, recor
         if not _is_fine(results, after):
             learner.restore(state)
             where = f"{_became(float(results[0][0]))} {_between(iteration, iteration, position.epoch)}"
-            _stop(position, iteration, where, _blame(learner, batch, True), record)
+            _stop(position, iteration, where, _first_nonfinite(learner, batch, True), record)
         state = after
     last = position.done + len(batches) - 1
     where = f"values were not finite {_between(position.done, last, position.epoch)}"
-    _stop(position, position.done, where, CAME_ONCE, record)
+    _stop(position, position.done, where, NOT_REPRODUCED, record)
 
 
 def _stop(position: Position, iteration: int, where: str, what: str, record: Record) -> NoReturn:
@@ -89,14 +91,14 @@ def _is_fine(results: PerIteration, state: State) -> bool:
     return all(current().allgather(is_finite(results[0]) and all(map(is_finite, state.values()))))
 
 
-def _blame(learner: Learner, batch: Batches, training: bool) -> str:
+def _first_nonfinite(learner: Learner, batch: Batches, training: bool) -> str:
     """Replay a step operator by operator. The learner is in the state before the step, and is restored to it."""
     before = learner.state()
     try:
         with warnings_off():
             runs = learner.replay(batch, training)
             # before the update changes its inputs
-            message = blame(first_nonfinite(runs))
+            message = described(first_nonfinite(runs))
             for _ in runs:  # run to the end, because other ranks may wait for this one
                 pass
             return message

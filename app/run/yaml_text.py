@@ -40,7 +40,7 @@ _SCALARS: tuple[tuple[str, Callable[[str], Any]], ...] = (
 _PLAIN = re.compile(r"[A-Za-z_/][\w.@/:()=+-]*(?<!:)", re.ASCII)
 """Text that needs no quotes, unless it is a scalar of another type."""
 
-Place = tuple[int, int]
+Mark = tuple[int, int]
 """A line and a column, counted from 0."""
 
 
@@ -51,17 +51,17 @@ class Document:
     where: str
     """The name of the text in errors."""
     data: Any
-    keys: dict[str, Place] = field(default_factory=dict)
+    keys: dict[str, Mark] = field(default_factory=dict)
     """The position of each key, by its path, such as `$.model.hidden`."""
-    values: dict[str, Place] = field(default_factory=dict)
+    values: dict[str, Mark] = field(default_factory=dict)
     """The position of each value, by its path, such as `$.model.hidden[0]`."""
     rest: str = ""
     """The text after the data."""
 
     def error(self, path: str, problem: str, of_key: bool = False) -> ConfigError:
         """Return an error at a path, with its line and column if known."""
-        place = (self.keys if of_key else self.values).get(path)
-        return ConfigError(f"{self.where}: {problem}") if place is None else _error(self.where, place, problem)
+        mark = (self.keys if of_key else self.values).get(path)
+        return ConfigError(f"{self.where}: {problem}") if mark is None else _error(self.where, mark, problem)
 
 
 def read(path: str, links: bool = True) -> Document:
@@ -154,7 +154,7 @@ class _Reader:
             raise _mistake(event, f"the tag {tag} is not allowed here: write the value alone")
         if depth == MAX_DEPTH:
             raise _mistake(event, f"nested more than {MAX_DEPTH} deep")
-        self._document.values[path] = _place(event)
+        self._document.values[path] = _mark(event)
         value: Any
         if isinstance(event, events.MappingStartEvent):
             value = {}
@@ -164,7 +164,7 @@ class _Reader:
                     raise _mistake(event, "a key must be text")
                 if key in value:
                     raise _mistake(event, f"the key {key[:100]!r} occurs twice")
-                self._document.keys[f"{path}.{key}"] = _place(event)
+                self._document.keys[f"{path}.{key}"] = _mark(event)
                 value[key] = self._value(next(self._events), f"{path}.{key}", depth + 1)
         elif isinstance(event, events.SequenceStartEvent):
             value = []
@@ -191,11 +191,11 @@ def _scalar(event: Any) -> Any:
     return text
 
 
-def _place(event: Any) -> Place:
+def _mark(event: Any) -> Mark:
     return event.start_mark.line, event.start_mark.column
 
 
-def _end_of(text: str) -> Place:
+def _end_of(text: str) -> Mark:
     return text.count("\n"), len(text) - text.rfind("\n") - 1
 
 
@@ -203,5 +203,5 @@ def _mistake(at: Any, problem: str) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=problem, problem_mark=at.start_mark)
 
 
-def _error(where: str, place: Place, problem: str) -> ConfigError:
-    return ConfigError(f"{where}: line {place[0] + 1}, column {place[1] + 1}: {problem[:300]}")
+def _error(where: str, mark: Mark, problem: str) -> ConfigError:
+    return ConfigError(f"{where}: line {mark[0] + 1}, column {mark[1] + 1}: {problem[:300]}")

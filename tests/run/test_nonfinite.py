@@ -12,8 +12,8 @@ from app.engine.watch import OperatorRun, first_nonfinite
 from app.errors import OperatorError
 from app.run.activation import find_activation
 from app.run.callbacks import Position
-from app.run.finite import statistics
 from app.run.network import trained_network
+from app.run.nonfinite import statistics
 from app.run.predictions import classes_of
 from app.run.steps import measure, take_steps
 
@@ -125,12 +125,12 @@ def test_steps_give_the_weights_of_the_learner_alone(enter, events, batches):
     assert events == []
 
 
-# --- Blame ---
+# --- The first operator ---
 
 GOOD, BAD = np.ones(3, "float32"), np.array([1, np.inf, np.nan], "float32")
 
 
-def test_the_first_operator_that_makes_bad_numbers_of_good_ones_is_blamed():
+def test_the_first_operator_that_makes_bad_numbers_of_good_ones_is_found():
     runs = [
         OperatorRun("whole numbers and objects", [], [("a", np.arange(3)), ("b", np.array([None]))]),
         OperatorRun("fine", [("a", GOOD)], [("b", GOOD)]),

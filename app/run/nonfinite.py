@@ -6,16 +6,18 @@ import numpy as np
 
 from app.engine.watch import OperatorRun
 
-CAME_ONCE = "Replaying the steps from the same weights gave finite values, so an operator keeps state between calls."
+NOT_REPRODUCED = (
+    "Replaying the steps from the same weights gave finite values, so an operator keeps state between calls."
+)
 """The message if replaying the steps gave finite values."""
 _LARGE = 1e12
 """Values above this are close to overflowing float32."""
 
 
-def blame(run: OperatorRun | None) -> str:
+def described(run: OperatorRun | None) -> str:
     """Return the inputs and outputs of the first operator that produced NaN or inf."""
     if run is None:
-        return CAME_ONCE
+        return NOT_REPRODUCED
     lines = [f"Replaying the step, {run.operator} is the first operator that turns finite inputs into NaN or inf:"]
     named = [("in", pair) for pair in run.inputs] + [("out", pair) for pair in run.outputs]
     named = [(did, (name, array)) for did, (name, array) in named if array.dtype.kind in "biuf"]
