@@ -38,10 +38,10 @@ class Command:
     """A command that runs: what tests use of `subprocess.Popen`."""
 
     def __init__(self, words: Sequence[str | Path], cwd: str | Path, env: Mapping[str, str] | None, **ends: Any):
-        terminal, largest_file = ends.pop("terminal", False), ends.pop("largest_file", None)
+        terminal = ends.pop("terminal", False)
         order = {
             "words": list(map(str, words)), "cwd": str(cwd), "env": dict(os.environ if env is None else env),
-            "terminal": terminal, "largest_file": largest_file,
+            "terminal": terminal,
         }  # fmt: skip
         self.words, self.returncode = order["words"], None
         self.stdout, self.stderr = None, None
@@ -130,7 +130,7 @@ def start(
 ) -> Command:
     """Start `FILE.py ...` or `-m MODULE ...`; standard output and standard error are pipes unless something is given.
 
-    `terminal=True` makes standard input the terminal that controls the process; `largest_file` is a limit in bytes.
+    `terminal=True` makes standard input the terminal that controls the process.
     """
     return Command(words, cwd, env, **ends)
 
@@ -231,7 +231,6 @@ def _prepare() -> None:
 def _become(order: dict[str, Any], *ends: int) -> None:
     """Take over what an interpreter has from its start: the streams, the folder, the variables and the words."""
     import fcntl
-    import resource
     import termios
 
     if order["terminal"]:
@@ -243,8 +242,6 @@ def _become(order: dict[str, Any], *ends: int) -> None:
     sys.stdin, sys.stdout = os.fdopen(0, encoding="utf-8"), os.fdopen(1, "w", encoding="utf-8")
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1)
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
-    if order["largest_file"]:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (order["largest_file"],) * 2)
     os.chdir(order["cwd"])
     os.environ.clear()
     os.environ.update(order["env"])
