@@ -10,7 +10,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -80,9 +80,7 @@ def require_free(config: Config) -> None:
         return
     _require_no_file(path)
     with _writing(path):
-        if (path / METRICS).exists() and not isinstance(config, CompareConfig):
-            raise _holds_a_run(path)
-        _refuse_others(path, config, sorted(os.listdir(path)))
+        _refuse_taken(path, config)
 
 
 def comparison_folder(config: Config) -> Path:
@@ -108,9 +106,8 @@ class RunFolder:
         """Create the folder of a new run. The metrics are created last, so their presence means the folder is
         complete."""
         path = new_folder(config.output, folder_name(operators_of(config)))
+        _claim(path, config)
         with _writing(path):
-            if not (path / METRICS).exists():
-                _claim(path, config)
             try:
                 return cls(path, (path / METRICS).open("x", encoding="utf-8"))
             except FileExistsError:
@@ -184,20 +181,22 @@ def _claim(path: Path, config: Config) -> None:
     """Write the configuration into a new or empty folder, unless it is there, as after a run that was killed as it
     began. Any other content is refused: a run could replace it."""
     with _writing(path):
-        files = sorted(os.listdir(path))
-        if not files:
-            with suppress(FileExistsError), (path / CONFIG).open("xb") as file:  # another run may begin, too
+        _refuse_taken(path, config)
+        try:
+            with (path / CONFIG).open("xb") as file:
                 file.write(_content(config))
-                return
-            files = [CONFIG]
-        _refuse_others(path, config, files)
+        except FileExistsError:  # another run may have begun
+            _refuse_taken(path, config)
 
 
-def _refuse_others(path: Path, config: Config, files: Sequence[str]) -> None:
-    """Refuse a folder with files, unless they are those of a run with this configuration."""
-    if not files:
-        return
-    if CONFIG in files and read_file(path / CONFIG, LARGEST["configuration"], links=False) == _content(config):
+def _refuse_taken(path: Path, config: Config) -> None:
+    """Refuse a folder with a run, or with other files than those of a comparison with this configuration."""
+    if (path / METRICS).exists() and not isinstance(config, CompareConfig):
+        raise _holds_a_run(path)
+    files = sorted(os.listdir(path))
+    if not files or (
+        CONFIG in files and read_file(path / CONFIG, LARGEST["configuration"], links=False) == _content(config)
+    ):
         return
     named = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
     raise AppError(
