@@ -40,7 +40,7 @@ from app.run.resume import (
     source_hashes,
     where_it_goes_on,
 )
-from app.run.steps import compile_step, measure, take_steps, warnings_off
+from app.run.steps import NonfiniteError, compile_step, measure, take_steps, warnings_off
 from app.run.summary import introduction
 
 
@@ -136,7 +136,9 @@ def _run(
             first = 0 if checkpoint is None else checkpoint.epoch
             train_epochs(config, dataset, learners, record, callbacks, first, alone)
             test_at_end(config, dataset, learners, record)
-        except OperatorError:  # which a resumed run would raise again
+        except OperatorError as error:  # which a resumed run would raise again
+            if isinstance(error, NonfiniteError):
+                record(error.event)
             if folder is not None:
                 with suppress(AppError, OSError):
                     finish(config, dataset, learners, folder, console, write_report)
@@ -171,7 +173,7 @@ def train_epochs(
                 for callback in callbacks:
                     callback.begin_epoch(position)
                 for stop in stops(len(batches), settings.log_every):
-                    losses, accuracies = take_steps(position, batches[position.done : stop], record)
+                    losses, accuracies = take_steps(position, batches[position.done : stop])
                     position.done = stop
                     if (stop - 1) % settings.log_every == 0:
                         loss, accuracy = float(losses[-1]), float(accuracies[-1])
@@ -179,7 +181,7 @@ def train_epochs(
                     for callback in callbacks:
                         callback.advance(position)
                 learner.end_epoch()
-                loss, accuracy = overall(*measure(position, tests, record), tests)
+                loss, accuracy = overall(*measure(position, tests), tests)
                 record(Epoch(learner.operator, epoch, position.seconds, accuracy, loss, alone))
                 for callback in callbacks:
                     callback.end_epoch(position)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -13,13 +13,20 @@ from app.engine.watch import first_nonfinite, is_finite
 from app.errors import AppError, OperatorError, ShapeError
 from app.ranks.world import current
 from app.run.callbacks import Position
-from app.run.events import Nonfinite, Record
+from app.run.events import Nonfinite
 from app.run.learners import Learner, PerIteration
 from app.run.learners.learner import State
 from app.run.nonfinite import NOT_REPRODUCED, described
 
 
-def take_steps(position: Position, batches: Batches, record: Record) -> PerIteration:
+class NonfiniteError(OperatorError):
+    """A step or a test that gave NaN or infinity."""
+
+    event: Nonfinite
+    """What the run records of it."""
+
+
+def take_steps(position: Position, batches: Batches) -> PerIteration:
     """Take a step for each batch; return the loss and the accuracy before each step. The steps alone are timed, without
     the search for NaN and infinity."""
     before = position.learner.state()
@@ -27,20 +34,19 @@ def take_steps(position: Position, batches: Batches, record: Record) -> PerItera
     results = _train(position, position.done, batches, before)
     position.seconds += time.perf_counter() - start
     if not _is_fine(results, position.learner.state()):
-        _stop_at_first_bad(position, batches, before, record)
+        raise _error_of_first_bad(position, batches, before)
     return results
 
 
-def measure(position: Position, tests: Batches, record: Record) -> PerIteration:
+def measure(position: Position, tests: Batches) -> PerIteration:
     """Return the loss and the accuracy of each batch."""
     with warnings_off():
         losses, accuracies = position.learner.measure(tests)
     if not is_finite(losses):
         index = int(np.argmin(np.isfinite(losses)))
         where = f"{_became(float(losses[index]))} in test batch {index}, after epoch {position.epoch + 1}"
-        _stop(
-            position, position.done, where, _first_nonfinite(position.learner, tests[index : index + 1], False), record
-        )
+        what = _first_nonfinite(position.learner, tests[index : index + 1], training=False)
+        raise _error(position, position.done, where, what)
     return losses, accuracies
 
 
@@ -61,9 +67,9 @@ def _train(position: Position, first: int, batches: Batches, before: State) -> P
         raise type(app_error)(f"{app_error}\nThis happened {where}.") from error
 
 
-def _stop_at_first_bad(position: Position, batches: Batches, state: State, record: Record) -> NoReturn:
-    """Replay the steps one by one from the state before them, and raise an error for the first bad one. It leaves the
-    state as before that step."""
+def _error_of_first_bad(position: Position, batches: Batches, state: State) -> NonfiniteError:
+    """Replay the steps one by one from the state before them; return the error for the first bad one. The state is left
+    as before that step."""
     learner = position.learner
     learner.restore(state)
     for index in range(len(batches)):
@@ -73,17 +79,18 @@ def _stop_at_first_bad(position: Position, batches: Batches, state: State, recor
         if not _is_fine(results, after):
             learner.restore(state)
             where = f"{_became(float(results[0][0]))} {_between(iteration, iteration, position.epoch)}"
-            _stop(position, iteration, where, _first_nonfinite(learner, batch, True), record)
+            return _error(position, iteration, where, _first_nonfinite(learner, batch, training=True))
         state = after
     last = position.done + len(batches) - 1
     where = f"values were not finite {_between(position.done, last, position.epoch)}"
-    _stop(position, position.done, where, NOT_REPRODUCED, record)
+    return _error(position, position.done, where, NOT_REPRODUCED)
 
 
-def _stop(position: Position, iteration: int, where: str, what: str, record: Record) -> NoReturn:
+def _error(position: Position, iteration: int, where: str, what: str) -> NonfiniteError:
     operator = position.learner.operator
-    record(Nonfinite(operator, position.epoch, iteration, where, what))
-    raise OperatorError(f"{operator}: {where}.\n{what}")
+    error = NonfiniteError(f"{operator}: {where}.\n{what}")
+    error.event = Nonfinite(operator, position.epoch, iteration, where, what)
+    return error
 
 
 def _is_fine(results: PerIteration, state: State) -> bool:

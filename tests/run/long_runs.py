@@ -31,7 +31,7 @@ class LongRun:
         pieces = len(self.batches) // PIECE
         for piece in range(iterations // PIECE):
             start = piece % pieces * PIECE
-            take_steps(self.place, self.batches[start : start + PIECE], lambda event: None)
+            take_steps(self.place, self.batches[start : start + PIECE])
 
 
 def resident():
