@@ -37,7 +37,7 @@ from app.run.folder import (
 )
 from app.run.gradients import gradient_lines
 from app.run.record import is_finished, read_run, read_runs, runs_of
-from app.run.resume import check_sources, how_to_resume, operators_again, source_hashes
+from app.run.resume import check_sources, how_to_resume, operators_again
 from app.run.run import Prepared, compile_networks, prepare, resume, train
 from app.run.summary import comparison, comparison_data, introduction
 from app.run.wording import count
@@ -175,7 +175,7 @@ def config_of(run: Path, config: CompareConfig) -> Config:
 
 def _introduce(config: CompareConfig, activations: Sequence[Activation], console: Console) -> Prepared:
     """Check the operators before any training, and print what is compared."""
-    prepared = prepare(config, activations, source_hashes(activations), console, World())
+    prepared = prepare(config, activations, console, World())
     text = introduction(config, prepared.dataset, prepared.learners, gradients=gradient_lines(prepared.checked))
     operators, epochs, seeds = len(activations), config.train.epochs, config.seeds
     console.say(

@@ -7,7 +7,7 @@ leaves its checkpoint, from which it is resumed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -109,8 +109,7 @@ def _run(
     note: str = "",
 ) -> Path | None:
     """Train from the beginning or from a checkpoint. The folder is opened once training can begin."""
-    sources = source_hashes(activations)  # before they run: they may keep state
-    dataset, learners, start, checked = prepare(config, activations, sources, console, world, checkpoint)
+    dataset, learners, start, checked = prepare(config, activations, console, world, checkpoint)
     console.say(introduction(config, dataset, learners, ranks_text(world, config), gradient_lines(checked), note))
     compile_networks(config, dataset, learners, console)
     console.start_training([learner.operator for learner in learners], config.train.epochs, dataset.tested_on)
@@ -205,12 +204,12 @@ class Prepared(NamedTuple):
 def prepare(
     config: Config,
     activations: Sequence[Activation],
-    sources: Mapping[str, str | None],
     console: Console,
     world: World,
     checkpoint: Checkpoint | None = None,
 ) -> Prepared:
     """Load the data, check the gradients of custom operators, and build a network for each operator."""
+    sources = source_hashes(activations)  # before they run: they may keep state
     data = config.data
     images = load(data.source, data.sources, data.folder)
     dataset = images.hold_back(data.validation, config.seed) if data.validation else images
