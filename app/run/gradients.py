@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from app.checking.before_training import check_gradient
+from app.checking.before_training import GradientCheck, check_gradient
 from app.checking.in_a_network import Place
 from app.data import Dataset
 from app.errors import GradcheckError, OperatorError
@@ -40,9 +40,9 @@ def check_gradients(
     ranks."""
     if config.check is False:
         return []
-    verdicts = world.allgather(_verdicts(config, activations, dataset, console) if world.rank == 0 else [])[0]
-    checked = [Checked(name, state, message) for name, state, message, _ in verdicts]
-    mixing = [name for name, _, _, mixes in verdicts if mixes]
+    checks = world.allgather(_checks(config, activations, dataset, console) if world.rank == 0 else {})[0]
+    checked = [Checked(name, check.state, check.words) for name, check in checks.items()]
+    mixing = [name for name, check in checks.items() if check.mixes_rows]
     if mixing and config.dist.shape != "none":
         raise OperatorError(
             f"{' and '.join(mixing)}: the result of a row depends on the other rows of its batch, and each rank has "
@@ -57,18 +57,19 @@ def check_gradients(
     return checked
 
 
-def _verdicts(
+def _checks(
     config: Config, activations: Sequence[Activation], dataset: Dataset, console: Console
-) -> list[tuple[str, str, str, bool]]:
-    verdicts: list[tuple[str, str, str, bool]] = []
+) -> dict[str, GradientCheck]:
+    """Return the check of each custom operator, by name."""
+    checks = {}
     for activation in every_operator(activations):
         user = activation if activation in activations else activations[0]
         place = _place(config, user, activation.name, dataset)
         with console.busy(f"Checking the gradient of {activation.name}"):
-            one = check_gradient(activation.operator, activation.name, activation.settings, place)
-        if one is not None:
-            verdicts.append((activation.name, one.state, one.words, one.mixes_rows))
-    return verdicts
+            check = check_gradient(activation.operator, activation.name, activation.settings, place)
+        if check is not None:
+            checks[activation.name] = check
+    return checks
 
 
 def _place(config: Config, compared: Activation, name: str, dataset: Dataset) -> Place:

@@ -82,19 +82,20 @@ class RunRecord:
         last = self.last(operator)
         return None if last is None else last.test_accuracy
 
+    def tested(self, operator: str) -> Tested | None:
+        """The accuracy and loss on the test images; with validation images they are classified once, at the end."""
+        last = self.last(operator)
+        if self.tested_on == "test" and last is not None:
+            return Tested(operator, last.test_accuracy, last.test_loss)
+        return next(reversed(self.of(Tested, operator)), None)
+
     def test_accuracy(self, operator: str) -> float | None:
-        """The accuracy on the test images; with validation images they are classified once, at the end of the run."""
-        if self.tested_on == "test":
-            return self.accuracy(operator)
-        tested = self.of(Tested, operator)
-        return tested[-1].accuracy if tested else None
+        """The accuracy on the test images."""
+        return None if (tested := self.tested(operator)) is None else tested.accuracy
 
     def test_loss(self, operator: str) -> float | None:
         """The loss on the test images."""
-        if self.tested_on == "test":
-            return None if (last := self.last(operator)) is None else last.test_loss
-        tested = self.of(Tested, operator)
-        return tested[-1].loss if tested else None
+        return None if (tested := self.tested(operator)) is None else tested.loss
 
     def timed(self, operator: str) -> list[Epoch]:
         """The epochs whose times can be compared, as no other training ran at the same time."""

@@ -10,6 +10,7 @@ import pytest
 from interrupted_runs import stopped_at
 
 from app.__main__ import main
+from app.checking.before_training import GradientCheck
 from app.command_line import run as run_command
 from app.data.sample import load_sample
 from app.errors import GradcheckError, OperatorError
@@ -126,8 +127,8 @@ def test_rank_0_checks_and_all_ranks_refuse():
         rank, size = 1, 2
 
         def allgather(self, value):
-            assert value == []  # it checked nothing itself
-            return [[("own", "wrong", "gradient is wrong: it is zero", False)], value]
+            assert value == {}  # it checked nothing itself
+            return [{"own": GradientCheck("wrong", "gradient is wrong: it is zero")}, value]
 
     activation = Activation("own", lambda x: pytest.fail("it is not called"))
     with pytest.raises(GradcheckError, match="own: gradient is wrong: it is zero"):
