@@ -58,7 +58,7 @@ COMMANDS = {
         "runs/NAME",
     ),
     "predict": Command(
-        ".use.predict", "recognise the digits in image files with a trained network", "runs/NAME digit.png --top 2"
+        ".use.predict", "recognise the digits in image files with a trained network", "runs/NAME digit.png"
     ),
     "demo": Command(
         ".use.demo.command",

@@ -24,19 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="show and verify the files that are there (the default), or download those that are missing",
     )
     parser.add_argument("--folder", type=Path, help="the folder of the files (by default data/ of the checkout)")
-    parser.add_argument(
-        "--source",
-        action="append",
-        dest="sources",
-        metavar="SOURCE",
-        help="download from here instead: https://HOST/FOLDER/ or npm:NAME@VERSION; may be repeated",
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     folder = without_tilde(arguments.folder) if arguments.folder else default_folder()
     if arguments.action == "fetch":
-        sources, _ = parse_sources(arguments.sources or SOURCES)
+        sources, _ = parse_sources(SOURCES)
         fetch(FILES, folder, sources, to_stderr)
         if lacking := _show(folder):
             raise DataError(f"{folder} still lacks {', '.join(lacking)}: what was fetched could not be kept there")

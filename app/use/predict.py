@@ -7,7 +7,6 @@ import sys
 
 import numpy as np
 
-from app.command_line import count
 from app.data.dataset import CLASSES
 from app.errors import AppError, DataError
 from app.printing import say
@@ -22,9 +21,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "model", metavar="MODEL", help="a run's folder, a saved model (the path without .json), or an .onnx file"
     )
     parser.add_argument("images", nargs="+", metavar="IMAGE", help="image files, each of one digit")
-    parser.add_argument(
-        "--top", type=count, default=3, help="the number of classes to print for each image (%(default)s)"
-    )
     add_trust_arguments(parser)
 
 
@@ -47,15 +43,19 @@ def run(options: argparse.Namespace) -> int:
             say(f"error: {message}".replace("\n", "\\n"), sys.stderr)
             failed = True
             continue
-        say(line(image, probabilities(scores), options.top))
+        say(line(image, probabilities(scores)))
     return int(failed)
 
 
-def line(image: str, shares: np.ndarray, top: int) -> str:
+def line(image: str, shares: np.ndarray) -> str:
     """Format the result for a picture: the most probable digit, its probability, and the runners-up."""
-    order = np.argsort(-shares, kind="stable")[:top]
+    order = np.argsort(-shares, kind="stable")[:_NAMED]
     first, *others = [f"{digit}  {shares[digit]:.4f}" for digit in order]
-    return f"{image}  {first}" + (f"  (then {', '.join(o.replace('  ', ' ') for o in others)})" if others else "")
+    return f"{image}  {first}  (then {', '.join(other.replace('  ', ' ') for other in others)})"
+
+
+_NAMED = 3
+"""The number of digits that are printed for each picture."""
 
 
 def probabilities(scores: np.ndarray) -> np.ndarray:

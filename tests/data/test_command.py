@@ -10,9 +10,10 @@ from .conftest import respond, serve_packed
 
 
 @pytest.fixture
-def data(files, tmp_path, monkeypatch, capsys):
+def data(files, server, tmp_path, monkeypatch, capsys):
     """`opsmith data ...` on a cache of its own: gives the exit status, what was printed, and to stderr."""
     monkeypatch.setattr(command, "FILES", files)
+    monkeypatch.setattr(command, "SOURCES", [server.url])
 
     def run(*words: str) -> tuple[int, str, str]:
         parser = argparse.ArgumentParser()
@@ -37,7 +38,7 @@ def test_data_lists_what_is_missing_and_how_to_get_it(data, files, tmp_path, mon
 
 def test_fetch_prints_the_source_and_damage_is_listed(data, server, contents, files, tmp_path):
     server.answer = serve_packed(contents)
-    status, printed, told = data("fetch", "--source", server.url)
+    status, printed, told = data("fetch")
     assert status == 0
     assert printed.count("bytes, verified") == 5
     assert "data fetch" not in printed
@@ -46,7 +47,7 @@ def test_fetch_prints_the_source_and_damage_is_listed(data, server, contents, fi
     status, printed, _ = data()
     assert status == 0
     assert f"damaged: {files[0].name} should be {files[0].size} bytes; found 7" in printed
-    status, printed, told = data("fetch", "--source", server.url)
+    status, printed, told = data("fetch")
     assert (status, printed, len(server.requests)) == (1, "", 4)
     assert told.startswith(f"error: {tmp_path / files[0].name} is not MNIST's file of that name: ")
 
@@ -57,22 +58,19 @@ def test_a_folder_that_keeps_nothing_is_an_error_in_the_last_line(data, server, 
 
     monkeypatch.setattr("app.data.files.write_whole", full)
     server.answer = serve_packed(contents)
-    status, _, told = data("fetch", "--source", server.url)
+    status, _, told = data("fetch")
     names = ", ".join(file.name for file in files)
     assert status == 1
     assert told.splitlines()[-1] == (f"error: {tmp_path} still lacks {names}: what was fetched could not be kept there")
 
 
 def test_failures_end_in_a_status_and_a_message(data, server, contents, tmp_path):
-    status, printed, told = data("fetch", "--source", "nonsense")
-    assert (status, printed) == (2, "")
-    assert "'nonsense' is not a source of data" in told
     server.answer = respond(b"?", 404)
-    status, printed, told = data("fetch", "--source", server.url)
+    status, printed, told = data("fetch")
     assert (status, printed) == (1, "")
     assert "404 Not Found" in told
     assert "No source could give" in told.splitlines()[-1]
     server.answer = serve_packed(contents)
     (tmp_path / "file").touch()
-    status, printed, told = data("fetch", "--source", server.url, "--folder", str(tmp_path / "file"))
+    status, printed, told = data("fetch", "--folder", str(tmp_path / "file"))
     assert (status, printed.count(" missing\n"), told.count("cannot be kept")) == (1, 4, 4)
