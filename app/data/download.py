@@ -114,7 +114,7 @@ class _Attempt:
                     bar.update(len(piece))
                     if len(self.body) > self.limit:
                         raise DataError(
-                            f"the answer goes on after {self.limit:,} bytes, more than the file has unpacked"
+                            f"the response goes on after {self.limit:,} bytes, more than the file has unpacked"
                         )
 
 
@@ -154,7 +154,7 @@ def _check_status(code: int) -> None:
         return
     # Not `response.reason`, which the server may have written anything into.
     names = {status.value: status.phrase for status in http.HTTPStatus}
-    message = f"the answer was {code} {names.get(code, 'which nobody has defined')}"
+    message = f"the status was {code} {names.get(code, 'which nobody has defined')}"
     if code == http.HTTPStatus.TOO_MANY_REQUESTS:
         raise UnreachableError(message)
     raise _TemporaryError(message) if code in _FOR_NOW else DataError(message)

@@ -100,7 +100,7 @@ def _disagreement(run: RunRecord) -> Iterator[str]:
         return
     (one, other), disputed = predictions.predicted, len(predictions.disputed())
     if not disputed:
-        yield f"The networks give the same answer for all {count(len(predictions.labels), 'image')}."
+        yield f"The networks give the same prediction for all {count(len(predictions.labels), 'image')}."
         return
     only_one = int((predictions.right(one) & ~predictions.right(other)).sum())
     only_other = int((predictions.right(other) & ~predictions.right(one)).sum())

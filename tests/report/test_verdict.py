@@ -52,7 +52,7 @@ def test_the_most_important_comes_first_and_only_whole_runs_are_tested(tmp_path:
 def test_equal_networks_are_called_equal(tmp_path: Path):
     assert sentences([read_run(made_run(tmp_path / "run", alike=True))]) == [
         "custom.relu and relu both classify 70.00 % of the 200 test digits correctly.",
-        "The networks give the same answer for all 200 images.",
+        "The networks give the same prediction for all 200 images.",
         "An epoch takes 500 ms with custom.relu and 500 ms with relu (median), a ratio of 1.00 (0.92 to 1.09); "
         "the difference is not significant.",
     ]

@@ -54,7 +54,7 @@ def _matrix(predictions: Predictions, operators: list[str]) -> Element:
         for digit in range(CLASSES)
     ]
     caption = (
-        f"Confusion matrix of {listed(operators)}: labels in rows, answers in columns, and the percentage of each "
+        f"Confusion matrix of {listed(operators)}: labels in rows, predictions in columns, and the percentage of each "
         "label that was classified correctly"
     )
     matrix = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", rows), class_="confusion")
@@ -78,7 +78,9 @@ def _disputed(predictions: Predictions) -> Element:
     places = predictions.disputed()
     title = f"{count(len(places), 'digit')} on which {listed(list(predictions.predicted))} disagree"
     if not len(places):
-        return tag("p", f"{listed(list(predictions.predicted))} give the same answer for all images.", class_="note")
+        return tag(
+            "p", f"{listed(list(predictions.predicted))} give the same prediction for all images.", class_="note"
+        )
     return _gallery(predictions, title, places, list(predictions.predicted))
 
 
@@ -86,8 +88,8 @@ def _gallery(predictions: Predictions, title: str, places: np.ndarray, operators
     row_of = {int(place): row for row, place in enumerate(predictions.shown)}
     shown = [int(place) for place in places if int(place) in row_of][:SHOWN]
     items = [_digit(predictions, place, predictions.images[row_of[place]], operators) for place in shown]
-    answers = f"the answers of {listed(operators)}" if len(operators) > 1 else "the answer"
-    text = f"Below each digit: its label → {answers}, with the probability."
+    predicted = f"the predictions of {listed(operators)}" if len(operators) > 1 else "the prediction"
+    text = f"Below each digit: its label → {predicted}, with the probability."
     if len(shown) < len(places):
         text += f" These are the {len(shown)} with the highest probability."
     about = tag("p", text, class_="about") if shown else None
