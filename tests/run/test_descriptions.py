@@ -80,7 +80,7 @@ def test_the_text_of_a_file_that_was_edited_since_its_import_is_no_source(tmp_pa
     assert (Activation("twice", operator).source, source_texts(Activation("twice", operator))) == ("", {})
 
 
-def test_a_run_keeps_profiles_and_the_report_shows_them(train):
+def test_a_run_keeps_descriptions_and_the_report_shows_them(train):
     run = train("report=true", "check=true", "model.activation=custom.swish")
     kept = descriptions.read_descriptions(run.folder)
     assert list(kept) == ["custom.swish", "relu"]
