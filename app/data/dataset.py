@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -60,6 +61,15 @@ class Dataset:
             final_images=self.test_images,
             final_labels=self.test_labels,
         )
+
+    def digest(self) -> str:
+        """Hash all images and labels, which takes 30 ms for MNIST."""
+        digest = hashlib.sha256()
+        final = [array for array in (self.final_images, self.final_labels) if array is not None]
+        for array in (self.train_images, self.train_labels, self.test_images, self.test_labels, *final):
+            digest.update(f"{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array, np.uint8).data)
+        return digest.hexdigest()
 
     @classmethod
     def of(cls, arrays: Sequence[NDArray[np.uint8]], origin: str, verified: bool, is_sample: bool = False) -> Dataset:

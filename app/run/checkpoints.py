@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from app.data import Dataset
 from app.errors import AppError, FileError
 from app.files import LARGEST
 from app.graph.serialise import DAMAGE_ERRORS
@@ -102,16 +100,6 @@ def restore(checkpoint: Checkpoint, start: Start, learners: Sequence[Learner]) -
         raise
     except DAMAGE_ERRORS as error:
         raise FileError(f"the checkpoint does not fit its run: {type(error).__name__} {error}") from error
-
-
-def data_hash(dataset: Dataset) -> str:
-    """Hash all images and labels, which takes 30 ms for MNIST."""
-    digest = hashlib.sha256()
-    held = [array for array in (dataset.final_images, dataset.final_labels) if array is not None]
-    for array in (dataset.train_images, dataset.train_labels, dataset.test_images, dataset.test_labels, *held):
-        digest.update(f"{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array, np.uint8).data)
-    return digest.hexdigest()
 
 
 class Checkpoints(Callback):

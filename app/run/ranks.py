@@ -14,7 +14,7 @@ from app.ranks.launch import has_launcher, launched
 from app.ranks.same import compare, framework
 from app.ranks.world import World, connect
 from app.run.activation import Activation
-from app.run.checkpoints import Checkpoint, data_hash
+from app.run.checkpoints import Checkpoint
 from app.run.config import Config, dump_config
 from app.run.resume import source_hashes
 
@@ -73,7 +73,7 @@ def begin_alike(
         {
             "framework": framework(),
             "configuration": dump_config(config),
-            "data set": f"{images} (hash {data_hash(dataset)[:12]})",
+            "data set": f"{images} (hash {dataset.digest()[:12]})",
             "checkpoint": where,
             **sources,
         },

@@ -21,7 +21,7 @@ from app.ranks.launch import launched
 from app.ranks.world import World
 from app.run.activation import Activation, find_all
 from app.run.callbacks import Callback, ParameterMetrics, Position
-from app.run.checkpoints import Checkpoint, Checkpoints, data_hash, restore
+from app.run.checkpoints import Checkpoint, Checkpoints, restore
 from app.run.config import Config, operators_of
 from app.run.console import Console
 from app.run.costs import measure_costs
@@ -218,7 +218,7 @@ def prepare(
     begin_alike(world, config, dataset, activations, checkpoint)
     learners = [make_learner(config, activation, dataset.image_shape) for activation in activations]
     engines = {learner.operator: learner.engine_text() for learner in learners}
-    start = Start.now(dataset, data_hash(images), engines, sources)
+    start = Start.now(dataset, images.digest(), engines, sources)
     return Prepared(dataset, learners, start, checked)
 
 
