@@ -23,8 +23,8 @@ from app.run.checkpoints import CHECKPOINT, read_checkpoint
 from app.run.config import load_kept_config
 from app.run.descriptions import read_descriptions
 from app.run.events import read as read_events
-from app.run.folder import read_weights, write_weights
 from app.run.predictions import read_predictions
+from app.run.weights import read_weights, write_weights
 from app.static.model_file import read_model
 
 

@@ -21,12 +21,13 @@ from app.run.activation import Activation
 from app.run.comparison import Comparison, Difference, compare_runs
 from app.run.config import CompareConfig, load_kept_config
 from app.run.events import Epoch, finite
-from app.run.folder import CONFIG, WEIGHTS, Weights
+from app.run.folder import CONFIG
 from app.run.network import Network, pixels_of, trained_network
 from app.run.record import read_runs
 from app.run.resume import check_sources, operators_again, source_hashes
 from app.run.statistics import Estimate, paired_t
 from app.run.summary import comparison, comparison_data, outcome, summary
+from app.run.weights import WEIGHTS, Weights
 
 
 class Result(Displayed):

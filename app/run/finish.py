@@ -12,13 +12,14 @@ from app.run.config import Config
 from app.run.console import Console
 from app.run.descriptions import describe, describe_layers, write_descriptions
 from app.run.events import End
-from app.run.folder import SUMMARY, RunFolder, hash_of
+from app.run.folder import SUMMARY, RunFolder
 from app.run.learners import Learner
 from app.run.network import Network, trained_network
 from app.run.predictions import predictions_of, write_predictions
 from app.run.record import read_run
 from app.run.steps import warnings_off
 from app.run.summary import outcome, summary
+from app.run.weights import hash_of
 
 ReportWriter = Callable[[Path], Path]
 """Writes the report of a run's folder; returns the page."""

@@ -3,24 +3,20 @@ holds one for each seed."""
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TextIO
 
 import numpy as np
 
-from app.errors import AppError, ConfigError, FileError, MissingFileError
+from app.errors import AppError, ConfigError, MissingFileError
 from app.files import LARGEST, PART, open_to_append, read_file, without_tilde, write_whole
-from app.graph.serialise import DAMAGE_ERRORS
 from app.run import events
 from app.run.config import (
     CompareConfig,
@@ -31,7 +27,7 @@ from app.run.config import (
     with_absolute_paths,
 )
 from app.run.events import METRICS, Event
-from app.saving import pack
+from app.run.weights import WEIGHTS, write_weights
 
 CONFIG, SUMMARY = "config.yaml", "summary.txt"
 COMPARISON, PREDICTIONS, DESCRIPTIONS = "comparison.json", "predictions.safetensors", "operators.json"
@@ -269,48 +265,3 @@ def _new(path: Path) -> Path:
         except FileExistsError:
             continue
         return candidate
-
-
-WEIGHTS = "weights-*.safetensors"
-"""The pattern of these files; the star stands for the operator's name."""
-
-
-@dataclass(frozen=True)
-class Weights:
-    """A network's weights by name, and the file that holds them."""
-
-    file: Path
-    arrays: Mapping[str, np.ndarray]
-
-
-def write_weights(file: Path, operator: str, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write the weights of one operator's network."""
-    write_whole(file, pack(arrays, {"operator": operator}))
-
-
-def hash_of(weights: Mapping[str, np.ndarray]) -> str:
-    """Return the hash of a network's weights."""
-    digest = hashlib.sha256()
-    for path, array in sorted(weights.items()):
-        digest.update(f"{path} {array.dtype} {array.shape}\n".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
-
-
-def read_weights(folder: Path) -> dict[str, Weights]:
-    """Read the network weights of each operator of a run."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load  # imported late: only a few commands need it
-
-    weights: dict[str, Weights] = {}
-    for file in sorted(folder.glob(WEIGHTS)):
-        try:
-            content = read_file(file, LARGEST["arrays"], links=False)
-            arrays = load(content)
-            operator = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]["operator"]
-        except FileError:
-            raise
-        except (SafetensorError, OSError, *DAMAGE_ERRORS) as error:
-            raise FileError(f"{file} is not a weights file of a run, or is damaged: {error}") from error
-        weights[operator] = Weights(file, arrays)
-    return weights

@@ -18,8 +18,9 @@ from app.run.checkpoints import CHECKPOINT
 from app.run.config import CompareConfig, Config, load_kept_config, operators_of
 from app.run.descriptions import Description, read_descriptions
 from app.run.events import End, Epoch, Event, Iteration, Start, Tested
-from app.run.folder import CONFIG, SUMMARY, Weights, read_weights, require_folder, seed_folder
+from app.run.folder import CONFIG, SUMMARY, require_folder, seed_folder
 from app.run.predictions import Predictions, read_predictions
+from app.run.weights import Weights, read_weights
 
 E = TypeVar("E", bound=Event)
 

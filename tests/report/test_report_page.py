@@ -32,10 +32,11 @@ from app.run import descriptions, predictions
 from app.run.activation import find_activation
 from app.run.config import Config, load_config
 from app.run.descriptions import Curve, Description, Histogram
-from app.run.folder import PREDICTIONS, write_weights
+from app.run.folder import PREDICTIONS
 from app.run.learners import make_learner
 from app.run.options import DEFAULT
 from app.run.record import read_run
+from app.run.weights import write_weights
 from app.run.wording import seconds
 from app.saving import load, save
 

@@ -9,8 +9,8 @@ from app.custom.lookup import SHIPPED, on_the_shelf, values_taken
 from app.errors import ConfigError
 from app.run.activation import find_activation
 from app.run.config import load_config
-from app.run.folder import read_weights
 from app.run.network import model_for_use
+from app.run.weights import read_weights
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,8 @@ from app.run import events
 from app.run.checkpoints import CHECKPOINT, read_checkpoint
 from app.run.config import load_kept_config
 from app.run.descriptions import read_descriptions
-from app.run.folder import read_weights
 from app.run.predictions import read_predictions
+from app.run.weights import read_weights
 from app.saving import load, save
 
 pytestmark = pytest.mark.slow

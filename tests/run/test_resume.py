@@ -50,6 +50,7 @@ def test_a_run_that_is_killed_at_its_end_resumes_to_the_same_results(train, resu
 
     with monkeypatch.context() as patch:
         patch.setattr("app.run.folder.write_whole", killed)
+        patch.setattr("app.run.weights.write_whole", killed)
         with pytest.raises(Killed):
             train(*LONGER)
     status, out, _ = resume()

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from app.__main__ import main
-from app.run.folder import write_weights
+from app.run.weights import write_weights
 from app.use.demo import command
 from app.use.demo.classifier import SHIPPED
 

@@ -15,10 +15,10 @@ from app.report import pictures
 from app.report.markup import tag
 from app.report.sections.section import Section
 from app.run.config import Config
-from app.run.folder import Weights
 from app.run.network import INITIALIZERS
 from app.run.predictions import alike
 from app.run.record import RunRecord
+from app.run.weights import Weights
 from app.run.wording import listed
 
 TILES, ACROSS = 100, 10

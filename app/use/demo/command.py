@@ -14,8 +14,8 @@ from app.errors import AppError
 from app.experiment.results import Result
 from app.printing import say
 from app.run.events import NO_END
-from app.run.folder import WEIGHTS
 from app.run.options import add_custom_op
+from app.run.weights import WEIGHTS
 from app.use.demo.classifier import FEW, SHIPPED, Classifier, accuracies_of, advice, name_of
 from app.use.demo.server import Server
 from app.use.digits import SIZE
