@@ -17,17 +17,17 @@ import numpy as np
 
 from app.checking.finding import user_operator
 from app.checking.findings import Findings
-from app.custom.operator import CustomOperator, derived_source
+from app.custom.operator import CustomOperator, derived_source, written_as
 from app.errors import AppError
 from app.experiment.results import Result
 from app.graph import Program
 from app.inspection.calls import Inspection
 from app.inspection.picture import draw
 from app.ops import OpDef
+from app.reading import source_text
 from app.report.charts import Chart, Line, image
 from app.report.markup import Child, as_html, asset, tag
 from app.report.sections import curves, result
-from app.run.activation import Activation
 from app.tensor import Tensor, grad
 
 MOST_OPERATORS = 150
@@ -144,7 +144,7 @@ def _figures(values: np.ndarray) -> str:
 def _operator(operator: OpDef) -> Element | None:
     if not isinstance(operator, CustomOperator):
         return None
-    source, derived = Activation(operator.name, operator).source, derived_source(operator)
+    source, derived = _source(operator), derived_source(operator)
     chart = _plot(operator)
     return _box(
         tag("p", tag("b", operator.name), f" {user_operator(operator, operator.name).kind}", class_="about"),
@@ -152,6 +152,12 @@ def _operator(operator: OpDef) -> Element | None:
         tag("details", tag("summary", "The derived gradient"), tag("pre", derived), open="open") if derived else None,
         None if chart is None else image(chart),
     )
+
+
+def _source(operator: CustomOperator) -> str:
+    """Return the source of an operator's functions; '' where it cannot be read."""
+    functions = dict.fromkeys([written_as(operator), operator.backward_function])
+    return "\n".join(filter(None, (source_text(function) for function in functions if function is not None)))
 
 
 def _plot(operator: OpDef) -> Chart | None:

@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 
 from app.custom.lookup import find_operator, split_settings, values_taken
-from app.custom.operator import written_as
 from app.errors import AppError, ConfigError, OperatorError
 from app.graph import Program, in_dynamic_mode, names, program_guard
 from app.nn import Layer
 from app.ops import REGISTRY, random
 from app.ops.methods import ValueMethods
 from app.ops.spec import UNKNOWN
-from app.reading import source_text
 from app.run.config import ModelConfig
 from app.run.layers import operators_named_in
 from app.static import data
@@ -43,13 +41,6 @@ class Activation:
     def named(self, name: str) -> Activation:
         """Return the operator that a layer names for itself."""
         return self.of_layers[name] if name in self.of_layers else find_activation(name)
-
-    @property
-    def source(self) -> str:
-        """The source of the user's function or class; '' where it cannot be read."""
-        thing = getattr(self.operator, "__self__", self.operator)  # a PyLayer is used through its apply
-        texts = [written_as(thing), getattr(thing, "backward_function", None)]
-        return "\n".join(filter(None, dict.fromkeys(source_text(text) for text in texts if text is not None)))
 
     def for_one_layer(self) -> Activation:
         """Return the operator for one hidden layer: a new instance of a Layer class, with its own parameters."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Any
 
 from app.files import PACKAGE_FOLDER, checkout
 
@@ -20,22 +19,10 @@ def configuration_file(named: str | os.PathLike[str]) -> str:
     return str(shipped) if path.isidentifier() and shipped.is_file() and not os.path.isfile(path) else path
 
 
-class _Once(argparse.Action):
-    """Stores the value of an option, and refuses a second one, by which the first would have no effect."""
-
-    def __call__(
-        self, parser: argparse.ArgumentParser, options: argparse.Namespace, value: Any, option: str | None = None
-    ) -> None:
-        if getattr(options, self.dest) is not self.default:
-            parser.error(f"{option} is given twice: {getattr(options, self.dest)} and {value}")
-        setattr(options, self.dest, value)
-
-
 def add_config(parser: argparse._ActionsContainer) -> None:
     """Declare `--config`."""
     parser.add_argument(
         "--config",
-        action=_Once,
         default=str(DEFAULT),
         help="the configuration: a YAML file, or the name of a shipped one, such as quick (%(default)s)",
     )

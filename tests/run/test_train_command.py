@@ -131,12 +131,6 @@ def test_settings_that_contradict_each_other_or_the_data_are_errors(train, setti
     assert message in run.err
 
 
-def test_a_second_configuration_is_an_error(capsys):
-    with pytest.raises(SystemExit):
-        main(["--config", "quick", "--config", "best"])
-    assert "--config is given twice: quick and best" in capsys.readouterr().err
-
-
 # --- Errors ---
 
 
