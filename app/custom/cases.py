@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.numba_functions import by_name, is_compiled, is_of_users, python_function
+from app.custom.numba_functions import is_compiled, is_of_users, python_function
 from app.errors import OperatorError
 from app.ops.definition import REGISTRY, OpDef, apply
 from app.ops.methods import ValueMethods
@@ -27,13 +27,13 @@ MOST = 64
 """The number of ways through a function above which it is refused."""
 
 
-def by_cases(function: Any, names: Sequence[str]) -> Callable[..., Any]:
-    """The function of numbers as one of Variables, which it gets under these names."""
+def by_cases(function: Any) -> Callable[..., Any]:
+    """The function of numbers as one of Variables."""
 
     def call(*variables: Any, **settings: Any) -> Any:
         cases = _Cases()
         numbers = [Number(cases, variable) for variable in variables]
-        source = by_name(_on_numbers(function, {}), names)
+        source = _on_numbers(function, {})
         results = cases.results(lambda: source(*numbers, **settings), [])
         return [_whole(result, variables) for result in results]
 

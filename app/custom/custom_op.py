@@ -20,7 +20,7 @@ from app.custom.calling import (
 from app.custom.cases import by_cases
 from app.custom.elementwise import over_arrays
 from app.custom.foreign import operator_of_framework
-from app.custom.numba_functions import Current, by_name, by_position, function_name, is_compiled, python_function
+from app.custom.numba_functions import Current, function_name, is_compiled, python_function, without_keyword_only
 from app.custom.on_numbers import returning
 from app.custom.operator import CustomOperator, Origin, makes
 from app.custom.read_only import guarded
@@ -57,7 +57,7 @@ class FunctionOperator(CustomOperator):
         if infer is not None:
             require_callable(infer, "infer", self.label)
         inputs, settings = _split_parameters(function, self.label)
-        self._call = over_arrays(function, inputs, len(outputs)) if elementwise else guarded(function)
+        self._call = over_arrays(function, len(outputs)) if elementwise else guarded(function)
         self._declared_infer = infer
         super().__init__(
             self.name,
@@ -71,11 +71,11 @@ class FunctionOperator(CustomOperator):
             outputs=outputs,
             prepare=_to_common_float if elementwise else None,
             broadcasts=elementwise,
-            lowering=_form(function, [*inputs, *settings], elementwise, None, row_by_row),
+            lowering=_form(function, elementwise, None, row_by_row),
             onnx=onnx,
             where=self.where,
         )
-        self.on_variables = by_cases(function, inputs) if elementwise else by_name(python_function(function), inputs)
+        self.on_variables = by_cases(function) if elementwise else python_function(function)
         self.declare_attributes(settings)
         self.origin = Origin("custom_op", {"operator": self})
         self.derive_when_needed(self._derive_gradient)
@@ -126,30 +126,34 @@ class FunctionOperator(CustomOperator):
     def backward(self, function: Any = None, *, surrogate: bool = False) -> Any:
         """Declare the gradient. The function gets what its parameters name.
 
-        A parameter names an input or a setting; else an output, or `d` + output for the gradient of that output. A
-        single output is called `out` until the parameters of backward name it: `dy` makes it `y`. `surrogate=True` says
-        that the gradient differs from the derivative on purpose, as in a straight-through estimator; no check compares
-        it with finite differences then.
+        A parameter names an input or a setting; else an output, or `d` + output for the gradient of that output.
+        Settings come last. A single output is called `out` until the parameters of backward name it: `dy` makes it `y`.
+        `surrogate=True` says that the gradient differs from the derivative on purpose, as in a straight-through
+        estimator; no check compares it with finite differences then.
         """
         if function is None:
             return lambda decorated: self.backward(decorated, surrogate=surrogate)
         require_callable(function, "backward", self.label)
         self.surrogate = surrogate
-        parameters = list(_parameters(function, self.label))
+        parameters = _parameters(function, self.label)
         if self.outputs == ("out",):
-            self.outputs = (self._output_name(parameters),)
+            self.outputs = (self._output_name([*parameters]),)
         sources = {p: self._source_of(p, function) for p in parameters}
         takes = [p for p, (kind, _) in sources.items() if kind != "attribute"]
         settings = [p for p, (kind, _) in sources.items() if kind == "attribute"]
+        for value, first in zip(takes, parameters, strict=False):
+            if value != first or parameters[value].kind is inspect.Parameter.KEYWORD_ONLY:
+                raise OperatorError(
+                    f"{self.label}: its backward ({place_of(function)}) takes {value!r} after a setting or a `*`; "
+                    "inputs, outputs and gradients come first, and settings last"
+                )
         places = tuple(range(len(self.inputs), len(self.inputs) + len(takes)))
-        elementwise = self.elementwise
         self.differentiate_by(
             function,
             [sources[p] for p in takes],
-            names=takes,
             attributes=settings,
-            kernel=over_arrays(function, takes, len(self.inputs)) if elementwise else by_name(guarded(function), takes),
-            lowering=_form(function, [*takes, *settings], elementwise, places, self.row_by_row),
+            kernel=over_arrays(function, len(self.inputs)) if self.elementwise else guarded(function),
+            lowering=_form(function, self.elementwise, places, self.row_by_row),
         )
         return function
 
@@ -223,9 +227,8 @@ class DerivedGradient(FunctionOperator):
         if function is not self.function:
             self.function = function
             self._call = self._on_arrays(function)
-            order, elementwise = [*self.inputs, *self.attributes], self.elementwise
-            self._lowering = _form(function, order, elementwise, None, self.row_by_row)
-            self.on_variables = by_name(python_function(function), self.inputs)
+            self._lowering = _form(function, self.elementwise, None, self.row_by_row)
+            self.on_variables = python_function(function)
 
     @property
     def lowering(self) -> Any:
@@ -254,7 +257,7 @@ class NumberGradient(DerivedGradient):
         return derived_gradient(operator.function, operator.inputs, ["d" + name for name in operator.outputs])
 
     def _on_arrays(self, function: Any) -> Callable[..., Any]:
-        return over_arrays(function, self.inputs, len(self.outputs))
+        return over_arrays(function, len(self.outputs))
 
     @property
     def source(self) -> str:
@@ -356,14 +359,12 @@ def _to_common_float(values: list[Any]) -> list[Any]:
     return to_common_type(values, floating=True)
 
 
-def _form(
-    function: Any, order: Sequence[str], elementwise: bool, takes: tuple[int, ...] | None, row_by_row: bool
-) -> Any:
+def _form(function: Any, elementwise: bool, takes: tuple[int, ...] | None, row_by_row: bool) -> Any:
     """How the compiled engine may use the function; None for a function on arrays that is not Numba's."""
     source = python_function(function)
     if elementwise:
-        return Elementwise(by_position(source, order), takes) if isinstance(source, FunctionType) else None
-    return returning(function, order, takes, row_by_row)
+        return Elementwise(without_keyword_only(source), takes) if isinstance(source, FunctionType) else None
+    return returning(function, takes, row_by_row)
 
 
 def _in_input_type(array: np.ndarray, inputs: Sequence[np.ndarray], kinds: str) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from app.custom.calling import ReturnedError, described
-from app.custom.numba_functions import Current, by_name, by_position, function_name, interpreted, python_function
+from app.custom.numba_functions import Current, function_name, interpreted, python_function, without_keyword_only
 from app.errors import AppError, OperatorError
 from app.ops.settings import key_of_settings
 
@@ -23,11 +23,11 @@ KEPT = 128
 """How many kernels of an operator are kept, one for each combination of types and of settings that are no numbers."""
 
 
-def over_arrays(function: Any, names: Sequence[str], results: int) -> Callable[..., Any]:
-    """`function` on arrays of one type, with broadcasting.
+def over_arrays(function: Any, results: int) -> Callable[..., Any]:
+    """`function`, which returns `results` numbers, on arrays of one type, with broadcasting.
 
-    `names` are the parameters that get the arrays, `results` is how many numbers the function returns. Settings that
-    are numbers are arguments of the compiled function; others are compiled into it.
+    Settings follow in the order of its parameters. Those that are numbers are arguments of the compiled function;
+    others are compiled into it.
     """
     current: Current[OrderedDict[Any, Kernel]] = Current(function, OrderedDict)
 
@@ -36,14 +36,14 @@ def over_arrays(function: Any, names: Sequence[str], results: int) -> Callable[.
         dtype = arrays[0].dtype
         if interpreted.on:
             interpreted.calls += 1
-            return _looped(function, names, results, dtype, settings)(*arrays)
+            return _looped(function, results, dtype, settings)(*arrays)
         varying = {name: value for name, value in settings.items() if _varies(value)}
         fixed = {name: value for name, value in settings.items() if name not in varying}
         key = (dtype, *((name, type(value)) for name, value in varying.items()), key_of_settings(fixed))
         kernels = current.get()
         kernel = kernels.get(key)
         if kernel is None:
-            kernel = kernels[key] = _kernel(function, names, results, dtype, varying, fixed)
+            kernel = kernels[key] = _kernel(function, len(arrays), results, dtype, settings, [*varying])
             if len(kernels) > KEPT:
                 kernels.popitem(last=False)
         return kernel(*arrays, *varying.values())
@@ -61,17 +61,17 @@ def _varies(value: Any) -> bool:
 
 def _kernel(
     function: Any,
-    names: Sequence[str],
+    arrays: int,
     results: int,
     dtype: np.dtype,
-    varying: Mapping[str, float],
-    fixed: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    varying: Sequence[str],
 ) -> Kernel:
     """The function as a compiled loop, or called for each element, with a warning, if Numba cannot compile it."""
 
     def one_by_one(*values: Any) -> Any:
-        numbers = dict(zip(varying, values[len(names) :], strict=True))
-        return _looped(function, names, results, dtype, {**numbers, **fixed})(*values[: len(names)])
+        numbers = dict(zip(varying, values[arrays:], strict=True))
+        return _looped(function, results, dtype, {**settings, **numbers})(*values[:arrays])
 
     source = python_function(function)
     code = getattr(source, "__code__", None)
@@ -80,9 +80,8 @@ def _kernel(
             raise OperatorError(f"Numba compiles functions only, and it is a {type(source).__name__}")
         from app.engine.compiled.array_loop import ArrayLoop  # imported late: it needs Numba
 
-        in_order = by_position(source, [*names, *varying, *fixed])
-        types = [_NUMBERS[type(value)] for value in varying.values()]
-        loop = ArrayLoop(in_order, [dtype] * len(names), types, [*fixed.values()], results)
+        types = {name: _NUMBERS[type(settings[name])] for name in varying}
+        loop = ArrayLoop(without_keyword_only(source), [dtype] * arrays, settings, types, results)
     except Exception as error:  # Numba refuses in many ways
         reason = str(error) if isinstance(error, AppError) else described(error)
         warnings.warn_explicit(
@@ -104,10 +103,8 @@ def _kernel(
     return kernel
 
 
-def _looped(
-    function: Any, names: Sequence[str], results: int, dtype: np.dtype, settings: Mapping[str, Any]
-) -> Callable[..., Any]:
-    source = by_name(python_function(function), names)
+def _looped(function: Any, results: int, dtype: np.dtype, settings: Mapping[str, Any]) -> Callable[..., Any]:
+    source = python_function(function)
 
     def one(numbers: Sequence[Any]) -> tuple[Any, ...]:
         result = source(*numbers, **settings)

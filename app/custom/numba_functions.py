@@ -1,4 +1,4 @@
-"""Users' functions in Python and in Numba, with their parameters by name or in another order.
+"""Users' functions in Python and in Numba.
 
 A check runs Numba functions as Python, in a forked process, which raises IndexError for an index outside of an array.
 Compiled code does not check: it reads or overwrites whatever lies there.
@@ -14,7 +14,7 @@ from functools import wraps
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, Generic, TypeVar
 
-from app.reading import PACKAGE, codes_in, future_flags, parameters_of
+from app.reading import PACKAGE, codes_in, future_flags
 
 
 def function_name(function: Any) -> str:
@@ -33,26 +33,15 @@ def python_function(function: Any) -> Any:
     return getattr(function, "py_func", function)
 
 
-def dispatcher_of(function: Any) -> Any:
-    """A function compiled by Numba. Keyword-only parameters, which Numba does not have, become ordinary ones."""
-    if is_compiled(function):
-        return function
-    from numba import njit  # imported late: it takes half a second
-
+def without_keyword_only(function: FunctionType) -> FunctionType:
+    """The function with ordinary parameters in place of keyword-only ones, which Numba does not have."""
     code = function.__code__
+    if not code.co_kwonlyargcount:
+        return function
     code = code.replace(co_argcount=code.co_argcount + code.co_kwonlyargcount, co_kwonlyargcount=0)
     ordinary = FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
-    return njit(ordinary, error_model="numpy")
-
-
-def by_name(function: Any, names: Sequence[str]) -> Callable[..., Any]:
-    """A function that passes its values under these names, whatever the order of the parameters."""
-
-    @wraps(function)
-    def call(*values: Any, **settings: Any) -> Any:
-        return function(**dict(zip(names, values, strict=True)), **settings)
-
-    return call
+    vars(ordinary).update(vars(function))
+    return ordinary
 
 
 def unused(wish: str, names: Collection[str]) -> str:
@@ -60,18 +49,6 @@ def unused(wish: str, names: Collection[str]) -> str:
     while wish in names:
         wish += "_"
     return wish
-
-
-def by_position(function: Any, order: Sequence[str]) -> Any:
-    """The function with its parameters in this order; the function itself if they already are."""
-    parameters = parameters_of(python_function(function))
-    if list(parameters) == list(order) and all(p.kind is not p.KEYWORD_ONLY for p in parameters.values()):
-        return function
-    call = ", ".join(f"{name}={name}" for name in order)
-    inner = unused("inner", order)
-    reordered = eval(f"lambda {', '.join(order)}: {inner}({call})", {inner: dispatcher_of(function)})
-    reordered.__name__ = function_name(function)
-    return dispatcher_of(reordered) if is_compiled(function) else reordered
 
 
 def function_beside(

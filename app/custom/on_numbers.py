@@ -22,15 +22,15 @@ import builtins
 import copy
 import inspect
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import FunctionType
 from typing import Any, NoReturn
 
 import numpy as np
 
-from app.custom.numba_functions import Current, by_position, function_beside, is_compiled, python_function, unused
+from app.custom.derivative.terms import with_parts
+from app.custom.numba_functions import Current, function_beside, is_compiled, python_function, unused
 from app.custom.read_only import for_any_types
 from app.ops.lowering import OnNumbers, Returning
 from app.reading import UnreadableSourceError, definition_of, one_thread_at_a_time
@@ -47,77 +47,62 @@ _NEW = {"empty_like": None, "zeros_like": 0, "ones_like": 1}
 """NumPy's functions that make a new array, with the number that fills it."""
 
 
-def returning(
-    function: Any, order: Sequence[str], takes: tuple[int, ...] | None, row_by_row: bool, exact: bool = False
-) -> Returning | None:
-    """How the compiled engine may use a Numba function on arrays; None for any other function.
-
-    `order` names the operator's parameters in their order, if the function's may have another one.
-    """
-    return _returning(function, tuple(order), takes, row_by_row, exact) if is_compiled(function) else None
+def returning(function: Any, takes: tuple[int, ...] | None, row_by_row: bool, exact: bool = False) -> Returning | None:
+    """How the compiled engine may use a Numba function on arrays; None for any other function."""
+    return _returning(function, takes, row_by_row, exact) if is_compiled(function) else None
 
 
 @lru_cache(maxsize=256)
-def _returning(
-    function: Any, order: tuple[str, ...], takes: tuple[int, ...] | None, row_by_row: bool, exact: bool
-) -> Returning:
+def _returning(function: Any, takes: tuple[int, ...] | None, row_by_row: bool, exact: bool) -> Returning:
     """Made once for a function, because the compiler recognises equal layers by the identity of this object."""
-    arrays = for_any_types(function)
     # the source is read with the values of names, such as `pick` after `pick = np.maximum`
-    single = Current(function, lambda: _in_order(function, order))
-    return Returning(by_position(arrays, order) if order else arrays, takes, row_by_row, exact, single.get)
-
-
-def _in_order(function: Any, order: tuple[str, ...]) -> OnNumbers | None:
-    single = on_numbers(function)
-    return replace(single, function=by_position(single.function, order)) if single and order else single
+    single = Current(function, lambda: on_numbers(function))
+    return Returning(for_any_types(function), takes, row_by_row, exact, single.get)
 
 
 @one_thread_at_a_time
 def on_numbers(function: Any) -> OnNumbers | None:
     """The function for single numbers, if the source shows that the function is elementwise; else None."""
-    parsed = parse(function)
-    if parsed is None:
-        return None
-    walk = _Walk(*parsed)
-    try:
-        tree = walk.on_numbers()
-    except (_StopError, RecursionError):  # nested too deeply for the walk
+    walk = _walk_through(function)
+    if walk is None or walk.result is None:
         return None
     if not walk.loops:
         from numba import njit
 
-        return OnNumbers(_compile(function, tree, **{walk.chosen(name): njit(_CHOICES[name]) for name in walk.choices}))
-    function_of_numbers = _compile(function, tree, **{walk.chosen("type"): type})
+        choices = {name: njit(choice) for name, choice in walk.choices.items()}
+        return OnNumbers(_compile(function, walk.result, choices))
+    function_of_numbers = _compile(function, walk.result, {walk.name_of_type: type})
     return OnNumbers(_dividing_as(function, function_of_numbers), walk.axes, keeps_type=True)
 
 
-@one_thread_at_a_time
 def tree_on_numbers(function: Any) -> tuple[ast.FunctionDef, dict[str, Any]] | None:
     """The tree of the function for single numbers with the additional variables that it reads; else None."""
+    walk = _walk_through(function)
+    if walk is None or walk.result is None:
+        return None
+    return walk.result, {**walk.choices, walk.name_of_type: type}
+
+
+def stops_on_numbers(function: Any) -> tuple[int, str] | None:
+    """The first line that prevents `on_numbers`, and its source; None if nothing does."""
+    walk = _walk_through(function)
+    return walk.stop if walk is not None else None
+
+
+@one_thread_at_a_time
+def _walk_through(function: Any) -> _Walk | None:
+    """The walk through a function, with its result or where it stopped; None if the source cannot be read."""
     parsed = parse(function)
     if parsed is None:
         return None
     walk = _Walk(*parsed)
     try:
-        tree = walk.on_numbers()
-    except (_StopError, RecursionError):
-        return None
-    return tree, {walk.chosen(name): _CHOICES[name] for name in walk.choices} | {walk.chosen("type"): type}
-
-
-def stops_on_numbers(function: Any) -> tuple[int, str] | None:
-    """The first line that prevents `on_numbers`, and its source; None if nothing does."""
-    parsed = parse(function)
-    if parsed is None:
-        return None
-    try:
-        _Walk(*parsed).on_numbers()
+        walk.result = walk.on_numbers()
     except _StopError as stop:
-        return stop.node.lineno, ast.unparse(stop.node).partition("\n")[0]
+        walk.stop = stop.node.lineno, ast.unparse(stop.node).partition("\n")[0]
     except RecursionError:
-        return parsed[0].lineno, "an expression that is nested too deeply"
-    return None
+        walk.stop = walk.tree.lineno, "an expression that is nested too deeply"
+    return walk
 
 
 # Reading
@@ -192,8 +177,12 @@ class _Walk:
         self.arguments = set(names)
         self.inputs = self.arguments - self.settings
         self.loops = any(isinstance(statement, ast.For) for statement in tree.body)
-        self.choices: set[str] = set()
-        """Those of `_CHOICES` that the function needs."""
+        self.result: ast.FunctionDef | None = None
+        """The tree of the function for single numbers."""
+        self.stop: tuple[int, str] | None = None
+        """The line that prevents it, and its source."""
+        self.choices: dict[str, Any] = {}
+        """Those of `_CHOICES` that the function needs, under names of its own."""
         self.like: dict[str, str] = {}
         """For each new array, the input whose type it has."""
         self.written: set[str] = set()
@@ -207,7 +196,12 @@ class _Walk:
         tree.body = self._with_loops() if self.loops else self._arithmetic()
         return tree
 
-    def chosen(self, name: str) -> str:
+    @property
+    def name_of_type(self) -> str:
+        """The name of the variable `type`, which new arrays need."""
+        return self._own_name("type")
+
+    def _own_name(self, name: str) -> str:
         """A name for an additional variable, which the function does not use itself."""
         return unused(name, {part.id for part in ast.walk(self.tree) if isinstance(part, ast.Name)} | self.arguments)
 
@@ -252,9 +246,9 @@ class _Walk:
         if isinstance(node, ast.Attribute) and isinstance(_meaning(node, self.value_of), _NUMBERS):
             return node
         if isinstance(node, (ast.BinOp, ast.UnaryOp)) and isinstance(node.op, _ARITHMETIC):
-            return _rebuilt(node, value)
+            return ast.copy_location(with_parts(node, value), node)
         if isinstance(node, ast.Compare) and len(node.comparators) == 1:
-            return _rebuilt(node, value)
+            return ast.copy_location(with_parts(node, value), node)
         if isinstance(node, ast.Call) and not node.keywords:
             function, args = _meaning(node.func, self.value_of), [value(part) for part in node.args]
             if function is np.where and len(args) == 3:
@@ -263,8 +257,9 @@ class _Walk:
                 name = next((name for name in _CHOICES if function is getattr(np, name)), None)
                 called = node.func
                 if name is not None:
-                    self.choices.add(name)
-                    called = ast.copy_location(ast.Name(self.chosen(name), ast.Load()), node.func)
+                    text = self._own_name(name)
+                    self.choices[text] = _CHOICES[name]
+                    called = ast.copy_location(ast.Name(text, ast.Load()), node.func)
                 return ast.copy_location(ast.Call(called, args, []), node)
         raise _StopError(statement)
 
@@ -301,7 +296,7 @@ class _Walk:
         if _NEW[made_by] is None:
             return []
         self.written.add(target.id)
-        return ast.parse(f"{target.id} = {self.chosen('type')}({like})({_NEW[made_by]})").body
+        return ast.parse(f"{target.id} = {self.name_of_type}({like})({_NEW[made_by]})").body
 
     def _loop(self, loop: ast.For) -> list[ast.stmt]:
         """A loop over all elements, or nested loops over the axes."""
@@ -394,7 +389,7 @@ class _Turn:
             return node
         if not isinstance(node, _IN_LOOPS) or getattr(node, "keywords", None):
             raise _StopError(node)
-        return _rebuilt(node, lambda part: self._value(part, local))
+        return ast.copy_location(with_parts(node, lambda part: self._value(part, local)), node)
 
     def _is_plain(self, node: ast.expr) -> bool:
         """Whether it is a number, or a function of numbers without side effects."""
@@ -421,17 +416,6 @@ def _target(loop: ast.For) -> str:
     return loop.target.id if isinstance(loop.target, ast.Name) else _stop(loop)
 
 
-def _rebuilt(node: ast.expr, value: Callable[[ast.expr], ast.expr]) -> ast.expr:
-    """An expression with each of its parts replaced."""
-    expression = copy.copy(node)
-    for field, part in ast.iter_fields(node):
-        if isinstance(part, ast.expr):
-            setattr(expression, field, value(part))
-        elif isinstance(part, list):
-            setattr(expression, field, [value(one) if isinstance(one, ast.expr) else one for one in part])
-    return expression
-
-
 def _mentions(node: ast.AST | None, names: set[str]) -> bool:
     return node is not None and any(_is_name_of(part, names) for part in ast.walk(node))
 
@@ -445,7 +429,7 @@ def _is_elementwise(function: Any, count: int) -> bool:
 # Making
 
 
-def _compile(function: Any, tree: ast.FunctionDef, **more: Any) -> FunctionType:
+def _compile(function: Any, tree: ast.FunctionDef, more: Mapping[str, Any]) -> FunctionType:
     """Compile the changed tree of a function; `more` are additional variables."""
     tree.decorator_list, tree.returns = [], None
     first, others = ([ast.arg(argument.arg) for argument in some] for some in (tree.args.posonlyargs, tree.args.args))

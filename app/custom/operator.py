@@ -10,7 +10,7 @@ import numpy as np
 
 from app.custom.calling import arrays_of, call_function, returned_arrays
 from app.custom.foreign import operator_of_framework
-from app.custom.numba_functions import by_name, function_name, python_function
+from app.custom.numba_functions import function_name, python_function
 from app.custom.on_variables import differentiate_on_variables
 from app.custom.read_only import guarded
 from app.errors import AppError, OperatorError, ShapeError
@@ -84,16 +84,14 @@ class CustomOperator(OpDef):
         function: Callable[..., Any],
         takes: Sequence[Source],
         *,
-        names: Sequence[str] = (),
         attributes: Sequence[str] = (),
         kernel: Callable[..., Any] | None = None,
         lowering: Any = None,
     ) -> CustomOperator:
         """Let a user's function compute the gradients from the values of `takes`, and of `attributes` by name.
 
-        `names` are its parameters for these values; without them, it gets them by position. The function becomes an
-        operator of its own, which also gets the inputs: gradients must have their shapes, and are cast to their types.
-        For an output that got no gradient, the function gets zeros.
+        The function becomes an operator of its own, which also gets the inputs: gradients must have their shapes, and
+        are cast to their types. For an output that got no gradient, the function gets zeros.
         """
         gradient = CustomOperator(
             self.name + "_grad",
@@ -107,11 +105,9 @@ class CustomOperator(OpDef):
             where=self.where,
         )
         gradient.declare_attributes({name: self.attributes[name] for name in attributes})
-        source = python_function(function)
-        body = by_name(source, names) if names else source
         differentiate_on_variables(
             gradient,
-            _as_one_of_values(body, len(self.inputs)),
+            _as_one_of_values(python_function(function), len(self.inputs)),
             f"{self.label} cannot be differentiated twice: its backward function works on arrays; "
             "write it with the framework's operators (a PyLayer on Tensors) for second derivatives",
         )

@@ -202,7 +202,7 @@ def _definition(
         inputs=x_names,
         outputs=out_names,
         effects=not outs,
-        lowering=returning(func, (), None, row_by_row, exact=True),
+        lowering=returning(func, None, row_by_row, exact=True),
         onnx=onnx,
         where=where,
     )
@@ -227,7 +227,7 @@ def _definition(
         passed = [source for i, source in enumerate(sources) if i not in skipped]
         takes = [*passed, *(("dout", i) for i in range(len(out_names)))]
         places = tuple(range(inputs, inputs + len(takes)))
-        lowering = returning(backward_func, (), places, row_by_row, exact=True)
+        lowering = returning(backward_func, places, row_by_row, exact=True)
         definition.differentiate_by(backward_func, takes, lowering=lowering)
     return definition
 

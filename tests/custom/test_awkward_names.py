@@ -61,7 +61,7 @@ f = outer(2.5)
 def f(x, NAME1, NAME2=1.5):
     return x * NAME1 * NAME1 * NAME2
 @f.backward
-def _f(dNAME0, NAME2, x, NAME1, NAME0):
+def _f(dNAME0, x, NAME1, NAME0, NAME2):
     return dNAME0 * NAME0 / x, 2 * x * NAME1 * NAME2 * dNAME0
 """,
 }

@@ -100,7 +100,7 @@ def test_backward_gets_what_its_parameters_name(backward: Any, output: str):
 
 def test_inputs_and_settings_that_begin_with_d_are_not_gradients():
     step = custom_op(lambda position, dt, *, drag=0.5: position + dt * drag, name="step")
-    step.backward(lambda dt, drag, dnext: (dnext, dnext * drag))
+    step.backward(lambda dt, dnext, drag: (dnext, dnext * drag))
     assert step.outputs == ("next",)
     p, dt = data(1.0), data(2.0)
     assert [g.item() for g in app.grad(step(p, dt, drag=0.25), [p, dt])] == [1, 0.25]
@@ -213,7 +213,7 @@ def test_settings_are_given_by_position_or_name(mode: Any, call: Any, value: flo
 def test_both_engines_pass_settings_by_name(elementwise: bool):
     wrapped = (lambda f: f) if elementwise else njit
     operator = custom_op(elementwise=elementwise, name="line")(wrapped(lambda x, slope=2.0: x * slope))
-    operator.backward(wrapped(lambda slope, dy: dy * slope))
+    operator.backward(wrapped(lambda dy, slope: dy * slope))
     x = variable("x", None, 2)
     y = operator(x, 5.0)
     (g,) = static.gradients(y * y, x)
@@ -276,6 +276,13 @@ WRONG = [
     (
         lambda: make().backward(lambda x, dx: dx),
         rf"{IT}: its backward \(test_custom_op.py:\d+\) has a parameter 'dx'; expected one of x, out, dout",
+    ),
+    *(
+        (
+            lambda late=late: make(lambda x, k=2.0: x * k).backward(late),
+            rf"{IT}: its backward .* takes 'dy' after a sett",
+        )
+        for late in (lambda x, k, dy: dy * k, lambda x, *, dy, k: dy * k)
     ),
     (lambda: make(lambda x, w: x)(data(1.0)), f"{IT} .*needs its input 'w'; it takes \\(x, w\\)"),
     (lambda: make(line)(data(1.0), b=2), f"{IT} .*has no parameter 'b'; it takes \\(x, factor, by\\)"),

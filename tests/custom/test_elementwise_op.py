@@ -137,13 +137,13 @@ def test_dividing_by_zero_gives_infinity_as_numpy_does(compiled: bool):
     np.testing.assert_array_equal(inverse(data(0.0, -2.0)).numpy(), [math.inf, -0.5])
 
 
-def test_parameters_have_any_order_and_settings_may_be_keyword_only():
+def test_a_backward_takes_values_in_any_order_and_settings_may_be_keyword_only():
     @custom_op(elementwise=True)
     def line(x, *, slope, shift=0.0):
         return x * slope + shift
 
     @line.backward
-    def _(shift, slope, *, dy, x):
+    def _(dy, x, shift, *, slope):
         return dy * slope + (shift + x) * 0.0
 
     x = data(1.0, -2.0)
@@ -335,7 +335,7 @@ FACTOR = 2.0
 
 
 def test_a_kernel_that_is_made_while_a_variable_changes_is_not_used_afterwards(monkeypatch):
-    call, make = elementwise.over_arrays(lambda x: x * FACTOR, ["x"], 1), elementwise._kernel
+    call, make = elementwise.over_arrays(lambda x: x * FACTOR, 1), elementwise._kernel
     seen: list[float] = []
 
     def changed_meanwhile(*given: Any) -> Any:

@@ -15,7 +15,6 @@ from numba import njit
 import app
 from app import static
 from app.custom import on_numbers as on_numbers_module
-from app.custom.numba_functions import by_position
 from app.custom.on_numbers import on_numbers, returning, stops_on_numbers
 from app.errors import OperatorError
 
@@ -175,22 +174,22 @@ def test_the_converted_function_has_the_source_of_the_user():
 
 def test_a_function_is_converted_once():
     function = njit(made(RELU))
-    first, second = (returning(function, (), None, False) for _ in range(2))
+    first, second = (returning(function, None, False) for _ in range(2))
     assert first is second  # so that a compiler sees that the layers are alike
 
 
-def test_threads_that_ask_while_it_is_converted_get_its_parameters_in_order(monkeypatch):
-    converted = returning(njit(made("return x / y", "y, x")), ("x", "y"), None, False)
+def test_threads_may_ask_while_it_is_converted(monkeypatch):
+    converted = returning(njit(made("return x / y", "x, y")), None, False)
     seen: list[Any] = []
 
-    def asked_meanwhile(function: Any, order: Any) -> Any:
+    def asked_meanwhile(function: Any) -> Any:
         monkeypatch.undo()
         thread = Thread(target=lambda: seen.append(converted.on_numbers()))
         thread.start()
         thread.join()
-        return by_position(function, order)
+        return on_numbers(function)
 
-    monkeypatch.setattr(on_numbers_module, "by_position", asked_meanwhile)
+    monkeypatch.setattr(on_numbers_module, "on_numbers", asked_meanwhile)
     seen.append(converted.on_numbers())
     assert [single.function(6.0, 2.0) for single in seen] == [3.0, 3.0]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,24 +35,25 @@ class NotCompiledError(AppError):
 class ArrayLoop:
     """Calls a function for the elements of arrays of one type, which are broadcast.
 
-    The function takes an element of each array, numbers that are the same for all elements, and constants.
+    The function takes an element of each array, and then the settings. Those in `numbers`, which has their types, are
+    given with each call; the others are compiled into the loop.
     """
 
     def __init__(
         self,
         function: Callable[..., Any],
         arrays: Sequence[np.dtype],
-        numbers: Sequence[np.dtype],
-        constants: Sequence[Any],
+        settings: Mapping[str, Any],
+        numbers: Mapping[str, np.dtype],
         results: int,
     ):
         reason = "NUMBA_DISABLE_JIT switches compiling off"
         if not config.DISABLE_JIT:  # type: ignore[attr-defined]  # Numba sets it when it is loaded
-            reason = trial.why_not_numbers(function, [*arrays, *numbers], constants, results)
+            reason = trial.why_not_numbers(function, arrays, [*settings.values()], results)
         if reason:
             raise NotCompiledError(reason)
         self._arrays, self._dtype, self._results = len(arrays), arrays[0], results
-        loop = _loop([a.name for a in arrays], [n.name for n in numbers], constants, results)
+        loop = _loop([a.name for a in arrays], settings, {name: n.name for name, n in numbers.items()}, results)
         self._entry = native_code.load("\n".join(printed(loop)), {loop.name: loop}, {"function": function})[loop.name]
 
     def __call__(self, *values: Any) -> tuple[np.ndarray, ...]:
@@ -75,18 +76,21 @@ def _as_row(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return array.reshape(-1)
 
 
-def _loop(arrays: Sequence[str], numbers: Sequence[str], constants: Sequence[Any], results: int) -> Function:
+def _loop(arrays: Sequence[str], settings: Mapping[str, Any], numbers: Mapping[str, str], results: int) -> Function:
     """The function that Python calls, for these types."""
     i = Local("i", INDEX)
     inputs = [Parameter(f"x{place}", dtype, (None,)) for place, dtype in enumerate(arrays)]
-    parameters = [Parameter(f"number{place}", dtype) for place, dtype in enumerate(numbers)]
+    parameters = {name: Parameter(f"number{place}", dtype) for place, (name, dtype) in enumerate(numbers.items())}
     outputs = [Parameter(f"out{place}", arrays[0], (None,)) for place in range(results)]
     elements = [Element(x.name, (i,), x.dtype) for x in inputs]
-    same = [Local(number.name, number.dtype) for number in parameters]
-    arguments: tuple[Value, ...] = (*elements, *same, *(Number(value, ANY) for value in constants))
+    same = [
+        Local(parameters[name].name, parameters[name].dtype) if name in parameters else Number(value, ANY)
+        for name, value in settings.items()
+    ]
+    arguments: tuple[Value, ...] = (*elements, *same)
     each = Assign([Element(out.name, (i,), out.dtype) for out in outputs], [Call("function", arguments)])
     return Function(
         "over_arrays",
-        [Parameter("shard"), Parameter("shards"), *inputs, *parameters, *outputs],
+        [Parameter("shard"), Parameter("shards"), *inputs, *parameters.values(), *outputs],
         [For(i.name, None, Length(outputs[0].name), [each]), Return(False)],
     )

@@ -43,7 +43,7 @@ def total(x, dy_scale=2.0):
 
 @total.backward
 @njit
-def total_grad(dout, dy_scale, x):
+def total_grad(dout, x, dy_scale):
     dx = np.empty_like(x)
     for i in range(x.shape[0]):
         dx[i] = dout[i] * dy_scale * TABLE[1]
@@ -99,7 +99,7 @@ def test_kernels_run_as_text_with_what_they_read() -> None:
     module = loaded(f"{text}\n{kernels.source}\n", "kernels")
     x, dy = np.random.default_rng(0).normal(size=(3, 4)), np.arange(3.0)
     np.testing.assert_array_equal(module._forward(x, 3.0), total.function(x, 3.0))
-    np.testing.assert_array_equal(module._gradient(dy, x, 3.0), total_grad(dy, 3.0, x))
+    np.testing.assert_array_equal(module._gradient(dy, x, 3.0), total_grad(dy, x, 3.0))
     (note,) = describe(total, [MATRIX]).notes
     assert "no second derivative" in note
     assert "TABLE" in note
