@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from app.custom.derivative.slopes import ALIASES
 from app.custom.numba_functions import is_compiled, is_of_users, python_function
 from app.errors import OperatorError
 from app.ops.definition import REGISTRY, OpDef, apply
@@ -126,8 +127,7 @@ def _whole(result: Any, variables: Sequence[Any]) -> Any:
     return value if value.dtype == like.dtype else REGISTRY["cast"](value, dtype=like.dtype)
 
 
-_OF_NUMPY = {"acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan"}
-_OF_NUMPY |= {"atan2": "arctan2", "atanh": "arctanh", "pow": "power"}
+_OF_NUMPY = {**ALIASES, "pow": "power"}
 
 
 def _float(number: Any = 0.0) -> Any:

@@ -46,9 +46,11 @@ def without_keyword_only(function: FunctionType) -> FunctionType:
 
 def unused(wish: str, names: Collection[str]) -> str:
     """A name like `wish` that is none of these."""
-    while wish in names:
-        wish += "_"
-    return wish
+    name, number = wish, 1
+    while name in names:
+        number += 1
+        name = f"{wish}_{number}" if wish[-1].isdigit() else f"{wish}{number}"
+    return name
 
 
 def function_beside(

@@ -52,10 +52,10 @@ def points(dtype: str = "float64") -> app.Tensor:
 def test_the_source_of_the_gradient_can_be_read():
     assert custom_op(swish, elementwise=True).gradient_source == (
         "def swish_grad(x, dout):\n"
-        "    v1 = np.exp(-x)\n"
-        "    v2 = 1 + v1\n"
+        "    v = np.exp(-x)\n"
+        "    v2 = 1 + v\n"
         "    v3 = x / v2\n"
-        "    return dout * (1.0 / v2 + (v3 if np.isinf(v1) else v1 / v2 * v3))\n"
+        "    return dout * (1.0 / v2 + (v3 if np.isinf(v) else v / v2 * v3))\n"
     )
     names = re.findall(r"^def (\w+)", custom_op(choice, elementwise=True).gradient_source, re.MULTILINE)
     assert names == ["stretched_slopes", "choice_grad"]

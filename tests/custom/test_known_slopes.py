@@ -16,7 +16,7 @@ from custom.made_functions import module_of_text, one_sided, slope
 from app.custom.derivative.expressions import COUNTS
 from app.custom.derivative.making import derived_gradient
 from app.custom.derivative.scope import UnderivableError
-from app.custom.derivative.slopes import FLAT, KNOWN, slopes_of
+from app.custom.derivative.slopes import FLAT, ROWS, slopes_of
 
 EDGES = (-2.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.0)
 TAKES = {len: None, range: None}
@@ -33,7 +33,7 @@ def name_of(function: Any) -> str:
 
 
 def count_of(function: Any) -> int:
-    row = KNOWN.get(function)
+    row = ROWS.get(function)
     if row is not None:
         return COUNTS.get(row) or len(slopes_of(row))
     return function.nin if isinstance(function, np.ufunc) else 1
@@ -42,7 +42,7 @@ def count_of(function: Any) -> int:
 def made(function: Any) -> tuple[Callable[..., Any], Callable[..., Any], list[str]]:
     """A function that calls one of the table with its inputs, its gradient, and the inputs' names."""
     inputs = ["x", "y", "z"][: count_of(function)]
-    first = "x > 0" if KNOWN.get(function) == "where" else "x"
+    first = "x > 0" if ROWS.get(function) == "where" else "x"
     given = ", ".join([first, *inputs[1:]])
     module = module_of_text(f"def f({', '.join(inputs)}):\n    return called({given}) + 0.0\n", called=function)
     return module.f, derived_gradient(module.f, inputs, ["arriving"]), inputs
@@ -54,7 +54,7 @@ def gradients(gradient: Callable[..., Any], at: list[np.float64]) -> tuple[float
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("function", KNOWN, ids=name_of)
+@pytest.mark.parametrize("function", ROWS, ids=name_of)
 def test_slopes_agree_with_finite_differences(function: Any):
     called, gradient, inputs = made(function)
     random, compared = Random(1), 0
@@ -70,7 +70,7 @@ def test_slopes_agree_with_finite_differences(function: Any):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("function", KNOWN, ids=name_of)
+@pytest.mark.parametrize("function", ROWS, ids=name_of)
 def test_the_slope_at_an_edge_is_between_those_of_both_sides_or_zero(function: Any):
     called, gradient, inputs = made(function)
     for place in range(len(inputs)):

@@ -63,15 +63,12 @@ class Body:
             return [ast.While(statement.test, self._all(statement.body), self._some(statement.orelse))]
         if isinstance(statement, ast.For):
             return self._loop(statement)
-        if isinstance(statement, ast.Expr) and (isinstance(statement.value, ast.Constant) or self._prints(statement)):
+        if self.scope.is_idle(statement):
             return []
         return self.scope.refuse(statement, "is a statement that cannot be derived")
 
     def _some(self, statements: list[ast.stmt]) -> list[ast.stmt]:
         return self._all(statements) if statements else []
-
-    def _prints(self, statement: ast.Expr) -> bool:
-        return isinstance(statement.value, ast.Call) and self.scope.meaning(statement.value.func) is print
 
     def _loop(self, loop: ast.For) -> list[ast.stmt]:
         if self.scope.depends(loop.iter) or any(n in self.scope.active for n in names_in(loop.target)):
@@ -101,11 +98,11 @@ class Body:
             return [self._together(targets, [self.expressions.term(value) for value in values])]
         if not self.scope.depends(values[0]):
             return [statement, *self._flat(targets)]
-        called = values[0]
-        if not isinstance(called, ast.Call):
+        value = values[0]
+        if not isinstance(value, ast.Call):
             self.scope.refuse(statement, "unpacks something other than the call of a function, and cannot be derived")
         wishes = [""] * len(targets)
-        return [self._together(targets, self.expressions.called(called, self.scope.meaning(called.func), wishes))]
+        return [self._together(targets, self.expressions.of_user(value, self.scope.meaning(value.func), wishes))]
 
     def _flat(self, targets: list[str]) -> list[ast.stmt]:
         """Slopes of zero for variables that have nonzero ones elsewhere."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import FunctionType
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from app.custom.derivative.scope import Scope
-from app.custom.derivative.slopes import BY_EXPONENT, EXTREMES, KNOWN, by_base, share_of_exponential, slopes_of
+from app.custom.derivative.slopes import BY_EXPONENT, EXTREMES, by_base, row_of, share_of_exponential, slopes_of
 from app.custom.derivative.terms import (
     Slope,
     difference,
@@ -26,7 +25,7 @@ from app.custom.derivative.terms import (
     quotient,
     total,
 )
-from app.custom.numba_functions import function_name, python_function
+from app.custom.numba_functions import python_function
 
 Slopes = dict[str, ast.expr]
 """The slopes of a value, by input, without those that are zero everywhere."""
@@ -90,7 +89,7 @@ class Expressions:
 
     def keep(self, source: ast.expr, wish: str) -> str:
         """Compute a value first, in the variable that it is assigned to anyway, or in a new one."""
-        target = wish or self.scope.fresh("v1")
+        target = wish or self.scope.fresh("v")
         self.before.append(ast.Assign([ast.Name(target, ast.Store())], source))
         return target
 
@@ -246,7 +245,7 @@ class Expressions:
             term = Term(lambda: ast.IfExp(node.test, yes.source(), no.source()), self.keep, wish)
             self._set(term, lambda i: ast.IfExp(node.test, *chosen(i)) if i in along else None)
             return term
-        target = wish or self.scope.fresh("v1")
+        target = wish or self.scope.fresh("v")
         slopes = {i: self.slope_variable(target, i) for i in along}
         for place, (branch, inside) in enumerate(branches):
             results = {target: branch.source(), **{slopes[i]: chosen(i)[place] for i in along}}
@@ -264,26 +263,20 @@ class Expressions:
 
     def _of_call(self, node: ast.Call, wish: str) -> Term:
         function = self.scope.meaning(node.func)
-        try:
-            row = KNOWN.get(function)
-        except TypeError:  # an unhashable value is not in the table
-            row = None
-        if row is None:
-            return self._of_user(node, function, wish)
-        if node.keywords or any(isinstance(part, ast.Starred) for part in node.args):
-            self.scope.refuse(node, "can be derived only with positional arguments")
-        arity = COUNTS.get(row) or len(slopes_of(row))
-        count = 2 if row in ("max", "min") and len(node.args) > 2 else len(node.args)
-        if count != arity or any(isinstance(part, ast.Constant) and part.value is None for part in node.args):
-            self.scope.refuse(node, f"is a call with {len(node.args)} arguments; a slope is known for {arity} numbers")
+        row = row_of(function)
+        if not row:
+            return self.of_user(node, function, [wish])[0]
+        arguments, arity = self.scope.numbers_of(node), COUNTS.get(row) or len(slopes_of(row))
+        count = 2 if row in ("max", "min") and len(arguments) > 2 else len(arguments)
+        if count != arity or any(isinstance(part, ast.Constant) and part.value is None for part in arguments):
+            self.scope.refuse(node, f"is a call with {len(arguments)} arguments; a slope is known for {arity} numbers")
         if row == "where":
-            return self._of_choice(ast.copy_location(ast.IfExp(*node.args), node), wish)
-        parts = [self.term(part) for part in node.args]
-        return self._called(node, row, parts, wish)
+            return self._of_choice(ast.copy_location(ast.IfExp(*arguments), node), wish)
+        return self._of_row(node, row, [self.term(part) for part in arguments], wish)
 
-    def _called(self, node: ast.Call, row: str, parts: list[Term], wish: str) -> Term:
+    def _of_row(self, node: ast.Call, row: str, parts: list[Term], wish: str) -> Term:
         if row in EXTREMES and len(parts) > 2:
-            parts = [self._called(node, row, parts[:-1], ""), parts[-1]]
+            parts = [self._of_row(node, row, parts[:-1], ""), parts[-1]]
         term = Term(lambda: ast.Call(node.func, [part.source() for part in parts], []), self.keep, wish)
         if row == "power":
             return self._power(term, *parts)
@@ -320,28 +313,19 @@ class Expressions:
 
         return self._chain(term, [(part, factor(t)) for part, t in zip(parts, templates, strict=True)])
 
-    def _of_user(self, node: ast.Call, function: Any, wish: str) -> Term:
-        return self.called(node, function, [wish])[0]
-
-    def called(self, node: ast.Call, function: Any, wishes: list[str]) -> list[Term]:
+    def of_user(self, node: ast.Call, function: Any, wishes: list[str]) -> list[Term]:
         """The results of a call of a user's function, from a derived function that also returns their slopes."""
         source = python_function(function)
         if not isinstance(source, FunctionType):
             self.scope.refuse(node, "calls something without a known slope")
-        if any(isinstance(part, ast.Starred) for part in node.args) or any(k.arg is None for k in node.keywords):
-            self.scope.refuse(node, "gives any number of arguments, and cannot be derived")
-        try:
-            signature = inspect.signature(source, follow_wrapped=False)
-            bound = signature.bind(*node.args, **{str(k.arg): k.value for k in node.keywords})
-        except TypeError as error:
-            self.scope.refuse(node, f"calls {function_name(source)} wrongly: {error}")
+        bound = self.scope.arguments_of(node, source)
         arguments = {key: self.term(value) for key, value in bound.arguments.items() if isinstance(value, ast.expr)}
         if len(arguments) < len(bound.arguments):
             self.scope.refuse(node, "gives any number of arguments, and cannot be derived")
         along = [key for key, part in arguments.items() if part.slopes]
         helper = self._slopes_function(function, along, len(wishes), node)
         call = ast.Call(name(helper), [], [ast.keyword(k, part.source()) for k, part in arguments.items()])
-        values = [wish or self.scope.fresh("v1") for wish in wishes]
+        values = [wish or self.scope.fresh("v") for wish in wishes]
         slope_names = [{key: self.scope.fresh(f"d{value}_d{key}") for key in along} for value in values]
         targets = [*values, *(text for of_value in slope_names for text in of_value.values())]
         stored = ast.Tuple([ast.Name(n, ast.Store()) for n in targets], ast.Store())

@@ -11,7 +11,7 @@ from typing import Any
 
 from app.custom.derivative.body import Body
 from app.custom.derivative.expressions import Expressions, Term, numpy_in
-from app.custom.derivative.scope import Scope, UnderivableError
+from app.custom.derivative.scope import Scope, UnderivableError, function_tree
 from app.custom.derivative.terms import Slope, name, number, product, total
 from app.custom.numba_functions import function_beside, is_compiled, python_function
 from app.reading import definition_of, definitions_of, one_thread_at_a_time, too_deep
@@ -90,9 +90,7 @@ class _Making:
         statements = Body(scope, expressions, finish(scope, arriving)).derived()
         title = scope.name if scope.name.isidentifier() else "function"
         arguments, defaults = _parameters(scope.function, inputs, arriving)
-        tree = ast.FunctionDef(f"{title}_{ending}", arguments, statements, [])
-        if hasattr(tree, "type_params"):
-            tree.type_params = []
+        tree = function_tree(f"{title}_{ending}", arguments, statements)
         file = f"<{tree.name} {next(_numbers)}, derived from {scope.place(scope.tree)}>"
         derived = function_beside(scope.function, tree, scope.extra, file)
         derived.__module__ = scope.function.__module__

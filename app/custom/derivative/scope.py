@@ -9,9 +9,9 @@ from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
-from app.custom.derivative.slopes import FLAT
+from app.custom.derivative.slopes import is_flat
 from app.custom.derivative.terms import names_in
-from app.custom.numba_functions import function_name, python_function
+from app.custom.numba_functions import function_name, python_function, unused
 from app.errors import GradientError, OperatorError
 from app.reading import definition_of, place_in
 
@@ -78,10 +78,7 @@ class Scope:
 
     def fresh(self, wish: str) -> str:
         """A name that is not in use."""
-        name, count = wish, 1
-        while name in self.taken:
-            count += 1
-            name = f"{wish.rstrip('0123456789')}{count}"
+        name = unused(wish, self.taken)
         self.taken.add(name)
         self.local.add(name)
         return name
@@ -101,6 +98,28 @@ class Scope:
             return getattr(owner, node.attr, None) if isinstance(owner, ModuleType) else None
         return None
 
+    def is_idle(self, node: ast.stmt) -> bool:
+        """Whether a statement does nothing that a derived function repeats: it is text, or prints."""
+        value = node.value if isinstance(node, ast.Expr) else None
+        prints = isinstance(value, ast.Call) and self.meaning(value.func) is print
+        return isinstance(value, ast.Constant) or prints
+
+    def arguments_of(self, node: ast.Call, function: FunctionType) -> inspect.BoundArguments:
+        """What each parameter of a user's function gets in a call."""
+        if any(isinstance(part, ast.Starred) for part in node.args) or any(k.arg is None for k in node.keywords):
+            self.refuse(node, "gives any number of arguments, and cannot be derived")
+        signature = inspect.signature(function, follow_wrapped=False)
+        try:
+            return signature.bind(*node.args, **{str(k.arg): k.value for k in node.keywords})
+        except TypeError as error:
+            self.refuse(node, f"calls {function_name(function)} wrongly: {error}")
+
+    def numbers_of(self, node: ast.Call) -> list[ast.expr]:
+        """The arguments in a call of a function of numbers."""
+        if node.keywords or any(isinstance(part, ast.Starred) for part in node.args):
+            self.refuse(node, "can be derived only with positional arguments")
+        return node.args
+
     def depends(self, node: ast.AST) -> list[str]:
         """The inputs along which an expression may have a slope."""
         if isinstance(node, ast.Name):
@@ -109,7 +128,7 @@ class Scope:
             return []
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
             return []
-        if isinstance(node, ast.Call) and _is_among(self.meaning(node.func), FLAT):
+        if isinstance(node, ast.Call) and is_flat(self.meaning(node.func)):
             return []
         parts = [node.body, node.orelse] if isinstance(node, ast.IfExp) else ast.iter_child_nodes(node)
         names = {name for part in parts for name in self.depends(part)}
@@ -132,8 +151,9 @@ def _named(arguments: ast.arguments) -> list[ast.arg]:
     return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
 
 
-def _is_among(value: Any, functions: Any) -> bool:
-    try:
-        return value in functions
-    except TypeError:  # an unhashable value is not in the table
-        return False
+def function_tree(name: str, arguments: ast.arguments, body: list[ast.stmt]) -> ast.FunctionDef:
+    """The definition of a function, in every version of Python."""
+    tree = ast.FunctionDef(name, arguments, body, [])
+    if hasattr(tree, "type_params"):
+        tree.type_params = []
+    return tree

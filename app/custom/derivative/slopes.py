@@ -85,7 +85,7 @@ _SLOPES: dict[str, tuple[str, ...]] = {
     "min": ("0.0 if b < a else 1.0", "1.0 if b < a else 0.0"),
 }
 
-_ALIASES = {
+ALIASES = {
     "asin": "arcsin",
     "acos": "arccos",
     "atan": "arctan",
@@ -94,13 +94,13 @@ _ALIASES = {
     "acosh": "arccosh",
     "atanh": "arctanh",
 }
+"""Functions of `math` that have another name in NumPy."""
 
 _FLAT = (
     *("sign", "floor", "ceil", "rint", "round", "trunc", "fix", "int", "bool", "isnan", "isinf", "isfinite"),
     *("floor_divide", "heaviside", "signbit", "greater", "greater_equal", "less", "less_equal", "equal"),
     *("not_equal", "logical_and", "logical_or", "logical_not", "int8", "int16", "int32", "int64", "len", "range"),
 )
-"""Functions whose slope is zero wherever they have one."""
 
 EXTREMES = {
     "maximum": ("1.0 if a > b else 0.0", "0.0"),
@@ -114,16 +114,34 @@ EXTREMES = {
 
 
 def _every(name: str) -> list[Any]:
-    found = [getattr(module, name, None) for module in (builtins, math, np)]
-    return [f for f in found if callable(f)]
+    return [f for module in (builtins, math, np) if callable(f := getattr(module, name, None))]
 
 
-KNOWN: dict[Any, str] = {f: name for name in _SLOPES for f in _every(name) if f not in (np.max, np.min)}
-"""Functions by the names of their rows in the table."""
-KNOWN.update({f: row for alias, row in _ALIASES.items() for f in _every(alias)})
-KNOWN.update({math.pow: "power", np.power: "power", np.float_power: "power", builtins.pow: "power", np.where: "where"})
+ROWS: dict[Any, str] = {f: name for name in _SLOPES for f in _every(name) if f not in (np.max, np.min)}
+"""Functions with the names of their rows in the table."""
+ROWS.update({f: row for alias, row in ALIASES.items() for f in _every(alias)})
+ROWS.update({math.pow: "power", np.power: "power", np.float_power: "power", builtins.pow: "power", np.where: "where"})
 
 FLAT = {f for name in _FLAT for f in _every(name)}
+
+
+def row_of(function: Any) -> str:
+    """The name of a function's row in the table; '' if it has none."""
+    return ROWS.get(hashable(function), "")
+
+
+def is_flat(function: Any) -> bool:
+    """Whether the slope of a function is zero wherever it has one."""
+    return hashable(function) in FLAT
+
+
+def hashable(value: Any) -> Any:
+    """A value that may be looked up in a table; None in place of one that has no hash."""
+    try:
+        hash(value)
+    except TypeError:
+        return None
+    return value
 
 
 def slopes_of(row: str) -> tuple[str, ...]:

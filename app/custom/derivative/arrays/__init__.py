@@ -28,7 +28,6 @@ from app.custom.derivative.arrays.core import (
     call,
     compare,
     mapped,
-    names_of,
     renamed,
     tree_of,
     walk,
@@ -48,7 +47,7 @@ from app.custom.derivative.arrays.tidy import (
     sunk,
     with_few_signs,
 )
-from app.custom.derivative.scope import Scope, UnderivableError
+from app.custom.derivative.scope import Scope, function_tree
 from app.custom.derivative.terms import name, number
 from app.errors import AppError
 from app.reading import one_thread_at_a_time
@@ -176,9 +175,7 @@ def _written(
         kw_defaults=[],
         defaults=[ast.Constant(defaults[key]) for key in optional],
     )
-    tree = ast.FunctionDef(title, arguments, [*tree_of(body), ast.Return(returned)], [])
-    if hasattr(tree, "type_params"):
-        tree.type_params = []
+    tree = function_tree(title, arguments, [*tree_of(body), ast.Return(returned)])
     module = ast.fix_missing_locations(ast.Module([tree], []))
     temporaries = _Temporaries({*reader.scope.taken, *source.inputs, *arriving})
     tree_of_text = ast.parse(ast.unparse(module))  # of which each node is there once
@@ -187,9 +184,9 @@ def _written(
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     space: dict[str, Any] = {"np": np, "math": math, "__name__": reader.scope.function.__module__}
     exec(compile(text, file, "exec"), space)
-    made = space[title]
-    made.derived_from = reader.scope.function
-    return Derived(text, made, inputs)
+    function = space[title]
+    function.derived_from = reader.scope.function
+    return Derived(text, function, inputs)
 
 
 class _Temporaries(ast.NodeTransformer):
@@ -239,6 +236,3 @@ def _comment_of(lines: Sequence[str]) -> str:
     except (tokenize.TokenError, SyntaxError):  # the statement has more than one line
         return ""
     return next((t.string for t in tokens if t.type == tokenize.COMMENT), "")
-
-
-__all__ = ["Derived", "UnderivableError", "derive", "names_of"]

@@ -41,7 +41,16 @@ from app.custom.derivative.arrays.core import (
     walk,
 )
 from app.custom.derivative.arrays.dependence import Dependence, Place
-from app.custom.derivative.slopes import BY_EXPONENT, EXTREMES, FLAT, KNOWN, by_base, share_of_exponential, slopes_of
+from app.custom.derivative.slopes import (
+    BY_EXPONENT,
+    EXTREMES,
+    ROWS,
+    by_base,
+    is_flat,
+    row_of,
+    share_of_exponential,
+    slopes_of,
+)
 from app.custom.derivative.terms import (
     filled,
     is_atom,
@@ -54,6 +63,7 @@ from app.custom.derivative.terms import (
     total,
     with_parts,
 )
+from app.custom.numba_functions import unused
 
 
 class Pushing:
@@ -74,9 +84,7 @@ class Pushing:
         self._place: Place | None = None
         """Where the statement stands that is gone through."""
         body = self._hoisted(self._flat_block(function.body))
-        self.function = Function(
-            function.name, body, function.variables, function.inputs, function.settings, function.outputs
-        )
+        self.function = function.with_body(body)
         self._choose_active(self.function)
         self.dependence = Dependence(self.function)
         self._stored = stored_in(self.function.body) | allocated_in(self.function.body)
@@ -86,10 +94,7 @@ class Pushing:
                 self._name_gradient(key)
 
     def fresh(self, wish: str) -> str:
-        text, count = wish, 1
-        while text in self.taken:
-            count += 1
-            text = f"{wish}_{count}" if wish[-1].isdigit() else f"{wish}{count}"
+        text = unused(wish, self.taken)
         self.taken.add(text)
         return text
 
@@ -142,7 +147,7 @@ class Pushing:
             return set() if isinstance(node.op, ast.Not) else self.operands(node.operand)
         if isinstance(node, ast.Call):
             function = function_of(node.func)
-            if function in FLAT or function not in KNOWN:
+            if is_flat(function) or not row_of(function):
                 return set()
             return {key for part in node.args for key in self.operands(part)}
         return set()
@@ -327,8 +332,7 @@ class Pushing:
         return self._atom(result, before, line) if needs_result and not top else result
 
     def _flat_call(self, node: ast.Call, before: list[Stmt], line: int, top: bool) -> Expr:
-        function = function_of(node.func)
-        row = KNOWN[function]
+        row = row_of(function_of(node.func))
         parts = [self._flat(part, before, line) for part in node.args]
         varying = [self.is_varying(part) for part in parts]
         if row == "power":
@@ -541,10 +545,11 @@ class Pushing:
         return None
 
     def _growth_of_logarithm(self, node: Expr) -> tuple[Expr, Expr] | None:
-        if not isinstance(node, ast.Call) or KNOWN.get(function_of(node.func)) not in ("log", "log1p"):
+        row = row_of(function_of(node.func)) if isinstance(node, ast.Call) else ""
+        if not isinstance(node, ast.Call) or row not in ("log", "log1p"):
             return None
         growth = self._growth(node.args[0], self._place)
-        if growth is None or KNOWN[function_of(node.func)] == "log":
+        if growth is None or row == "log":
             return growth
         whole = ast.BinOp(number(1.0), ast.Add(), node.args[0])
         return growth[0], product(growth[1], share_of_exponential(node.args[0], whole, False)) or growth[1]
@@ -617,7 +622,7 @@ class Pushing:
                 return self._power(left, right, y)
             return self._table("remainder", [left, right], y)
         assert isinstance(node, ast.Call)
-        row = KNOWN[function_of(node.func)]
+        row = row_of(function_of(node.func))
         if row == "power":
             return self._power(node.args[0], node.args[1], y)
         return self._table(row, node.args, y)
@@ -636,7 +641,7 @@ class Pushing:
         return [(part, filled(t, names)) for part, t in zip(parts, templates, strict=True)]
 
 
-_EXPONENTIALS = {f for f, row in KNOWN.items() if row == "exp"}
+_EXPONENTIALS = {f for f, row in ROWS.items() if row == "exp"}
 
 
 def _scaled(gradient: Expr, factor: Expr) -> Expr:

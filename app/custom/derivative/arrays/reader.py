@@ -61,7 +61,7 @@ from app.custom.derivative.arrays.values import (
 )
 from app.custom.derivative.scope import Scope
 from app.custom.derivative.terms import name, number
-from app.custom.numba_functions import function_name, python_function
+from app.custom.numba_functions import python_function
 
 _JUMPS = (ast.Break, ast.Continue, ast.Return)
 _RESERVED = {"np", "math", "max", "min", "abs", "int", "float", "bool", "range", "len", "round", "pow", "ValueError"}
@@ -177,7 +177,7 @@ class Reader(Values):
             self.branch(node)
         elif isinstance(node, ast.Break):
             self.emit(Break())
-        elif isinstance(node, (ast.Pass, ast.Assert)) or (isinstance(node, ast.Expr) and self._is_idle(node.value)):
+        elif isinstance(node, (ast.Pass, ast.Assert)) or self.names.scope.is_idle(node):
             return
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             self.helper(self.names.scope.meaning(node.value.func), node.value, alone=True)
@@ -185,10 +185,6 @@ class Reader(Values):
             self.refuse(node, "returns before the end; assign the result, and return it at the end of the function")
         else:
             self.refuse(node, "is a statement that cannot be derived")
-
-    def _is_idle(self, node: ast.expr) -> bool:
-        prints = isinstance(node, ast.Call) and self.names.scope.meaning(node.func) is print
-        return isinstance(node, ast.Constant) or prints
 
     def branch(self, node: ast.If) -> None:
         if node.body and isinstance(node.body[-1], ast.Raise):
@@ -538,12 +534,7 @@ class Reader(Values):
             self.refuse(node, "calls something whose derivative is unknown; write a loop")
         if source in self.calls or source is self.scope.function:
             self.refuse(node, "is recursive, and cannot be derived")
-        try:
-            bound = inspect.signature(source, follow_wrapped=False).bind(
-                *node.args, **{str(k.arg): k.value for k in node.keywords}
-            )
-        except TypeError as error:
-            self.refuse(node, f"calls {function_name(source)} wrongly: {error}")
+        bound = self.names.scope.arguments_of(node, source)
         bound.apply_defaults()
         names = Names(Scope(source, []))
         self._scopes.append(names)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +36,6 @@ from app.custom.derivative.arrays.core import (
     binary,
     blocks_of,
     call,
-    element_of,
     has_break,
     load,
     loads_of,
@@ -580,8 +579,6 @@ def _mentioned(statement: Stmt) -> set[str]:
 
 _TYPES = {"int": "int64", "bool": "bool_"}
 
-Step = Callable[[], None]
-
 
 def _last(loop: For) -> Expr:
     """The last value of the variable of a loop."""
@@ -592,6 +589,3 @@ def _last(loop: For) -> Expr:
         return plus(binary(steps, ast.Mult(), number(loop.step)), loop.start)
     steps = binary(minus(minus(loop.start, loop.stop), 1), ast.FloorDiv(), number(-loop.step))
     return minus(loop.start, binary(steps, ast.Mult(), number(-loop.step)))
-
-
-__all__ = ["Context", "Reverse", "element_of"]

@@ -32,11 +32,11 @@ from app.custom.derivative.arrays.core import (
 from app.custom.derivative.arrays.dependence import Dependence
 from app.custom.derivative.arrays.effects import Effects
 from app.custom.derivative.arrays.pushing import function_of
-from app.custom.derivative.slopes import EXTREMES, FLAT, KNOWN
+from app.custom.derivative.slopes import EXTREMES, FLAT, ROWS
 from app.custom.derivative.terms import name, number, number_in
 
 _CHOOSING = {"sign", "copysign", "remainder", "abs", "absolute", "fabs", "clip"}
-SMOOTH = {f for f, row in KNOWN.items() if row not in EXTREMES and row not in _CHOOSING} - FLAT
+SMOOTH = {f for f, row in ROWS.items() if row not in EXTREMES and row not in _CHOOSING} - FLAT
 """Functions whose results change as little as their arguments do."""
 
 New = Callable[[str, Variable], str]

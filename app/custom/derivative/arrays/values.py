@@ -40,9 +40,9 @@ from app.custom.derivative.arrays.core import (
     transposed,
 )
 from app.custom.derivative.scope import Scope
-from app.custom.derivative.slopes import FLAT, KNOWN
+from app.custom.derivative.slopes import hashable, is_flat, row_of
 from app.custom.derivative.terms import name, number
-from app.custom.numba_functions import function_name, python_function
+from app.custom.numba_functions import function_name, python_function, unused
 
 
 @dataclass
@@ -153,10 +153,7 @@ class Values:
         self.names.scope.refuse(node, why)
 
     def fresh(self, wish: str) -> str:
-        text, count = wish, 1
-        while text in self.taken:
-            count += 1
-            text = f"{wish}{count}"
+        text = unused(wish, self.taken)
         self.taken.add(text)
         return text
 
@@ -634,13 +631,13 @@ class Values:
         if function is len:
             return Number(self.array(node.args[0]).dims[0], "int")
         owner_module = getattr(function, "__module__", None)
-        reduction = _REDUCERS.get(_hashable(function))
+        reduction = _REDUCERS.get(hashable(function))
         if reduction is not None:
             arguments = [self.value(part) for part in node.args[:1]]
             if isinstance(arguments[0], Array):
                 return self.reduced(arguments[0], reduction, node, node.args[1:])
         text = function_name(function)
-        if _hashable(function) in _MAKERS:
+        if hashable(function) in _MAKERS:
             return self._maker(_MAKERS[function], node)
         if function is np.array and len(node.args) == 1 and not node.keywords:
             return self._listed(self.value(node.args[0]), node)
@@ -654,8 +651,8 @@ class Values:
             return Array(
                 dims, lambda at: binary(left.element(at[:1]), ast.Mult(), right.element(at[1:])), both, left.dtype
             )
-        if _hashable(function) in KNOWN or _hashable(function) in FLAT:
-            return self._known(function, node)
+        if row_of(function) or is_flat(function):
+            return self._of_numbers(function, node)
         source = python_function(function)
         if isinstance(source, FunctionType) and owner_module not in ("numpy", "math"):
             return self.helper(function, node)
@@ -666,11 +663,10 @@ class Values:
     def helper(self, function: Any, node: ast.Call) -> Value:
         raise NotImplementedError
 
-    def _known(self, function: Any, node: ast.Call) -> Value:
-        if node.keywords or any(isinstance(part, ast.Starred) for part in node.args):
-            self.refuse(node, "can be derived only with positional arguments")
-        values = [self.value(part) for part in node.args]
-        row = KNOWN.get(function, "")
+    def _of_numbers(self, function: Any, node: ast.Call) -> Value:
+        """A function of numbers in the table of slopes."""
+        values = [self.value(part) for part in self.names.scope.numbers_of(node)]
+        row = row_of(function)
         if row == "where":
             if len(values) != 3:
                 self.refuse(node, "needs three arguments; write a loop")
@@ -1067,14 +1063,6 @@ def _is_evident(test: Expr) -> bool:
         return False
     left, right = constant_int(test.left), constant_int(test.comparators[0])
     return left is not None and right is not None and left <= right
-
-
-def _hashable(value: Any) -> Any:
-    try:
-        hash(value)
-    except TypeError:
-        return None
-    return value
 
 
 def _kind_of(dtype: ast.expr) -> str:
