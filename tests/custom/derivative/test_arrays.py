@@ -604,6 +604,21 @@ def test_indices_from_an_array_are_right(function):
     assert agrees(function, X, PLACES)
 
 
+def counts_along_rows(x):
+    return x * (x > 0.5).sum(axis=1)[:, None] * np.prod(x > 0.1, axis=1, keepdims=True)
+
+
+def weighs_by_integers(x, p):
+    return x * p.mean(axis=1)[:, None] + x * p.sum(axis=1)[:, None]
+
+
+def test_reductions_of_truth_values_and_integers_have_the_types_of_numpy():
+    assert agrees(counts_along_rows, M)
+    p = np.arange(20).reshape(4, 5)
+    assert agrees(weighs_by_integers, M, p)
+    assert agrees(weighs_by_integers, M, (p + 200).astype(np.uint8))
+
+
 def test_several_inputs_and_results_are_right():
     assert agrees(conv1d, M, X[:3])
     assert agrees(two_results, X, X[::-1].copy())
@@ -762,7 +777,24 @@ def hides_a_function(x):
     return x * max
 
 
+def adds_truth_values(x):
+    return x * ((x > 0) + (x > 1))
+
+
+def adds_a_truth_value_to_others(x):
+    count = x > 0
+    count += x > 1
+    return x * count
+
+
+def multiplies_truth_values(x):
+    return x * ((x > 0) @ (x > 1))
+
+
 REFUSED = {
+    adds_truth_values: "NumPy and Numba do differently",
+    adds_a_truth_value_to_others: "NumPy and Numba do differently",
+    multiplies_truth_values: "NumPy and Numba do differently",
     changes_an_input: "write to a copy",
     changes_an_input_in_a_helper: "write to a copy",
     masks: "write a loop",

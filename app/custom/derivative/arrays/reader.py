@@ -45,6 +45,7 @@ from app.custom.derivative.arrays.core import (
     text_of,
     walk,
 )
+from app.custom.derivative.arrays.expressions import ExpressionReader
 from app.custom.derivative.arrays.values import (
     Array,
     Items,
@@ -52,7 +53,6 @@ from app.custom.derivative.arrays.values import (
     Number,
     Object,
     Value,
-    Values,
     broadcast,
     constant_int,
     is_one,
@@ -68,12 +68,11 @@ _RESERVED = {"np", "math", "max", "min", "abs", "int", "float", "bool", "range",
 _KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}
 
 
-class Reader(Values):
+class Reader(ExpressionReader):
     """Reads one function."""
 
     def __init__(self, function: Any, specs: Sequence[Any]):
         super().__init__(function)
-        self._unnamed: set[str] = set()
         self._made_in: dict[tuple[int, str], int] = {}
         """The block in which a name got its array."""
         self._views: set[str] = set()
@@ -81,10 +80,6 @@ class Reader(Values):
         self._scopes = [self.names]
         self.defaults: dict[str, Any] = {}
         self._parameters(specs)
-
-    @property
-    def unnamed(self) -> set[str]:
-        return self._unnamed
 
     def read(self) -> Function:
         scope = self.scope
@@ -343,7 +338,7 @@ class Reader(Values):
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
             values = [self.value(part) for part in value.elts]
             for each, part in zip(values, value.elts, strict=True):
-                if isinstance(each, Array) and each.base and each.base not in self._unnamed:
+                if isinstance(each, Array) and each.base and each.base not in self.unnamed:
                     self.refuse(part, "assigns arrays together; write one assignment for each")
             values = [self._lasting(each) for each in values]
             for one, each in zip(target.elts, values, strict=True):
@@ -412,7 +407,7 @@ class Reader(Values):
         text = target.id
         if isinstance(before, (Number, Items)):
             self.refuse(target, "gets an array, and was something else; use another name")
-        new = value.base in self._unnamed
+        new = value.base in self.unnamed
         if before is None or self._is_made_here(text):
             if value.base and not new:
                 self._views.add(value.base)
@@ -451,7 +446,7 @@ class Reader(Values):
             return self.plain(self.stored(value, wish))
         self.taken.add(wish)
         old = value.base
-        self._unnamed.discard(old)
+        self.unnamed.discard(old)
         self.taken.discard(old)
         self.variables[wish], self.dims[wish] = self.variables.pop(old), self.dims.pop(old)
         for position, statement in enumerate(self.out):
@@ -479,6 +474,7 @@ class Reader(Values):
         if isinstance(place, Array):
             self._section(place, value, node, op)
         elif isinstance(value, Number):
+            self.refuse_sum_of_tests(op, [place, value], node)
             self.store(place.expr, value, op)
         else:
             self.refuse(node, "assigns something other than a number to an element")
@@ -488,6 +484,7 @@ class Reader(Values):
             self.refuse(node, "changes an input in place; write to a copy")
 
     def _section(self, place: Array, value: Value, node: ast.AST, op: ast.operator | None) -> None:
+        self.refuse_sum_of_tests(op, [place, value], node)
         if isinstance(value, Number):
             expr = value.expr if isinstance(value.expr, ast.Constant) else self.temporary(value.expr, value.kind)
             self.fill(place, lambda _: expr, value.kind, op)
@@ -549,7 +546,7 @@ class Reader(Values):
                 part = Number(name(text), part.kind)
             elif isinstance(part, Number) and names_of(part.expr) and not isinstance(part.expr, ast.Name):
                 part = Number(self.temporary(part.expr, part.kind, key), part.kind)
-            if isinstance(part, Array) and part.base not in self._unnamed:
+            if isinstance(part, Array) and part.base not in self.unnamed:
                 self._views.add(part.base)
             names.values[key] = part
         outside, self.names = self.names, names
@@ -560,7 +557,7 @@ class Reader(Values):
         self.names, self.line = outside, line
         self.after, self.before = around
         results = result.parts if isinstance(result, Items) else [result]
-        self._views = views | {each.base for each in results if isinstance(each, Array)} - {""} - self._unnamed
+        self._views = views | {each.base for each in results if isinstance(each, Array)} - {""} - self.unnamed
         foreign = stored_in(self.out[start:]) - allocated_in(self.out[start:])
         if foreign and not alone:
             self.refuse(
@@ -632,12 +629,12 @@ class Reader(Values):
                 results.append(text)
             elif isinstance(part, Array):
                 whole = part.base and part.base not in {*self.inputs, *results} and same_element(part)
-                if whole and part.base not in self._unnamed:
+                if whole and part.base not in self.unnamed:
                     results.append(part.base)
                 else:
                     results.append(
                         self._named(part, wish).base
-                        if not part.base or part.base in self._unnamed
+                        if not part.base or part.base in self.unnamed
                         else self.stored(part, wish)
                     )
             else:
