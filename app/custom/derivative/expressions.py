@@ -40,7 +40,7 @@ class Term:
 
     def __init__(self, build: Callable[[], ast.expr], keep: Callable[[ast.expr, str], str], wish: str = ""):
         self._build, self._keep, self._wish = build, keep, wish
-        self._kept = ""
+        self._variable = ""
         """The variable that holds the value, if there is one."""
         self.slopes: Slopes = {}
         self.relative: Callable[[], Slopes] | None = None
@@ -48,18 +48,18 @@ class Term:
 
     def source(self) -> ast.expr:
         """The value as source."""
-        return name(self._kept) if self._kept else self._build()
+        return name(self._variable) if self._variable else self._build()
 
     def assign_to(self, variable: str) -> None:
         """The value was assigned to a variable."""
-        self._kept = variable
+        self._variable = variable
 
     def atom(self) -> ast.expr:
         """The value as a variable or a constant, which can be repeated for free."""
         source = self.source()
         if not is_atom(source):
-            self._kept = self._keep(source, self._wish)
-            source = name(self._kept)
+            self._variable = self._keep(source, self._wish)
+            source = name(self._variable)
         return source
 
 
@@ -349,5 +349,5 @@ def numpy_in(scope: Scope) -> str:
     if not free:
         return scope.add_variable("np", np)
     chosen = "np" if "np" in free else free[0]
-    scope.taken.add(chosen)
+    scope.all_names.add(chosen)
     return chosen

@@ -36,9 +36,9 @@ class Scope:
         self.extra: dict[str, Any] = {}
         """The variables that the derived function has in addition to those of this function."""
         self.around: dict[str, Any] = {**self.function.__globals__, **closure.nonlocals}
-        self._known = {**vars(builtins), **self.around}
+        self._globals = {**vars(builtins), **self.around}
         self.parameters = list(inspect.signature(self.function, follow_wrapped=False).parameters)
-        self.taken = names_in(self.tree) | set(self.parameters)
+        self.all_names = names_in(self.tree) | set(self.parameters)
         stored = {n.id for n in ast.walk(self.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         self.assigned = stored
         self.local = stored | set(self.parameters)
@@ -55,10 +55,10 @@ class Scope:
             raise UnderivableError(
                 f"{self.place(node)}: {self.name} is a generator or a coroutine, and does not return a number"
             )
-        missing = [name for name in self.inputs if name not in {a.arg for a in _named(node.args)}]
-        if missing:
+        unnamed = [name for name in self.inputs if name not in {a.arg for a in _named(node.args)}]
+        if unnamed:
             raise UnderivableError(
-                f"{self.place(node)}: {self.name} takes {missing[0]!r} among any number of arguments (`*args`, "
+                f"{self.place(node)}: {self.name} takes {unnamed[0]!r} among any number of arguments (`*args`, "
                 "`**kwargs`), which cannot be derived; name its parameters"
             )
         body = [ast.copy_location(ast.Return(node.body), node.body)] if isinstance(node, ast.Lambda) else node.body
@@ -78,8 +78,8 @@ class Scope:
 
     def fresh(self, wish: str) -> str:
         """A name that is not in use."""
-        name = unused(wish, self.taken)
-        self.taken.add(name)
+        name = unused(wish, self.all_names)
+        self.all_names.add(name)
         self.local.add(name)
         return name
 
@@ -92,7 +92,7 @@ class Scope:
     def meaning(self, node: ast.AST) -> Any:
         """The value of a global name, or of an attribute of a module; None if it is not known."""
         if isinstance(node, ast.Name):
-            return None if node.id in self.local else self._known.get(node.id)
+            return None if node.id in self.local else self._globals.get(node.id)
         if isinstance(node, ast.Attribute):
             owner = self.meaning(node.value)
             return getattr(owner, node.attr, None) if isinstance(owner, ModuleType) else None

@@ -84,10 +84,10 @@ def derive(function: Any, *specs: Any) -> Derived:
 def _derived(reader: Reader) -> Derived:
     source = reader.read()
     source.body = with_last_choices(source.body, source.variables, reader.number_variable, set())
-    reverse = Reverse(source, set(reader.taken), reader.scope.taken & source.variables.keys())
+    reverse = Reverse(source, set(reader.all_names), reader.scope.all_names & source.variables.keys())
     function_read = reverse.function
     forward, backward = reverse.derived(
-        function_read.body, Context(frozenset(a for a in reverse.kept if not reverse.homes[a]))
+        function_read.body, Context(frozenset(a for a in reverse.intact if not reverse.homes[a]))
     )
     pushing = reverse.pushing
     inputs = [key for key in source.inputs if source.variables[key].kind == "float"]
@@ -102,7 +102,7 @@ def _derived(reader: Reader) -> Derived:
     ]
     body: list[Stmt] = [*whole, *forward, *start, *backward]
     body = _tidied(body, results, reverse, arriving)
-    return _written(reader, source, body, arriving, results, inputs)
+    return _function_of(reader, source, body, arriving, results, inputs)
 
 
 def _arriving(reverse: Reverse, backward: list[Stmt]) -> tuple[list[str], list[Stmt]]:
@@ -132,14 +132,14 @@ def _arriving(reverse: Reverse, backward: list[Stmt]) -> tuple[list[str], list[S
 
 def _tidied(body: list[Stmt], results: list[str], reverse: Reverse, arriving: list[str]) -> list[Stmt]:
     pushing = reverse.pushing
-    made = {pushing.gradients[key]: reverse.allocs[key] for key in reverse.function.outputs if key in reverse.allocs}
-    function = replace(reverse.function, shapes={key: value for key, value in made.items() if key in arriving})
+    makers = {pushing.gradients[key]: reverse.allocs[key] for key in reverse.function.outputs if key in reverse.allocs}
+    function = replace(reverse.function, shapes={key: value for key, value in makers.items() if key in arriving})
     variables = function.variables
-    written = {*function.inputs, *function.settings, *function.outputs, *reverse.written}
-    gradients = {key for key in pushing.taken if key in variables and not variables[key].rank} - written
+    user_names = {*function.inputs, *function.settings, *function.outputs, *reverse.user_names}
+    gradients = {key for key in pushing.all_names if key in variables and not variables[key].rank} - user_names
 
     def temporary(key: str) -> bool:
-        return key not in reverse.written
+        return key not in reverse.user_names
 
     body = without_dead(simplified(body), results)
     numbers = {g for g in gradients if g.startswith("d")}
@@ -159,7 +159,7 @@ def _tidied(body: list[Stmt], results: list[str], reverse: Reverse, arriving: li
     return simplified(defined(sunk(body, temporary), parameters, lambda key: variables[key].kind), last=True)
 
 
-def _written(
+def _function_of(
     reader: Reader, source: Function, body: list[Stmt], arriving: list[str], results: list[str], inputs: list[str]
 ) -> Derived:
     """The function of statements."""
@@ -177,7 +177,7 @@ def _written(
     )
     tree = function_tree(title, arguments, [*tree_of(body), ast.Return(returned)])
     module = ast.fix_missing_locations(ast.Module([tree], []))
-    temporaries = _Temporaries({*reader.scope.taken, *source.inputs, *arriving})
+    temporaries = _Temporaries({*reader.scope.all_names, *source.inputs, *arriving})
     tree_of_text = ast.parse(ast.unparse(module))  # of which each node is there once
     text = _with_comments(ast.unparse(temporaries.visit(tree_of_text)), reader.scope) + "\n"
     file = f"<{title} {next(_numbers)}, derived from {reader.scope.place(reader.scope.tree)}>"
@@ -192,21 +192,21 @@ def _written(
 class _Temporaries(ast.NodeTransformer):
     """Numbers temporaries, and their gradients, as they appear."""
 
-    def __init__(self, taken: set[str]):
-        self._taken = taken
+    def __init__(self, all_names: set[str]):
+        self._all_names = all_names
         self._names: dict[str, str] = {}
         self._counts = dict.fromkeys("gt", 0)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         match = _TEMPORARY.fullmatch(node.id)
-        if match is None or node.id in self._taken:
+        if match is None or node.id in self._all_names:
             return node
         prefix, letter, number = match.groups()
         key = letter + number
         while key not in self._names:
             self._counts[letter] += 1
             text = letter + (str(self._counts[letter]) if self._counts[letter] > 1 else "")
-            if not {text, f"d{text}"} & self._taken:
+            if not {text, f"d{text}"} & self._all_names:
                 self._names[key] = text
         return ast.Name(prefix + self._names[key], node.ctx)
 

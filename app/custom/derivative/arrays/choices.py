@@ -41,11 +41,11 @@ Fresh = Callable[[str, str], str]
 
 
 def with_last_choices(
-    block: Sequence[Stmt], variables: dict[str, Variable], fresh: Fresh, made: set[str]
+    block: Sequence[Stmt], variables: dict[str, Variable], fresh: Fresh, best_values: set[str]
 ) -> list[Stmt]:
     """The block with loops that only look for an index in place of those that look for a value.
 
-    The numbers that hold the best value so far are added to `made`.
+    The numbers that hold the best value so far are added to `best_values`.
     """
     result: list[Stmt] = []
     for statement in block:
@@ -53,14 +53,14 @@ def with_last_choices(
             before: list[Stmt] = []
             after: list[Stmt] = []
             loop: For = statement
-            for key in sorted(assigned_in(loop.body) - made):
+            for key in sorted(assigned_in(loop.body) - best_values):
                 choice = _Choice(loop, key, fresh, variables) if variables[key].kind == "float" else None
                 if choice is not None and choice.value is not None:
-                    loop = choice.searching(before, after, made)
-            inner = with_last_choices(loop.body, variables, fresh, made)
+                    loop = choice.searching(before, after, best_values)
+            inner = with_last_choices(loop.body, variables, fresh, best_values)
             result += [*before, mapped(loop, [inner]), *after]
         elif isinstance(statement, If):
-            parts = [with_last_choices(each, variables, fresh, made) for each in blocks_of(statement)]
+            parts = [with_last_choices(each, variables, fresh, best_values) for each in blocks_of(statement)]
             result.append(mapped(statement, parts))
         else:
             result.append(statement)
@@ -86,7 +86,7 @@ class _Choice:
         reads = sum(key in names_of(part) for s in walk(loop.body) for part in parts_of(s))
         if value is None or key in names_of(value) or reads != (key in names_of(parts_of(self._test)[0])):
             return
-        self._found = value
+        self._candidate = value
         self._again: list[Stmt] = []
         """The statements that compute the value, if it is no expression in terms of the variables."""
         self.value = self._in_terms_of_loops(value, block)
@@ -160,41 +160,41 @@ class _Choice:
                 return False
         return True
 
-    def searching(self, before: list[Stmt], after: list[Stmt], made: set[str]) -> For:
+    def searching(self, before: list[Stmt], after: list[Stmt], best_values: set[str]) -> For:
         """The loop that only looks for the index; what has to stand before and after it is added."""
         key, line = self._key, self._loop.line
         assert self.value is not None
-        seen = self._fresh(f"{key}_seen", "float")
+        best = self._fresh(f"{key}_seen", "float")
         places = {loop.var: self._fresh(f"{key}_{loop.var}", "int") for loop in self._around}
-        made.add(seen)
-        before.append(Assign(seen, name(key), line))
+        best_values.add(best)
+        before.append(Assign(best, name(key), line))
         never = {loop.var: ast.Constant(-1 if _is_positive(loop) else 0) for loop in self._around}
         before += [Assign(place, never[var], line) for var, place in places.items()]
         signs = [var for var, value in never.items() if value.value == -1]
-        found: list[Stmt] = [Assign(seen, self._found, line)]
+        choose: list[Stmt] = [Assign(best, self._candidate, line)]
         if signs:
             test: Expr = compare(name(places[signs[0]]), ast.GtE(), number(0))
         else:
-            chosen = self._fresh(f"{key}_chosen", "bool")
-            before.append(Assign(chosen, ast.Constant(False), line))
-            found.append(Assign(chosen, ast.Constant(True), line))
-            test = name(chosen)
+            is_chosen = self._fresh(f"{key}_chosen", "bool")
+            before.append(Assign(is_chosen, ast.Constant(False), line))
+            choose.append(Assign(is_chosen, ast.Constant(True), line))
+            test = name(is_chosen)
         own = {each: self._fresh(each, self._variables[each].kind) for each in sorted(assigned_in(self._again))}
         chosen_value = Assign(key, self.value, line)
         after.append(If(test, [renamed(each, {**places, **own}) for each in [*self._again, chosen_value]], [], line))
-        found += [Assign(place, name(var), line) for var, place in places.items()]
-        result = self._searching(self._loop, seen, found)
+        choose += [Assign(place, name(var), line) for var, place in places.items()]
+        result = self._searching(self._loop, best, choose)
         assert isinstance(result, For)
         return result
 
-    def _searching(self, statement: Stmt, seen: str, found: list[Stmt]) -> Stmt:
-        names: dict[str, Expr] = {self._key: name(seen)}
+    def _searching(self, statement: Stmt, best: str, choose: list[Stmt]) -> Stmt:
+        names: dict[str, Expr] = {self._key: name(best)}
         if statement is self._test and isinstance(statement, If):
             rest = [s for s in statement.body if not (isinstance(s, Assign) and s.name == self._key)]
-            return If(replaced(statement.test, names), [*found, *rest], statement.orelse, statement.line)
+            return If(replaced(statement.test, names), [*choose, *rest], statement.orelse, statement.line)
         if statement is self._test and isinstance(statement, Assign):
-            return If(replaced(_is_taken(statement.value, self._key), names), found, [], statement.line)
-        blocks = [[self._searching(s, seen, found) for s in block] for block in blocks_of(statement)]
+            return If(replaced(_is_taken(statement.value, self._key), names), choose, [], statement.line)
+        blocks = [[self._searching(s, best, choose) for s in block] for block in blocks_of(statement)]
         return mapped(statement, blocks)
 
 

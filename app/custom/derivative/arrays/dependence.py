@@ -86,14 +86,14 @@ class Access:
     place: Place
     after: bool = False
     """Whether it is read after its statement has written."""
-    written: bool = False
+    is_write: bool = False
     pushed: bool = False
     """Whether the reverse reads it, and not only the statement when it runs."""
 
     @property
     def moment(self) -> float:
         """A statement first reads, then writes, and its reverse may read what it has written."""
-        return self.place.order + (0.5 if self.after else 0.25 if self.written else 0.0)
+        return self.place.order + (0.5 if self.after else 0.25 if self.is_write else 0.0)
 
 
 class _Side:
@@ -484,5 +484,5 @@ def accesses(array: str, block: Sequence[Stmt], dependence: Dependence) -> list[
                 return None
             result += [Access(array, index, place) for text, index in loads_of(part) if text == array]
         if isinstance(statement, Store) and statement.array == array:
-            result.append(Access(array, statement.index, place, written=True))
+            result.append(Access(array, statement.index, place, is_write=True))
     return result

@@ -268,13 +268,13 @@ class ExpressionReader(Reductions):
         if not arrays:
             return Number(build(*(part.expr for part in parts if isinstance(part, Number))), result)
         dims = self.broadcast([each.dims for each in arrays], node)
-        held = [part if isinstance(part, Array) else self._repeated(part) for part in parts]
+        operands = [part if isinstance(part, Array) else self._repeated(part) for part in parts]
 
         def element(index: list[Expr]) -> Expr:
             return build(
                 *(
                     p.expr if isinstance(p, Number) else p.element(broadcast(index[len(dims) - p.rank :], p.dims))
-                    for p in held
+                    for p in operands
                 )
             )
 
@@ -393,7 +393,7 @@ class ExpressionReader(Reductions):
             one, other = (self.value(part) for part in node.args)
             return self.product(one, other, node)
         if function is np.outer:
-            left, right = (self.held(self.array(part)) for part in node.args)
+            left, right = (self.in_memory(self.array(part)) for part in node.args)
             both = "float" if "float" in (left.kind, right.kind) else "int"
             dims = [left.dims[0], right.dims[0]]
             return Array(
@@ -463,7 +463,7 @@ class ExpressionReader(Reductions):
                     self.dims[text] = list(dims)
                     self.emit(Copied(text, "copy", source.base))
                 else:
-                    text = self.stored(source, "t")
+                    text = self.materialise(source, "t")
                 return self.new(text)
         else:
             shape = self.value(arguments.pop(0) if arguments else keywords.pop("shape"))
@@ -490,7 +490,7 @@ class ExpressionReader(Reductions):
             self.refuse(node, "has arguments that cannot be derived")
         if base == "full" and isinstance(fill, ast.Constant) and kind == "float":
             fill = number(float(ast.literal_eval(fill)))
-        text = self.made("t", dims, kind, dtype, base, fill)
+        text = self.allocate("t", dims, kind, dtype, base, fill)
         if filling is not None:
             value = self.temporary(filling.expr, filling.kind)
             self.fill(self.plain(text), lambda _: value, filling.kind)
@@ -506,7 +506,7 @@ class ExpressionReader(Reductions):
         if len(numbers) < len(value.parts):
             self.refuse(node, "makes an array of something other than a list of numbers; write np.empty and a loop")
         kind = wider("int", *(part.kind for part in numbers))
-        text = self.made("t", [number(len(numbers))], kind, None, "empty", None)
+        text = self.allocate("t", [number(len(numbers))], kind, None, "empty")
         for position, part in enumerate(numbers):
             self.store(load(text, [number(position)]), part, None)
         return self.new(text)

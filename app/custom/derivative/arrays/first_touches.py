@@ -45,13 +45,13 @@ class _FirstTouches:
     def spare(self) -> None:
         array, dependence = self._array, self._dependence
         makers = [s for s in walk(self._block) if isinstance(s, (Alloc, Copied)) and s.name == array]
-        found = accesses(array, self._block, dependence)
+        touches = accesses(array, self._block, dependence)
         maker = makers[0]
         zeros = maker.kind == "zeros" if isinstance(maker, Alloc) else maker.function == "zeros_like"
-        if len(makers) > 1 or found is None or not zeros:
+        if len(makers) > 1 or touches is None or not zeros:
             return
-        self._accesses, self._home = found, dependence.place(maker).loops
-        if any(each.place.counted or each.place.loops[: len(self._home)] != self._home for each in found):
+        self._accesses, self._home = touches, dependence.place(maker).loops
+        if any(each.place.counted or each.place.loops[: len(self._home)] != self._home for each in touches):
             return
         for store in [s for s in self._stores if s.add and self._is_first(s)]:
             store.add = False
@@ -65,7 +65,7 @@ class _FirstTouches:
         """Whether nothing touches an element before it is stored there, and this happens once."""
         if any(isinstance(part, ast.Slice) for part in store.index):
             return False
-        own = next(each for each in self._accesses if each.written and each.index is store.index)
+        own = next(each for each in self._accesses if each.is_write and each.index is store.index)
         inner = own.place.loops[len(self._home) :]
         if any(self._dependence.touches_in_other(own, own, loop) for loop in inner):
             return False
@@ -100,9 +100,9 @@ class _FirstTouches:
         return True
 
 
-def _block_of(block: list[Stmt], wanted: Stmt) -> list[Stmt] | None:
+def _block_of(block: list[Stmt], statement: Stmt) -> list[Stmt] | None:
     """The block that a statement stands in."""
-    if any(s is wanted for s in block):
+    if any(s is statement for s in block):
         return block
-    inner = (_block_of(b, wanted) for s in block for b in blocks_of(s))
+    inner = (_block_of(b, statement) for s in block for b in blocks_of(s))
     return next((each for each in inner if each is not None), None)

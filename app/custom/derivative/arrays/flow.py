@@ -62,7 +62,7 @@ class Flow:
         killed: set[str] = set()
         for statement in block:
             if isinstance(statement, Forget) and statement.name in self._arrays:
-                reached[statement.name] = self._made(statement.name, reached) | {id(statement)}
+                reached[statement.name] = self._makers_of(statement.name, reached) | {id(statement)}
             elif isinstance(statement, (Assign, Alloc, Copied, Forget)):
                 reached[statement.name] = frozenset({id(statement)})
                 killed.add(statement.name)
@@ -77,8 +77,8 @@ class Flow:
                     reached[text] = first | second
                 killed |= dead & gone
             elif isinstance(statement, (For, While)):
-                for text, found in self._summary(statement.body)[0].items():
-                    reached[text] = reached.get(text, frozenset()) | found
+                for text, definitions in self._summary(statement.body)[0].items():
+                    reached[text] = reached.get(text, frozenset()) | definitions
         self._summaries[key] = reached, killed
         return reached, killed
 
@@ -86,9 +86,9 @@ class Flow:
         """The definitions of an array that still count after a store: of one that is stored whole, only its making."""
         if store.add or not is_whole(store.index):
             return state.get(store.array, frozenset())
-        return self._made(store.array, state)
+        return self._makers_of(store.array, state)
 
-    def _made(self, array: str, state: Reaching) -> frozenset[int]:
+    def _makers_of(self, array: str, state: Reaching) -> frozenset[int]:
         """Where an array is made, without what is stored into it."""
         definitions = state.get(array, frozenset())
         return frozenset(d for d in definitions if isinstance(self.statements[d], (Alloc, Copied)))
@@ -97,10 +97,10 @@ class Flow:
         for statement in block:
             if isinstance(statement, While):
                 _merge(state, self._summary(statement.body)[0])
-            self.uses[id(statement)] = {text: state.get(text, frozenset()) for text in used(statement)}
-            self._makers[id(statement)] = {d for text in _shaped(statement) for d in self._made(text, state)}
+            self.uses[id(statement)] = {text: state.get(text, frozenset()) for text in reads_of(statement)}
+            self._makers[id(statement)] = {d for text in _shaped(statement) for d in self._makers_of(text, state)}
             if isinstance(statement, Forget):
-                state[statement.name] = self._made(statement.name, state) | {id(statement)}
+                state[statement.name] = self._makers_of(statement.name, state) | {id(statement)}
             elif isinstance(statement, (Assign, Alloc, Copied)):
                 state[statement.name] = frozenset({id(statement)})
             elif isinstance(statement, Store):
@@ -120,6 +120,15 @@ class Flow:
                     inside.pop(statement.var, None)
                 _merge(state, inside)
 
+    def users(self) -> dict[int, list[int]]:
+        """For each definition, the statements that it reaches and that use it."""
+        users: dict[int, list[int]] = {}
+        for statement, reaching in self.uses.items():
+            for definitions in reaching.values():
+                for definition in definitions:
+                    users.setdefault(definition, []).append(statement)
+        return users
+
     def needed(self) -> set[int]:
         """The statements that the results depend on."""
         marked: set[int] = set()
@@ -130,8 +139,8 @@ class Flow:
                 continue
             marked.add(key)
             statement = self.statements[key]
-            for found in self.uses[key].values():
-                pending += found
+            for definitions in self.uses[key].values():
+                pending += definitions
             pending += self._makers[key]
             if key in self.parents:
                 pending.append(id(self.parents[key]))
@@ -150,7 +159,7 @@ def _shaped(statement: Stmt) -> set[str]:
     )
 
 
-def used(statement: Stmt) -> set[str]:
+def reads_of(statement: Stmt) -> set[str]:
     """The numbers and arrays that a statement itself reads."""
     result = {text for part in parts_of(statement) for text in names_of(part)}
     if isinstance(statement, Copied) and statement.function == "copy":
@@ -159,8 +168,8 @@ def used(statement: Stmt) -> set[str]:
 
 
 def _merge(state: Reaching, other: Reaching) -> None:
-    for text, found in other.items():
-        state[text] = state.get(text, frozenset()) | found
+    for text, definitions in other.items():
+        state[text] = state.get(text, frozenset()) | definitions
 
 
 def _breaks(body: Sequence[Stmt]) -> list[Stmt]:

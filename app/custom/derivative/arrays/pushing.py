@@ -69,8 +69,8 @@ from app.custom.numba_functions import unused
 class Pushing:
     """Prepares a function, and pushes gradients through its statements."""
 
-    def __init__(self, function: Function, taken: set[str]):
-        self.taken = taken
+    def __init__(self, function: Function, all_names: set[str]):
+        self.all_names = all_names
         self.function = function
         self.variables = function.variables
         self.active: set[str] = set()
@@ -94,8 +94,8 @@ class Pushing:
                 self._name_gradient(key)
 
     def fresh(self, wish: str) -> str:
-        text = unused(wish, self.taken)
-        self.taken.add(text)
+        text = unused(wish, self.all_names)
+        self.all_names.add(text)
         return text
 
     def _name_gradient(self, key: str) -> None:
@@ -215,9 +215,9 @@ class Pushing:
         if isinstance(value, ast.IfExp):
             return self._is_simple_choice(value.body) and self._is_simple_choice(value.orelse)
         probe: list[Stmt] = []
-        taken, variables = set(self.taken), dict(self.variables)
+        all_names, variables = set(self.all_names), dict(self.variables)
         self._flat(value, probe, 0, top=True)
-        self.taken = taken
+        self.all_names = all_names
         for key in self.variables.keys() - variables.keys():
             del self.variables[key]
         return not probe
@@ -353,11 +353,11 @@ class Pushing:
         if isinstance(statement, Store) and isinstance(statement.value, ast.BinOp) and is_product(statement.value):
             left, right = statement.value.left, statement.value.right
             return [other for one, other in ((left, right), (right, left)) if self.is_varying(one)]
-        taken, variables = set(self.taken), set(self.variables)
+        all_names, variables = set(self.all_names), set(self.variables)
         self._place = self.dependence.place(statement)
         pushed = self._statements(statement.value, name("_g"), self._target(statement))
         extra = set(self.variables) - variables
-        self.taken = taken
+        self.all_names = all_names
         hidden = {"_g", *extra, *self.gradients.values()}
         result: list[Expr] = [] if isinstance(statement, Assign) else list(statement.index)
         for each in walk(pushed):
@@ -385,8 +385,8 @@ class Pushing:
             if isinstance(own, ast.Name) and own.id == key and key not in names_of(other):
                 arriving = gradient if isinstance(value.op, ast.Add) else negative(gradient)
                 return [*restored, *self._statements(other, arriving, None, line)]
-        held = self._held(gradient, line)
-        return [held, zero, *restored, *self._statements(value, name(held.name), None, line)]
+        assignment = self._assigned(gradient, line)
+        return [assignment, zero, *restored, *self._statements(value, name(assignment.name), None, line)]
 
     def of_store(self, statement: Store, final: bool) -> list[Stmt]:
         """The reverse of an assignment to an element; `final` says that its gradient is not read again."""
@@ -400,9 +400,9 @@ class Pushing:
             return [] if statement.add else list(zero)
         if isinstance(value, ast.BinOp) and is_product(value):
             return [*self._of_product(value, gradient, line), *zero]
-        held = self._held(gradient, line)
-        pushed = self._statements(value, name(held.name), load(array, statement.index), line)
-        return [held, *pushed] if statement.add else [held, *zero, *pushed]
+        assignment = self._assigned(gradient, line)
+        pushed = self._statements(value, name(assignment.name), load(array, statement.index), line)
+        return [assignment, *pushed] if statement.add else [assignment, *zero, *pushed]
 
     def _of_product(self, value: ast.BinOp, gradient: Expr, line: int) -> list[Stmt]:
         """The reverse of a product: again products, and for a matrix times a vector a sum of outer ones."""
@@ -435,7 +435,7 @@ class Pushing:
             result.append(For(i, number(0), sizes[0], 1, [inner], line))
         return result
 
-    def _held(self, gradient: Expr, line: int) -> Assign:
+    def _assigned(self, gradient: Expr, line: int) -> Assign:
         text = self.fresh("g")
         self.variables[text] = Variable(0, "float")
         return Assign(text, gradient, line)
@@ -565,9 +565,9 @@ class Pushing:
         return self.gradients[key] if key in getattr(self, "gradients", {}) else f"_d{key}"
 
     def _named(self, gradient: Expr, out: list[Stmt], line: int) -> Expr:
-        held = self._held(gradient, line)
-        out.append(held)
-        return name(held.name)
+        assignment = self._assigned(gradient, line)
+        out.append(assignment)
+        return name(assignment.name)
 
     def _products(self, varying: list[tuple[Expr, Expr]], gradient: Expr, out: list[Stmt], line: int) -> None:
         """Push a gradient times a factor to each part. Factors that are choices become branches."""

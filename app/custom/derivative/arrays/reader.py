@@ -101,15 +101,15 @@ class Reader(ExpressionReader):
             )
         for position, parameter in enumerate(parameters):
             key = parameter.name
-            given = specs[position] if position < len(specs) else parameter.default
-            if given is parameter.empty or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            example = specs[position] if position < len(specs) else parameter.default
+            if example is parameter.empty or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 scope.refuse(scope.tree, f"has a parameter {key!r} of which neither shape nor value is known")
-            shape = getattr(given, "shape", None)
-            numeric = isinstance(given, (bool, int, float, np.number))
+            shape = getattr(example, "shape", None)
+            numeric = isinstance(example, (bool, int, float, np.number))
             if shape is None and not numeric:
-                self.names.values[key] = Object(given)
+                self.names.values[key] = Object(example)
                 continue
-            dtype = np.dtype(given.dtype) if shape is not None else np.asarray(given).dtype
+            dtype = np.dtype(example.dtype) if shape is not None else np.asarray(example).dtype
             if dtype.kind not in _KINDS:
                 scope.refuse(scope.tree, f"takes {key!r} of type {dtype}; floating-point, integer or bool is expected")
             if shape is not None and not len(shape) and not numeric:
@@ -247,15 +247,15 @@ class Reader(ExpressionReader):
     def _loop_variable(self, text: str) -> str:
         """The user's name for the variable of a loop, unless it has another meaning, too."""
         clash = text in self.names.assigned or text in self.loops or text in self.settings
-        foreign = self.names.scope is not self.scope and text in self.scope.taken
+        foreign = self.names.scope is not self.scope and text in self.scope.all_names
         if clash or foreign or text in self.variables.keys() - self.loop_variables:
             return self.loop_name()
-        self.taken.add(text)
+        self.all_names.add(text)
         self.loop_variables.add(text)
         return text
 
     def _rows(self, node: ast.For, pairs: list[tuple[ast.expr, ast.expr]], counter: str | None) -> None:
-        arrays = [self.held(self.array(iterated)) for _, iterated in pairs]
+        arrays = [self.in_memory(self.array(iterated)) for _, iterated in pairs]
         for other in arrays[1:]:
             self.agree(arrays[0].dims[0], other.dims[0], node)
         variable = self._loop_variable(counter) if counter else self.loop_name()
@@ -393,7 +393,7 @@ class Reader(ExpressionReader):
             self.refuse(target, "gets a number, and was something else; use another name")
         else:
             key = text if self.names.scope is self.scope and text not in self.variables else self.fresh(text)
-            self.taken.add(key)
+            self.all_names.add(key)
             if self.names.stores.get(text, 0) == 1 and not self.block_number:
                 self.steady.add(key)
                 if not loads_of(value.expr) and names_of(value.expr) <= {*self.settings, *self.definitions}:
@@ -431,7 +431,7 @@ class Reader(ExpressionReader):
         place = self.plain(key)
         source = value
         if not value.base and self._overlaps(place, value):
-            source = self.plain(self.stored(value, f"{text}_next"))
+            source = self.plain(self.materialise(value, f"{text}_next"))
         self.fill(place, lambda at: source.element(broadcast(at, source.dims)))
 
     def _is_made_here(self, text: str) -> bool:
@@ -442,12 +442,12 @@ class Reader(ExpressionReader):
         """An array that an expression made, under the name of the variable that it is assigned to."""
         wish = text if self.names.scope is self.scope and text not in self.variables else self.fresh(text)
         if not value.base:
-            self.taken.discard(wish)
-            return self.plain(self.stored(value, wish))
-        self.taken.add(wish)
+            self.all_names.discard(wish)
+            return self.plain(self.materialise(value, wish))
+        self.all_names.add(wish)
         old = value.base
         self.unnamed.discard(old)
-        self.taken.discard(old)
+        self.all_names.discard(old)
         self.variables[wish], self.dims[wish] = self.variables.pop(old), self.dims.pop(old)
         for position, statement in enumerate(self.out):
             if any(old in named_in(s) for s in walk([statement])):
@@ -494,7 +494,7 @@ class Reader(ExpressionReader):
         offset = place.rank - value.rank
         if offset < 0:
             self.refuse(node, f"assigns {value.rank} dimensions to {place.rank}")
-        source = self.plain(self.stored(value, "t")) if self._overlaps(place, value) else value
+        source = self.plain(self.materialise(value, "t")) if self._overlaps(place, value) else value
         for axis, size in enumerate(value.dims):
             if not is_one(size):
                 self.agree(place.dims[offset + axis], size, node)
@@ -539,7 +539,7 @@ class Reader(ExpressionReader):
         for key, value in bound.arguments.items():
             part = self.value(value) if isinstance(value, ast.expr) else self._global(value, node)
             if isinstance(part, Array) and not part.base:
-                part = self.plain(self.stored(part, key))
+                part = self.plain(self.materialise(part, key))
             elif isinstance(part, Number) and key in names.assigned:
                 text = self.number_variable(key, part.kind)
                 self.emit(Assign(text, part.expr))
@@ -635,7 +635,7 @@ class Reader(ExpressionReader):
                     results.append(
                         self._named(part, wish).base
                         if not part.base or part.base in self.unnamed
-                        else self.stored(part, wish)
+                        else self.materialise(part, wish)
                     )
             else:
                 self.refuse(node, "returns something other than arrays and numbers")

@@ -45,7 +45,7 @@ class Reductions(Builder):
             self.refuse(node, "needs a constant axis; write a loop")
         if axis is not None and not -owner.rank <= axis < owner.rank:
             self.refuse(node, f"has axis {axis} of an array with {owner.rank} dimensions")
-        owner = owner if how in ("sum", "mean", "prod") else self.held(owner)
+        owner = owner if how in ("sum", "mean", "prod") else self.in_memory(owner)
         if axis is None or owner.rank == 1:
             number_of_all = self._folded(owner, how, node)
             if not keep:
@@ -91,11 +91,11 @@ class Reductions(Builder):
     def _array_for(self, owner: Array, how: str, dims: list[Expr], maker: str) -> str:
         """Make an array for the results of a reduction. NumPy counts truth values, and adds integers as int64."""
         if how.startswith("arg"):
-            return self.made("t", dims, "int", None, maker, None)
+            return self.allocate("t", dims, "int", None, maker)
         chooses = how in ("max", "min")
         kind = owner.kind if chooses else "float" if how == "mean" else wider("int", owner.kind)
         keeps_type = chooses or owner.kind == "float"
-        return self.made("t", dims, kind, owner.dtype if keeps_type else None, maker, None)
+        return self.allocate("t", dims, kind, owner.dtype if keeps_type else None, maker)
 
     def _folded(self, owner: Array, how: str, node: ast.AST) -> Number:
         """A number from all elements of an array."""
@@ -191,13 +191,13 @@ class Reductions(Builder):
         if not isinstance(left, Array) or not isinstance(right, Array) or left.rank > 2 or right.rank > 2:
             self.refuse(node, "is a product of something other than vectors and matrices; write a loop")
         self.refuse_sum_of_tests(ast.MatMult(), [left, right], node)
-        one, other = self.held(left), self.held(right)
+        one, other = self.in_memory(left), self.in_memory(right)
         inner = one.dims[-1]
         self.agree(inner, other.dims[0], node)
         kind = wider("int", one.kind, other.kind)
         sections = [self._whole_section(each) for each in (one, other)]
         if one.rank + other.rank > 2 and one.kind == other.kind == "float" and None not in sections:
-            text = self.made("t", [*one.dims[:-1], *other.dims[1:]], kind, one.dtype, "empty", None)
+            text = self.allocate("t", [*one.dims[:-1], *other.dims[1:]], kind, one.dtype, "empty")
             value = binary(*(sections[0], ast.MatMult(), sections[1]))  # type: ignore[arg-type]
             self.emit(Store(text, tuple(ast.Slice() for _ in self.dims[text]), value))
             return self.new(text)
@@ -219,6 +219,6 @@ class Reductions(Builder):
         if not dims:
             return entry([])
         dtype = one.dtype if one.kind == "float" else other.dtype if other.kind == "float" else None
-        text = self.made("t", dims, kind, dtype, "empty", None)
+        text = self.allocate("t", dims, kind, dtype, "empty")
         self.nest(dims, lambda index: self.store(load(text, index), entry(index), None))
         return self.new(text)

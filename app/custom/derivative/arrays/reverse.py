@@ -59,7 +59,7 @@ from app.custom.derivative.terms import name, number
 class Context:
     """What is known where a block is derived."""
 
-    kept: frozenset[str] = frozenset()
+    intact: frozenset[str] = frozenset()
     """Arrays of which nothing that is read is overwritten inside."""
     omitted: frozenset[str] = frozenset()
     """Arrays that already have their values, so that nothing is stored again."""
@@ -71,10 +71,10 @@ class Context:
 class Reverse:
     """Derives one function."""
 
-    def __init__(self, function: Function, taken: set[str], written: set[str]):
-        self.written = set(written)
+    def __init__(self, function: Function, all_names: set[str], user_names: set[str]):
+        self.user_names = set(user_names)
         """The names that the user wrote."""
-        self.pushing = Pushing(function, taken)
+        self.pushing = Pushing(function, all_names)
         self.function = function = self.pushing.function
         self.variables = function.variables
         self.dependence = self.pushing.dependence
@@ -89,12 +89,12 @@ class Reverse:
         self.reads: dict[str, list[Access]] = {}
         self.first_read: dict[str, int] = {}
         self._uses = Counter(key for s in walk(function.body) for key in _mentioned(s))
-        self.moved: set[str] = set()
+        self.recomputed: set[str] = set()
         """Arrays that are made again, so that the loop that makes them runs only once."""
         self.silent: set[int] = set()
         """Stores of values that nothing reads later: only their gradients are gone through."""
         self._find_silent()
-        self.kept = self._choose_kept()
+        self.intact = self._choose_intact()
         self.has_integers = False
         """Whether integers are recorded, so that a setting that is one has to stay one."""
 
@@ -106,7 +106,7 @@ class Reverse:
             for inner in blocks_of(statement):
                 self._find_around(inner, [*around, statement])
 
-    def _find_reads(self, kept: set[str], level: tuple[For, ...] | None = None) -> None:
+    def _find_reads(self, intact: set[str], level: tuple[For, ...] | None = None) -> None:
         """Find what is read, if the stores into these arrays are not run again.
 
         With `level`, only what the reverse of an iteration of these loops reads.
@@ -117,12 +117,12 @@ class Reverse:
             if isinstance(statement, Assign):
                 assigns.setdefault(statement.name, []).append(statement)
         pending: list[tuple[Expr, Stmt, bool]] = []
-        seen: set[Any] = set()
+        visited: set[Any] = set()
 
         def add_around(statement: Stmt) -> None:
             for each in self.around[id(statement)]:
-                if each not in seen:
-                    seen.add(each)
+                if each not in visited:
+                    visited.add(each)
                     pending.extend((part, each, False) for part in parts_of(each))
                     for inner in walk([each]) if isinstance(each, (For, While)) else ():
                         if isinstance(inner, Break):
@@ -147,16 +147,16 @@ class Reverse:
                 order = place.order + (1 if own else 0)
                 self.first_read[key] = min(order, self.first_read.get(key, order))
                 again = self._runs_again(statement, level) if level is not None else None
-                if (key, id(again)) in seen:
+                if (key, id(again)) in visited:
                     continue
-                seen.add((key, id(again)))
+                visited.add((key, id(again)))
                 for each in assigns.get(key, []):
                     if level is not None and (again is None or self._runs_again(each, level) is not again):
                         continue
                     pending.append((each.value, each, False))
                     add_around(each)
                 if key in self.variables and self.variables[key].rank:
-                    if key in kept and {*map(id, self.homes[key])} <= {*map(id, level or ())}:
+                    if key in intact and {*map(id, self.homes[key])} <= {*map(id, level or ())}:
                         continue  # otherwise it is made again with each iteration
                     pending += self._whole(key)
                     for store in self.stores:
@@ -184,21 +184,21 @@ class Reverse:
             result.append((load(alloc.source, whole), alloc, False))
         return result
 
-    def _lost(self, arrays: set[str], kept: set[str]) -> set[str]:
-        """The arrays of which something that the reverse reads is overwritten, if some are kept."""
+    def _lost(self, arrays: set[str], intact: set[str]) -> set[str]:
+        """The arrays of which something that the reverse reads is overwritten, if some are not stored again."""
         result: set[str] = set()
         for level in {self.homes[array] for array in arrays}:
-            self._find_reads(kept, level)
-            result |= {a for a in arrays if self.homes[a] == level and not self._is_kept(a, level)}
+            self._find_reads(intact, level)
+            result |= {a for a in arrays if self.homes[a] == level and not self._is_intact(a, level)}
         return result
 
     def writes(self, array: str, inside: Stmt | None = None) -> list[Access]:
         """The stores into an array that run."""
         stores = self.stores if inside is None else [s for s in walk([inside]) if isinstance(s, Store)]
         stores = [s for s in stores if s.array == array and id(s) not in self.silent]
-        return [Access(array, s.index, self.dependence.place(s), written=True) for s in stores]
+        return [Access(array, s.index, self.dependence.place(s), is_write=True) for s in stores]
 
-    def _is_kept(self, array: str, fixed: Sequence[For]) -> bool:
+    def _is_intact(self, array: str, fixed: Sequence[For]) -> bool:
         """Whether nothing that the reverse reads of an array is overwritten, in one iteration of the fixed loops."""
         if array in self.counted:
             return False
@@ -217,38 +217,38 @@ class Reverse:
 
     def _is_read_later(self, store: Store) -> bool:
         place = self.dependence.place(store)
-        write = Access(store.array, store.index, place, written=True)
+        write = Access(store.array, store.index, place, is_write=True)
         reads = self.reads.get(store.array, [])
         return place.counted or any(self.dependence.touches_later(write, r, self.homes[store.array]) for r in reads)
 
-    def _choose_kept(self) -> set[str]:
+    def _choose_intact(self) -> set[str]:
         self.counted = stored_in([s for s in walk(self.function.body) if isinstance(s, While)])
-        kept = {s.array for s in self.stores}
-        while lost := self._lost(kept, kept):
-            kept -= lost
+        intact = {s.array for s in self.stores}
+        while lost := self._lost(intact, intact):
+            intact -= lost
         for loop in walk(self.function.body):
             if isinstance(loop, For):
-                kept = self._without_sweep(loop, kept)
-        self._find_reads(kept)
-        return kept
+                intact = self._without_sweep(loop, intact)
+        self._find_reads(intact)
+        return intact
 
-    def _without_sweep(self, loop: For, kept: set[str]) -> set[str]:
+    def _without_sweep(self, loop: For, intact: set[str]) -> set[str]:
         """The arrays to keep if a loop of independent iterations makes its arrays again, so that it runs only once."""
         around = self.dependence.place(loop).loops
         outside = {a for a in stored_in([loop]) - allocated_in([loop]) if self.homes[a] == around}
-        moved = {a for a in outside & kept if self.reads.get(a)}
-        elsewhere = any(loop not in read.place.loops for a in moved for read in self.reads[a])
-        if not moved or elsewhere or has_break(loop.body):
-            return kept
-        lost = self._lost(kept - moved, kept - moved)
-        self._find_reads(kept - moved)
+        recomputed = {a for a in outside & intact if self.reads.get(a)}
+        elsewhere = any(loop not in read.place.loops for a in recomputed for read in self.reads[a])
+        if not recomputed or elsewhere or has_break(loop.body):
+            return intact
+        lost = self._lost(intact - recomputed, intact - recomputed)
+        self._find_reads(intact - recomputed)
         carried = {key for key in exposed(loop.body) & assigned_in(loop.body) if key in self.first_read}
         own = all(not self.reads.get(a) or self._is_own(loop, a) for a in stored_in([loop]) - allocated_in([loop]))
         if carried or lost or not own:
-            self._find_reads(kept)
-            return kept
-        self.moved |= moved
-        return kept - moved
+            self._find_reads(intact)
+            return intact
+        self.recomputed |= recomputed
+        return intact - recomputed
 
     def _is_own(self, loop: For, array: str) -> bool:
         """Whether each iteration uses a part of an array of its own, which was empty before."""
@@ -277,7 +277,7 @@ class Reverse:
         zeros: list[Stmt] = []
         earlier = list(context.earlier)
         for statement in block:
-            inside = Context(context.kept, context.omitted, context.loops, earlier)
+            inside = Context(context.intact, context.omitted, context.loops, earlier)
             first, second = self._statement(statement, inside)
             forward += first
             backward = [*second, *backward]
@@ -343,7 +343,7 @@ class Reverse:
         array = statement.array
         forward: list[Stmt] = [] if array in context.omitted or id(statement) in self.silent else [mapped(statement)]
         restored: list[Stmt] = []
-        if forward and array not in context.kept | context.omitted and self._must_undo(array, statement, context):
+        if forward and array not in context.intact | context.omitted and self._must_undo(array, statement, context):
             if any(isinstance(part, ast.Slice) for part in statement.index):
                 return self._undone_whole(statement, forward)
             old = self.new_variable(f"{array}_old", Variable(0, self.variables[array].kind))
@@ -372,12 +372,12 @@ class Reverse:
         if isinstance(alloc, Copied) and alloc.function == "copy":
             return False
         home = self.homes[statement.array]
-        write = Access(statement.array, statement.index, self.dependence.place(statement), written=True)
+        write = Access(statement.array, statement.index, self.dependence.place(statement), is_write=True)
         for store in self.stores:
             if store.array != statement.array:
                 continue
             if store is not statement:
-                other = Access(store.array, store.index, self.dependence.place(store), written=True)
+                other = Access(store.array, store.index, self.dependence.place(store), is_write=True)
                 if self.dependence.touches_later(other, write, home):
                     return False
             else:
@@ -388,7 +388,7 @@ class Reverse:
 
     def _if(self, statement: If, context: Context) -> tuple[list[Stmt], list[Stmt]]:
         (yes, yes_back), (no, no_back) = (
-            self.derived(part, Context(context.kept, context.omitted, context.loops, context.earlier))
+            self.derived(part, Context(context.intact, context.omitted, context.loops, context.earlier))
             for part in (statement.body, statement.orelse)
         )
         test = statement.test
@@ -423,7 +423,7 @@ class Reverse:
                 forward.append(Assign(old, name(key), statement.line))
                 backward.append(Assign(key, name(old), statement.line))
         for array in sorted(arrays):
-            if array not in context.kept | context.omitted and self._must_undo(array, statement, context):
+            if array not in context.intact | context.omitted and self._must_undo(array, statement, context):
                 old = self.new_variable(f"{array}_old", self.variables[array])
                 forward.append(Copied(old, "copy", array, statement.line))
                 whole = tuple(ast.Slice() for _ in range(self.variables[array].rank))
@@ -439,14 +439,14 @@ class Reverse:
             return [*forward, self._plain(loop, context.omitted)], backward
         forward, backward = self._returned(loop, context, [])
         inner = (*context.loops, loop)
-        kept = set(context.kept) | {a for a in self.kept if self.homes[a] == inner}
+        intact = set(context.intact) | {a for a in self.intact if self.homes[a] == inner}
         records: list[Stmt] = []
         stored: list[Stmt] = []
         restored: list[Stmt] = []
         again: list[Stmt] = []
         for key in sorted(exposed(loop.body) & assigned_in(loop.body)):
             self._record_number(key, loop, records, stored, restored)
-        omitted = set(context.omitted) | (arrays & (context.kept | context.omitted))
+        omitted = set(context.omitted) | (arrays & (context.intact | context.omitted))
         for array in sorted(arrays - omitted):
             undo = self._must_undo(array, loop, context)
             reads = [r for r in self.reads.get(array, []) if loop in r.place.loops]
@@ -457,26 +457,26 @@ class Reverse:
             lost = array in self.counted or any(
                 self.dependence.touches_later(r, w, context.loops) for r in reads for w in writes
             )
-            if not lost and array not in self.moved:  # what is read is still there, as what comes after was undone
+            if not lost and array not in self.recomputed:  # what is read is still there, as what comes after was undone
                 omitted.add(array)
                 if undo:
                     self._record_section(array, loop, records, stored, [], again)
                 continue
-            made_again = array in self.counted or any(
+            is_recomputed = array in self.counted or any(
                 self.dependence.touches_later(w, r, inner) for r in reads for w in writes
             )
-            if not made_again:  # what is read is what the iteration began with
+            if not is_recomputed:  # what is read is what the iteration began with
                 omitted.add(array)
                 if undo or reads:
                     self._record_section(array, loop, records, stored, restored, [])
                 continue
-            if self._is_kept(array, inner):
-                kept.add(array)
+            if self._is_intact(array, inner):
+                intact.add(array)
             if undo or not self._is_own(loop, array):
                 self._record_section(array, loop, records, stored, restored, again)
             else:
                 restored.append(Forget(array))
-        body, back = self.derived(loop.body, Context(frozenset(kept), frozenset(omitted), inner, []))
+        body, back = self.derived(loop.body, Context(frozenset(intact), frozenset(omitted), inner, []))
         first: list[Stmt] = [*stored, *(self._plain(s, context.omitted) for s in loop.body)]
         if has_break(loop.body):
             last = self.new_variable("last", Variable(0, "int"))

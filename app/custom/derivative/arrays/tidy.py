@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from app.custom.derivative.arrays.core import (
@@ -34,7 +34,7 @@ from app.custom.derivative.arrays.core import (
     walk,
 )
 from app.custom.derivative.arrays.dependence import Dependence, accesses
-from app.custom.derivative.arrays.flow import Flow, used, without_dead
+from app.custom.derivative.arrays.flow import Flow, reads_of, without_dead
 from app.custom.derivative.arrays.reader import exposed
 from app.custom.derivative.terms import negative, number, number_in, with_parts
 
@@ -139,24 +139,19 @@ def inlined(block: list[Stmt], results: Sequence[str], temporary: Callable[[str]
     """The block without temporaries that are used once, or that only rename something."""
     for _ in range(12):
         flow = Flow(block, results)
-        users: dict[int, list[int]] = {}
-        for key, reaching in flow.uses.items():
-            for found in reaching.values():
-                for each in found:
-                    users.setdefault(each, []).append(key)
-        rooted = set(flow.roots)
-        changed = _Inlining(flow, users, rooted, temporary)
-        block = changed.block(block)
-        if not changed.done:
+        inlining = _Inlining(flow, temporary)
+        block = inlining.block(block)
+        if not inlining.count:
             break
         block = without_dead(block, results)
     return block
 
 
 class _Inlining:
-    def __init__(self, flow: Flow, users: dict[int, list[int]], rooted: set[int], temporary: Callable[[str], bool]):
-        self._flow, self._users, self._rooted, self._temporary = flow, users, rooted, temporary
-        self.done = 0
+    def __init__(self, flow: Flow, temporary: Callable[[str], bool]):
+        self._flow, self._users, self._rooted, self._temporary = flow, flow.users(), set(flow.roots), temporary
+        self.count = 0
+        """How many names were replaced."""
         self._alive: list[Stmt] = []
         """Statements that are replaced stay alive, since they are known by their identity."""
 
@@ -169,7 +164,7 @@ class _Inlining:
                 moved = self._moved(statement, result[position + 1 :])
                 if moved is not None:
                     result[position:] = moved
-                    self.done += 1
+                    self.count += 1
                     continue
             position += 1
         return [mapped(s, [self.block(b) for b in blocks_of(s)]) if blocks_of(s) else s for s in result]
@@ -224,8 +219,8 @@ class _Inlining:
         if old in users:
             reaching = {t: f for t, f in self._flow.uses[old].items() if t != key}
             self._flow.uses[new] = reaching
-        for found in self._users.values():
-            found[:] = [new if u == old else u for u in found]
+        for definitions in self._users.values():
+            definitions[:] = [new if u == old else u for u in definitions]
         if old in self._users:
             self._users[new] = self._users[old]
             for each in self._users[new]:
@@ -249,23 +244,19 @@ def ahead(block: list[Stmt], results: Sequence[str], function: Function) -> list
     """The block with loops that run forward where the order of their iterations has no effect."""
     dependence = Dependence(function.with_body(block))
     flow = Flow(block, results)
-    users: dict[int, set[int]] = {}
-    for key, reaching in flow.uses.items():
-        for found in reaching.values():
-            for each in found:
-                users.setdefault(each, set()).add(key)
+    users = flow.users()
     for each in flow.roots:
-        users.setdefault(each, set()).add(0)
+        users.setdefault(each, []).append(0)
     loops = [s for s in walk(block) if isinstance(s, For) and s.step == -1 and s.backward]
     free = {id(loop) for loop in loops if _is_free(loop, dependence) and not _lasts(loop, users)}
     return _turned_round(block, free)
 
 
-def _lasts(loop: For, users: dict[int, set[int]]) -> bool:
+def _lasts(loop: For, users: Mapping[int, Sequence[int]]) -> bool:
     """Whether a number that an iteration of a loop assigns is read after the loop."""
     inside = {id(s) for s in walk(loop.body)}
     assigns = [s for s in walk(loop.body) if isinstance(s, Assign)]
-    return any(users.get(id(s), set()) - inside and not _only_adds(loop.body, s.name) for s in assigns)
+    return any({*users.get(id(s), [])} - inside and not _only_adds(loop.body, s.name) for s in assigns)
 
 
 def _turned_round(block: Sequence[Stmt], free: set[int]) -> list[Stmt]:
@@ -298,8 +289,8 @@ def _is_free(loop: For, dependence: Dependence) -> bool:
         if touched is None:
             return False
         adds = all(s.add for s in walk(body) if isinstance(s, Store) and s.array == array)
-        writes = [access for access in touched if access.written]
-        others = [access for access in touched if not (access.written and adds)]  # sums may have any order
+        writes = [access for access in touched if access.is_write]
+        others = [access for access in touched if not (access.is_write and adds)]  # sums may have any order
         if any(dependence.touches_in_other(write, each, loop) for write in writes for each in others):
             return False
     return True
@@ -311,7 +302,7 @@ def _only_adds(body: Sequence[Stmt], key: str) -> bool:
         if isinstance(statement, Assign) and statement.name == key:
             if added_to(statement.value, key) is None:
                 return False
-        elif key in used(statement):
+        elif key in reads_of(statement):
             return False
     return True
 
@@ -336,17 +327,17 @@ def sunk(block: Sequence[Stmt], temporary: Callable[[str], bool]) -> list[Stmt]:
 
 def _named(statement: Stmt) -> set[str]:
     """The numbers that a statement reads or assigns, the statements inside of it included."""
-    return {key for s in walk([statement]) for key in (used(s) | {getattr(s, "name", "")})}
+    return {key for s in walk([statement]) for key in (reads_of(s) | {getattr(s, "name", "")})}
 
 
 def defined(block: list[Stmt], parameters: Iterable[str], kinds: Callable[[str], str]) -> list[Stmt]:
     """The block, with a value for each number that may be read, to no effect, before it has one."""
 
     saved = {s.value.id for s in walk(block) if isinstance(s, Assign) and isinstance(s.value, ast.Name)}
-    missing = exposed(block) | exposed(simplified(block, last=True)) & saved  # forgotten, and yet put aside
-    missing &= assigned_in(block) - set(parameters)
+    undefined = exposed(block) | exposed(simplified(block, last=True)) & saved  # forgotten, and yet put aside
+    undefined &= assigned_in(block) - set(parameters)
     values = {"float": 0.0, "int": 0, "bool": False}
-    return [*(Assign(key, number(values[kinds(key)])) for key in sorted(missing)), *block]
+    return [*(Assign(key, number(values[kinds(key)])) for key in sorted(undefined)), *block]
 
 
 def simplified(block: Sequence[Stmt], last: bool = False) -> list[Stmt]:

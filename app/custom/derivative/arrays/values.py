@@ -109,7 +109,7 @@ class Builder:
     def __init__(self, function: Any):
         self.scope = Scope(function, [])
         self.names = Names(self.scope)
-        self.taken = set(self.scope.taken) | {"np", "math"}
+        self.all_names = set(self.scope.all_names) | {"np", "math"}
         self.out: list[Stmt] = []
         self.variables: dict[str, Variable] = {}
         self.inputs: list[str] = []
@@ -152,16 +152,16 @@ class Builder:
             self.refuse(node, "adds truth values, which NumPy and Numba do differently; write np.where(test, 1, 0)")
 
     def fresh(self, wish: str) -> str:
-        text = unused(wish, self.taken)
-        self.taken.add(text)
+        text = unused(wish, self.all_names)
+        self.all_names.add(text)
         return text
 
     def loop_name(self) -> str:
         """A name for the variable of a loop that the user did not write; loops that follow each other share it."""
         names = [*_LOOPS, *(f"{c}{n}" for n in range(2, 99) for c in _LOOPS)]
-        used = self.scope.taken | self.variables.keys() - self.loop_variables
+        used = self.scope.all_names | self.variables.keys() - self.loop_variables
         text = next(t for t in names if t not in used and t not in self.loops)
-        self.taken.add(text)
+        self.all_names.add(text)
         self.variables[text] = Variable(0, "int")
         self.loop_variables.add(text)
         return text
@@ -278,25 +278,27 @@ class Builder:
     ) -> None:
         self.nest(place.dims, lambda index: self.store(place.element(index), Number(element(index), kind), op))
 
-    def made(self, wish: str, dims: Sequence[Expr], kind: str, dtype: Expr | None, how: str, fill: Expr | None) -> str:
+    def allocate(
+        self, wish: str, dims: Sequence[Expr], kind: str, dtype: Expr | None, maker: str, fill: Expr | None = None
+    ) -> str:
         """Make an array."""
         text = self.fresh(wish)
         sizes = [self.fixed(size) for size in dims]
         if dtype is None and kind != "float":
             dtype = ast.Attribute(name("np"), "int64" if kind == "int" else "bool_", ast.Load())
         self.variables[text], self.dims[text] = Variable(len(sizes), kind, dtype), sizes
-        self.emit(Alloc(text, how, tuple(sizes), dtype, fill))
+        self.emit(Alloc(text, maker, tuple(sizes), dtype, fill))
         return text
 
-    def stored(self, value: Array, wish: str) -> str:
+    def materialise(self, value: Array, wish: str) -> str:
         """Make an array that holds a value."""
-        text = self.made(wish, value.dims, value.kind, value.dtype, "empty", None)
+        text = self.allocate(wish, value.dims, value.kind, value.dtype, "empty")
         self.fill(self.plain(text), value.element, value.kind)
         return text
 
-    def held(self, value: Array, wish: str = "t") -> Array:
+    def in_memory(self, value: Array, wish: str = "t") -> Array:
         """An array whose elements can be read more than once."""
-        return value if value.base else self.plain(self.stored(value, wish))
+        return value if value.base else self.plain(self.materialise(value, wish))
 
     def new(self, text: str) -> Array:
         """An array that has no name of the user's yet."""
