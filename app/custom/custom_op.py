@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from types import FunctionType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,17 +17,13 @@ from app.custom.calling import (
     returned_arrays,
 )
 from app.custom.cases import by_cases
-from app.custom.elementwise import over_arrays
 from app.custom.foreign import operator_of_framework
-from app.custom.numba_functions import Current, function_name, is_compiled, python_function, without_keyword_only
-from app.custom.on_numbers import returning
+from app.custom.numba_functions import Current, function_name, is_compiled, python_function
 from app.custom.operator import CustomOperator, Origin, makes
-from app.custom.read_only import guarded
 from app.errors import GradientError, OperatorError
 from app.ops.definition import OpDef, as_immutable
 from app.ops.dtype import is_float
 from app.ops.elementwise import to_common_type
-from app.ops.lowering import Elementwise
 from app.ops.rules import Source
 from app.ops.spec import Spec, broadcast, spec_of
 from app.reading import parameters_of, place_of, user_place
@@ -57,7 +52,6 @@ class FunctionOperator(CustomOperator):
         if infer is not None:
             require_callable(infer, "infer", self.label)
         inputs, settings = _split_parameters(function, self.label)
-        self._call = over_arrays(function, len(outputs)) if elementwise else guarded(function)
         self._declared_infer = infer
         super().__init__(
             self.name,
@@ -71,10 +65,10 @@ class FunctionOperator(CustomOperator):
             outputs=outputs,
             prepare=_to_common_float if elementwise else None,
             broadcasts=elementwise,
-            lowering=_form(function, elementwise, None, row_by_row),
             onnx=onnx,
             where=self.where,
         )
+        self._call = self._on_arrays(function, len(outputs))
         self.on_variables = by_cases(function) if elementwise else python_function(function)
         self.declare_attributes(settings)
         self.origin = Origin("custom_op", {"operator": self})
@@ -147,14 +141,7 @@ class FunctionOperator(CustomOperator):
                     f"{self.label}: its backward ({place_of(function)}) takes {value!r} after a setting or a `*`; "
                     "inputs, outputs and gradients come first, and settings last"
                 )
-        places = tuple(range(len(self.inputs), len(self.inputs) + len(takes)))
-        self.differentiate_by(
-            function,
-            [sources[p] for p in takes],
-            attributes=settings,
-            kernel=over_arrays(function, len(self.inputs)) if self.elementwise else guarded(function),
-            lowering=_form(function, self.elementwise, places, self.row_by_row),
-        )
+        self.differentiate_by(function, [sources[p] for p in takes], settings)
         return function
 
     def _derive_gradient(self, specs: Sequence[Spec]) -> CustomOperator:
@@ -209,10 +196,6 @@ class DerivedGradient(FunctionOperator):
         """The derived function; a GradientError says why there is none."""
         raise NotImplementedError
 
-    def _on_arrays(self, function: Any) -> Callable[..., Any]:
-        """The derived function as one that is called with arrays."""
-        raise NotImplementedError
-
     def _derive_function(self) -> Any:
         operator = self._operator
         try:
@@ -226,8 +209,8 @@ class DerivedGradient(FunctionOperator):
         function = self._current.get()
         if function is not self.function:
             self.function = function
-            self._call = self._on_arrays(function)
-            self._lowering = _form(function, self.elementwise, None, self.row_by_row)
+            self._call = self._on_arrays(function, len(self.outputs))
+            self._lowering = self._compiled_form()
             self.on_variables = python_function(function)
 
     @property
@@ -255,9 +238,6 @@ class NumberGradient(DerivedGradient):
 
         operator = self._operator
         return derived_gradient(operator.function, operator.inputs, ["d" + name for name in operator.outputs])
-
-    def _on_arrays(self, function: Any) -> Callable[..., Any]:
-        return over_arrays(function, len(self.outputs))
 
     @property
     def source(self) -> str:
@@ -294,9 +274,6 @@ class ArrayGradient(DerivedGradient):
 
         options: dict[str, Any] = {"error_model": "numpy", "fastmath": function.targetoptions.get("fastmath", False)}
         return njit(**options)(derived.function)
-
-    def _on_arrays(self, function: Any) -> Callable[..., Any]:
-        return guarded(function)
 
     @property
     def source(self) -> str:
@@ -357,14 +334,6 @@ def _parameters(function: Any, label: str) -> Mapping[str, inspect.Parameter]:
 
 def _to_common_float(values: list[Any]) -> list[Any]:
     return to_common_type(values, floating=True)
-
-
-def _form(function: Any, elementwise: bool, takes: tuple[int, ...] | None, row_by_row: bool) -> Any:
-    """How the compiled engine may use the function; None for a function on arrays that is not Numba's."""
-    source = python_function(function)
-    if elementwise:
-        return Elementwise(without_keyword_only(source), takes) if isinstance(source, FunctionType) else None
-    return returning(function, takes, row_by_row)
 
 
 def _in_input_type(array: np.ndarray, inputs: Sequence[np.ndarray], kinds: str) -> np.ndarray:

@@ -47,7 +47,7 @@ _NEW = {"empty_like": None, "zeros_like": 0, "ones_like": 1}
 """NumPy's functions that make a new array, with the number that fills it."""
 
 
-def returning(function: Any, takes: tuple[int, ...] | None, row_by_row: bool, exact: bool = False) -> Returning | None:
+def returning(function: Any, takes: tuple[int, ...] | None, row_by_row: bool, exact: bool) -> Returning | None:
     """How the compiled engine may use a Numba function on arrays; None for any other function."""
     return _returning(function, takes, row_by_row, exact) if is_compiled(function) else None
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from app.custom.calling import arrays_of, call_function, returned_arrays
+from app.custom.elementwise import over_arrays
 from app.custom.foreign import operator_of_framework
-from app.custom.numba_functions import function_name, python_function
+from app.custom.numba_functions import function_name, python_function, without_keyword_only
+from app.custom.on_numbers import returning
 from app.custom.on_variables import differentiate_on_variables
 from app.custom.read_only import guarded
 from app.errors import AppError, OperatorError, ShapeError
 from app.ops.creation import zeros_like
 from app.ops.definition import OpDef, apply
 from app.ops.dtype import canonical
+from app.ops.lowering import Elementwise, Returning
 from app.ops.rules import Source
 from app.ops.spec import UNKNOWN, Spec, broadcast, spec_of
 from app.reading import place_of
@@ -50,6 +54,8 @@ class CustomOperator(OpDef):
         *,
         elementwise: bool = False,
         row_by_row: bool = False,
+        exact: bool = False,
+        takes: tuple[int, ...] | None = None,
         backward: Callable[..., Any] | None = None,
         like: str = "",
         **options: Any,
@@ -64,6 +70,11 @@ class CustomOperator(OpDef):
         """Whether the functions are called with single numbers, and not with arrays or Tensors."""
         self.row_by_row = row_by_row
         """Whether the user declared that each row of the results depends only on the same row of the inputs."""
+        self.exact = exact
+        """Whether the function must return the declared types; otherwise the results are cast."""
+        self._takes = takes
+        """The inputs that the function takes; of the others only shape and type are used. None: all inputs."""
+        self.lowering = options.get("lowering") or self._compiled_form()
         self.surrogate = False
         """Whether the user declared that the gradient differs from the derivative on purpose."""
         self.casts: dict[str, str] = {}
@@ -83,31 +94,31 @@ class CustomOperator(OpDef):
         self,
         function: Callable[..., Any],
         takes: Sequence[Source],
-        *,
         attributes: Sequence[str] = (),
-        kernel: Callable[..., Any] | None = None,
-        lowering: Any = None,
     ) -> CustomOperator:
         """Let a user's function compute the gradients from the values of `takes`, and of `attributes` by name.
 
         The function becomes an operator of its own, which also gets the inputs: gradients must have their shapes, and
         are cast to their types. For an output that got no gradient, the function gets zeros.
         """
+        count = len(self.inputs)
         gradient = CustomOperator(
             self.name + "_grad",
             function,
-            _gradient_kernel(self, function, kernel or guarded(function)),
+            _gradient_kernel(self, function, self._on_arrays(function, count)),
             _like_the_inputs_of(self),
             elementwise=self.elementwise,
+            row_by_row=self.row_by_row,
+            exact=self.exact,
+            takes=tuple(range(count, count + len(takes))),
             inputs=[*self.inputs, *(f"value{i}" for i in range(len(takes)))],
             outputs=["d" + name for name in self.inputs],
-            lowering=lowering,
             where=self.where,
         )
         gradient.declare_attributes({name: self.attributes[name] for name in attributes})
         differentiate_on_variables(
             gradient,
-            _as_one_of_values(python_function(function), len(self.inputs)),
+            _as_one_of_values(python_function(function), count),
             f"{self.label} cannot be differentiated twice: its backward function works on arrays; "
             "write it with the framework's operators (a PyLayer on Tensors) for second derivatives",
         )
@@ -120,6 +131,17 @@ class CustomOperator(OpDef):
         self.backward_function = function
         self.gradient_operator = gradient
         return gradient
+
+    def _on_arrays(self, function: Callable[..., Any], results: int) -> Callable[..., Any]:
+        """A user's function as one that is called with read-only arrays."""
+        return over_arrays(function, results) if self.elementwise else guarded(function)
+
+    def _compiled_form(self) -> Elementwise | Returning | None:
+        """How the compiled engine may use the function; None for a function on arrays that is not Numba's."""
+        source = python_function(self.function)
+        if not self.elementwise:
+            return returning(self.function, self._takes, self.row_by_row, self.exact)
+        return Elementwise(without_keyword_only(source), self._takes) if isinstance(source, FunctionType) else None
 
     def derive_when_needed(self, derive: Callable[[Sequence[Spec]], CustomOperator]) -> None:
         """Derive the gradient when it is first needed. Until then a backward can still be declared.

@@ -13,7 +13,6 @@ import numpy as np
 from app.custom.calling import arrays_of, call_function, require_callable, returned_arrays
 from app.custom.custom_op import ArrayGradient
 from app.custom.numba_functions import function_name, python_function
-from app.custom.on_numbers import returning
 from app.custom.operator import CustomOperator, Origin, makes
 from app.custom.read_only import guarded
 from app.errors import DtypeError, OperatorError
@@ -202,7 +201,7 @@ def _definition(
         inputs=x_names,
         outputs=out_names,
         effects=not outs,
-        lowering=returning(func, None, row_by_row, exact=True),
+        exact=True,
         onnx=onnx,
         where=where,
     )
@@ -226,9 +225,7 @@ def _definition(
         sources = [(kind, i) for kind, names in (("input", x_names), ("output", out_names)) for i in range(len(names))]
         passed = [source for i, source in enumerate(sources) if i not in skipped]
         takes = [*passed, *(("dout", i) for i in range(len(out_names)))]
-        places = tuple(range(inputs, inputs + len(takes)))
-        lowering = returning(backward_func, places, row_by_row, exact=True)
-        definition.differentiate_by(backward_func, takes, lowering=lowering)
+        definition.differentiate_by(backward_func, takes)
     return definition
 
 

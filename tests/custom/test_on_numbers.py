@@ -174,12 +174,12 @@ def test_the_converted_function_has_the_source_of_the_user():
 
 def test_a_function_is_converted_once():
     function = njit(made(RELU))
-    first, second = (returning(function, None, False) for _ in range(2))
+    first, second = (returning(function, None, False, False) for _ in range(2))
     assert first is second  # so that a compiler sees that the layers are alike
 
 
 def test_threads_may_ask_while_it_is_converted(monkeypatch):
-    converted = returning(njit(made("return x / y", "x, y")), None, False)
+    converted = returning(njit(made("return x / y", "x, y")), None, False, False)
     seen: list[Any] = []
 
     def asked_meanwhile(function: Any) -> Any:
