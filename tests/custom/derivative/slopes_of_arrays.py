@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from custom.array_slopes import listed
+from custom.array_slopes import float_places, gradient_arguments, listed, weighted_sum, weights_for
 
 from app.custom.derivative.arrays import Derived, derive
 
+STEP = 1e-5
 _derived: dict[Any, tuple[Any, Derived]] = {}
 
 
@@ -22,49 +23,29 @@ def derived_of(function: Callable[..., Any], *arguments: Any) -> Derived:
     return _derived[key][1]
 
 
-def floats(arguments: Sequence[Any]) -> list[int]:
-    return [i for i, a in enumerate(arguments) if isinstance(a, np.ndarray) and a.dtype.kind == "f"]
-
-
-def weights_of(function: Callable[..., Any], arguments: Sequence[Any], seed: int = 0) -> list[Any]:
-    random = np.random.default_rng(seed)
-    made = [random.normal(size=np.shape(result)) for result in listed(function(*arguments))]
-    return [each if np.ndim(each) else float(each) for each in made]
-
-
-def along(function: Callable[..., Any], arguments: Sequence[Any], weights: Sequence[Any], step: float) -> list[float]:
-    """The slopes of the weighted results along a random direction, by two steps."""
-    random = np.random.default_rng(1)
-    directions = {i: random.normal(size=arguments[i].shape) for i in floats(arguments)}
+def slope_along(
+    function: Callable[..., Any], arguments: Sequence[Any], weights: Sequence[Any], directions: dict[int, np.ndarray]
+) -> float:
+    """The slope of the weighted results by a central difference."""
 
     def value(by: float) -> float:
         moved = [a + by * directions[i] if i in directions else a for i, a in enumerate(arguments)]
-        return sum(float(np.sum(r * w)) for r, w in zip(listed(function(*moved)), weights, strict=True))
+        return weighted_sum(function, moved, weights)
 
-    return [(value(h) - value(-h)) / (2 * h) for h in (step, step / 3)]
-
-
-def derived_along(
-    function: Callable[..., Any], gradient: Callable[..., Any], arguments: Sequence[Any], weights: Sequence[Any]
-) -> float:
-    """The same slope by a derived gradient."""
-    random = np.random.default_rng(1)
-    directions = [random.normal(size=arguments[i].shape) for i in floats(arguments)]
-    arrays = [a for a in arguments if isinstance(a, np.ndarray)]
-    settings = [a for a in arguments if not isinstance(a, np.ndarray)]
-    gradients = listed(gradient(*arrays, *weights, *settings))
-    return sum(float(np.sum(g * d)) for g, d in zip(gradients, directions, strict=True))
+    return (value(STEP) - value(-STEP)) / (2 * STEP)
 
 
 def agrees(function: Callable[..., Any], *arguments: Any, orders: int = 2) -> bool:
     """Whether the derived gradient, and its own, are right."""
+    random = np.random.default_rng(1)
     for order in range(orders):
-        weights = weights_of(function, arguments)
+        weights = [w if w.ndim else w.item() for w in weights_for(function, arguments)]
         gradient = derived_of(function, *arguments).function
-        slope, _ = along(function, arguments, weights, 1e-5)
-        if abs(derived_along(function, gradient, arguments, weights) - slope) > 1e-6 * 10**order * (1 + abs(slope)):
+        values = gradient_arguments(gradient, function, arguments, weights)
+        directions = {i: random.normal(size=arguments[i].shape) for i in float_places(arguments)}
+        slope = slope_along(function, arguments, weights, directions)
+        gradients = zip(listed(gradient(*values)), directions.values(), strict=True)
+        if abs(sum(float(np.sum(g * d)) for g, d in gradients) - slope) > 1e-6 * 10**order * (1 + abs(slope)):
             return False
-        arrays = [a for a in arguments if isinstance(a, np.ndarray)]
-        settings = [a for a in arguments if not isinstance(a, np.ndarray)]
-        function, arguments = gradient, (*arrays, *weights, *settings)
+        function, arguments = gradient, tuple(values)
     return True

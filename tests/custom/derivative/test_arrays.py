@@ -668,12 +668,6 @@ def test_an_exponent_that_changes_counts_as_it_was():
     assert agrees(changed_between, X)
 
 
-def test_numba_compiles_a_gradient():
-    weights = np.ones((4, 3))
-    plain, compiled = derived_of(conv1d, M, X[:3]).function, njit(derived_of(conv1d, M, X[:3]).function)
-    assert all(np.allclose(a, b) for a, b in zip(plain(M, X[:3], weights), compiled(M, X[:3], weights), strict=True))
-
-
 def test_a_gradient_changes_no_argument():
     x, dy = X.copy(), np.ones(5)
     derived_of(wraps_around, x).function(x, dy)
