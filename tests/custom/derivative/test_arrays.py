@@ -609,7 +609,18 @@ def counts_along_rows(x):
 
 
 def weighs_by_integers(x, p):
-    return x * p.mean(axis=1)[:, None] + x * p.sum(axis=1)[:, None]
+    mean, first = p.mean(keepdims=True), p[0].argmax(keepdims=True)
+    return x * p.mean(axis=1)[:, None] + x * p.sum(axis=1)[:, None] * mean + x[:, first[0]][:, None]
+
+
+def outer_of_integers(x, p):
+    t = np.outer(p, x)
+    t[0] *= 0.5
+    return t * t
+
+
+def test_an_outer_product_with_integers_is_of_floats():
+    assert agrees(outer_of_integers, X, PLACES)
 
 
 def test_reductions_of_truth_values_and_integers_have_the_types_of_numpy():
@@ -775,6 +786,15 @@ def adds_truth_values(x):
     return x * ((x > 0) + (x > 1))
 
 
+def adds_products_of_truth_values(x):
+    return x * ((x > 0) * (x > 1) + (x > 0) * (x < 2))
+
+
+def adds_lists_of_truth_values(x):
+    both = np.array([x[0] > 0, x[1] > 0])
+    return x[:2] * (both + both)
+
+
 def adds_a_truth_value_to_others(x):
     count = x > 0
     count += x > 1
@@ -787,6 +807,8 @@ def multiplies_truth_values(x):
 
 REFUSED = {
     adds_truth_values: "NumPy and Numba do differently",
+    adds_products_of_truth_values: "NumPy and Numba do differently",
+    adds_lists_of_truth_values: "NumPy and Numba do differently",
     adds_a_truth_value_to_others: "NumPy and Numba do differently",
     multiplies_truth_values: "NumPy and Numba do differently",
     changes_an_input: "write to a copy",

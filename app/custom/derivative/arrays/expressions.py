@@ -39,6 +39,7 @@ from app.custom.derivative.arrays.values import (
     is_one,
     same_element,
     wider,
+    with_axis,
 )
 from app.custom.derivative.slopes import hashable, is_flat, row_of
 from app.custom.derivative.terms import name, number
@@ -250,6 +251,8 @@ class ExpressionReader(Reductions):
         self.refuse_sum_of_tests(op, [left, right], node)
 
         def kind(a: str, b: str) -> str:
+            if isinstance(op, ast.Mult):
+                return wider(a, b)
             return "float" if isinstance(op, (ast.Div, ast.Pow)) else wider("int", a, b)
 
         return self.elementwise(lambda a, b: binary(a, op, b), [left, right], kind, node)
@@ -394,11 +397,7 @@ class ExpressionReader(Reductions):
             return self.product(one, other, node)
         if function is np.outer:
             left, right = (self.in_memory(self.array(part)) for part in node.args)
-            both = "float" if "float" in (left.kind, right.kind) else "int"
-            dims = [left.dims[0], right.dims[0]]
-            return Array(
-                dims, lambda at: binary(left.element(at[:1]), ast.Mult(), right.element(at[1:])), both, left.dtype
-            )
+            return self.arithmetic(ast.Mult(), with_axis(left, 1), with_axis(right, 0), node)
         if row_of(function) or is_flat(function):
             return self._of_numbers(function, node)
         source = python_function(function)
@@ -505,7 +504,7 @@ class ExpressionReader(Reductions):
         numbers = [part for part in value.parts if isinstance(part, Number)]
         if len(numbers) < len(value.parts):
             self.refuse(node, "makes an array of something other than a list of numbers; write np.empty and a loop")
-        kind = wider("int", *(part.kind for part in numbers))
+        kind = wider(*(part.kind for part in numbers)) if numbers else "float"
         text = self.allocate("t", [number(len(numbers))], kind, None, "empty")
         for position, part in enumerate(numbers):
             self.store(load(text, [number(position)]), part, None)

@@ -51,7 +51,7 @@ class Reductions(Builder):
             if not keep:
                 return number_of_all
             element = self.temporary(number_of_all.expr, number_of_all.kind)
-            return Array([number(1)] * owner.rank, lambda _: element, number_of_all.kind, owner.dtype)
+            return Array([number(1)] * owner.rank, lambda _: element, *self._type_of(owner, how))
         result = self._along(owner, how, axis % owner.rank, node)
         return with_axis(result, axis % owner.rank) if keep else result
 
@@ -60,7 +60,7 @@ class Reductions(Builder):
         outer = [size for position, size in enumerate(owner.dims) if position != axis]
         if how in ("sum", "mean") and axis < owner.rank - 1:
             return self._added_up(owner, how, axis, outer)
-        text = self._array_for(owner, how, outer, "empty")
+        text = self.allocate("t", outer, *self._type_of(owner, how), "empty")
 
         def one(index: list[Expr]) -> None:
             line = Array(
@@ -77,30 +77,30 @@ class Reductions(Builder):
 
     def _added_up(self, owner: Array, how: str, axis: int, outer: list[Expr]) -> Array:
         """A sum or mean along an axis that is not the last, in the order of the elements in memory."""
-        text = self._array_for(owner, how, outer, "zeros")
+        kind, dtype = self._type_of(owner, how)
+        text = self.allocate("t", outer, kind, dtype, "zeros")
 
         def add(index: list[Expr]) -> None:
             value = owner.element(index)
             value = binary(value, ast.Div(), owner.dims[axis]) if how == "mean" else value
-            number_added = Number(value, self.variables[text].kind)
-            self.store(load(text, [*index[:axis], *index[axis + 1 :]]), number_added, ast.Add())
+            self.store(load(text, [*index[:axis], *index[axis + 1 :]]), Number(value, kind), ast.Add())
 
         self.nest(owner.dims, add)
         return self.new(text)
 
-    def _array_for(self, owner: Array, how: str, dims: list[Expr], maker: str) -> str:
-        """Make an array for the results of a reduction. NumPy counts truth values, and adds integers as int64."""
+    def _type_of(self, owner: Array, how: str) -> tuple[str, Expr | None]:
+        """The kind and type of the results of a reduction. NumPy counts truth values, and adds integers as int64."""
+        if how in ("max", "min"):
+            return owner.kind, owner.dtype
         if how.startswith("arg"):
-            return self.allocate("t", dims, "int", None, maker)
-        chooses = how in ("max", "min")
-        kind = owner.kind if chooses else "float" if how == "mean" else wider("int", owner.kind)
-        keeps_type = chooses or owner.kind == "float"
-        return self.allocate("t", dims, kind, owner.dtype if keeps_type else None, maker)
+            return "int", None
+        kind = "float" if how == "mean" else wider("int", owner.kind)
+        return kind, owner.dtype if owner.kind == "float" else None
 
     def _folded(self, owner: Array, how: str, node: ast.AST) -> Number:
         """A number from all elements of an array."""
         if how in ("sum", "mean", "prod"):
-            kind = "float" if how == "mean" else wider("int", owner.kind)
+            kind, _ = self._type_of(owner, how)
             start = number(1.0 if how == "prod" else 0.0) if kind == "float" else number(int(how == "prod"))
             text = self.number_variable({"sum": "total", "mean": "mean", "prod": "product"}[how], kind)
             self.emit(Assign(text, start))
