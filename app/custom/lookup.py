@@ -83,7 +83,7 @@ def resolve(name: str) -> Any:
             return REGISTRY[name]
         raise _unknown(name)
     module = module_at(home, as_it_is_now=True)
-    thing = getattr(module, short, None)
+    thing = named_in(module, short)
     if thing is None:
         names = [k for k, v in vars(module).items() if k != "_" and callable(v) and home_of(v) == module.__name__]
         raise ConfigError(
@@ -98,6 +98,16 @@ def parted(name: str) -> tuple[str, str | None]:
     if not colon or not all(step.isidentifier() for step in short.split(".")):
         return name, None
     return home, short
+
+
+def named_in(module: ModuleType, path: str) -> Any:
+    """The value of a name in a module; a dotted path leads through classes only. None if there is none."""
+    first, *others = path.split(".")
+    value = getattr(module, first, None)
+    for step in others:
+        value = vars(value).get(step) if isinstance(value, type) else None
+        value = getattr(value, "__func__", value)  # a static method is its function
+    return value
 
 
 def module_at(home: str, as_it_is_now: bool = False) -> ModuleType:

@@ -18,7 +18,7 @@ from typing import Any
 
 from app.custom import shelf
 from app.custom.foreign import parts_of
-from app.custom.lookup import OF_FILES, SHIPPED, module_at, parted
+from app.custom.lookup import OF_FILES, SHIPPED, module_at, named_in, parted
 from app.custom.numba_functions import function_name
 from app.custom.operator import HOOKS, CustomOperator, home_of, written_as
 from app.engine.compiled.fingerprint import full_fingerprint
@@ -55,21 +55,13 @@ def reference_to(thing: Any, label: str) -> str:
     if module is not None:
         named = [key for key, value in vars(module).items() if value is thing]
         for candidate in (name, *named):
-            if _inside(module, candidate) is thing:
+            if named_in(module, candidate) is thing:
                 return f"{_home_text(module)}:{candidate}"
     kind = "a lambda" if "<lambda>" in name else f"{name}, which is made inside a function" if "<" in name else name
     raise OperatorError(
         f"{label} is made of {kind}, and a file can only refer to something that has a name in a module: "
         "define it with `def` or `class` at the top level of a file"
     )
-
-
-def _inside(module: ModuleType, path: str) -> Any:
-    """The value of a name in a module; a dotted path leads through classes only."""
-    value: Any = module
-    for step in path.split("."):
-        value = vars(value).get(step) if value is module or isinstance(value, type) else None
-    return getattr(value, "__func__", value)
 
 
 def _home_text(module: ModuleType) -> str:
@@ -162,7 +154,7 @@ def _defines(module: ModuleType | None, name: str) -> bool:
     """Whether a module itself defines a name, which it does not if it imported it."""
     if module is None:
         return False
-    thing = _inside(module, name)
+    thing = named_in(module, name)
     return thing is not None and home_of(thing) == module.__name__
 
 
@@ -170,7 +162,7 @@ def _defined_in(module: ModuleType, name: str, where: str) -> Any:
     """What a module itself defines under a name; a name that it imported is not allowed with it."""
     if not _defines(module, name):
         raise OperatorError(f"{where}: it defines no {name!r} itself")
-    return _inside(module, name)
+    return named_in(module, name)
 
 
 class OperatorTable:

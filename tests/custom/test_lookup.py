@@ -47,6 +47,12 @@ class Layer(PyLayer):
         return dy * 3.0
 
 
+class Kept:
+    @app.custom_op(elementwise=True)
+    def inside(x):
+        return x * 4.0
+
+
 number = 3
 """
 
@@ -96,7 +102,7 @@ def test_an_unknown_name_is_an_error_that_lists_the_names_and_suggests_the_neare
 # --- A file of the user's ---
 
 
-@pytest.mark.parametrize("name", ["function", "swish", "Layer"])
+@pytest.mark.parametrize("name", ["function", "swish", "Layer", "Kept.inside"])
 def test_functions_operators_and_classes_of_a_file_are_activations(file: Path, name: str):
     loss = app.mean(static.nn.fc(static.data("x", [None, 3]), 2, activation=f"{file}:{name}"))
     app.optimizer.SGD(0.1).minimize(loss)
@@ -145,7 +151,7 @@ FILES = {
     ("name", "message"),
     [
         ("gone.py:swish", "^there is no file .*/gone.py$"),
-        ("my_ops.py:swich", "^my_ops.py has no 'swich'; did you mean 'swish'. It has function, swish, Layer$"),
+        ("my_ops.py:swich", "^my_ops.py has no 'swich'; did you mean 'swish'. It has function, swish, Layer, Kept$"),
         ("my_ops.py:zzz", "^my_ops.py has no 'zzz'. It has"),
         ("my_ops.py:number", "^my_ops.py:number is int, expected an operator or a function of one value$"),
         ("bare.py:y", "^bare.py has no 'y'. It has no functions of its own$"),
