@@ -605,7 +605,9 @@ def test_indices_from_an_array_are_right(function):
 
 
 def counts_along_rows(x):
-    return x * (x > 0.5).sum(axis=1)[:, None] * np.prod(x > 0.1, axis=1, keepdims=True)
+    numbers = np.square(x > 0.5)
+    numbers *= 3
+    return x * (x > 0.5).sum(axis=1)[:, None] * np.prod(x > 0.1, axis=1, keepdims=True) * numbers
 
 
 def weighs_by_integers(x, p):
@@ -617,6 +619,16 @@ def outer_of_integers(x, p):
     t = np.outer(p, x)
     t[0] *= 0.5
     return t * t
+
+
+def stores_floats_as_truth_values(x):
+    y = np.zeros(x.shape[0], np.bool_)
+    y[:] = (x > 0.7) / 2
+    return x * y
+
+
+def test_a_float_in_an_array_of_truth_values_is_whether_it_differs_from_zero():
+    assert agrees(stores_floats_as_truth_values, X)
 
 
 def test_an_outer_product_with_integers_is_of_floats():

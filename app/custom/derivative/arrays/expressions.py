@@ -556,20 +556,10 @@ _FLOATS = {"sign", "floor", "ceil", "rint", "trunc", "fix"}
 """Functions of NumPy that give floats, even of integers."""
 _TESTS = {"isnan", "isinf", "isfinite", "bool", "signbit"}
 _TESTS |= {"greater", "less", "greater_equal", "less_equal", "equal", "not_equal"}
-_OF_THEIR_KIND = {
-    "abs",
-    "absolute",
-    "max",
-    "min",
-    "maximum",
-    "minimum",
-    "clip",
-    "remainder",
-    "mod",
-    "square",
-    "negative",
-}
-"""Functions with a slope that give integers of integers."""
+_CHOOSING = {"abs", "absolute", "clip", "max", "maximum", "min", "minimum"}
+"""Functions with a slope that give integers of integers, and truth values of truth values."""
+_COUNTING = {"mod", "negative", "remainder", "square"}
+"""Those that give integers of both."""
 
 
 def _kind_of_results(function: Any) -> Callable[..., str]:
@@ -579,7 +569,9 @@ def _kind_of_results(function: Any) -> Callable[..., str]:
         return lambda *_: "int"
     if not row and text in _TESTS:
         return lambda *_: "bool"
-    if text in _FLOATS or (row and row not in _OF_THEIR_KIND):
+    if row in _COUNTING:
+        return lambda *kinds: wider("int", *kinds)
+    if text in _FLOATS or (row and row not in _CHOOSING):
         return lambda *_: "float"
     return wider
 

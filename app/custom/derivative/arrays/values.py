@@ -252,8 +252,9 @@ class Builder:
         assert element is not None
         array, index = element
         expr = value.expr
-        if self.variables[array].kind != "float" and value.kind == "float":
-            expr = call("int", expr)
+        kind = self.variables[array].kind
+        if kind != "float" and value.kind == "float":
+            expr = call(kind, expr)
         if isinstance(op, (ast.Add, ast.Sub)):
             expr = expr if isinstance(op, ast.Add) else ast.UnaryOp(ast.USub(), expr)
             return self.emit(Store(array, index, expr, add=True))
