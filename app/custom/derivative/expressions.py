@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 
 from app.custom.derivative.scope import Scope
-from app.custom.derivative.slopes import BY_EXPONENT, EXTREMES, by_base, row_of, share_of_exponential, slopes_of
+from app.custom.derivative.slopes import (
+    BY_EXPONENT,
+    EXTREMES,
+    by_base,
+    row_of,
+    share_of_exponential,
+    slopes_along,
+    slopes_of,
+)
 from app.custom.derivative.terms import (
     Slope,
     difference,
@@ -19,6 +27,7 @@ from app.custom.derivative.terms import (
     is_atom,
     name,
     names_in,
+    names_in_template,
     number,
     number_in,
     product,
@@ -280,12 +289,11 @@ class Expressions:
         term = Term(lambda: ast.Call(node.func, [part.source() for part in parts], []), self.keep, wish)
         if row == "power":
             return self._power(term, *parts)
-        of = parts[::-1] if row in EXTREMES and not parts[0].slopes else parts
         if row in ("log", "log1p") and parts[0].relative is not None:
             return self._logarithm(row, term, parts[0])
         if row == "exp":
             term.relative = lambda: parts[0].slopes
-        return self._by_table(row, term, of)
+        return self._by_table(row, term, parts)
 
     def _logarithm(self, row: str, term: Term, grown: Term) -> Term:
         assert grown.relative is not None
@@ -297,16 +305,14 @@ class Expressions:
         return term
 
     def _by_table(self, row: str, term: Term, parts: list[Term]) -> Term:
-        templates = slopes_of(row)
-        if row in EXTREMES and not parts[1].slopes:
-            templates = EXTREMES[row]
+        parts, templates = slopes_along(row, parts, [bool(part.slopes) for part in parts])
 
         def factor(template: str) -> Callable[[], ast.expr]:
-            used = {n.id for n in ast.walk(ast.parse(template)) if isinstance(n, ast.Name)}
+            names = names_in_template(template)
             by_name: Mapping[str, Term] = {**dict(zip("abc", parts, strict=False)), "y": term}
 
             def fill() -> ast.expr:
-                atoms = {key: part.atom() for key, part in by_name.items() if key in used}
+                atoms = {key: part.atom() for key, part in by_name.items() if key in names}
                 return filled(template, {**atoms, "np": name(self._numpy)})
 
             return fill

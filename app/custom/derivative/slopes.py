@@ -9,11 +9,14 @@ from __future__ import annotations
 import ast
 import builtins
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from app.custom.derivative.terms import filled, name, number, number_in, product
+
+T = TypeVar("T")
 
 _REMAINDER = ("1.0", "-np.rint((a - y) / b)")
 """Of `a - n * b`, with the integer n that the function itself took: rounded down, to zero or to the nearest."""
@@ -147,6 +150,16 @@ def hashable(value: Any) -> Any:
 def slopes_of(row: str) -> tuple[str, ...]:
     """The templates of a row."""
     return _SLOPES[row]
+
+
+def slopes_along(row: str, arguments: Sequence[T], varying: Sequence[bool]) -> tuple[list[T], tuple[str, ...]]:
+    """The arguments as `a`, `b` and `c` of the templates of a row, and the templates.
+
+    Of an extreme of a constant and another argument, the constant is `b`.
+    """
+    if row in EXTREMES and not all(varying):
+        return [*arguments][:: 1 if varying[0] else -1], EXTREMES[row]
+    return [*arguments], _SLOPES[row]
 
 
 BY_EXPONENT = "(y * np.log(a) if a > 0 or (a == 0 and n < 0) else 0.0)"

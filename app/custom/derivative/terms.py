@@ -107,6 +107,10 @@ def filled(template: str, parts: Mapping[str, ast.expr]) -> ast.expr:
     return with_names(_parsed(template), parts)
 
 
+def names_in_template(template: str) -> set[str]:
+    return names_in(_parsed(template))
+
+
 @lru_cache
 def _parsed(template: str) -> ast.expr:
     return ast.parse(template, mode="eval").body

@@ -43,18 +43,19 @@ from app.custom.derivative.arrays.core import (
 from app.custom.derivative.arrays.dependence import Dependence, Place
 from app.custom.derivative.slopes import (
     BY_EXPONENT,
-    EXTREMES,
     ROWS,
     by_base,
     is_flat,
     row_of,
     share_of_exponential,
+    slopes_along,
     slopes_of,
 )
 from app.custom.derivative.terms import (
     filled,
     is_atom,
     name,
+    names_in_template,
     negative,
     number,
     number_in,
@@ -336,13 +337,13 @@ class Pushing:
         parts = [self._flat(part, before, line) for part in node.args]
         varying = [self.is_varying(part) for part in parts]
         if row == "power":
-            used = {"a", "b", "y"} if varying[1] else {"a", "b"}
+            names = {"a", "b", "y"} if varying[1] else {"a", "b"}
         else:
             templates = slopes_of(row)
-            used = {n for t, v in zip(templates, varying, strict=True) if v for n in _names(t)}
-        parts = [self._atom(p, before, line) if key in used else p for key, p in zip("abc", parts, strict=False)]
+            names = {n for t, v in zip(templates, varying, strict=True) if v for n in names_in_template(t)}
+        parts = [self._atom(p, before, line) if key in names else p for key, p in zip("abc", parts, strict=False)]
         result = ast.Call(node.func, parts, [])
-        return self._atom(result, before, line) if "y" in used and not top else result
+        return self._atom(result, before, line) if "y" in names and not top else result
 
     # Pushing
 
@@ -632,11 +633,7 @@ class Pushing:
         return [(base, by_base(base, exponent)), (exponent, filled(BY_EXPONENT, parts))]
 
     def _table(self, row: str, arguments: Sequence[Expr], y: Expr) -> list[tuple[Expr, Expr]]:
-        parts = list(arguments)
-        templates = slopes_of(row)
-        if row in EXTREMES and len(parts) == 2 and not all(self.is_varying(part) for part in parts):
-            parts = parts if self.is_varying(parts[0]) else parts[::-1]
-            templates = EXTREMES[row]
+        parts, templates = slopes_along(row, arguments, [self.is_varying(part) for part in arguments])
         names: Mapping[str, Expr] = {**dict(zip("abc", parts, strict=False)), "y": y}
         return [(part, filled(t, names)) for part, t in zip(parts, templates, strict=True)]
 
@@ -681,10 +678,6 @@ def _uncounted(block: Sequence[Stmt]) -> list[Stmt]:
             for inner in blocks_of(statement):
                 result += _uncounted(inner)
     return result
-
-
-def _names(template: str) -> set[str]:
-    return {n.id for n in ast.walk(ast.parse(template)) if isinstance(n, ast.Name)}
 
 
 def _without(node: Expr, hidden: set[str]) -> Expr:
