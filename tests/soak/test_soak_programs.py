@@ -14,6 +14,7 @@ PROGRAMS = {
     "compat/test_paddle_programs.py": 1375,
     "custom/test_in_place_at_random.py": 200,
     "custom/test_derived_at_random.py": 1000,
+    "custom/derivative/test_types_at_random.py": 1000,
     "engine/test_open_sizes_at_random.py": 3000,
     "graph/test_overwrites_at_random.py": 3000,
     "jit/test_captured_operators.py": 2000,
@@ -24,7 +25,7 @@ PROGRAMS = {
 """Files with a function `check` of a seed, and for how many seeds it is called: fewer where programs are compiled."""
 COUNTING = ("engine/compiled/test_engines_agree.py", "onnx/test_operators_in_onnx.py", "ops/test_inference.py")
 """Files that generate as many examples as they are told to."""
-REFUSED_AT_MOST = {"jit/test_structured_at_random.py": 0.5}
+REFUSED_AT_MOST = {"jit/test_structured_at_random.py": 0.5, "custom/derivative/test_types_at_random.py": 0.15}
 """Which part of the programs may be refused, if it is not a tenth: programs that are about what is refused."""
 _held: dict[str, int] = {}
 

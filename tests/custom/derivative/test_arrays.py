@@ -560,6 +560,20 @@ def strides(x, by=2):
     return y
 
 
+def reverses_sums(x):
+    totals = x.sum(axis=0)[::-1]
+    return x * totals
+
+
+def sections_of_new_arrays(x):
+    return (x * x).sum(axis=0)[1:], x.max(axis=1)[::-1]
+
+
+def keeps_axes(x):
+    total = x.sum(axis=1, keepdims=True)
+    return x / total
+
+
 VECTORS = [
     recurrence,
     wraps_around,
@@ -574,6 +588,9 @@ VECTORS = [
     strides,
 ]
 MATRICES = [
+    reverses_sums,
+    sections_of_new_arrays,
+    keeps_axes,
     weights_in_a_buffer,
     normalised,
     filled_in_part,

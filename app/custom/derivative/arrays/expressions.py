@@ -417,7 +417,7 @@ class ExpressionReader(Reductions):
         if row == "where":
             if len(values) != 3:
                 self.refuse(node, "needs three arguments; write a loop")
-            return self.elementwise(lambda c, a, b: ast.IfExp(c, a, b), values, lambda _, a, b: wider(a, b), node)
+            return self._where(values, node)
         text, kind = self._spelled(function), _kind_of_results(function)
         if row in ("max", "min") and len(values) > 2:
             result = values[0]
@@ -425,6 +425,20 @@ class ExpressionReader(Reductions):
                 result = self.elementwise(lambda a, b: call(text, a, b), [result, value], kind, node)
             return result
         return self.elementwise(lambda *parts: call(text, *parts), values, kind, node)
+
+    def _where(self, values: Sequence[Value], node: ast.AST) -> Number | Array:
+        """np.where, in which a truth value beside a number becomes a number."""
+        kinds = [getattr(value, "kind", "") for value in values[1:]]
+
+        def as_number(part: Expr, kind: str) -> Expr:
+            return call(wider(*kinds), part) if kind == "bool" != wider(*kinds) else part
+
+        return self.elementwise(
+            lambda c, a, b: ast.IfExp(c, as_number(a, kinds[0]), as_number(b, kinds[1])),
+            values,
+            lambda _, a, b: wider(a, b),
+            node,
+        )
 
     def _spelled(self, function: Any) -> str:
         """How the derived function calls a known one."""

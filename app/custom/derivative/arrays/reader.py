@@ -441,7 +441,7 @@ class Reader(ExpressionReader):
     def _named(self, value: Array, text: str) -> Array:
         """An array that an expression made, under the name of the variable that it is assigned to."""
         wish = text if self.names.scope is self.scope and text not in self.variables else self.fresh(text)
-        if not value.base:
+        if not same_element(value):  # it is computed, or a section of an array that has no name
             self.all_names.discard(wish)
             return self.plain(self.materialise(value, wish))
         self.all_names.add(wish)
