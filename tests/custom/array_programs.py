@@ -2,7 +2,7 @@
 
 They are meant to be nasty: indices that wrap around, slices that end beyond the array, arrays of one element that are
 broadcast, two names for one array, rows that are changed while others read them, loops without an iteration, variables
-that only one branch defines, values that are needed after they were overwritten.
+that only one branch defines, values that are needed after they were overwritten, parts of arrays that have no name.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class ArrayWriter:
         self.depth = 0
         nasty = ["wrap", "beyond", "one", "alias", "row alias", "swap", "in place row", "zero trip", "one branch"]
         nasty += ["while", "break", "gather", "whole", "helper", "in place helper", "overlap", "late", "columns"]
-        nasty += ["buffer", "rows of", "bounds", "view", "new and old", "transposed", "integers"]
+        nasty += ["buffer", "rows of", "bounds", "view", "new and old", "transposed", "integers", "part"]
         self.features = set(random.sample(nasty, random.randint(2, 7)))
 
     def chance(self, probability: float) -> bool:
@@ -234,7 +234,7 @@ class ArrayWriter:
         kinds += ["one branch"] if "one branch" in self.features else []
         if self.depth < 2:
             kinds += [f for f in ("buffer", "rows of", "bounds", "new and old") if f in self.features]
-        kinds += [f for f in ("view", "transposed", "integers") if f in self.features]
+        kinds += [f for f in ("view", "transposed", "integers", "part") if f in self.features]
         return getattr(self, "_" + self.random.choice(kinds).replace(" ", "_"))(scope)
 
     def _number(self, scope: Scope) -> list[str]:
@@ -445,6 +445,26 @@ class ArrayWriter:
         read = f"{self.random.choice(scope.scalars)} = 0.5 * np.sin({name}[{self.index(scope, 'm')}].sum())"
         return [f"{name} = {two}.T", change if self.chance(0.4) else read]
 
+    def _part(self, scope: Scope) -> list[str]:
+        """A part of an array that has no name, or one of its elements in another order; it is changed."""
+        name = self.new("part")
+        made = ["x.copy()", "np.outer(v, w)", "x @ np.outer(w, w)", f"np.sin({self.whole(scope)})", "y.copy()"]
+        row = ["x.sum(axis=0)", "v @ x", "x.max(axis=0)", "w.copy()", f"np.sin({self.row(scope, 'm', 1)})"]
+        whole, row = self.random.choice(made), self.random.choice(row)
+        part, sizes = self.random.choice([
+            (f"({whole})[::-1]", SIZES), (f"({whole})[:, ::-1]", SIZES), (f"({whole}).T", ("m", "n")),
+            (f"({whole})[{self.index(scope, 'n')}]", ("m",)), (f"({whole})[:, {self.index(scope, 'm')}]", ("n",)),
+            (f"({row})[::-1]", ("m",)), (f"({row})[:1]", ("1",)), (f"{row}", ("m",)),
+        ])  # fmt: skip
+        inner = scope.inner()
+        inner.arrays[name] = sizes
+        lines = [f"{name} = {part}", f"{self.element(inner, name)} = {self.bounded(inner)}"]
+        if self.depth == 0 and sizes != ("m", "n"):
+            scope.arrays[name] = sizes
+            scope.writable.append(name)
+            return lines
+        return [*lines, f"{self.random.choice(scope.scalars)} = 0.5 * np.sin({self.element(inner, name)})"]
+
     def _integers(self, scope: Scope) -> list[str]:
         """Whole numbers that are computed from others and from comparisons, and used as factors and indices."""
         name, two = self.random.choice(scope.scalars), self.named(scope, ("n", "m"), writable=True) or "y"
@@ -580,9 +600,8 @@ class ArrayWriter:
             scope.writable.append("g")
         lines += self.block(scope, self.random.randint(3, 6))
         lines.append("y[0, 0] += a * d + e * t[0] + t[m - 1]")
-        lines.append(
-            self.random.choice(["return y", "return y", "return y, t", "return t, y", "return y * t", "return y, y"])
-        )
+        results = ["y", "y", "y", "y, t", "t, y", "y * t", "y, y", "y[::-1]", "y[:1], t", "y.T, t[:1]", "y[:, 0], y"]
+        lines.append(f"return {self.random.choice(results)}")
         return "\n    ".join(["def f(x, w, v, b, p, c=0.6):", *lines]) + "\n"
 
 

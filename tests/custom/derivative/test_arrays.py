@@ -182,6 +182,35 @@ def softmax(x):
     return y
 
 
+def reversed_products(x):
+    return (x @ x.T)[::-1]
+
+
+def first_rows(x):
+    y = x * x
+    return y[:2]
+
+
+def a_row_of_products_that_changes(x):
+    z = (x @ x.T)[1]
+    z[0] = 2.0
+    return z * z
+
+
+def a_copy_of_the_first_rows(x):
+    y = np.sin(x)
+    z = y[:2].copy()
+    z[0, 0] *= 3.0
+    return z, y[1:]
+
+
+@pytest.mark.parametrize(
+    "function", [reversed_products, first_rows, a_row_of_products_that_changes, a_copy_of_the_first_rows]
+)
+def test_a_part_of_an_array_is_not_taken_for_the_whole(function):
+    assert agrees(function, M)
+
+
 def test_an_array_of_which_each_iteration_uses_a_row_has_the_size_of_a_row():
     source = derive(softmax, M).source
     assert re.findall(r"(\w+) = np\.(?:empty|zeros)\(\w+\.shape\[1\], ", source) == ["y", "dy_left"]

@@ -37,7 +37,6 @@ from app.custom.derivative.arrays.values import (
     broadcast,
     constant_int,
     is_one,
-    same_element,
     wider,
     with_axis,
 )
@@ -470,7 +469,7 @@ class ExpressionReader(Reductions):
             source = owner or self.array(arguments.pop(0) if arguments else keywords.pop("a"))
             dims, dtype, kind = source.dims, source.dtype, source.kind
             if how == "copy":
-                if source.base and same_element(source):
+                if self.is_whole(source):
                     text = self.fresh("t")
                     self.variables[text] = Variable(source.rank, kind, dtype)
                     self.dims[text] = list(dims)

@@ -56,7 +56,6 @@ from app.custom.derivative.arrays.values import (
     broadcast,
     constant_int,
     is_one,
-    same_element,
     wider,
 )
 from app.custom.derivative.scope import Scope
@@ -420,7 +419,7 @@ class Reader(ExpressionReader):
         key = before.base
         if key in self.inputs:
             self.refuse(target, "gets another array in a loop or a branch; use another name before it")
-        if key in self._views or not same_element(before):
+        if key in self._views or not self.is_whole(before):
             self.refuse(target, "gets another array while views of the former exist; write to its elements instead")
         if before.rank != value.rank:
             self.refuse(target, f"has {before.rank} dimensions, and gets {value.rank}; use another name")
@@ -444,6 +443,10 @@ class Reader(ExpressionReader):
         if not same_element(value):  # it is computed, or a section of an array that has no name
             self.all_names.discard(wish)
             return self.plain(self.materialise(value, wish))
+        if not self.is_whole(value):  # the array that it is a view of keeps its own name
+            self.unnamed.discard(value.base)
+            self._views.add(value.base)
+            return value
         self.all_names.add(wish)
         old = value.base
         self.unnamed.discard(old)
@@ -628,15 +631,12 @@ class Reader(ExpressionReader):
                 self.emit(Assign(text, part.expr))
                 results.append(text)
             elif isinstance(part, Array):
-                whole = part.base and part.base not in {*self.inputs, *results} and same_element(part)
-                if whole and part.base not in self.unnamed:
+                if not part.base or (part.base in self.unnamed and self.is_whole(part)):
+                    results.append(self._named(part, wish).base)
+                elif self.is_whole(part) and part.base not in {*self.inputs, *results}:
                     results.append(part.base)
                 else:
-                    results.append(
-                        self._named(part, wish).base
-                        if not part.base or part.base in self.unnamed
-                        else self.materialise(part, wish)
-                    )
+                    results.append(self.materialise(part, wish))
             else:
                 self.refuse(node, "returns something other than arrays and numbers")
         return results

@@ -301,6 +301,14 @@ class Builder:
         """An array whose elements can be read more than once."""
         return value if value.base else self.plain(self.materialise(value, wish))
 
+    def is_whole(self, value: Array) -> bool:
+        """Whether an array is no view of a part of one, or of one with its elements in another order."""
+        dims = self.dims.get(value.base, [])
+        if len(dims) != value.rank or not all(map(same, dims, value.dims)):
+            return False
+        probe: list[Expr] = [name(f"_{axis}") for axis in range(value.rank)]
+        return same(value.element(probe), load(value.base, probe))
+
     def new(self, text: str) -> Array:
         """An array that has no name of the user's yet."""
         self.unnamed.add(text)
@@ -316,12 +324,6 @@ def with_axis(value: Array, axis: int) -> Array:
     """An array with one more axis, of size one."""
     dims = [*value.dims[:axis], number(1), *value.dims[axis:]]
     return Array(dims, lambda at: value.element([*at[:axis], *at[axis + 1 :]]), value.kind, value.dtype, value.base)
-
-
-def same_element(value: Array) -> bool:
-    """Whether a view is the whole array that it is a view of."""
-    probe: list[Expr] = [name(f"_{axis}") for axis in range(value.rank)]
-    return bool(value.base) and same(value.element(probe), load(value.base, probe))
 
 
 def constant_int(node: ast.expr) -> int | None:
