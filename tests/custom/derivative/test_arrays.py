@@ -685,7 +685,13 @@ def test_reductions_of_truth_values_and_integers_have_the_types_of_numpy():
     assert agrees(counts_along_rows, M)
     p = np.arange(20).reshape(4, 5)
     assert agrees(weighs_by_integers, M, p)
-    assert agrees(weighs_by_integers, M, (p + 200).astype(np.uint8))
+    assert agrees(weighs_by_integers, M, (p << 20).astype(np.int32))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint64"])
+def test_integers_that_numba_makes_wider_are_refused(dtype):
+    with pytest.raises(UnderivableError, match=f"{dtype}; numbers are floats"):
+        derive(weighs_by_integers, M, np.zeros((4, 5), dtype))
 
 
 def test_several_inputs_and_results_are_right():

@@ -28,6 +28,7 @@ from app.custom.derivative.arrays.core import (
 )
 from app.custom.derivative.arrays.reductions import REDUCTIONS, Reductions
 from app.custom.derivative.arrays.values import (
+    TYPES,
     Array,
     Index,
     Items,
@@ -37,6 +38,7 @@ from app.custom.derivative.arrays.values import (
     broadcast,
     constant_int,
     is_one,
+    kind_of,
     wider,
     with_axis,
 )
@@ -539,11 +541,11 @@ class ExpressionReader(Reductions):
             dtype = np.dtype(value.value)
         except TypeError:
             self.refuse(node, "is expected to be a type")
-        kinds = {"f": "float", "i": "int", "u": "int", "b": "bool"}
-        if dtype.kind not in kinds:
-            self.refuse(node, "is expected to be a type of real numbers")
+        kind_of_dtype = kind_of(dtype)
+        if kind_of_dtype is None:
+            self.refuse(node, f"is {dtype}; {TYPES}")
         text = "bool_" if dtype.kind == "b" else dtype.name
-        return ast.Attribute(name("np"), text, ast.Load()), kinds[dtype.kind]
+        return ast.Attribute(name("np"), text, ast.Load()), kind_of_dtype
 
 
 _REDUCERS = {

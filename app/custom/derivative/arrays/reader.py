@@ -47,6 +47,7 @@ from app.custom.derivative.arrays.core import (
 )
 from app.custom.derivative.arrays.expressions import ExpressionReader
 from app.custom.derivative.arrays.values import (
+    TYPES,
     Array,
     Items,
     Names,
@@ -56,6 +57,7 @@ from app.custom.derivative.arrays.values import (
     broadcast,
     constant_int,
     is_one,
+    kind_of,
     wider,
 )
 from app.custom.derivative.scope import Scope
@@ -64,7 +66,6 @@ from app.custom.numba_functions import python_function
 
 _JUMPS = (ast.Break, ast.Continue, ast.Return)
 _RESERVED = {"np", "math", "max", "min", "abs", "int", "float", "bool", "range", "len", "round", "pow", "ValueError"}
-_KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}
 
 
 class Reader(ExpressionReader):
@@ -109,13 +110,13 @@ class Reader(ExpressionReader):
                 self.names.values[key] = Object(example)
                 continue
             dtype = np.dtype(example.dtype) if shape is not None else np.asarray(example).dtype
-            if dtype.kind not in _KINDS:
-                scope.refuse(scope.tree, f"takes {key!r} of type {dtype}; floating-point, integer or bool is expected")
+            kind = kind_of(dtype)
+            if kind is None:
+                scope.refuse(scope.tree, f"takes {key!r} of type {dtype}; {TYPES}")
             if shape is not None and not len(shape) and not numeric:
                 scope.refuse(scope.tree, f"takes {key!r} as an array without dimensions; pass one of one element")
             if shape is not None and len(shape):
                 self.inputs.append(key)
-                kind = _KINDS[dtype.kind]
                 self.variables[key] = Variable(len(shape), kind, ast.Attribute(name(key), "dtype", ast.Load()))
                 self.dims[key] = [
                     ast.Subscript(ast.Attribute(name(key), "shape", ast.Load()), number(axis), ast.Load())
@@ -127,12 +128,12 @@ class Reader(ExpressionReader):
                 self.settings.append(key)
                 if parameter.default is not parameter.empty:
                     self.defaults[key] = parameter.default
-                self.variables[key] = Variable(0, _KINDS[dtype.kind])
-                self.names.values[key] = Number(name(key), _KINDS[dtype.kind])
+                self.variables[key] = Variable(0, kind)
+                self.names.values[key] = Number(name(key), kind)
                 if key in self.names.assigned:
-                    changing = self.number_variable(key, _KINDS[dtype.kind])
+                    changing = self.number_variable(key, kind)
                     self.emit(Assign(changing, name(key)))
-                    self.names.values[key] = Number(name(changing), _KINDS[dtype.kind])
+                    self.names.values[key] = Number(name(changing), kind)
 
     # Statements
 

@@ -105,7 +105,7 @@ class Reductions(Builder):
             text = self.number_variable({"sum": "total", "mean": "mean", "prod": "product"}[how], kind)
             self.emit(Assign(text, start))
             op = ast.Mult() if how == "prod" else ast.Add()
-            is_narrow = kind == "int" and owner.dtype is not None  # perhaps uint8, which would overflow
+            is_narrow = kind == "int" and owner.dtype is not None  # perhaps int32, which would overflow
 
             def add(at: list[Expr]) -> None:
                 element = owner.element(at)

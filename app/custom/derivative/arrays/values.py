@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
+import numpy as np
+
 from app.custom.derivative.arrays.core import (
     Alloc,
     Assign,
@@ -80,6 +82,19 @@ Index: TypeAlias = Number | Array | ast.Slice | None
 
 _KINDS = ["bool", "int", "float"]
 _LOOPS = "ijklmnpq"
+
+
+TYPES = (
+    "numbers are floats, truth values, int64 or int32: with other integers, which wrap around, NumPy and Numba compute "
+    "differently"
+)
+
+
+def kind_of(dtype: np.dtype) -> str | None:
+    """The kind of numbers of a type; None for one that is refused (see `TYPES`)."""
+    if dtype.kind == "i" and dtype.itemsize < 4:
+        return None
+    return {"f": "float", "i": "int", "b": "bool"}.get(dtype.kind)
 
 
 def wider(*kinds: str) -> str:
