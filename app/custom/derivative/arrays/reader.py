@@ -441,13 +441,9 @@ class Reader(ExpressionReader):
     def _named(self, value: Array, text: str) -> Array:
         """An array that an expression made, under the name of the variable that it is assigned to."""
         wish = text if self.names.scope is self.scope and text not in self.variables else self.fresh(text)
-        if not same_element(value):  # it is computed, or a section of an array that has no name
+        if not self.is_whole(value):  # it is computed, or a part of an array that has no name
             self.all_names.discard(wish)
             return self.plain(self.materialise(value, wish))
-        if not self.is_whole(value):  # the array that it is a view of keeps its own name
-            self.unnamed.discard(value.base)
-            self._views.add(value.base)
-            return value
         self.all_names.add(wish)
         old = value.base
         self.unnamed.discard(old)
@@ -632,12 +628,11 @@ class Reader(ExpressionReader):
                 self.emit(Assign(text, part.expr))
                 results.append(text)
             elif isinstance(part, Array):
-                if not part.base or (part.base in self.unnamed and self.is_whole(part)):
-                    results.append(self._named(part, wish).base)
-                elif self.is_whole(part) and part.base not in {*self.inputs, *results}:
-                    results.append(part.base)
+                if self.is_whole(part) and part.base not in self.unnamed:
+                    has_other_use = part.base in {*self.inputs, *results}
+                    results.append(self.materialise(part, wish) if has_other_use else part.base)
                 else:
-                    results.append(self.materialise(part, wish))
+                    results.append(self._named(part, wish).base)
             else:
                 self.refuse(node, "returns something other than arrays and numbers")
         return results
