@@ -258,7 +258,7 @@ def operator(x):
 """
 
 
-@pytest.mark.parametrize("name", ["eagerly", "compiled"])
+@pytest.mark.parametrize("name", ["eagerly", pytest.param("compiled", marks=pytest.mark.soak)])
 @pytest.mark.parametrize(
     ("expression", "before", "after"),
     [

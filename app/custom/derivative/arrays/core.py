@@ -370,11 +370,15 @@ def blocks_of(statement: Stmt) -> list[list[Stmt]]:
 def walk(block: Sequence[Stmt]) -> list[Stmt]:
     """All statements, those inside of others included."""
     result: list[Stmt] = []
+    _walk(block, result)
+    return result
+
+
+def _walk(block: Sequence[Stmt], result: list[Stmt]) -> None:
     for statement in block:
         result.append(statement)
         for inner in blocks_of(statement):
-            result += walk(inner)
-    return result
+            _walk(inner, result)
 
 
 def mapped(statement: Stmt, block: list[list[Stmt]] | None = None, names: Mapping[str, Expr] | None = None) -> Stmt:

@@ -45,10 +45,10 @@ class _FirstTouches:
     def spare(self) -> None:
         array, dependence = self._array, self._dependence
         makers = [s for s in walk(self._block) if isinstance(s, (Alloc, Copied)) and s.name == array]
-        touches = accesses(array, self._block, dependence)
         maker = makers[0]
         zeros = maker.kind == "zeros" if isinstance(maker, Alloc) else maker.function == "zeros_like"
-        if len(makers) > 1 or touches is None or not zeros:
+        touches = accesses(array, self._block, dependence) if zeros and len(makers) == 1 else None
+        if touches is None:
             return
         self._accesses, self._home = touches, dependence.place(maker).loops
         if any(each.place.counted or each.place.loops[: len(self._home)] != self._home for each in touches):

@@ -169,7 +169,9 @@ def reads_of(statement: Stmt) -> set[str]:
 
 def _merge(state: Reaching, other: Reaching) -> None:
     for text, definitions in other.items():
-        state[text] = state.get(text, frozenset()) | definitions
+        before = state.get(text, frozenset())
+        if before is not definitions:  # most are the same object
+            state[text] = before | definitions
 
 
 def _breaks(body: Sequence[Stmt]) -> list[Stmt]:
