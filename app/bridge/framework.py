@@ -56,3 +56,56 @@ class Framework(Protocol):
 
     def after_fork(self) -> None:
         """Prepare a forked process."""
+
+
+class Transforming(Framework, Protocol):
+    """An adapter of a framework that transforms functions."""
+
+    def vmap(self, call: Call) -> Call:
+        """The operator on tensors with one more axis, by the framework's own transformation."""
+
+    def push(
+        self, call: Call, arrays: Sequence[np.ndarray], wants: Sequence[bool], directions: Sequence[np.ndarray],
+        differentiable: Sequence[bool],
+    ) -> list[np.ndarray | None]:  # fmt: skip
+        """The tangents of the differentiable outputs, where the wanted inputs move in these directions."""
+
+
+class Recording(Framework, Protocol):
+    """An adapter of a framework that records a graph while it runs."""
+
+    def has_gradient(self, tensor: Any) -> bool:
+        """Whether a tensor needs a gradient, or has one through what was recorded."""
+
+    def grad(self, results: list[Any], sources: list[Any], arriving: list[Any], again: bool) -> list[Any]:
+        """The gradients of tensors, None for those without one; if `again`, they can be differentiated, too."""
+
+    def recorded(self, call: Call, tensors: Sequence[Any]) -> list[Any]:
+        """The results of a call that is recorded."""
+
+    def zeros_like(self, tensor: Any) -> Any:
+        """Zeros of the shape and type of a tensor."""
+
+    def run(self, call: Call, arrays: Sequence[np.ndarray], wants: Sequence[bool]) -> Run:
+        tensors = self.tensors(arrays, wants)
+        results = self.recorded(call, tensors)
+        derived = [r for r in results if self.has_gradient(r)]
+        sources = [t for t, needed in zip(tensors, wants, strict=True) if needed]
+
+        def pull(arriving: Arrays) -> list[np.ndarray | None]:
+            if not (derived and sources):
+                return [None] * len(sources)
+            gradients = self.grad(derived, sources, self.tensors(arriving, [False] * len(arriving)), False)
+            return [None if g is None else self.array(g) for g in gradients]
+
+        return Run([self.array(r) for r in results], [self.has_gradient(r) for r in results], pull)
+
+    def pullback(self, call: Call, count: int, wants: Sequence[bool]) -> Call:
+        def gradients(*values: Any) -> Any:
+            inputs, arriving = values[:count], values[count:]
+            derived = [r for r in self.leaves(call(*inputs)) if self.has_gradient(r)]
+            sources = [x for x, needed in zip(inputs, wants, strict=True) if needed]
+            pulled = self.grad(derived, sources, list(arriving), True)
+            return [self.zeros_like(x) if g is None else g for x, g in zip(sources, pulled, strict=True)]
+
+        return gradients

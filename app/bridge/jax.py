@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from app.bridge.framework import Arrays, Call, Run
+from app.bridge.framework import Arrays, Call, Run, Transforming
 from app.bridge.function import Foreign, ForeignFunction
 from app.bridge.recognising import parameters, remembered, uses
 from app.reading import place_of
@@ -17,7 +17,7 @@ from app.reading import place_of
 _KINDS = {jax.custom_vjp: "jax.custom_vjp", jax.custom_jvp: "jax.custom_jvp"}
 
 
-class Jax:
+class Jax(Transforming):
     """The adapter. Finite differences need float64, which JAX has only where it is switched on."""
 
     name = "jax"
@@ -69,6 +69,19 @@ class Jax:
             return list(graph(list(arriving)))
 
         return gradients
+
+    def vmap(self, call: Call) -> Call:
+        return jax.vmap(call)
+
+    def push(
+        self, call: Call, arrays: Sequence[np.ndarray], wants: Sequence[bool], directions: Sequence[np.ndarray],
+        differentiable: Sequence[bool],
+    ) -> list[np.ndarray | None]:  # fmt: skip
+        values = self.tensors(arrays, wants)
+        with jax.enable_x64(True):
+            moves = tuple(map(jax.numpy.asarray, directions))
+            _, tangents = jax.jvp(self.of_floats(call, values, wants), tuple(chosen(values, wants)), moves)
+        return [self.array(t) for t in tangents]
 
     def can_fork(self) -> bool:
         bridge = getattr(getattr(jax, "_src", None), "xla_bridge", None)  # JAX has no public name for this

@@ -8,23 +8,23 @@ from typing import Any
 import numpy as np
 import paddle
 
-from app.bridge.framework import Arrays, Call, Run
+from app.bridge.framework import Call, Recording
 from app.bridge.function import Foreign, ForeignFunction
 from app.bridge.recognising import parameters, remembered, uses
 from app.reading import place_of
 
 
-class Paddle:
+class Paddle(Recording):
     """The adapter. Paddle copies arrays, and has no strides of zero."""
 
     name = "paddle"
     shares_memory = False
 
     def tensors(self, arrays: Sequence[np.ndarray], wants: Sequence[bool]) -> list[Any]:
-        return [self.tensor(a, stop_gradient=not needed) for a, needed in zip(arrays, wants, strict=True)]
-
-    def tensor(self, array: np.ndarray, stop_gradient: bool = True) -> Any:
-        return paddle.to_tensor(np.array(array, order="C"), stop_gradient=stop_gradient)
+        return [
+            paddle.to_tensor(np.array(a, order="C"), stop_gradient=not needed)
+            for a, needed in zip(arrays, wants, strict=True)
+        ]
 
     def array(self, tensor: Any) -> np.ndarray:
         return np.array(tensor.numpy())
@@ -37,31 +37,19 @@ class Paddle:
     def is_tensor(self, value: Any) -> bool:
         return isinstance(value, paddle.Tensor)
 
-    def run(self, call: Call, arrays: Sequence[np.ndarray], wants: Sequence[bool]) -> Run:
-        tensors = self.tensors(arrays, wants)
+    def has_gradient(self, tensor: Any) -> bool:
+        return not tensor.stop_gradient
+
+    def recorded(self, call: Call, tensors: Sequence[Any]) -> list[Any]:
         with paddle.enable_grad():
-            results = self.leaves(call(*tensors))
-        derived = [r for r in results if not r.stop_gradient]
-        sources = [t for t, needed in zip(tensors, wants, strict=True) if needed]
+            return self.leaves(call(*tensors))
 
-        def pull(arriving: Arrays) -> list[np.ndarray | None]:
-            if not (derived and sources):
-                return [None] * len(sources)
-            flowing = [self.tensor(d) for d in arriving]
-            gradients = paddle.grad(derived, sources, flowing, retain_graph=True, allow_unused=True)
-            return [None if g is None else self.array(g) for g in gradients]
+    def grad(self, results: list[Any], sources: list[Any], arriving: list[Any], again: bool) -> list[Any]:
+        options = {"create_graph": True} if again else {"retain_graph": True}
+        return list(paddle.grad(results, sources, arriving, allow_unused=True, **options))
 
-        return Run([self.array(r) for r in results], [not r.stop_gradient for r in results], pull)
-
-    def pullback(self, call: Call, count: int, wants: Sequence[bool]) -> Call:
-        def gradients(*values: Any) -> Any:
-            inputs, arriving = values[:count], values[count:]
-            derived = [r for r in self.leaves(call(*inputs)) if not r.stop_gradient]
-            sources = [x for x, needed in zip(inputs, wants, strict=True) if needed]
-            pulled = paddle.grad(derived, sources, list(arriving), create_graph=True, allow_unused=True)
-            return [paddle.zeros_like(x) if g is None else g for x, g in zip(sources, pulled, strict=True)]
-
-        return gradients
+    def zeros_like(self, tensor: Any) -> Any:
+        return paddle.zeros_like(tensor)
 
     def can_fork(self) -> bool:
         return True

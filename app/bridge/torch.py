@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.autograd import forward_ad
 
-from app.bridge.framework import Arrays, Call, Run
+from app.bridge.framework import Call, Recording, Transforming
 from app.bridge.function import KEYWORD, POSITIONAL, Foreign, ForeignFunction
 from app.bridge.recognising import parameters, remembered, uses
 from app.custom.calling import ReturnedError
@@ -17,16 +18,16 @@ from app.errors import ConfigError
 from app.reading import place_of
 
 
-class Torch:
+class Torch(Recording, Transforming):
     """The adapter."""
 
     name = "torch"
     shares_memory = True
 
     def tensors(self, arrays: Sequence[np.ndarray], wants: Sequence[bool]) -> list[Any]:
-        return [self.tensor(a).requires_grad_(needed) for a, needed in zip(arrays, wants, strict=True)]
+        return [self._tensor(a).requires_grad_(needed) for a, needed in zip(arrays, wants, strict=True)]
 
-    def tensor(self, array: np.ndarray) -> Any:
+    def _tensor(self, array: np.ndarray) -> Any:
         """A tensor with the memory and the strides of an array; a copy where PyTorch cannot have them."""
         if not array.flags.writeable or any(stride < 0 for stride in array.strides):
             array = array.copy()
@@ -41,35 +42,38 @@ class Torch:
     def is_tensor(self, value: Any) -> bool:
         return isinstance(value, torch.Tensor)
 
-    def run(self, call: Call, arrays: Sequence[np.ndarray], wants: Sequence[bool]) -> Run:
-        tensors = self.tensors(arrays, wants)
+    def has_gradient(self, tensor: Any) -> bool:
+        return bool(tensor.requires_grad)
+
+    def recorded(self, call: Call, tensors: Sequence[Any]) -> list[Any]:
         with torch.enable_grad():
-            results = self.leaves(call(*tensors))
-        derived = [r for r in results if r.requires_grad]
-        sources = [t for t, needed in zip(tensors, wants, strict=True) if needed]
+            return self.leaves(call(*tensors))
 
-        def pull(arriving: Arrays) -> list[np.ndarray | None]:
-            return self._pulled(derived, sources, [self.tensor(d) for d in arriving])
-
-        return Run([self.array(r) for r in results], [r.requires_grad for r in results], pull)
-
-    def _pulled(self, derived: list[Any], sources: list[Any], arriving: list[Any]) -> list[np.ndarray | None]:
-        if any(type(r.grad_fn).__name__ == "Error" for r in derived):  # for which allow_unused=True would give None
+    def grad(self, results: list[Any], sources: list[Any], arriving: list[Any], again: bool) -> list[Any]:
+        if any(type(r.grad_fn).__name__ == "Error" for r in results):  # for which allow_unused=True would give None
             raise RuntimeError("its backward is marked with @once_differentiable")
-        if not (derived and sources):
-            return [None] * len(sources)
-        gradients = torch.autograd.grad(derived, sources, arriving, retain_graph=True, allow_unused=True)
-        return [None if g is None else self.array(g) for g in gradients]
+        options = {"create_graph": True} if again else {"retain_graph": True}
+        return list(torch.autograd.grad(results, sources, arriving, allow_unused=True, **options))
 
-    def pullback(self, call: Call, count: int, wants: Sequence[bool]) -> Call:
-        def gradients(*values: Any) -> Any:
-            inputs, arriving = values[:count], values[count:]
-            derived = [r for r in self.leaves(call(*inputs)) if r.requires_grad]
-            sources = [x for x, needed in zip(inputs, wants, strict=True) if needed]
-            pulled = torch.autograd.grad(derived, sources, arriving, create_graph=True, allow_unused=True)
-            return [torch.zeros_like(x) if g is None else g for x, g in zip(sources, pulled, strict=True)]
+    def zeros_like(self, tensor: Any) -> Any:
+        return torch.zeros_like(tensor)
 
-        return gradients
+    def vmap(self, call: Call) -> Call:
+        return torch.vmap(lambda *tensors: tuple(self.leaves(call(*tensors))))
+
+    def push(
+        self, call: Call, arrays: Sequence[np.ndarray], wants: Sequence[bool], directions: Sequence[np.ndarray],
+        differentiable: Sequence[bool],
+    ) -> list[np.ndarray | None]:  # fmt: skip
+        remaining = iter(self.tensors(directions, [False] * len(directions)))
+        with forward_ad.dual_level():
+            tensors = [self._tensor(a.copy()) for a in arrays]
+            duals = [
+                forward_ad.make_dual(t, next(remaining)) if has else t for t, has in zip(tensors, wants, strict=True)
+            ]
+            derived = [r for r, has in zip(self.leaves(call(*duals)), differentiable, strict=True) if has]
+            tangents = [forward_ad.unpack_dual(r).tangent for r in derived]
+        return [None if t is None else self.array(t) for t in tangents]
 
     def can_fork(self) -> bool:
         return not torch.cuda.is_initialized()

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from app.checking.certificate import Certificate, badge
-from app.checking.checks import check_names, names_of_checks
+from app.checking.checks import CHECKS, check_names
 from app.checking.examination import Inputs, Part, Question, examination, refusal
 from app.checking.exhaustive import every_number
 from app.checking.finding import UserOperator, equivalent, find
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the operator")
     parser.add_argument("--range", metavar="LOW,HIGH", help="the interval from which inputs are drawn")
-    parser.add_argument("--only", metavar="CHECK,…", help=f"only these checks, of: {', '.join(names_of_checks())}")
+    parser.add_argument("--only", metavar="CHECK,…", help=f"only these checks, of: {', '.join(CHECKS)}")
     parser.add_argument(
         "--also",
         metavar="CHECK,…",

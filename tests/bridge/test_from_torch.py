@@ -15,14 +15,11 @@ import app
 from app.__main__ import main
 from app.checking import exhaustive
 from app.checking.before_training import check_gradient
-from app.checking.checks import OF_FRAMEWORK
 from app.testing import check_operator
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (the extra `bridge`)")
 
 import torch_functions as operators  # noqa: E402
-
-from app.checking.checks import of_torch  # noqa: E402
 
 HERE = Path(__file__).parent
 FILE = str(HERE / "torch_functions.py")
@@ -262,10 +259,6 @@ def test_one_that_ends_the_process_at_some_number_is_a_finding_and_one_in_float3
     shown = capsys.readouterr().out
     assert "ok      result         float16: at most 0.5 ULP" in shown
     assert "FAILED  gradient       float16: it is wrong at" in shown
-
-
-def test_the_names_of_the_checks_are_known_without_pytorch():
-    assert OF_FRAMEWORK["torch"].split(", ") == [*of_torch.CHECKS]
 
 
 # As an ordinary operator

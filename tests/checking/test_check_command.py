@@ -16,6 +16,7 @@ import pytest
 import app
 from app.__main__ import main
 from app.checking.checks import CHECKS
+from app.checking.checks import Check as OneCheck
 from app.errors import AppError
 
 pytestmark = pytest.mark.slow
@@ -291,6 +292,6 @@ def test_on_a_terminal_lines_have_colours_and_are_wrapped_at_words(
 def test_each_line_is_printed_as_it_is_known(check: Check, monkeypatch: pytest.MonkeyPatch):
     terminal = on_a_terminal(monkeypatch, NO_COLOR="1")
     seen: list[str] = []
-    monkeypatch.setitem(CHECKS, "rows", lambda subject: seen.append(terminal.getvalue()) or [])
+    monkeypatch.setitem(CHECKS, "rows", OneCheck(lambda subject: seen.append(terminal.getvalue()) or []))
     check("some_ops.py:swish", "--only", "gradient,rows")
     assert "gradient" in seen[0]

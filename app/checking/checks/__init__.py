@@ -4,25 +4,50 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 
 import numpy as np
 
-from app.checking.checks.behaviour import layout, repeatable, row_by_row, untouched
+from app.checking.checks.behaviour import expanded, layout, repeatable, row_by_row, untouched
 from app.checking.checks.bounds import bounds
 from app.checking.checks.engines import engines, inlined
-from app.checking.checks.expanded import expanded, ranks
+from app.checking.checks.foreign import alone, kept, shared
 from app.checking.checks.gradient import gradient, linear, second, settings
 from app.checking.checks.likeness import like
 from app.checking.checks.numbers import large, odd
-from app.checking.checks.of_any_framework import CHECKS as OF_ANY_FRAMEWORK
-from app.checking.checks.shapes import broadcasting, empty, shapes, types
+from app.checking.checks.shapes import axes, broadcasting, empty, shapes, types
 from app.checking.checks.whole_numbers import whole_numbers
 from app.checking.subject import OtherSizeError, Subject
 from app.checking.verdict import FAILED, NOTE, Verdict, failed, note
 from app.custom.operator import CustomOperator
 from app.errors import ConfigError
+
+DERIVED = "derived"
+"""The origin of operators of opsmith on single numbers whose gradient is derived."""
+OURS, FRAMEWORKS = ("opsmith", DERIVED), ("torch", "jax", "paddle")
+_NOT_DERIVED = ("opsmith", *FRAMEWORKS)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check, and what it needs of an operator."""
+
+    verdicts: Callable[[Subject], Iterable[Verdict]]
+    origins: Collection[str] = (*OURS, *FRAMEWORKS)
+    """For operators of which origin it runs. For others it holds by construction, or has no meaning."""
+    has_gradient: bool = False
+    """Whether it needs a gradient."""
+    is_exact: bool = False
+    """Whether it needs one that is not declared a surrogate."""
+    repeats: str = ""
+    """What it compares between runs, so that it must be the same each time: the "result", or also the "gradient"."""
+    refusal: str = ""
+    """How a note begins if an operator of another framework refuses it with an error; '' if it must not."""
+    if_named: bool = False
+    """Whether it takes seconds, and runs only if it is named."""
+    nothing: str = "it does not apply to this operator"
+    """What it says if it is named and finds nothing to check."""
 
 
 def narrowed(subject: Subject) -> Iterator[Verdict]:
@@ -31,97 +56,87 @@ def narrowed(subject: Subject) -> Iterator[Verdict]:
         yield note(f"{subject.narrowed}; checked on [{subject.low:g}, {subject.high:g}]")
 
 
-CHECKS: dict[str, Callable[[Subject], Iterable[Verdict]]] = {
-    "bounds": bounds,
-    "range": narrowed,
-    "gradient": gradient,
-    "proportional": linear,
-    "settings": settings,
-    "ranks": ranks,
-    "expanded": expanded,
-    "whole numbers": whole_numbers,
-    "second": second,
-    "like": like,
-    "shapes": shapes,
-    "types": types,
-    "broadcasting": broadcasting,
-    "empty batch": empty,
-    "untouched": untouched,
-    "repeatable": repeatable,
-    "rows": row_by_row,
-    "layout": layout,
-    "nan and inf": odd,
-    "large numbers": large,
-    "engines": engines,
-    "inlined": inlined,
+def _of_framework(name: str) -> Callable[[Subject], Iterable[Verdict]]:
+    """A check in the module of the operator's framework, which is imported when the check runs."""
+
+    def verdicts(subject: Subject) -> Iterable[Verdict]:
+        module = import_module(f".of_{_origin_of(subject)}", __package__)
+        found: Iterable[Verdict] = getattr(module, name)(subject)
+        return found
+
+    return verdicts
+
+
+_REFUSES = "it refuses this"
+_TORCH, _JAX = ("torch",), ("jax",)
+
+CHECKS: dict[str, Check] = {
+    "bounds": Check(bounds, OURS),
+    "range": Check(narrowed, nothing="inputs are drawn from the usual range"),
+    "gradient": Check(gradient, repeats="result"),
+    "proportional": Check(linear, _NOT_DERIVED, has_gradient=True, repeats="result"),
+    "settings": Check(settings, has_gradient=True, is_exact=True, repeats="result", refusal=_REFUSES),
+    "axes": Check(axes, has_gradient=True, is_exact=True, repeats="result"),
+    "expanded": Check(expanded, (*OURS, *_TORCH), repeats="gradient"),
+    "whole numbers": Check(whole_numbers, has_gradient=True, is_exact=True, repeats="result"),
+    "second": Check(second, has_gradient=True, repeats="result", refusal=_REFUSES),
+    "like": Check(
+        like,
+        repeats="gradient",
+        refusal=_REFUSES,
+        nothing="there is no operator to compare with: name one with `like`",
+    ),
+    "shapes": Check(shapes, OURS),
+    "types": Check(types, repeats="gradient", refusal=_REFUSES),
+    "broadcasting": Check(broadcasting, _NOT_DERIVED, repeats="gradient", refusal=_REFUSES),
+    "empty batch": Check(empty, refusal=_REFUSES),
+    "untouched": Check(untouched, _TORCH),
+    "repeatable": Check(repeatable),
+    "rows": Check(row_by_row, repeats="gradient", refusal=_REFUSES),
+    "layout": Check(layout, ("opsmith", *_TORCH), repeats="gradient"),
+    "nan and inf": Check(odd, repeats="gradient", refusal=_REFUSES),
+    "large numbers": Check(large, refusal=_REFUSES),
+    "engines": Check(engines, OURS, repeats="gradient"),
+    "inlined": Check(inlined, OURS),
+    "alone": Check(alone, FRAMEWORKS, has_gradient=True, repeats="gradient"),
+    "kept": Check(kept, _TORCH, repeats="gradient"),
+    "shared": Check(shared, _TORCH),
+    "modes": Check(_of_framework("modes"), _TORCH, repeats="gradient"),
+    "one output": Check(_of_framework("one_output"), _TORCH, repeats="gradient"),
+    "saved": Check(_of_framework("saved"), _TORCH, has_gradient=True, repeats="gradient"),
+    "primal": Check(_of_framework("primal"), _JAX, has_gradient=True),
+    "jit": Check(_of_framework("jit"), _JAX, repeats="gradient", refusal="no jax.jit"),
+    "forward": Check(
+        _of_framework("forward_mode"),
+        (*_TORCH, *_JAX),
+        has_gradient=True,
+        is_exact=True,
+        repeats="gradient",
+        refusal="no forward mode ({framework}.jvp)",
+    ),
+    "vmap": Check(_of_framework("vmap"), (*_TORCH, *_JAX), repeats="gradient", refusal="no {framework}.vmap"),
+    "autocast": Check(_of_framework("autocast"), _TORCH, has_gradient=True, repeats="gradient"),
+    "leak": Check(_of_framework("leak"), _TORCH),
+    "fake": Check(_of_framework("fake"), _TORCH),
+    "opcheck": Check(_of_framework("opcheck"), _TORCH),
+    "compile": Check(_of_framework("compiled"), _TORCH, repeats="gradient", if_named=True),
 }
-"""The checks by name, for operators of any origin."""
-
-_NOT_OF_OURS = {"untouched"}
-"""The checks that hold by construction for operators of opsmith, whose functions get read-only arrays."""
-_NOT_OF_DERIVED = {"broadcasting", "layout", "proportional"}
-"""Those that also hold if the function works on numbers and its gradient is derived."""
-_NOT_OF_OTHERS = {"bounds", "shapes", "engines", "inlined"}
-"""The checks that hold by construction for operators of other frameworks, or concern what only ours have."""
-_OF_MEMORY = {"expanded", "untouched", "layout", "kept", "shared"}
-"""The checks that a framework which copies arrays passes by construction."""
-OF_FRAMEWORK = {
-    "torch": "modes, one output, saved, forward, vmap, autocast, leak, fake, opcheck, compile",
-    "jax": "primal, jit, vmap, forward",
-}
-"""The names of the checks that only one framework can be asked. Its module is imported when one of its operators is
-checked."""
-_IF_ASKED = {"compile"}
-"""The checks that take seconds, and run only if they are named."""
-_MAY_REFUSE = {
-    *("settings", "types", "broadcasting", "empty batch", "rows", "nan and inf", "large numbers", "like", "second"),
-}
-"""The checks that try other sizes, types, numbers and derivatives, which an operator of another framework may refuse
-loudly."""
+"""The checks by name."""
 
 
-def checks_for(subject: Subject) -> dict[str, Callable[[Subject], Iterable[Verdict]]]:
-    """The checks that an operator is examined with, by name."""
-    foreign = subject.operator.foreign
-    if foreign is None:
-        left_out = _NOT_OF_OURS | _NOT_OF_DERIVED if _is_derived(subject) else _NOT_OF_OURS
-        return {name: check for name, check in CHECKS.items() if name not in left_out}
-    framework = foreign.framework.name
-    own = import_module(f".of_{framework}", __package__).CHECKS if framework in OF_FRAMEWORK else {}
-    left_out = _NOT_OF_OTHERS if foreign.framework.shares_memory else _NOT_OF_OTHERS | _OF_MEMORY
-    every = {**CHECKS, **OF_ANY_FRAMEWORK, **own}
-    return {name: check for name, check in every.items() if name not in left_out}
-
-
-def _is_derived(subject: Subject) -> bool:
+def _origin_of(subject: Subject) -> str:
+    if subject.operator.foreign is not None:
+        return subject.operator.foreign.framework.name
     operator = subject.operator.call
-    return isinstance(operator, CustomOperator) and operator.elementwise and not operator.backward_function
-
-
-def names_of_checks() -> list[str]:
-    """The names of all checks."""
-    of_frameworks = [name for names in OF_FRAMEWORK.values() for name in names.split(", ")]
-    return list(dict.fromkeys([*CHECKS, *OF_ANY_FRAMEWORK, *of_frameworks]))
+    derived = isinstance(operator, CustomOperator) and operator.elementwise and not operator.backward_function
+    return DERIVED if derived else "opsmith"
 
 
 def check_names(only: Collection[str]) -> None:
     """Refuse names of no check: with such a name alone, nothing would be checked, and nothing would fail."""
     for name in only:
-        if name not in names_of_checks():
-            raise ConfigError(f"there is no check {name!r}; there are {', '.join(names_of_checks())}")
-
-
-_COMPARE_RESULTS = {"gradient", "proportional", "settings", "ranks", "whole numbers", "second"}
-_COMPARE_RUNS = {
-    *("like", "types", "broadcasting", "rows", "expanded", "layout", "nan and inf", "engines"),
-    *("alone", "kept", "modes", "one output", "saved", "forward", "vmap", "autocast", "compile", "jit"),
-}
-"""The checks that compare the results of several runs, and those that also compare gradients."""
-_NOTHING = {
-    "range": "inputs are drawn from the usual range",
-    "like": "there is no operator to compare with: name one with `like`",
-}
-"""What a check says that was asked for and does not apply."""
+        if name not in CHECKS:
+            raise ConfigError(f"there is no check {name!r}; there are {', '.join(CHECKS)}")
 
 
 def examine(
@@ -147,44 +162,42 @@ def examine(
 def _examined(
     subject: Subject, only: Collection[str], also: Collection[str], after: str, begin: Callable[[str], None]
 ) -> Iterator[Verdict]:
-    checks = checks_for(subject)
-    names = [name for name in checks if name in (only or checks) or name in ("bounds", *also)]
-    names = [name for name in names if name not in _IF_ASKED or name in (*only, *also)]
+    origin, named = _origin_of(subject), {*only, *also}
+    names = [
+        name
+        for name, check in CHECKS.items()
+        if name in only
+        or (origin in check.origins and (name == "bounds" or name in also or not (only or check.if_named)))
+    ]
     for name in names[names.index(after) + 1 if after else 0 :]:
+        check = CHECKS[name]
         begin(name)
-        check = checks[name]
-        if (name in _COMPARE_RUNS and subject.changes) or (name in _COMPARE_RESULTS and subject.changes == "result"):
+        if check.repeats and subject.changes and check.repeats in (subject.changes, "gradient"):
             if only and "repeatable" not in only:
-                yield from _verdicts("repeatable", repeatable, subject)
+                yield from _verdicts("repeatable", subject)
                 return
             continue
-        verdicts = list(_verdicts(name, check, subject))
+        verdicts = _verdicts(name, subject) if origin in check.origins else []
         if name in also:
             verdicts = [replace(v, state=FAILED) if v.state == NOTE else v for v in verdicts]
-        is_requested = not only or name in only or name in also
         if not verdicts and name in only:
-            verdicts = [replace(note(_NOTHING.get(name, "it does not apply to this operator")), check=name)]
-        yield from (verdict for verdict in verdicts if is_requested or verdict.failed)
-        if check is bounds and any(verdict.failed for verdict in verdicts):
+            verdicts = [replace(note(check.nothing), check=name)]
+        yield from (verdict for verdict in verdicts if not only or name in named or verdict.failed)
+        if name == "bounds" and any(verdict.failed for verdict in verdicts):
             return
-    yield from _not_applied(subject, [name for name in only if name not in checks])
 
 
-def _not_applied(subject: Subject, names: Collection[str]) -> Iterator[Verdict]:
-    """Why checks that were asked for do not apply to operators of this origin."""
-    for name in names:
-        why = "it holds by construction" if name in CHECKS else "it is for operators of another framework"
-        yield replace(note(why), check=name)
-
-
-def _verdicts(name: str, check: Callable[[Subject], Iterable[Verdict]], subject: Subject) -> Iterator[Verdict]:
+def _verdicts(name: str, subject: Subject) -> list[Verdict]:
+    check, foreign = CHECKS[name], subject.operator.foreign
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            verdicts = list(check(subject))
+            applies = (subject.has_gradient or not check.has_gradient) and not (check.is_exact and subject.is_surrogate)
+            verdicts = list(check.verdicts(subject)) if applies else []
     except OtherSizeError:
         verdicts = []
     except Exception as error:  # the user's function may raise anything
-        refused = subject.operator.foreign is not None and name in _MAY_REFUSE
-        verdicts = [note(f"it refuses this: {subject.reason(error)}") if refused else failed(subject.reason(error))]
-    yield from (replace(verdict, check=name) for verdict in verdicts)
+        refused = foreign is not None and check.refusal
+        prefix = check.refusal.format(framework=foreign.framework.name) + ": " if foreign and refused else ""
+        verdicts = [(note if refused else failed)(prefix + subject.reason(error))]
+    return [replace(verdict, check=name) for verdict in verdicts]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from app.checking.checks.differences import first_difference
 from app.checking.subject import Arrays, Result, Subject, are_near, same
 from app.checking.verdict import Verdict, failed, note, ok
 from app.tensor import Tensor, grad
@@ -171,3 +172,37 @@ _LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "with a stride of two elements": _every_second,
     "in reverse order": lambda a: np.ascontiguousarray(a[::-1])[::-1] if a.ndim else a,
 }
+
+
+def expanded(subject: Subject) -> Iterator[Verdict]:
+    """The gradient that `y.sum()` sends, and an expanded input, have strides of zero: one number stands for all."""
+    arrays = subject.arrays()
+    if subject.has_gradient:
+        arriving = [_expanded(g) for g in subject.arriving(subject.run(arrays).outputs)]
+        plain = subject.run(arrays, [np.array(g) for g in arriving]).copy()
+        try:
+            gradients = subject.run(arrays, arriving).gradients
+        except Exception as error:
+            yield failed(f"the gradient that y.sum() sends, whose strides are zero, raises {subject.reason(error)}")
+            return
+        difference = first_difference(Result([], gradients), Result([], plain.gradients), subject.float_inputs)
+        if difference:
+            yield failed(f"for the gradient that y.sum() sends, whose strides are zero, {difference}")
+            return
+    wide = [_expanded(a) if one.is_float else a for a, one in zip(arrays, subject.inputs, strict=True)]
+    try:
+        plain, other = subject.run([np.array(a) for a in wide]).copy(), subject.run(wide)
+    except Exception:  # equal numbers may not be allowed
+        yield ok("a gradient with strides of zero gives the same")
+        return
+    part = plain.far_from(other, 1e-7)
+    if part:
+        yield failed(f"expanded inputs, whose strides are zero, give another {part} than contiguous ones")
+    else:
+        yield ok("expanded inputs and gradients, with strides of zero, give the same")
+
+
+def _expanded(array: np.ndarray) -> np.ndarray:
+    """Equal numbers with strides of zero."""
+    value = np.full(1, array.reshape(-1)[0] if array.size else 0, array.dtype)
+    return np.lib.stride_tricks.as_strided(value, array.shape, (0,) * array.ndim)

@@ -234,8 +234,6 @@ def _gradient_at(subject: Subject, arrays: Arrays | None, value: float, kink_gra
 
 def linear(subject: Subject) -> Iterator[Verdict]:
     """A backward pass is linear: three times the gradient of the outputs gives three times that of the inputs."""
-    if not subject.has_gradient:
-        return
     arrays = subject.arrays()
     once = subject.run(arrays)
     arriving = subject.arriving(once.outputs)
@@ -255,8 +253,6 @@ def linear(subject: Subject) -> Iterator[Verdict]:
 
 def second(subject: Subject) -> Iterator[Verdict]:
     """The gradient of the gradient, if there is one."""
-    if not subject.has_gradient:
-        return
     arrays = subject.arrays()
     subject.run(arrays)  # if there is no first gradient, this raises the reason
     try:
@@ -300,8 +296,6 @@ def _of_saved(subject: Subject) -> str:
 
 def settings(subject: Subject) -> Iterator[Verdict]:
     """The gradient with other settings, to find one that was written for the defaults."""
-    if not subject.has_gradient or subject.is_surrogate:
-        return
     tried = []
     for name, value in _numbers(subject).items():
         changed = replace(subject, settings={**subject.settings, name: value * 1.5 + 0.25})

@@ -1,13 +1,17 @@
-"""Shapes and types: as inferred, for any batch size, for an empty batch, and with broadcasting."""
+"""Shapes and types: as inferred, for any batch size, for an empty batch, with broadcasting, and with other axes."""
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from app.checking.subject import FLOAT32, Subject
+from app.checking.checks.gradient import gradient_of_size
+from app.checking.subject import FLOAT32, Subject, are_near
 from app.checking.verdict import Verdict, failed, note, ok
+from app.custom.derivative.scope import UnderivableError
+from app.custom.numba_functions import interpreted
 from app.custom.operator import CustomOperator
 from app.errors import AppError
 from app.ops.spec import UNKNOWN
@@ -186,3 +190,78 @@ def _summed(gradient: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     gradient = gradient.sum(axis=tuple(range(gradient.ndim - len(shape))))
     stretched = tuple(axis for axis, size in enumerate(shape) if size == 1 and gradient.shape[axis] > 1)
     return np.asarray(gradient.sum(axis=stretched, keepdims=True))
+
+
+_OTHER_AXES: tuple[tuple[int, ...], ...] = ((6,), (2, 1, 3), (2, 3, 4), (1, 1), (2, 3, 1, 2))
+
+
+def _takes_more_axes(subject: Subject) -> bool:
+    """Whether forward is meant for another axis: one of size one makes no difference to the results.
+
+    `x[:, 0]` of a matrix also takes three axes, and means something else there.
+    """
+    shape = subject.inputs[0].shape
+    if not shape:
+        return True
+    arrays = subject.arrays()
+    try:
+        outputs = subject.outputs([a.reshape(*shape[:-1], 1, shape[-1]) for a in arrays])
+    except Exception:  # it does not take another axis
+        return False
+    plain = subject.outputs(arrays)
+    pairs = zip(outputs, plain, strict=False)  # an operator such as unbind gives another number of them
+    is_same = all(o.size == p.size and are_near(o.ravel(), p.ravel(), 1e-7).all() for o, p in pairs)
+    return len(outputs) == len(plain) and is_same
+
+
+def axes(subject: Subject) -> Iterator[Verdict]:
+    """The gradient is right for inputs with other numbers of axes, and with axes of size one, if they are taken."""
+    shapes = {one.shape for one in subject.inputs}
+    if len(shapes) > 1 or subject.operator.shapes:
+        return
+    others = _OTHER_AXES
+    if subject.is_fixed:
+        (shape,) = shapes
+        by_example = all(one.values is not None for one in subject.inputs)
+        others = ((*shape[:-1], 1, *shape[-1:]),) if by_example and shape else ()
+    if any(verdict.failed for verdict in gradient_of_size(subject)):
+        return
+    verdict = _of_shapes_as_python(subject, others)
+    if verdict:
+        yield verdict
+
+
+def _of_shapes_as_python(subject: Subject, shapes: Sequence[tuple[int, ...]]) -> Verdict | None:
+    """The verdict on these shapes, of Numba functions as Python: they would be compiled for each number of axes."""
+    if subject.operator.foreign is None and not interpreted.on:
+        answer = subject.operator.python_process.ask(_of_shapes, subject, shapes)
+        if answer.content:
+            verdict: Verdict | None = pickle.loads(answer.content)
+            return verdict
+    return _of_shapes(subject, shapes)
+
+
+def _of_shapes(subject: Subject, shapes: Sequence[tuple[int, ...]]) -> Verdict | None:
+    accepted, takes_more_axes = [], _takes_more_axes(subject)
+    for shape in shapes:
+        if len(shape) > len(subject.inputs[0].shape) and not takes_more_axes:
+            continue
+        try:
+            other = subject.with_shapes([shape] * len(subject.inputs))
+            if not all(np.isfinite(o).all() for o in other.outputs(other.arrays())):
+                continue
+        except Exception:  # it does not take this shape
+            continue
+        try:
+            wrong = [verdict.words for verdict in gradient_of_size(other) if verdict.failed]
+        except UnderivableError:
+            continue  # it is derived for each number of axes, and refused for this one
+        except Exception as error:
+            if subject.operator.foreign is None and "out of bounds" in str(error.__cause__):
+                # compiled, it would read or write outside of the array, without an error
+                return failed(f"with {', '.join(map(str, other.inputs))}, {subject.reason(error)}")
+            continue  # forward took this shape by accident, and backward refuses it loudly
+        if wrong:
+            return failed(f"with {', '.join(map(str, other.inputs))}, {wrong[0]}")
+        accepted.append(str(list(shape)))
+    return ok(f"the gradient is right with shapes {', '.join(accepted)}, too") if accepted else None

@@ -19,7 +19,7 @@ def whole_numbers(subject: Subject) -> Iterator[Verdict]:
     from app.checking.in_a_network import Examined, how_gradient_is_wrong, is_finite  # which uses other checks
 
     numbers = _numbers(subject)
-    if not numbers or not subject.has_gradient or subject.is_surrogate or subject.precision is FLOAT32:
+    if not numbers or subject.precision is FLOAT32:
         return
     tried = []
     for changed in _others(subject, numbers):
