@@ -153,6 +153,6 @@ def test_the_time_limit_of_a_check_holds_though_the_function_forks():
         return b"done"
 
     start = time.monotonic()
-    assert not undisturbed(forks_and_sleeps, 0.5).content
-    assert undisturbed(leaves_a_process, 30).content == b"done"
+    assert not undisturbed(forks_and_sleeps, 0.5).value
+    assert undisturbed(leaves_a_process, 30).value == b"done"
     assert time.monotonic() - start < 5

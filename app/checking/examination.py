@@ -5,9 +5,8 @@ Foreign code can end a process: a mistake in native code is then a finding, and 
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,10 +15,10 @@ import numpy as np
 
 from app.bridge.example import with_example
 from app.bridge.function import class_of
-from app.checking.checks import examine
+from app.checking.checks import progress
 from app.checking.examples import inputs_for
 from app.checking.finding import UserOperator
-from app.checking.processes import Send, messages_of
+from app.checking.processes import End, values_of
 from app.checking.subject import Input, Subject
 from app.checking.verdict import FAILED, Verdict, failed
 from app.custom.foreign import operator_of_framework
@@ -70,7 +69,7 @@ Part = Inputs | Verdict
 def examination(one: UserOperator, question: Question) -> Iterator[Part]:
     """The inputs of an operator, and the verdicts on it as they are known. A ConfigError refuses the question."""
     if not needs_process(one):
-        yield from _examined(one, question, "", lambda name: None)
+        yield from (part for part in _examined(one, question, "") if not isinstance(part, str))
     else:
         yield from _in_processes(one, question)
 
@@ -86,7 +85,8 @@ def refusal(error: AppError) -> Verdict:
     return Verdict(FAILED, str(error), check)
 
 
-def _examined(one: UserOperator, question: Question, after: str, begin: Callable[[str], None]) -> Iterator[Part]:
+def _examined(one: UserOperator, question: Question, after: str) -> Iterator[Part | str]:
+    """The inputs of an operator, and the verdicts of the checks that follow `after`, each with its name before it."""
     try:
         subject = subject_of(one, question)
     except ConfigError:
@@ -96,7 +96,7 @@ def _examined(one: UserOperator, question: Question, after: str, begin: Callable
         return
     if not after:
         yield inputs_of(subject)
-    yield from examine(subject, question.only, question.also, after, begin)
+    yield from progress(subject, question.only, question.also, after)
 
 
 def subject_of(one: UserOperator, question: Question) -> Subject:
@@ -150,21 +150,17 @@ def _in_processes(one: UserOperator, question: Question) -> Iterator[Part]:
     after = ""
     while True:
         begun = after
-        messages = messages_of(partial(_send_all, one, question, after), _PATIENCE)
+        parts = in_process(one, partial(_examined, one, question, after), _PATIENCE)
         while True:
             try:
-                kind, *content = json.loads(next(messages))
+                part = next(parts)
             except StopIteration as stop:
                 problem = stop.value.problem
                 break
-            if kind == "begin":
-                begun = content[0]
-            elif kind == "inputs":
-                yield Inputs(*content)
-            elif kind == "verdict":
-                yield Verdict(*content)
+            if isinstance(part, str):
+                begun = part
             else:
-                raise ConfigError(content[0])
+                yield part
         if problem:
             yield failed_in(begun, problem)
         if not problem or begun == after:  # or it ended before any check
@@ -172,21 +168,30 @@ def _in_processes(one: UserOperator, question: Question) -> Iterator[Part]:
         after = begun
 
 
+def in_process(
+    one: UserOperator, parts: Callable[[], Iterator[Any]], patience: float | None, is_silent: bool = True
+) -> Generator[Any, None, End]:
+    """What is found about an operator of another framework in a forked process. A ConfigError is raised here, too."""
+
+    def work() -> Iterator[Any]:
+        assert one.foreign is not None
+        one.foreign.framework.after_fork()
+        try:
+            yield from parts()
+        except ConfigError as error:
+            yield error
+
+    values = values_of(work, patience, is_silent)
+    while True:
+        try:
+            value = next(values)
+        except StopIteration as stop:
+            end: End = stop.value
+            return end
+        if isinstance(value, ConfigError):
+            raise value
+        yield value
+
+
 def failed_in(check: str, message: str) -> Verdict:
     return replace(failed(message), check=check or "runs")
-
-
-def _send_all(one: UserOperator, question: Question, after: str, send_bytes: Send) -> None:
-    def send(*message: Any) -> None:
-        send_bytes(json.dumps(message).encode())
-
-    assert one.foreign is not None
-    one.foreign.framework.after_fork()
-    try:
-        for part in _examined(one, question, after, lambda name: send("begin", name)):
-            if isinstance(part, Inputs):
-                send("inputs", *part)
-            else:
-                send("verdict", part.state, part.words, part.check)
-    except ConfigError as error:
-        send("refused", str(error))

@@ -6,7 +6,6 @@ of float16 and bfloat16, which are computed in float32 and rounded. A certificat
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +24,7 @@ from app.checking.examination import (
     Part,
     Question,
     failed_in,
+    in_process,
     inputs_of,
     needs_process,
     refusal,
@@ -33,7 +33,6 @@ from app.checking.examination import (
 from app.checking.examples import inputs_for
 from app.checking.finding import UserOperator, equivalent
 from app.checking.findings import one_of
-from app.checking.processes import Send, messages_of
 from app.checking.subject import FLOAT32, Subject
 from app.engine import Executor
 from app.errors import AppError, ConfigError
@@ -118,27 +117,10 @@ def every_number(one: UserOperator, question: Question) -> Iterator[Part | Certi
     if not needs_process(one):
         yield from _certified(one, question)
         return
-    messages = messages_of(partial(_send_all, one, question), None, is_silent=False)  # it shows its progress
-    while True:
-        try:
-            part = pickle.loads(next(messages))
-        except StopIteration as stop:
-            if stop.value.problem:
-                yield failed_in("runs", stop.value.problem)
-            return
-        if isinstance(part, str):
-            raise ConfigError(part)
-        yield part
-
-
-def _send_all(one: UserOperator, question: Question, send: Send) -> None:
-    assert one.foreign is not None
-    one.foreign.framework.after_fork()
-    try:
-        for part in _certified(one, question):
-            send(pickle.dumps(part))
-    except ConfigError as error:
-        send(pickle.dumps(str(error)))
+    parts = in_process(one, partial(_certified, one, question), None, is_silent=False)  # it shows its progress
+    end = yield from parts
+    if end.problem:
+        yield failed_in("runs", end.problem)
 
 
 def _certified(one: UserOperator, question: Question) -> Iterator[Part | Certificate]:

@@ -1,27 +1,26 @@
-"""Work in a forked process, which sends messages until it ends: a mistake in native code can end it at any time."""
+"""Work in a forked process, which sends values until it ends: a mistake in native code can end it at any time."""
 
 from __future__ import annotations
 
 import faulthandler
 import gc
 import os
+import pickle
 import select
 import signal
 import struct
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from app.custom.calling import described
 from app.signals import die_with_parent, forked, kill_group
 
-Send = Callable[[bytes], None]
-
 _HEAD = struct.Struct("=BQ")
 """What a message begins with: its kind and its size. The pipe may stay open in processes that the work has started, so
 that its end says nothing."""
-_MESSAGE, _DONE, _RAISED = range(3)
+_VALUE, _DONE, _RAISED = range(3)
 _BY_HAND = "call it by yourself, with `python -X faulthandler`, to see the line"
 _REMEDIES = {
     "SIGSEGV": f"native code uses memory that is not its own; {_BY_HAND}",
@@ -43,12 +42,12 @@ class End(NamedTuple):
     """Whether it ended the process."""
 
 
-def messages_of(
-    work: Callable[[Send], None], patience: float | None, is_silent: bool = True
-) -> Generator[bytes, None, End]:
-    """The messages that `work` sends from a forked process; gives how it ended.
+def values_of(
+    work: Callable[[], Iterable[Any]], patience: float | None, is_silent: bool = True
+) -> Generator[Any, None, End]:
+    """The values that `work` gives in a forked process, pickled on their way; gives how it ended.
 
-    It is ended after `patience` seconds without a message. If it `is_silent`, nothing that it prints is shown.
+    It is ended after `patience` seconds without a value. If it `is_silent`, nothing that it prints is shown.
     """
     parent = os.getpid()
     reading, writing = os.pipe()
@@ -95,24 +94,25 @@ def _begin(parent: int, is_silent: bool) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
 
 
-def _send_all(work: Callable[[Send], None], writing: int) -> None:
+def _send_all(work: Callable[[], Iterable[Any]], writing: int) -> None:
     with os.fdopen(writing, "wb") as pipe:
 
-        def send(content: bytes, kind: int = _MESSAGE) -> None:
+        def send(kind: int, content: bytes = b"") -> None:
             pipe.write(_HEAD.pack(kind, len(content)) + content)
             pipe.flush()
 
         try:
-            work(send)
+            for value in work():
+                send(_VALUE, pickle.dumps(value))
         except BaseException as error:
             message = described(error) if isinstance(error, Exception) else f"{type(error).__name__} {error}".strip()
-            send(message.encode("utf-8", "replace"), _RAISED)
+            send(_RAISED, message.encode("utf-8", "replace"))
         else:
-            send(b"", _DONE)
+            send(_DONE)
 
 
-def _received(reading: int, patience: float | None) -> Generator[bytes, None, str | None]:
-    """The messages from a pipe; gives what ended them, "" for the end of the work, None if the pipe was closed."""
+def _received(reading: int, patience: float | None) -> Generator[Any, None, str | None]:
+    """The values from a pipe; gives what ended them, "" for the end of the work, None if the pipe was closed."""
     content = b""
     began = time.monotonic()
 
@@ -133,7 +133,7 @@ def _received(reading: int, patience: float | None) -> Generator[bytes, None, st
                 return ""
             if kind == _RAISED:
                 return f"it raises {message.decode()}"
-            yield message
+            yield pickle.loads(message)
             began = time.monotonic()
     return f"it did not end within {patience:g} seconds: try smaller inputs"
 

@@ -18,7 +18,7 @@ from weakref import ref
 import numpy as np
 
 from app.bridge.framework import Framework
-from app.checking.processes import End, Send, messages_of
+from app.checking.processes import End, values_of
 from app.custom.calling import described
 from app.custom.numba_functions import interpret_numba, modules_with_numba
 from app.ops import random
@@ -30,13 +30,13 @@ PATIENCE_WITH_PYTHON = 60.0
 class Answer(NamedTuple):
     """What a function returned."""
 
-    content: bytes = b""
+    value: Any = None
     end: End = End()
-    """Why it returned nothing."""
+    """Why it returned nothing, if it has a problem."""
 
 
 def undisturbed(
-    work: Callable[[], bytes], patience: float, compiled: bool = True, framework: Framework | None = None
+    work: Callable[[], Any], patience: float, compiled: bool = True, framework: Framework | None = None
 ) -> Answer:
     """Return the result of a function in a forked process.
 
@@ -44,28 +44,27 @@ def undisturbed(
     this process; one whose Numba functions should run as Python is not. One that uses a framework which cannot run in a
     forked process is called in this process, too.
     """
-
     modules = [] if compiled else modules_with_numba()
 
-    def called() -> bytes:
+    def called() -> Any:
         with _unheard():
             return work()
 
-    def called_in_a_copy(send: Send) -> None:
+    def called_in_a_copy() -> Iterator[Any]:
         if not compiled:
             interpret_numba(modules)
         if framework is not None:
             framework.after_fork()
-        send(called())
+        yield called()
 
     if hasattr(os, "fork") and (framework is None or framework.can_fork()):
-        messages = messages_of(called_in_a_copy, patience)
+        values = values_of(called_in_a_copy, patience)
         try:
-            content = next(messages)
+            value = next(values)
         except StopIteration as end:
             return Answer(end=end.value)
-        messages.close()
-        return Answer(content)
+        values.close()
+        return Answer(value)
     if not compiled and framework is None:
         return Answer(end=End("this system cannot fork a process for it"))
     try:
@@ -82,18 +81,18 @@ class PythonProcess:
 
     def __init__(self, operator: Any) -> None:
         self._operator = ref(operator)
-        self._answers: Generator[bytes, None, End] | None = None
+        self._answers: Generator[Any, None, End] | None = None
         self._questions = -1
         self._owner: tuple[int, threading.Thread] | None = None
 
     def ask(self, work: Callable[..., Any], *arguments: Any) -> Answer:
-        """What a function of a module returns there, pickled; the arguments may refer to the operator."""
+        """What a function of a module returns there; the arguments may refer to the operator."""
         try:
             question = _pickled((work, arguments), self._operator())
         except Exception:  # a setting may be anything; a process that is forked now has it
             question = b""
         if not question or not hasattr(os, "fork"):
-            return undisturbed(lambda: pickle.dumps(work(*arguments)), PATIENCE_WITH_PYTHON, compiled=False)
+            return undisturbed(lambda: work(*arguments), PATIENCE_WITH_PYTHON, compiled=False)
         if self._answers is None or self._owner != (os.getpid(), threading.current_thread()):
             self.close()
             self._begin()
@@ -119,17 +118,18 @@ class PythonProcess:
         reading, self._questions = os.pipe()
         writing, operator, modules = self._questions, self._operator, modules_with_numba()
 
-        def answer(send: Send) -> None:
+        def answers() -> Iterator[Any]:
             os.close(writing)
             interpret_numba(modules)
-            send(b"")
+            yield None
             with os.fdopen(reading, "rb") as questions:
                 while size := questions.read(8):
                     work, arguments = _unpickled(questions.read(int.from_bytes(size, "big")), operator())
                     with _unheard():
-                        send(pickle.dumps(work(*arguments)))
+                        answer = work(*arguments)
+                    yield answer
 
-        self._answers = messages_of(answer, PATIENCE_WITH_PYTHON)
+        self._answers = values_of(answers, PATIENCE_WITH_PYTHON)
         next(self._answers)  # not before that the process may wait for a question
         self._owner = os.getpid(), threading.current_thread()
         os.close(reading)

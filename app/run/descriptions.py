@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -124,9 +125,10 @@ def curve_of(activation: Activation, low: float, high: float) -> Curve | None:
         return None  # each hidden layer has its own parameters
     framework = adapter_of(as_written(activation.operator))
     for compiled in (False, True):
-        answer = undisturbed(lambda: msgspec.json.encode(_curve(operator, low, high)), _PATIENCE, compiled, framework)
-        if answer.content:
-            return msgspec.json.decode(answer.content, type=Curve | None)
+        answer = undisturbed(partial(_curve, operator, low, high), _PATIENCE, compiled, framework)
+        if not answer.end.problem:
+            curve: Curve | None = answer.value
+            return curve
     return None
 
 
@@ -159,8 +161,7 @@ def source_texts(activation: Activation) -> dict[str, str]:
     if isinstance(thing, OpDef) and not thing.custom:
         return {}
     framework = adapter_of(thing)
-    answer = undisturbed(lambda: msgspec.json.encode(_sources(thing, activation)), _PATIENCE, False, framework)
-    return msgspec.json.decode(answer.content, type=dict[str, str]) if answer.content else {}
+    return undisturbed(partial(_sources, thing, activation), _PATIENCE, False, framework).value or {}
 
 
 def _sources(thing: Any, activation: Activation) -> dict[str, str]:

@@ -149,7 +149,7 @@ def test_proxies_in_modules_are_not_touched(monkeypatch: pytest.MonkeyPatch):
     def replaced() -> bytes:
         return bytes([vars(module)["proxy"] is proxy, vars(module)["compiled"] is not fill])
 
-    assert undisturbed(replaced, 30, compiled=False).content == bytes([True, True])
+    assert undisturbed(replaced, 30, compiled=False).value == bytes([True, True])
     assert vars(module)["compiled"] is fill
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-import pickle
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,57 +17,52 @@ import app
 from app.checking.before_training import check_gradient
 from app.checking.examples import inputs_for
 from app.checking.finding import user_operator
-from app.checking.processes import End, Send, messages_of
+from app.checking.processes import End, values_of
 from app.checking.undisturbed import undisturbed
 from app.errors import BoundsError
 
 
-def received(work: Callable[[Send], None], patience: float = 30.0) -> tuple[list[bytes], End]:
-    messages = messages_of(work, patience)
+def received(work: Callable[[], Iterable[Any]], patience: float = 30.0) -> tuple[list[Any], End]:
+    values = values_of(work, patience)
     contents = []
     while True:
         try:
-            contents.append(next(messages))
+            contents.append(next(values))
         except StopIteration as stop:
             return contents, stop.value
 
 
-def test_messages_of_any_size_come_in_order():
-    contents = [b"", b"a", bytes(300_000), b"z"]
-
-    def sends(send: Send) -> None:
-        for content in contents:
-            send(content)
-
-    assert received(sends) == (contents, End())
+def test_values_of_any_size_come_in_order():
+    contents = [None, b"a", bytes(300_000), ["z"]]
+    assert received(lambda: contents) == (contents, End())
 
 
-def crashes(_: Send) -> None:
-    ctypes.string_at(0)
-
-
-def raises(_: Send) -> None:
+def raises() -> None:
     raise ValueError("no such number")
 
 
 @pytest.mark.parametrize(
     ("work", "problem", "crashed"),
     [
-        (crashes, "it ends the process, with SIGSEGV: native code uses memory that is not its own; call it", True),
-        (lambda _: os.kill(os.getpid(), signal.SIGKILL), "with SIGKILL: perhaps the memory was not enough: try", True),
-        (lambda _: os._exit(3), "it ends the process, with status 3: raise an error in place of os._exit", True),
-        (lambda _: time.sleep(60), "it did not end within 0.5 seconds: try smaller inputs", False),
+        (
+            lambda: ctypes.string_at(0),
+            "it ends the process, with SIGSEGV: native code uses memory that is not its own; call it",
+            True,
+        ),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "with SIGKILL: perhaps the memory was not enough: try", True),
+        (lambda: os._exit(3), "it ends the process, with status 3: raise an error in place of os._exit", True),
+        (lambda: time.sleep(60), "it did not end within 0.5 seconds: try smaller inputs", False),
         (raises, "it raises ValueError: no such number", False),
-        (lambda _: exit(2), "it raises SystemExit 2", False),
+        (lambda: exit(2), "it raises SystemExit 2", False),
     ],
 )
 def test_how_work_ends_is_told_with_what_to_do(work: Any, problem: str, crashed: bool):
-    def work_after_a_message(send: Send) -> None:
-        send(b"first")
-        work(send)
+    def work_after_a_value() -> Iterator[bytes]:
+        yield b"first"
+        work()
 
-    messages, end = received(work_after_a_message, 0.5 if "0.5" in problem else 30)
-    assert messages == [b"first"]
+    values, end = received(work_after_a_value, 0.5 if "0.5" in problem else 30)
+    assert values == [b"first"]
     assert problem in end.problem
     assert end.crashed is crashed
 
@@ -99,17 +93,17 @@ def name_of(one: Any) -> str:
 def test_all_questions_about_an_operator_go_to_one_process_until_it_ends():
     one = user_operator(app.relu, "relu")
     process = one.python_process
-    first, again, here = (pickle.loads(process.ask(process_of, bytes(300_000)).content) for _ in range(3))
+    first, again, here = (process.ask(process_of, bytes(300_000)).value for _ in range(3))
     assert first == again == here != os.getpid()
-    assert pickle.loads(process.ask(name_of, one).content) == "relu"
+    assert process.ask(name_of, one).value == "relu"
     assert "SIGKILL" in process.ask(signal.raise_signal, signal.SIGKILL).end.problem
-    second = pickle.loads(process.ask(process_of).content)
+    second = process.ask(process_of).value
     assert second != first
-    assert undisturbed(lambda process=process: process.close() or b"done", 30).content == b"done"  # forked from this
-    assert pickle.loads(process.ask(process_of).content) == second
+    assert undisturbed(lambda process=process: process.close() or b"done", 30).value == b"done"  # forked from this
+    assert process.ask(process_of).value == second
     with ThreadPoolExecutor() as threads:  # a process ends with the thread that has started it
-        assert pickle.loads(threads.submit(process.ask, process_of).result().content) != second
-    unpicklable = pickle.loads(process.ask(process_of, lambda: None).content)
+        assert threads.submit(process.ask, process_of).result().value != second
+    unpicklable = process.ask(process_of, lambda: None).value
     assert unpicklable != os.getpid()
     pipes = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
     del one, process
@@ -117,9 +111,10 @@ def test_all_questions_about_an_operator_go_to_one_process_until_it_ends():
 
 
 def test_nothing_that_work_prints_is_shown(capfd: pytest.CaptureFixture[str]):
-    def prints(_: Send) -> None:
+    def prints() -> list[Any]:
         os.write(1, b"to standard output")
         os.write(2, b"to standard error")
+        return []
 
     assert received(prints) == ([], End())
     assert capfd.readouterr() == ("", "")

@@ -139,29 +139,27 @@ def check_names(only: Collection[str]) -> None:
             raise ConfigError(f"there is no check {name!r}; there are {', '.join(CHECKS)}")
 
 
-def examine(
-    subject: Subject,
-    only: Collection[str] = (),
-    also: Collection[str] = (),
-    after: str = "",
-    begin: Callable[[str], None] = lambda name: None,
-) -> Iterator[Verdict]:
+def examine(subject: Subject, only: Collection[str] = (), also: Collection[str] = ()) -> Iterator[Verdict]:
     """The verdicts of all checks, or of those named, as they are known. An exception of the operator is a failure.
 
-    `also` names checks of an operator of another framework that must not be refused, such as `vmap` or `compile`. Of
-    the checks, those that follow `after` run; `begin` is called with the name of each before it runs. An operator that
-    indexes outside of its arrays is not run again, because it would write there. If an operator gives
+    `also` names checks of an operator of another framework that must not be refused, such as `vmap` or `compile`. An
+    operator that indexes outside of its arrays is not run again, because it would write there. If an operator gives
     different numbers each time, checks that compare runs are left out, and `repeatable` says so.
     """
+    return (part for part in progress(subject, only, also) if isinstance(part, Verdict))
+
+
+def progress(
+    subject: Subject, only: Collection[str] = (), also: Collection[str] = (), after: str = ""
+) -> Iterator[str | Verdict]:
+    """The same with the name of each check before it runs, from the check that follows `after` on."""
     try:
-        yield from _examined(subject, only, also, after, begin)
+        yield from _progress(subject, only, also, after)
     finally:
         subject.operator.python_process.close()
 
 
-def _examined(
-    subject: Subject, only: Collection[str], also: Collection[str], after: str, begin: Callable[[str], None]
-) -> Iterator[Verdict]:
+def _progress(subject: Subject, only: Collection[str], also: Collection[str], after: str) -> Iterator[str | Verdict]:
     origin, named = _origin_of(subject), {*only, *also}
     names = [
         name
@@ -171,7 +169,7 @@ def _examined(
     ]
     for name in names[names.index(after) + 1 if after else 0 :]:
         check = CHECKS[name]
-        begin(name)
+        yield name
         if check.repeats and subject.changes and check.repeats in (subject.changes, "gradient"):
             if only and "repeatable" not in only:
                 yield from _verdicts("repeatable", subject)

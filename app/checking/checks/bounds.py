@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dis
 import math
-import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from inspect import getclosurevars
@@ -104,8 +103,7 @@ def _run_as_python(subject: Subject, arrays: Arrays | None = None, repeats: bool
     if interpreted.on:  # in such a process already
         return _interpreted(subject, arrays, repeats)
     answer = subject.operator.python_process.ask(_interpreted, subject, arrays, repeats)
-    run: _Run = pickle.loads(answer.content) if answer.content else _Run(end=answer.end)
-    return run
+    return answer.value or _Run(end=answer.end)
 
 
 def _interpreted(subject: Subject, arrays: Arrays | None, repeats: bool) -> _Run:

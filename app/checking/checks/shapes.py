@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -235,8 +234,8 @@ def _of_shapes_as_python(subject: Subject, shapes: Sequence[tuple[int, ...]]) ->
     """The verdict on these shapes, of Numba functions as Python: they would be compiled for each number of axes."""
     if subject.operator.foreign is None and not interpreted.on:
         answer = subject.operator.python_process.ask(_of_shapes, subject, shapes)
-        if answer.content:
-            verdict: Verdict | None = pickle.loads(answer.content)
+        if not answer.end.problem:
+            verdict: Verdict | None = answer.value
             return verdict
     return _of_shapes(subject, shapes)
 
