@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from app import static
 from app.checking.command import shape_of
 from app.checking.examples import inputs_for
-from app.checking.finding import find
-from app.checking.subject import Subject
+from app.checking.finding import UserOperator, find
+from app.checking.subject import Input, Subject
 from app.custom.numba_functions import function_name
 from app.custom.operator import CustomOperator
 from app.errors import OperatorError
+from app.ops.spec import Spec
 from app.printing import say
+
+Shapes = Sequence[tuple[tuple[int, ...], str]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,32 +40,51 @@ def run(options: argparse.Namespace) -> int:
     """Print the source of the gradients of the named operators."""
     shapes = [shape_of(text) for text in options.shape]
     for one in [one for word in options.operators for one in find(word)]:
-        sources = _sources(inputs_for(one, shapes))
+        sources = _sources(one, shapes)
         if not sources:
             raise OperatorError(f'{one.name} has no gradient; with backward_func="derive", py_func derives one')
-        say("\n\n".join(sources))
+        say("\n\n".join(source.rstrip() for source in dict.fromkeys(sources)))
     return 0
 
 
-def _sources(subject: Subject) -> list[str]:
-    """The gradients that are derived for the operators that a subject applies, also for those with a backward."""
-    with subject.in_program([i.shape for i in subject.inputs]) as (program, data, outputs):
-        block, sources = program.global_block(), []
-        for op in block.ops:
-            operator = op.definition
-            if isinstance(operator, CustomOperator) and operator.backward_function is not None:
-                if not operator.can_derive:
-                    declared = function_name(operator.backward_function)
-                    raise OperatorError(
-                        f"{operator.label} has a backward, {declared}; a gradient is derived for an operator of "
-                        'custom_op, and of py_func with backward_func="derive"'
-                    )
-                specs = [block.var(name).spec for name in op.inputs if name is not None]
-                sources.append(operator.derived_for([] if operator.elementwise else specs).source)
-        if sources:
-            return [source.rstrip() for source in dict.fromkeys(sources)]
-        inputs, results = [x for x in data if not x.stop_gradient], [y for y in outputs if not y.stop_gradient]
-        if inputs and results:
-            static.gradients(results, inputs)  # if none can be derived, this raises the reason
-        definitions = {id(op.definition): op.definition for op in program.global_block().ops}
-        return [one.source.rstrip() for one in definitions.values() if isinstance(one, CustomOperator) and one.source]
+def _sources(one: UserOperator, shapes: Shapes) -> list[str]:
+    """The gradients that are derived for the operators that a function applies, also for those with a backward."""
+    if isinstance(one.call, CustomOperator) and one.call.elementwise:
+        return [_source(one.call, [])]
+    inputs = _inputs(one, shapes)
+    if isinstance(one.call, CustomOperator):
+        return [_source(one.call, [Spec(i.shape, "float32" if i.is_float else i.dtype) for i in inputs])]
+    with Subject(one, inputs).in_program([i.shape for i in inputs]) as (program, data, outputs):
+        block = program.global_block()
+        applied = [(op, op.definition) for op in block.ops if isinstance(op.definition, CustomOperator)]
+        written = [
+            _source(operator, [block.var(name).spec for name in op.inputs if name is not None])
+            for op, operator in applied
+            if operator.backward_function is not None
+        ]
+        differentiated, results = [x for x in data if not x.stop_gradient], [y for y in outputs if not y.stop_gradient]
+        if not written and differentiated and results:
+            static.gradients(results, differentiated)  # if none can be derived, this raises the reason
+        definitions = [op.definition for op in block.ops if isinstance(op.definition, CustomOperator)]
+    return written or [operator.source for operator in definitions if operator.source]
+
+
+def _source(operator: CustomOperator, specs: Sequence[Spec]) -> str:
+    if not operator.can_derive:
+        declared = function_name(operator.backward_function)
+        raise OperatorError(
+            f"{operator.label} has a backward, {declared}; a gradient is derived for an operator of "
+            'custom_op, and of py_func with backward_func="derive"'
+        )
+    return operator.derived_for([] if operator.elementwise else specs).source
+
+
+def _inputs(one: UserOperator, shapes: Shapes) -> tuple[Input, ...]:
+    """The inputs on which an operator runs, as Python: Numba would compile its functions for a single call."""
+    answer = one.python_process.ask(_inputs_of, one, shapes)
+    one.python_process.close()
+    return answer.value or _inputs_of(one, shapes)
+
+
+def _inputs_of(one: UserOperator, shapes: Shapes) -> tuple[Input, ...]:
+    return inputs_for(one, shapes).inputs
