@@ -16,10 +16,10 @@ import numpy as np
 from app.bridge.example import with_example
 from app.bridge.function import class_of
 from app.checking.checks import progress
-from app.checking.examples import inputs_for
+from app.checking.examples import in_its_precision, inputs_for
 from app.checking.finding import UserOperator
 from app.checking.processes import End, values_of
-from app.checking.subject import Input, Subject
+from app.checking.subject import FLOAT32, Input, Precision, Subject
 from app.checking.verdict import FAILED, Verdict, failed
 from app.custom.foreign import operator_of_framework
 from app.errors import AppError, BoundsError, ConfigError, OperatorError, ReadOnlyError
@@ -119,27 +119,21 @@ def _of_example(one: UserOperator, question: Question) -> Subject:
     call = replace(one, call=class_of(foreign).apply, parameters=foreign.parameters, foreign=foreign)
     like = question.like or one.like
     subject = Subject(call, inputs, min(floats), max(floats), like=like, is_fixed=True, is_bounded=True)
-    subject, outputs = _in_its_precision(subject)
+    return in_its_precision(one, partial(_run_once, subject))
+
+
+def _run_once(subject: Subject, precision: Precision) -> Subject:
+    """The operator on its example call in a type; an OperatorError says why it does not run there."""
+    subject = subject.in_float32() if precision is FLOAT32 else subject
+    try:
+        outputs = subject.outputs(subject.arrays())
+    except Exception as error:
+        raise OperatorError(f"the example call raises {subject.reason(error)}") from error
     if not all(np.isfinite(o).all() for o in outputs):
         raise OperatorError(
             "the example call gives NaN or infinity, which no gradient can be compared with: give another"
         )
     return subject
-
-
-def _in_its_precision(subject: Subject) -> tuple[Subject, list[np.ndarray]]:
-    """An operator on an example call, and its results: in float64, or in float32 if it computes in that only."""
-    try:
-        if not subject.computes_in_float32:
-            return subject, subject.outputs(subject.arrays())
-    except Exception as error:
-        subject = subject.in_float32()
-        try:
-            return subject, subject.outputs(subject.arrays())
-        except Exception:
-            raise OperatorError(f"the example call raises {subject.reason(error)}") from error
-    subject = subject.in_float32()
-    return subject, subject.outputs(subject.arrays())
 
 
 # In a process of its own

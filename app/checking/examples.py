@@ -7,8 +7,9 @@ import linecache
 import math
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from traceback import walk_tb
 from typing import Any
 
@@ -69,7 +70,8 @@ def inputs_for(
         fixed = [Input(name, shape) for name, shape in operator.shapes.items()]
         guesses = [[[*inputs, *fixed] for inputs in group] for group in _guesses(free)]
     ranges = [within] if within else _RANGES
-    subject = _in_its_precision(operator, guesses, known_settings, like or operator.like, ranges)
+    first = partial(_first_that_runs, operator, guesses, known_settings, like or operator.like, ranges)
+    subject = in_its_precision(operator, first)
     return replace(
         subject, is_fixed=bool(shapes), is_bounded=within is not None, like=subject.like or _declared(subject)
     )
@@ -145,21 +147,15 @@ def _inputs(names: list[str], shapes: Sequence[tuple[int, ...]]) -> list[Input]:
     return [Input(name, shape) for name, shape in zip(names, shapes, strict=False)]
 
 
-def _in_its_precision(
-    operator: UserOperator,
-    guesses: list[list[list[Input]]],
-    settings: dict[str, Any],
-    like: str,
-    ranges: Sequence[tuple[float, float]],
-) -> Subject:
-    """The first inputs on which forward runs: in float64, or in float32 if it computes in that only."""
+def in_its_precision(operator: UserOperator, find: Callable[[Precision], Subject]) -> Subject:
+    """The inputs that are found in float64, or in float32 if an operator of another framework computes in that only."""
     try:
-        subject = _first_that_runs(operator, guesses, settings, like, ranges)
+        subject = find(FLOAT64)
     except OperatorError as error:
         if operator.foreign is None:
             raise
         try:
-            return _first_that_runs(operator, guesses, settings, like, ranges, FLOAT32)
+            return find(FLOAT32)
         except OperatorError:
             raise error from None
     return subject.in_float32() if subject.computes_in_float32 else subject
@@ -171,7 +167,7 @@ def _first_that_runs(
     settings: dict[str, Any],
     like: str,
     ranges: Sequence[tuple[float, float]],
-    precision: Precision = FLOAT64,
+    precision: Precision,
 ) -> Subject:
     """The first inputs on which forward runs. Whatever happens to the gradient there is for the checks to say.
 
