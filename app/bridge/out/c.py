@@ -16,7 +16,7 @@ from app.bridge.out.c_code import CFunction, c_function, function_name
 from app.bridge.out.description import Description, Part, describe, results_of, spec_of_example
 from app.bridge.out.kernels import Kernels
 from app.bridge.out.names import Names
-from app.bridge.out.writing import Target, Written, filled
+from app.bridge.out.writing import Target, Written, filled, over_elements
 from app.custom.derivative.scope import UnderivableError
 from app.errors import ExportError
 from app.ops.spec import Spec
@@ -32,8 +32,6 @@ def files(operator: Any, examples: Sequence[np.ndarray], within: tuple[float, fl
     """A source file of C, and its test in Python, which compiles it."""
     specs = [spec_of_example(e) for e in examples]
     description = describe(operator, specs)
-    if description.gradient is None:
-        raise ExportError(f"{operator.label} has no gradient, and is exported with one: {' '.join(description.notes)}")
     outputs = results_of(operator, specs)
     title, forward = description.title, function_name(description.title)
     try:
@@ -65,19 +63,10 @@ def _c(d: Description, part: Part, name: str, specs: Sequence[Spec], outputs: Se
 
 def _over_arrays(part: Part) -> Any:
     """A function of single numbers on arrays with one axis."""
-    names = Names([*part.parameters, "np", "function"])
-    place = names.fresh("i")
-    results = [names.fresh(name) for name in part.gives]
-    first = part.takes[0]
-    lines = [f"def over_arrays({', '.join(part.parameters)}):"]
-    lines += [f"    {result} = np.empty_like({first})" for result in results]
-    arguments = ", ".join(f"{p}={p}[{place}]" if p in part.takes else f"{p}={p}" for p in part.parameters)
-    lines += [f"    for {place} in range({first}.shape[0]):"]
-    lines += [f"        {', '.join(f'{r}[{place}]' for r in results)} = function({arguments})"]
-    lines += [f"    return {', '.join(results)}"]
-    text, file = "\n".join(lines) + "\n", f"<over arrays {next(_numbers)}>"
+    call = Names([*part.parameters, "np"]).fresh("function")
+    text, file = over_elements(part, "over_arrays", call, by_name=True) + "\n", f"<over arrays {next(_numbers)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    space: dict[str, Any] = {"np": np, "function": part.function, "__name__": part.function.__module__}
+    space: dict[str, Any] = {"np": np, call: part.function, "__name__": part.function.__module__}
     exec(compile(text, file, "exec", dont_inherit=True), space)
     return space["over_arrays"]
 
@@ -87,7 +76,7 @@ def _over_arrays(part: Part) -> Any:
 
 def _module(d: Description, functions: Sequence[CFunction], specs: Sequence[Spec], proof: str) -> str:
     lines = [f"{d.title} in C99."] + (["", d.doc] if d.doc else [])
-    gradient = "derived" if d.gradient is not None and d.gradient.derived else "written"
+    gradient = "derived" if d.gradient.derived else "written"
     lines += ["", f"Written by opsmith {__version__} from {d.where}. Its gradient is {gradient}."]
     lines += [f"opsmith check: {proof}."] if proof else []
     lines += ["Its gradient differs from the derivative on purpose."] if d.surrogate else []
@@ -117,7 +106,6 @@ def _test(
     within: tuple[float, float],
     outputs: Sequence[Spec],
 ) -> str:
-    assert d.gradient is not None
     low, high = within
     lines, whole = [], (math.prod(np.broadcast_shapes(*(e.shape for e in examples))),) if d.elementwise else None
     for example in examples:
@@ -139,7 +127,6 @@ def _test(
     parts = {
         "constants": "\n".join(f"{name} = {text}" for name, text in kernels.constants.items()),
         "functions": re.sub(r"^@njit.*\n", "", kernels.source, flags=re.MULTILINE),
-        "imports": "\n".join(line for line in kernels.imports if line != "import numpy as np"),
         "examples": "\n        ".join(lines),
         "sizes": "1 if place == 0 else 0" if d.elementwise else "a.ndim",
         "forward_numbers": _list(repr(d.settings[s]) for s in d.forward.settings),
@@ -152,7 +139,7 @@ def _test(
         "gradient_types": _types(functions[1]),
     }
     section = "elementwise" if d.elementwise else "arrays"
-    return filled("c_test.txt", sections=[section], name=d.title, version=__version__, **parts)
+    return filled("c_test.txt", [section], kernels.imports, name=d.title, version=__version__, **parts)
 
 
 def _list(parts: Any) -> str:

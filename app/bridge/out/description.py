@@ -69,8 +69,9 @@ class Description:
     row_by_row: bool
     surrogate: bool
     forward: Part
-    gradient: Part | None
+    gradient: Part
     second: Part | None
+    """None if it cannot be derived; a note says why."""
     specs: tuple[Spec, ...] = ()
     """Of an operator on arrays, inputs of the ranks and types that it is exported for."""
     floats: tuple[bool, ...] = ()
@@ -82,7 +83,7 @@ class Description:
 
     @property
     def parts(self) -> list[Part]:
-        return [part for part in (self.forward, self.gradient, self.second) if part is not None]
+        return [self.forward, self.gradient, *([] if self.second is None else [self.second])]
 
     @cached_property
     def title(self) -> str:
@@ -184,16 +185,12 @@ def _on_numbers(operator: CustomOperator) -> Description | None:
     if not isinstance(python_function(function), FunctionType):
         raise ExportError(f"{operator.label}: its function is a {type(function).__name__}, which has no source")
     forward = _part(function, operator.inputs, _inputs(operator.inputs), operator.outputs, operator.attributes)
-    notes: list[str] = []
-    gradient: Part | None = None
     if backward is not None:
         gradient = _part(backward, *_written(operator), operator.attributes)
     else:
-        gradient = _gradient_of(forward, operator, notes)
-    second = None
-    if gradient is not None:
-        first = gradient
-        second = _second_of(first, lambda: derived_gradient(first.function, first.takes, first.gives), notes)
+        gradient = _gradient_of(forward, operator)
+    notes: list[str] = []
+    second = _second_of(gradient, lambda: derived_gradient(gradient.function, gradient.takes, gradient.gives), notes)
     return _described(
         operator, forward, elementwise=True, gradient=gradient, second=second, notes=tuple(notes),
         floats=(True,) * len(operator.inputs),
@@ -225,16 +222,19 @@ class _Zeros(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-def _gradient_of(forward: Part, operator: CustomOperator, notes: list[str]) -> Part | None:
+def _gradient_of(forward: Part, operator: CustomOperator) -> Part:
     try:
         function = derived_gradient(forward.function, forward.takes, ["d" + name for name in operator.outputs])
     except GradientError as error:
-        notes.append(f"It has no gradient: {error}")
-        return None
+        raise _without_gradient(operator, error) from error
     takes = list(parameters_of(function))[: len(operator.inputs) + len(operator.outputs)]
     sources = [*_inputs(operator.inputs), *_douts(operator.outputs)]
     part = _part(function, takes, sources, ["d" + name for name in operator.inputs], operator.attributes)
     return replace(part, derived=True)
+
+
+def _without_gradient(operator: CustomOperator, why: object) -> ExportError:
+    return ExportError(f"{operator.label} has no gradient, and is exported with one: {why}")
 
 
 def _second_of(first: Part, derive_again: Callable[[], FunctionType], notes: list[str]) -> Part | None:
@@ -262,38 +262,31 @@ def describe_on_arrays(operator: CustomOperator, specs: Sequence[Spec]) -> Descr
         )
     floats = tuple(is_float(spec.dtype) for spec in specs)
     forward = _part(operator.function, operator.inputs, _inputs(operator.inputs), operator.outputs, operator.attributes)
-    notes: list[str] = []
-    gradient: Part | None = None
     if operator.backward_function is not None:
         gradient = _part(operator.backward_function, *_written(operator), operator.attributes)
-    elif operator._derive is not None:
-        try:
-            derived = operator.derived_for(specs)
-        except GradientError as error:
-            notes.append(f"It has no gradient: {error}")
-        else:
-            takes = list(derived.inputs)
-            sources = [*_inputs(operator.inputs), *_douts(operator.outputs)]
-            gradient = replace(
-                _part(derived.function, takes, sources, derived.outputs, operator.attributes), derived=True
-            )
+    elif operator.can_derive:
+        gradient = _derived_on_arrays(operator, specs)
     else:
-        notes.append("It has no gradient: it was declared without one.")
-    second = None
-    if gradient is not None:
-        first = gradient
-        second = _second_of(gradient, lambda: _derived_again(operator, first, specs), notes)
-        if second is not None:
-            targets = [
-                n
-                for n, spec in zip(first.takes, _specs_of(operator, first, specs), strict=True)
-                if is_float(spec.dtype)
-            ]
-            second = replace(second, gives=tuple(f"d{name}" for name in targets))
+        raise _without_gradient(operator, "it was declared without one")
+    notes: list[str] = []
+    second = _second_of(gradient, lambda: _derived_again(operator, gradient, specs), notes)
+    if second is not None:
+        taken = zip(gradient.takes, _specs_of(operator, gradient, specs), strict=True)
+        second = replace(second, gives=tuple(f"d{name}" for name, spec in taken if is_float(spec.dtype)))
     return _described(
         operator, forward, elementwise=False, gradient=gradient, second=second, specs=specs, floats=floats,
         notes=tuple(notes),
     )  # fmt: skip
+
+
+def _derived_on_arrays(operator: CustomOperator, specs: Sequence[Spec]) -> Part:
+    try:
+        derived = operator.derived_for(specs)
+    except GradientError as error:
+        raise _without_gradient(operator, error) from error
+    sources = [*_inputs(operator.inputs), *_douts(operator.outputs)]
+    part = _part(derived.function, list(derived.inputs), sources, derived.outputs, operator.attributes)
+    return replace(part, derived=True)
 
 
 def _derived_again(operator: CustomOperator, gradient: Part, specs: Sequence[Spec]) -> FunctionType:

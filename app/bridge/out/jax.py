@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from app.bridge.out.description import Part, spec_of_example
-from app.bridge.out.names import Names
+from app.bridge.out.names import Names, literal
 from app.bridge.out.translation import JAX
 from app.bridge.out.writing import (
     EXPRESSIONS,
@@ -23,11 +23,14 @@ from app.bridge.out.writing import (
     Leaving,
     Target,
     Written,
+    bracketed,
     filled,
     header,
     leaving,
     loaded,
     notes_of,
+    over_elements,
+    unbracketed,
 )
 from app.errors import ExportError
 from app.ops.dtype import is_float
@@ -68,19 +71,6 @@ def _writer(operator: Any, examples: Sequence[Any]) -> _Writer:
     return _Writer(leaving(operator, [spec_of_example(e) for e in examples], JAX, _reserved()))
 
 
-_IMPORTS = {
-    "SymbolicZero": "from jax.custom_derivatives import SymbolicZero",
-    "np": "import numpy as np",
-    "ir": "from llvmlite import ir",
-    "cfunc": "from numba import cfunc, njit, types",
-    "cgutils": "from numba.core import cgutils",
-    "intrinsic": "from numba.extending import intrinsic, overload",
-    "make_array": "from numba.np.arrayobj import make_array, populate_array",
-    "from_dtype": "from numba.np.numpy_support import from_dtype",
-}
-"""What modules import, by a word that needs it."""
-
-
 class _Writer:
     """Writes the module of one operator."""
 
@@ -98,12 +88,11 @@ class _Writer:
     def module(self, proof: str) -> str:
         d = self.description
         needs = "jax and numba" if self.is_kernel else "jax"
-        signature = [*d.inputs, *(f"{k}={v!r}" for k, v in d.settings.items())]
+        signature = [*d.inputs, *(f"{k}={literal(v)}" for k, v in d.settings.items())]
         call = f"{_OPERATOR}({', '.join([*d.inputs, *d.settings])})"
         parts = {
             "constants": self.leaving.constants,
             "functions": "\n\n\n".join([self.leaving.functions, *self.loops()]),
-            "support": self.support(),
             "levels": "\n\n\n".join(self.levels()),
             "title": d.title,
             "signature": ", ".join(signature),
@@ -112,10 +101,10 @@ class _Writer:
             "inputs": self.inputs(),
             "call": f"{call}[0]" if len(d.outputs) == 1 else call,
         }
-        imports = self.imports("\n".join(parts.values()))
-        return filled(
-            "jax_module.txt", header=header(self.leaving, "JAX", needs, proof, self.limits()), imports=imports, **parts
-        )
+        top = header(self.leaving, "JAX", needs, proof, self.limits())
+        sections = ["numbers" if d.elementwise else "arrays", *["kernel"] * self.is_kernel]
+        sections += ["settings"] if d.settings else []
+        return filled("jax_module.txt", sections, self.leaving.imports, header=top, **parts)
 
     def limits(self) -> list[str]:
         """What JAX cannot do with it, in sentences."""
@@ -128,25 +117,10 @@ class _Writer:
             else ["It runs on the CPU, in one thread."]
         )
 
-    def imports(self, text: str) -> str:
-        """The imports of what a text uses, as a formatter sorts them."""
-        own = {*self.leaving.imports, "import jax", "import jax.numpy as jnp"}
-        own |= {line for word, line in _IMPORTS.items() if re.search(rf"\b{word}\b", text)}
-        functools = [word for word in ("cache", "partial") if f"{word}(" in text or f"@{word}\n" in text]
-        own |= {f"from functools import {', '.join(functools)}"} if functools else set()
-        standard = sorted((line for line in own if line.split()[1] in ("math", "functools")), key=_plain_first)
-        return "\n".join([*standard, *([""] if standard else []), *sorted(own - {*standard}, key=_plain_first)])
-
-    def support(self) -> str:
-        names = ["jax_call.txt"] if self.is_kernel else []
-        names += ["jax_numbers.txt" if self.description.elementwise else "jax_arrays.txt"]
-        names += ["jax_setting.txt"] if self.description.settings else []
-        return "\n\n\n".join((_TEMPLATES / name).read_text(encoding="utf-8").rstrip() for name in names)
-
     def inputs(self) -> str:
         d = self.description
         if d.elementwise:
-            return f"{_unpacked(d.inputs)} = _floats({', '.join(d.inputs)})"
+            return f"{unbracketed(d.inputs)} = _floats({', '.join(d.inputs)})"
         checks = [
             f'{name} = _checked({name}, {len(spec.shape)}, {has_gradient}, "{name}")'
             for name, spec, has_gradient in zip(d.inputs, d.specs, d.floats, strict=True)
@@ -175,7 +149,7 @@ class _Writer:
             sections=sections,
             name=d.title,
             version=__version__,
-            floats=_tuple([str(place) for place, has_gradient in enumerate(d.floats) if has_gradient]),
+            floats=bracketed([str(place) for place, has_gradient in enumerate(d.floats) if has_gradient]),
             examples="\n        ".join(lines),
             values=values,
             gradients=gradients,
@@ -187,40 +161,26 @@ class _Writer:
 
     def loops(self) -> list[str]:
         """The loops over all elements, if the functions are of single numbers and stay so."""
-        loops = []
-        for role, part in zip(ROLES, self.description.parts, strict=False) if self.is_flat else ():
-            first = part.takes[0]
-            results = [f"result{place}" for place in range(len(part.gives))]
-            loops.append(
-                filled(
-                    "jax_loop.txt",
-                    role=role,
-                    parameters=", ".join([*part.takes, *part.settings]),
-                    outputs=", ".join(results),
-                    empty=", ".join(f"np.empty_like({first})" for _ in results),
-                    first=first,
-                    elements=", ".join(f"{r}[i]" for r in results),
-                    arguments=", ".join([*(f"{take}[i]" for take in part.takes), *part.settings]),
-                ).rstrip()
-            )
-        return loops
+        return [
+            f'@njit(nogil=True, error_model="numpy")\n{over_elements(part, f"{role}_loop", role)}'
+            for role, part in zip(ROLES, self.description.parts if self.is_flat else (), strict=False)
+        ]
 
     def value(self, role: str, part: Part, takes: Sequence[str], like: Sequence[str]) -> str:
         """The call of a function, as an expression that gives a tuple. `like` have the shapes of the results."""
         if not self.is_kernel:
             call = f"{role}({', '.join([*takes, *part.settings])})"
             return f"({call},)" if len(part.gives) == 1 else call
-        settings = f", {_tuple(part.settings)}" if part.settings else ""
+        settings = f", {bracketed(part.settings)}" if part.settings else ""
         if self.is_flat:
             like = [takes[0]] * len(part.gives)
-            return f"_call({role}_loop, {_tuple(takes)}, {_tuple(like)}, {_tuple(part.settings)}, True)"
-        results = _tuple(like) if like else f"_results_of({role}, {_tuple(takes)}{settings})"
-        return f"_call({role}, {_tuple(takes)}, {results}{settings})"
+            return f"_call({role}_loop, {bracketed(takes)}, {bracketed(like)}, {bracketed(part.settings)}, True)"
+        results = bracketed(like) if like else f"_results_of({role}, {bracketed(takes)}{settings})"
+        return f"_call({role}, {bracketed(takes)}, {results}{settings})"
 
     def levels(self) -> list[str]:
         """The operator and its gradient, each with its derivative."""
         d = self.description
-        assert d.gradient is not None
         texts = []
         of_gradient = list(d.gradient.takes)
         second = d.second.gives if d.second is not None else ()
@@ -246,7 +206,7 @@ class _Writer:
         value = _called("return ", self.value(role, part, takes, like))
         parts = dict(
             local, name=name, parameters=", ".join([*takes, *settings]), value=value,
-            settings_first="".join(f"{s}, " for s in settings), takes=_unpacked(takes), first=takes[0],
+            settings_first="".join(f"{s}, " for s in settings), takes=unbracketed(takes), first=takes[0],
         )  # fmt: skip
         is_jvp = self.description.elementwise and not is_surrogate
         kind = "jax.custom_jvp" if is_jvp or gradient is None else "jax.custom_vjp"
@@ -271,7 +231,7 @@ class _Writer:
             units = [
                 [local["one" if n == k else "zero"] for n in range(len(part.gives))] for k in range(len(part.gives))
             ]
-            slopes = _tuple([called(unit) for unit in units])
+            slopes = bracketed([called(unit) for unit in units])
             makes = {"one": "ones_like", "zero": "zeros_like"}
             unit_lines = [
                 f"{local[unit]} = jnp.{make}({takes[0]})"
@@ -293,10 +253,10 @@ class _Writer:
         )
         return filled(
             "jax_vjp.txt",
-            residuals=_tuple(residuals),
-            saved_values=_unpacked(residuals),
+            residuals=bracketed(residuals),
+            saved_values=unbracketed(residuals),
             gradient=text,
-            returned=_unpacked(returned),
+            returned=unbracketed(returned),
             **parts,
         ).rstrip()
 
@@ -326,15 +286,3 @@ def _called(start: str, call: str) -> str:
         parts = tree.args if isinstance(tree, ast.Call) else tree.elts if isinstance(tree, ast.Tuple) else []
         inner = ",\n        ".join(map(ast.unparse, parts)) + ","
     return f"{function}(\n        {inner}\n    )"
-
-
-def _tuple(parts: Sequence[str]) -> str:
-    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
-
-
-def _unpacked(parts: Sequence[str]) -> str:
-    return _tuple(parts) if len(parts) == 1 else ", ".join(parts)
-
-
-def _plain_first(line: str) -> tuple[bool, str]:
-    return line.startswith("from"), line

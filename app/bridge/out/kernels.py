@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from app.bridge.out import vectors
-from app.bridge.out.names import Names
+from app.bridge.out.names import Names, literal
 from app.custom.numba_functions import is_compiled, python_function
 from app.errors import ExportError
 from app.reading import definition_of, one_thread_at_a_time, parameters_of, place_in, source_text
@@ -26,7 +25,7 @@ _LARGEST = 64
 
 @dataclass
 class Kernels:
-    """Functions as text, with what a module must import and define before them."""
+    """Functions as text, with what a module must define before them, and import beside math and np."""
 
     names: Names
     in_vectors: bool = False
@@ -124,9 +123,7 @@ class Kernels:
                         f"{place_in(function.__code__)}: the default of {name} is {type(default).__name__}: only "
                         "numbers and text can leave as defaults"
                     )
-                default = _Source(_literal(plain))
-                if "math." in default:
-                    self.imports["import math"] = None
+                default = _Source(literal(plain))
             parameters.append(parameter.replace(annotation=parameter.empty, default=default))
         return str(inspect.Signature(parameters))[1:-1]
 
@@ -139,9 +136,7 @@ class Kernels:
                     f"{_at(function, node)}: it reads {what}, of the module {value.__name__}: only numpy, math and "
                     "what its own file defines can leave with it; make it a setting, or a number beside the function"
                 )
-            alias = _MODULES[value.__name__]
-            self.imports[f"import {value.__name__}" + (f" as {alias}" if alias != value.__name__ else "")] = None
-            return alias
+            return _MODULES[value.__name__]
         home = getattr(value, "__module__", None)
         if isinstance(value, np.ufunc) or (callable(value) and home in ("math", "numpy")):
             module = "math" if home == "math" else "numpy"
@@ -152,11 +147,10 @@ class Kernels:
             return self._helper(inner, value)
         if isinstance(value, (bool, int, float, str, np.generic)):
             plain = value.item() if isinstance(value, np.generic) else value
-            return self._constant(node.id, plain, _literal(plain))
+            return self._constant(node.id, plain, literal(plain))
         if isinstance(value, np.ndarray) and value.size <= _LARGEST and value.dtype.kind in "biuf":
             text = f"np.array({value.tolist()!r}, dtype=np.{value.dtype.name})"
             if np.isfinite(value).all():
-                self.imports["import numpy as np"] = None
                 return self._constant(node.id, text, text)
         if isinstance(value, tuple) and all(type(v) in (bool, int, float, str) for v in value):
             return self._constant(node.id, value, repr(value))
@@ -170,8 +164,6 @@ class Kernels:
     def _constant(self, name: str, value: Any, text: str) -> str:
         constant = self.names.constant(name, value)
         self.constants[constant] = text
-        if "math." in text:
-            self.imports["import math"] = None
         return constant
 
     def _helper(self, inner: FunctionType, value: Any) -> str:
@@ -194,7 +186,7 @@ def _decorator(options: Mapping[str, Any] | None) -> str:
     if options is None:
         return ""
     enabled = {k: options[k] for k in ("error_model", "fastmath") if options.get(k)}
-    texts = {k: _literal(v) if isinstance(v, str) else repr(v) for k, v in enabled.items()}
+    texts = {k: literal(v) if isinstance(v, str) else repr(v) for k, v in enabled.items()}
     arguments = "".join(f", {key}={text}" for key, text in texts.items())
     return f"@njit(nogil=True{arguments})\n"
 
@@ -223,14 +215,6 @@ class _Renaming(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.Name:
         old, new = self._changes.get((node.lineno, node.col_offset), ("", ""))
         return ast.Name(new, node.ctx) if old == node.id else node
-
-
-def _literal(value: Any) -> str:
-    if isinstance(value, str):
-        return repr(value) if '"' in value or "\\" in value else f'"{value}"'
-    if isinstance(value, float) and not math.isfinite(value):
-        return "math.nan" if value != value else ("math.inf" if value > 0 else "-math.inf")
-    return repr(value)
 
 
 def _at(function: FunctionType, node: ast.AST) -> str:

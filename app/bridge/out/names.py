@@ -1,7 +1,8 @@
-"""The names of a module that is written: each has one meaning."""
+"""The names of a module that is written, each with one meaning, and its constants."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -36,3 +37,12 @@ class Names:
 def same(left: Any, right: Any) -> bool:
     """Whether two constants are the same as source; NaN is itself."""
     return type(left) is type(right) and repr(left) == repr(right)
+
+
+def literal(value: Any) -> str:
+    """A number or a text as source."""
+    if isinstance(value, str):
+        return repr(value) if '"' in value or "\\" in value else f'"{value}"'
+    if isinstance(value, float) and not math.isfinite(value):
+        return "math.nan" if value != value else ("math.inf" if value > 0 else "-math.inf")
+    return repr(value)

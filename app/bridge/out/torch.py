@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from app.bridge.out.description import Description, Part, spec_of_example
-from app.bridge.out.names import Names
+from app.bridge.out.names import Names, literal
 from app.bridge.out.translation import TORCH
 from app.bridge.out.writing import (
     EXPRESSIONS,
     KERNEL,
+    ROLES,
     Leaving,
     Target,
     Written,
+    bracketed,
     filled,
     header,
     leaving,
     loaded,
     notes_of,
+    over_elements,
+    unbracketed,
 )
 from app.version import __version__
 
@@ -84,19 +87,9 @@ def _module(one: Leaving, proof: str) -> str:
     return _kernels(one, _Texts(one.description), proof)
 
 
-def _tuple(parts: Iterable[str]) -> str:
-    """A tuple of expressions, without parentheses if it has several."""
-    expressions = list(parts)
-    return f"({expressions[0]},)" if len(expressions) == 1 else ", ".join(expressions) or "()"
-
-
-def _bracketed(parts: Sequence[str]) -> str:
-    return _tuple(parts) if len(parts) < 2 else f"({_tuple(parts)})"
-
-
 def _unpacked(parts: Sequence[str], value: str) -> str:
     """A statement that takes a tuple apart; '' if there is nothing in it."""
-    return f"{_tuple(parts)} = {value}" if parts else ""
+    return f"{unbracketed(parts)} = {value}" if parts else ""
 
 
 class _Texts:
@@ -104,7 +97,6 @@ class _Texts:
 
     def __init__(self, description: Description):
         d = self.description = description
-        assert d.gradient is not None
         self.gradient, self.second = d.gradient, d.second
         self.title = "".join(part[:1].upper() + part[1:] for part in d.title.split("_"))
         names = Names(_IN_METHODS)
@@ -135,7 +127,7 @@ class _Texts:
         of_settings = [self.by_setting[s] for s in gradient.settings]
         uses_outputs = len(self.outputs) > 1 and any(kind == "output" for kind, _ in self.saved)
         saved = ["output" if s[0] == "output" and len(self.outputs) == 1 else self.name_of(s) for s in self.saved]
-        defaults = [f"{n}={_literal(v)}" for n, v in d.settings.items()]
+        defaults = [f"{n}={literal(v)}" for n, v in d.settings.items()]
         call = ", ".join([*(self.name_of(s) for s in gradient.sources), *of_settings])
         second = self.second_settings()
         return {
@@ -147,7 +139,7 @@ class _Texts:
             "unpack_inputs": self._unpacked_inputs([*saved, *of_settings]),
             "unpack_output": _unpacked(self.outputs, "output") if uses_outputs else "",
             "saved": ", ".join(saved),
-            "keep_settings": f"ctx.settings = {_bracketed(of_settings)}" if of_settings else "",
+            "keep_settings": f"ctx.settings = {bracketed(of_settings)}" if of_settings else "",
             "douts": ", ".join(self.douts),
             "unpack_saved": _unpacked([self.name_of(s) for s in self.saved], "ctx.saved_tensors"),
             "unpack_settings": _unpacked(of_settings, "ctx.settings"),
@@ -157,7 +149,7 @@ class _Texts:
                 [*self.takes, *(s if s in second else "_" for s in self.take_settings)], "inputs"
             ),
             "gradient_parameters": ", ".join([*self.takes, *self.take_settings]),
-            "keep_second_settings": f"ctx.settings = {_bracketed(second)}" if second else "",
+            "keep_second_settings": f"ctx.settings = {bracketed(second)}" if second else "",
         }
 
     def _unpacked_inputs(self, used: Sequence[str]) -> str:
@@ -178,8 +170,8 @@ class _Texts:
             return f"return gradient({call})"
         places = {name: self.gradients[place] for place, name in enumerate(d.inputs)}
         targets = [places[n] if has[n] else "_" for n in d.inputs if f"d{n}" in gradients]
-        left = f"{targets[0]}" if len(targets) == 1 else _tuple(targets)
-        returned = _tuple([*(places[n] if has[n] else "None" for n in d.inputs), *["None"] * len(d.settings)])
+        left = f"{targets[0]}" if len(targets) == 1 else unbracketed(targets)
+        returned = unbracketed([*(places[n] if has[n] else "None" for n in d.inputs), *["None"] * len(d.settings)])
         return f"{left} = gradient({call})\n        return {returned}"
 
     def of_gradient(self, call: str) -> str:
@@ -202,13 +194,9 @@ class _Texts:
                 results.fresh(f"d{name}") if real else "None" for name, real in zip(self.takes, has, strict=True)
             ]
             left = [f for f in gradients if f != "None"]
-            lines += [f"{left[0] if count == 1 else _tuple(left)} = {call}({arguments})"]
-            lines += [f"return {_tuple([*gradients, *['None'] * len(self.take_settings)])}"]
+            lines += [f"{left[0] if count == 1 else unbracketed(left)} = {call}({arguments})"]
+            lines += [f"return {unbracketed([*gradients, *['None'] * len(self.take_settings)])}"]
         return start + _indented(lines)
-
-
-def _literal(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) and '"' not in value else repr(value)
 
 
 def _of_one_shape(d: Description) -> list[str]:
@@ -257,7 +245,7 @@ def _expressions(one: Leaving, texts: _Texts, proof: str) -> str:
         sections=[] if plain else ["pushed"],
         **common,
         header=header(one, "PyTorch", "torch", proof, _CANNOT[EXPRESSIONS]),
-        imports="".join(f"{line}\n" for line in one.imports),
+        imports=one.imports,
         constants=one.constants,
         functions=one.functions,
         of_gradient=of_gradient,
@@ -276,7 +264,7 @@ def _tangents(texts: _Texts) -> str:
         return f"return _{texts.title}Gradient.apply({', '.join([*arguments, *settings])})"
     call = f"_{texts.title}Gradient.apply({', '.join([*map(texts.name_of, gradient.sources), *settings])})"
     backward = f"lambda {', '.join(texts.douts)}: {call}"
-    return _broken("return _forward_mode", [backward, _bracketed(texts.tangents), str(count)])
+    return _broken("return _forward_mode", [backward, bracketed(texts.tangents), str(count)])
 
 
 def _jvp_of_gradient(texts: _Texts) -> str:
@@ -285,7 +273,7 @@ def _jvp_of_gradient(texts: _Texts) -> str:
     names = [*texts.take_tangents, *(["*_"] if texts.take_settings else [])]
     backward = f"lambda {', '.join(texts.arriving)}: _second({', '.join([*texts.takes, *texts.arriving, *settings])})"
     lines = [_unpacked(texts.takes, "ctx.saved_tensors"), _unpacked(settings, "ctx.settings")]
-    arguments = [backward, _bracketed(texts.take_tangents), str(len(texts.arriving))]
+    arguments = [backward, bracketed(texts.take_tangents), str(len(texts.arriving))]
     lines += [_broken("return _forward_mode", arguments)]
     return f"    @staticmethod\n    def jvp(ctx, {', '.join(names)}):\n" + _indented(lines)
 
@@ -309,70 +297,33 @@ def _indented(lines: Iterable[str]) -> str:
 def _kernels(one: Leaving, texts: _Texts, proof: str) -> str:
     d = one.description
     rows = d.elementwise or (d.row_by_row and len(d.inputs) == 1)
-    loops = (
-        ""
-        if not d.elementwise
-        else "\n\n\n".join(
-            _loop(role, part) for role, part in zip(("forward", "gradient", "second"), d.parts, strict=False)
-        )
-    )
-    source = one.constants + one.functions + loops
-    imports = [*one.imports, "import numpy as np"]
-    imports += ["from concurrent.futures import ThreadPoolExecutor"] if rows else []
+    loops = [
+        f'@njit(nogil=True, error_model="numpy")\n{over_elements(part, f"{role}_loop", role)}'
+        for role, part in zip(ROLES, d.parts if d.elementwise else (), strict=False)
+    ]
     parts: dict[str, str] = {}
     for role, part in zip(("forward", "gradient", "second"), d.parts, strict=False):
         parts |= _operator(one, role, part)
     sections = ["elementwise" if d.elementwise else "arrays"]
     sections += ["rows"] if rows else []
     sections += ["second"] if d.second is not None else []
-    needs = "torch and numba" if "@njit" in source else "torch"
+    needs = "torch and numba" if loops or "@njit" in one.constants + one.functions else "torch"
     return filled(
         "torch_kernels.txt",
         sections=sections,
         **texts.common(),
         **parts,
         header=header(one, "PyTorch", needs, proof, _CANNOT[KERNEL]),
-        imports="\n".join(_sorted(imports)),
-        numba=_numba(source),
+        imports=one.imports,
         constants=one.constants,
         functions=one.functions,
-        loops=loops,
+        loops="\n\n\n".join(loops),
         flat=".reshape(-1)" if d.elementwise else "",
         shape=".reshape(tensors[0].shape)" if d.elementwise else "",
         run="_by_rows(function, arrays, settings)" if rows else "function(*arrays, *settings)",
         most=str(max(len(d.outputs), len(texts.gradient.gives))),
         of_gradient=texts.of_gradient("_run_second"),
         checks="\n    ".join(_of_one_shape(d) if d.elementwise else _of_axes(d)),
-    )
-
-
-def _numba(source: str) -> str:
-    """The imports of Numba that a source needs."""
-    names = [name for name in ("njit", "types") if re.search(rf"\b{name}[.(\n]", source)]
-    lines = [f"from numba import {', '.join(names)}"] if names else []
-    return "\n".join([*lines, *(["from numba.extending import overload"] if "@overload(" in source else [])])
-
-
-def _sorted(imports: Iterable[str]) -> list[str]:
-    """Imports as a formatter sorts them: `import` first, Python's own before others."""
-    unique = list(dict.fromkeys(imports))
-    own = [i for i in unique if "numpy" not in i]
-    own = [*sorted(own, key=lambda i: (i.startswith("from"), i)), *([""] if own else [])]
-    return [*own, *sorted(i for i in unique if "numpy" in i)]
-
-
-def _loop(role: str, part: Part) -> str:
-    """A function of single numbers on arrays with one axis."""
-    names = Names(part.parameters)
-    place = names.fresh("i")
-    results = [names.fresh(name) for name in part.gives]
-    allocations = "\n".join(f"    {name} = np.empty_like({part.takes[0]})" for name in results)
-    left = ", ".join(f"{name}[{place}]" for name in results)
-    call_arguments = ", ".join([*(f"{name}[{place}]" for name in part.takes), *part.settings])
-    return (
-        f'@njit(nogil=True, error_model="numpy")\ndef _{role}_loop({", ".join(part.parameters)}):\n{allocations}\n'
-        f"    for {place} in range({part.takes[0]}.size):\n        {left} = _{role}({call_arguments})\n"
-        f"    return {', '.join(results)}"
     )
 
 
@@ -423,15 +374,13 @@ def _test(one: Leaving, examples: Sequence[np.ndarray], within: tuple[float, flo
         if translated
         else ["check_batched_grad"]
     )
-    uses_pytest = not translated or d.second is None
-    settings = [f"{_literal(v)}" for v in d.settings.values()]
+    settings = [f"{literal(v)}" for v in d.settings.values()]
     return filled(
         "torch_test.txt",
         sections=sections,
         name=d.title,
         names=d.title if translated else f"_forward_operator, {d.title}",
         examples="\n        ".join(lines),
-        imports="import pytest\nimport torch" if uses_pytest else "import torch",
         version=__version__,
         batched=repr(translated),
         low=f"{low:g}",

@@ -135,11 +135,6 @@ class Translated:
     def source(self) -> str:
         return "\n\n\n".join(source_of(f) for f in self.functions)
 
-    @property
-    def reads_math(self) -> bool:
-        named = [n.id for f in self.functions for n in ast.walk(f) if isinstance(n, ast.Name)]
-        return "math" in named or any(not math.isfinite(v) for v in self.constants.values())
-
 
 class Translator:
     """Translates functions, and those that they call, for one module."""

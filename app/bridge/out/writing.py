@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import linecache
+import symtable
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import count
@@ -17,11 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.bridge.out import vectors
-from app.bridge.out.description import Description, describe, describe_on_arrays
+from app.bridge.out.description import Description, Part, describe, describe_on_arrays
 from app.bridge.out.kernels import Kernels
-from app.bridge.out.names import Names
+from app.bridge.out.names import Names, literal
 from app.bridge.out.translation import Namespace, Translator, UntranslatableError
-from app.errors import ExportError
 from app.ops.spec import Spec
 from app.version import __version__
 
@@ -39,6 +39,7 @@ class Leaving:
     form: str
     """EXPRESSIONS or KERNEL."""
     imports: tuple[str, ...]
+    """Those of functions of math and NumPy by their own names."""
     constants: str
     """The lines that define what the functions read and, if they compute in vectors, call."""
     functions: str
@@ -53,8 +54,6 @@ def leaving(operator: Any, specs: Sequence[Spec], namespace: Namespace, reserved
     `reserved` are the names that the module has besides. An ExportError says why the operator cannot leave.
     """
     description, reason = describe(operator, specs), ""
-    if description.gradient is None:
-        raise ExportError(f"{operator.label} has no gradient, and is exported with one: {' '.join(description.notes)}")
     if description.elementwise:
         try:
             return _translated(description, namespace, reserved)
@@ -70,10 +69,8 @@ def _translated(description: Description, namespace: Namespace, reserved: Sequen
     for role, part in zip(ROLES, description.parts, strict=False):
         translator.add(part.function, role, part.takes, part.settings)
     translated = translator.translated
-    constants = "\n".join(f"{name} = {_number(value)}" for name, value in translated.constants.items())
-    return Leaving(
-        description, EXPRESSIONS, ("import math",) if translated.reads_math else (), constants, translated.source
-    )  # fmt: skip
+    constants = "\n".join(f"{name} = {literal(value)}" for name, value in translated.constants.items())
+    return Leaving(description, EXPRESSIONS, (), constants, translated.source)
 
 
 def _collected(description: Description, reserved: Sequence[str], reason: str) -> Leaving:
@@ -85,14 +82,74 @@ def _collected(description: Description, reserved: Sequence[str], reason: str) -
     if kernels.called:
         sections = vectors.sections_for(kernels.called)
         constants = f"{filled(vectors.TEMPLATE, sections)}\n\n{constants}".rstrip()
-        kernels.imports["import numpy as np"] = None
-        if "tanh" in sections:
-            kernels.imports["import math"] = None
     return Leaving(description, KERNEL, tuple(kernels.imports), constants, kernels.source, reason)
 
 
-def _number(value: float) -> str:
-    return repr(value) if value - value == 0 else f'float("{value}")'
+# Texts
+
+
+def bracketed(parts: Sequence[str]) -> str:
+    """A tuple."""
+    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def unbracketed(parts: Sequence[str]) -> str:
+    """A tuple, without parentheses if it has several elements."""
+    return bracketed(parts) if len(parts) < 2 else ", ".join(parts)
+
+
+def over_elements(part: Part, name: str, call: str, by_name: bool = False) -> str:
+    """A function of single numbers as `name`, with a loop over arrays with one axis; `call` is what the loop calls."""
+    names = Names([*part.parameters, "np", call])
+    place, results = names.fresh("i"), [names.fresh(result) for result in part.gives]
+    arguments = [f"{p}[{place}]" if p in part.takes else p for p in part.parameters]
+    if by_name:
+        arguments = [f"{p}={argument}" for p, argument in zip(part.parameters, arguments, strict=True)]
+    lines = [f"def {name}({', '.join(part.parameters)}):"]
+    lines += [f"    {result} = np.empty_like({part.takes[0]})" for result in results]
+    lines += [f"    for {place} in range({part.takes[0]}.size):"]
+    lines += [f"        {', '.join(f'{r}[{place}]' for r in results)} = {call}({', '.join(arguments)})"]
+    return "\n".join([*lines, f"    return {', '.join(results)}"])
+
+
+_IMPORTS = {
+    **{name: f"import {name}" for name in ("ctypes", "math", "os", "shutil", "subprocess", "jax", "pytest", "torch")},
+    "jnp": "import jax.numpy as jnp",
+    "np": "import numpy as np",
+    "make_array": "from numba.np.arrayobj import make_array, populate_array",
+}
+_HOMES = {
+    "concurrent.futures": ("ThreadPoolExecutor",),
+    "functools": ("cache", "partial"),
+    "jax.custom_derivatives": ("SymbolicZero",),
+    "jax.test_util": ("check_grads",),
+    "llvmlite": ("ir",),
+    "numba": ("cfunc", "njit", "types"),
+    "numba.core": ("cgutils",),
+    "numba.extending": ("intrinsic", "overload"),
+    "numba.np.numpy_support": ("from_dtype",),
+    "pathlib": ("Path",),
+}
+"""Where the names are from that modules may read, besides those that are imported as modules."""
+
+
+def _imports_of(text: str, more: Iterable[str]) -> str:
+    """The imports of the names that a module reads, and others, as a formatter sorts them."""
+    read = _names_read(symtable.symtable(text, "", "exec"))
+    lines = {*more, *(line for name, line in _IMPORTS.items() if name in read)}
+    for home, names in _HOMES.items():
+        used = [name for name in names if name in read]
+        lines |= {f"from {home} import {', '.join(used)}"} if used else set()
+    own = {line for line in lines if line.split()[1].partition(".")[0] in sys.stdlib_module_names}
+    groups = [sorted(group, key=lambda line: (line.startswith("from"), line)) for group in (own, lines - own)]
+    return "\n\n".join("\n".join(group) for group in groups if group)
+
+
+def _names_read(table: symtable.SymbolTable) -> set[str]:
+    """The global names that a module reads, of which some may be its own."""
+    is_module = table.get_type() == "module"
+    read = {s.get_name() for s in table.get_symbols() if s.is_referenced() and (is_module or s.is_global())}
+    return read.union(*map(_names_read, table.get_children()))
 
 
 # Files
@@ -142,9 +199,7 @@ def header(leaving: Leaving, title: str, needs: str, proof: str, does_not: Seque
     lines = [f"{d.title} for {title}.", ""]
     if d.doc:
         lines += [d.doc, ""]
-    gradient = (
-        "Its gradient is derived." if d.gradient is not None and d.gradient.derived else "Its gradient is written."
-    )
+    gradient = f"Its gradient is {'derived' if d.gradient.derived else 'written'}."
     lines += [f"Written by opsmith {__version__} from {d.where}; needs {needs}, and not opsmith. {gradient}"]
     lines += [f"opsmith check: {proof}."] if proof else []
     lines += notes_of(leaving, does_not)
@@ -152,8 +207,11 @@ def header(leaving: Leaving, title: str, needs: str, proof: str, does_not: Seque
     return '"""' + "\n".join(wrapped).replace("\\", "\\\\").replace('"""', "'''").rstrip() + '\n"""'
 
 
-def filled(template: str, sections: Sequence[str] = (), **parts: str) -> str:
-    """A template with its parts. What follows a line `%% a b` is only for what has the sections a and b."""
+def filled(template: str, sections: Sequence[str] = (), imports: Iterable[str] = (), **parts: str) -> str:
+    """A template with its parts. What follows a line `%% a b` is only for what has the sections a and b.
+
+    `$imports` stands for the imports of what the module reads, and for these `imports`.
+    """
     text = (Path(__file__).with_name("templates") / template).read_text(encoding="utf-8")
     first, *others = text.split("\n%%")
     chosen = [first]
@@ -163,8 +221,14 @@ def filled(template: str, sections: Sequence[str] = (), **parts: str) -> str:
             chosen.append(body)
     empty = {f"${name}" for name, part in parts.items() if not part}
     body_lines = [line for line in "\n".join(chosen).splitlines() if line.strip() not in empty]
-    lines = Template("\n".join(body_lines)).substitute(parts).splitlines()
-    return _spaced([line.rstrip() for line in lines])
+    module = Template("\n".join(body_lines)).substitute(parts, imports=_HERE)
+    if _HERE in module:
+        module = module.replace(_HERE, _imports_of(module, imports))
+    return _spaced([line.rstrip() for line in module.splitlines()])
+
+
+_HERE = "# imports"
+"""A line in their place."""
 
 
 def _spaced(lines: Sequence[str]) -> str:

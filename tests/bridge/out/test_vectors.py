@@ -80,7 +80,6 @@ def test_kernels_call_them_and_add_several_terms_at_once() -> None:
     one = leaving(softmax, [spec_of_example(np.ones((4, 6)))], TORCH, ())
     assert "            y[i, j] = _exp(x[i, j] - largest)\n" in one.functions
     assert "            total = _plus(total, y[i, j])\n" in one.functions
-    assert "import math" not in one.imports
 
 
 def test_kernels_without_them_stay_as_they_are() -> None:
