@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.checking.checks import check_names
-from app.checking.examination import Inputs, Question, examination
-from app.checking.findings import Findings, name_of, one_of, range_of, sizes_of
+from app.checking.findings import Findings, findings_of, one_of, question_of
 from app.checking.pasted import report
 
 __all__ = ["check_operator"]
@@ -49,16 +48,8 @@ def check_operator(
     check_names([*only, *also])
     one = one_of(operator)
     one = replace(one, surrogate=one.surrogate or surrogate)
-    sizes = [(sizes_of(shape), "float64") for shape in shapes]
-    name, other = (like, None) if isinstance(like, str) else (name_of(like), like)
-    limits = None if within is None else range_of(within)
-    question = Question(sizes, settings, name, other, limits, only, also, example, seed)
-    findings, inputs = Findings(one.label), ""
-    for part in examination(one, question):
-        if isinstance(part, Inputs):
-            inputs = str(part)
-        else:
-            findings.append(part)
+    question = question_of(shapes, settings, like, within, only, also=also, example=example, seed=seed)
+    findings = findings_of(one, question)
     if not findings.ok:
-        raise AssertionError(report(one, question, findings, inputs))
+        raise AssertionError(report(one, question, findings))
     return findings

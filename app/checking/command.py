@@ -128,11 +128,11 @@ class _Shown:
     def __init__(self, one: UserOperator, as_json: bool, apart: bool):
         self.findings = Findings(one.label)
         self._one, self._json, self._apart = one, as_json, apart
-        self._has_begun, self._inputs = False, ""
+        self._has_begun = False
 
     def add(self, part: Part) -> None:
         if isinstance(part, Inputs):
-            self._inputs = str(part)
+            self.findings.inputs = part
             self._begin(f"; {part}")
             return
         self._begin("")
@@ -154,7 +154,7 @@ class _Shown:
             return
         say(_wrapped(f"  {self.findings.summary}", 4))
         if question and self.findings.failed and self._one.foreign is not None:  # what an issue for its authors needs
-            say("\n".join(evidence(self._one, question, self.findings, self._inputs)))
+            say("\n".join(evidence(self._one, question, self.findings)))
 
 
 def _wrapped(text: str, indent: int) -> str:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -48,19 +48,12 @@ class Question:
     seed: int = 0
 
 
-class Inputs(NamedTuple):
-    """What an operator is checked on, before the verdicts."""
-
-    words: str
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"checked on {self.words} in [{self.low:g}, {self.high:g}]"
+class Inputs(str):
+    """What an operator is checked on, in words, before the verdicts."""
 
 
 def inputs_of(subject: Subject) -> Inputs:
-    return Inputs(", ".join(map(str, subject.inputs)), subject.low, subject.high)
+    return Inputs(f"checked on {', '.join(map(str, subject.inputs))} in [{subject.low:g}, {subject.high:g}]")
 
 
 Part = Inputs | Verdict
@@ -69,7 +62,7 @@ Part = Inputs | Verdict
 def examination(one: UserOperator, question: Question) -> Iterator[Part]:
     """The inputs of an operator, and the verdicts on it as they are known. A ConfigError refuses the question."""
     if not needs_process(one):
-        yield from (part for part in _examined(one, question, "") if not isinstance(part, str))
+        yield from (part for part in _examined(one, question, "") if isinstance(part, Part))
     else:
         yield from _in_processes(one, question)
 
@@ -151,10 +144,10 @@ def _in_processes(one: UserOperator, question: Question) -> Iterator[Part]:
             except StopIteration as stop:
                 problem = stop.value.problem
                 break
-            if isinstance(part, str):
-                begun = part
-            else:
+            if isinstance(part, Part):
                 yield part
+            else:
+                begun = part
         if problem:
             yield failed_in(begun, problem)
         if not problem or begun == after:  # or it ended before any check

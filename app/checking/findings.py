@@ -29,6 +29,8 @@ class Findings(list[Verdict], Displayed):
         super().__init__(verdicts)
         self.operator = operator
         """The user's name of the operator, and its hook."""
+        self.inputs = ""
+        """What it was checked on, if inputs were found."""
 
     @property
     def ok(self) -> bool:
@@ -105,39 +107,50 @@ def check(
         only: The names of the checks to run; by default all.
         **settings: Settings of the operator.
     """
+    label = str(operator)
     try:
         only = [only] if isinstance(only, str) else only
         check_names(only)
         one = one_of(operator)
+        label = one.label
+        return findings_of(one, question_of(shapes, settings, like, within, only))
     except AppError as error:
-        return Findings(str(operator), [refusal(error)])
-    try:
-        sizes = [(sizes_of(shape), "float64") for shape in shapes]
-        limits = None if within is None else range_of(within)
-    except AppError as error:
-        return Findings(one.label, [refusal(error)])
+        return Findings(label, [refusal(error)])
+
+
+def question_of(
+    shapes: Sequence[Sequence[int]],
+    settings: dict[str, Any],
+    like: str | Callable[..., Any],
+    within: tuple[float, float] | None,
+    only: Collection[str],
+    **more: Any,
+) -> Question:
+    """The question that arguments of Python ask."""
+    sizes = [(_sizes_of(shape), "float64") for shape in shapes]
     name, other = (like, None) if isinstance(like, str) else (name_of(like), like)
-    return findings_of(one, Question(sizes, settings, name, other, limits, only))
+    return Question(sizes, settings, name, other, None if within is None else _range_of(within), only, **more)
 
 
 def findings_of(one: UserOperator, question: Question) -> Findings:
-    """The results of the checks of an operator."""
+    """What the checks find about an operator, and on which inputs."""
     findings = Findings(one.label)
-    try:
-        findings.extend(part for part in examination(one, question) if isinstance(part, Verdict))
-    except AppError as error:
-        findings.append(refusal(error))
+    for part in examination(one, question):
+        if isinstance(part, Verdict):
+            findings.append(part)
+        else:
+            findings.inputs = part
     return findings
 
 
-def sizes_of(shape: Any) -> tuple[int, ...]:
+def _sizes_of(shape: Any) -> tuple[int, ...]:
     try:
         return tuple(map(index, shape))
     except TypeError as error:
         raise ConfigError(f"a shape is {shape!r}: expected one for each input, such as shapes=[(4, 6)]") from error
 
 
-def range_of(within: Any) -> tuple[float, float]:
+def _range_of(within: Any) -> tuple[float, float]:
     try:
         low, high = within
         return float(low), float(high)

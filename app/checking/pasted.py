@@ -19,17 +19,17 @@ _LITERAL = 64
 _TENSORS = {"torch": "torch.tensor", "jax": "jax.numpy.array", "paddle": "paddle.to_tensor"}
 
 
-def report(one: UserOperator, question: Question, findings: Findings, inputs: str) -> str:
+def report(one: UserOperator, question: Question, findings: Findings) -> str:
     """The failures of an operator, with all that an issue needs."""
     failures = [f"  FAILED  {first.check}: {first.words}" for first, *_ in findings.reasons]
-    return "\n".join([one.label, *failures, *evidence(one, question, findings, inputs)])
+    return "\n".join([one.label, *failures, *evidence(one, question, findings)])
 
 
-def evidence(one: UserOperator, question: Question, findings: Findings, inputs: str) -> list[str]:
+def evidence(one: UserOperator, question: Question, findings: Findings) -> list[str]:
     """The inputs, the versions, and a script that shows the first failure."""
     framework = "" if one.foreign is None else f"{one.foreign.framework.name} {_version(one.foreign.framework.name)}, "
     return [
-        f"{inputs}, contiguous, seed {question.seed}" if inputs else "no inputs were found",
+        f"{findings.inputs}, contiguous, seed {question.seed}" if findings.inputs else "no inputs were found",
         f"{framework}NumPy {np.__version__}, opsmith {__version__}, Python {sys.version.partition(' ')[0]}",
         "This shows it:",
         *(f"    {line}" for line in _script(one, question, findings.failed[0].check)),

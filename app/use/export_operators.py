@@ -9,9 +9,9 @@ from typing import Any
 
 from app.bridge.out.writing import TARGETS, target_of
 from app.checking.command import shape_of
-from app.checking.examination import Inputs, Question, examination, subject_of
+from app.checking.examination import Question, subject_of
 from app.checking.finding import UserOperator, find
-from app.checking.findings import Findings
+from app.checking.findings import findings_of
 from app.checking.subject import Subject
 from app.custom.operator import CustomOperator
 from app.errors import ConfigError, ExportError
@@ -45,13 +45,7 @@ def run(options: argparse.Namespace) -> int:
 def _export(one: UserOperator, question: Question, targets: Sequence[str], folder: Path) -> None:
     subject = subject_of(one, question)
     operator = _operator_of(subject)
-    findings = Findings(one.label)
-    inputs = ""
-    for part in examination(one, question):
-        if isinstance(part, Inputs):
-            inputs = str(part)
-        else:
-            findings.append(part)
+    findings = findings_of(one, question)
     if findings.failed:
         first = findings.failed[0]
         raise ExportError(
@@ -59,7 +53,7 @@ def _export(one: UserOperator, question: Question, targets: Sequence[str], folde
         )
     for target in targets:
         written = target_of(target).write(
-            operator, subject.arrays(), (subject.low, subject.high), f"{findings.summary}, {inputs}"
+            operator, subject.arrays(), (subject.low, subject.high), f"{findings.summary}, {findings.inputs}"
         )
         for name in written.files:
             refuse_foreign(folder / name, _MARK, _WITHIN, "name another folder with --output")

@@ -143,10 +143,10 @@ def test_larger_numbers_than_those_of_the_first_weights_are_checked_too():
 
 
 def test_a_slow_operator_is_checked_along_a_direction(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(before_training, "SECONDS", 0.5)  # too little for two calls for each of 24 elements
+    monkeypatch.setattr(before_training, "SECONDS", 0.25)  # too little for two calls for each of 24 elements
 
     def slow(x):
-        time.sleep(0.02)
+        time.sleep(0.01)
         return x * 2
 
     right, wrong = app.custom_op(slow), app.custom_op(slow, name="wrong")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 from types import FunctionType
@@ -78,8 +78,6 @@ class Description:
     """For each input whether it has a gradient."""
     notes: tuple[str, ...] = ()
     """What does not leave, in sentences."""
-    functions: tuple[Any, ...] = field(default=(), compare=False)
-    """The user's functions as they are, forward and perhaps backward."""
 
     @property
     def parts(self) -> list[Part]:
@@ -129,7 +127,6 @@ def _custom(operator: Any) -> CustomOperator:
 
 
 def _described(operator: CustomOperator, forward: Part, **more: Any) -> Description:
-    functions = [operator.function, operator.backward_function]
     return Description(
         operator.name,
         inspect.cleandoc(operator.__doc__ or "").partition("\n\n")[0],
@@ -140,7 +137,6 @@ def _described(operator: CustomOperator, forward: Part, **more: Any) -> Descript
         row_by_row=operator.row_by_row,
         surrogate=operator.surrogate,
         forward=forward,
-        functions=tuple(f for f in functions if f is not None),
         **more,
     )
 
