@@ -24,6 +24,7 @@ from app.ops.definition import OpDef, apply
 from app.ops.dtype import NAMES
 from app.ops.methods import ValueMethods
 from app.ops.spec import Spec
+from app.reading import place_of
 from app.tensor import Tensor, is_grad_enabled
 
 POSITIONAL, KEYWORD = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
@@ -43,10 +44,7 @@ class Foreign:
     thing: Any
     """What the user wrote, as it is called and has a name."""
     functions: tuple[Any, ...]
-    """The functions and classes whose source decides what it computes."""
-    where: str = ""
-    home: str = ""
-    """The name of the module that defines it."""
+    """The functions and classes whose source decides what it computes, its own first; none if they are not known."""
     backward: str = ""
     """Its backward function, as in messages: `backward (theirs.py:9)`."""
     is_definite: bool = True
@@ -56,6 +54,16 @@ class Foreign:
     """Gives the arguments of an example call, with other tensors."""
     is_gradient: bool = False
     """Whether it is the backward pass of another one, which has second derivatives if the framework has them."""
+
+    @property
+    def home(self) -> str:
+        """The name of the module that defines it."""
+        return str(self.functions[0].__module__) if self.functions else ""
+
+    @property
+    def where(self) -> str:
+        """The line at which it is written."""
+        return place_of(getattr(self.functions[0], "forward", self.functions[0])) if self.functions else ""
 
     @property
     def parameters(self) -> tuple[inspect.Parameter, ...]:

@@ -112,8 +112,8 @@ def _described(thing: Any) -> Foreign | None:
     written = tuple(f for f in (function, *rules) if f is not None)
     backward = f"backward ({written[-1].__name__}, {place_of(written[-1])})" if len(written) > 1 else ""
     return Foreign(
-        function.__name__, kind or "jax function", JAX, thing, _parameters(thing, function), thing, written,
-        place_of(function), function.__module__, backward, is_definite=kind is not None,
+        function.__name__, kind or "jax function", JAX, thing, _parameters(thing, function), thing, written, backward,
+        is_definite=kind is not None,
     )  # fmt: skip
 
 

@@ -73,13 +73,11 @@ def _described(thing: Any) -> Foreign | None:
     if _is_layer(thing):
         return Foreign(
             thing.__name__, "paddle.autograd.PyLayer", PADDLE, thing.apply, parameters(thing.forward, 1), thing,
-            (thing,), place_of(thing.forward), thing.__module__, f"backward ({place_of(thing.backward)})",
+            (thing,), f"backward ({place_of(thing.backward)})",
         )  # fmt: skip
     if uses(thing, "paddle"):
-        return Foreign(
-            thing.__name__, "paddle function", PADDLE, thing, parameters(thing), thing, (thing,), place_of(thing),
-            thing.__module__, is_definite=False,
-        )  # fmt: skip
+        kind, signature = "paddle function", parameters(thing)
+        return Foreign(thing.__name__, kind, PADDLE, thing, signature, thing, (thing,), is_definite=False)
     return None
 
 

@@ -104,7 +104,7 @@ def _described(thing: Any) -> Foreign | None:
             )
         return Foreign(
             thing.__name__, "torch.autograd.Function", TORCH, _applying(thing), signature, thing, (thing,),
-            place_of(thing.forward), thing.__module__, f"backward ({place_of(thing.backward)})",
+            f"backward ({place_of(thing.backward)})",
         )  # fmt: skip
     overload = getattr(thing, "_opoverload", thing)
     if isinstance(overload, torch._ops.OpOverloadPacket):
@@ -114,10 +114,8 @@ def _described(thing: Any) -> Foreign | None:
     if isinstance(thing, torch.nn.Module) or _is_kind(thing, torch.nn.Module):
         return _of_module(thing)
     if uses(thing, "torch"):
-        return Foreign(
-            thing.__name__, "torch function", TORCH, thing, parameters(thing), thing, (thing,), place_of(thing),
-            thing.__module__, is_definite=False,
-        )  # fmt: skip
+        kind, signature = "torch function", parameters(thing)
+        return Foreign(thing.__name__, kind, TORCH, thing, signature, thing, (thing,), is_definite=False)
     return None
 
 
@@ -142,11 +140,10 @@ def _of_library(thing: Any, overload: Any) -> Foreign:
     function = getattr(thing, "_init_fn", None)
     name, kind = overload._schema.name.rpartition("::")[2], "torch.library.custom_op"
     signature = tuple(map(_of_argument, overload._schema.arguments))
-    where, home = place_of(function), str(getattr(function, "__module__", ""))
     backward = getattr(thing, "_backward_fn", None)
     functions = tuple(f for f in (function, backward, getattr(thing, "_setup_context_fn", None)) if f is not None)
     return Foreign(
-        name, kind, TORCH, thing, signature, thing, functions, where, home,
+        name, kind, TORCH, thing, signature, thing, functions,
         f"backward ({place_of(backward)})" if backward else "", has_backward=_has_backward(thing, overload),
     )  # fmt: skip
 
@@ -181,7 +178,5 @@ def _of_module(thing: Any) -> Foreign:
             "inputs and these, such as torch.nn.functional.linear"
         )
     signature = tuple(p for p in parameters(module.forward) if p.default is p.empty)
-    where, home = place_of(module.forward), type(module).__module__
-    return Foreign(
-        name, "torch.nn.Module", TORCH, module, signature, thing, (type(module),), where, home, is_definite=False
-    )
+    kind = "torch.nn.Module"
+    return Foreign(name, kind, TORCH, module, signature, thing, (type(module),), is_definite=False)

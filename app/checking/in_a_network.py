@@ -170,7 +170,7 @@ def how_gradient_is_wrong(of: Examined) -> str:
     The inputs are those of the network and, if results are finite there, the same with a third of them larger.
     """
     wider = _wider(of)
-    for tried in (of, wider) if is_finite(wider) else (of,):
+    for tried in (of, wider) if wider.subject.is_finite(wider.arrays) else (of,):
         if _Direction(tried, 0).is_wrong:
             elsewhere = replace(tried, arrays=_moved(tried.arrays, 4))  # no element is close to a kink both times
             again = _Direction(elsewhere, 1)
@@ -185,16 +185,6 @@ def _wider(of: Examined) -> Examined:
     factors = np.exp(generator.uniform(low, high, of.arrays[0].shape))
     larger = generator.random(of.arrays[0].shape) < 1 / 3
     return replace(of, arrays=[np.where(larger, of.arrays[0] * factors, of.arrays[0]), *of.arrays[1:]])
-
-
-def is_finite(of: Examined) -> bool:
-    """Whether an operator takes these inputs, and its results and gradients are finite."""
-    try:
-        outputs, gradients = of.run()
-    except Exception:  # the operator refuses such numbers
-        return False
-    numbers = [*outputs, *(g for g in gradients if g is not None)]
-    return all(np.isfinite(n).all() for n in numbers if n.dtype.kind == "f")
 
 
 class _Direction:

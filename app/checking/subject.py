@@ -76,6 +76,11 @@ class Result(NamedTuple):
     outputs: Arrays
     gradients: list[np.ndarray | None]
 
+    @property
+    def is_finite(self) -> bool:
+        numbers = [n for n in (*self.outputs, *self.gradients) if n is not None]
+        return all(np.isfinite(n).all() for n in numbers if n.dtype.kind == "f")
+
     def copy(self) -> Result:
         return Result([o.copy() for o in self.outputs], [None if g is None else g.copy() for g in self.gradients])
 
@@ -245,6 +250,13 @@ class Subject:
         tensors = self.tensors(arrays)
         outputs = self._tensors((call or self.call)(*tensors))
         return Result([o._array for o in outputs], self.gradients(tensors, outputs, arriving))
+
+    def is_finite(self, arrays: Arrays) -> bool:
+        """Whether the operator takes these inputs, and its results and gradients are finite."""
+        try:
+            return self.run(arrays).is_finite
+        except Exception:  # it refuses these numbers, or this shape
+            return False
 
     def run_equivalent(self, arrays: Arrays) -> Result:
         """What the operator gives that should compute the same."""

@@ -49,11 +49,7 @@ def _other_sizes(subject: Subject) -> Iterator[Subject]:
     if not subject.is_fixed and len(shapes[0]) > 1 and len({*shapes}) == 1 and not subject.operator.shapes:
         others.append(subject.with_shapes([(2, *shape[1:-1], 17) for shape in shapes]))
     for other in others:
-        try:
-            runs = index_outside(other) is None and _is_finite(other, other.arrays())
-        except Exception:  # it does not take this size
-            continue
-        if runs:
+        if index_outside(other) is None and other.is_finite(other.arrays()):
             yield other
 
 
@@ -150,7 +146,7 @@ def _works(subject: Subject, arrays: Arrays) -> bool:
         subject.outputs(arrays)
     except Exception:  # it refuses these numbers
         return False
-    return _is_finite(subject, arrays)
+    return subject.run(arrays).is_finite
 
 
 def _wrong_far_away(subject: Subject) -> Iterator[Verdict]:
@@ -191,12 +187,6 @@ def _far(subject: Subject) -> Arrays | None:
                 for bad in (~np.isfinite(n) for n in numbers if n.shape == array.shape):
                     array[bad] = old[bad]
     return None
-
-
-def _is_finite(subject: Subject, arrays: Arrays) -> bool:
-    outputs, gradients = subject.run(arrays)
-    numbers = [*outputs, *(g for g in gradients if g is not None)]
-    return all(np.isfinite(n).all() for n in numbers if n.dtype.kind == "f")
 
 
 def _worst(comparisons: list[Comparison]) -> str:
@@ -299,12 +289,9 @@ def settings(subject: Subject) -> Iterator[Verdict]:
     tried = []
     for name, value in _numbers(subject).items():
         changed = replace(subject, settings={**subject.settings, name: value * 1.5 + 0.25})
-        try:
-            if not _is_finite(changed, changed.arrays()):
-                continue
-        except Exception:  # the setting cannot have this value
-            continue
         arrays = changed.arrays()
+        if not changed.is_finite(arrays):  # nor if the setting cannot have this value
+            continue
         wrong = list(_wrong(changed, _against_differences(changed, arrays), arrays))
         if wrong:
             yield failed(f"with {name}={changed.settings[name]:g}, {wrong[0].words}")

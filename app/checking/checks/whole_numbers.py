@@ -16,7 +16,7 @@ _MORE, _WIDEST = 3, 2000
 def whole_numbers(subject: Subject) -> Iterator[Verdict]:
     """The gradient with other whole-number settings, and at a width above them, to find one that is right only where
     every element is among the first k."""
-    from app.checking.in_a_network import Examined, how_gradient_is_wrong, is_finite  # which uses other checks
+    from app.checking.in_a_network import Examined, how_gradient_is_wrong  # which uses other checks
 
     numbers = _numbers(subject)
     if not numbers or subject.precision is FLOAT32:
@@ -24,7 +24,9 @@ def whole_numbers(subject: Subject) -> Iterator[Verdict]:
     tried = []
     for changed in _others(subject, numbers):
         at = Examined(changed, changed.arrays())
-        if index_outside(changed) is not None or not is_finite(at):  # also if it does not take this width or this value
+        if index_outside(changed) is not None or not changed.is_finite(
+            at.arrays
+        ):  # also if it does not take this width or this value
             continue
         settings = ", ".join(f"{name}={value}" for name, value in _numbers(changed).items())
         difference = how_gradient_is_wrong(at)
