@@ -21,18 +21,11 @@ from msgspec.structs import replace
 
 from app import cache_folder
 from app.checking.certificate import stored
+from app.checking.checks.direction import Point, how_gradient_is_wrong
 from app.checking.checks.gradient import gradient_of_size
 from app.checking.examples import inputs_for
 from app.checking.finding import UserOperator, user_operator
-from app.checking.in_a_network import (
-    Examined,
-    Place,
-    differs_each_time,
-    drawing_alike,
-    how_gradient_is_wrong,
-    in_a_network,
-    mixes_rows,
-)
+from app.checking.in_a_network import Place, differs_each_time, drawing_alike, in_a_network, mixes_rows
 from app.checking.subject import FLOAT32, Subject
 from app.checking.undisturbed import undisturbed
 from app.checking.verdict import FAILED
@@ -167,7 +160,7 @@ def _examined(
         return _unknown(str(error) if isinstance(error, AppError) else f"{type(error).__name__}: {error}")
 
 
-def _judged(one: UserOperator, subject: Subject, places: Sequence[Examined], seconds: float) -> GradientCheck:
+def _judged(one: UserOperator, subject: Subject, places: Sequence[Point], seconds: float) -> GradientCheck:
     changes = subject.changes or next(filter(None, map(differs_each_time, places)), "")
     if changes:
         return GradientCheck("wrong", _OTHER_EACH_TIME.format(changes))

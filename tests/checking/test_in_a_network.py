@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 
 import app
+from app.checking.checks.direction import Point, how_gradient_is_wrong
 from app.checking.finding import user_operator
-from app.checking.in_a_network import Examined, differs_each_time, how_gradient_is_wrong, in_a_network, mixes_rows
+from app.checking.in_a_network import differs_each_time, in_a_network, mixes_rows
 from app.nn import functional
 
 Arrays = Callable[..., Any]
 
 
-def examined(operator: Any, inputs: np.ndarray, **settings: Any) -> Examined:
+def examined(operator: Any, inputs: np.ndarray, **settings: Any) -> Point:
     at = in_a_network(user_operator(operator, "operator"), settings, inputs.astype("float32"), 100.0)
     assert at is not None
     return at

@@ -13,11 +13,11 @@ from app.checking.checks.behaviour import expanded, layout, repeatable, row_by_r
 from app.checking.checks.bounds import bounds
 from app.checking.checks.engines import engines, inlined
 from app.checking.checks.foreign import alone, kept, shared
-from app.checking.checks.gradient import gradient, linear, second, settings
+from app.checking.checks.gradient import gradient, linear, second
 from app.checking.checks.likeness import like
 from app.checking.checks.numbers import large, odd
+from app.checking.checks.settings import settings, whole_numbers
 from app.checking.checks.shapes import axes, broadcasting, empty, shapes, types
-from app.checking.checks.whole_numbers import whole_numbers
 from app.checking.subject import OtherSizeError, Subject
 from app.checking.verdict import FAILED, NOTE, Verdict, failed, note
 from app.custom.operator import CustomOperator

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -36,7 +34,7 @@ def gradient(subject: Subject) -> Iterator[Verdict]:
         return
     for other in _other_sizes(subject):
         arrays = other.arrays()
-        for wrong in _wrong(other, _against_differences(other, arrays), arrays):
+        for wrong in wrong_in(other, against_differences(other, arrays), arrays):
             yield failed(f"with {', '.join(map(str, other.inputs))}, {wrong.words}")
             return
     yield from verdicts
@@ -70,18 +68,18 @@ def gradient_of_size(subject: Subject) -> Iterator[Verdict]:
     if not subject.has_gradient:
         yield failed('it has no gradient: declare one, or give backward_func="derive", so that it can be trained')
         return
-    drawn = _against_differences(subject, subject.arrays())
+    drawn = against_differences(subject, subject.arrays())
     if subject.is_surrogate:
         yield _as_surrogate(drawn)
         return
-    wrong = list(_wrong(subject, drawn, subject.arrays()))
+    wrong = list(wrong_in(subject, drawn, subject.arrays()))
     yield from wrong
     if wrong:
         return
     yield from _alone(subject)
     special = _special(subject)
-    kinks = [] if special is None else _against_differences(subject, special)
-    bad = [*_wrong(subject, kinks, special or []), *_wrong_far_away(subject)]
+    kinks = [] if special is None else against_differences(subject, special)
+    bad = [*wrong_in(subject, kinks, special or []), *_wrong_far_away(subject)]
     yield from bad
     if not bad:
         yield ok(f"{_worst(drawn)}{_of_kinks(subject, kinks, special)}")
@@ -94,7 +92,7 @@ def _why_none(subject: Subject, foreign: Foreign) -> str:
     return f"{foreign.framework.name} raises an error if one is asked for; register_autograd defines one"
 
 
-def _against_differences(subject: Subject, arrays: Arrays, is_steep: bool = False) -> list[Comparison]:
+def against_differences(subject: Subject, arrays: Arrays, is_steep: bool = False) -> list[Comparison]:
     """The gradients beside differences. Where a function may bend within their step, as in float32 with its large step
     or at large numbers, an element is wrong if differences of a smaller step show it, too."""
     _, step, atol, rtol = subject.precision
@@ -106,7 +104,7 @@ def _against_differences(subject: Subject, arrays: Arrays, is_steep: bool = Fals
     return comparisons
 
 
-def _wrong(subject: Subject, comparisons: list[Comparison], arrays: Arrays) -> Iterator[Verdict]:
+def wrong_in(subject: Subject, comparisons: list[Comparison], arrays: Arrays) -> Iterator[Verdict]:
     for one in comparisons:
         difference = one.says(f"{subject.backward} gives", "finite differences give", subject.named(arrays))
         if difference:
@@ -154,8 +152,8 @@ def _wrong_far_away(subject: Subject) -> Iterator[Verdict]:
     arrays = _far(subject)
     if arrays is None:
         return
-    comparisons = _against_differences(subject, arrays, is_steep=True)
-    for wrong in _wrong(subject, comparisons, arrays):
+    comparisons = against_differences(subject, arrays, is_steep=True)
+    for wrong in wrong_in(subject, comparisons, arrays):
         yield failed(f"with a third of the inputs outside of [{subject.low:g}, {subject.high:g}], {wrong.words}")
 
 
@@ -282,25 +280,3 @@ def _of_saved(subject: Subject) -> str:
         "; what forward computes between its inputs and results has no graph: compute it again in backward, or mark "
         "backward with @once_differentiable"
     )
-
-
-def settings(subject: Subject) -> Iterator[Verdict]:
-    """The gradient with other settings, to find one that was written for the defaults."""
-    tried = []
-    for name, value in _numbers(subject).items():
-        changed = replace(subject, settings={**subject.settings, name: value * 1.5 + 0.25})
-        arrays = changed.arrays()
-        if not changed.is_finite(arrays):  # nor if the setting cannot have this value
-            continue
-        wrong = list(_wrong(changed, _against_differences(changed, arrays), arrays))
-        if wrong:
-            yield failed(f"with {name}={changed.settings[name]:g}, {wrong[0].words}")
-            return
-        tried.append(f"{name}={changed.settings[name]:g}")
-    if tried:
-        yield ok(f"the gradient is right with {', '.join(tried)}, too")
-
-
-def _numbers(subject: Subject) -> dict[str, Any]:
-    defaults = {p.name: p.default for p in subject.operator.parameters if p.default is not p.empty}
-    return {name: value for name, value in {**defaults, **subject.settings}.items() if type(value) is float}

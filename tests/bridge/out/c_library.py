@@ -18,7 +18,7 @@ from app.custom.numba_functions import python_function
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 _TYPES = {"double": "float64", "float": "float32", "int64_t": "int64", "bool": "bool"}
-_STRICT = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-unused-function"]
+_STRICT = ["-std=c99", "-Og", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-unused-function"]
 
 
 class Library:
