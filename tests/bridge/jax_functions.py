@@ -42,26 +42,6 @@ def cube_jvp(primals, tangents):
 
 
 @jax.custom_vjp
-def halved(x):
-    return x * x
-
-
-def _halved_backward(x, dy):
-    return (dy * x,)
-
-
-halved.defvjp(lambda x: (x * x, x), _halved_backward)
-
-
-@jax.custom_vjp
-def other_forward(x):
-    return jnp.sin(x)
-
-
-other_forward.defvjp(lambda x: (jnp.sin(x) + 1e-3, x), lambda x, dy: (dy * jnp.cos(x),))
-
-
-@jax.custom_vjp
 def lost_second(x):
     return x**3
 

@@ -64,20 +64,6 @@ class Halved(Function):
         return dy * x
 
 
-class OneScale(Function):
-    """Uses the first number of the gradient that arrives for all of them."""
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * x
-
-    @staticmethod
-    def backward(ctx, dy):
-        (x,) = ctx.saved_tensors
-        return 2 * x * dy.reshape(-1)[0]
-
-
 class KeptInBuffer(Function):
     """Writes its result into the same memory in each call."""
 
@@ -120,19 +106,6 @@ class SumOnly(Function):
         return 2 * dy
 
 
-class KeptAsAttribute(Function):
-    """Keeps its input where PyTorch cannot notice that it changes."""
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.x = x.detach()
-        return x * x
-
-    @staticmethod
-    def backward(ctx, dy):
-        return 2 * ctx.x * dy
-
-
 class Cycle(Function):
     """Keeps its result on ctx, which the result keeps alive."""
 
@@ -144,30 +117,6 @@ class Cycle(Function):
     @staticmethod
     def backward(ctx, dy):
         return dy * ctx.y
-
-
-class WritesIntoWhatArrives(Function):
-    @staticmethod
-    def forward(ctx, x):
-        return 2 * x
-
-    @staticmethod
-    def backward(ctx, dy):
-        return dy.mul_(2)
-
-
-class LostSecond(Function):
-    """Its second derivative loses a part."""
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x**3
-
-    @staticmethod
-    def backward(ctx, dy):
-        (x,) = ctx.saved_tensors
-        return 3 * dy * x * x.detach()
 
 
 class NumpyExp(Function):
@@ -213,18 +162,6 @@ class ForgetsNeeds(Function):
     def backward(ctx, dy):
         x, b = ctx.saved_tensors
         return dy * b, dy * x if ctx.needs_input_grad[0] else dy
-
-
-class TwoGradients(Function):
-    """Returns a gradient too few."""
-
-    @staticmethod
-    def forward(ctx, x, b):
-        return x + b
-
-    @staticmethod
-    def backward(ctx, dy):
-        return dy
 
 
 class WrongJvp(Function):

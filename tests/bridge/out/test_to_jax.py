@@ -47,14 +47,10 @@ def total_of(function: Any) -> Any:
     return lambda *x: sum((r * r).sum() for r in jax.tree.leaves(function(*x)))
 
 
-KERNELS = [(halvings, 1), (softmax, 1), (ema, 1)]
-
-
 @pytest.mark.parametrize(
     ("operator", "inputs"),
     [
-        (swish, 1), (leaky_relu, 1), (sloped, 2), (parts, 2), (squashed, 1),
-        *(pytest.param(*case, marks=pytest.mark.slow) for case in [(softmax, 1), (halvings, 1)]),
+        (swish, 1), (leaky_relu, 1), (sloped, 2), (squashed, 1), pytest.param(halvings, 1, marks=pytest.mark.slow),
         *(pytest.param(*case, marks=pytest.mark.soak) for case in [(softplus, 1), (root, 1), (ema, 1)]),
     ],
     ids=lambda value: getattr(value, "name", ""),
@@ -82,12 +78,12 @@ def test_expressions_pass_check_grads_to_second_order_in_both_modes(operator: An
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("operator", "inputs"), KERNELS)
-def test_kernels_pass_check_grads_to_second_order(operator: Any, inputs: int) -> None:
+@pytest.mark.parametrize("operator", [halvings, ema], ids=lambda operator: operator.name)
+def test_kernels_pass_check_grads_to_second_order(operator: Any) -> None:
     from jax.test_util import check_grads
 
-    x = [matrix(seed, (2, 3)) for seed in range(inputs)]
-    check_grads(to_jax(operator, *x), x, 2, ("rev",))
+    x = matrix(0, (2, 3))
+    check_grads(to_jax(operator, x), [x], 2, ("rev",))
 
 
 def test_the_second_derivative_of_a_branch_that_is_not_taken_is_zero_where_jax_alone_gives_nan() -> None:
@@ -181,23 +177,20 @@ def test_files_are_as_a_formatter_leaves_them(operator: Any, inputs: int, tmp_pa
     assert_formatted(tmp_path)
 
 
+VECTOR = matrix(0, (6,))  # without rows it stays as it is, and is broadcast along them
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("operator", "inputs"),
+    "cases",
     [
-        (parts, 2), (softmax, 1),
-        *(pytest.param(*case, marks=pytest.mark.soak) for case in [(swish, 1), (stepped, 1), (ema, 1), (total, 1)]),
+        [(parts, [matrix()] * 2), (softmax, [matrix()]), (leaning, [VECTOR, matrix()])],
+        pytest.param([(one, [matrix()]) for one in (swish, stepped, ema, total)], marks=pytest.mark.soak),
     ],
-    ids=lambda value: getattr(value, "name", ""),
-)  # fmt: skip
-def test_the_written_test_passes_without_opsmith(operator: Any, inputs: int, tmp_path: Path) -> None:
-    for name, text in files(operator, [matrix()] * inputs, (-2, 2), "").files.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    assert_passes_without(tmp_path, "opsmith", "app")
-
-
-@pytest.mark.slow
-def test_the_written_test_without_rows_leaves_a_vector_that_is_broadcast_along_them(tmp_path: Path) -> None:
-    for name, text in files(leaning, [matrix(0, (6,)), matrix()], (-2, 2), "").files.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    ids=["few", "more"],
+)
+def test_the_written_tests_pass_without_opsmith(cases: Any, tmp_path: Path) -> None:
+    for operator, examples in cases:
+        for name, text in files(operator, examples, (-2, 2), "").files.items():
+            (tmp_path / name).write_text(text, encoding="utf-8")
     assert_passes_without(tmp_path, "opsmith", "app")

@@ -296,21 +296,19 @@ def test_files_are_as_a_formatter_leaves_them(operator: Any, inputs: int, tmp_pa
     assert_formatted(tmp_path)
 
 
+VECTOR = matrix(0, (6,)).detach().numpy()  # without rows it stays as it is, and is broadcast along them
+FEW = [OPERATORS["polar"], OPERATORS["ema"], (leaning, [VECTOR, np.ones((4, 6))])]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n in ("polar", "ema") else [pytest.mark.soak]) for n in OPERATORS]
-)
-def test_the_written_test_passes_without_opsmith(name: str, tmp_path: Path) -> None:
-    for file, text in files(*OPERATORS[name], (-2, 2), "").files.items():
-        (tmp_path / file).write_text(text, encoding="utf-8")
-    assert_passes_without(tmp_path, "opsmith", "app")
-
-
-@pytest.mark.slow
-def test_the_written_test_without_rows_leaves_a_vector_that_is_broadcast_along_them(tmp_path: Path) -> None:
-    examples = [matrix(0, (6,)).detach().numpy(), matrix().detach().numpy()]
-    for name, text in files(leaning, examples, (-2, 2), "").files.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    "cases", [FEW, *(pytest.param([case], marks=pytest.mark.soak) for case in OPERATORS.values())],
+    ids=["few", *OPERATORS],
+)  # fmt: skip
+def test_the_written_tests_pass_without_opsmith(cases: Any, tmp_path: Path) -> None:
+    for operator, examples in cases:
+        for file, text in files(operator, examples, (-2, 2), "").files.items():
+            (tmp_path / file).write_text(text, encoding="utf-8")
     assert_passes_without(tmp_path, "opsmith", "app")
 
 
