@@ -18,9 +18,9 @@ def to_torch(operator: Any, *examples: Any) -> Callable[..., Any]:
     memory of the tensors, on the CPU; they are made for the number of axes that `examples` have, an array for each
     input, or that the operator was called with first.
     """
-    from app.bridge.out.torch import to_torch as make  # imported late: few programs need it
+    from app.bridge.out.torch import MODULES  # imported late: few programs need it
 
-    return make(operator, *examples)
+    return MODULES.function(operator, *examples)
 
 
 def to_jax(operator: Any, *examples: Any) -> Callable[..., Any]:
@@ -30,9 +30,9 @@ def to_jax(operator: Any, *examples: Any) -> Callable[..., Any]:
     are called by XLA itself, on the CPU; they are made for the number of axes that `examples` have, an array for each
     input, or that the operator was called with first.
     """
-    from app.bridge.out.jax import to_jax as make  # imported late: few programs need it
+    from app.bridge.out.jax import MODULES  # imported late: few programs need it
 
-    return make(operator, *examples)
+    return MODULES.function(operator, *examples)
 
 
 __all__ = ["to_jax", "to_torch"]

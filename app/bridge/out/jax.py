@@ -1,4 +1,4 @@
-"""Operators as functions of JAX: `to_jax` makes one, and `TARGET` writes the files of `export --to jax`.
+"""Operators as functions of JAX, and the files of `export --to jax`.
 
 Expressions are under a jax.custom_jvp, which has all transforms. Kernels are compiled by Numba and called by XLA
 itself; those on arrays are under a jax.custom_vjp.
@@ -8,27 +8,23 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from app.bridge.out.description import Part, spec_of_example
+from app.bridge.out.description import Part
 from app.bridge.out.names import Names, literal
 from app.bridge.out.translation import JAX
 from app.bridge.out.writing import (
     EXPRESSIONS,
     ROLES,
     Leaving,
+    Modules,
     Target,
-    Written,
     bracketed,
     filled,
     header,
-    leaving,
-    loaded,
-    notes_of,
     over_elements,
     unbracketed,
 )
@@ -37,38 +33,8 @@ from app.ops.dtype import is_float
 from app.tensor import grad, to_tensor
 from app.version import __version__
 
-_TEMPLATES = Path(__file__).with_name("templates")
 _OPERATOR, _GRADIENT = "_operator", "_operator_gradient"
 _WIDTH = 120
-
-
-def _reserved() -> list[str]:
-    """The names that a module may have besides those of the operator's functions."""
-    text = "".join(p.read_text(encoding="utf-8") for p in sorted(_TEMPLATES.glob("jax_*.txt")))
-    return sorted({*re.findall(r"[A-Za-z_]\w*", text), _OPERATOR, _GRADIENT, *(f"{role}_loop" for role in ROLES)})
-
-
-def to_jax(operator: Any, *examples: Any) -> Callable[..., Any]:
-    """What `opsmith.bridge.to_jax` gives."""
-    writer = _writer(operator, examples)
-    return getattr(loaded(writer.module(""), f"opsmith_{writer.title}_jax"), writer.title)
-
-
-def files(operator: Any, examples: Sequence[np.ndarray], within: tuple[float, float], proof: str) -> Written:
-    """A module that needs JAX, and perhaps Numba, and its test."""
-    writer = _writer(operator, examples)
-    texts = {
-        f"{writer.title}_jax.py": writer.module(proof),
-        f"test_{writer.title}_jax.py": writer.test(operator, examples, within),
-    }
-    return Written(texts, notes_of(writer.leaving, writer.limits()))
-
-
-TARGET = Target("JAX", files)
-
-
-def _writer(operator: Any, examples: Sequence[Any]) -> _Writer:
-    return _Writer(leaving(operator, [spec_of_example(e) for e in examples], JAX, _reserved()))
 
 
 class _Writer:
@@ -101,21 +67,10 @@ class _Writer:
             "inputs": self.inputs(),
             "call": f"{call}[0]" if len(d.outputs) == 1 else call,
         }
-        top = header(self.leaving, "JAX", needs, proof, self.limits())
+        top = header(self.leaving, "JAX", needs, proof, _limits(self.leaving))
         sections = ["numbers" if d.elementwise else "arrays", *["kernel"] * self.is_kernel]
         sections += ["settings"] if d.settings else []
         return filled("jax_module.txt", sections, self.leaving.imports, header=top, **parts)
-
-    def limits(self) -> list[str]:
-        """What JAX cannot do with it, in sentences."""
-        if not self.is_kernel:
-            return []
-        again = "" if self.description.elementwise else " Forward mode (jax.jvp) is refused."
-        return (
-            [f"It runs on the CPU, in one thread; vmap calls it once for each example.{again}"]
-            if not self.is_flat
-            else ["It runs on the CPU, in one thread."]
-        )
 
     def inputs(self) -> str:
         d = self.description
@@ -261,6 +216,15 @@ class _Writer:
         ).rstrip()
 
 
+def _limits(one: Leaving) -> list[str]:
+    if one.form == EXPRESSIONS:
+        return []
+    if one.description.elementwise:
+        return ["It runs on the CPU, in one thread."]
+    forward = "Forward mode (jax.jvp) is refused."
+    return [f"It runs on the CPU, in one thread; vmap calls it once for each example. {forward}"]
+
+
 def _numbers_of(operator: Any, arrays: Sequence[np.ndarray]) -> tuple[list[list[float]], list[list[float]]]:
     """The first numbers of the results here, and of the gradients of the sum of their squares."""
     tensors = [to_tensor(a, stop_gradient=a.dtype.kind != "f") for a in arrays]
@@ -286,3 +250,15 @@ def _called(start: str, call: str) -> str:
         parts = tree.args if isinstance(tree, ast.Call) else tree.elts if isinstance(tree, ast.Tuple) else []
         inner = ",\n        ".join(map(ast.unparse, parts)) + ","
     return f"{function}(\n        {inner}\n    )"
+
+
+def _module(one: Leaving, proof: str) -> str:
+    return _Writer(one).module(proof)
+
+
+def _test(one: Leaving, operator: Any, examples: Sequence[np.ndarray], within: tuple[float, float]) -> str:
+    return _Writer(one).test(operator, examples, within)
+
+
+MODULES = Modules("jax", JAX, _module, _test, _limits)
+TARGET = Target("JAX", MODULES.write)

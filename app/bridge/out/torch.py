@@ -1,14 +1,14 @@
-"""Operators as functions of PyTorch: `to_torch` makes one, and `TARGET` writes the files of `export --to torch`."""
+"""Operators as functions of PyTorch, and the files of `export --to torch`."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from app.bridge.out.description import Description, Part, spec_of_example
+from app.bridge.out.description import Description, Part
 from app.bridge.out.names import Names, literal
 from app.bridge.out.translation import TORCH
 from app.bridge.out.writing import (
@@ -16,69 +16,22 @@ from app.bridge.out.writing import (
     KERNEL,
     ROLES,
     Leaving,
+    Modules,
     Target,
-    Written,
     bracketed,
     filled,
     header,
-    leaving,
-    loaded,
-    notes_of,
     over_elements,
     unbracketed,
 )
 from app.version import __version__
 
-_RESERVED = (
-    *("torch", "np", "math", "njit", "ThreadPoolExecutor", "_results", "_by_rows", "_empty_results"),
-    *(
-        "_mapped",
-        "_run_forward",
-        "_run_gradient",
-        "_run_second",
-        "_forward_operator",
-        "_gradient_operator",
-        "_is_transformed",
-        "_is_batched",
-    ),
-    *("_forward_loop", "_gradient_loop", "_second_loop"),
-)
-_IN_METHODS = (
-    "ctx",
-    "again",
-    "inputs",
-    "output",
-    "gradient",
-    "function",
-    "zeros",
-    "run",
-    "results",
-    "torch",
-    "info",
-    "args",
-)
+_IN_METHODS = "ctx again inputs output gradient function zeros run results torch info args".split()
+"""The variables of the templates' methods."""
 
 
-def to_torch(operator: Any, *examples: Any) -> Callable[..., Any]:
-    """What `opsmith.bridge.to_torch` gives."""
-    one = leaving(operator, [spec_of_example(e) for e in examples], TORCH, _RESERVED)
-    name = one.description.title
-    return getattr(loaded(_module(one, ""), f"opsmith_{name}_torch"), name)
-
-
-def files(operator: Any, examples: Sequence[np.ndarray], within: tuple[float, float], proof: str) -> Written:
-    """A module that needs PyTorch, and perhaps Numba, and its test."""
-    one = leaving(operator, [spec_of_example(e) for e in examples], TORCH, _RESERVED)
-    name = one.description.title
-    texts = {f"{name}_torch.py": _module(one, proof), f"test_{name}_torch.py": _test(one, examples, within)}
-    return Written(texts, notes_of(one, _CANNOT[one.form]))
-
-
-TARGET = Target("PyTorch", files)
-_CANNOT = {
-    EXPRESSIONS: [],
-    KERNEL: ["It runs on the CPU, and has no forward mode."],
-}
+def _limits(one: Leaving) -> list[str]:
+    return ["It runs on the CPU, and has no forward mode."] if one.form == KERNEL else []
 
 
 def _module(one: Leaving, proof: str) -> str:
@@ -244,7 +197,7 @@ def _expressions(one: Leaving, texts: _Texts, proof: str) -> str:
         "torch_expressions.txt",
         sections=[] if plain else ["pushed"],
         **common,
-        header=header(one, "PyTorch", "torch", proof, _CANNOT[EXPRESSIONS]),
+        header=header(one, "PyTorch", "torch", proof, _limits(one)),
         imports=one.imports,
         constants=one.constants,
         functions=one.functions,
@@ -313,7 +266,7 @@ def _kernels(one: Leaving, texts: _Texts, proof: str) -> str:
         sections=sections,
         **texts.common(),
         **parts,
-        header=header(one, "PyTorch", needs, proof, _CANNOT[KERNEL]),
+        header=header(one, "PyTorch", needs, proof, _limits(one)),
         imports=one.imports,
         constants=one.constants,
         functions=one.functions,
@@ -354,7 +307,7 @@ def _operator(one: Leaving, role: str, part: Part) -> dict[str, str]:
 # Tests
 
 
-def _test(one: Leaving, examples: Sequence[np.ndarray], within: tuple[float, float]) -> str:
+def _test(one: Leaving, _: Any, examples: Sequence[np.ndarray], within: tuple[float, float]) -> str:
     d = one.description
     low, high = within
     lines = []
@@ -388,3 +341,7 @@ def _test(one: Leaving, examples: Sequence[np.ndarray], within: tuple[float, flo
         modes=", ".join(f'"{mode}": True' for mode in modes),
         with_defaults=f"({', '.join(['*x', *settings])})" if settings else "tuple(x)",
     )
+
+
+MODULES = Modules("torch", TORCH, _module, _test, _limits)
+TARGET = Target("PyTorch", MODULES.write)

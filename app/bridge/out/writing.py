@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 import symtable
 import sys
 import textwrap
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.bridge.out import vectors
-from app.bridge.out.description import Description, Part, describe, describe_on_arrays
+from app.bridge.out.description import Description, Part, describe, describe_on_arrays, spec_of_example
 from app.bridge.out.kernels import Kernels
 from app.bridge.out.names import Names, literal
 from app.bridge.out.translation import Namespace, Translator, UntranslatableError
@@ -171,6 +172,47 @@ class Target:
     title: str
     write: Callable[[Any, Sequence[np.ndarray], tuple[float, float], str], Written]
     """From an operator, examples of its inputs, the range of their numbers and what `check` said."""
+
+
+@dataclass(frozen=True)
+class Modules:
+    """How operators become modules of a framework."""
+
+    name: str
+    """As in NAME_torch.py, and in the names of templates."""
+    namespace: Namespace
+    module: Callable[[Leaving, str], str]
+    """The text of a module; the second argument is what `check` said."""
+    test: Callable[[Leaving, Any, Sequence[np.ndarray], tuple[float, float]], str]
+    """The text of its test, from the operator, examples of its inputs and the range of their numbers."""
+    limits: Callable[[Leaving], Sequence[str]]
+    """What the framework cannot do with it, in sentences."""
+
+    def leaving(self, operator: Any, examples: Sequence[Any]) -> Leaving:
+        """An operator with its functions as source, for the axes and types of these inputs."""
+        folder, names = (
+            Path(__file__).with_name("templates"),
+            {*_IMPORTS, *(n for home in _HOMES.values() for n in home)},
+        )
+        for template in folder.glob(f"{self.name}_*.txt"):
+            names |= set(re.findall(r"[A-Za-z_]\w*", template.read_text(encoding="utf-8")))
+        names |= {f"{role}_{kind}" for role in ROLES for kind in ("loop", "operator")}
+        names |= {f"_run{role}" for role in ROLES}
+        return leaving(operator, [spec_of_example(e) for e in examples], self.namespace, sorted(names))
+
+    def function(self, operator: Any, *examples: Any) -> Callable[..., Any]:
+        """An operator as a function of the framework."""
+        one = self.leaving(operator, examples)
+        title = one.description.title
+        made: Callable[..., Any] = getattr(loaded(self.module(one, ""), f"opsmith_{title}_{self.name}"), title)
+        return made
+
+    def write(self, operator: Any, examples: Sequence[np.ndarray], within: tuple[float, float], proof: str) -> Written:
+        """The files of an operator."""
+        one = self.leaving(operator, examples)
+        name = f"{one.description.title}_{self.name}.py"
+        texts = {name: self.module(one, proof), f"test_{name}": self.test(one, operator, examples, within)}
+        return Written(texts, notes_of(one, self.limits(one)))
 
 
 TARGETS = ("torch", "jax", "c")

@@ -12,7 +12,7 @@ from numba import njit
 
 import app
 from app.bridge import to_jax
-from app.bridge.out.jax import _writer, files
+from app.bridge.out.jax import MODULES
 from app.bridge.out.writing import loaded
 from app.custom.shelf.ema import ema
 from app.custom.shelf.leaky_relu import leaky_relu
@@ -157,10 +157,8 @@ def test_forward_mode_and_missing_second_derivatives_of_kernels_are_errors_and_n
 
 @pytest.mark.parametrize("version", ["(1, 0)", pytest.param("(0, 99)", marks=pytest.mark.soak)])
 def test_xla_refuses_a_kernel_for_another_version_of_its_interface(version: str) -> None:
-    text = (
-        _writer(softmax, [matrix()])
-        .module("")
-        .replace("_VERSION, _FRAME_BYTES = (0, 3)", f"_VERSION, _FRAME_BYTES = {version}")
+    text = MODULES.module(MODULES.leaving(softmax, [matrix()]), "").replace(
+        "_VERSION, _FRAME_BYTES = (0, 3)", f"_VERSION, _FRAME_BYTES = {version}"
     )
     jax.block_until_ready(jnp.ones(1))  # else the first computation at all would fail
     with pytest.raises(Exception, match=r"API version .* is incompatible"):
@@ -172,7 +170,7 @@ CASES = [(swish, 1), (parts, 2), (stepped, 1), (halvings, 1), (softmax, 1), (tot
 
 @pytest.mark.parametrize(("operator", "inputs"), CASES, ids=lambda value: getattr(value, "name", ""))
 def test_files_are_as_a_formatter_leaves_them(operator: Any, inputs: int, tmp_path: Path) -> None:
-    for name, text in files(operator, [matrix()] * inputs, (-2, 2), "1 passed").files.items():
+    for name, text in MODULES.write(operator, [matrix()] * inputs, (-2, 2), "1 passed").files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     assert_formatted(tmp_path)
 
@@ -191,6 +189,6 @@ VECTOR = matrix(0, (6,))  # without rows it stays as it is, and is broadcast alo
 )
 def test_the_written_tests_pass_without_opsmith(cases: Any, tmp_path: Path) -> None:
     for operator, examples in cases:
-        for name, text in files(operator, examples, (-2, 2), "").files.items():
+        for name, text in MODULES.write(operator, examples, (-2, 2), "").files.items():
             (tmp_path / name).write_text(text, encoding="utf-8")
     assert_passes_without(tmp_path, "opsmith", "app")

@@ -13,7 +13,7 @@ from numba import njit
 import app
 from app.bridge import to_torch
 from app.bridge.out.description import spec_of_example
-from app.bridge.out.torch import files
+from app.bridge.out.torch import MODULES
 from app.bridge.out.translation import TORCH
 from app.bridge.out.writing import KERNEL, leaving
 from app.custom.shelf.ema import ema
@@ -291,7 +291,7 @@ def test_weights_trained_with_an_exported_relu_are_those_of_torchs_own() -> None
 
 @pytest.mark.parametrize(("operator", "inputs"), [(swish, 1), (parts, 2), (halvings, 1), (softmax, 1), (total, 1)])
 def test_files_are_as_a_formatter_leaves_them(operator: Any, inputs: int, tmp_path: Path) -> None:
-    for name, text in files(operator, [np.ones((4, 6))] * inputs, (-2, 2), "1 passed").files.items():
+    for name, text in MODULES.write(operator, [np.ones((4, 6))] * inputs, (-2, 2), "1 passed").files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     assert_formatted(tmp_path)
 
@@ -307,7 +307,7 @@ FEW = [OPERATORS["polar"], OPERATORS["ema"], (leaning, [VECTOR, np.ones((4, 6))]
 )  # fmt: skip
 def test_the_written_tests_pass_without_opsmith(cases: Any, tmp_path: Path) -> None:
     for operator, examples in cases:
-        for file, text in files(operator, examples, (-2, 2), "").files.items():
+        for file, text in MODULES.write(operator, examples, (-2, 2), "").files.items():
             (tmp_path / file).write_text(text, encoding="utf-8")
     assert_passes_without(tmp_path, "opsmith", "app")
 
