@@ -22,7 +22,14 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed (the extra
 import torch_functions as operators  # noqa: E402
 
 HERE = Path(__file__).parent
-FILE = str(HERE / "torch_functions.py")
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A copy of the operators for the command, which runs it: PyTorch frees an operator whose name is defined again."""
+    copy = tmp_path_factory.mktemp("copy") / "torch_functions.py"
+    copy.write_text(Path(operators.__file__).read_text().replace("opsmith_tests::", "opsmith_tests_copy::"))
+    return str(copy)
 
 
 def says(operator: Any, check: str, *example: Any, **options: Any) -> str:
@@ -175,8 +182,8 @@ def test_a_failure_can_be_pasted():
         assert fact in message
 
 
-def test_what_the_command_prints_can_be_pasted_too(capsys: pytest.CaptureFixture[str]):
-    assert main(["check", f"{FILE}:Halved", "--only", "gradient", "--shape", "3,2"]) == 1
+def test_what_the_command_prints_can_be_pasted_too(file: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["check", f"{file}:Halved", "--only", "gradient", "--shape", "3,2"]) == 1
     shown = capsys.readouterr().out
     for fact in (
         "Halved  torch.autograd.Function, ",
@@ -189,7 +196,7 @@ def test_what_the_command_prints_can_be_pasted_too(capsys: pytest.CaptureFixture
         "    check_operator(Halved.apply, shapes=[(3, 2)], only=['gradient'])\n",
     ):
         assert fact in shown
-    assert main(["check", f"{FILE}:MyReLU", "--only", "gradient"]) == 0
+    assert main(["check", f"{file}:MyReLU", "--only", "gradient"]) == 0
     assert "This shows it" not in capsys.readouterr().out
 
 
@@ -207,10 +214,10 @@ def test_the_script_of_a_failure_shows_it(tmp_path: Path):
     assert "it is half of what it should be" in done.stderr
 
 
-def test_the_command_checks_the_operators_that_a_file_defines(capsys: pytest.CaptureFixture[str]):
-    assert main(["check", f"{FILE}:Halved", "--only", "gradient", "--json"]) == 1
+def test_the_command_checks_the_operators_that_a_file_defines(file: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["check", f"{file}:Halved", "--only", "gradient", "--json"]) == 1
     assert '"operator": "Halved", "check": "gradient", "state": "FAILED"' in capsys.readouterr().out
-    assert main(["check", f"{FILE}:leaky", "--set", "slope=0.1", "--like", "leaky_relu(negative_slope=0.1)"]) == 0
+    assert main(["check", f"{file}:leaky", "--set", "slope=0.1", "--like", "leaky_relu(negative_slope=0.1)"]) == 0
     assert "ok      like           the results equal those of leaky_relu" in capsys.readouterr().out
 
 
@@ -318,11 +325,11 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 
 @pytest.mark.slow
-def test_it_trains_beside_the_built_in_operator(in_folder: Path):
+def test_it_trains_beside_the_built_in_operator(file: str, in_folder: Path):
     config = HERE.parents[1] / "configs" / "quick.yaml"
-    result = app.compare(["relu", f"{FILE}:MyReLU"], 1, config=config, epochs=1, quiet=True)
+    result = app.compare(["relu", f"{file}:MyReLU"], 1, config=config, epochs=1, quiet=True)
     (expected,) = result["relu"].accuracies
-    assert result[f"{FILE}:MyReLU"].accuracies == [pytest.approx(expected, abs=0.02)]
+    assert result[f"{file}:MyReLU"].accuracies == [pytest.approx(expected, abs=0.02)]
     trained = app.train(operators.MyReLU, config=config, epochs=1, quiet=True)
     assert [trained[name].accuracies for name in trained.operators] == [[pytest.approx(expected, abs=0.02)]] * 2
 

@@ -26,7 +26,9 @@ from app.bridge.out.writing import (
 )
 from app.version import __version__
 
-_IN_METHODS = "ctx again inputs output gradient function zeros run results torch info args".split()
+_IN_METHODS = (
+    *("ctx", "again", "inputs", "output", "gradient", "function", "zeros", "run", "results", "torch", "info", "args"),
+)
 """The variables of the templates' methods."""
 
 
