@@ -8,7 +8,7 @@ from typing import Any
 
 from app.checking.checks import check_names
 from app.checking.findings import Findings, findings_of, one_of, question_of
-from app.checking.pasted import report
+from app.checking.reproduction import report
 
 __all__ = ["check_operator"]
 

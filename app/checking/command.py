@@ -16,7 +16,7 @@ from app.checking.examination import Inputs, Part, Question, examination, refusa
 from app.checking.exhaustive import every_number
 from app.checking.finding import UserOperator, equivalent, find
 from app.checking.findings import Findings, painted
-from app.checking.pasted import evidence
+from app.checking.reproduction import evidence
 from app.custom.lookup import UNREADABLE
 from app.errors import ConfigError
 from app.files import without_tilde, write_whole

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from app.checking.checks.diagnosis import diagnosis_of
 from app.checking.checks.gradient import ATOL, RTOL
-from app.checking.checks.off import how_it_is_off
 from app.checking.subject import Arrays, Result, Subject
 from app.custom.gradcheck import Checked
 
@@ -176,4 +176,4 @@ def _of_elements(of: Point, direction: _Direction) -> str:
     comparisons = Checked(part.subject.call, part.subject.tensors(part.arrays), _STEPS[0]).comparisons(ATOL, RTOL)
     named = part.subject.named(part.arrays)
     difference = comparisons[0].says(f"{part.subject.backward} gives", "finite differences give", named)
-    return difference and difference + how_it_is_off(part.subject, comparisons[0], comparisons, part.arrays)
+    return difference and difference + diagnosis_of(part.subject, comparisons[0], comparisons, part.arrays)

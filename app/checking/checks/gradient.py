@@ -8,7 +8,7 @@ import numpy as np
 
 from app.bridge.function import Foreign
 from app.checking.checks.bounds import index_outside
-from app.checking.checks.off import how_it_is_off
+from app.checking.checks.diagnosis import diagnosis_of
 from app.checking.subject import FLOAT32, FLOAT64, Arrays, Subject
 from app.checking.verdict import OK, Verdict, failed, note, ok
 from app.custom.gradcheck import JUMP, KINK, Checked, Comparison, are_far, distances, gradgradcheck, worst_of
@@ -109,7 +109,7 @@ def wrong_in(subject: Subject, comparisons: list[Comparison], arrays: Arrays) ->
         difference = one.says(f"{subject.backward} gives", "finite differences give", subject.named(arrays))
         if difference:
             name = subject.inputs[one.place].name
-            hint = how_it_is_off(subject, one, comparisons, arrays)
+            hint = diagnosis_of(subject, one, comparisons, arrays)
             if not one.gradient.any():
                 hint += f"; does backward return it? If {name} is a setting and not an input: --set {name}=VALUE"
             yield failed(f"that of {name} is {difference}{hint}")

@@ -17,7 +17,7 @@ _FACTORS = {
 }
 
 
-def how_it_is_off(subject: Subject, one: Comparison, all_inputs: list[Comparison], arrays: Arrays) -> str:
+def diagnosis_of(subject: Subject, one: Comparison, all_inputs: list[Comparison], arrays: Arrays) -> str:
     """An explanation of every wrong element, such as `; it is half of what it should be`; '' if none fits.
 
     `arrays` are the inputs at which the gradients were compared.
