@@ -24,8 +24,8 @@ from app.checking.certificate import stored
 from app.checking.checks.direction import Point, how_gradient_is_wrong
 from app.checking.checks.gradient import gradient_of_size
 from app.checking.examples import inputs_for
-from app.checking.finding import UserOperator, user_operator
 from app.checking.in_a_network import Place, differs_each_time, drawing_alike, in_a_network, mixes_rows
+from app.checking.operators import UserOperator, user_operator
 from app.checking.subject import FLOAT32, Subject
 from app.checking.undisturbed import undisturbed
 from app.checking.verdict import FAILED

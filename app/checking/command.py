@@ -14,8 +14,8 @@ from app.checking.certificate import Certificate, badge
 from app.checking.checks import CHECKS, check_names
 from app.checking.examination import Inputs, Part, Question, examination, refusal
 from app.checking.exhaustive import every_number
-from app.checking.finding import UserOperator, equivalent, find
 from app.checking.findings import Findings, painted
+from app.checking.operators import UserOperator, equivalent, find
 from app.checking.reproduction import evidence
 from app.custom.lookup import UNREADABLE
 from app.errors import ConfigError

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from app import static
 from app.checking.command import shape_of
 from app.checking.examples import inputs_for
-from app.checking.finding import UserOperator, find
+from app.checking.operators import UserOperator, find
 from app.checking.subject import Input, Subject
 from app.custom.numba_functions import function_name
 from app.custom.operator import CustomOperator

@@ -17,7 +17,7 @@ from app.bridge.example import with_example
 from app.bridge.function import class_of
 from app.checking.checks import progress
 from app.checking.examples import in_its_precision, inputs_for
-from app.checking.finding import UserOperator
+from app.checking.operators import UserOperator
 from app.checking.processes import End, values_of
 from app.checking.subject import FLOAT32, Input, Precision, Subject
 from app.checking.verdict import FAILED, Verdict, failed

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from app.checking.checks.bounds import BackwardBoundsError, index_outside
-from app.checking.finding import UserOperator
+from app.checking.operators import UserOperator
 from app.checking.reasons import reason
 from app.checking.subject import FLOAT32, FLOAT64, Input, Precision, Subject
 from app.custom.calling import ReturnedError

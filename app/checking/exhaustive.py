@@ -31,8 +31,8 @@ from app.checking.examination import (
     subject_of,
 )
 from app.checking.examples import inputs_for
-from app.checking.finding import UserOperator, equivalent
 from app.checking.findings import one_of
+from app.checking.operators import UserOperator, equivalent
 from app.checking.subject import FLOAT32, Subject
 from app.engine import Executor
 from app.errors import AppError, ConfigError

@@ -10,7 +10,7 @@ from typing import Any
 
 from app.checking.checks import check_names
 from app.checking.examination import Question, examination, refusal
-from app.checking.finding import UserOperator, find, user_operator
+from app.checking.operators import UserOperator, find, user_operator
 from app.checking.verdict import FAILED, NOTE, OK, Verdict
 from app.custom.foreign import operator_of_framework
 from app.display import Displayed

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from app.checking.checks.direction import Point, moved
-from app.checking.finding import UserOperator
 from app.checking.layer import LayerAsOperator
+from app.checking.operators import UserOperator
 from app.checking.subject import Input, Result, Subject, same
 from app.ops import random
 

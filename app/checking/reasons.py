@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from app.checking.finding import UserOperator
+from app.checking.operators import UserOperator
 from app.custom.calling import described, place_raised, summary_of
 from app.errors import AppError
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from app.checking.examination import Question
-from app.checking.finding import UserOperator
 from app.checking.findings import Findings
+from app.checking.operators import UserOperator
 from app.custom.lookup import OF_FILES
 from app.version import __version__
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app import static
-from app.checking.finding import UserOperator, equivalent
+from app.checking.operators import UserOperator, equivalent
 from app.checking.reasons import reason
 from app.custom.numba_functions import function_name, python_function
 from app.custom.operator import CustomOperator

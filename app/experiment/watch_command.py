@@ -84,8 +84,8 @@ def _examine(parent: int, file: Path, options: argparse.Namespace, figures: Path
     """In the process of a version: print a line for each operator."""
     getattr(os, "setsid", int)()  # with the processes that operators start; Ctrl-C is for the watcher
     die_with_parent(parent)
-    from app.checking.finding import find
     from app.checking.findings import check
+    from app.checking.operators import find
 
     last, name = json.loads(figures.read_text()) if figures.exists() else {}, options.operators
     try:

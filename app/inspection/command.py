@@ -6,7 +6,7 @@ import argparse
 import re
 from pathlib import Path
 
-from app.checking.finding import find
+from app.checking.operators import find
 from app.errors import ConfigError
 from app.files import write_whole
 from app.inspection.picture import draw

@@ -15,8 +15,8 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from app.checking.finding import user_operator
 from app.checking.findings import Findings
+from app.checking.operators import user_operator
 from app.custom.operator import CustomOperator, derived_source, written_as
 from app.errors import AppError
 from app.experiment.results import Result

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from app import static
 from app.checking.examples import inputs_for
-from app.checking.finding import UserOperator
+from app.checking.operators import UserOperator
 from app.custom.lookup import find_operator
 from app.errors import AppError, ConfigError
 from app.graph import Program, Variable, names, static_mode

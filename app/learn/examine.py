@@ -11,7 +11,7 @@ import numpy as np
 
 from app.checking.checks import examine
 from app.checking.examples import inputs_for
-from app.checking.finding import UserOperator, find
+from app.checking.operators import UserOperator, find
 from app.checking.subject import Subject
 from app.checking.verdict import FAILED, OK, Verdict
 from app.errors import AppError

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from app.checking.before_training import as_written, between_layers
-from app.checking.finding import user_operator
+from app.checking.operators import user_operator
 from app.checking.undisturbed import undisturbed
 from app.custom.foreign import adapter_of, operator_of_framework, parts_of
 from app.custom.numba_functions import python_function

@@ -10,8 +10,8 @@ from typing import Any
 from app.bridge.out.writing import TARGETS, target_of
 from app.checking.command import shape_of
 from app.checking.examination import Question, subject_of
-from app.checking.finding import UserOperator, find
 from app.checking.findings import findings_of
+from app.checking.operators import UserOperator, find
 from app.checking.subject import Subject
 from app.custom.operator import CustomOperator
 from app.errors import ConfigError, ExportError

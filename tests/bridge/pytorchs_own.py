@@ -26,7 +26,7 @@ from torch.testing._internal.custom_op_db import custom_op_db
 from app.bridge.function import Foreign, class_of
 from app.bridge.torch import TORCH
 from app.checking.examination import Question, examination
-from app.checking.finding import user_operator
+from app.checking.operators import user_operator
 from app.checking.verdict import NOTE, Verdict
 from app.custom.foreign import operator_of_framework
 

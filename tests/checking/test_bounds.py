@@ -14,7 +14,7 @@ from numba import njit
 import app
 from app.checking.checks import examine
 from app.checking.examples import inputs_for
-from app.checking.finding import user_operator
+from app.checking.operators import user_operator
 from app.checking.undisturbed import Answer, PythonProcess, undisturbed
 from app.errors import BoundsError
 

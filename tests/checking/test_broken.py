@@ -13,7 +13,7 @@ from broken_operators import BROKEN, Broken
 from app.autograd import Function
 from app.checking.checks import CHECKS, examine
 from app.checking.examples import inputs_for
-from app.checking.finding import UserOperator, user_operator
+from app.checking.operators import UserOperator, user_operator
 from app.checking.subject import Subject
 from app.checking.verdict import FAILED, Verdict
 from app.custom import py_func

@@ -19,7 +19,7 @@ import app
 from app import custom_op
 from app.checking.checks import CHECKS, examine
 from app.checking.examples import inputs_for
-from app.checking.finding import find, user_operator
+from app.checking.operators import find, user_operator
 from app.checking.subject import Result
 from app.engine.compiled.read_only import why_refused
 from app.errors import ConfigError, OperatorError

@@ -16,7 +16,7 @@ import pytest
 import app
 from app.checking.before_training import check_gradient
 from app.checking.examples import inputs_for
-from app.checking.finding import user_operator
+from app.checking.operators import user_operator
 from app.checking.processes import End, values_of
 from app.checking.undisturbed import undisturbed
 from app.errors import BoundsError

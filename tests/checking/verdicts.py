@@ -7,7 +7,7 @@ from typing import Any
 from app import custom_op
 from app.checking.checks import examine
 from app.checking.examples import inputs_for
-from app.checking.finding import user_operator
+from app.checking.operators import user_operator
 
 
 def words(operator: Any, *only: str, **given: Any) -> str:

@@ -16,7 +16,7 @@ from app import custom_op, static
 from app.autograd import gradcheck, gradgradcheck
 from app.checking.checks import examine
 from app.checking.examples import inputs_for
-from app.checking.finding import user_operator
+from app.checking.operators import user_operator
 from app.custom.references import OperatorTable, read_operators
 from app.engine.compiled.explain import explain
 from app.errors import GradientError, OperatorError

@@ -17,7 +17,7 @@ import app
 from app import static
 from app.checking.checks import examine
 from app.checking.examples import inputs_for
-from app.checking.finding import find
+from app.checking.operators import find
 from app.custom import shelf
 from app.custom.lookup import SHIPPED, find_operator, make_operator, on_the_shelf, values_taken
 from app.custom.shelf import relu as relu_module
