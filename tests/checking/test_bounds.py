@@ -117,6 +117,30 @@ def test_the_verdict_of_the_check_of_bounds(function: Any, expected: str):
     assert words(operator, "bounds").startswith(expected)
 
 
+@njit
+def summed_up(x):
+    out = np.empty_like(x)
+    for j in range(x.shape[1]):
+        out[0, j] = x[0, j]
+    for i in range(1, x.shape[0]):
+        for j in range(x.shape[1]):
+            out[i, j] = out[i - 1, j] + x[i, j]
+    return out
+
+
+def test_a_batch_without_rows_is_not_given_to_compiled_code_that_writes_outside_of_it():
+    ran: list[tuple[int, ...]] = []
+
+    def forward(x):
+        ran.append(x.shape)
+        return summed_up(x)
+
+    operator = with_backward(forward, lambda x, dy: np.cumsum(dy[::-1], axis=0)[::-1])
+    told = words(operator, "empty batch")
+    assert told.startswith("FAILED a batch without rows: forward indexes outside of its arrays, given x float64[0, 6]")
+    assert (0, 6) not in ran
+
+
 def test_nothing_is_checked_after_an_index_outside():
     operator = with_backward(second_row, lambda dy: dy)
     assert [v.check for v in examine(inputs_for(user_operator(operator, "operator")), ["gradient"])] == ["bounds"]

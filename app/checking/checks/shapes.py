@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from app.checking.checks.bounds import index_outside
 from app.checking.checks.gradient import gradient_of_size
 from app.checking.subject import FLOAT32, Subject, are_near
 from app.checking.verdict import Verdict, failed, note, ok
@@ -98,11 +99,15 @@ def empty(subject: Subject) -> Iterator[Verdict]:
     none, rows = subject.with_batch(0), subject.inputs[0].shape[0]
     some = [o.shape for o in subject.outputs(subject.arrays())]
     per_row = all(shape[:1] == (rows,) for shape in some) and _has_as_many_rows(subject, some, rows + 1)
+    refusal = failed if per_row and subject.operator.foreign is None else note
+    outside = index_outside(none)
+    if outside is not None:  # compiled code would read or write there
+        yield refusal(f"a batch without rows: {outside}")
+        return
     try:
         outputs, gradients = none.run(none.arrays())
     except Exception as error:
-        message = f"a batch without rows raises {subject.reason(error)}"
-        yield failed(message) if per_row and subject.operator.foreign is None else note(message)
+        yield refusal(f"a batch without rows raises {subject.reason(error)}")
         return
     for output, shape in zip(outputs, some, strict=True):
         if per_row and output.shape != (0, *shape[1:]):  # else the shape is not known: concat([x, w]) has the rows of w
