@@ -1,6 +1,6 @@
 """Derived gradients of functions on arrays: right, and how fast beside those written by hand. For docs/derived.md.
 
-python -m benchmarks.derived [KERNEL ...] (some ten minutes for all of tests/custom/kernels)
+python -m benchmarks.derived [KERNEL ...] (some ten minutes for all of tests/derivative/kernels)
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.derivative.arrays import derive
+from app.derivative.arrays import derive
 from app.errors import AppError
 from benchmarks import machine, report
 from benchmarks.process import ROOT
 
 sys.path.append(str(ROOT / "tests"))
-from custom.array_slopes import (
+from derivative.array_slopes import (
     central_differences,
     gradient_arguments,
     is_float_array,
@@ -35,7 +35,7 @@ from custom.array_slopes import (
     listed,
     weights_for,
 )
-from custom.kernels import KERNELS, Kernel, compiled
+from derivative.kernels import KERNELS, Kernel, compiled
 
 PAGE = ROOT / "docs" / "derived.md"
 NEAR = 1e-5

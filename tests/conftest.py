@@ -17,7 +17,7 @@ from installed import installed
 __all__ = ["chromium", "installed", "visitor"]
 
 ROOT = Path(__file__).parent
-COMPILE_MUCH = ("checking", "custom", "engine")
+COMPILE_MUCH = ("checking", "custom", "derivative", "engine")
 
 # Read when NumPy loads OpenBLAS, whose threads wait for each other most of the time where tests run side by side.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -10,9 +10,9 @@ from app.checking.command import shape_of
 from app.checking.examples import inputs_for
 from app.checking.operators import UserOperator, find
 from app.checking.subject import Input, Subject
-from app.custom.numba_functions import function_name
 from app.custom.operator import CustomOperator
 from app.errors import OperatorError
+from app.functions import function_name
 from app.ops.spec import Spec
 from app.printing import say
 

@@ -16,10 +16,10 @@ from app.checking.undisturbed import PythonProcess
 from app.custom import Function, PyLayer
 from app.custom.foreign import operator_of_framework
 from app.custom.lookup import OF_FILES, make_operator, module_at, parted, resolve, split_settings
-from app.custom.numba_functions import is_compiled
 from app.custom.operator import CustomOperator, home_of
 from app.custom.pylayer import sets_up_context
 from app.errors import ConfigError
+from app.functions import is_compiled
 from app.nn import Layer, functional
 from app.ops.definition import REGISTRY, OpDef
 from app.reading import parameters_of, place_of

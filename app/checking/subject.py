@@ -14,9 +14,9 @@ import numpy as np
 from app import static
 from app.checking.operators import UserOperator, equivalent
 from app.checking.reasons import reason
-from app.custom.numba_functions import function_name, python_function
 from app.custom.operator import CustomOperator
 from app.errors import OperatorError, silent_end
+from app.functions import function_name, python_function
 from app.graph import names
 from app.graph.defaults import program_guard
 from app.graph.program import Program

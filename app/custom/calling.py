@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.numba_functions import function_name, python_function
 from app.custom.read_only import ADVICE, call_watched, looking, read_only
 from app.errors import AppError, DtypeError, OperatorError, ReadOnlyError, add_note
+from app.functions import function_name, python_function
 from app.ops.definition import OpDef
 from app.ops.dtype import NAMES
 from app.ops.size import AnySize, Size, named_size, names_of

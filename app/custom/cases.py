@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.derivative.slopes import ALIASES
-from app.custom.numba_functions import is_compiled, is_of_users, python_function
+from app.custom.numba_functions import is_of_users
+from app.derivative.slopes import ALIASES
 from app.errors import OperatorError
+from app.functions import is_compiled, python_function
 from app.ops.definition import REGISTRY, OpDef, apply
 from app.ops.methods import ValueMethods
 from app.ops.settings import key_of_settings

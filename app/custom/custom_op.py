@@ -18,9 +18,10 @@ from app.custom.calling import (
 )
 from app.custom.cases import by_cases
 from app.custom.foreign import operator_of_framework
-from app.custom.numba_functions import Current, function_name, is_compiled, python_function
+from app.custom.numba_functions import Current
 from app.custom.operator import CustomOperator, Origin, makes
 from app.errors import GradientError, OperatorError
+from app.functions import function_name, is_compiled, python_function
 from app.ops.definition import OpDef, as_immutable
 from app.ops.dtype import is_float
 from app.ops.elementwise import to_common_type
@@ -32,7 +33,7 @@ from app.reading import parameters_of, place_of, user_place
 class FunctionOperator(CustomOperator):
     """The operator that `@custom_op` makes; `@op.backward` declares the function that computes its gradient.
 
-    Without one, the gradient is derived from the function's source (see `opsmith.custom.derivative`).
+    Without one, the gradient is derived from the function's source (see `opsmith.derivative`).
     """
 
     def __init__(
@@ -234,14 +235,14 @@ class NumberGradient(DerivedGradient):
         super().__init__(operator, range(len(operator.inputs)), True)
 
     def _function(self) -> Any:
-        from app.custom.derivative.making import derived_gradient
+        from app.derivative.making import derived_gradient
 
         operator = self._operator
         return derived_gradient(operator.function, operator.inputs, ["d" + name for name in operator.outputs])
 
     @property
     def source(self) -> str:
-        from app.custom.derivative.making import source_of  # imported late, as few need it
+        from app.derivative.making import source_of  # imported late, as few need it
 
         return source_of(python_function(self.function))
 
@@ -259,8 +260,8 @@ class ArrayGradient(DerivedGradient):
         super().__init__(operator, self._targets, False)
 
     def _function(self) -> Any:
-        from app.custom.derivative.arrays import derive
-        from app.custom.derivative.scope import UnderivableError
+        from app.derivative.arrays import derive
+        from app.derivative.scope import UnderivableError
 
         function: Any = self._operator.function
         for name, spec in zip(self._operator.inputs, self._for, strict=True):

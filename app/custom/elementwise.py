@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from app.custom.calling import ReturnedError, described
-from app.custom.numba_functions import Current, function_name, interpreted, python_function, without_keyword_only
+from app.custom.numba_functions import Current, interpreted
 from app.errors import AppError, OperatorError
+from app.functions import function_name, python_function, without_keyword_only
 from app.ops.settings import key_of_settings
 
 Kernel = Callable[..., Any]

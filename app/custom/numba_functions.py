@@ -1,4 +1,4 @@
-"""Users' functions in Python and in Numba.
+"""What users' functions read, and their Numba functions run as Python.
 
 A check runs Numba functions as Python, in a forked process, which raises IndexError for an index outside of an array.
 Compiled code does not check: it reads or overwrites whatever lies there.
@@ -6,81 +6,14 @@ Compiled code does not check: it reads or overwrites whatever lies there.
 
 from __future__ import annotations
 
-import ast
-import linecache
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import wraps
-from types import CellType, CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Generic, TypeVar
 
-from app.reading import PACKAGE, codes_in, future_flags
-
-
-def function_name(function: Any) -> str:
-    return getattr(function, "__name__", type(function).__name__)
-
-
-def is_compiled(function: Any) -> bool:
-    """Whether a function is compiled by Numba."""
-    numba = sys.modules.get("numba.core.dispatcher")  # importing it takes half a second
-    # `isinstance` may run code of a proxy object, which may raise, and `issubclass` is slow for Numba's classes
-    return numba is not None and numba.Dispatcher in type(function).__mro__
-
-
-def python_function(function: Any) -> Any:
-    """The Python function of a Numba function, or the function itself."""
-    return getattr(function, "py_func", function)
-
-
-def without_keyword_only(function: FunctionType) -> FunctionType:
-    """The function with ordinary parameters in place of keyword-only ones, which Numba does not have."""
-    code = function.__code__
-    if not code.co_kwonlyargcount:
-        return function
-    code = code.replace(co_argcount=code.co_argcount + code.co_kwonlyargcount, co_kwonlyargcount=0)
-    ordinary = FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
-    vars(ordinary).update(vars(function))
-    return ordinary
-
-
-def unused(wish: str, names: Collection[str]) -> str:
-    """A name like `wish` that is none of these."""
-    name, number = wish, 1
-    while name in names:
-        number += 1
-        name = f"{wish}_{number}" if wish[-1].isdigit() else f"{wish}{number}"
-    return name
-
-
-def function_beside(
-    function: FunctionType, tree: ast.FunctionDef, extra: Mapping[str, Any], file: str = ""
-) -> FunctionType:
-    """The function of a tree, with the globals and the closure of another function, and these extra variables.
-
-    It shares them, so that both functions see a variable that is assigned later. `file` is a name under which linecache
-    keeps the source.
-    """
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    cells |= {name: CellType(value) for name, value in extra.items()}
-    named = {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)}
-    code = code_beside(function.__code__, tree, sorted(named & cells.keys()), file)
-    return FunctionType(code, function.__globals__, tree.name, None, tuple(cells[name] for name in code.co_freevars))
-
-
-def code_beside(code: CodeType, tree: ast.FunctionDef, free: Sequence[str], file: str = "") -> CodeType:
-    """The code of a tree that is compiled in place of another code, with these free variables."""
-    module = ast.parse(f"def {unused('closure', [tree.name])}({', '.join(free)}): pass" if free else "")
-    around = next((node for node in module.body if isinstance(node, ast.FunctionDef)), module)
-    around.body = [tree]
-    ast.fix_missing_locations(module)
-    if file:
-        text = ast.unparse(module) + "\n"
-        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-        module = ast.parse(text)
-    whole = compile(module, file or code.co_filename, "exec", dont_inherit=True, flags=future_flags(code))
-    return next(each for each in codes_in(whole) if each.co_name == tree.name)
-
+from app.functions import is_compiled
+from app.reading import PACKAGE
 
 _OTHERS = frozenset({PACKAGE, "numba", "llvmlite", "numpy", "scipy"}) | sys.stdlib_module_names
 """Packages whose own functions stay compiled, but for the shelf's, which are as a user would write them."""

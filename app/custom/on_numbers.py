@@ -29,9 +29,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from app.custom.derivative.terms import with_parts
-from app.custom.numba_functions import Current, function_beside, is_compiled, python_function, unused
+from app.custom.numba_functions import Current
 from app.custom.read_only import for_any_types
+from app.derivative.terms import with_parts
+from app.functions import function_beside, is_compiled, python_function, unused
 from app.ops.lowering import OnNumbers, Returning
 from app.reading import UnreadableSourceError, definition_of, one_thread_at_a_time
 

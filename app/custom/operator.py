@@ -12,11 +12,11 @@ import numpy as np
 from app.custom.calling import arrays_of, call_function, returned_arrays
 from app.custom.elementwise import over_arrays
 from app.custom.foreign import operator_of_framework
-from app.custom.numba_functions import function_name, python_function, without_keyword_only
 from app.custom.on_numbers import returning
 from app.custom.on_variables import differentiate_on_variables
 from app.custom.read_only import guarded
 from app.errors import AppError, OperatorError, ShapeError
+from app.functions import function_name, python_function, without_keyword_only
 from app.ops.creation import zeros_like
 from app.ops.definition import OpDef, apply
 from app.ops.dtype import canonical

@@ -12,10 +12,10 @@ import numpy as np
 
 from app.custom.calling import arrays_of, call_function, require_callable, returned_arrays
 from app.custom.custom_op import ArrayGradient
-from app.custom.numba_functions import function_name, python_function
 from app.custom.operator import CustomOperator, Origin, makes
 from app.custom.read_only import guarded
 from app.errors import DtypeError, OperatorError
+from app.functions import function_name, python_function
 from app.graph.defaults import default_main_program, in_dynamic_mode
 from app.graph.program import Block
 from app.graph.variable import Variable

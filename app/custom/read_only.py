@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.numba_functions import Current, as_python, interpreted, is_compiled
+from app.custom.numba_functions import Current, as_python, interpreted
 from app.errors import OperatorError, ReadOnlyError
+from app.functions import is_compiled
 
 ADVICE = (
     "the inputs of an operator are read-only, because others read them: "

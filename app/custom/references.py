@@ -19,11 +19,11 @@ from typing import Any
 from app.custom import shelf
 from app.custom.foreign import parts_of
 from app.custom.lookup import OF_FILES, SHIPPED, module_at, named_in, parted
-from app.custom.numba_functions import function_name
 from app.custom.operator import HOOKS, CustomOperator, home_of, written_as
 from app.engine.compiled.fingerprint import full_fingerprint
 from app.errors import OperatorError, ProgramError
 from app.files import without_tilde
+from app.functions import function_name
 from app.graph.serialise import DAMAGE_ERRORS, value_from_data, value_to_data
 from app.ops.definition import OpDef
 from app.reading import public_name

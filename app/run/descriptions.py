@@ -19,10 +19,10 @@ from app.checking.before_training import as_written, between_layers
 from app.checking.operators import user_operator
 from app.checking.undisturbed import undisturbed
 from app.custom.foreign import adapter_of, operator_of_framework, parts_of
-from app.custom.numba_functions import python_function
 from app.custom.operator import CustomOperator, derived_source
 from app.errors import FileError
 from app.files import LARGEST, read_file, write_whole
+from app.functions import python_function
 from app.nn import Layer
 from app.ops.definition import OpDef
 from app.reading import source_text

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from checking.verdicts import elementwise, with_backward, words
-from custom.made_functions import module_of_text
 from custom_zoo import ONE, TWO
+from modules_of_text import module_of_text
 from numba import njit
 
 import app

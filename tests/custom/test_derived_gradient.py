@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_functions import module_of_text, slope
+from modules_of_text import module_of_text, slope
 from numba import njit
 
 import app
 from app import custom_op, static
 from app.autograd import gradcheck, gradgradcheck
-from app.custom.derivative.making import derived_gradient
-from app.custom.derivative.scope import UnderivableError
 from app.custom.references import OperatorTable, read_operators
+from app.derivative.making import derived_gradient
+from app.derivative.scope import UnderivableError
 from app.engine.compiled.explain import explain
 from app.errors import GradientError
 
@@ -349,7 +349,7 @@ def test_first_and_second_derivatives_agree_with_finite_differences(what: str):
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_statement_that_cannot_be_derived_is_an_error_that_names_its_line(what: str):
     body, words = REFUSED[what] if isinstance(REFUSED[what], tuple) else (REFUSED[what], "")
-    with pytest.raises(UnderivableError, match=rf"^made_functions_\d+\.py:\d+: .*{words}"):
+    with pytest.raises(UnderivableError, match=rf"^module_of_text_\d+\.py:\d+: .*{words}"):
         derived_gradient(made(body), ["x"], ["arriving"])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import forked
 import numpy as np
 import pytest
-from made_functions import module_of_text
+from modules_of_text import module_of_text
 
 from app.custom.read_only import Guarded, read_only
 from app.errors import ReadOnlyError

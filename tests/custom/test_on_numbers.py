@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from custom.made_functions import module_of_text
+from modules_of_text import module_of_text
 from numba import njit
 
 import app

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_functions import module_of_text
+from modules_of_text import module_of_text
 from numba import float64, guvectorize, njit
 
 import app
@@ -55,7 +55,7 @@ def test_a_numpy_function_that_writes_into_its_input_is_an_error(statement: str,
 @pytest.mark.parametrize("statement", NUMBA)
 def test_a_numba_function_that_writes_into_its_input_is_an_error_that_names_the_line(statement: str):
     x = app.to_tensor(GIVEN)
-    with pytest.raises(OperatorError, match=rf"it writes into an array .*\(made_functions_\d+.py:2: `.*{COPY}"):
+    with pytest.raises(OperatorError, match=rf"it writes into an array .*\(module_of_text_\d+.py:2: `.*{COPY}"):
         app.custom_op(function_with(statement, numba=True))(x)
     assert x.tolist() == GIVEN.tolist()
 

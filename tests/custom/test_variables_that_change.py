@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_functions import module_of_text
+from modules_of_text import module_of_text
 
 import app
 from app import static

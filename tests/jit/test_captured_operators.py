@@ -9,7 +9,7 @@ import random
 
 import numpy as np
 import pytest
-from custom.made_functions import module_of_text
+from modules_of_text import module_of_text
 
 import app
 from app.autograd import Function, PyLayer

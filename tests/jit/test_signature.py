@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from custom.made_functions import module_of_text
 from jit.traces import static, tensor
+from modules_of_text import module_of_text
 
 import app
 from app.errors import ProgramError, ShapeError

@@ -64,7 +64,7 @@ def derived(text: str, right: Formula, slope: Formula, *bounds: float, **options
 
 
 def written(source: str, names: dict[str, Any]) -> Any:
-    from custom.made_functions import module_of_text
+    from modules_of_text import module_of_text
 
     return custom_op(module_of_text(source, **names).function, elementwise=True)
 

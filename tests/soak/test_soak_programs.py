@@ -13,8 +13,8 @@ TESTS = Path(__file__).parents[1]
 PROGRAMS = {
     "compat/test_paddle_programs.py": 1375,
     "custom/test_in_place_at_random.py": 200,
-    "custom/test_derived_at_random.py": 1000,
-    "custom/derivative/test_types_at_random.py": 1000,
+    "derivative/test_derived_at_random.py": 1000,
+    "derivative/test_types_at_random.py": 1000,
     "engine/test_open_sizes_at_random.py": 3000,
     "graph/test_overwrites_at_random.py": 3000,
     "jit/test_captured_operators.py": 2000,
@@ -25,7 +25,7 @@ PROGRAMS = {
 """Files with a function `check` of a seed, and for how many seeds it is called: fewer where programs are compiled."""
 COUNTING = ("engine/compiled/test_engines_agree.py", "onnx/test_operators_in_onnx.py", "ops/test_inference.py")
 """Files that generate as many examples as they are told to."""
-REFUSED_AT_MOST = {"jit/test_structured_at_random.py": 0.5, "custom/derivative/test_types_at_random.py": 0.15}
+REFUSED_AT_MOST = {"jit/test_structured_at_random.py": 0.5, "derivative/test_types_at_random.py": 0.15}
 """Which part of the programs may be refused, if it is not a tenth: programs that are about what is refused."""
 _held: dict[str, int] = {}
 
@@ -58,7 +58,7 @@ ON_ARRAYS = 3000
 def test_derived_gradients_of_random_functions_on_arrays_are_right_or_refused(figure, monkeypatch):
     """Those that are refused are counted by the reason."""
     monkeypatch.syspath_prepend(str(TESTS))
-    random = importlib.import_module("custom.test_array_gradients_at_random")
+    random = importlib.import_module("derivative.test_array_gradients_at_random")
     verdicts = Counter(random.reason_of(random.verdict(seed)) for seed in range(ON_ARRAYS))
     print(*(f"{count:6} {reason}" for reason, count in verdicts.most_common()), sep="\n")
     assert verdicts[random.AGREES] >= ON_ARRAYS * 3 // 4, verdicts

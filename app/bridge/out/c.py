@@ -17,7 +17,7 @@ from app.bridge.out.description import Description, Part, describe, results_of, 
 from app.bridge.out.kernels import Kernels
 from app.bridge.out.names import Names
 from app.bridge.out.writing import Target, Written, filled, over_elements
-from app.custom.derivative.scope import UnderivableError
+from app.derivative.scope import UnderivableError
 from app.errors import ExportError
 from app.ops.spec import Spec
 from app.reading import parameters_of

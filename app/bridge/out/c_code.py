@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from app.custom.derivative.arrays.core import (
+from app.derivative.arrays.core import (
     Alloc,
     Assign,
     Break,
@@ -32,10 +32,10 @@ from app.custom.derivative.arrays.core import (
     same,
     walk,
 )
-from app.custom.derivative.arrays.flow import without_dead
-from app.custom.derivative.arrays.reader import Reader
-from app.custom.derivative.arrays.values import Array, constant_int, wider
-from app.custom.derivative.scope import UnderivableError
+from app.derivative.arrays.flow import without_dead
+from app.derivative.arrays.reader import Reader
+from app.derivative.arrays.values import Array, constant_int, wider
+from app.derivative.scope import UnderivableError
 from app.reading import UnreadableSourceError, place_in, source_text
 
 _TYPES = {"float": "double", "int": "int64_t", "bool": "bool"}

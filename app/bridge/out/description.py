@@ -11,14 +11,14 @@ from itertools import count
 from types import FunctionType
 from typing import Any
 
-from app.custom.derivative.arrays import derive
-from app.custom.derivative.making import derived_gradient
-from app.custom.derivative.scope import UnderivableError
 from app.custom.foreign import operator_of_framework
-from app.custom.numba_functions import function_beside, is_compiled, python_function
 from app.custom.on_numbers import tree_on_numbers
 from app.custom.operator import CustomOperator
+from app.derivative.arrays import derive
+from app.derivative.making import derived_gradient
+from app.derivative.scope import UnderivableError
 from app.errors import AppError, ExportError, GradientError
+from app.functions import function_beside, is_compiled, python_function
 from app.ops.dtype import canonical, is_float
 from app.ops.rules import Source
 from app.ops.spec import Spec

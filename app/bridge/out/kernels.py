@@ -14,8 +14,8 @@ import numpy as np
 
 from app.bridge.out import vectors
 from app.bridge.out.names import Names, literal
-from app.custom.numba_functions import is_compiled, python_function
 from app.errors import ExportError
+from app.functions import is_compiled, python_function
 from app.reading import definition_of, one_thread_at_a_time, parameters_of, place_in, source_text
 
 _MODULES = {"numpy": "np", "math": "math"}

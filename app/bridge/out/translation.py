@@ -20,8 +20,8 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from app.bridge.out.names import Names, same
-from app.custom.numba_functions import python_function
 from app.errors import ExportError
+from app.functions import python_function
 from app.reading import UnreadableSourceError, definition_of, one_thread_at_a_time, parameters_of, place_in
 
 NUMBER, TENSOR, MASK = "number", "tensor", "mask"

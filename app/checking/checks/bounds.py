@@ -18,9 +18,10 @@ import numpy as np
 from app.checking.processes import End
 from app.checking.subject import Arrays, Result, Subject
 from app.checking.verdict import Verdict, failed, note, ok
-from app.custom.numba_functions import interpreted, python_function
+from app.custom.numba_functions import interpreted
 from app.custom.operator import CustomOperator
 from app.errors import BoundsError
+from app.functions import python_function
 
 
 class BackwardBoundsError(BoundsError):

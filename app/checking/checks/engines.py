@@ -11,11 +11,11 @@ import numpy as np
 from app import static
 from app.checking.subject import Subject
 from app.checking.verdict import Verdict, failed, note, ok
-from app.custom.numba_functions import is_compiled, python_function
 from app.custom.on_numbers import stops_on_numbers
 from app.custom.operator import CustomOperator
 from app.engine import Executor
 from app.errors import AppError
+from app.functions import is_compiled, python_function
 from app.graph.program import Operator
 from app.ops.lowering import Returning
 from app.reading import parameters_of, place_in

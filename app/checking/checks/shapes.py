@@ -10,9 +10,9 @@ from app.checking.checks.bounds import index_outside
 from app.checking.checks.gradient import gradient_of_size
 from app.checking.subject import FLOAT32, Subject, are_near
 from app.checking.verdict import Verdict, failed, note, ok
-from app.custom.derivative.scope import UnderivableError
 from app.custom.numba_functions import interpreted
 from app.custom.operator import CustomOperator
+from app.derivative.scope import UnderivableError
 from app.errors import AppError
 from app.ops.spec import UNKNOWN
 

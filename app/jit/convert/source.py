@@ -12,7 +12,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 from weakref import WeakSet
 
-from app.custom.numba_functions import code_beside
+from app.functions import code_beside
 from app.jit.convert.names import suspends
 from app.jit.convert.rewrite import rewritten
 from app.jit.variable import RefusedError

@@ -14,7 +14,7 @@ import numpy as np
 
 from app.bridge.out.c_code import CFunction
 from app.bridge.out.writing import filled
-from app.custom.numba_functions import python_function
+from app.functions import python_function
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 _TYPES = {"double": "float64", "float": "float32", "int64_t": "int64", "bool": "bool"}

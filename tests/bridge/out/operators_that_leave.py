@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-from custom.kernels import KERNELS
+from derivative.kernels import KERNELS
 
 import app
 from app.custom.shelf.ema import ema

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from modules_of_text import module_of_text
 from numba import njit
 
 import app
@@ -19,7 +20,6 @@ from app.custom.shelf.leaky_relu import leaky_relu
 from app.custom.shelf.softmax import softmax
 from app.errors import ExportError
 from app.ops.spec import Spec
-from tests.custom.made_functions import module_of_text
 
 MATRIX = Spec((4, 6), "float64")
 TABLE = np.array([0.25, 0.5])

@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from custom.array_programs import arguments_for, program
-from custom.array_slopes import gradient_arguments, weights_for
-from custom.kernels import KERNELS
-from custom.made_functions import module_of_text
+from derivative.array_programs import arguments_for, program
+from derivative.array_slopes import gradient_arguments, weights_for
+from derivative.kernels import KERNELS
+from modules_of_text import module_of_text
 
 import app
 from app.bridge.out.c import files
 from app.bridge.out.c_code import c_function
-from app.custom.derivative.arrays import derive
-from app.custom.derivative.scope import UnderivableError
 from app.custom.shelf.ema import ema
 from app.custom.shelf.softmax import softmax
 from app.custom.shelf.swish import swish
+from app.derivative.arrays import derive
+from app.derivative.scope import UnderivableError
 from app.errors import ExportError
 from tests.bridge.out.c_library import COMPILER, Library
 from tests.bridge.out.operators import halvings, parts, picked, root, squashed, stepped

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from modules_of_text import module_of_text
 
 from app.bridge.out.names import Names
 from app.bridge.out.translation import _FUNCTIONS, _PAIRS, TORCH, Translator, UntranslatableError
 from app.bridge.out.writing import loaded
-from tests.custom.made_functions import module_of_text
 
 torch = pytest.importorskip("torch")
 

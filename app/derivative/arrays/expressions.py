@@ -1,0 +1,612 @@
+"""Reads expressions: indexing, arithmetic, calls, and new arrays."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from app.derivative.arrays.core import (
+    Assign,
+    Copied,
+    Expr,
+    If,
+    Variable,
+    binary,
+    call,
+    compare,
+    load,
+    loads_of,
+    minus,
+    names_of,
+    plus,
+)
+from app.derivative.arrays.reductions import REDUCTIONS, Reductions
+from app.derivative.arrays.values import (
+    TYPES,
+    Array,
+    Index,
+    Items,
+    Number,
+    Object,
+    Value,
+    broadcast,
+    constant_int,
+    is_one,
+    kind_of,
+    wider,
+    with_axis,
+)
+from app.derivative.slopes import hashable, is_flat, row_of
+from app.derivative.terms import name, number
+from app.functions import function_name, python_function
+
+
+class ExpressionReader(Reductions):
+    """Reads the expressions of a function."""
+
+    def value(self, node: ast.expr) -> Value:
+        """What an expression is."""
+        reading: dict[type[ast.expr], Callable[[Any], Value]] = {
+            ast.Constant: self._constant,
+            ast.Name: self._name,
+            ast.Attribute: self._attribute,
+            ast.Subscript: self._subscript,
+            ast.BinOp: lambda n: self.arithmetic(n.op, self.value(n.left), self.value(n.right), n),
+            ast.UnaryOp: self._unary,
+            ast.BoolOp: self._boolean,
+            ast.Compare: self._comparison,
+            ast.IfExp: self._choice,
+            ast.Call: self._call,
+            ast.Tuple: lambda n: Items([self.value(part) for part in n.elts]),
+            ast.List: lambda n: Items([self.value(part) for part in n.elts]),
+        }
+        if type(node) not in reading:
+            self.refuse(node, "is an expression that cannot be derived; write a loop")
+        return reading[type(node)](node)
+
+    def number(self, node: ast.expr) -> Number:
+        value = self.value(node)
+        if not isinstance(value, Number):
+            self.refuse(node, "is expected to be a number")
+        return value
+
+    def integer(self, node: ast.expr) -> Expr:
+        value = self.number(node)
+        if value.kind == "float":
+            self.refuse(node, "is expected to be an integer; write int(...)")
+        return value.expr
+
+    def array(self, node: ast.expr) -> Array:
+        value = self.value(node)
+        if not isinstance(value, Array):
+            self.refuse(node, "is expected to be an array")
+        return value
+
+    def _constant(self, node: ast.Constant) -> Value:
+        if isinstance(node.value, bool):
+            return Number(node, "bool")
+        if isinstance(node.value, (int, float)):
+            return Number(node, "int" if isinstance(node.value, int) else "float")
+        return Object(node.value)
+
+    def _name(self, node: ast.Name) -> Value:
+        if node.id in self.names.values:
+            return self.names.values[node.id]
+        if node.id in self.names.scope.local:
+            self.refuse(
+                node, "has no value here: it is assigned in a branch or a loop, or is the variable of a loop before"
+            )
+        return self._global(self.names.scope.meaning(node), node)
+
+    def _global(self, value: Any, node: ast.expr) -> Value:
+        if isinstance(value, (bool, int, float, np.number, np.bool_)):
+            plain = value.item() if isinstance(value, np.generic) else value
+            if isinstance(plain, float) and not math.isfinite(plain):
+                text = "nan" if plain != plain else "inf"
+                constant: Expr = ast.Attribute(name("np"), text, ast.Load())
+                return Number(ast.UnaryOp(ast.USub(), constant) if plain < 0 else constant, "float")
+            return Number(number(plain), "bool" if isinstance(plain, bool) else type(plain).__name__)
+        if isinstance(value, np.ndarray):
+            self.refuse(node, "is an array outside of the function; make it a parameter")
+        return Object(value)
+
+    def _attribute(self, node: ast.Attribute) -> Value:
+        meaning = self.names.scope.meaning(node)
+        if meaning is not None:
+            return self._global(meaning, node)
+        owner = self.value(node.value)
+        if isinstance(owner, Array):
+            if node.attr == "shape":
+                return Items([Number(size, "int") for size in owner.dims])
+            if node.attr == "size":
+                sizes = [size for size in owner.dims if not is_one(size)] or [number(1)]
+                result = sizes[0]
+                for size in sizes[1:]:
+                    result = binary(result, ast.Mult(), size)
+                return Number(result, "int")
+            if node.attr == "ndim":
+                return Number(number(owner.rank), "int")
+            if node.attr == "dtype":
+                return Object(owner.dtype)
+            if node.attr == "T":
+                return Array(
+                    owner.dims[::-1], lambda index: owner.element(index[::-1]), owner.kind, owner.dtype, owner.base
+                )
+        return self.refuse(node, "is unknown")
+
+    def _subscript(self, node: ast.Subscript) -> Value:
+        owner = self.value(node.value)
+        if isinstance(owner, Items):
+            return self._item(owner, node)
+        if not isinstance(owner, Array):
+            self.refuse(node, "indexes something that is no array")
+        return self.indexed(owner, self.index(node), node)
+
+    def _item(self, owner: Items, node: ast.Subscript) -> Value:
+        parts = node.slice
+        if isinstance(parts, ast.Slice):
+            bounds = [None if b is None else constant_int(b) for b in (parts.lower, parts.upper, parts.step)]
+            return Items(owner.parts[slice(*bounds)])
+        position = constant_int(parts)
+        if position is None or not -len(owner.parts) <= position < len(owner.parts):
+            self.refuse(node, "indexes a tuple with something other than a constant")
+        return owner.parts[position]
+
+    def index(self, node: ast.Subscript) -> list[Index]:
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        return [self._index_part(part) for part in parts]
+
+    def _index_part(self, part: ast.expr) -> Index:
+        if isinstance(part, ast.Slice):
+            return part
+        value = self.value(part)
+        if isinstance(value, Object) and value.value is None:
+            return None
+        if isinstance(value, Array) and value.kind == "int" and value.rank == 1:
+            return value
+        if not isinstance(value, Number) or value.kind != "int":
+            self.refuse(part, "is no integer, slice, or array of integers of one dimension; write a loop")
+        return value
+
+    def indexed(self, owner: Array, index: Sequence[Index], node: ast.AST, writing: bool = False) -> Number | Array:
+        """An element or a section of an array."""
+        dims: list[Expr] = []
+        axes: list[Callable[[list[Expr]], Expr]] = []
+        """For each axis of the array, the index from the indices of the section."""
+        if sum(part is not None for part in index) > owner.rank:
+            self.refuse(node, f"has more indices than dimensions, which are {owner.rank}")
+        base = owner.base
+        single = len(index) == owner.rank and all(isinstance(part, Number) for part in index)
+        for part in [*index, *[ast.Slice()] * (owner.rank - sum(part is not None for part in index))]:
+            axis, at = len(axes), len(dims)
+            if part is None:
+                dims.append(number(1))
+            elif isinstance(part, Number):
+                axes.append(self._one_index(part.expr if single else self._unchanging(part.expr), owner.dims[axis]))
+            elif isinstance(part, Array):
+                if writing:
+                    self.refuse(node, "writes by an array of indices; write a loop")
+                base = ""
+                dims.append(part.dims[0])
+                axes.append(_gathered(part, at))
+            else:
+                size, start, step = self._slice(part, owner.dims[axis], node)
+                dims.append(size)
+                axes.append(_moved(start, step, at))
+        if not dims:
+            return Number(owner.element([each([]) for each in axes]), owner.kind)
+        return Array(dims, lambda at: owner.element([each(at) for each in axes]), owner.kind, owner.dtype, base)
+
+    def _one_index(self, index: Expr, size: Expr) -> Callable[[list[Expr]], Expr]:
+        constant = constant_int(index)
+        expr = index if constant is None or constant >= 0 else plus(size, constant)
+        return lambda _: expr
+
+    def _slice(self, part: ast.Slice, size: Expr, node: ast.AST) -> tuple[Expr, Expr, int]:
+        """The number of elements of a slice, where it begins, and its step, 1 or -1."""
+        step = 1 if part.step is None else constant_int(part.step)
+        if step == -1 and part.lower is None and part.upper is None:
+            return size, minus(size, 1), -1
+        if step != 1:
+            self.refuse(node, "slices with a step; write a loop")
+        if part.lower is None and part.upper is None:
+            return size, number(0), 1
+        ends = []
+        for bound, default in ((part.lower, number(0)), (part.upper, size)):
+            expr = default if bound is None else self.integer(bound)
+            constant = constant_int(expr)
+            expr = plus(size, constant) if constant is not None and constant < 0 else expr
+            ends.append(expr if bound is None else self._unchanging(expr))
+        start, stop = ends
+        tests: list[Expr | None] = [
+            compare(number(0), ast.LtE(), start) if part.lower is not None else None,
+            compare(start, ast.LtE(), stop),
+            compare(stop, ast.LtE(), size) if part.upper is not None else None,
+        ]
+        for test in tests:
+            if test is not None and not _is_evident(test):
+                self.guard(test, f"{self.names.scope.place(node)}: a slice lies outside of its array")
+        return minus(stop, start), start, 1
+
+    def _unchanging(self, expr: Expr) -> Expr:
+        """An index that keeps its value as long as the view that it belongs to."""
+        if names_of(expr) - self.unchanging or loads_of(expr):
+            return self.temporary(expr, "int", "at")
+        return expr
+
+    # Arithmetic
+
+    def arithmetic(self, op: ast.operator, left: Value, right: Value, node: ast.AST) -> Value:
+        if isinstance(op, ast.MatMult):
+            return self.product(left, right, node)
+        if isinstance(op, (ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)):
+            self.refuse(node, "works on bits, and cannot be derived")
+        if isinstance(left, Items) and isinstance(right, Items) and isinstance(op, ast.Add):
+            return Items([*left.parts, *right.parts])
+        self.refuse_sum_of_tests(op, [left, right], node)
+
+        def kind(a: str, b: str) -> str:
+            if isinstance(op, ast.Mult):
+                return wider(a, b)
+            return "float" if isinstance(op, (ast.Div, ast.Pow)) else wider("int", a, b)
+
+        return self.elementwise(lambda a, b: binary(a, op, b), [left, right], kind, node)
+
+    def elementwise(
+        self, build: Callable[..., Expr], values: Sequence[Value], kind: Callable[..., str], node: ast.AST
+    ) -> Number | Array:
+        """A function of numbers, applied to numbers and to the elements of arrays."""
+        parts: list[Number | Array] = []
+        for value in values:
+            if not isinstance(value, (Number, Array)):
+                self.refuse(node, "computes with something other than numbers and arrays")
+            parts.append(value)
+        result = kind(*(part.kind for part in parts))
+        arrays = [part for part in parts if isinstance(part, Array)]
+        if not arrays:
+            return Number(build(*(part.expr for part in parts if isinstance(part, Number))), result)
+        dims = self.broadcast([each.dims for each in arrays], node)
+        operands = [part if isinstance(part, Array) else self._repeated(part) for part in parts]
+
+        def element(index: list[Expr]) -> Expr:
+            return build(
+                *(
+                    p.expr if isinstance(p, Number) else p.element(broadcast(index[len(dims) - p.rank :], p.dims))
+                    for p in operands
+                )
+            )
+
+        dtypes = [a.dtype for a in arrays if a.kind == "float"]
+        dtype = dtypes[0] if dtypes and result == "float" else None
+        return Array(dims, element, result, dtype)
+
+    def _repeated(self, part: Number) -> Number:
+        """A number that is computed before a loop in which it is used."""
+        if isinstance(part.expr, (ast.Constant, ast.Name)) or (not names_of(part.expr) and not loads_of(part.expr)):
+            return part
+        return Number(self.temporary(part.expr, part.kind), part.kind)
+
+    def broadcast(self, shapes: Sequence[list[Expr]], node: ast.AST) -> list[Expr]:
+        """The shape of an expression of arrays. Sizes have to be equal, unless one is written as 1 or None."""
+        rank = max(len(dims) for dims in shapes)
+        result: list[Expr] = []
+        for axis in range(rank):
+            sizes = [dims[axis - rank + len(dims)] for dims in shapes if axis - rank + len(dims) >= 0]
+            wide = [size for size in sizes if not is_one(size)]
+            for size in wide[1:]:
+                self.agree(wide[0], size, node)
+            result.append(wide[0] if wide else number(1))
+        return result
+
+    def _unary(self, node: ast.UnaryOp) -> Value:
+        operand = self.value(node.operand)
+        if isinstance(node.op, ast.Invert):
+            self.refuse(node, "works on bits, and cannot be derived")
+        if isinstance(operand, Number) and isinstance(node.op, ast.USub):
+            constant = constant_int(operand.expr)
+            if constant is not None:
+                return Number(ast.UnaryOp(ast.USub(), number(constant)) if constant >= 0 else number(-constant), "int")
+        kind = "bool" if isinstance(node.op, ast.Not) else None
+        return self.elementwise(lambda a: ast.UnaryOp(node.op, a), [operand], lambda k: kind or wider("int", k), node)
+
+    def _boolean(self, node: ast.BoolOp) -> Value:
+        values: list[Expr] = []
+        kinds: list[str] = []
+        for part in node.values:
+            with self.collected() as before:
+                value = self.number(part)
+            if before and values:
+                self.refuse(part, "calls a function after `and` or `or`; assign its result in a statement before")
+            for statement in before:
+                self.emit(statement)
+            values.append(value.expr)
+            kinds.append(value.kind)
+        if set(kinds) != {"bool"}:
+            self.refuse(node, "chooses between numbers; write `a if test else b`")
+        return Number(ast.BoolOp(node.op, values), "bool")
+
+    def _comparison(self, node: ast.Compare) -> Value:
+        if any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops):
+            self.refuse(node, "looks into a collection, and cannot be derived")
+        operands = [self.value(part) for part in (node.left, *node.comparators)]
+        if any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
+            left, right = operands
+            one, other = (each.value if isinstance(each, Object) else each for each in (left, right))
+            if one is not None and other is not None:
+                self.refuse(node, "compares identities")
+            return Number(ast.Constant((one is other) == isinstance(node.ops[0], ast.Is)), "bool")
+        return self.elementwise(lambda a, *rest: ast.Compare(a, node.ops, [*rest]), operands, lambda *_: "bool", node)
+
+    def test(self, node: ast.expr) -> Expr:
+        value = self.number(node)
+        return value.expr if value.kind == "bool" else compare(value.expr, ast.NotEq(), number(0))
+
+    def _choice(self, node: ast.IfExp) -> Value:
+        test = self.test(node.test)
+        if isinstance(test, ast.Constant):
+            return self.value(node.body if test.value else node.orelse)
+        with self.collected() as first:
+            yes = self.value(node.body)
+        with self.collected() as second:
+            no = self.value(node.orelse)
+        if not isinstance(yes, Number) or not isinstance(no, Number):
+            self.refuse(node, "chooses between arrays; write an `if` or np.where")
+        kind = wider(yes.kind, no.kind)
+        if not first and not second:
+            return Number(ast.IfExp(test, yes.expr, no.expr), kind)
+        text = self.number_variable("t", kind)
+        first.append(Assign(text, yes.expr, self.line))
+        second.append(Assign(text, no.expr, self.line))
+        self.emit(If(test, first, second))
+        return Number(name(text), kind)
+
+    # Calls
+
+    def _call(self, node: ast.Call) -> Value:
+        function = self.names.scope.meaning(node.func)
+        if function is None and isinstance(node.func, ast.Attribute):
+            owner = self.value(node.func.value)
+            if isinstance(owner, Array):
+                return self._method(owner, node.func.attr, node)
+        if (
+            function is None
+            and isinstance(node.func, ast.Name)
+            and isinstance(self.names.values.get(node.func.id), Object)
+        ):
+            function = self.names.values[node.func.id].value  # type: ignore[union-attr]
+        if function is len:
+            return Number(self.array(node.args[0]).dims[0], "int")
+        owner_module = getattr(function, "__module__", None)
+        reduction = _REDUCERS.get(hashable(function))
+        if reduction is not None:
+            arguments = [self.value(part) for part in node.args[:1]]
+            if isinstance(arguments[0], Array):
+                return self.reduced(arguments[0], reduction, node, node.args[1:])
+        text = function_name(function)
+        if hashable(function) in _MAKERS:
+            return self._maker(_MAKERS[function], node)
+        if function is np.array and len(node.args) == 1 and not node.keywords:
+            return self._listed(self.value(node.args[0]), node)
+        if function in (np.dot, np.matmul):
+            one, other = (self.value(part) for part in node.args)
+            return self.product(one, other, node)
+        if function is np.outer:
+            left, right = (self.in_memory(self.array(part)) for part in node.args)
+            return self.arithmetic(ast.Mult(), with_axis(left, 1), with_axis(right, 0), node)
+        if row_of(function) or is_flat(function):
+            return self._of_numbers(function, node)
+        source = python_function(function)
+        if isinstance(source, FunctionType) and owner_module not in ("numpy", "math"):
+            return self.helper(function, node)
+        return self.refuse(
+            node, f"calls {text if function is not None else 'something'}, whose derivative is unknown; write a loop"
+        )
+
+    def helper(self, function: Any, node: ast.Call) -> Value:
+        raise NotImplementedError
+
+    def _of_numbers(self, function: Any, node: ast.Call) -> Value:
+        """A function of numbers in the table of slopes."""
+        values = [self.value(part) for part in self.names.scope.numbers_of(node)]
+        row = row_of(function)
+        if row == "where":
+            if len(values) != 3:
+                self.refuse(node, "needs three arguments; write a loop")
+            return self._where(values, node)
+        text, kind = self._spelled(function), _kind_of_results(function)
+        if row in ("max", "min") and len(values) > 2:
+            result = values[0]
+            for value in values[1:]:
+                result = self.elementwise(lambda a, b: call(text, a, b), [result, value], kind, node)
+            return result
+        return self.elementwise(lambda *parts: call(text, *parts), values, kind, node)
+
+    def _where(self, values: Sequence[Value], node: ast.AST) -> Number | Array:
+        """np.where, in which a truth value beside a number becomes a number."""
+        kinds = [getattr(value, "kind", "") for value in values[1:]]
+
+        def as_number(part: Expr, kind: str) -> Expr:
+            return call(wider(*kinds), part) if kind == "bool" != wider(*kinds) else part
+
+        return self.elementwise(
+            lambda c, a, b: ast.IfExp(c, as_number(a, kinds[0]), as_number(b, kinds[1])),
+            values,
+            lambda _, a, b: wider(a, b),
+            node,
+        )
+
+    def _spelled(self, function: Any) -> str:
+        """How the derived function calls a known one."""
+        text = function_name(function)
+        for prefix, module in (("", builtins), ("math.", math), ("np.", np)):
+            if getattr(module, text, None) is function:
+                return prefix + text
+        raise AssertionError(text)
+
+    def _method(self, owner: Array, text: str, node: ast.Call) -> Value:
+        if text in REDUCTIONS:
+            return self.reduced(owner, text, node, node.args)
+        if text == "copy":
+            return self._maker("copy", ast.copy_location(ast.Call(node.func, [node.func.value], []), node), owner)  # type: ignore[attr-defined]
+        if text == "dot" and len(node.args) == 1:
+            return self.product(owner, self.value(node.args[0]), node)
+        if text == "transpose" and not node.args:
+            return Array(owner.dims[::-1], lambda at: owner.element(at[::-1]), owner.kind, owner.dtype, owner.base)
+        return self.refuse(node, f"calls the method {text!r} of an array, which cannot be derived; write a loop")
+
+    def _maker(self, how: str, node: ast.Call, owner: Array | None = None) -> Array:
+        """np.empty, np.zeros, np.ones, np.full, what is like them, and np.copy."""
+        arguments = list(node.args)
+        keywords = {str(k.arg): k.value for k in node.keywords}
+        base, _, like = how.partition("_")
+        dtype: Expr | None = None
+        kind = "float"
+        if how == "copy" or like:
+            source = owner or self.array(arguments.pop(0) if arguments else keywords.pop("a"))
+            dims, dtype, kind = source.dims, source.dtype, source.kind
+            if how == "copy":
+                if self.is_whole(source):
+                    text = self.fresh("t")
+                    self.variables[text] = Variable(source.rank, kind, dtype)
+                    self.dims[text] = list(dims)
+                    self.emit(Copied(text, "copy", source.base))
+                else:
+                    text = self.materialise(source, "t")
+                return self.new(text)
+        else:
+            shape = self.value(arguments.pop(0) if arguments else keywords.pop("shape"))
+            parts = shape.parts if isinstance(shape, Items) else [shape]
+            dims = []
+            for part in parts:
+                if not isinstance(part, Number):
+                    self.refuse(node, "has a shape that is no tuple of integers")
+                dims.append(part.expr)
+        fill: Expr | None = None
+        filling: Number | None = None
+        if base == "full":
+            filling = self.number(arguments.pop(0) if arguments else keywords.pop("fill_value"))
+            if not names_of(filling.expr) and not loads_of(filling.expr):
+                fill, filling = filling.expr, None
+            else:
+                base = "empty"
+        elif base == "ones":
+            base, fill = "full", number(1.0)
+        type_node = arguments.pop(0) if arguments else keywords.pop("dtype", None)
+        if type_node is not None:
+            dtype, kind = self._dtype(type_node)
+        if arguments or keywords:
+            self.refuse(node, "has arguments that cannot be derived")
+        if base == "full" and isinstance(fill, ast.Constant) and kind == "float":
+            fill = number(float(ast.literal_eval(fill)))
+        text = self.allocate("t", dims, kind, dtype, base, fill)
+        if filling is not None:
+            value = self.temporary(filling.expr, filling.kind)
+            self.fill(self.plain(text), lambda _: value, filling.kind)
+        return self.new(text)
+
+    def _listed(self, value: Value, node: ast.Call) -> Array:
+        """np.array of a list of numbers, or of an array."""
+        if isinstance(value, Array):
+            return self._maker("copy", node, value)
+        if not isinstance(value, Items):
+            self.refuse(node, "makes an array of something other than a list of numbers")
+        numbers = [part for part in value.parts if isinstance(part, Number)]
+        if len(numbers) < len(value.parts):
+            self.refuse(node, "makes an array of something other than a list of numbers; write np.empty and a loop")
+        kind = wider(*(part.kind for part in numbers)) if numbers else "float"
+        text = self.allocate("t", [number(len(numbers))], kind, None, "empty")
+        for position, part in enumerate(numbers):
+            self.store(load(text, [number(position)]), part, None)
+        return self.new(text)
+
+    def _dtype(self, node: ast.expr) -> tuple[Expr | None, str]:
+        value = self.value(node)
+        if not isinstance(value, Object):
+            self.refuse(node, "is expected to be a type")
+        if isinstance(value.value, ast.expr):
+            owner = (
+                value.value.value.id
+                if isinstance(value.value, ast.Attribute) and isinstance(value.value.value, ast.Name)
+                else ""
+            )
+            kind = self.variables[owner].kind if owner in self.variables else _kind_of(value.value)
+            return value.value, kind
+        try:
+            dtype = np.dtype(value.value)
+        except TypeError:
+            self.refuse(node, "is expected to be a type")
+        kind_of_dtype = kind_of(dtype)
+        if kind_of_dtype is None:
+            self.refuse(node, f"is {dtype}; {TYPES}")
+        text = "bool_" if dtype.kind == "b" else dtype.name
+        return ast.Attribute(name("np"), text, ast.Load()), kind_of_dtype
+
+
+_REDUCERS = {
+    **{getattr(np, how): how for how in REDUCTIONS},
+    np.amax: "max",
+    np.amin: "min",
+    sum: "sum",
+}
+_MAKERS = {
+    np.empty: "empty",
+    np.zeros: "zeros",
+    np.ones: "ones",
+    np.full: "full",
+    np.empty_like: "empty_like",
+    np.zeros_like: "zeros_like",
+    np.ones_like: "ones_like",
+    np.full_like: "full_like",
+    np.copy: "copy",
+}
+_INTEGERS = {int, round, len, math.floor, math.ceil, math.trunc}
+"""Functions that give integers."""
+_FLOATS = {"sign", "floor", "ceil", "rint", "trunc", "fix"}
+"""Functions of NumPy that give floats, even of integers."""
+_TESTS = {"isnan", "isinf", "isfinite", "bool", "signbit"}
+_TESTS |= {"greater", "less", "greater_equal", "less_equal", "equal", "not_equal"}
+_CHOOSING = {"abs", "absolute", "clip", "max", "maximum", "min", "minimum"}
+"""Functions with a slope that give integers of integers, and truth values of truth values."""
+_COUNTING = {"mod", "negative", "remainder", "square"}
+"""Those that give integers of both."""
+
+
+def _kind_of_results(function: Any) -> Callable[..., str]:
+    """The kind of what a function of numbers gives, by the kinds of its arguments."""
+    row, text = row_of(function), function_name(function)
+    if function in _INTEGERS:
+        return lambda *_: "int"
+    if not row and text in _TESTS:
+        return lambda *_: "bool"
+    if row in _COUNTING:
+        return lambda *kinds: wider("int", *kinds)
+    if text in _FLOATS or (row and row not in _CHOOSING):
+        return lambda *_: "float"
+    return wider
+
+
+def _gathered(part: Array, at: int) -> Callable[[list[Expr]], Expr]:
+    return lambda index: part.element([index[at]])
+
+
+def _moved(start: Expr, step: int, at: int) -> Callable[[list[Expr]], Expr]:
+    return lambda index: plus(start, index[at]) if step > 0 else minus(start, index[at])
+
+
+def _is_evident(test: Expr) -> bool:
+    """Whether a comparison of slice bounds holds for constants."""
+    if not isinstance(test, ast.Compare):
+        return False
+    left, right = constant_int(test.left), constant_int(test.comparators[0])
+    return left is not None and right is not None and left <= right
+
+
+def _kind_of(dtype: ast.expr) -> str:
+    text = dtype.attr if isinstance(dtype, ast.Attribute) else ""
+    return "int" if "int" in text else "bool" if "bool" in text else "float"
