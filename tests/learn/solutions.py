@@ -11,7 +11,7 @@ SOLUTIONS: dict[str, list[tuple[str, str]]] = {
         ("return np.zeros_like(dy)", "return dy * (abs(x) <= 1)"),
     ],
     "07_setting.py": [
-        ("def power_grad(x, dy):", "def power_grad(x, exponent, dy):"),
+        ("def power_grad(x, dy):", "def power_grad(x, dy, exponent):"),
         ("return dy * 2 * x", "return dy * exponent * x ** (exponent - 1)"),
     ],
     "08_mean.py": [("return np.zeros_like(x)", "return np.repeat(dy[:, None], x.shape[1], axis=1) / x.shape[1]")],
