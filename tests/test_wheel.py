@@ -81,6 +81,7 @@ def traces_of_app(source: str) -> Iterator[str]:
             yield from re.findall(r"(?<![\w./-])app(?:\.(?!py\b)\w+.*|$)", node.value)
 
 
+@pytest.mark.slow
 def test_a_wheel_neither_imports_app_nor_names_a_module_of_it(installed: Path):
     sources = {str(file.relative_to(installed)): file.read_text(encoding="utf-8") for file in installed.rglob("*.py")}
     with_the_word = {name: text for name, text in sources.items() if re.search(r"(?<![\w./-])app\b", text)}

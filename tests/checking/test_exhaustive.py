@@ -21,6 +21,8 @@ from app.checking.certificate import badge, keep, stored
 from app.checking.exhaustive import TYPES, certify
 from app.errors import ConfigError, OperatorError
 
+pytestmark = pytest.mark.slow
+
 HALVES = ["float16", "bfloat16"]
 
 

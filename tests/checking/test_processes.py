@@ -71,6 +71,7 @@ def crashing(x: Any) -> Any:
     return x if x.shape == (1, 1) else ctypes.string_at(0)
 
 
+@pytest.mark.slow
 def test_an_operator_that_would_end_the_command_is_refused_before_it_does():
     operator = app.custom_op(crashing, infer=lambda x: x)
     with pytest.raises(BoundsError, match=r"run as Python, it ends the process, with SIGSEGV: .* call it by yourself"):

@@ -206,6 +206,7 @@ def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("place", NUMBERS)
+@pytest.mark.slow
 def test_the_gradient_of_numbers_is_right_whatever_the_names_in(place: str):
     assert_right(NUMBERS[place], NAMES, on_tensors)
     assert_right(NUMBERS[place], FEW, by_reference)

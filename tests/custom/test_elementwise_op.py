@@ -239,6 +239,7 @@ def with_where(x):
     return np.where(x > 0, x, 0.1 * x)
 
 
+@pytest.mark.slow
 def test_a_function_that_numba_compiles_to_an_array_runs_as_a_python_call():
     x = static.data("x", [None, 2])
     x.stop_gradient = False

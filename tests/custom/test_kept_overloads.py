@@ -14,6 +14,8 @@ from modules_of_text import module_of_text
 from app.custom.read_only import Guarded, read_only
 from app.errors import ReadOnlyError
 
+pytestmark = pytest.mark.slow
+
 TEXT = """
 import numpy as np
 from numba import njit

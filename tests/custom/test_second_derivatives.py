@@ -114,6 +114,7 @@ def second_in_a_program(function: Callable[..., Any], arrays: list[Any], rows: i
 
 
 @pytest.mark.parametrize(("function", "arrays"), EACH)
+@pytest.mark.slow
 def test_second_derivatives_agree_with_finite_differences_in_every_mode(
     function: Callable[..., Any], arrays: list[Any]
 ):

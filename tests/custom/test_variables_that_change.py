@@ -14,6 +14,8 @@ import app
 from app import static
 from app.errors import AppError
 
+pytestmark = pytest.mark.slow
+
 TEXT = """
 from types import SimpleNamespace
 import numpy as np

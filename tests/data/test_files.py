@@ -107,6 +107,7 @@ def _fetch_in_a_process(files: tuple[File, ...], folder: Path, url: str) -> list
     return [content.tobytes() for content in fetch(files, folder, [HttpMirror(url)], lambda _: None)]
 
 
+@pytest.mark.slow
 def test_processes_can_fetch_into_one_folder_at_once(server, files, contents, tmp_path):
     server.answer = serve_packed(contents)
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:

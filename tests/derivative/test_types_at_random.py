@@ -67,5 +67,6 @@ def check(seed: int) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.slow
 def test_weights_of_integers_and_truth_values_are_those_of_numpy():
     assert sum(check(seed) for seed in range(EXAMPLES)) > EXAMPLES // 3

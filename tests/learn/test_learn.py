@@ -36,17 +36,20 @@ def solution(exercise: Exercise) -> str:
 
 
 @BY_FILE
+@pytest.mark.slow
 def test_the_solution_solves_it(exercise: Exercise, tmp_path: Path):
     verdict = examined(exercise, written(tmp_path, exercise, solution(exercise)))
     assert verdict.state == "ok", verdict.words
 
 
 @BY_FILE
+@pytest.mark.slow
 def test_the_file_as_given_out_fails(exercise: Exercise, tmp_path: Path):
     assert examined(exercise, written(tmp_path, exercise, original(exercise))).failed
 
 
 @BY_FILE
+@pytest.mark.slow
 def test_zeros_fail(exercise: Exercise, tmp_path: Path):
     """The solution, in which every function returns zeros in the place of its results: in Python, as no check gets to
     how it is compiled."""

@@ -148,6 +148,7 @@ SLOW = {
 
 
 @pytest.mark.parametrize("name", SLOW)
+@pytest.mark.slow
 def test_a_picture_that_is_slow_to_read_is_given_up(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("app.use.image_files.SECONDS", 0.2)
     (tmp_path / name).write_bytes(SLOW[name]())

@@ -92,6 +92,7 @@ def test_other_things_cannot_leave(thing: Any) -> None:
         describe(thing)
 
 
+@pytest.mark.slow
 def test_kernels_run_as_text_with_what_they_read() -> None:
     kernels = kernels_of(total, MATRIX)
     text = "import numpy as np\nfrom numba import njit\n" + "\n".join(

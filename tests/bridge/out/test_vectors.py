@@ -19,6 +19,8 @@ from app.bridge.out.writing import filled, leaving, loaded
 from app.custom.shelf.ema import ema
 from app.custom.shelf.softmax import softmax
 
+pytestmark = pytest.mark.slow
+
 IMPORTS = "import math\nimport numpy as np\nfrom numba import njit, types\nfrom numba.extending import overload\n"
 FUNCTIONS = ("exp", "log", "tanh")
 EXTREMES = [0.0, 5e-324, 2.2250738585072014e-308, 1e-45, 88.8, 103.9, 709.782712893384, 745.14, 1e308, np.inf, np.nan]

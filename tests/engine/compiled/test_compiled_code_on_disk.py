@@ -37,6 +37,8 @@ from app.engine.compiled import cache, native_code, numba_api, trial
 from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.program import CompiledProgram
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 
 NETWORK = """

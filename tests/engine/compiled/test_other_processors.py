@@ -19,6 +19,8 @@ from app.engine.compiled.convolutions import Weight, Windows
 from app.engine.compiled.numba_api import CPUCodeLibrary
 from app.engine.compiled.vectors import Code
 
+pytestmark = pytest.mark.slow
+
 AVX2 = "+sse,+sse2,+avx,+avx2,+fma,-avx512f"
 NEON = "+neon,+fp-armv8"
 

@@ -63,6 +63,7 @@ def test_threads_share_out_the_steps_of_adam():
     assert [step.is_alone for step in steps] == [False, False]
 
 
+@pytest.mark.slow
 def test_layers_that_are_alike_share_a_function_and_errors_in_late_parts_name_the_operator():
     x, label = static.data("x", [None, 32]), static.data("label", [None, 1], "int64")
     for _ in range(12):
