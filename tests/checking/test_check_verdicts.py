@@ -560,6 +560,15 @@ def refuses(x, g):
     return x * g
 
 
+@njit
+def loops_over_the_first(x, g):
+    y = np.empty_like(x)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[i, j] = x[i, j] * g[i, j]
+    return y
+
+
 RIGHT = "ok inputs are broadcast, and gradients summed back to their shapes"
 NOT_SUMMED = product(lambda gradient, one: np.resize(gradient, one.shape))
 
@@ -574,6 +583,7 @@ NOT_SUMMED = product(lambda gradient, one: np.resize(gradient, one.shape))
         (product(lambda gradient, one: gradient), "FAILED [4, 6] with [6]: the gradient fails: "),
         (custom_op(lambda x, g: x * 2), "FAILED [4, 1] with [1, 6]: it gives shape [4, 1], expected [4, 6]"),
         (custom_op(lambda x, g: x * g * g.size), "FAILED [4, 6] with [6]: it gives other numbers than for expanded"),
+        (custom_op(loops_over_the_first), "FAILED [4, 1] with [1, 6]: forward indexes outside of its arrays, given x "),
         (custom_op(refuses), f"note inputs are not broadcast: [4, 6] with [6]: operator refuses ({HERE.name}:"),
         (
             custom_op(lambda x, g: np.cumsum(x, axis=1) * g),

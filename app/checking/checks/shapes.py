@@ -141,6 +141,11 @@ def broadcasting(subject: Subject) -> Iterator[Verdict]:
         sizes = [pair[0], *[pair[1]] * (len(subject.inputs) - 1)]
         stretched = subject.with_shapes(sizes)
         arrays = stretched.arrays()
+        outside = index_outside(stretched, arrays)
+        if outside is not None and "out of bounds" in str(outside):  # compiled code would read or write there
+            advice = "broadcast the inputs, or raise an error if their shapes differ"
+            yield failed(f"{list(pair[0])} with {list(pair[1])}: {outside}; {advice}")
+            return
         try:
             outputs = stretched.outputs(arrays)
         except Exception as error:
