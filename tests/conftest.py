@@ -24,9 +24,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # As commands set it. If colorama is installed, Numba colours each of its errors, even those that it handles itself.
 os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # as of a suite that a shell runs in the background: the programs that it starts would ignore Ctrl-C, too
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        # as of a suite in the background of a shell, or of `nohup`: the programs that it starts would ignore it, too
+        signal.signal(number, handler)
 
 
 @pytest.fixture(autouse=True)
