@@ -8,7 +8,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from hatchling.builders.wheel import WheelBuilder
 
 ROOT = Path(__file__).parents[1]
 
@@ -16,6 +15,8 @@ ROOT = Path(__file__).parents[1]
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the package `opsmith`, in a path with spaces and letters outside ASCII."""
+    from hatchling.builders.wheel import WheelBuilder  # imported late: few tests need it, and some have none
+
     base = tmp_path_factory.getbasetemp()
     shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "a site with spaces äß"
     shared.mkdir(exist_ok=True)
