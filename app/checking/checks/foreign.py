@@ -33,7 +33,7 @@ def wants_of(subject: Subject) -> list[bool]:
 
 
 def run(subject: Subject, arrays: Arrays, wants: list[bool] | None = None, call: Call | None = None) -> Run:
-    """Run the operator, or what is made of it, in its framework; arrays may share memory with what that keeps."""
+    """Run the operator, or this call of it, in its framework; arrays may share memory with what the framework keeps."""
     return framework_of(subject).run(call or call_of(subject), arrays, wants_of(subject) if wants is None else wants)
 
 
