@@ -11,6 +11,7 @@ from app.checking.examples import inputs_for
 from app.checking.operators import UserOperator, find
 from app.checking.subject import Input, Subject
 from app.custom.operator import CustomOperator
+from app.derivative.scope import UnderivableError
 from app.errors import OperatorError
 from app.functions import function_name
 from app.ops.spec import Spec
@@ -53,7 +54,11 @@ def _sources(one: UserOperator, shapes: Shapes) -> list[str]:
         return [_source(one.call, [])]
     inputs = _inputs(one, shapes)
     if isinstance(one.call, CustomOperator):
-        return [_source(one.call, [Spec(i.shape, "float32" if i.is_float else i.dtype) for i in inputs])]
+        try:
+            return [_source(one.call, [Spec(i.shape, "float32" if i.is_float else i.dtype) for i in inputs])]
+        except UnderivableError as error:
+            others = "" if shapes else "; --shape sets others"
+            raise UnderivableError(f"{error} (for {', '.join(map(str, inputs))}{others})") from None
     with Subject(one, inputs).in_program([i.shape for i in inputs]) as (program, data, outputs):
         block = program.global_block()
         applied = [(op, op.definition) for op in block.ops if isinstance(op.definition, CustomOperator)]

@@ -261,12 +261,8 @@ class ArrayGradient(DerivedGradient):
 
     def _function(self) -> Any:
         from app.derivative.arrays import derive
-        from app.derivative.scope import UnderivableError
 
         function: Any = self._operator.function
-        for name, spec in zip(self._operator.inputs, self._for, strict=True):
-            if not spec.shape:
-                raise UnderivableError(f"its input {name} has no axes; a number with a default is a setting")
         derived = derive(function, *self._for)
         self._source = derived.source
         if not is_compiled(function):

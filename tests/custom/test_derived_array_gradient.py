@@ -200,8 +200,6 @@ def test_py_func_derives_a_gradient_if_it_is_told_to(mode: Any):
          r"operator py_func.ordered .*: `np.sort\(x\)` .*; write one, and give it as backward_func"),
         (lambda x: py_func(np.sort, x, InputSpec.from_tensor(x), backward_func="derive"),
          r"operator py_func.sort .*sort is not a Python function with a source"),
-        (lambda x: custom_op(lambda x, k: x * k)(x, app.to_tensor(2.0).reshape([])),
-         r"its input k has no axes; a number with a default is a setting"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_derived_is_an_error_that_names_the_line(apply: Any, message: str):

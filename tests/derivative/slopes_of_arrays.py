@@ -39,7 +39,7 @@ def agrees(function: Callable[..., Any], *arguments: Any, orders: int = 2) -> bo
     """Whether the derived gradient, and its own, are right."""
     random = np.random.default_rng(1)
     for order in range(orders):
-        weights = [w if w.ndim else w.item() for w in weights_for(function, arguments)]
+        weights = [w if w.ndim else w[()] for w in weights_for(function, arguments)]
         gradient = derived_of(function, *arguments).function
         values = gradient_arguments(gradient, function, arguments, weights)
         directions = {i: random.normal(size=arguments[i].shape) for i in float_places(arguments)}

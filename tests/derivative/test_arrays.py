@@ -895,8 +895,6 @@ def test_what_cannot_be_derived_is_refused_with_its_line_and_what_to_write(funct
     assert re.match(r".*test_arrays\.py:\d+: `", str(caught.value))
 
 
-def test_a_number_in_place_of_an_array_is_refused():
-    with pytest.raises(UnderivableError, match="one element"):
-        derive(recurrence, np.asarray(1.0))
+def test_integers_alone_have_no_gradient():
     with pytest.raises(UnderivableError, match="no array of floating-point numbers"):
         derive(lambda p: p * 2, PLACES)

@@ -6,7 +6,7 @@ import linecache
 import math
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -54,8 +54,8 @@ def _c(d: Description, part: Part, name: str, specs: Sequence[Spec], outputs: Se
     by_kind = {"input": list(specs), "output": list(outputs), "dout": list(outputs)}
     values: dict[str, Any] = dict(d.settings)
     for take, (kind, place) in zip(part.takes, part.sources, strict=True):
-        spec = by_kind[kind][place]
-        values[take] = Spec((4,), "float64") if d.elementwise else spec if spec.shape else 0.0
+        spec = Spec((4,), "float64") if d.elementwise else by_kind[kind][place]
+        values[take] = spec if spec.shape else np.zeros((), spec.dtype).item()
     if d.elementwise:
         return c_function(name, _over_arrays(part), [values[p] for p in part.parameters], _SIZE)
     return c_function(name, part.function, [values[p] for p in parameters_of(part.function)])
@@ -118,24 +118,26 @@ def _test(
     for role, part in (("_forward", d.forward), ("_gradient", d.gradient)):
         kernels.add(part.function, role, None, part.parameters)
     names = {"input": "x", "output": "y", "dout": "dy"}
-    takes = [f"{names[kind]}[{place}]" for kind, place in d.gradient.sources]
-    is_number = [
-        not d.elementwise and kind != "input" and not outputs[place].shape for kind, place in d.gradient.sources
-    ]
-    settings = [repr(d.settings[s]) for s in d.gradient.settings]
-    numbers = [f"float({take})" for take, number in zip(takes, is_number, strict=True) if number]
+    takes = {
+        f"{names[kind]}[{place}]": bool(d.elementwise or (d.specs if kind == "input" else outputs)[place].shape)
+        for kind, place in d.gradient.sources
+    }
+    inputs = {f"x[{place}]": bool(d.elementwise or d.specs[place].shape) for place in range(len(d.inputs))}
+    forward_settings, settings = ([repr(d.settings[s]) for s in part.settings] for part in (d.forward, d.gradient))
     parts = {
         "constants": "\n".join(f"{name} = {text}" for name, text in kernels.constants.items()),
         "functions": re.sub(r"^@njit.*\n", "", kernels.source, flags=re.MULTILINE),
         "examples": "\n        ".join(lines),
         "sizes": "1 if place == 0 else 0" if d.elementwise else "a.ndim",
-        "forward_numbers": _list(repr(d.settings[s]) for s in d.forward.settings),
         "forward_name": functions[0].name,
+        "forward_numbers": _list(forward_settings),
+        "forward_arrays": _list(take for take, has_axes in inputs.items() if has_axes),
+        "forward_c_numbers": _list([*_without_axes(inputs), *forward_settings]),
         "forward_types": _types(functions[0]),
         "gradient_takes": _list(takes),
         "gradient_numbers": _list(settings),
-        "gradient_arrays": _list(t for t, number in zip(takes, is_number, strict=True) if not number),
-        "gradient_c_numbers": _list([*numbers, *settings]),
+        "gradient_arrays": _list(take for take, has_axes in takes.items() if has_axes),
+        "gradient_c_numbers": _list([*_without_axes(takes), *settings]),
         "gradient_types": _types(functions[1]),
     }
     section = "elementwise" if d.elementwise else "arrays"
@@ -144,6 +146,11 @@ def _test(
 
 def _list(parts: Any) -> str:
     return f"[{', '.join(parts)}]"
+
+
+def _without_axes(takes: Mapping[str, bool]) -> list[str]:
+    """The values without axes, which C functions take as numbers."""
+    return [f"{take}.item()" for take, has_axes in takes.items() if not has_axes]
 
 
 def _types(function: CFunction) -> str:

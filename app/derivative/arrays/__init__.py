@@ -28,6 +28,7 @@ from app.derivative.arrays.core import (
     call,
     compare,
     mapped,
+    named_in,
     renamed,
     tree_of,
     walk,
@@ -122,10 +123,11 @@ def _arriving(reverse: Reverse, backward: list[Stmt]) -> tuple[list[str], list[S
         start.append(Copied(left, "copy", gradient) if is_array else Assign(left, name(gradient)))
         backward[:] = [renamed(statement, {gradient: left}) for statement in backward]
     for key in function.inputs:
-        if function.variables[key].kind == "float":
+        if function.variables[key].kind == "float" and function.variables[key].rank:
             start.append(Copied(pushing.gradients[key], "zeros_like", key))
-    for key in sorted(pushing.active):
-        if not function.variables[key].rank and key not in function.outputs:
+    for key in sorted({*pushing.active, *function.inputs}):
+        variable = function.variables[key]
+        if variable.kind == "float" and not variable.rank and key not in function.outputs:
             start.append(Assign(pushing.gradients[key], number(0.0)))
     return parameters, start
 
@@ -166,18 +168,23 @@ def _function_of(
     title = f"{source.name if source.name.isidentifier() else 'function'}_gradient"
     returned: Expr = name(results[0]) if len(results) == 1 else ast.Tuple([name(r) for r in results], ast.Load())
     defaults = reader.defaults
-    required = [key for key in source.settings if key not in defaults]
-    optional = [key for key in source.settings if key in defaults]
+    settings = [key for key in source.settings if key not in source.inputs]
+    required = [key for key in settings if key not in defaults]
+    optional = [key for key in settings if key in defaults]
+    parameters = [*source.inputs, *arriving]
     arguments = ast.arguments(
         posonlyargs=[],
-        args=[ast.arg(key) for key in [*source.inputs, *arriving, *required, *optional]],
+        args=[ast.arg(key) for key in [*parameters, *required, *optional]],
         kwonlyargs=[],
         kw_defaults=[],
         defaults=[ast.Constant(defaults[key]) for key in optional],
     )
-    tree = function_tree(title, arguments, [*tree_of(body), ast.Return(returned)])
+    used = set[str]().union(*map(named_in, walk(body)))
+    numbers = [key for key in parameters if key in used and not source.variables[key].rank]
+    lines = [ast.parse(f"{key} = {key}.item()").body[0] for key in numbers]  # Numba lacks operations on such arrays
+    tree = function_tree(title, arguments, [*lines, *tree_of(body), ast.Return(returned)])
     module = ast.fix_missing_locations(ast.Module([tree], []))
-    temporaries = _Temporaries({*reader.scope.all_names, *source.inputs, *arriving})
+    temporaries = _Temporaries({*reader.scope.all_names, *parameters})
     tree_of_text = ast.parse(ast.unparse(module))  # of which each node is there once
     text = _with_comments(ast.unparse(temporaries.visit(tree_of_text)), reader.scope) + "\n"
     file = f"<{title} {next(_numbers)}, derived from {reader.scope.place(reader.scope.tree)}>"

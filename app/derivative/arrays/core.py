@@ -163,8 +163,9 @@ class Function:
     body: list[Stmt]
     variables: dict[str, Variable]
     inputs: list[str]
-    """The array parameters."""
+    """The parameters that get a gradient if they are floats: arrays, and numbers that are values of the network."""
     settings: list[str]
+    """The parameters that are numbers, those among the inputs included."""
     outputs: list[str]
     shapes: Mapping[str, Alloc | Copied] = field(default_factory=dict)
     """For parameters that have the shape of an array of another function, how that array is made."""

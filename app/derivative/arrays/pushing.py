@@ -241,7 +241,7 @@ class Pushing:
             return node
         if isinstance(node, ast.UnaryOp) and element_of(node.operand) is not None:
             return node
-        if not names_of(node) - set(self.function.settings) and not loads_of(node):
+        if not names_of(node) - set(self.function.settings) and not loads_of(node) and not self.is_varying(node):
             return node
         text = self.fresh("t")
         self.variables[text] = Variable(0, "float" if self.is_varying(node) else self._kind(node))

@@ -57,6 +57,7 @@ from app.derivative.arrays.values import (
     broadcast,
     constant_int,
     is_one,
+    is_own_item,
     kind_of,
     wider,
 )
@@ -113,8 +114,6 @@ class Reader(ExpressionReader):
             kind = kind_of(dtype)
             if kind is None:
                 scope.refuse(scope.tree, f"takes {key!r} of type {dtype}; {TYPES}")
-            if shape is not None and not len(shape) and not numeric:
-                scope.refuse(scope.tree, f"takes {key!r} as an array without dimensions; pass one of one element")
             if shape is not None and len(shape):
                 self.inputs.append(key)
                 self.variables[key] = Variable(len(shape), kind, ast.Attribute(name(key), "dtype", ast.Load()))
@@ -125,6 +124,8 @@ class Reader(ExpressionReader):
                 self.names.values[key] = self.plain(key)
                 self._made_in[id(self.names), key] = self.block_number
             else:
+                if not numeric:
+                    self.inputs.append(key)
                 self.settings.append(key)
                 if parameter.default is not parameter.empty:
                     self.defaults[key] = parameter.default
@@ -155,6 +156,8 @@ class Reader(ExpressionReader):
         return result
 
     def statement(self, node: ast.stmt) -> None:
+        if is_own_item(node) and isinstance(self.value(node.targets[0]), Number):  # type: ignore[attr-defined]
+            return
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             self.assign(node.targets[0], node.value, node)
         elif isinstance(node, ast.Assign):
