@@ -166,3 +166,19 @@ def test_engines_agree_on_a_kernel_of_a_loss_and_a_number():
     for one, other in zip(*results, strict=True):
         np.testing.assert_array_equal(one, other)
     np.testing.assert_allclose(results[0][1], slopes(scaled_sum, [X, A])[0], rtol=1e-6)
+
+
+def test_gradcheck_does_not_blame_the_gradient_of_a_part_that_rounding_hides_in_a_large_sum():
+    @app.custom_op
+    def loss(x):
+        return (np.maximum(x, 0.0) ** 2).sum()
+
+    def slope_of(at: float, error: float = 0.0) -> bool:
+        loss.backward(lambda x, dy: dy * (2 * np.maximum(x, 0.0) + error))
+        x = app.to_tensor(np.array([0.004, at]), stop_gradient=False)
+        return app.autograd.gradcheck(loss, x, raise_exception=False)
+
+    assert slope_of(1.0)
+    assert slope_of(1e6)
+    assert not slope_of(5000.0, error=1.0)
+    assert not slope_of(1.0, error=0.001)

@@ -18,6 +18,8 @@ from app.ops.dtype import is_float
 ATOL, RTOL = FLOAT64.atol, FLOAT64.rtol
 SPECIAL = (0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 6.0)
 """Points at which functions often have kinks."""
+_LARGEST = 1e12
+"""Differences of larger results are those of rounding."""
 
 
 def gradient(subject: Subject) -> Iterator[Verdict]:
@@ -167,7 +169,7 @@ def _converges(one: Comparison, finer: Comparison) -> np.ndarray:
 
 
 def _far(subject: Subject) -> Arrays | None:
-    """Inputs of which a third are large, and at which results and gradients are finite; None if there are none."""
+    """Inputs of which a third are large, and results and gradients are not too large; None if there are none."""
     usual = subject.arrays()
     for reach in (100.0, 10.0) if not subject.is_bounded else ():
         arrays = subject.far(reach)
@@ -179,10 +181,11 @@ def _far(subject: Subject) -> Arrays | None:
             except Exception:  # it refuses such numbers
                 break
             numbers = [n for n in (*outputs, *subject.run(arrays).gradients) if n is not None and n.dtype.kind == "f"]
-            if all(np.isfinite(n).all() for n in numbers):
+            large = [~(np.abs(n) < _LARGEST) for n in numbers]  # NaN, too
+            if not any(bad.any() for bad in large):
                 return arrays
             for array, old in zip(arrays, usual, strict=True):
-                for bad in (~np.isfinite(n) for n in numbers if n.shape == array.shape):
+                for bad in (bad for bad in large if bad.shape == array.shape):
                     array[bad] = old[bad]
     return None
 
