@@ -35,8 +35,8 @@ def in_parts(count: int, parts: int) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-SIZES = [(784, 100, 300), (64, 16, 1), (65, 17, 63), (100, 129, 64), (127, 40, 65), (200, 300, 130), (784, 31, 5)]
-"""Of the data, columns of the weight, rows of a batch."""
+SIZES = [(64, 16, 1), (100, 129, 64), (784, 100, 300), (65, 17, 63), (127, 40, 65), (200, 300, 130), (784, 31, 5)]
+"""Of the data, columns of the weight, rows of a batch. Code for few columns is short, and has the narrowest vectors."""
 
 
 @pytest.mark.parametrize(("size", "columns", "rows", "lanes"), with_some_lanes(SIZES))
@@ -154,7 +154,7 @@ def test_engines_agree_on_sparse_bytes_and_threads_change_no_bit(optimizer: str,
 
 
 def test_images_with_rows_and_columns_in_a_network_of_many_functions():
-    made, data = network("sgd", (9, 11), 33, layers=5), batches(0.2, (9, 11))
+    made, data = network("sgd", (9, 11), 33, layers=2), batches(0.2, (9, 11))
     assert len(compile_program(made[1], [made[2].name], sparse=True).source.parts) > 1
     expected, found = trained(made, data, engine="reference"), trained(made, data)
     for name, value in expected.items():

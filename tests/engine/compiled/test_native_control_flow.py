@@ -45,9 +45,9 @@ def zero() -> Any:
     return app.full([], 0, "int64")
 
 
-def agree(fetch: list[Any], *feeds: np.ndarray) -> None:
+def agree(fetch: list[Any], *feeds: np.ndarray, compiles: bool = True) -> None:
     feeds = feeds or (rows(), rows(1, 1), rows(7, 2), rows())
-    both_engines.agree(fetch, *({"x": feed} for feed in feeds), rtol=1e-9)
+    both_engines.agree(fetch, *({"x": feed} for feed in feeds), rtol=1e-9, compiles=compiles)
 
 
 @custom_op(elementwise=True)
@@ -116,7 +116,7 @@ def test_training_reuses_memory_inside_a_loop_in_one_native_call():
     assert sum(b.dtype == "float64" for b in compiled(y).plan.buffers) == 4  # two besides the data and the value
     loss = app.mean(y * y)
     app.optimizer.Momentum(0.1, 0.9).minimize(loss)
-    agree([loss])
+    agree([loss], compiles=False)
     assert compiled(loss).runs_many
 
 
@@ -140,7 +140,7 @@ def test_second_derivatives_of_choices_and_loops_are_native():
     _, z = while_loop(lambda i, v: i < 3, lambda i, v: [i + 1, app.sin(v) * x], [zero(), y])
     (dz,) = static.gradients([z], [x])
     (ddz,) = static.gradients([dz * dz], [x])
-    agree([ddz], rows(), -rows(), rows(1))
+    agree([ddz], rows(), -rows(), rows(1), compiles=False)
     assert compiled(ddz).source.is_whole
     assert len(re.findall(r"\n +for row\w* in range\(while_loop_count_0\[0\]\):\n", compiled(dz).source.text)) == 2
 
@@ -149,7 +149,7 @@ def test_second_derivatives_of_choices_and_loops_are_native():
 def raising(v: Any) -> Any:
     if v.size > 3:
         raise ValueError("too many")
-    return v * 2.0
+    return v.copy()
 
 
 @pytest.mark.parametrize(

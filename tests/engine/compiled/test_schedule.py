@@ -66,13 +66,14 @@ def test_threads_share_out_the_steps_of_adam():
 @pytest.mark.slow
 def test_layers_that_are_alike_share_a_function_and_errors_in_late_parts_name_the_operator():
     x, label = static.data("x", [None, 32]), static.data("label", [None, 1], "int64")
-    for _ in range(12):
+    for _ in range(6):
         x = app.tanh(static.nn.fc(x, 32))
     loss = app.nn.functional.cross_entropy(x, label)
     app.optimizer.SGD(0.1).minimize(loss)
     source = compiled(loss).source
-    assert len(source.parts) > 24
-    assert len({part.name for part in source.parts}) == source.text.count("def part_") <= 20
+    functions = {part.name for part in source.parts}
+    assert len(source.parts) > 2 * len(functions)
+    assert len(functions) == source.text.count("def part_")
     executor = static.Executor(engine="compiled")
     executor.run(static.default_startup_program())
     feed = {"x": np.ones((4, 32), np.float32), "label": np.full((4, 1), 77)}
