@@ -15,7 +15,6 @@ from app.autograd import gradcheck
 from app.nn import functional as F  # noqa: N812 - the name that every tutorial uses
 
 X = np.array([[-3.3, 0.45, 2.1, -0.2], [0.7, -0.6, 6.9, -7.5]])
-SLOPES = np.array([0.1, 0.2, 0.3, 0.4])
 
 CASES: list[tuple[Callable[[Any], Any], nn.Layer, np.ndarray]] = [
     (F.relu, nn.ReLU(), X * (X > 0)),
