@@ -104,7 +104,7 @@ def test_threads_share_an_operator_that_its_first_call_compiles():
     each_gets_its_own(lambda x: np.asarray(bent(app.to_tensor(x))), lambda x: np.where(x > 0, x * 1.5, x * 0.5))
 
 
-def test_threads_share_a_loop_that_keeps_values_of_its_iterations():
+def test_threads_share_a_loop_and_its_gradient():
     program = static.Program()
     with static.program_guard(program, static.Program()):
         x = static.data("x", [None, 8])
