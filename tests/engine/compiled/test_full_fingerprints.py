@@ -220,9 +220,10 @@ def test_an_operator_made_with_another_array_has_another_fingerprint(module: Wri
 # From process to process
 
 VALUES = """
+import enum, functools, os
+import numpy as np
 import app
 from app import static
-from app.engine.compiled.engine import compile_program
 from app.engine.compiled.fingerprint import fingerprint, full_fingerprint
 
 class Colour(enum.Enum):
@@ -242,6 +243,7 @@ def made(here=object()):
     return lambda x: (x, lock, here, f(x))
 
 def key():
+    from app.engine.compiled.engine import compile_program  # not above: functions have hashes without Numba, too
     with static.program_guard(static.Program(), static.Program()):
         x, label = static.data("x", [None, 4]), static.data("label", [None], "int64")
         loss = app.nn.functional.cross_entropy(static.nn.fc(app.tanh(static.nn.fc(x, 4)), 3), label)
@@ -254,13 +256,14 @@ TOLD = str([full_fingerprint(f), fingerprint(f), fingerprint(made()), key()])
 
 @pytest.mark.slow
 def test_hashes_of_functions_and_keys_of_programs_are_the_same_in_every_process(tmp_path: Path, module: Write):
-    told = module(VALUES).TOLD
+    module("", {"hashed_consts.py": VALUES})
+    told = importlib.import_module("hashed_consts").TOLD
     surroundings = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(app.__file__).parents[1])]),
         "PYTHONHASHSEED": "77",
     }
-    command = [sys.executable, "-c", "import hashed_ops; print(hashed_ops.TOLD)"]
+    command = [sys.executable, "-c", "import hashed_consts; print(hashed_consts.TOLD)"]
     other = subprocess.run(command, env=surroundings, check=True, capture_output=True, text=True).stdout
     assert other.strip() == told
 
