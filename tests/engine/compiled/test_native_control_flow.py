@@ -81,6 +81,7 @@ def test_choices_and_loops_with_custom_operators_inside_are_native():
     said = static.default_main_program().explain([y, dx], source=False)
     assert "compiled: a native while" in said
     assert "compiled: a native if" in said
+    assert "compiled: a native for" in said  # of the gradient
     assert "Python call" not in said
 
 
