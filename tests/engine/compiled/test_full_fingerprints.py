@@ -222,8 +222,6 @@ def test_an_operator_made_with_another_array_has_another_fingerprint(module: Wri
 VALUES = """
 import enum, functools, os
 import numpy as np
-import app
-from app import static
 from app.engine.compiled.fingerprint import fingerprint, full_fingerprint
 
 class Colour(enum.Enum):
@@ -242,20 +240,13 @@ def made(here=object()):
     lock = [object(), KEYS]
     return lambda x: (x, lock, here, f(x))
 
-def key():
-    from app.engine.compiled.engine import compile_program  # not above: functions have hashes without Numba, too
-    with static.program_guard(static.Program(), static.Program()):
-        x, label = static.data("x", [None, 4]), static.data("label", [None], "int64")
-        loss = app.nn.functional.cross_entropy(static.nn.fc(app.tanh(static.nn.fc(x, 4)), 3), label)
-        app.optimizer.Momentum(0.5).minimize(loss)
-        return compile_program(static.default_main_program(), [loss.name]).code.key
-
-TOLD = str([full_fingerprint(f), fingerprint(f), fingerprint(made()), key()])
+TOLD = str([full_fingerprint(f), fingerprint(f), fingerprint(made())])
 """
 
 
 @pytest.mark.slow
-def test_hashes_of_functions_and_keys_of_programs_are_the_same_in_every_process(tmp_path: Path, module: Write):
+def test_hashes_are_the_same_in_every_process(tmp_path: Path, module: Write):
+    """Numba is loaded here, but not in the other one."""
     module("", {"hashed_consts.py": VALUES})
     told = importlib.import_module("hashed_consts").TOLD
     surroundings = {

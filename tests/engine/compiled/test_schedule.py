@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from both_engines import compiled
+from plain_source import PlainEngine
 
 import app
 from app import static
@@ -74,8 +75,9 @@ def test_layers_that_are_alike_share_a_function_and_errors_in_late_parts_name_th
     functions = {part.name for part in source.parts}
     assert len(source.parts) > 2 * len(functions)
     assert len(functions) == source.text.count("def part_")
-    executor = static.Executor(engine="compiled")
+    executor = static.Executor()
     executor.run(static.default_startup_program())
+    executor._engine = PlainEngine(shards=2)
     feed = {"x": np.ones((4, 32), np.float32), "label": np.full((4, 1), 77)}
     with pytest.raises(app.errors.AppError, match=r"softmax_with_cross_entropy.*label"):
         executor.run(feed=feed, fetch_list=[loss])
