@@ -105,7 +105,7 @@ class Squared(PyLayer):
         return dy * x * 2.0
 
 
-@pytest.mark.parametrize("engine", ["reference", "compiled"])
+@pytest.mark.parametrize("engine", ["reference", pytest.param("compiled", marks=pytest.mark.soak)])
 def test_a_pylayer_has_a_context_at_each_iteration(engine: str):
     x = static.data("x", [2], "float64")
     x.stop_gradient = False

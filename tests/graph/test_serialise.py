@@ -91,7 +91,8 @@ def test_a_program_with_a_python_function_is_not_written():
 
 # --- Attributes ---
 
-leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+texts = st.text('aZ0 "\\/\n\t\0\x7fé\u2028☃😀')  # of every character, Hypothesis would make a table first
+leaves = st.none() | st.booleans() | st.integers() | st.floats() | texts
 values = st.recursive(leaves, lambda inner: st.lists(inner).map(tuple), max_leaves=20)
 
 

@@ -15,7 +15,6 @@ from app.autograd import gradcheck
 from app.nn import functional as F  # noqa: N812 - the name that every tutorial uses
 
 X = np.array([[-3.3, 0.45, 2.1, -0.2], [0.7, -0.6, 6.9, -7.5]])
-SLOPES = np.array([0.1, 0.2, 0.3, 0.4])
 
 CASES: list[tuple[Callable[[Any], Any], nn.Layer, np.ndarray]] = [
     (F.relu, nn.ReLU(), X * (X > 0)),
@@ -99,7 +98,7 @@ def test_layers_print_their_settings_which_can_be_changed():
         nn.LeakyReLU(slope=0.2)
 
 
-@pytest.mark.parametrize("engine", [None, "reference", "compiled"])
+@pytest.mark.parametrize("engine", [None, "reference", pytest.param("compiled", marks=pytest.mark.soak)])
 def test_masked_scores_have_no_probability_and_no_gradient(engine: str | None):
     x = np.array([[-np.inf, 0.0, 1.0], [-np.inf, -np.inf, 2.0]], "float32")
     if engine is None:

@@ -184,7 +184,6 @@ ERRORS: dict[type[OperatorError], list[tuple[Callable[[], Any], str]]] = {
         (lambda: F.max_pool2d(X, 9), "a window over 9 elements does not fit into an axis of 8"),
         (lambda: F.avg_pool2d(X, -1), "avg_pool2d: kernel_size must be a whole number of at"),
     ],
-    OperatorError: [],
     DtypeError: [
         (
             lambda: conv2d.infer_outputs([X[:1, :, :4, :4], W.astype("float64")], conv2d.attributes),

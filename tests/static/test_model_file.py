@@ -89,7 +89,7 @@ def test_the_files_are_found_by_either_name_and_under_another(prefix: str, tmp_p
 # Damage
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 1), st.floats(0, 1, exclude_max=True), st.none() | st.integers(0, 7))
 def test_a_file_with_a_flipped_bit_or_a_missing_end_is_an_error(prefix: str, which: int, place: float, bit: int | None):
     path = files(prefix)[which]

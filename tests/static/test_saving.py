@@ -42,7 +42,7 @@ def test_a_saved_network_runs_in_another_scope(trained, tmp_path: Path):
     assert [op.type for op in program.global_block().ops].count("matmul") == 2
 
 
-@pytest.mark.parametrize("engine", ["reference", "compiled"])
+@pytest.mark.parametrize("engine", ["reference", pytest.param("compiled", marks=pytest.mark.soak)])
 def test_a_network_is_continued_in_another_process(engine: str, tmp_path: Path):
     with app.graph.names.guard():
         x = static.data("x", [None, 3])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from typing import Any
 
@@ -35,24 +34,6 @@ class _Meeting:
         return False
 
 
-_libc = ctypes.CDLL(None)
-_libc.realloc.restype = ctypes.c_void_p
-
-
-def _keep(kept: np.ndarray, value: np.ndarray) -> None:
-    """`keep` in the memory that the real one uses, too, as Python calls may read it."""
-    rows, size = int(kept[runtime.ROWS]), value.nbytes
-    kept[runtime.BYTES] = (rows + 1) * max(size, 1)
-    address = ctypes.c_void_p(int(kept[runtime.ADDRESS]))
-    kept[runtime.ADDRESS] = _libc.realloc(address, ctypes.c_size_t(int(kept[runtime.BYTES])))
-    ctypes.memmove(int(kept[runtime.ADDRESS]) + rows * size, np.ascontiguousarray(value).ctypes.data, size)
-    kept[runtime.ROWS] += 1
-
-
-def _kept_rows(kept: np.ndarray, like: np.ndarray) -> np.ndarray:
-    return runtime.array_of(kept, (like.size,), like.dtype.name)
-
-
 def _write_down(results: np.ndarray, row: int, value: np.ndarray) -> None:
     results[row, : value.size] = value
 
@@ -74,9 +55,8 @@ def left_plain(native: CompiledProgram, shards: int) -> CompiledProgram:
     names.update({name: getattr(value, "py_func", value) for name, value in names.items()})
     native.code = {name: Plain(names[name]) for name in native.source.trees}  # type: ignore[assignment]
     names.update(product32=_product, product64=_product, meet=_Meeting(shards))
-    names.update(keep=_keep, kept_rows=_kept_rows, write_down=_write_down)
+    names.update(write_down=_write_down, fetch_ahead=lambda data, rows, i: None)
     names.update(read_only=lambda array: array, copied=np.copy)
-    names.update(fetch_ahead=lambda data, rows, i: None)
     return native
 
 

@@ -93,7 +93,7 @@ def test_the_time_before_compiling_grows_about_linearly_with_depth():
                 best = min(best, time.process_time() - began)
             return best
 
-    short, long = seconds(12), seconds(48)
+    short, long = seconds(8), seconds(32)
     assert long < 4 * short * 3
 
 

@@ -35,8 +35,8 @@ def in_parts(count: int, parts: int) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-SIZES = [(784, 100, 300), (64, 16, 1), (65, 17, 63), (100, 129, 64), (127, 40, 65), (200, 300, 130), (784, 31, 5)]
-"""Of the data, columns of the weight, rows of a batch."""
+SIZES = [(64, 16, 1), (100, 129, 64), (784, 100, 300), (65, 17, 63), (127, 40, 65), (200, 300, 130), (784, 31, 5)]
+"""Of the data, columns of the weight, rows of a batch. Code for few columns is short, and has the narrowest vectors."""
 
 
 @pytest.mark.parametrize(("size", "columns", "rows", "lanes"), with_some_lanes(SIZES))
@@ -138,7 +138,6 @@ def batches(density: float, shape: Sequence[int] = (70,), count: int = 150, size
     ("optimizer", "densities"),
     [
         ("sgd", (0.0, 0.39, 1.0)),
-        ("momentum", (0.1,)),
         *(pytest.param(name, (0.0, 0.1, 0.39), marks=pytest.mark.soak) for name in ("momentum", "decay", "clip")),
     ],
 )
@@ -153,12 +152,12 @@ def test_engines_agree_on_sparse_bytes_and_threads_change_no_bit(optimizer: str,
     assert steps == (optimizer == "sgd")
 
 
-def test_images_with_rows_and_columns_in_a_network_of_many_functions():
-    made, data = network("sgd", (9, 11), 33, layers=5), batches(0.2, (9, 11))
-    assert len(compile_program(made[1], [made[2].name], sparse=True).source.parts) > 1
-    expected, found = trained(made, data, engine="reference"), trained(made, data)
-    for name, value in expected.items():
-        np.testing.assert_allclose(found[name], value, rtol=0, atol=3e-5)
+def test_images_with_rows_and_columns_in_a_network_of_many_functions_that_keeps_its_gradient():
+    made, data = network("momentum", (9, 11), 33, layers=2), batches(0.2, (9, 11))
+    native = compile_program(made[1], [made[2].name], sparse=True)
+    assert native.is_sparse
+    assert len(native.source.parts) > 1
+    agree_with_any_threads(lambda engine: trained(made, data, engine=engine), atol=3e-5)
 
 
 def test_dense_data_and_sparse_false_give_the_bits_of_full_products(monkeypatch: pytest.MonkeyPatch):
