@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from as_python import uncompiled
 
 import app
 from app import custom_op, static
-from app.custom.numba_functions import interpreted
 from app.errors import OperatorError, ProgramError
+
+__all__ = ["uncompiled"]
 
 NAMES = [
     "self", "cls", "ctx", "args", "kwargs", "np", "app", "njit", "math", "custom_op", "operator", "function",
@@ -108,7 +110,8 @@ NATIVE = {
     "@f.backward\n@_njit\ndef _f(dz, x, NAME):\n    return dz * NAME * 2 * x\n",
     "a result of a loop": "@_op\n@_njit\ndef f(x):\n    NAME = _np.zeros_like(x)\n    for j in range(x.size):\n"
     "        if x.flat[j] > 0:\n            NAME.flat[j] = x.flat[j] * x.flat[j]\n    return NAME\n"
-    "@f.backward\n@_njit\ndef _f(x, dz):\n    return dz * _np.maximum(x, 0) * 2\n",
+    "@f.backward\n@_njit\ndef _f(x, dz):\n    NAME = _np.zeros_like(x)\n    for j in range(x.size):\n"
+    "        if x.flat[j] > 0:\n            NAME.flat[j] = 2 * x.flat[j] * dz.flat[j]\n    return NAME\n",
 }
 """Operators on arrays that are compiled."""
 TRACED = {
@@ -197,11 +200,6 @@ def by_reference(f: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 def compiled(f: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     return in_program(f, arrays, "compiled")
-
-
-@pytest.fixture
-def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interpreted, "on", True)
 
 
 @pytest.mark.usefixtures("uncompiled")
