@@ -241,10 +241,10 @@ def test_variables_of_a_program_may_have_the_names_of_generated_source():
     arrays = [X + place for place in range(len(names))]
     with static.program_guard(static.Program(), static.Program()):
         variables = [static.data(name, X.shape, "float64") for name in names]
-        fetched = app.concat([app.exp(v * 0.1).sum(axis=0) for v in variables], axis=0)
+        fetched = app.concat([(v * v).sum(axis=0) for v in variables], axis=0)
         feed = dict(zip(names, arrays, strict=True))
         found = static.Executor(engine="compiled").run(static.default_main_program(), feed, [fetched])[0]
-    np.testing.assert_allclose(found, np.concatenate([np.exp(a * 0.1).sum(axis=0) for a in arrays]))
+    np.testing.assert_allclose(found, np.concatenate([(a * a).sum(axis=0) for a in arrays]))
 
 
 # Names that could mean two things

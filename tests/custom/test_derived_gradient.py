@@ -31,7 +31,7 @@ from app.errors import GradientError
 def stretched(u, by=2.0):
     if u > 0:
         return u * by
-    return math.exp(u) * by
+    return u * u * by
 
 
 def swish(x):
@@ -39,7 +39,7 @@ def swish(x):
 
 
 def choice(x):
-    return math.log(x) + stretched(x * x) if x > 0.5 else abs(x) ** 1.5
+    return math.sqrt(x) + stretched(x * x) if x > 0.5 else abs(x) ** 1.5
 
 
 REFERRED = custom_op(elementwise=True)(swish)
