@@ -430,10 +430,13 @@ def test_the_verdict_of_one_check(check: str, operator: Any, expected: str):
 
 
 ON_THE_SHELF = dict.fromkeys(
-    ["py_func numba", "py_func numba rows", "py_func half numba", "custom_op numba", "elementwise", "elementwise set"],
+    [
+        *("py_func numba", "py_func numba rows", "py_func numba forward", "py_func half numba"),
+        *("custom_op numba", "elementwise", "elementwise set"),
+    ],
     pytest.mark.soak,
 )
-"""Kinds of which an operator is on the shelf, whose tests run all checks; and a further one with one Numba function."""
+"""Kinds of which an operator is on the shelf, whose tests run all checks, and those with only one Numba function."""
 
 
 @pytest.mark.filterwarnings("ignore")  # of functions at zeros, as everywhere
