@@ -150,8 +150,6 @@ def test_the_source_can_be_read_after_the_first_call():
         operator.gradient_source  # noqa: B018
     operator(points(3))
     assert operator.gradient_source.startswith("def doubled_gradient(x, d")
-    operator.backward(lambda x, dy: dy * 2)
-    assert operator.gradient_source == ""
 
 
 def test_the_source_can_be_read_after_inference():
@@ -175,13 +173,6 @@ def test_checks_of_other_numbers_of_axes_pass_where_none_can_be_derived():
     x = points(2, 3, 4)
     with pytest.raises(GradientError, match=r"`state` gets another array"):
         custom_op(summed)(x).sum().backward()
-
-
-def test_a_declared_backward_is_used_instead():
-    operator, x = custom_op(doubled), points(3)
-    app.grad(operator(x).sum(), x)
-    operator.backward(lambda x, dy: dy * 7)
-    assert app.grad(operator(x).sum(), x)[0].numpy().tolist() == [7] * 3
 
 
 def test_py_func_derives_a_gradient_if_it_is_told_to(mode: Any):
