@@ -46,19 +46,20 @@ LIKE_ANOTHER = {"leaky_relu": pytest.mark.soak}
 """It is made as `custom.swish` is."""
 
 
-@pytest.fixture
-def second_as_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Second derivatives run as Python: that of a softmax takes Numba longer than all other functions together."""
+@pytest.fixture(params=[True, pytest.param(False, marks=pytest.mark.soak)], ids=["as Python", "by Numba"])
+def second_derivatives(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They run as Python: that of a softmax takes Numba longer than all other functions together."""
     check = CHECKS["second"]
 
     def verdicts(subject: Subject) -> Iterator[Verdict]:
         with as_python():
             yield from check.verdicts(subject)
 
-    monkeypatch.setitem(CHECKS, "second", replace(check, verdicts=verdicts))
+    if request.param:
+        monkeypatch.setitem(CHECKS, "second", replace(check, verdicts=verdicts))
 
 
-@pytest.mark.usefixtures("second_as_python")
+@pytest.mark.usefixtures("second_derivatives")
 @pytest.mark.parametrize("name", [pytest.param(name, marks=LIKE_ANOTHER.get(name, ())) for name in SHIPPED])
 def test_every_check_holds_and_the_engine_does_what_the_page_says(name: str):
     (operator,) = find(f"custom.{name}")
