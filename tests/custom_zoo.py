@@ -112,7 +112,11 @@ def _(x: Any, dy: Any) -> Any:
 @custom_op(outputs=("low", "high"))
 @njit
 def split_sign(x: Any) -> Any:
-    return np.minimum(x, 0), np.maximum(x, 0)
+    low, high = np.empty_like(x), np.empty_like(x)
+    for i in range(x.size):
+        low.flat[i] = min(x.flat[i], 0)
+        high.flat[i] = max(x.flat[i], 0)
+    return low, high
 
 
 @split_sign.backward

@@ -149,7 +149,8 @@ def _server() -> socket.socket:
     words = [sys.executable, __file__, str(theirs.fileno())]
     server = subprocess.Popen(words, pass_fds=[theirs.fileno()])
     theirs.close()
-    atexit.register(lambda: (ours.close(), server.wait()))
+    # closing would not do: a process that was forked from this one, and still runs, has the socket, too
+    atexit.register(lambda: (ours.shutdown(socket.SHUT_RDWR), server.wait()))
     return ours
 
 

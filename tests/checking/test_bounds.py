@@ -31,7 +31,10 @@ def fill(z, count):
 
 @njit
 def twice(x):
-    return x * 2
+    out = np.empty_like(x)
+    for i in range(x.size):
+        out.flat[i] = x.flat[i] * 2
+    return out
 
 
 @njit
@@ -91,8 +94,8 @@ def test_an_index_outside_is_an_error_and_the_operator_is_not_run(operator: Any,
 
 @njit
 def second_row(x):
-    out = x * 1
-    out[1] = 0
+    out = x.copy()
+    out[1, 0] = 0
     return out
 
 
@@ -118,13 +121,9 @@ def test_the_verdict_of_the_check_of_bounds(function: Any, expected: str):
 
 
 @njit
-def summed_up(x):
-    out = np.empty_like(x)
-    for j in range(x.shape[1]):
-        out[0, j] = x[0, j]
-    for i in range(1, x.shape[0]):
-        for j in range(x.shape[1]):
-            out[i, j] = out[i - 1, j] + x[i, j]
+def starts_with_the_first(x):
+    out = x.copy()
+    out[0, 0] = x[0, 0]
     return out
 
 
@@ -133,9 +132,9 @@ def test_a_batch_without_rows_is_not_given_to_compiled_code_that_writes_outside_
 
     def forward(x):
         ran.append(x.shape)
-        return summed_up(x)
+        return starts_with_the_first(x)
 
-    operator = with_backward(forward, lambda x, dy: np.cumsum(dy[::-1], axis=0)[::-1])
+    operator = with_backward(forward, lambda x, dy: dy * 1)
     told = words(operator, "empty batch")
     assert told.startswith("FAILED a batch without rows: forward indexes outside of its arrays, given x float64[0, 6]")
     assert (0, 6) not in ran

@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from as_python import uncompiled
 
 import app
 from app.__main__ import main
 from app.checking.checks import CHECKS
 from app.checking.checks import Check as OneCheck
 from app.errors import AppError
+
+__all__ = ["uncompiled"]
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +69,9 @@ Check = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Check:
+def check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], uncompiled: None
+) -> Check:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])  # to which the command adds the working folder
     Path("some_ops.py").write_text(OPERATORS)

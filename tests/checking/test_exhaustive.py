@@ -69,13 +69,9 @@ def test_the_formula_of_swish_is_wrong_where_single_precision_overflows():
 
 
 def test_another_operator_can_be_the_exact_one():
-    @elementwise
-    def logarithm(x: float) -> float:
-        return math.log(1.0 + x)
-
-    words = verdicts(logarithm, "bfloat16", like="log1p")["result"]
+    words = verdicts(relu, "bfloat16", like="leaky_relu")["result"]
     assert words.startswith("FAILED bfloat16: it is wrong at ")
-    assert re.search(r"at -?[\d.e-]+ it is -?0, expected -?\d", words)
+    assert re.search(r"at -[\d.e+-]+ it is -0, expected -\d", words)
 
 
 def test_numbers_are_those_of_the_type_in_order():
@@ -118,13 +114,10 @@ def test_an_operator_that_raises_at_some_number_is_an_error():
     @opsmith.custom_op
     @njit
     def it(x: Any) -> Any:
-        y = np.empty_like(x)
-        for i in range(x.shape[0]):
-            for j in range(x.shape[1]):
-                if x[i, j] == 4096.0:
-                    raise ValueError("4096 is too much")
-                y[i, j] = x[i, j]
-        return y
+        for number in x.flat:
+            if number == 4096.0:
+                raise ValueError("4096 is too much")
+        return x.copy()
 
     it.backward(lambda dy: dy)
     with pytest.raises(OperatorError, match="4096 is too much"):

@@ -209,7 +209,7 @@ def test_settings_are_given_by_position_or_name(mode: Any, call: Any, value: flo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("elementwise", [True, False])
+@pytest.mark.parametrize("elementwise", [True, pytest.param(False, marks=pytest.mark.soak)])  # as custom.ema does
 def test_both_engines_pass_settings_by_name(elementwise: bool):
     wrapped = (lambda f: f) if elementwise else njit
     operator = custom_op(elementwise=elementwise, name="line")(wrapped(lambda x, slope=2.0: x * slope))

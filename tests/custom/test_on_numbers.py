@@ -148,7 +148,7 @@ def test_a_function_without_source_is_not_converted():
     assert on_numbers(names["f"]) is None
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", [np.float32, pytest.param(np.float64, marks=pytest.mark.soak)])
 def test_extremes_of_zeros_infinities_and_nan_are_those_of_numpy(kind: Any):
     extremes = made(*ELEMENTWISE["extremes"])
     edges = np.array([-np.inf, -1, -0.0, 0.0, 1, np.inf, np.nan], kind)
@@ -203,13 +203,12 @@ def run_in(engine: str, function: Any, array: np.ndarray, infer: Any = None, **s
         return static.Executor(engine=engine).run(feed={"x": array}, fetch_list=[result])[0]
 
 
-ENGINES = {
+ENGINES = {"turned": (TURNED, "x"), "settings": (SERIES, "x, start=2.0")}
+FURTHER = {
     "relu": (RELU, "x"),
-    "turned": (TURNED, "x"),
     "softmax": (SOFTMAX, "x"),
-    "settings": (SERIES, "x, start=2.0"),
+    **{what: (OTHERS[what], "x") for what in ("a sum", "an index", "an element that is not written", "the size")},
 }
-FURTHER = {what: (OTHERS[what], "x") for what in ("a sum", "an index", "an element that is not written", "the size")}
 
 
 @pytest.mark.slow

@@ -233,16 +233,7 @@ def test_results_that_share_memory_in_numba_become_two_arrays():
     np.testing.assert_array_equal(second.numpy(), -GIVEN[::-1])
 
 
-def test_a_result_that_is_an_input_or_a_buffer_of_the_function_is_copied():
-    x, buffer = app.to_tensor(GIVEN), np.zeros_like(GIVEN)
-    y = app.custom_op(lambda x: x[::2], name="every_second")(x)
-    y.zero_()
+def test_a_result_that_is_a_view_of_an_input_is_copied():
+    x = app.to_tensor(GIVEN)
+    app.custom_op(lambda x: x[::2], name="every_second")(x).zero_()
     assert x.tolist() == GIVEN.tolist()
-
-    def doubled(x):
-        np.multiply(x, 2, out=buffer)
-        return buffer
-
-    first = app.custom_op(doubled)(x)
-    buffer[:] = 0
-    assert first.tolist() == (2 * GIVEN).tolist()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from as_python import uncompiled
 from layers import CusTanh
 from numba import njit
 
@@ -15,6 +16,8 @@ import app
 from app import static
 from app.autograd import gradgradcheck
 from app.errors import OperatorError
+
+__all__ = ["uncompiled"]
 
 X = np.array([[-1.2, 0.4, 0.9], [2.0, -0.3, 0.1]])
 W = np.array([[0.7, -1.1, 0.2], [0.5, 1.4, -0.6]])
@@ -113,8 +116,8 @@ def second_in_a_program(function: Callable[..., Any], arrays: list[Any], rows: i
         return static.Executor(engine="reference").run(feed=feed, fetch_list=fetched)
 
 
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize(("function", "arrays"), EACH)
-@pytest.mark.slow
 def test_second_derivatives_agree_with_finite_differences_in_every_mode(
     function: Callable[..., Any], arrays: list[Any]
 ):
@@ -129,6 +132,7 @@ def test_second_derivatives_agree_with_finite_differences_in_every_mode(
             np.testing.assert_allclose(value, wanted, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_third_derivatives_are_right():
     x = app.to_tensor(X, stop_gradient=False)
     value = swish(x)

@@ -5,19 +5,25 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from as_python import as_python, uncompiled
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import app
 from app import static
-from app.checking.checks import examine
+from app.checking.checks import CHECKS, examine
 from app.checking.examples import inputs_for
 from app.checking.operators import find
+from app.checking.subject import Subject
+from app.checking.verdict import Verdict
 from app.custom import shelf
 from app.custom.lookup import SHIPPED, find_operator, make_operator, on_the_shelf, values_taken
 from app.custom.shelf import relu as relu_module
@@ -27,6 +33,8 @@ from app.custom.shelf.prelu import PReLU
 from app.errors import ConfigError
 from app.run.activation import find_activation
 
+__all__ = ["uncompiled"]
+
 pytestmark = pytest.mark.slow
 
 FOLDER = Path(shelf.__file__).parent
@@ -34,11 +42,25 @@ PAGE = (FOLDER.parents[2] / "docs" / "shelf.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| \[`custom\.(\w+)`\]\((\S+)\) \| (.+?) \| (.+?) \|$", PAGE, re.MULTILINE)
 
 
-SLOWEST = {"leaky_relu": pytest.mark.soak}
-"""It is compiled for many types and layouts, as `custom.relu` is."""
+LIKE_ANOTHER = {"leaky_relu": pytest.mark.soak}
+"""It is made as `custom.swish` is."""
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=SLOWEST.get(name, ())) for name in SHIPPED])
+@pytest.fixture(params=[True, pytest.param(False, marks=pytest.mark.soak)], ids=["as Python", "by Numba"])
+def second_derivatives(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They run as Python: that of a softmax takes Numba longer than all other functions together."""
+    check = CHECKS["second"]
+
+    def verdicts(subject: Subject) -> Iterator[Verdict]:
+        with as_python():
+            yield from check.verdicts(subject)
+
+    if request.param:
+        monkeypatch.setitem(CHECKS, "second", replace(check, verdicts=verdicts))
+
+
+@pytest.mark.usefixtures("second_derivatives")
+@pytest.mark.parametrize("name", [pytest.param(name, marks=LIKE_ANOTHER.get(name, ())) for name in SHIPPED])
 def test_every_check_holds_and_the_engine_does_what_the_page_says(name: str):
     (operator,) = find(f"custom.{name}")
     verdicts = list(examine(inputs_for(operator)))
@@ -65,7 +87,8 @@ def test_the_page_has_a_row_for_each_operator_and_files_are_short_and_say_when_t
         assert len(docstring.splitlines()) >= 3, name
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=SLOWEST.get(name, ())) for name in SHIPPED])
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("name", SHIPPED)
 def test_a_file_of_the_shelf_works_where_a_user_copies_it_to(name: str, tmp_path: Path):
     copy = tmp_path / f"my_{name}.py"
     copy.write_text((FOLDER / f"{name}.py").read_text(encoding="utf-8"), encoding="utf-8")
@@ -169,7 +192,6 @@ LAYOUTS = {
     "reversed, every other": lambda a: a[::-1, ::2],
     "one number": lambda a: a.reshape(-1)[:1].reshape(()) if a.size else np.zeros((), a.dtype),
 }
-"""Few, as Numba compiles the functions for each."""
 
 
 @st.composite
@@ -190,14 +212,16 @@ def bits(array: np.ndarray) -> Any:
 
 @settings(max_examples=60, deadline=None)
 @given(arrays())
-@example((np.array(SPECIAL, "float32"), np.array(SPECIAL[::-1], "float32")))
+@example((np.array([SPECIAL], "float32"), np.array([SPECIAL[::-1]], "float32")))
 def test_values_and_gradients_of_relu_are_those_of_the_built_in_one_bit_for_bit(pair: tuple[np.ndarray, np.ndarray]):
     x, dy = app.Tensor(pair[0], stop_gradient=False), app.Tensor(pair[1])
-    mine, expected = custom_relu(x), app.relu(x)
-    assert bits(mine.numpy()) == bits(expected.numpy())
-    assert bits(app.grad(mine, x, dy)[0].numpy()) == bits(app.grad(expected, x, dy)[0].numpy())
+    with nullcontext() if pair[0].ndim == 2 else as_python():  # Numba compiles for each number of axes
+        mine, expected = custom_relu(x), app.relu(x)
+        assert bits(mine.numpy()) == bits(expected.numpy())
+        assert bits(app.grad(mine, x, dy)[0].numpy()) == bits(app.grad(expected, x, dy)[0].numpy())
 
 
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("dtype", ["int64", "float16"])
 def test_relu_keeps_whole_numbers_and_half_precision(dtype: str):
     x = app.to_tensor(np.array([3, -2, 0], dtype), stop_gradient=dtype != "float16")

@@ -51,30 +51,34 @@ def of_arrays(x):
 @app.custom_op
 @njit
 def by_numba(x):
-    return x * FACTOR
+    y = np.empty_like(x)
+    for i in range(len(x)):
+        y[i] = x[i] * FACTOR
+    return y
 
 @app.custom_op
 @njit(error_model="numpy")
 def by_a_loop(x):
-    y = np.zeros_like(x)
+    y = np.empty_like(x)
     for i in range(len(x)):
-        for j in range(len(x)):
-            if i == j:
-                y[i] += helper(x[j])
+        y[len(x) - 1 - i] = helper(x[i])
     return y
 
 @app.custom_op
 @njit
 def of_a_table(x):
-    y = np.zeros_like(x)
+    y = np.empty_like(x)
     for i in range(len(x)):
-        y[i] += x[i] * TABLE[0]
+        y[i] = x[i] * TABLE[0]
     return y
 
 @app.custom_op
 @njit
 def by_a_choice(x):
-    return CHOICE(x, 3.0) * PAIR[0]
+    y = np.empty_like(x)
+    for i in range(len(x)):
+        y[i] = CHOICE(x[i], 3.0) * PAIR[0][0]
+    return y
 
 @app.custom_op
 def square(x):
@@ -137,6 +141,7 @@ def traced(operator: Any) -> Callable[[], list[float]]:
 
 
 WAYS = [eagerly, traced, by_engine("compiled"), by_engine("reference")]
+FEW_WAYS = [WAYS[0], pytest.param(WAYS[1], marks=pytest.mark.soak), WAYS[2], WAYS[3]]
 COMPILED_AGAIN = ["through_a_helper", "by_numba", "of_a_table"]
 """Numba compiles these for each value; the engine that compiles has its own way of noticing."""
 
@@ -145,7 +150,7 @@ COMPILED_AGAIN = ["through_a_helper", "by_numba", "of_a_table"]
     ("name", "way"),
     [
         *((name, way) for name in ("of_numbers", "of_arrays") for way in WAYS),
-        *(pytest.param(name, way, marks=pytest.mark.slow) for name in COMPILED_AGAIN for way in (eagerly, WAYS[2])),
+        *((name, way) for name in COMPILED_AGAIN for way in (eagerly, WAYS[2])),
     ],
 )
 def test_the_next_call_has_the_new_value(name: str, way: Any, module: Any):
@@ -180,6 +185,7 @@ def test_a_helper_that_was_compiled_before_its_operator_is_compiled_again(module
 
 
 DECLARED = """
+import numpy as np
 import app
 from numba import njit
 
@@ -200,22 +206,24 @@ def by_a_declared_helper(x):
 @app.custom_op
 @njit
 def by_a_helper(x):
-    return helper(x)
+    y = np.empty_like(x)
+    for i in range(len(x)):
+        y[i] = helper(x[i])
+    return y
 """
 
 
 @pytest.mark.parametrize("name", ["by_a_declared_helper", "by_a_helper"])
-@pytest.mark.parametrize("after", [2.0, 3.0])
 @pytest.mark.filterwarnings("ignore:.*is called for each element:RuntimeWarning")
-def test_a_value_that_numba_cannot_compile_is_an_error_until_it_changes(name: str, after: float):
+def test_a_value_that_numba_cannot_compile_is_an_error_until_it_changes(name: str):
     module = module_of_text(DECLARED)
-    for factor in (2.0, "two", after):
+    for factor in (2.0, "two", 2.0, "two", 3.0):
         module.FACTOR = factor
         with pytest.raises(AppError) if factor == "two" else nullcontext():
             assert getattr(module, name)(app.to_tensor([1.0], "float64")).tolist() == [factor]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", FEW_WAYS)
 def test_the_next_call_has_the_new_value_of_a_closed_over_variable(way: Any):
     step = 3.0
 
@@ -274,7 +282,6 @@ def operator(x):
         ("of_a_signature(x)", 2.0, 3.0),
     ],
 )
-@pytest.mark.slow
 def test_the_next_call_has_the_new_value_of_anything_that_a_function_reads(
     name: str, expression: str, before: float, after: float
 ):
@@ -319,14 +326,14 @@ def by_a_stencil(x):
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "kind"), [("by_vectorize", "DUFunc"), ("by_a_stencil", "StencilFunc")])
 def test_what_numba_cannot_compile_again_is_an_error_after_a_change(name: str, kind: str):
     module = module_of_text(COMPILED_ONCE)
     operator, x = getattr(module, name), np.array([3.0])
     y = operator(static.data("x", [None], "float64"))
     program, executor = static.default_main_program(), static.Executor(engine="compiled")
-    for run in (lambda: operator(app.to_tensor(x)), lambda: executor.run(program, {"x": x}, [y])[0]):
+    runs = [lambda: operator(app.to_tensor(x)), lambda: executor.run(program, {"x": x}, [y])[0]]
+    for run in runs if name == "by_vectorize" else runs[:1]:
         for factor in (2.0, 5.0, 2.0):
             module.FACTOR = factor
             if factor == 2.0:
@@ -338,7 +345,6 @@ def test_what_numba_cannot_compile_again_is_an_error_after_a_change(name: str, k
                     run()
 
 
-@pytest.mark.slow
 def test_the_next_run_has_the_new_code_of_a_function_that_ipython_reloads():
     def function(x):
         return x * 2.0
@@ -359,7 +365,7 @@ def second_of(operator: Any) -> float:
     return float(app.grad(first.sum(), x)[0][0])
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", FEW_WAYS)
 def test_a_derived_gradient_follows_a_helper_that_is_replaced(way: Any, module: Any):
     operator = module.through_a_helper
     run = way(operator)
