@@ -327,10 +327,10 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 @pytest.mark.slow
 def test_it_trains_beside_the_built_in_operator(file: str, in_folder: Path):
     config = HERE.parents[1] / "configs" / "quick.yaml"
-    result = app.compare(["relu", f"{file}:MyReLU"], 1, config=config, epochs=1, quiet=True)
+    result = app.compare(["relu", f"{file}:MyReLU"], 1, config=config, epochs=1, engine="reference", quiet=True)
     (expected,) = result["relu"].accuracies
     assert result[f"{file}:MyReLU"].accuracies == [pytest.approx(expected, abs=0.02)]
-    trained = app.train(operators.MyReLU, config=config, epochs=1, quiet=True)
+    trained = app.train(operators.MyReLU, config=config, epochs=1, engine="reference", quiet=True)
     assert [trained[name].accuracies for name in trained.operators] == [[pytest.approx(expected, abs=0.02)]] * 2
 
 
