@@ -25,7 +25,7 @@ from app.custom.shelf.softmax import softmax
 from app.custom.shelf.softplus import softplus
 from app.custom.shelf.swish import swish
 from app.errors import ExportError
-from tests.bridge.out.operators import halvings, leaning, parts, picked, root, squashed
+from tests.bridge.out.operators import halvings, parts, picked, root, squashed
 from tests.bridge.out.operators_that_leave import OPERATORS
 from tests.bridge.out.test_description import total
 from tests.bridge.out.written_files import assert_formatted, assert_passes_without
@@ -252,7 +252,7 @@ def test_weights_trained_with_an_exported_relu_are_those_of_torchs_own() -> None
 
 
 VECTOR = matrix(0, (6,)).detach().numpy()  # without rows it stays as it is, and is broadcast along them
-FEW = [OPERATORS["polar"], OPERATORS["ema"], (leaning, [VECTOR, np.ones((4, 6))])]
+FEW = [(parts, [VECTOR, np.ones((4, 6))]), OPERATORS["ema"]]
 
 
 @pytest.mark.slow
