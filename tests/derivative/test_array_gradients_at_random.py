@@ -34,7 +34,7 @@ from app.errors import AppError
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "16"))
+EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "20"))
 GROUPS = 4
 NEAR = 1e-5
 AGREES = "agrees"

@@ -598,8 +598,8 @@ def counts_along_rows(x):
 
 
 def weighs_by_integers(x, p):
-    mean, first = p.mean(keepdims=True), p[0].argmax(keepdims=True)
-    return x * p.mean(axis=1)[:, None] + x * p.sum(axis=1)[:, None] * mean + x[:, first[0]][:, None]
+    mean, first, least = p.mean(keepdims=True), p[0].argmax(keepdims=True), p[::-1, 0].argmin()
+    return x * p.mean(axis=1)[:, None] + x * p.sum(axis=1)[:, None] * mean + x[:, first[0]][:, None] + x[least]
 
 
 def outer_of_integers(x, p):
