@@ -13,7 +13,7 @@ from against_others import BEGIN, END, OUTCOMES, PAGE, bugs, found_by_check, tab
 from bugs import Bug
 
 BUGS = bugs()
-QUICK = ("total_scores", "own_strides", "into_dy", "intermediate", "sine_times")
+QUICK = ("total_scores", "own_strides", "into_dy", "intermediate")
 MISSED: tuple[str, ...] = ()
 """The bugs that no check finds."""
 

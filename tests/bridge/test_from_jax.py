@@ -24,9 +24,17 @@ pytestmark = pytest.mark.slow
 FILE = str(Path(__file__).parent / "jax_functions.py")
 
 
-@pytest.mark.parametrize("operator", [operators.swish, operators.cube, operators.plain], ids=["vjp", "jvp", "function"])
-def test_a_right_operator_passes_every_check(operator: Any):
-    assert check_operator(operator).ok
+@pytest.mark.parametrize(
+    ("operator", "only"),
+    [
+        pytest.param(operators.swish, (), id="vjp"),
+        pytest.param(operators.cube, ("gradient", "second", "forward", "jit", "vmap"), id="jvp"),
+        pytest.param(operators.cube, (), id="jvp, all", marks=pytest.mark.soak),
+        pytest.param(operators.plain, (), id="function", marks=pytest.mark.soak),
+    ],
+)
+def test_a_right_operator_passes_every_check(operator: Any, only: tuple[str, ...]):
+    assert check_operator(operator, only=only).ok
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,9 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(copy)
 
 
-def says(operator: Any, check: str, *example: Any, **options: Any) -> str:
+def says(operator: Any, check: str) -> str:
     """What one check says of an operator."""
-    return "\n".join(f"{v.state} {v.words}" for v in app.check(operator, only=[check], **options))
+    return "\n".join(f"{v.state} {v.words}" for v in app.check(operator, only=[check]))
 
 
 RIGHT = [
@@ -78,11 +78,6 @@ def test_what_is_refused_with_an_error_is_a_note_unless_it_was_asked_for():
     with pytest.raises(AssertionError, match=r"vmap: no torch\.vmap"):
         check_operator(operators.MyReLU, also=["vmap"], only=["gradient"])
     assert check_operator(operators.Swish, also=["vmap", "forward"], only=["gradient"]).ok
-
-
-def test_a_result_that_is_memory_of_an_input_is_a_failure_or_an_error_of_pytorch():
-    found = app.check(operators.same, only=["shared"])
-    assert found.failed
 
 
 def test_a_straight_through_estimator_declares_itself():
@@ -151,8 +146,6 @@ def test_an_example_call_gives_the_inputs_and_keeps_whole_numbers():
 def test_pytorchs_own_checks_take_an_example_call():
     example = torch.linspace(-1, 1, 6, dtype=torch.float64)
     assert [v.state for v in check_operator(operators.leaky, example, 0.5, only=["opcheck"])] == ["ok"]
-    with pytest.raises(AssertionError, match="Argument x is not defined as mutable but was mutated"):
-        check_operator(operators.doubles_its_input, example, only=["opcheck"])
 
 
 def test_an_operator_of_matrices_is_not_blamed_for_three_axes():
@@ -327,10 +320,10 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 @pytest.mark.slow
 def test_it_trains_beside_the_built_in_operator(file: str, in_folder: Path):
     config = HERE.parents[1] / "configs" / "quick.yaml"
-    result = app.compare(["relu", f"{file}:MyReLU"], 1, config=config, epochs=1, quiet=True)
+    result = app.compare(["relu", f"{file}:MyReLU"], 1, config=config, epochs=1, engine="reference", quiet=True)
     (expected,) = result["relu"].accuracies
     assert result[f"{file}:MyReLU"].accuracies == [pytest.approx(expected, abs=0.02)]
-    trained = app.train(operators.MyReLU, config=config, epochs=1, quiet=True)
+    trained = app.train(operators.MyReLU, config=config, epochs=1, engine="reference", quiet=True)
     assert [trained[name].accuracies for name in trained.operators] == [[pytest.approx(expected, abs=0.02)]] * 2
 
 

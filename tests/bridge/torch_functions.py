@@ -5,8 +5,6 @@ import torch
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-SHARED = []
-
 
 class MyReLU(Function):
     @staticmethod
@@ -247,11 +245,6 @@ def _(x):
     return torch.empty_like(x)
 
 
-@torch.library.custom_op("opsmith_tests::same", mutates_args=())
-def same(x: torch.Tensor) -> torch.Tensor:
-    return x.view(x.shape)
-
-
 def plain(x, y):
     return torch.tanh(x) * y
 
@@ -263,10 +256,6 @@ class Module(torch.nn.Module):
 
 def take(x, index, axis):
     return torch.index_select(x, axis, index)
-
-
-def not_foreign(x):
-    return x * 2
 
 
 # What computes in float32 only
@@ -359,8 +348,3 @@ class FirstColumn(Function):
         first = torch.zeros_like(x)
         first[:, 0] = 1
         return (x.softmax(-1) - first) * dy.unsqueeze(-1)
-
-
-@torch.library.custom_op("opsmith_tests::doubles_its_input", mutates_args=())
-def doubles_its_input(x: torch.Tensor) -> torch.Tensor:
-    return x.mul_(2).clone()

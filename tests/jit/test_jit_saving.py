@@ -181,17 +181,18 @@ def test_both_modes_of_a_layer_are_saved_whichever_was_called(hook: bool, x: Any
 
 
 def test_jit_and_static_load_the_files_of_each_other(net: Net, x: Any, tmp_path: Path):
+    executor = static.Executor(engine="reference")
     jit.save(net, str(tmp_path / "net"), SPEC)
     with static.scope_guard(static.Scope()):
         program, feed, fetch = static.load_inference_model(str(tmp_path / "net"))
-        out = static.Executor().run(program, feed={feed[0]: x.numpy()}, fetch_list=fetch)[0]
+        out = executor.run(program, feed={feed[0]: x.numpy()}, fetch_list=fetch)[0]
     same(out, net.eval()(x)["out"])
     with static.program_guard(static.Program(), static.Program()), static.scope_guard(static.Scope()):
         a = static.data("a", [None, 3])
         b = static.nn.fc(a, 2, activation="custom.relu")
-        static.Executor().run(static.default_startup_program())
+        executor.run(static.default_startup_program())
         static.save_inference_model(str(tmp_path / "static"), a, b)
-        (expected,) = static.Executor().run(feed={"a": np.ones((2, 3), "float32")}, fetch_list=[b])
+        (expected,) = executor.run(feed={"a": np.ones((2, 3), "float32")}, fetch_list=[b])
     back = jit.load(str(tmp_path / "static"))
     same(back(app.ones([2, 3])), expected)
     assert len(back.parameters()) == 2

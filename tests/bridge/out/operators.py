@@ -41,11 +41,6 @@ def squashed_grad(y, dy):
 
 
 @app.custom_op(elementwise=True)
-def leaning(slope, x):
-    return x if x > 0 else slope * x
-
-
-@app.custom_op(elementwise=True)
 def stepped(x):
     return 1.0 if x > 0 else 0.0
 

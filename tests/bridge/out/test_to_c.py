@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from derivative.array_programs import arguments_for, program
-from derivative.array_slopes import gradient_arguments, weights_for
 from derivative.kernels import KERNELS
 from modules_of_text import module_of_text
 
@@ -20,7 +18,6 @@ from app.bridge.out.c_code import c_function
 from app.custom.shelf.ema import ema
 from app.custom.shelf.softmax import softmax
 from app.custom.shelf.swish import swish
-from app.derivative.arrays import derive
 from app.derivative.scope import UnderivableError
 from app.errors import ExportError
 from tests.bridge.out.c_library import COMPILER, Library
@@ -29,6 +26,13 @@ from tests.bridge.out.written_files import assert_formatted, assert_passes_witho
 
 needs_compiler = pytest.mark.skipif(not COMPILER, reason="needs a C compiler")
 FEW = ("softmax", "conv1d", "topk", "gather")
+SOME = (
+    *("attention_rows", "batchnorm", "biquad", "bubble_sort", "conv1d_slices", "conv1d_strided", "cosine", "crf"),
+    *("ctc", "first_passage", "gather", "glu", "glu_whole", "layernorm_rows", "logsumexp", "newton_sqrt"),
+    *("resample", "rk4", "soft_dtw", "soft_edit_distance", "soft_threshold", "softmax_whole", "spline"),
+    *("total_variation", "viterbi"),
+)
+"""Kernels that have all that can be said in C."""
 
 
 def matrix(seed: int = 0, shape: tuple[int, ...] = (4, 6)) -> np.ndarray:
@@ -39,11 +43,11 @@ def matrix(seed: int = 0, shape: tuple[int, ...] = (4, 6)) -> np.ndarray:
 @pytest.mark.parametrize(
     ("names", "real", "near"),
     [
-        (FEW, "double", 1e-10),
-        pytest.param([*KERNELS], "double", 1e-10, marks=pytest.mark.soak),
-        pytest.param([*KERNELS], "float", 1e-4, marks=pytest.mark.slow),
+        pytest.param(FEW, "double", 1e-10, id="few, double"),
+        pytest.param(SOME, "float", 1e-4, id="some, float", marks=pytest.mark.slow),
+        pytest.param([*KERNELS], "double", 1e-10, id="all, double", marks=pytest.mark.soak),
+        pytest.param([*KERNELS], "float", 1e-4, id="all, float", marks=pytest.mark.soak),
     ],
-    ids=["some", "double", "float"],
 )
 def test_kernels_and_their_derived_gradients_compile_without_a_warning_and_agree(
     names: Any, real: str, near: float, tmp_path: Path
@@ -51,8 +55,8 @@ def test_kernels_and_their_derived_gradients_compile_without_a_warning_and_agree
     calls = []
     for name in names:
         function, values = KERNELS[name].function, KERNELS[name].small()
-        derived = derive(function, *values).function
-        arriving = gradient_arguments(derived, function, values, weights_for(function, values))
+        derived = KERNELS[name].derived.function
+        arriving = KERNELS[name].arguments_of(derived)
         calls.append((c_function(name, function, values), function, values))
         calls.append((c_function(f"{name}_gradient", derived, arriving), derived, arriving))
     library = Library([c for c, _, _ in calls], tmp_path, real)
@@ -65,9 +69,14 @@ def test_kernels_and_their_derived_gradients_compile_without_a_warning_and_agree
 
 @needs_compiler
 @pytest.mark.slow
-def test_random_functions_agree_or_give_a_status(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "seeds",
+    [(*range(12), 37), pytest.param(range(400), marks=pytest.mark.soak)],  # 37 has a size that is compared with itself
+    ids=["few", "many"],
+)
+def test_random_functions_agree_or_give_a_status(seeds: Any, tmp_path: Path) -> None:
     calls = []
-    for seed in range(int(os.environ.get("OPSMITH_EXAMPLES", "40"))):
+    for seed in seeds:
         function, values = module_of_text(program(seed)).f, arguments_for(seed)
         try:
             calls.append((c_function(f"f{seed}", function, values), function, values))
@@ -185,15 +194,17 @@ def test_the_export_of_what_cannot_be_written_is_an_error() -> None:
 
 
 CASES = [
-    (swish, [(4, 6)]), (root, [(4, 6)]), (parts, [(4, 6), (6,)]), (squashed, [(4, 6)]), (stepped, [(4, 6)]),
-    (halvings, [(4, 6)]), (softmax, [(4, 6)]), (ema, [(4, 6)]), (picked, [(4, 6), None]),
+    (parts, [(4, 6), (6,)]), (squashed, [(4, 6)]), (stepped, [(4, 6)]), (halvings, [(4, 6)]), (softmax, [(4, 6)]),
+    (picked, [(4, 6), None]),
 ]  # fmt: skip
+MORE = [(operator, [(4, 6)]) for operator in (swish, root, ema)]
 
 
 @needs_compiler
 @pytest.mark.slow
-def test_the_written_tests_pass_without_opsmith_and_are_as_a_formatter_leaves_them(tmp_path: Path) -> None:
-    for operator, shapes in CASES:
+@pytest.mark.parametrize("cases", [CASES, pytest.param(MORE, marks=pytest.mark.soak)], ids=["few", "more"])
+def test_the_written_tests_pass_without_opsmith_and_are_as_a_formatter_leaves_them(cases: Any, tmp_path: Path) -> None:
+    for operator, shapes in cases:
         examples = [np.array([3, 0, 3]) if shape is None else matrix(0, shape) for shape in shapes]
         for name, text in files(operator, examples, (-2, 2), "1 passed").files.items():
             (tmp_path / name).write_text(text, encoding="utf-8")

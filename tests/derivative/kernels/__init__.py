@@ -12,7 +12,7 @@ from derivative.kernels import (
     scans,
     softmax,
 )
-from derivative.kernels.registry import KERNELS, Kernel, compiled
+from derivative.kernels.registry import KERNELS, Kernel, compiled, interpreted
 
 __all__ = [
     "KERNELS",
@@ -21,6 +21,7 @@ __all__ = [
     "convolution",
     "dynamic_programming",
     "indices",
+    "interpreted",
     "iterations",
     "normalisation",
     "pointwise",

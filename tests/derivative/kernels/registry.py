@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -32,12 +33,12 @@ class Kernel:
     @cached_property
     def weights(self) -> list[Any]:
         """Gradients of its results for the small arguments."""
-        return weights_for(self.function, self.small())
+        return weights_for(interpreted(self.function), self.small())
 
     @cached_property
     def slopes(self) -> list[np.ndarray]:
         """Its gradients by central differences."""
-        return central_differences(self.function, self.small(), self.weights)
+        return central_differences(interpreted(self.function), self.small(), self.weights)
 
     @cached_property
     def derived(self) -> Derived:
@@ -74,6 +75,12 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     from numba import njit  # imported late: half a second, which tests in plain Python need not wait
 
     return njit(function, error_model="numpy")
+
+
+def interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function where those that it calls are plain Python, which takes less time than to compile them."""
+    known = {name: getattr(value, "py_func", value) for name, value in function.__globals__.items()}
+    return FunctionType(function.__code__, known, function.__name__, function.__defaults__)
 
 
 def normal(*shape: int, seed: int = 0) -> np.ndarray:
