@@ -1,6 +1,7 @@
 """Commands as users type them, each in a process of its own, which a server forks that has imported everything.
 
-A new interpreter takes a second or two for imports, and for compiling `custom.relu`, before it does what is tested.
+A new interpreter takes a second or two for imports, and for compiling `custom.relu`, before it does what is tested. So
+does the server, which the workers of a suite share.
 What depends on how an interpreter starts (`PYTHON...` variables, closed streams) is tested with new ones.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import functools
 import gc
 import importlib
@@ -19,9 +21,10 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -144,35 +147,69 @@ def run(words: Sequence[str | Path], timeout: float = 120, **options: Any) -> Do
 
 @functools.cache
 def _server() -> socket.socket:
-    """The server, which ends when this process does."""
-    ours, theirs = socket.socketpair()
-    words = [sys.executable, __file__, str(theirs.fileno())]
-    server = subprocess.Popen(words, pass_fds=[theirs.fileno()])
-    theirs.close()
-    atexit.register(lambda: (ours.close(), server.wait()))
+    """A connection to the server, which ends when the last of those who have one does."""
+    folder = Path(tempfile.gettempdir()) / f"opsmith-tests-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    place = str(folder / os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid())))
+    ours, started = socket.socket(socket.AF_UNIX), None
+    with _locked(folder):
+        try:
+            ours.connect(place)
+        except OSError:  # nobody has started it, or it has ended
+            with socket.socket(socket.AF_UNIX) as listening:
+                listening.bind(place)
+                listening.listen()
+                words = [sys.executable, __file__, str(listening.fileno()), place]
+                started = subprocess.Popen(words, pass_fds=[listening.fileno()])
+            ours.connect(place)
+    atexit.register(_leave, ours, os.getpid(), started)
     return ours
+
+
+def _leave(server: socket.socket, process: int, started: subprocess.Popen[bytes] | None) -> None:
+    """Let the server know that this process, and none that it has forked, asks no more; who started it waits for it."""
+    if os.getpid() == process:
+        server.shutdown(socket.SHUT_WR)
+        server.recv(1)  # nothing, once the server has understood, or has ended
+        if started is not None:
+            started.wait()
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """A block that one process at a time is in: it starts the server, or ends it."""
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 # The server
 
 
-def _serve(orders: socket.socket) -> None:
+def _serve(listening: socket.socket, place: Path) -> None:
     """Fork a process for each command; returns in that of the command, with all set up for it."""
     _prepare()
+    workers: list[socket.socket] = []
     askers: dict[int, socket.socket] = {}
     woken, wakes = os.pipe()
     os.set_blocking(wakes, False)
     signal.set_wakeup_fd(wakes)
     signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler nothing is written to the pipe
     while True:
-        ready, _, _ = select.select([orders.fileno(), woken], [], [])
+        ready, _, _ = select.select([woken, listening, *workers], [], [])
         if woken in ready:
             os.read(woken, 1000)
             _tell_of_the_ended(askers)
-        if orders.fileno() in ready:
+        if listening in ready:
+            workers.append(listening.accept()[0])
+        for orders in [worker for worker in workers if worker in ready]:
             _, ends, _, _ = socket.recv_fds(orders, 1, 4)
             if not ends:
-                os._exit(0)
+                workers.remove(orders)
+                if not workers:
+                    _end_unless_asked(listening, place)
+                orders.close()
+                continue
             *streams, asker = ends
             told = socket.socket(fileno=asker)
             with told.makefile() as lines:
@@ -181,7 +218,7 @@ def _serve(orders: socket.socket) -> None:
             if number == 0:
                 signal.set_wakeup_fd(-1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                for ours in (orders, told, *askers.values()):
+                for ours in (listening, told, *workers, *askers.values()):
                     ours.close()
                 os.close(woken)
                 os.close(wakes)
@@ -191,6 +228,14 @@ def _serve(orders: socket.socket) -> None:
                 os.close(end)
             told.sendall(NUMBER.pack(number))
             askers[number] = told
+
+
+def _end_unless_asked(listening: socket.socket, place: Path) -> None:
+    """End the server, unless somebody has just connected."""
+    with _locked(place.parent):
+        if not select.select([listening], [], [], 0)[0]:
+            place.unlink()
+            os._exit(0)
 
 
 def _tell_of_the_ended(askers: dict[int, socket.socket]) -> None:
@@ -230,7 +275,6 @@ def _prepare() -> None:
 
 def _become(order: dict[str, Any], *ends: int) -> None:
     """Take over what an interpreter has from its start: the streams, the folder, the variables and the words."""
-    import fcntl
     import termios
 
     if order["terminal"]:
@@ -263,8 +307,8 @@ def _end(status: int) -> None:
 
 
 if __name__ == "__main__":
-    with socket.socket(fileno=int(sys.argv[1])) as orders:
-        _serve(orders)
+    with socket.socket(fileno=int(sys.argv[1])) as listening:
+        _serve(listening, Path(sys.argv[2]))
     import runpy
 
     run_it = runpy.run_path if sys.argv[0].endswith(".py") else functools.partial(runpy.run_module, alter_sys=True)
