@@ -88,15 +88,6 @@ def test_a_mistake_on_the_command_line_is_answered_with_what_may_be_meant(
     assert hint in printed
 
 
-@pytest.mark.slow
-def test_opsmith_works_beside_an_app_of_the_user(tmp_path: Path):
-    (tmp_path / "app.py").write_text("")
-    program = "import opsmith.nn, app, sys; print({opsmith is app, opsmith.nn is sys.modules['app.nn']})"
-    (tmp_path / "main.py").write_text(f"import sys; sys.path.append({str(ROOT)!r})\n{program}")
-    done = subprocess.run([sys.executable, "main.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ("{True}\n", "")
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -169,11 +160,11 @@ def test_an_error_of_a_file_is_one_line_of_at_most_500_letters(
 
 def test_a_message_has_an_end(capsys: pytest.CaptureFixture[str]):
     def fail() -> int:
-        raise AppError("\n".join(["x" * 15_000] * 1000))
+        raise AppError("\n".join(["x" * 15_000] * 100))
 
     assert run(fail) == 1
     lines = capsys.readouterr().err.splitlines()
-    assert lines[-1] == "(940 more lines)"
+    assert lines[-1] == "(40 more lines)"
     assert max(map(len, lines)) <= 500
 
 

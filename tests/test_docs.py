@@ -23,8 +23,9 @@ SPARED = {
     "costs: false": "Time of one call alone",
     "report: false": "report.html",
     "engine: reference": "engine compiled",
+    "model: {hidden: [10]}": "784-100-10",
 }
-"""Settings that spare trainings what takes long to compile, and what a page shows where they do not."""
+"""Settings that spare trainings what takes long to compile or compute, and what a page shows where they do not."""
 NEEDS = {"bridge.md": ("torch", "jax")}
 """Packages of the extra `bridge` that the snippets of a page import."""
 

@@ -154,7 +154,7 @@ def test_a_process_killed_at_any_moment_leaves_a_whole_file(tmp_path: Path):
             write_whole(path, NEW)
             write_whole(path, OLD)
 
-    for _ in range(25):
+    for _ in range(12):
         killed(write_again_and_again, moments.uniform(0, 0.01))
         assert path.read_bytes() in (OLD, NEW)
 

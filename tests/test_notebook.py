@@ -27,7 +27,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Any:
     nbclient = pytest.importorskip("nbclient", reason="nbclient and ipykernel are of the dev extra")
     notebook = read()
     for cell in notebook.cells:  # other tests train for longer, and with the engine that compiles
-        cell.source = cell.source.replace("epochs=2", "epochs=1")
+        cell.source = cell.source.replace("epochs=2", "epochs=1, hidden=[32]")
         cell.source = cell.source.replace("report=False)", 'report=False, engine="reference")')
     folder = tmp_path_factory.mktemp("notebook")
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])

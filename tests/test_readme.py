@@ -36,16 +36,17 @@ SHORT = ["data.source=sample", "train.epochs=1", "train.batch_size=2000", "model
 SHORT += ["report=false", "engine=reference"]  # `make train`, which .ci/run runs, is compiled
 
 
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """A folder that looks like the checkout, and has a my_ops.py as the README asks for."""
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that looks like the checkout, and has the files of the README: what is compiled of them is kept."""
+    folder = tmp_path_factory.mktemp("readme")
     for name in ("train.py", "app", "opsmith", "configs", "examples"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+        (folder / name).symlink_to(ROOT / name)
+    (folder / ".venv" / "bin").mkdir(parents=True)
     for text in PYTHON:
         if name := re.match(r"# (\w+\.py)\n", text):
-            (tmp_path / name[1]).write_text(text)
-    return tmp_path
+            (folder / name[1]).write_text(text)
+    return folder
 
 
 @pytest.mark.parametrize("text", PYTHON, ids=[text.splitlines()[0] + f" {i}" for i, text in enumerate(PYTHON)])
@@ -67,19 +68,20 @@ def test_a_target_of_make_is_run_by_ci_or_tested(command: str):
 
 @pytest.mark.parametrize(("command", "fails", "shown"), COMMANDS, ids=[command for command, _, _ in COMMANDS])
 @pytest.mark.slow
-def test_a_command_is_run_here_or_by_ci(command: str, fails: bool, shown: str, checkout: Path):
+@pytest.mark.xdist_group("readme")
+def test_a_command_is_run_here_or_by_ci(command: str, fails: bool, shown: str, checkout: Path, tmp_path: Path):
     if command in run_by_ci():
         return
     words = after_python(shlex.split(command))
     if words[0] == "train.py":
-        words += [*SHORT, "output=run"]
+        words += [*SHORT, f"output={tmp_path / 'run'}"]
     if words[:3] == ["-m", "opsmith", "compare"]:
         words += SHORT
     done = forked.run(words, cwd=checkout)
     assert (done.returncode, done.stderr) == (int(fails), "")
     assert [line for line in shown.splitlines() if line not in done.stdout.splitlines()] == []
     if words[0] == "train.py":
-        assert (checkout / "run" / "summary.txt").read_text().startswith("operator ")
+        assert (tmp_path / "run" / "summary.txt").read_text().startswith("operator ")
 
 
 def test_the_table_of_packages_is_complete():

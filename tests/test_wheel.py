@@ -18,9 +18,19 @@ import pytest
 import app
 
 ROOT = Path(__file__).parents[1]
-SWISH = """
+OPERATORS = """
 import numpy as np
 import opsmith
+import opsmith.nn
+from opsmith.custom.references import Allowed, reference_to
+from opsmith.custom.shelf.relu import relu
+from opsmith.engine.compiled.fingerprint import full_fingerprint
+
+import app
+
+print(f"{app is opsmith}, {app.__name__}, {getattr(app, 'mine', 0)}, {opsmith.relu is not None}")
+reference = reference_to(relu, "relu")
+print(reference, full_fingerprint(relu), Allowed().get(reference) is relu)
 
 @opsmith.custom_op(elementwise=True, like="silu")
 def swish(x):
@@ -34,6 +44,9 @@ def wrong(x):
 def wrong_backward(x, dy):
     return x * dy
 """
+"""What a user writes, and what it tells of opsmith when it is read."""
+LIBRARIES = ("installed", "checkout")
+ONE_WORKER = pytest.mark.xdist_group("beside an app")
 
 
 def tool() -> ModuleType:
@@ -49,18 +62,19 @@ def tool() -> ModuleType:
 wheel = tool()
 
 
-@pytest.fixture
-def beside_an_app(tmp_path: Path) -> Path:
+def with_an_app(folder: Path) -> Path:
     """A folder of a user, with operators and an `app.py` of his own."""
-    (tmp_path / "app.py").write_text('print("the user\'s own app")\nmine = 1\n')
-    (tmp_path / "my_ops.py").write_text(SWISH)
-    return tmp_path
+    (folder / "app.py").write_text('print("the user\'s own app")\nmine = 1\n')
+    (folder / "my_ops.py").write_text(OPERATORS)
+    return folder
 
 
-@pytest.fixture(params=["installed", "checkout"])
-def library(request: pytest.FixtureRequest, installed: Path) -> Path:
-    """Where Python finds opsmith."""
-    return installed if request.param == "installed" else ROOT
+@pytest.fixture(scope="module")
+def checked(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, subprocess.CompletedProcess[str]]:
+    """`opsmith check` in such a folder, with opsmith where Python finds it if it is installed, and in a checkout."""
+    folder = with_an_app(tmp_path_factory.mktemp("user"))
+    words = ["-m", "opsmith", "check", "my_ops.py", "--only", "gradient"]
+    return {name: python(words, folder, place) for name, place in zip(LIBRARIES, (installed, ROOT), strict=True)}
 
 
 def python(words: list[str], folder: Path, library: Path) -> subprocess.CompletedProcess[str]:
@@ -122,9 +136,11 @@ def test_an_import_that_cannot_be_renamed_is_refused_with_its_line(source: str):
         wheel.renamed(source.encode(), "x.py")
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.slow
-def test_check_works_beside_an_app_of_the_user(beside_an_app: Path, library: Path):
-    done = python(["-m", "opsmith", "check", "my_ops.py", "--only", "gradient"], beside_an_app, library)
+@ONE_WORKER
+def test_check_works_beside_an_app_of_the_user(library: str, checked: dict[str, subprocess.CompletedProcess[str]]):
+    done = checked[library]
     assert (done.returncode, done.stderr) == (1, "")
     for name, end in (("swish", "1 passed"), ("wrong", "1 FAILED: gradient; 0 passed")):
         assert re.search(
@@ -133,10 +149,12 @@ def test_check_works_beside_an_app_of_the_user(beside_an_app: Path, library: Pat
 
 
 @pytest.mark.slow
-def test_an_installed_opsmith_and_an_app_of_the_user_know_nothing_of_each_other(beside_an_app: Path, installed: Path):
-    (beside_an_app / "main.py").write_text("import opsmith.nn, app, my_ops\nprint(app.mine, opsmith.relu is not None)")
-    done = python(["main.py"], beside_an_app, installed)
-    assert (done.stdout, done.stderr) == ("the user's own app\n1 True\n", "")
+@ONE_WORKER
+def test_an_installed_opsmith_knows_nothing_of_an_app_of_the_user_and_a_checkout_goes_before_it(
+    checked: dict[str, subprocess.CompletedProcess[str]],
+):
+    assert checked["installed"].stdout.startswith("the user's own app\nFalse, app, 1, True\n")
+    assert checked["checkout"].stdout.startswith("True, app, 0, True\n")
 
 
 @pytest.mark.parametrize(
@@ -147,8 +165,8 @@ def test_an_installed_opsmith_and_an_app_of_the_user_know_nothing_of_each_other(
     ],
 )
 @pytest.mark.slow
-def test_a_checkout_never_takes_one_app_for_the_other_silently(program: str, told: str, beside_an_app: Path):
-    done = python(["-c", program], beside_an_app, ROOT)
+def test_a_checkout_never_takes_one_app_for_the_other_silently(program: str, told: str, tmp_path: Path):
+    done = python(["-c", program], with_an_app(tmp_path), ROOT)
     assert done.returncode == 1
     assert told in done.stderr
 
@@ -165,27 +183,22 @@ def test_in_a_checkout_the_modules_of_opsmith_are_those_of_app():
     assert relu is sys.modules["app.custom.shelf.relu"].relu
     assert functional.__spec__.name == "app.nn.functional"
     assert app.custom_op is opsmith.custom.custom_op  # the function, not the module of this name
+    assert (ROOT / "opsmith-stubs").resolve() == ROOT / "app"  # where type checkers look
     with pytest.raises(ModuleNotFoundError, match=r"opsmith\.nothing"):
         importlib.import_module("opsmith.nothing")
 
 
 @pytest.mark.slow
-def test_a_file_refers_to_an_operator_of_the_shelf_in_the_same_words(tmp_path: Path, installed: Path):
+@ONE_WORKER
+def test_a_file_refers_to_an_operator_of_the_shelf_in_the_same_words(
+    checked: dict[str, subprocess.CompletedProcess[str]],
+):
     """So what was saved with a checkout can be loaded with a wheel, and the other way round."""
-    (tmp_path / "main.py").write_text(SAVED)
-    first, second = (python(["main.py"], tmp_path, library) for library in (installed, ROOT))
-    assert first.stdout.startswith("opsmith.custom.shelf.relu:relu ")
-    assert (first.stdout, first.stderr) == (second.stdout, second.stderr)
+    first, second = (re.findall(r"^opsmith\.custom\..*", checked[name].stdout, re.MULTILINE) for name in LIBRARIES)
+    assert re.fullmatch(r"opsmith\.custom\.shelf\.relu:relu \w+ True", *first)
+    assert first == second
 
 
-SAVED = """
-from opsmith.custom.references import Allowed, reference_to
-from opsmith.custom.shelf.relu import relu
-from opsmith.engine.compiled.fingerprint import full_fingerprint
-
-reference = reference_to(relu, "relu")
-print(reference, full_fingerprint(relu), Allowed().get(reference) is relu)
-"""
 TYPED = """
 import opsmith
 import opsmith.nn.functional as F
@@ -197,24 +210,19 @@ reveal_type(F.relu)
 """
 
 
+@pytest.mark.parametrize("library", ["installed", pytest.param("checkout", marks=pytest.mark.soak)])
 @pytest.mark.slow
-def test_type_checkers_see_the_types_of_opsmith(tmp_path: Path, library: Path, installed: Path):
+def test_type_checkers_see_the_types_of_opsmith(library: str, tmp_path: Path, installed: Path):
     (tmp_path / "typed.py").write_text(TYPED)
     venv.create(tmp_path / "env", symlinks=True)
     (site,) = (tmp_path / "env").glob("lib/python*/site-packages")
-    (site / "opsmith.pth").write_text(str(library))  # as of an editable installation
-    checker = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--strict",
-        "--python-executable",
-        str(tmp_path / "env" / "bin" / "python"),
-        "--cache-dir",
-        str(installed.with_name("mypy-cache")),  # of the other one, with the types of Python's own library
-    ]
-    done = subprocess.run([*checker, "typed.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    package = "app" if library == ROOT else "opsmith"
+    (site / "opsmith.pth").write_text(str(installed if library == "installed" else ROOT))  # an editable installation
+    interpreter = str(tmp_path / "env" / "bin" / "python")
+    checker = [sys.executable, "-m", "mypy", "--strict", "--python-executable", interpreter]
+    done = subprocess.run(
+        [*checker, "--cache-dir", os.devnull, "typed.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    package = "opsmith" if library == "installed" else "app"
     types = re.findall(r'Revealed type is "(.*)"', done.stdout)
     assert types == [
         f"{package}.tensor.tensor.Tensor",

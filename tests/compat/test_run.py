@@ -198,6 +198,7 @@ def test_an_installed_package_is_passed_over_with_a_note(run: Run, installed: bo
 
 
 def test_a_facade_is_imported_only_by_a_script_that_asks_for_it(run: Run):
-    done = run("import sys; print(sorted(m for m in sys.modules if m.startswith('app.compat.paddle')))")
+    facades = ("app.compat.paddle", "app.compat.torch")
+    done = run(f"import app, sys; app.nn, app.to_tensor; print([m for m in sys.modules if m.startswith({facades})])")
     assert done.stdout == "[]\n"
     assert not [finder for finder in sys.meta_path if "Facade" in type(finder).__name__]

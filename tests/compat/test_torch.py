@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -166,11 +163,3 @@ def test_a_module_has_the_parameters_among_its_attributes():
     assert factor.grad.tolist() == [4.0]
     assert repr(factor) == "Parameter containing:\ntensor([2.], requires_grad=True)"
     assert type(factor * 1) is torch.Tensor
-
-
-@pytest.mark.slow
-def test_importing_the_framework_imports_no_facade():
-    code = "import app, sys; app.nn, app.to_tensor; print([m for m in sys.modules if m.startswith('app.compat')])"
-    folder = Path(__file__).parents[2]
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"

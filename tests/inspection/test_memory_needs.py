@@ -30,7 +30,11 @@ def memory(capsys: pytest.CaptureFixture[str]) -> Callable[..., list[int]]:
     return run
 
 
-@pytest.mark.parametrize("words", [SEED, pytest.param(DEEP, marks=pytest.mark.slow)], ids=["reference", "64 layers"])
+@pytest.mark.parametrize(
+    "words",
+    [SEED, pytest.param(DEEP, marks=pytest.mark.soak)],  # docs/the-program.md has the figures of the second
+    ids=["reference", "64 layers"],
+)
 def test_the_plan_needs_at_most_half_of_one_buffer_for_each_variable(words: tuple[str, ...], memory: Callable):
     built, after, planned, *buffers = memory(*words)
     assert planned <= built / 2

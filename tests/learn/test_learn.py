@@ -10,6 +10,7 @@ import pytest
 from solutions import SOLUTIONS
 
 from app.__main__ import main
+from app.checking.checks import CHECKS
 from app.learn.command import originals
 from app.learn.examine import examined
 from app.learn.exercises import EXERCISES, Exercise
@@ -35,9 +36,18 @@ def solution(exercise: Exercise) -> str:
     return text
 
 
+def spare_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the checks that compile whole networks."""
+    for name in ("engines", "inlined"):
+        monkeypatch.delitem(CHECKS, name)
+
+
+@pytest.mark.parametrize("every_check", [False, pytest.param(True, marks=pytest.mark.soak)])
 @BY_FILE
 @pytest.mark.slow
-def test_the_solution_solves_it(exercise: Exercise, tmp_path: Path):
+def test_the_solution_solves_it(exercise: Exercise, every_check: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    if not (exercise.native or every_check):
+        spare_compiling(monkeypatch)
     verdict = examined(exercise, written(tmp_path, exercise, solution(exercise)))
     assert verdict.state == "ok", verdict.words
 
@@ -98,6 +108,7 @@ def test_the_list_hands_out_files_and_shows_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.chdir(tmp_path)
+    spare_compiling(monkeypatch)
     assert main(["learn"]) == 0
     assert "0 of 20 solved; edit exercises/01_wrong_factor.py" in capsys.readouterr().out
     assert main(["learn", "1"]) == 1
