@@ -464,18 +464,12 @@ def test_a_run_that_was_lost_is_left_out_and_trained_when_the_comparison_goes_on
 
 
 FAILING = """
+import ctypes
 import app
-from numba import njit
-
-@njit
-def shout(x):
-    print("native")
-    return x
 
 @app.custom_op
 def failing(x):
-    if not FAIL:
-        shout(1)
+    ctypes.CDLL(None).puts(b"native")  # into the buffer of the C library
     print("python", flush=True)
     if FAIL and x.shape[0] == 8:
         raise ValueError("enough of it")
@@ -503,7 +497,7 @@ def typed(images, tmp_path):
 def test_an_error_of_an_operator_in_a_worker_ends_the_comparison_and_is_printed_as_itself(typed):
     done = typed(True, "--seeds", "1", "--workers", "2")
     assert done.returncode == 1
-    assert "its function failing raised ValueError: enough of it (ops.py:17)" in done.stderr
+    assert "its function failing raised ValueError: enough of it (ops.py:11)" in done.stderr
     assert "PicklingError" not in done.stdout + done.stderr
     assert "trying again" not in done.stdout + done.stderr
 
@@ -513,8 +507,8 @@ def test_json_holds_nothing_that_operators_print(typed, workers):
     done = typed(False, "--seeds", "1", "--workers", workers, "--json", "costs=false")
     assert done.returncode == 0, done.stderr
     assert [json.loads(line)["event"] for line in done.stdout.splitlines()][-1] == "comparison"
-    assert "native" in done.stderr
-    assert "python" in done.stderr
+    assert {"native", "python"} <= {*done.stderr.splitlines()}
+    assert "ended early" not in done.stderr  # as if what is printed were the result of a worker
 
 
 def test_a_comparison_that_compared_nothing_ends_with_status_1(compare, monkeypatch):
