@@ -86,7 +86,7 @@ def test_a_rank_with_another_copy_of_the_framework_is_named(tiny, tmp_path, monk
 def test_ranks_that_would_each_do_the_whole_work_are_refused(tiny, monkeypatch, capsys):
     monkeypatch.setenv("PMI_RANK", "0")  # as mpiexec does
     monkeypatch.setenv("PMI_SIZE", "2")
-    with pytest.raises(ConfigError, match="mpiexec started 2 ranks, but dist.shape is none, by which each would do "):
+    with pytest.raises(ConfigError, match=r"mpiexec started 2 ranks, but dist\.shape is none, by which each "):
         ranks_of(Config())
     assert opsmith(["compare", "--with", "relu,tanh", *tiny]) == 2
     assert "error: mpiexec started several ranks, each of which would do the whole work" in capsys.readouterr().err
