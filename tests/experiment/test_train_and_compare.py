@@ -419,10 +419,10 @@ def test_a_pickled_result_refuses_an_operator_that_has_changed(images):
 
 
 def test_a_check_is_a_list_and_raises_nothing():
-    findings = app.check("custom.relu", only=["gradient", "untouched"])
+    findings = app.check(relu, only=["gradient", "untouched"])
     assert findings.ok
     assert [verdict.check for verdict in findings] == ["gradient", "untouched"]
-    assert str(findings).startswith("custom.relu  py_func")
+    assert str(findings).startswith("relu  custom_op, ")
     found = app.check(wrong_gradient(), only=["gradient"])
     assert not found.ok
     assert [verdict.check for verdict in found.failed] == ["gradient"]
