@@ -70,7 +70,7 @@ def test_a_rank_with_another_configuration_is_named(tmp_path, tiny):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_rank_with_another_copy_of_the_framework_is_named(tiny, tmp_path, monkeypatch, capsys):
+def test_a_rank_with_another_copy_of_the_framework_or_of_an_operator_is_named(tiny, tmp_path, monkeypatch, capsys):
     version, *files = framework().splitlines()
     assert version == f"version {app.__version__}"
     assert len(files) == len(list((ROOT / "app").rglob("*.py")))
@@ -80,6 +80,9 @@ def test_a_rank_with_another_copy_of_the_framework_is_named(tiny, tmp_path, monk
         assert main([*tiny, "dist.shape=allreduce"]) == 1
     told = r"rank 1 has another framework than rank 0: optimizer/kinds\.py c0ffee, not .*kinds\.py \w{12}"
     assert re.search(rf"{told}\.", capsys.readouterr().err)
+    with using(Pretended({"source of relu": "c0ffee"})):
+        assert main([*tiny, "dist.shape=allreduce"]) == 1
+    assert "rank 1 has another source of relu than rank 0: c0ffee, not built-in." in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 

@@ -61,7 +61,7 @@ def test_metrics_that_are_cut_at_any_place_are_noticed(kept, capsys):
     whole = metrics.read_bytes()
     assert main(["report", str(kept)]) == 0
     assert capsys.readouterr().err == ""
-    for size in (len(whole) - 1, len(whole) - 5, whole.index(b"\n") + 1, 3 * len(whole) // 4):
+    for size in (len(whole) - 1, whole.index(b"\n") + 1, 3 * len(whole) // 4):
         metrics.write_bytes(whole[:size])
         assert main(["report", str(kept)]) == 0
         assert capsys.readouterr().err == (

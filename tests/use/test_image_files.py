@@ -132,9 +132,9 @@ def test_a_file_that_is_too_long_is_refused(tmp_path: Path):
 
 
 def many_scans() -> bytes:
-    """A JPEG of 60 KB that is refined a thousand times."""
+    """A small JPEG that is refined a thousand times."""
     stream = io.BytesIO()
-    Image.new("L", (4000, 4000), 128).save(stream, "JPEG", progressive=True)
+    Image.new("L", (2000, 2000), 128).save(stream, "JPEG", progressive=True)
     content = stream.getvalue()
     scan = content[content.rindex(b"\xff\xda") : -2]
     return content[:-2] + 1000 * scan + b"\xff\xd9"

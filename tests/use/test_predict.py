@@ -95,7 +95,13 @@ RENDERED: dict[str, tuple[Callable[[np.ndarray], Image.Image], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", RENDERED)
+ALSO = ("as it is", "enlarged", "somewhere in a wide picture", "blue on yellow")
+"""Whose size, place or colours alone are others, of which test_digits.py states that they do not matter."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.soak if name in ALSO else ()) for name in RENDERED]
+)
 def test_digits_are_recognised_in_pictures_of_any_kind(name: str, run_folder: Path, digits: Any, tmp_path: Path):
     network, (images, labels) = load_network(options(run_folder)), digits
     render, kind = RENDERED[name]
