@@ -97,7 +97,7 @@ def test_a_read_only_installation_trains_without_a_home_in_any_path_and_in_the_c
     operators.write_text(text.replace("import app\n", "import opsmith as app\n") + NATIVE)
     config = shutil.copy(ROOT / "configs" / "quick.yaml", tmp_path / STRANGE / "größer.yaml")
     words = (str(site), "--config", config, f"data.source={data}", "output=läuft gut", *SHORT, "engine=reference")
-    own = (f"model.activation={operators.name}:native", "baseline=relu")
+    own = (f"model.activation={operators.name}:native", "baseline=custom.legendre3")  # of the site
     nowhere = {"XDG_CACHE_HOME": str(site / "cache"), "MPLCONFIGDIR": str(tmp_path)}
     locale = {"LC_ALL": "C", "LANG": "C", "PYTHONCOERCECLOCALE": "0"}
     default = "from app.run.config import load_config; from app.run.options import DEFAULT; print(load_config(DEFAULT))"
