@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 import launches
@@ -54,7 +55,7 @@ def train(job: Job, ranks: bool = True) -> Result:
     one = () if ranks else ("dist.shape=none",)
     connect()
     config = load_config(CONFIGS / "quick.yaml", [*job.settings, *one])
-    data = _some_of(load("sample"), job.images)
+    data = _some_of_the_sample(job.images)
     learner = make_learner(
         config,
         find_activation(config.model.activation),
@@ -87,7 +88,9 @@ def train_on_ranks(ranks: int, jobs: Sequence[Job], folder: Path) -> list[Result
     return [Result(**result) for result in json.loads((folder / "results.json").read_text())]
 
 
-def _some_of(data: Dataset, images: int) -> Dataset:
+@cache
+def _some_of_the_sample(images: int) -> Dataset:
+    data = load("sample")
     train = (data.train_images[:images], data.train_labels[:images])
     test = (data.test_images[: images // 3], data.test_labels[: images // 3])
     return Dataset(*train, *test, data.image_shape, data.origin, data.verified)

@@ -1,17 +1,15 @@
 import hashlib
-import multiprocessing
 import os
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from app.data import files as known
-from app.data.files import FILES, File, OccupiedError, fetch
-from app.data.sources import HttpMirror, UnreachableError
+from app.data.files import FILES, OccupiedError, fetch
+from app.data.sources import UnreachableError
 from app.errors import DataError
 
-from .conftest import Giver, assert_whole, serve_packed
+from .conftest import Giver, assert_whole
 
 
 @pytest.fixture
@@ -101,19 +99,6 @@ def test_a_file_that_appears_during_the_download_is_left(files, contents, tmp_pa
     assert len(fetch(files[:1], tmp_path, [Slow(dict(contents))], said.append)) == 1
     assert (tmp_path / files[0].name).read_bytes() == b"of another program"
     assert "cannot be kept" in said[-1]
-
-
-def _fetch_in_a_process(files: tuple[File, ...], folder: Path, url: str) -> list[bytes]:
-    return [content.tobytes() for content in fetch(files, folder, [HttpMirror(url)], lambda _: None)]
-
-
-@pytest.mark.slow
-def test_processes_can_fetch_into_one_folder_at_once(server, files, contents, tmp_path):
-    server.answer = serve_packed(contents)
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
-        fetched = [pool.submit(_fetch_in_a_process, files, tmp_path, server.url) for _ in range(2)]
-        assert all(future.result() == list(contents.values()) for future in fetched)
-    assert_whole(tmp_path, files, contents)
 
 
 @pytest.fixture

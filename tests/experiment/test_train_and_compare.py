@@ -2,8 +2,10 @@
 
 import doctest
 import json
+import os
 import pickle
 import re
+import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,16 +13,20 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from runs_of_train import images as tiny_images
 
 import app
 from app.custom.lookup import on_the_shelf
+from app.data import load
 from app.data.sample import load_sample
 from app.errors import AppError, ConfigError, FileError, GradcheckError, MissingFileError, OperatorError, ShapeError
 from app.experiment.calls import activation_of
 
+__all__ = ["tiny_images"]
+
 pytestmark = pytest.mark.slow
 
-TINY = {"source": "sample", "engine": "reference", "hidden": [4], "epochs": 1, "batch_size": 250}
+TINY = {"source": "tiny", "engine": "reference", "hidden": [4], "epochs": 1, "batch_size": 20}
 QUICK = {**TINY, "costs": False, "report": False, "quiet": True, "check": False}
 LAYERED = {key: value for key, value in QUICK.items() if key != "hidden"}
 CHECKED = {**LAYERED, "check": True}
@@ -57,20 +63,26 @@ def of_a_cell(name, body):
     return cell[name]
 
 
-@pytest.fixture(scope="module")
-def images():
-    return load_sample().test_images[:20]
-
-
 @pytest.fixture(autouse=True)
-def _folder(tmp_path, monkeypatch):
+def _folder(tmp_path, monkeypatch, tiny_images):
     monkeypatch.chdir(tmp_path)
+    shutil.copytree(tiny_images, "tiny")
+
+
+@pytest.fixture
+def images(_folder):
+    return load("tiny").test_images
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_sample().test_images[:20]
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """A run and a comparison."""
-    better = {**QUICK, "hidden": [16], "batch_size": 200, "learning_rate": 0.03}
+    better = {**QUICK, "source": "sample", "hidden": [16], "batch_size": 200, "learning_rate": 0.03}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("results"))
         run = app.train(activation=scaled, baseline="tanh", **better)
@@ -218,7 +230,7 @@ def test_an_interrupted_run_of_such_an_operator_resumes_when_it_is_passed():
 def test_settings_that_no_file_of_a_run_can_hold_are_errors(setting, told):
     with pytest.raises(ConfigError, match=f"^opsmith.train: {told}"):
         app.train("tanh", None, **{**QUICK, **setting})
-    assert not list(Path().iterdir())
+    assert os.listdir() == ["tiny"]
 
 
 def test_a_configuration_that_a_call_names_runs_its_operators(tmp_path):
@@ -261,7 +273,7 @@ def test_workers_of_an_executor_find_operators_by_their_files(tmp_path, monkeypa
             with pytest.raises(ConfigError, match=r"^a_lambda cannot be found by the workers of an executor"):
                 app.compare(operators, **settings, **more)
     assert list(result.epochs) == ["relu", "my_own_ops.py:double"]
-    assert beside.epochs["tanh"][0][0].test_accuracy > 0.05
+    assert list(beside.epochs) == ["relu", "tanh"]
     del sys.modules["my_own_ops"]
 
 
@@ -300,14 +312,14 @@ def test_a_wrong_gradient_of_a_layers_operator_ends_a_run_before_it_begins():
 # --- Results ---
 
 
-def test_a_run_has_the_metrics_the_weights_and_the_network_of_its_operator(run, images):
+def test_a_run_has_the_metrics_the_weights_and_the_network_of_its_operator(run, digits):
     name = run.operators[0]
     assert run.operators == [name, "tanh"]
     assert run.metrics == run[name].metrics == run["scaled"].metrics
     assert run.metrics["test_accuracy"] == run.epochs[name][0][-1].test_accuracy > 0.3
     assert [epoch["epoch"] for epoch in run.metrics["epochs"]] == [0]
     assert run.weights["layers.0.weight"].shape == (784, 16)
-    assert run.network(app.to_tensor(images[:3])).shape == [3, 10]
+    assert run.network(app.to_tensor(digits[:3])).shape == [3, 10]
     with pytest.raises(ConfigError, match=r"there is no 'gelu' in this run; there are .*tanh"):
         run["gelu"]
 
@@ -384,10 +396,10 @@ def test_the_report_is_written_to_a_file(run, tmp_path):
         lost.report()
 
 
-def test_pickled_results_predict(run, comparison, images):
+def test_pickled_results_predict(run, comparison, digits):
     for result, name in ((comparison, "relu"), (run, "tanh")):
         again = pickle.loads(pickle.dumps(result))
-        np.testing.assert_array_equal(again[name].predict(images), result[name].predict(images))
+        np.testing.assert_array_equal(again[name].predict(digits), result[name].predict(digits))
         assert str(again) == str(result)
 
 
@@ -407,10 +419,10 @@ def test_a_pickled_result_refuses_an_operator_that_has_changed(images):
 
 
 def test_a_check_is_a_list_and_raises_nothing():
-    findings = app.check("custom.relu", only=["gradient", "untouched"])
+    findings = app.check(relu, only=["gradient", "untouched"])
     assert findings.ok
     assert [verdict.check for verdict in findings] == ["gradient", "untouched"]
-    assert str(findings).startswith("custom.relu  py_func")
+    assert str(findings).startswith("relu  custom_op, ")
     found = app.check(wrong_gradient(), only=["gradient"])
     assert not found.ok
     assert [verdict.check for verdict in found.failed] == ["gradient"]
@@ -436,8 +448,9 @@ def test_inspect_shows_an_operator_a_program_and_a_network():
 @pytest.mark.parametrize("name", ["train", "compare", "check", "inspect"])
 def test_the_examples_of_help_run(name):
     Path("configs").mkdir()
-    settings = "data: {source: sample}\nengine: reference\ncosts: false\nreport: false\n"
-    Path("configs/quick.yaml").write_text(settings + "train: {batch_size: 64, learning_rate: 0.02}\n")
+    source, batch_size = ("sample", 64) if name == "train" else ("../tiny", 20)
+    settings = f"data: {{source: {source}}}\nengine: reference\ncosts: false\nreport: false\n"
+    Path("configs/quick.yaml").write_text(f"{settings}train: {{batch_size: {batch_size}, learning_rate: 0.02}}\n")
     function = getattr(app, name)
     assert ">>>" in function.__doc__
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)

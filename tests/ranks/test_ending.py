@@ -23,21 +23,11 @@ def test_all_end_when_a_rank(name: str, tmp_path: Path):
     check(ended, name)
 
 
-@pytest.mark.parametrize(
-    ("failing", "status", "messages"),
-    [
-        (["raise DistError('no such file')"], 1, ["error: no such file"]),
-        (
-            ["import argparse", "argparse.ArgumentParser('train').parse_args(['--confg'])"],
-            2,
-            ["usage: train [-h]", "train: error: unrecognized arguments: --confg"],
-        ),
-    ],
-    ids=["error", "usage"],
-)
-def test_a_message_of_all_ranks_is_printed_once(failing: list[str], status: int, messages: list[str], tmp_path: Path):
+def test_a_message_of_all_ranks_is_printed_once(tmp_path: Path):
+    failing = ["import argparse", "argparse.ArgumentParser('train').parse_args(['--confg'])"]
     ended = run(2, program(tmp_path, main(["world.allgather(None)", *failing])), folder=tmp_path)
-    assert (ended.status, ended.messages) == (status, messages)
+    told = ["usage: train [-h]", "train: error: unrecognized arguments: --confg"]
+    assert (ended.status, ended.messages) == (2, told)
 
 
 def test_a_launcher_of_another_mpi_is_an_error(tmp_path: Path):

@@ -1,4 +1,4 @@
-"""Ranks that differ are refused: before a run, and after an epoch by the bits of their parameters."""
+"""Ranks that differ are refused, after an epoch by the bits of their parameters; before a run: test_many_ranks.py."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.ranks.same import check_agreement, compare
+from app.ranks.same import check_agreement
 from app.ranks.world import DistError, World
 
 
@@ -28,10 +28,3 @@ def test_a_parameter_that_differs_between_ranks_is_an_error_with_its_name():
     check_agreement(World(), parameters)
     with pytest.raises(DistError, match=r"rank 1 has another parameter layers\.1\.bias than rank 0"):
         check_agreement(Second("parameter layers.1.bias", "other"), parameters)
-
-
-def test_sources_of_operators_are_compared():
-    texts = {"configuration": "seed: 0", "source of my_ops.py:swish": "a1b2"}
-    compare(Second("configuration", "seed: 0"), texts)
-    with pytest.raises(DistError, match=r"another source of my_ops.py:swish than rank 0: c3d4, not a1b2"):
-        compare(Second("source of my_ops.py:swish", "c3d4"), texts)

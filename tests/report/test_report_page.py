@@ -6,6 +6,7 @@ import base64
 import csv
 import html
 import io
+import itertools
 import re
 import shlex
 import time
@@ -201,11 +202,20 @@ def test_a_report_of_any_numbers_is_written_or_refused_within_two_seconds(tmp_pa
     assert time.process_time() - start < 2
 
 
-@pytest.mark.parametrize("name", [PREDICTIONS, "weights-0.safetensors", "operators.json"])
-@pytest.mark.parametrize("content", [b"", b"\x80\x04.", b"{" * 100, bytes(200)])
-def test_a_damaged_file_is_named(tmp_path: Path, name: str, content: bytes):
+ARRAYS = (PREDICTIONS, "weights-0.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        *itertools.product([*ARRAYS, "operators.json"], [b"", b"\x80\x04.", b"{" * 100, bytes(200)]),
+        *itertools.product(ARRAYS, [slice(7), slice(1000), slice(-1)]),  # what is left of it
+    ],
+)
+def test_a_damaged_file_is_named(tmp_path: Path, name: str, damage: bytes | slice):
     folder = made_run(tmp_path / "run")
-    (folder / name).write_bytes(content)
+    file = folder / name
+    file.write_bytes(file.read_bytes()[damage] if isinstance(damage, slice) else damage)
     with pytest.raises(AppError, match=re.escape(name)):
         page_of(folder)
 

@@ -217,7 +217,6 @@ def test_only_a_comparison_is_continued(compare, stopped, capsys):
     for words, status, told in [
         (["train", "--resume", "run"], 2, "run holds a comparison; it is continued with opsmith compare --resume run"),
         (["compare", "--resume", "nowhere"], 1, "no such folder: nowhere; name the folder of a run, such as those in"),
-        (["compare", "run", "output=x", "train.epochs=3"], 2, "finished runs are compared as they are, but tra"),
     ]:
         assert main(words) == status
         assert capsys.readouterr().err.startswith(f"error: {told}")
@@ -370,9 +369,10 @@ def test_processes_give_the_same_figures_and_their_speeds_are_not_compared(words
 
 def test_workers_train_networks_with_image_layers(words, tmp_path):
     layers = "model.layers=[{type: conv, channels: 2, kernel: 2}, {type: max_pool, size: 2, stride: 1}]"
+    words = [*words, layers, "seeds=1", "train.epochs=1"]
     with ThreadPoolExecutor(1) as executor:
-        kept = compared([*words, layers], tmp_path / "workers", executor)["weights"]
-        assert compared([*words, layers], tmp_path / "alone", None)["weights"].keys() == kept.keys()
+        kept = compared(words, tmp_path / "workers", executor)["weights"]
+        assert compared(words, tmp_path / "alone", None)["weights"].keys() == kept.keys()
     for name in kept:
         alone, other = (load_file(tmp_path / folder / name) for folder in ("alone", "workers"))
         for path, array in alone.items():
@@ -381,7 +381,7 @@ def test_workers_train_networks_with_image_layers(words, tmp_path):
 
 def test_workers_that_remain_read_a_data_set_again_that_has_changed(words, images, tmp_path):
     shutil.copytree(images, tmp_path / "data")
-    words = [*words, f"data.source={tmp_path / 'data'}"]
+    words = [*words, f"data.source={tmp_path / 'data'}", "seeds=1", "train.epochs=1"]
     with ThreadPoolExecutor(1) as executor:
         before = compared(words, tmp_path / "before", executor)
         file = next((tmp_path / "data").glob("train-images*"))
@@ -404,6 +404,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.soak
 def test_ranks_of_mpi_give_the_same_figures(words, expected, tmp_path):
     file = launches.program(tmp_path, ON_RANKS)
     words = [str(ROOT / "configs" / "quick.yaml"), *words, "output=run"]
@@ -462,17 +463,12 @@ def test_a_run_that_was_lost_is_left_out_and_trained_when_the_comparison_goes_on
 
 
 FAILING = """
+import ctypes
 import app
-from numba import njit
-
-@njit
-def shout(x):
-    print("native")
-    return x
 
 @app.custom_op
 def failing(x):
-    shout(1)
+    ctypes.CDLL(None).puts(b"native")  # into the buffer of the C library
     print("python", flush=True)
     if FAIL and x.shape[0] == 8:
         raise ValueError("enough of it")
@@ -500,7 +496,7 @@ def typed(images, tmp_path):
 def test_an_error_of_an_operator_in_a_worker_ends_the_comparison_and_is_printed_as_itself(typed):
     done = typed(True, "--seeds", "1", "--workers", "2")
     assert done.returncode == 1
-    assert "its function failing raised ValueError: enough of it (ops.py:16)" in done.stderr
+    assert "its function failing raised ValueError: enough of it (ops.py:11)" in done.stderr
     assert "PicklingError" not in done.stdout + done.stderr
     assert "trying again" not in done.stdout + done.stderr
 
@@ -510,8 +506,8 @@ def test_json_holds_nothing_that_operators_print(typed, workers):
     done = typed(False, "--seeds", "1", "--workers", workers, "--json", "costs=false")
     assert done.returncode == 0, done.stderr
     assert [json.loads(line)["event"] for line in done.stdout.splitlines()][-1] == "comparison"
-    assert "native" in done.stderr
-    assert "python" in done.stderr
+    assert {"native", "python"} <= {*done.stderr.splitlines()}
+    assert "ended early" not in done.stderr  # as if what is printed were the result of a worker
 
 
 def test_a_comparison_that_compared_nothing_ends_with_status_1(compare, monkeypatch):

@@ -10,7 +10,7 @@ from app.__main__ import main
 from app.errors import AppError, FileError
 from app.files import open_to_append
 from app.run import events
-from app.run.checkpoints import CHECKPOINT, read_checkpoint
+from app.run.checkpoints import CHECKPOINT
 from app.run.config import load_kept_config
 from app.run.descriptions import read_descriptions
 from app.run.predictions import read_predictions
@@ -87,13 +87,6 @@ def test_a_run_is_not_resumed_through_a_link_and_what_a_link_leads_to_stays(inte
         (folder / name).symlink_to(mine)
     assert resume()[0] == 0  # the links are replaced
     assert mine.read_text() == "mine\n"
-
-
-def test_a_checkpoint_is_not_read_through_a_link(interrupted):
-    file = interrupted().folder / CHECKPOINT
-    linked(file)
-    with pytest.raises(FileError, match="is a symbolic link, expected a file"):
-        read_checkpoint(file)
 
 
 def test_a_run_in_a_folder_that_is_named_by_a_link_resumes(interrupted, resume, tmp_path):

@@ -13,9 +13,12 @@ from worlds import using
 
 import app
 from app.__main__ import main as opsmith
+from app.errors import ConfigError
 from app.experiment.train_command import main
 from app.ranks.same import framework
 from app.ranks.world import World
+from app.run.config import Config
+from app.run.ranks import ranks_of
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +70,7 @@ def test_a_rank_with_another_configuration_is_named(tmp_path, tiny):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_rank_with_another_copy_of_the_framework_is_named(tiny, tmp_path, monkeypatch, capsys):
+def test_a_rank_with_another_copy_of_the_framework_or_of_an_operator_is_named(tiny, tmp_path, monkeypatch, capsys):
     version, *files = framework().splitlines()
     assert version == f"version {app.__version__}"
     assert len(files) == len(list((ROOT / "app").rglob("*.py")))
@@ -77,20 +80,17 @@ def test_a_rank_with_another_copy_of_the_framework_is_named(tiny, tmp_path, monk
         assert main([*tiny, "dist.shape=allreduce"]) == 1
     told = r"rank 1 has another framework than rank 0: optimizer/kinds\.py c0ffee, not .*kinds\.py \w{12}"
     assert re.search(rf"{told}\.", capsys.readouterr().err)
+    with using(Pretended({"source of relu": "c0ffee"})):
+        assert main([*tiny, "dist.shape=allreduce"]) == 1
+    assert "rank 1 has another source of relu than rank 0: c0ffee, not built-in." in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 
-def test_ranks_that_would_each_do_the_whole_work_are_refused(tiny, tmp_path):
-    ended = run(2, TRAIN, *tiny, folder=tmp_path)
-    (message,) = ended.messages
-    assert message.startswith("error: mpiexec started 2 ranks, but dist.shape is none, by which each would do the w")
-    assert (ended.status, ended.out) == (2, "")
-    assert not (tmp_path / "run").exists()
-
-
-def test_ranks_that_would_each_compare_are_refused(tiny, monkeypatch, capsys):
+def test_ranks_that_would_each_do_the_whole_work_are_refused(tiny, monkeypatch, capsys):
     monkeypatch.setenv("PMI_RANK", "0")  # as mpiexec does
     monkeypatch.setenv("PMI_SIZE", "2")
+    with pytest.raises(ConfigError, match=r"mpiexec started 2 ranks, but dist\.shape is none, by which each "):
+        ranks_of(Config())
     assert opsmith(["compare", "--with", "relu,tanh", *tiny]) == 2
     assert "error: mpiexec started several ranks, each of which would do the whole work" in capsys.readouterr().err
 

@@ -87,7 +87,7 @@ def _operators(tmp_path):
 
 @pytest.mark.parametrize("name", WIDTHS)
 def test_the_next_layer_has_the_width_of_the_result_on_every_engine(train, name):
-    engines = (*ENGINES, "compiled") if name in ("maxout", "Pooled") else ENGINES  # a function of arrays, and a layer
+    engines = (*ENGINES, "compiled") if name == "maxout" else ENGINES
     words = (f"model.activation=my_ops.py:{name}", "baseline=null", "model.hidden=[8,8]")
     first = ("check=true", "costs=true")
     runs = [train(*words, f"engine={e}", *(first if e == "reference" else ()), folder=e) for e in engines]
@@ -99,10 +99,11 @@ def test_the_next_layer_has_the_width_of_the_result_on_every_engine(train, name)
         assert found == pytest.approx(losses[0], rel=1e-4)
 
 
-def test_compare_predict_and_export_work_with_another_width(tmp_path, monkeypatch, capsys):
+def test_compare_predict_and_export_work_with_another_width(tmp_path, images, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     quick = ["--config", "quick", "model.hidden=[16]", "engine=reference", *QUICK_END]
-    assert main(["compare", *quick, "train.epochs=1", "--with", "relu,my_ops.py:glu", "--seeds", "1"]) == 0
+    short = ["train.epochs=1", "train.batch_size=8", f"data.source={images}"]
+    assert main(["compare", *quick, *short, "--with", "relu,my_ops.py:glu", "--seeds", "1"]) == 0
     assert train_py([*quick, "model.activation=my_ops.py:glu", "baseline=my_ops.py:maxout", "output=run"]) == 0
     data = load("sample")
     run = Result(Path("run"), custom_ops=["my_ops.py"])

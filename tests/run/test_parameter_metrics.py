@@ -34,6 +34,7 @@ def gradient_norms(learner, tiny, engine, batch_size):
     return {path: float(np.linalg.norm(p.grad.numpy())) for path, p in network.named_parameters()}
 
 
+@pytest.mark.parametrize("engine", ["reference", "eager"])  # compiled code runs the Programs of the reference engine
 def test_with_plain_sgd_they_are_the_norms_of_the_gradients(learner, tiny, engine):
     everything = len(tiny[1].train_images)  # one batch, so the order of the images does not matter
     (event,), _ = recorded(learner, tiny, engine, everything)
@@ -42,6 +43,7 @@ def test_with_plain_sgd_they_are_the_norms_of_the_gradients(learner, tiny, engin
     assert event.own == {}
 
 
+@pytest.mark.parametrize("engine", ["reference", "eager"])
 def test_an_operators_own_parameters_are_recorded(learner, tiny, engine):
     (event,), weights = recorded(learner, tiny, engine, 8, "custom.prelu")
     (slope,) = weights["activations.0.slope"].ravel()

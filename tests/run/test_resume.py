@@ -140,18 +140,6 @@ def test_more_epochs_give_the_results_of_a_run_that_was_started_with_them(interr
 # --- Folders that cannot be resumed ---
 
 
-def test_a_comparison_is_refused(train, resume):
-    folder = train(*LONGER).folder
-    (folder / "config.yaml").write_text((folder / "config.yaml").read_text() + "seeds: 2\n")
-    before = sorted((file, file.read_bytes()) for file in folder.rglob("*") if file.is_file())
-    status, _, err = resume()
-    assert (status, err) == (
-        2,
-        "error: run holds a comparison; it is continued with opsmith compare --resume run\n",
-    )
-    assert sorted((file, file.read_bytes()) for file in folder.rglob("*") if file.is_file()) == before
-
-
 @pytest.mark.parametrize("missing", ["config.yaml", "metrics.jsonl"])
 def test_a_folder_without_a_run_is_refused(interrupted, resume, missing):
     (interrupted().folder / missing).unlink()

@@ -161,13 +161,6 @@ def test_help_names_the_options_and_an_example(capsys):
     assert all(word in printed for word in ("--config", "--no-baseline", "key=value", "example: python train.py"))
 
 
-@pytest.mark.parametrize("engine", ["reference", "eager"])
-def test_a_network_too_large_for_the_machine_is_an_error(train, engine):
-    run = train("model.hidden=[1000000000000]", f"engine={engine}")
-    assert run.status == 2
-    assert "the network has 12,000,000,000,000 weights up to this layer" in run.err
-
-
 def test_a_run_begins_in_an_empty_folder_and_is_not_written_over(train, tmp_path):
     (tmp_path / "run").mkdir()
     first = train()

@@ -8,15 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import forked
 import pytest
-from runs_of_train import Run
+from runs_of_train import QUICK_END, Run
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 STRANGE = "with spaces, zażółć gęślą 数字"
-TINY = ("train.epochs=2", "train.batch_size=8", "train.log_every=3", "model.hidden=[5]", "costs=false", "report=false")
+SHORT = ("train.epochs=2", "train.batch_size=8", "train.log_every=3", "model.hidden=[5]", *QUICK_END)
 
 READ_ONLY = """
 import errno, os, sys
@@ -50,6 +49,9 @@ time.time_ns = lambda: int(time.time() * 1e9)
 """
 """A clock that is set forth and back between any two looks at it."""
 
+NATIVE = """
+native = misbehaving(numba.njit(lambda x: x.copy()))
+"""
 TRAIN = "from app.experiment.train_command import main; sys.exit(main())"
 
 
@@ -92,10 +94,10 @@ def test_a_read_only_installation_trains_without_a_home_in_any_path_and_in_the_c
     shutil.copytree(images, data)
     operators = tmp_path / STRANGE / "meine ops äöü.py"
     text = Path(__file__).with_name("misbehaving_operators.py").read_text()
-    operators.write_text(text.replace("import app\n", "import opsmith as app\n"))
+    operators.write_text(text.replace("import app\n", "import opsmith as app\n") + NATIVE)
     config = shutil.copy(ROOT / "configs" / "quick.yaml", tmp_path / STRANGE / "größer.yaml")
-    words = (str(site), "--config", config, f"data.source={data}", "output=läuft gut", *TINY, "engine=reference")
-    own = (f"model.activation={operators.name}:relu_as_it_is", "baseline=custom.relu")  # whose functions are Numba's
+    words = (str(site), "--config", config, f"data.source={data}", "output=läuft gut", *SHORT, "engine=reference")
+    own = (f"model.activation={operators.name}:native", "baseline=custom.legendre3")  # of the site
     nowhere = {"XDG_CACHE_HOME": str(site / "cache"), "MPLCONFIGDIR": str(tmp_path)}
     locale = {"LC_ALL": "C", "LANG": "C", "PYTHONCOERCECLOCALE": "0"}
     default = "from app.run.config import load_config; from app.run.options import DEFAULT; print(load_config(DEFAULT))"
@@ -109,14 +111,14 @@ def test_a_read_only_installation_trains_without_a_home_in_any_path_and_in_the_c
     assert {path: path.stat().st_mtime_ns for path in site.rglob("*")} == before
 
 
-def test_without_a_compiler_on_one_core_and_with_a_clock_that_jumps_the_results_are_the_same(python, images, tmp_path):
-    words = (f"data.source={images}", *TINY)
-    hindered = python(ONE_CORE + JUMPING + TRAIN, *words, "output=hindered", NUMBA_DISABLE_JIT="1")
-    usual = forked.run([ROOT / "train.py", *words, "output=usual", "engine=reference"], cwd=tmp_path / STRANGE)
+def test_without_a_compiler_on_one_core_and_with_a_clock_that_jumps_the_results_are_the_same(
+    python, train, images, tmp_path
+):
+    words = (f"data.source={images}", *SHORT, "output=hindered")
+    hindered = python(ONE_CORE + JUMPING + TRAIN, *words, NUMBA_DISABLE_JIT="1")
     assert "operator by operator: NUMBA_DISABLE_JIT switches compiling off" in printed(hindered)
-    assert usual.returncode == 0, usual.stderr
-    found, expected = (events(tmp_path / STRANGE / name, "iteration") for name in ("hindered", "usual"))
-    assert found == expected
+    usual = train(*SHORT, folder="usual")
+    assert events(tmp_path / STRANGE / "hindered", "iteration") == events(usual.folder, "iteration")
     seconds = [m["seconds"] for m in events(tmp_path / STRANGE / "hindered", "epoch")]
     assert len(seconds) == 4
     assert all(math.isfinite(s) and 0 < s < 100 for s in seconds)

@@ -47,22 +47,21 @@ def ops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_an_operator_is_written_with_its_test_and_how_it_was_proven_and_files_of_others_stay(
     ops: Path, capsys: pytest.CaptureFixture[str]
 ):
-    assert main(["export", "my_ops.py:cube", "--to", "torch"]) == 0
-    assert "cube_torch.py, test_cube_torch.py: Made of tensor expressions." in capsys.readouterr().out
-    text = Path("cube_torch.py").read_text()
+    export = ["export", "my_ops.py:cube", "--to", "torch", "--output", "new/folder"]
+    operator, test = Path("new/folder/cube_torch.py"), Path("new/folder/test_cube_torch.py")
+    assert main(export) == 0
+    assert f"{operator}, {test}: Made of tensor expressions." in capsys.readouterr().out
+    text = operator.read_text()
     assert "from my_ops.py:6" in text
     assert "opsmith check: " in text
     assert " passed" in text
-    assert "import opsmith" not in text + Path("test_cube_torch.py").read_text()
-    assert main(["export", "my_ops.py:cube", "--to", "torch"]) == 0  # replaces its own files
-    for text in ("cube_torch.py", "test_cube_torch.py"):
-        Path(text).unlink()
-    Path("test_cube_torch.py").write_text("mine")
-    assert main(["export", "my_ops.py:cube", "--to", "torch"]) == 1
+    assert "import opsmith" not in text + test.read_text()
+    assert main(export) == 0  # replaces its own files
+    operator.unlink()
+    test.write_text("mine")
+    assert main(export) == 1
     assert "was not written by this program" in capsys.readouterr().err
-    assert not Path("cube_torch.py").exists()
-    assert main(["export", "my_ops.py:cube", "--to", "torch", "--output", "new/folder"]) == 0
-    assert Path("new/folder/cube_torch.py").exists()
+    assert not operator.exists()
 
 
 @pytest.mark.slow
