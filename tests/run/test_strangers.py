@@ -237,8 +237,8 @@ def test_the_command_and_its_workers_import_nothing_from_the_working_folder(tmp_
     script.write_text(f"import sys\nsys.path.append({str(ROOT)!r})\nfrom app.__main__ import main\nsys.exit(main())\n")
     for name in PLANTED:
         (folder / f"{name}.py").write_text("open('was_run', 'a').close()\nraise SystemExit(7)\n")
-    words = ["--with", "relu,tanh", "--seeds", "1", "--workers", "2", f"data.source={images}", *QUICK_END]
-    settings = ["engine=reference", "train.epochs=1", "train.batch_size=8"]
+    words = ["--with", "relu,custom.relu", "--seeds", "1", "--workers", "2", f"data.source={images}", *QUICK_END]
+    settings = ["check=true", "engine=reference", "train.epochs=1", "train.batch_size=8"]
     command = [sys.executable, script, "compare", *words, *settings]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
