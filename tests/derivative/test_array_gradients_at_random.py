@@ -37,6 +37,13 @@ pytestmark = pytest.mark.slow
 EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "20"))
 GROUPS = 4
 NEAR = 1e-5
+LOSS = """    loss = 0.0
+    for i in range(n):
+        loss = loss * c + y[i, 0]
+        if loss > c:
+            loss *= c
+    return loss
+"""
 AGREES = "agrees"
 INVALID = "is no program"
 RAISED = re.compile(r"\S+:\d+: ")
@@ -106,13 +113,19 @@ def agreement(function: Any, arguments: list[Any], seed: int, *, compiled: bool 
 def verdict(seed: int, text: str = "") -> str:
     """`agrees`, or the reason why the gradient is refused, or its derivative."""
     arguments = arguments_for(seed)
-    function = module_of_text(text or program(seed)).f
+    if not text:
+        text = program(seed)
+        if seed % 4 == 1:  # the setting is an input, which has a gradient
+            text, arguments = text.replace("c=0.6)", "c)"), [*arguments, np.array(0.6)]
+        elif seed % 4 == 3:  # the result is a number, as a loss is
+            text = text.replace("    return y\n", LOSS)
+    function = module_of_text(text).f
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         if not is_valid(function, arguments):
             return INVALID
         # only a long run compiles some
-        derived, values, reason = agreement(function, arguments, seed, compiled=seed % 100 == 57)
+        derived, values, reason = agreement(function, arguments, seed, compiled=seed % 100 in (57, 59))
         if derived is None:
             return reason
         assert not changes_its_inputs(function, arguments), "a function that changes its inputs was derived"
