@@ -1,7 +1,8 @@
-"""`autograd.Function`: the rules that differ from a PyLayer's."""
+"""`autograd.Function`: the examples of PyTorch's documentation, and the rules that differ from a PyLayer's."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,9 +11,39 @@ from layers import data, layer
 
 import app
 from app.autograd import Function, gradcheck, gradgradcheck
+from app.custom.shelf.legendre3 import legendre3
 from app.errors import OperatorError
 
+
+def test_the_example_of_the_documentation_prints_what_pytorch_prints():
+    x = app.linspace(-math.pi, math.pi, 2000)
+    y = app.sin(x)
+    a, b, c, d = parameters = [app.full([], value) for value in (0.0, -1.0, 0.0, 0.3)]
+    for parameter in parameters:
+        parameter.stop_gradient = False
+    losses = []
+    for _ in range(200):
+        loss = (a + b * legendre3.apply(c + d * x) - y).pow(2).sum()
+        losses.append(loss.item())
+        loss.backward()
+        for parameter in parameters:
+            with app.no_grad():
+                parameter.subtract_(parameter.grad * 5e-6)
+            parameter.grad = None
+    assert losses[99] == pytest.approx(209.9583, rel=1e-5)
+    assert losses[199] == pytest.approx(144.6602, rel=1e-5)
+    assert a.is_leaf
+
+
 # --- Gradients that backward returns ---
+
+
+def test_gradients_of_inputs_that_need_none_are_ignored():
+    matrix, row, x = app.ones([2, 3], "float64"), app.ones([4], "float64"), data(2.0)
+    cus = layer(lambda ctx, m, r, x: x * 5.0, lambda ctx, dy: (app.zeros([2, 3]), app.zeros([4]), dy * 5.0), Function)
+    cus.apply(matrix, row, x).backward()
+    assert x.grad.item() == 5
+    assert matrix.grad is None
 
 
 @pytest.mark.parametrize(

@@ -240,6 +240,54 @@ def test_gradients_stop_without_a_backward_function_and_without_inputs_that_want
     assert not seen
 
 
+# --- The first program of the documentation ---
+
+
+def test_a_network_trains_with_tanh_and_a_debugging_function():
+    printed: list[np.ndarray] = []
+
+    def tanh(x: Any) -> Any:
+        return np.tanh(x)
+
+    def tanh_grad(y: Any, dy: Any) -> Any:
+        return np.array(dy) * (1 - np.square(np.array(y)))
+
+    def debug_func(x: Any) -> None:
+        printed.append(x)
+
+    def simple_net(img: Any, label: Any) -> Any:
+        hidden = img
+        for idx in range(4):
+            hidden = static.nn.fc(hidden, size=200)
+            block = static.default_main_program().current_block()
+            new_hidden = block.create_var(name=f"hidden_{idx}", dtype=hidden.dtype, shape=hidden.shape)
+            hidden = static.py_func(
+                func=tanh, x=hidden, out=new_hidden, backward_func=tanh_grad, skip_vars_in_backward_input=hidden
+            )
+            static.py_func(func=debug_func, x=hidden, out=None)
+        prediction = static.nn.fc(hidden, size=10, activation="softmax")
+        ce_loss = app.nn.CrossEntropyLoss()
+        return ce_loss(prediction, label)
+
+    x = static.data(name="x", shape=[1, 4], dtype="float32")
+    y = static.data(name="y", shape=[1], dtype="int64")
+    res = simple_net(x, y)
+    exe = static.Executor()
+    exe.run(static.default_startup_program())
+    input1 = np.random.random(size=[1, 4]).astype("float32")
+    input2 = np.random.randint(1, 10, size=[1], dtype="int64")
+    out = exe.run(static.default_main_program(), feed={"x": input1, "y": input2}, fetch_list=[res.name])
+    assert 1.4 < out[0] < 2.5
+    assert [p.shape for p in printed] == [(1, 200)] * 4
+
+    app.optimizer.SGD(0.5).minimize(res)
+    exe.run(static.default_startup_program())
+    losses = [exe.run(feed={"x": input1, "y": input2}, fetch_list=[res])[0] for _ in range(30)]
+    assert losses[-1] < losses[0] - 0.3
+    exe.run(static.default_main_program().clone(for_test=True), feed={"x": input1, "y": input2}, fetch_list=[res])
+    assert len(printed) == 4 * 32
+
+
 # --- Errors: they name the operator, where it was registered, what was found and expected ---
 
 PLACE = r"\(test_py_func\.py:\d+\)"
