@@ -243,7 +243,7 @@ class Checked:
         before = [output._array.copy() for output in self._outputs()]
 
         def changed(index: tuple[int, ...], step: float) -> tuple[float, float]:
-            """The change of the sum of the outputs, and the rounding errors of those that change."""
+            """The change of the sum of the outputs, and the error of its slope by rounding those that change."""
             shifted = point.copy()
             shifted[index] += step
             moved.set_value(shifted)
@@ -253,13 +253,13 @@ class Checked:
                 new, old, weight = output._array[places], old[places], weight[places]
                 change += float(((new - old) * weight).sum())
                 size += float(np.abs(old * weight).sum() * np.finfo(old.dtype).eps)
-            return change, size
+            return change, _ROUNDING * size / self._eps if np.isfinite(size) else 0.0
 
         def value_at(index: tuple[int, ...], step: float) -> float:
             return changed(index, step)[0]
 
-        def reached(index: tuple[int, ...]) -> float:
-            """The rounding errors of the outputs that depend on an element: a large sum hides the change of a part."""
+        def rounding_of_all(index: tuple[int, ...]) -> float:
+            """The same of all outputs that depend on an element: rounding a large one may hide the change."""
             try:
                 return changed(index, max(1.0, abs(float(point[index]))))[1]
             except Exception:  # the function refuses such a number
@@ -269,18 +269,14 @@ class Checked:
         kinds = np.full(point.shape, SMOOTH, "<U4")
         try:
             for index in np.ndindex(*point.shape):
-                (above, size), (below, _) = changed(index, self._eps), changed(index, -self._eps)
+                (above, rounding[index]), (below, _) = changed(index, self._eps), changed(index, -self._eps)
                 numeric[index] = (above - below) / (2 * self._eps)
-                rounding[index] = _ROUNDING * size / self._eps if np.isfinite(size) else 0.0
             wrong = are_far(gradient, numeric, atol + rounding, rtol)
             for index in map(tuple, np.argwhere(wrong)):
-                size = reached(index)
-                rounding[index] = max(rounding[index], _ROUNDING * size / self._eps if np.isfinite(size) else 0.0)
-                room = atol + float(rounding[index])
-                wrong[index] = bool(are_far(gradient[index], numeric[index], room, rtol))
-                if not wrong[index]:
-                    continue
-                kinds[index] = kind_at(partial(value_at, index), float(gradient[index]), self._eps, room, rtol)
+                room = atol + max(float(rounding[index]), rounding_of_all(index))
+                wrong[index] = are_far(gradient[index], numeric[index], room, rtol)
+                if wrong[index]:
+                    kinds[index] = kind_at(partial(value_at, index), float(gradient[index]), self._eps, room, rtol)
         finally:
             moved.set_value(point)
         arriving = self._weights[0] if len(self._weights) == 1 else None

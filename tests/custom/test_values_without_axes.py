@@ -116,8 +116,8 @@ def gradients(operator: Any, arrays: list[np.ndarray], order: int) -> list[np.nd
     return [g.numpy() for g in app.grad(result.sum(), floats)]
 
 
-def is_right(operator: Any, arrays: list[np.ndarray]) -> bool:
-    """Whether first and second derivatives agree with differences."""
+def assert_right(operator: Any, arrays: list[np.ndarray]) -> None:
+    """First and second derivatives agree with differences."""
 
     def squares(*values: Any) -> float:
         return sum(float(np.sum(g * g)) for g in slopes(operator.function, [np.asarray(v) for v in values]))
@@ -127,18 +127,17 @@ def is_right(operator: Any, arrays: list[np.ndarray]) -> bool:
         for gradient, difference in zip(gradients(operator, arrays, order), expected, strict=True):
             assert gradient.shape == difference.shape
             np.testing.assert_allclose(gradient, difference, rtol=near, atol=1e-6)
-    return True
 
 
 @pytest.mark.parametrize(("function", "arrays"), [(f, a) for f, *a in FUNCTIONS])
 def test_gradients_of_losses_and_of_numbers_are_right_to_second_order(function, arrays):
-    assert is_right(app.custom_op(function), arrays)
+    assert_right(app.custom_op(function), arrays)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("function", "arrays"), [(f, a) for f, *a in COMPILED])
 def test_numba_compiles_them(function, arrays):
-    assert is_right(app.custom_op(njit(function)), arrays)
+    assert_right(app.custom_op(njit(function)), arrays)
 
 
 def test_the_source_of_a_derived_gradient_can_be_declared_as_a_backward():

@@ -37,7 +37,6 @@ from app.derivative.arrays.values import (
     Value,
     broadcast,
     constant_int,
-    is_item,
     is_one,
     kind_of,
     wider,
@@ -373,8 +372,8 @@ class ExpressionReader(Reductions):
         function = self.names.scope.meaning(node.func)
         if function is None and isinstance(node.func, ast.Attribute):
             owner = self.value(node.func.value)
-            if isinstance(owner, Number) and is_item(node):
-                return owner
+            if isinstance(owner, Number) and node.func.attr == "item" and not node.args:
+                return owner  # of an array without axes
             if isinstance(owner, Array):
                 return self._method(owner, node.func.attr, node)
         if (

@@ -57,7 +57,6 @@ from app.derivative.arrays.values import (
     broadcast,
     constant_int,
     is_one,
-    is_own_item,
     kind_of,
     wider,
 )
@@ -156,8 +155,6 @@ class Reader(ExpressionReader):
         return result
 
     def statement(self, node: ast.stmt) -> None:
-        if is_own_item(node) and isinstance(self.value(node.targets[0]), Number):  # type: ignore[attr-defined]
-            return
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             self.assign(node.targets[0], node.value, node)
         elif isinstance(node, ast.Assign):

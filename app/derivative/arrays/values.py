@@ -101,19 +101,6 @@ def wider(*kinds: str) -> str:
     return max(kinds, key=_KINDS.index)
 
 
-def is_item(node: ast.expr) -> bool:
-    """Whether an expression calls `item()`, which makes a number of an array without axes."""
-    return isinstance(node, ast.Call) and not node.args and ast.unparse(node.func).endswith(".item")
-
-
-def is_own_item(node: ast.stmt) -> bool:
-    """Whether a statement is like `ds = ds.item()`."""
-    return (
-        isinstance(node, ast.Assign)
-        and ast.unparse(node) == f"{(name := ast.unparse(node.targets[0]))} = {name}.item()"
-    )
-
-
 class Names:
     """The names of one function: the derived one, or a helper whose statements are put in its place."""
 
@@ -124,9 +111,6 @@ class Names:
         self.assigned: set[str] = set()
         """Names that are assigned other than as the variable of a loop."""
         targets = {id(n) for node in ast.walk(scope.tree) if isinstance(node, ast.For) for n in ast.walk(node.target)}
-        targets |= {
-            id(node.targets[0]) for node in ast.walk(scope.tree) if isinstance(node, ast.Assign) and is_own_item(node)
-        }
         for node in ast.walk(scope.tree):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 self.stores[node.id] = self.stores.get(node.id, 0) + 1
