@@ -248,7 +248,7 @@ class NumberGradient(DerivedGradient):
 
 
 class ArrayGradient(DerivedGradient):
-    """The gradient of an operator on arrays, for inputs of the ranks and types of some Specs.
+    """The gradient of an operator on arrays, for inputs of some types and ranks, stretched along some axes.
 
     It is an operator on arrays itself, whose gradient can be derived, too.
     """
@@ -265,12 +265,10 @@ class ArrayGradient(DerivedGradient):
         function: Any = self._operator.function
         derived = derive(function, *self._for)
         self._source = derived.source
-        if not is_compiled(function):
-            return derived.function
-        from numba import njit
+        from numba import njit  # imported late: it takes half a second
 
-        options: dict[str, Any] = {"error_model": "numpy", "fastmath": function.targetoptions.get("fastmath", False)}
-        return njit(**options)(derived.function)
+        options = function.targetoptions if is_compiled(function) else {}
+        return njit(error_model="numpy", fastmath=options.get("fastmath", False))(derived.function)
 
     @property
     def source(self) -> str:

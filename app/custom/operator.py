@@ -22,7 +22,7 @@ from app.ops.definition import OpDef, apply
 from app.ops.dtype import canonical
 from app.ops.lowering import Elementwise, Returning
 from app.ops.rules import Source
-from app.ops.spec import UNKNOWN, Spec, broadcast, spec_of
+from app.ops.spec import Spec, broadcast, spec_of, stretched
 from app.reading import place_of
 
 
@@ -85,8 +85,8 @@ class CustomOperator(OpDef):
         """The function for Variables, in case it is written with the framework's operators."""
         self._gradient: CustomOperator | None = None
         self._derive: Callable[[Sequence[Spec]], CustomOperator] | None = None
-        self._derived: dict[tuple[tuple[int, str], ...], CustomOperator] = {}
-        """The derived gradients, by the ranks and types of the inputs; of a function on numbers, one."""
+        self._derived: dict[tuple[Spec, ...], CustomOperator] = {}
+        """The derived gradients, by what they depend on of the inputs; of a function on numbers, one."""
         self.specs: Sequence[Spec] | None = None
         """The Specs of the inputs of the first call, for which `gradient_source` is; None before."""
 
@@ -146,7 +146,8 @@ class CustomOperator(OpDef):
     def derive_when_needed(self, derive: Callable[[Sequence[Spec]], CustomOperator]) -> None:
         """Derive the gradient when it is first needed. Until then a backward can still be declared.
 
-        `derive` gets the Specs of the inputs; what it gives is used for all inputs of the same ranks and types.
+        `derive` gets the Specs of the inputs; what it gives is used for all inputs of the same types and ranks that
+        broadcasting stretches along the same axes.
         """
         self._derive, settings, inputs = derive, list(self.attributes), len(self.inputs)
 
@@ -171,13 +172,15 @@ class CustomOperator(OpDef):
         return self._derive is not None
 
     def derived_for(self, specs: Sequence[Spec]) -> CustomOperator:
-        """The operator that computes the gradients of inputs of these ranks and types."""
+        """The operator that computes the gradients of inputs like these."""
         assert self._derive is not None
         self.specs = self.specs or specs
-        key = tuple((len(spec.shape), spec.dtype) for spec in specs)
+        shapes = stretched(*(spec.shape for spec in specs))
+        key = tuple(Spec(shape, spec.dtype) for shape, spec in zip(shapes, specs, strict=True))
         if key not in self._derived:
-            gradient = self._derived[key] = self._derive(specs)
-            gradient.origin = Origin("gradient", {"operator": self}, {"inputs": key} if key else {})
+            gradient = self._derived[key] = self._derive(key)
+            settings = {"inputs": tuple((spec.shape, spec.dtype) for spec in key)} if key else {}
+            gradient.origin = Origin("gradient", {"operator": self}, settings)
         self._derived[key].refresh()
         return self._derived[key]
 
@@ -354,4 +357,4 @@ def _gradient(functions: Mapping[str, Any], settings: Mapping[str, Any], where: 
     kinds = settings.get("inputs", ())
     if len(kinds) != len(operator.inputs):
         raise OperatorError(f"{operator.label} has no gradient any more")
-    return operator.derived_for([Spec((UNKNOWN,) * min(rank, MOST_AXES), canonical(dtype)) for rank, dtype in kinds])
+    return operator.derived_for([Spec(shape[:MOST_AXES], canonical(dtype)) for shape, dtype in kinds])

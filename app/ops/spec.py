@@ -97,6 +97,18 @@ def _one_size(sizes: Shape, shapes: tuple[Sequence[AnySize], ...]) -> AnySize:
     return wide.pop() if wide else 1
 
 
+def stretched(*shapes: Sequence[AnySize]) -> list[Shape]:
+    """Shapes of which only the axes are known that broadcasting would stretch: their size is 1, any other -1."""
+    result: list[Shape] = []
+    for shape in shapes:
+        sizes = [UNKNOWN] * len(shape)
+        for place in range(1, len(shape) + 1):
+            if shape[-place] == 1 and any(len(other) >= place and other[-place] != 1 for other in shapes):
+                sizes[-place] = 1
+        result.append(tuple(sizes))
+    return result
+
+
 def may_broadcast(shape: Sequence[AnySize], result: Sequence[AnySize], others: Iterable[Sequence[AnySize]]) -> bool:
     """Whether broadcasting from `shape` to `result` may repeat elements, as far as sizes are known.
 

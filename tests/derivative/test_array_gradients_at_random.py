@@ -26,6 +26,7 @@ from derivative.array_slopes import (
     listed,
     weights_for,
 )
+from derivative.broadcast_programs import Writer, stretched_arguments
 from derivative.once_wrong import ONCE_WRONG
 from modules_of_text import module_of_text
 
@@ -135,6 +136,20 @@ def verdict(seed: int, text: str = "") -> str:
         return AGREES if second is not None else f"second derivative: {reason}"
 
 
+def verdict_on_stretched(seed: int) -> str:
+    """The verdict on a function of arrays that broadcasting stretches, and on its gradient."""
+    function, arguments = module_of_text(Writer(seed).function()).f, stretched_arguments(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        if not is_valid(function, arguments):
+            return INVALID
+        derived, values, reason = agreement(function, arguments, seed, compiled=seed % 100 == 57)
+        if derived is None:
+            return reason
+        second, _, reason = agreement(derived.function, values, seed)
+        return AGREES if second is not None else f"second derivative: {reason}"
+
+
 def check(seed: int) -> bool:
     """Whether the gradient of a program agrees with differences; False where it was refused."""
     return verdict(seed) in (AGREES, INVALID)
@@ -144,6 +159,11 @@ def check(seed: int) -> bool:
 def test_gradients_of_random_functions_on_arrays_agree_with_differences(group: int):
     verdicts = [verdict(seed) for seed in range(group, EXAMPLES, GROUPS)]
     assert verdicts.count(AGREES) >= len(verdicts) // 3, verdicts
+
+
+def test_gradients_of_arrays_that_broadcasting_stretches_agree_with_differences():
+    verdicts = [verdict_on_stretched(seed) for seed in range(EXAMPLES)]
+    assert verdicts.count(AGREES) >= len(verdicts) * 3 // 4, verdicts
 
 
 @pytest.mark.parametrize("seed", ONCE_WRONG)

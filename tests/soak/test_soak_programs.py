@@ -55,12 +55,14 @@ def test_random_programs_hold(file, figure, monkeypatch):
 ON_ARRAYS = 3000
 
 
-def test_derived_gradients_of_random_functions_on_arrays_are_right_or_refused(figure, monkeypatch):
+@pytest.mark.parametrize("verdict", ["verdict", "verdict_on_stretched"])
+def test_derived_gradients_of_random_functions_on_arrays_are_right_or_refused(verdict, figure, monkeypatch):
     """Those that are refused are counted by the reason."""
     monkeypatch.syspath_prepend(str(TESTS))
     random = importlib.import_module("derivative.test_array_gradients_at_random")
-    verdicts = Counter(random.reason_of(random.verdict(seed)) for seed in range(ON_ARRAYS))
+    verdict_on = getattr(random, verdict)
+    verdicts = Counter(random.reason_of(verdict_on(seed)) for seed in range(ON_ARRAYS))
     print(*(f"{count:6} {reason}" for reason, count in verdicts.most_common()), sep="\n")
     assert verdicts[random.AGREES] >= ON_ARRAYS * 3 // 4, verdicts
-    _held[random.__name__] = ON_ARRAYS
+    _held[verdict] = ON_ARRAYS
     figure("programs", sum(_held.values()))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -136,35 +137,37 @@ def broadcasting(subject: Subject) -> Iterator[Verdict]:
     """Broadcast inputs give the results of expanded ones, and gradients are summed back."""
     if len(subject.inputs) < 2 or len({i.shape for i in subject.inputs}) > 1 or not _is_elementwise(subject):
         return
+    verdict = _of_functions_as_python(_of_stretched, subject)
+    if verdict:
+        yield verdict
+
+
+def _of_stretched(subject: Subject) -> Verdict:
     refused = []
     for pair in _STRETCHED:
         sizes = [pair[0], *[pair[1]] * (len(subject.inputs) - 1)]
-        stretched = subject.with_shapes(sizes)
+        stretched, text = subject.with_shapes(sizes), f"{list(pair[0])} with {list(pair[1])}"
         arrays = stretched.arrays()
         outside = index_outside(stretched, arrays)
         if outside is not None and "out of bounds" in str(outside):  # compiled code would read or write there
-            advice = "broadcast the inputs, or raise an error if their shapes differ"
-            yield failed(f"{list(pair[0])} with {list(pair[1])}: {outside}; {advice}")
-            return
+            return failed(f"{text}: {outside}; broadcast the inputs, or raise an error if their shapes differ")
         try:
             outputs = stretched.outputs(arrays)
         except Exception as error:
-            refused.append(f"{list(pair[0])} with {list(pair[1])}: {str(error).partition(chr(10))[0]}")
+            refused.append(f"{text}: {str(error).partition(chr(10))[0]}")
             continue
         try:
             problem = _wrong_when_stretched(stretched, arrays, outputs)
         except Exception as error:
             problem = f"the gradient fails: {subject.reason(error)}"
             if subject.operator.foreign is not None:  # a loud refusal
-                refused.append(f"{list(pair[0])} with {list(pair[1])}: {problem}")
+                refused.append(f"{text}: {problem}")
                 continue
         if problem:
-            yield failed(f"{list(pair[0])} with {list(pair[1])}: {problem}")
-            return
+            return failed(f"{text}: {problem}")
     if len(refused) == len(_STRETCHED):
-        yield note(f"inputs are not broadcast: {refused[0]}")
-        return
-    yield ok("inputs are broadcast, and gradients summed back to their shapes")
+        return note(f"inputs are not broadcast: {refused[0]}")
+    return ok("inputs are broadcast, and gradients summed back to their shapes")
 
 
 def _is_elementwise(subject: Subject) -> bool:
@@ -235,19 +238,19 @@ def axes(subject: Subject) -> Iterator[Verdict]:
         others = ((*shape[:-1], 1, *shape[-1:]),) if by_example and shape else ()
     if any(verdict.failed for verdict in gradient_of_size(subject)):
         return
-    verdict = _of_shapes_as_python(subject, others)
+    verdict = _of_functions_as_python(_of_shapes, subject, others)
     if verdict:
         yield verdict
 
 
-def _of_shapes_as_python(subject: Subject, shapes: Sequence[tuple[int, ...]]) -> Verdict | None:
-    """The verdict on these shapes, of Numba functions as Python: they would be compiled for each number of axes."""
+def _of_functions_as_python(question: Callable[..., Verdict | None], subject: Subject, *about: Any) -> Verdict | None:
+    """A verdict on several shapes, with Numba functions as Python: they would be compiled for each number of axes."""
     if subject.operator.foreign is None and not interpreted.on:
-        answer = subject.operator.python_process.ask(_of_shapes, subject, shapes)
+        answer = subject.operator.python_process.ask(question, subject, *about)
         if not answer.end.problem:
             verdict: Verdict | None = answer.value
             return verdict
-    return _of_shapes(subject, shapes)
+    return question(subject, *about)
 
 
 def _of_shapes(subject: Subject, shapes: Sequence[tuple[int, ...]]) -> Verdict | None:

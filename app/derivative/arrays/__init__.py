@@ -71,7 +71,8 @@ def derive(function: Any, *specs: Any) -> Derived:
     """The gradient of a function on arrays, from its source.
 
     `specs` have the number of dimensions and the type of each parameter: arrays, or anything else with a shape and a
-    dtype; numbers for settings. An UnderivableError names the line that cannot be derived.
+    dtype; numbers for settings. Their sizes do not matter, but for axes of size 1 along which broadcasting stretches
+    an array beside another one. An UnderivableError names the line that cannot be derived.
     """
     reader = Reader(function, specs)
     try:

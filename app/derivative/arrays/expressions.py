@@ -120,6 +120,8 @@ class ExpressionReader(Reductions):
         meaning = self.names.scope.meaning(node)
         if meaning is not None:
             return self._global(meaning, node)
+        if node.attr == "newaxis" and self.names.scope.meaning(node.value) is np:
+            return Object(np.newaxis)
         owner = self.value(node.value)
         if isinstance(owner, Array):
             if node.attr == "shape":
@@ -146,7 +148,7 @@ class ExpressionReader(Reductions):
             return self._item(owner, node)
         if not isinstance(owner, Array):
             self.refuse(node, "indexes something that is no array")
-        return self.indexed(owner, self.index(node), node)
+        return self.indexed(owner, self.index(node, owner.rank), node)
 
     def _item(self, owner: Items, node: ast.Subscript) -> Value:
         parts = node.slice
@@ -158,9 +160,17 @@ class ExpressionReader(Reductions):
             self.refuse(node, "indexes a tuple with something other than a constant")
         return owner.parts[position]
 
-    def index(self, node: ast.Subscript) -> list[Index]:
+    def index(self, node: ast.Subscript, rank: int) -> list[Index]:
+        """The index of an array with so many axes; an ellipsis stands for whole axes."""
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        return [self._index_part(part) for part in parts]
+        index: list[Index] = []
+        for part in parts:
+            if isinstance(part, ast.Constant) and part.value is ...:
+                others = sum(not (isinstance(p, ast.Constant) and p.value in (None, ...)) for p in parts)
+                index += [ast.Slice()] * (rank - others)
+            else:
+                index.append(self._index_part(part))
+        return index
 
     def _index_part(self, part: ast.expr) -> Index:
         if isinstance(part, ast.Slice):

@@ -63,6 +63,7 @@ from app.derivative.arrays.values import (
 from app.derivative.scope import Scope
 from app.derivative.terms import name, number
 from app.functions import python_function
+from app.ops.spec import stretched
 
 _JUMPS = (ast.Break, ast.Continue, ast.Return)
 _RESERVED = {"np", "math", "max", "min", "abs", "int", "float", "bool", "range", "len", "round", "pow", "ValueError"}
@@ -99,6 +100,7 @@ class Reader(ExpressionReader):
             scope.refuse(
                 scope.tree, f"has a variable {reserved[0]!r}, which the gradient needs by this name; rename it"
             )
+        shapes = stretched(*(getattr(example, "shape", None) or () for example in specs))
         for position, parameter in enumerate(parameters):
             key = parameter.name
             example = specs[position] if position < len(specs) else parameter.default
@@ -120,6 +122,11 @@ class Reader(ExpressionReader):
                     ast.Subscript(ast.Attribute(name(key), "shape", ast.Load()), number(axis), ast.Load())
                     for axis in range(len(shape))
                 ]
+                for axis, size in enumerate(shapes[position] if position < len(specs) else ()):
+                    if size == 1:
+                        one = compare(self.dims[key][axis], ast.Eq(), number(1))
+                        self.guard(one, f"axis {axis} of {key} is expected to have size 1")
+                        self.dims[key][axis] = number(1)
                 self.names.values[key] = self.plain(key)
                 self._made_in[id(self.names), key] = self.block_number
             else:
@@ -470,7 +477,7 @@ class Reader(ExpressionReader):
         if not isinstance(owner, Array) or not owner.base:
             self.refuse(target, "is no element of an array that can be written to")
         self._writable(owner, node)
-        place = self.indexed(owner, self.index(target), target, writing=True)
+        place = self.indexed(owner, self.index(target, owner.rank), target, writing=True)
         if isinstance(place, Array):
             self._section(place, value, node, op)
         elif isinstance(value, Number):

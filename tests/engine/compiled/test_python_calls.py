@@ -136,7 +136,7 @@ def test_explain_describes_how_each_operator_runs_and_why():
     lines = {line.split()[1]: line for line in text.splitlines() if "  " in line and not line.startswith(" ")}
     assert "compiled: BLAS" in lines["matmul"]
     assert "inlined: in a loop with 2 others" in lines["add+inlined+tanh"]
-    assert "compiled: calls your Numba function" in lines["py_func.on_arrays"]
+    assert "compiled: calls a Numba function" in lines["py_func.on_arrays"]
     assert "Python call: Numba cannot compile looked_up: " in lines["looked_up"]
     assert "inlined: in a loop" in lines["sum"]
     assert "Python call: its function is plain Python" in lines["py_func.relu"]

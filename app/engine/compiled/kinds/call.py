@@ -43,7 +43,7 @@ class ReturningStep(NativeStep):
     has_known_cost = False
 
     def __init__(self, op: Operator, lowered: Lowered, share: Share):
-        super().__init__(op, lowered, "compiled: calls your Numba function", share)
+        super().__init__(op, lowered, "compiled: calls a Numba function", share)
         self._form: Returning = op.definition.lowering
 
     def _reads_own_rows(self, name: str) -> bool:
