@@ -9,10 +9,40 @@ import numpy as np
 NAMES = ["x", "a", "b", "w"]
 SHAPES = [(3, 4), (2, 3, 4), (4, 4)]
 EXPRESSIONS = [
-    "({0} + {1})", "({0} - {1})", "({0} * {1})", "({0} / (2 + {1} * {1}))", "np.exp(-{0} * {0})", "np.tanh({0})",
-    "np.where({0} > {1}, {0}, {2})", "np.maximum({0}, {1})", "np.abs({0})", "({0} * {1}.sum(axis=-1, keepdims=True))",
-    "({0} + {1}.mean(axis=0, keepdims=True))", "({0} - {1}.max(axis=-1, keepdims=True))", "({0} * {1}.sum())",
-    "({0} * {1}.shape[-1])", "{0}[::-1]", "({0} * {1}[..., :1])", "(2.5 * {0} ** 2)", "{0}.copy()",
+    "({0} + {1})",
+    "({0} - {1})",
+    "({0} * {1})",
+    "({0} / (2 + {1} * {1}))",
+    "np.exp(-{0} * {0})",
+    "np.tanh({0})",
+    "np.where({0} > {1}, {0}, {2})",
+    "np.maximum({0}, {1})",
+    "np.abs({0})",
+    "({0} * {1}.sum(axis=-1, keepdims=True))",
+    "({0} + {1}.mean(axis=0, keepdims=True))",
+    "({0} - {1}.max(axis=-1, keepdims=True))",
+    "({0} * {1}.sum())",
+    "({0} * {1}.shape[-1])",
+    "{0}[::-1]",
+    "({0} * {1}[..., :1])",
+    "(2.5 * {0} ** 2)",
+    "{0}.copy()",
+]
+ARRANGED = [
+    "np.swapaxes({0}, 0, -1)", "{0}.T", "np.moveaxis({0}, 0, -1)", "np.flip({0}, -1)", "np.roll({0}, 1, axis=0)",
+    "np.expand_dims({0}, 1)", "({0} + np.broadcast_to({1}, {0}.shape))", "{0}.reshape(-1)", "np.ravel({0} * {1})",
+    "{0}.reshape(-1, {0}.shape[-1])", "({0} * {1}.reshape({0}.shape))", "{0}.flatten()", "{0}[1:].copy().reshape(-1)",
+    "np.take({0}, 0, axis=-1)", "np.take({0}, [1, 0, 1], axis=0)", "np.tril({0})", "np.triu({0}, 1)", "{0}[..., ::2]",
+    "np.repeat({0}, 2, axis=-1)", "np.tile({0}, (2, 1))", "np.concatenate([{0}, {1}], axis=-1)",
+    "np.hstack([{0}, {1}])",
+    "np.stack([{0}, {1} * 2], axis=1)", "np.vstack([{0}, {1}])", "np.pad({0}, 1)", "({0} * np.arange({0}.shape[-1]))",
+    "({0} * np.linspace(0.5, {1}.sum(), {0}.shape[-1]))", "({0} @ np.eye({0}.shape[-1]))", "np.cumsum({0}, axis=0)",
+    "np.cumprod({0}, axis=-1)", "np.einsum('ij,kj->ik', {0}, {1})", "np.einsum('ij->j', {0})",
+    "np.select([{0} > 1, {0} > 0], [{0}, 2 * {0}], 0.5)", "({0} - {0}.mean()) / np.std({1})", "np.var({0}, -1)",
+    "({0} / np.linalg.norm({0}, axis=-1, keepdims=True))", "np.diff({0})", "np.ptp({0}, 0)", "{0}.clip(-0.5, {1})",
+    "np.split({0}, 2, axis=-1)[1]", "np.diag({0})", "np.sum({0}, axis=(0, 1))", "({0} * np.any({1} > 1.5))",
+    "{0}[[0, 1], [1, 0]]", "{0}[..., [2, 0, 2]]", "{0}[1:, None]", "({0} if {1}.sum() > 0 else 2 * {0})",
+    "({0} * ({1} > 0).astype(np.float64))", "np.average({0}, axis=0)", "{0}[::3].sum(axis=0)", "np.fliplr({0})",
 ]  # fmt: skip
 LAST = [
     ["return {0}"],
@@ -23,6 +53,9 @@ LAST = [
     ["return {0}, {1} * x"],
     ["y = x * {0}", "for i in range(y.shape[0]):", "    y[i] = y[i] * i + {1}.sum()", "return y"],
     ["return (x * {0}).sum(axis=0), {1}"],
+    ["y = {0} * 2.0", "y[y < 1] *= 0.1", "y[y > 3] = 0.5", "return y + {1}"],
+    ["y = z = {0} + 0.0", "y[0] = 2 * z[0]", "return z * {1}"],
+    ["y = np.zeros_like(x)", "r = y.reshape(-1)", "y[0] = {0}.sum()", "return r * {1}.sum()"],
 ]
 
 
@@ -32,11 +65,13 @@ class Writer:
     def __init__(self, seed: int):
         self.random = Random(seed)
         self.names = [*NAMES]
+        self.arranged = seed % 3 / 4
+        """How often elements are put into other places."""
 
     def expression(self, depth: int) -> str:
         if not depth:
             return self.random.choice(self.names)
-        form = self.random.choice(EXPRESSIONS)
+        form = self.random.choice(ARRANGED if self.random.random() < self.arranged else EXPRESSIONS)
         return form.format(*(self.expression(self.random.randrange(depth)) for _ in range(3)))
 
     def function(self) -> str:

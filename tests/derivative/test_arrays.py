@@ -722,12 +722,6 @@ def changes_an_input_in_a_helper(x):
     return x * 2
 
 
-def masks(x):
-    y = x.copy()
-    y[y < 0.5] = 0
-    return y
-
-
 def sorts(x):
     return np.sort(x)
 
@@ -806,7 +800,6 @@ REFUSED = {
     multiplies_truth_values: "NumPy and Numba do differently",
     changes_an_input: "write to a copy",
     changes_an_input_in_a_helper: "write to a copy",
-    masks: "write a loop",
     sorts: "write a loop",
     returns_from_a_loop: "return it at the end",
     swaps_arrays: "one assignment for each",

@@ -63,6 +63,6 @@ def test_derived_gradients_of_random_functions_on_arrays_are_right_or_refused(ve
     verdict_on = getattr(random, verdict)
     verdicts = Counter(random.reason_of(verdict_on(seed)) for seed in range(ON_ARRAYS))
     print(*(f"{count:6} {reason}" for reason, count in verdicts.most_common()), sep="\n")
-    assert verdicts[random.AGREES] >= ON_ARRAYS * 3 // 4, verdicts
+    assert verdicts[random.AGREES] >= ON_ARRAYS // 2, verdicts
     _held[verdict] = ON_ARRAYS
     figure("programs", sum(_held.values()))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from app.derivative.arrays.arrangements import ARRANGEMENTS, METHODS, Arrangements
 from app.derivative.arrays.core import (
     Assign,
     Copied,
@@ -26,7 +27,8 @@ from app.derivative.arrays.core import (
     names_of,
     plus,
 )
-from app.derivative.arrays.reductions import REDUCTIONS, Reductions
+from app.derivative.arrays.definitions import DEFINITIONS
+from app.derivative.arrays.reductions import REDUCTIONS
 from app.derivative.arrays.values import (
     TYPES,
     Array,
@@ -47,7 +49,7 @@ from app.derivative.terms import name, number
 from app.functions import function_name, python_function
 
 
-class ExpressionReader(Reductions):
+class ExpressionReader(Arrangements):
     """Reads the expressions of a function."""
 
     def value(self, node: ast.expr) -> Value:
@@ -155,7 +157,8 @@ class ExpressionReader(Reductions):
         if isinstance(parts, ast.Slice):
             bounds = [None if b is None else constant_int(b) for b in (parts.lower, parts.upper, parts.step)]
             return Items(owner.parts[slice(*bounds)])
-        position = constant_int(parts)
+        place = self.value(parts)
+        position = constant_int(place.expr) if isinstance(place, Number) else None
         if position is None or not -len(owner.parts) <= position < len(owner.parts):
             self.refuse(node, "indexes a tuple with something other than a constant")
         return owner.parts[position]
@@ -164,24 +167,31 @@ class ExpressionReader(Reductions):
         """The index of an array with so many axes; an ellipsis stands for whole axes."""
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         index: list[Index] = []
+        ellipsis: int | None = None
         for part in parts:
             if isinstance(part, ast.Constant) and part.value is ...:
-                others = sum(not (isinstance(p, ast.Constant) and p.value in (None, ...)) for p in parts)
-                index += [ast.Slice()] * (rank - others)
+                ellipsis = len(index)
             else:
                 index.append(self._index_part(part))
+        if ellipsis is not None:
+            index[ellipsis:ellipsis] = [ast.Slice()] * (rank - sum(part is not None for part in index))
         return index
 
     def _index_part(self, part: ast.expr) -> Index:
-        if isinstance(part, ast.Slice):
-            return part
-        value = self.value(part)
+        return part if isinstance(part, ast.Slice) else self.index_in(self.value(part), part)
+
+    def index_in(self, value: Value, node: ast.AST) -> Number | Array | None:
+        """An index that is no slice."""
         if isinstance(value, Object) and value.value is None:
             return None
+        if isinstance(value, Items):
+            value = self._listed(value, node)
         if isinstance(value, Array) and value.kind == "int" and value.rank == 1:
             return value
+        if isinstance(value, Array) and value.kind == "bool":
+            self.refuse(node, "is a mask, which takes a number of elements that depends on them; write np.where")
         if not isinstance(value, Number) or value.kind != "int":
-            self.refuse(part, "is no integer, slice, or array of integers of one dimension; write a loop")
+            self.refuse(node, "is no integer, slice, or array of integers of one dimension; write a loop")
         return value
 
     def indexed(self, owner: Array, index: Sequence[Index], node: ast.AST, writing: bool = False) -> Number | Array:
@@ -192,6 +202,9 @@ class ExpressionReader(Reductions):
         if sum(part is not None for part in index) > owner.rank:
             self.refuse(node, f"has more indices than dimensions, which are {owner.rank}")
         base = owner.base
+        self._refuse_divided(index, node)
+        gathered: int | None = None
+        """The axis of the section along which arrays of indices, together, choose elements."""
         single = len(index) == owner.rank and all(isinstance(part, Number) for part in index)
         for part in [*index, *[ast.Slice()] * (owner.rank - sum(part is not None for part in index))]:
             axis, at = len(axes), len(dims)
@@ -203,8 +216,12 @@ class ExpressionReader(Reductions):
                 if writing:
                     self.refuse(node, "writes by an array of indices; write a loop")
                 base = ""
-                dims.append(part.dims[0])
-                axes.append(_gathered(part, at))
+                if gathered is None:
+                    gathered = at
+                    dims.append(part.dims[0])
+                else:
+                    self.agree(dims[gathered], part.dims[0], node)
+                axes.append(_gathered(part, gathered))
             else:
                 size, start, step = self._slice(part, owner.dims[axis], node)
                 dims.append(size)
@@ -213,20 +230,27 @@ class ExpressionReader(Reductions):
             return Number(owner.element([each([]) for each in axes]), owner.kind)
         return Array(dims, lambda at: owner.element([each(at) for each in axes]), owner.kind, owner.dtype, base)
 
+    def _refuse_divided(self, index: Sequence[Index], node: ast.AST) -> None:
+        """Refuse arrays of indices, and integers beside them, around a slice, if NumPy puts another axis first."""
+        places = [place for place, part in enumerate(index) if isinstance(part, (Number, Array))]
+        has_array = any(isinstance(part, Array) for part in index)
+        if has_array and places[-1] - places[0] >= len(places) and not isinstance(index[0], Array):
+            self.refuse(node, "has a slice between an array of indices and another index; index one after the other")
+
     def _one_index(self, index: Expr, size: Expr) -> Callable[[list[Expr]], Expr]:
         constant = constant_int(index)
         expr = index if constant is None or constant >= 0 else plus(size, constant)
         return lambda _: expr
 
     def _slice(self, part: ast.Slice, size: Expr, node: ast.AST) -> tuple[Expr, Expr, int]:
-        """The number of elements of a slice, where it begins, and its step, 1 or -1."""
+        """The number of elements of a slice, where it begins, and its step, which is positive or -1."""
         step = 1 if part.step is None else constant_int(part.step)
         if step == -1 and part.lower is None and part.upper is None:
             return size, minus(size, 1), -1
-        if step != 1:
-            self.refuse(node, "slices with a step; write a loop")
+        if step is None or step < 1:
+            self.refuse(node, "slices with a step that is no positive constant; write a loop")
         if part.lower is None and part.upper is None:
-            return size, number(0), 1
+            return _steps(size, step), number(0), step
         ends = []
         for bound, default in ((part.lower, number(0)), (part.upper, size)):
             expr = default if bound is None else self.integer(bound)
@@ -241,8 +265,8 @@ class ExpressionReader(Reductions):
         ]
         for test in tests:
             if test is not None and not _is_evident(test):
-                self.guard(test, f"{self.names.scope.place(node)}: a slice lies outside of its array")
-        return minus(stop, start), start, 1
+                self.guard(test, f"{self.place(node)}: a slice lies outside of its array")
+        return _steps(minus(stop, start), step), start, step
 
     def _unchanging(self, expr: Expr) -> Expr:
         """An index that keeps its value as long as the view that it belongs to."""
@@ -366,7 +390,7 @@ class ExpressionReader(Reductions):
         with self.collected() as second:
             no = self.value(node.orelse)
         if not isinstance(yes, Number) or not isinstance(no, Number):
-            self.refuse(node, "chooses between arrays; write an `if` or np.where")
+            return self._choice_of_arrays(test, yes, no, bool(first or second), node)
         kind = wider(yes.kind, no.kind)
         if not first and not second:
             return Number(ast.IfExp(test, yes.expr, no.expr), kind)
@@ -375,6 +399,13 @@ class ExpressionReader(Reductions):
         second.append(Assign(text, no.expr, self.line))
         self.emit(If(test, first, second))
         return Number(name(text), kind)
+
+    def _choice_of_arrays(self, test: Expr, yes: Value, no: Value, computed: bool, node: ast.AST) -> Value:
+        if not isinstance(yes, Array) or not isinstance(no, Array) or yes.rank != no.rank or computed:
+            self.refuse(node, "chooses between arrays; assign them to elements of one array in an `if`")
+        for one, other in zip(yes.dims, no.dims, strict=True):
+            self.agree(one, other, node)
+        return self.where([Number(self.temporary(test, "bool"), "bool"), yes, no], node)
 
     # Calls
 
@@ -386,24 +417,23 @@ class ExpressionReader(Reductions):
                 return owner  # of an array without axes
             if isinstance(owner, Array):
                 return self._method(owner, node.func.attr, node)
-        if (
-            function is None
-            and isinstance(node.func, ast.Name)
-            and isinstance(self.names.values.get(node.func.id), Object)
-        ):
-            function = self.names.values[node.func.id].value  # type: ignore[union-attr]
+        if function is None and isinstance(node.func, ast.Name):
+            value = self.names.values.get(node.func.id)
+            function = value.value if isinstance(value, Object) else None
+        return self._applied(function, node)
+
+    def _applied(self, function: Any, node: ast.Call) -> Value:
+        """The result of a function that is applied to the arguments of a call."""
         if function is len:
             return Number(self.array(node.args[0]).dims[0], "int")
-        owner_module = getattr(function, "__module__", None)
-        reduction = _REDUCERS.get(hashable(function))
-        if reduction is not None:
+        known = hashable(function)
+        if known in _REDUCERS:
             arguments = [self.value(part) for part in node.args[:1]]
             if isinstance(arguments[0], Array):
-                return self.reduced(arguments[0], reduction, node, node.args[1:])
-        text = function_name(function)
-        if hashable(function) in _MAKERS:
-            return self._maker(_MAKERS[function], node)
-        if function is np.array and len(node.args) == 1 and not node.keywords:
+                return self.reduced(arguments[0], _REDUCERS[known], node, node.args[1:])
+        if known in _MAKERS:
+            return self._maker(_MAKERS[known], node)
+        if function in (np.array, np.asarray, np.ascontiguousarray) and len(node.args) == 1 and not node.keywords:
             return self._listed(self.value(node.args[0]), node)
         if function in (np.dot, np.matmul):
             one, other = (self.value(part) for part in node.args)
@@ -411,14 +441,27 @@ class ExpressionReader(Reductions):
         if function is np.outer:
             left, right = (self.in_memory(self.array(part)) for part in node.args)
             return self.arithmetic(ast.Mult(), with_axis(left, 1), with_axis(right, 0), node)
+        if known in ARRANGEMENTS:
+            return self._arrangement(ARRANGEMENTS[known], [self.value(part) for part in node.args], node)
+        if known in DEFINITIONS:
+            return self._defined(DEFINITIONS[known], node)
         if row_of(function) or is_flat(function):
             return self._of_numbers(function, node)
         source = python_function(function)
-        if isinstance(source, FunctionType) and owner_module not in ("numpy", "math"):
+        if isinstance(source, FunctionType) and getattr(function, "__module__", None) not in ("numpy", "math"):
             return self.helper(function, node)
-        return self.refuse(
-            node, f"calls {text if function is not None else 'something'}, whose derivative is unknown; write a loop"
-        )
+        text = function_name(function) if function is not None else "something"
+        return self.refuse(node, f"calls {text}, whose derivative is unknown; write a loop")
+
+    def _arrangement(self, how: str, values: Sequence[Value], node: ast.Call) -> Value:
+        return self.arranged(how, values, {str(k.arg): self.value(k.value) for k in node.keywords}, node)
+
+    def _defined(self, definition: Any, node: ast.Call) -> Value:
+        """A function of NumPy by its definition; what is refused or guarded there is so at the call."""
+        outside, self.call_of_definition = self.call_of_definition, self.call_of_definition or (self.names, node)
+        result = self.helper(definition, node)
+        self.call_of_definition = outside
+        return result
 
     def helper(self, function: Any, node: ast.Call) -> Value:
         raise NotImplementedError
@@ -430,7 +473,7 @@ class ExpressionReader(Reductions):
         if row == "where":
             if len(values) != 3:
                 self.refuse(node, "needs three arguments; write a loop")
-            return self._where(values, node)
+            return self.where(values, node)
         text, kind = self._spelled(function), _kind_of_results(function)
         if row in ("max", "min") and len(values) > 2:
             result = values[0]
@@ -439,7 +482,7 @@ class ExpressionReader(Reductions):
             return result
         return self.elementwise(lambda *parts: call(text, *parts), values, kind, node)
 
-    def _where(self, values: Sequence[Value], node: ast.AST) -> Number | Array:
+    def where(self, values: Sequence[Value], node: ast.AST) -> Number | Array:
         """np.where, in which a truth value beside a number becomes a number."""
         kinds = [getattr(value, "kind", "") for value in values[1:]]
 
@@ -465,14 +508,29 @@ class ExpressionReader(Reductions):
         if text in REDUCTIONS:
             return self.reduced(owner, text, node, node.args)
         if text == "copy":
-            return self._maker("copy", ast.copy_location(ast.Call(node.func, [node.func.value], []), node), owner)  # type: ignore[attr-defined]
-        if text == "dot" and len(node.args) == 1:
-            return self.product(owner, self.value(node.args[0]), node)
-        if text == "transpose" and not node.args:
-            return Array(owner.dims[::-1], lambda at: owner.element(at[::-1]), owner.kind, owner.dtype, owner.base)
-        return self.refuse(node, f"calls the method {text!r} of an array, which cannot be derived; write a loop")
+            return self._copied(owner)
+        if text in METHODS:
+            values = [self.value(part) for part in node.args]
+            if text in ("reshape", "transpose") and len(values) != 1:  # the sizes, or the axes, one by one
+                values = [Items(values)] if values else []
+            return self._arrangement(text, [owner, *values], node)
+        function = getattr(np, text, None) if text in _METHODS_OF_NUMPY else None
+        if function is None:
+            return self.refuse(node, f"calls the method {text!r} of an array, which cannot be derived; write a loop")
+        self.names.values[_OWNER] = owner
+        called: Any = ast.Call(node.func, [name(_OWNER), *node.args], node.keywords)
+        called.written = node
+        return self._applied(function, ast.copy_location(called, node))
 
-    def _maker(self, how: str, node: ast.Call, owner: Array | None = None) -> Array:
+    def _copied(self, source: Array) -> Array:
+        if not self.is_whole(source):
+            return self.new(self.materialise(source, "t"))
+        text = self.fresh("t")
+        self.variables[text], self.dims[text] = Variable(source.rank, source.kind, source.dtype), list(source.dims)
+        self.emit(Copied(text, "copy", source.base))
+        return self.new(text)
+
+    def _maker(self, how: str, node: ast.Call) -> Array:
         """np.empty, np.zeros, np.ones, np.full, what is like them, and np.copy."""
         arguments = list(node.args)
         keywords = {str(k.arg): k.value for k in node.keywords}
@@ -480,17 +538,10 @@ class ExpressionReader(Reductions):
         dtype: Expr | None = None
         kind = "float"
         if how == "copy" or like:
-            source = owner or self.array(arguments.pop(0) if arguments else keywords.pop("a"))
+            source = self.array(arguments.pop(0) if arguments else keywords.pop("a"))
             dims, dtype, kind = source.dims, source.dtype, source.kind
             if how == "copy":
-                if self.is_whole(source):
-                    text = self.fresh("t")
-                    self.variables[text] = Variable(source.rank, kind, dtype)
-                    self.dims[text] = list(dims)
-                    self.emit(Copied(text, "copy", source.base))
-                else:
-                    text = self.materialise(source, "t")
-                return self.new(text)
+                return self._copied(source)
         else:
             shape = self.value(arguments.pop(0) if arguments else keywords.pop("shape"))
             parts = shape.parts if isinstance(shape, Items) else [shape]
@@ -511,7 +562,7 @@ class ExpressionReader(Reductions):
             base, fill = "full", number(1.0)
         type_node = arguments.pop(0) if arguments else keywords.pop("dtype", None)
         if type_node is not None:
-            dtype, kind = self._dtype(type_node)
+            dtype, kind = self.type_in(self.value(type_node), type_node)
         if arguments or keywords:
             self.refuse(node, "has arguments that cannot be derived")
         if base == "full" and isinstance(fill, ast.Constant) and kind == "float":
@@ -522,12 +573,14 @@ class ExpressionReader(Reductions):
             self.fill(self.plain(text), lambda _: value, filling.kind)
         return self.new(text)
 
-    def _listed(self, value: Value, node: ast.Call) -> Array:
+    def _listed(self, value: Value, node: ast.AST) -> Array:
         """np.array of a list of numbers, or of an array."""
         if isinstance(value, Array):
-            return self._maker("copy", node, value)
+            return self._copied(value)
         if not isinstance(value, Items):
             self.refuse(node, "makes an array of something other than a list of numbers")
+        if value.parts and all(isinstance(part, Array) for part in value.parts):
+            return self._stack(node, value)
         numbers = [part for part in value.parts if isinstance(part, Number)]
         if len(numbers) < len(value.parts):
             self.refuse(node, "makes an array of something other than a list of numbers; write np.empty and a loop")
@@ -537,8 +590,8 @@ class ExpressionReader(Reductions):
             self.store(load(text, [number(position)]), part, None)
         return self.new(text)
 
-    def _dtype(self, node: ast.expr) -> tuple[Expr | None, str]:
-        value = self.value(node)
+    def type_in(self, value: Value, node: ast.AST) -> tuple[Expr | None, str]:
+        """The type that a value is, and the kind of its numbers."""
         if not isinstance(value, Object):
             self.refuse(node, "is expected to be a type")
         if isinstance(value.value, ast.expr):
@@ -560,6 +613,10 @@ class ExpressionReader(Reductions):
         return ast.Attribute(name("np"), text, ast.Load()), kind_of_dtype
 
 
+_OWNER = "(the array)"
+"""The name of the array whose method is called."""
+_METHODS_OF_NUMPY = {"clip", "dot", "var", "std", "ptp", "any", "all", "trace"}
+"""Other methods, which do what NumPy's functions of these names do."""
 _REDUCERS = {
     **{getattr(np, how): how for how in REDUCTIONS},
     np.amax: "max",
@@ -608,7 +665,15 @@ def _gathered(part: Array, at: int) -> Callable[[list[Expr]], Expr]:
 
 
 def _moved(start: Expr, step: int, at: int) -> Callable[[list[Expr]], Expr]:
-    return lambda index: plus(start, index[at]) if step > 0 else minus(start, index[at])
+    size = number(abs(step))
+    return lambda index: (plus if step > 0 else minus)(
+        start, index[at] if abs(step) == 1 else binary(index[at], ast.Mult(), size)
+    )
+
+
+def _steps(length: Expr, step: int) -> Expr:
+    """The number of elements of a slice with a step."""
+    return length if step == 1 else binary(plus(length, step - 1), ast.FloorDiv(), number(step))
 
 
 def _is_evident(test: Expr) -> bool:

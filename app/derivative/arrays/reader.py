@@ -117,6 +117,8 @@ class Reader(ExpressionReader):
                 scope.refuse(scope.tree, f"takes {key!r} of type {dtype}; {TYPES}")
             if shape is not None and len(shape):
                 self.inputs.append(key)
+                if kind == "float":
+                    self.float_types[key] = dtype.name
                 self.variables[key] = Variable(len(shape), kind, ast.Attribute(name(key), "dtype", ast.Load()))
                 self.dims[key] = [
                     ast.Subscript(ast.Attribute(name(key), "shape", ast.Load()), number(axis), ast.Load())
@@ -165,7 +167,12 @@ class Reader(ExpressionReader):
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             self.assign(node.targets[0], node.value, node)
         elif isinstance(node, ast.Assign):
-            self.refuse(node, "assigns to several names; write one assignment for each")
+            first, *others = node.targets
+            if not isinstance(first, ast.Name):
+                self.refuse(node, "assigns to several places; write one assignment for each")
+            self.assign(first, node.value, node)
+            for target in others:
+                self.assign(target, ast.copy_location(ast.Name(first.id, ast.Load()), first), node)
         elif isinstance(node, ast.AnnAssign):
             if node.value is not None:
                 self.assign(node.target, node.value, node)
@@ -220,6 +227,9 @@ class Reader(ExpressionReader):
             self.refuse(node, "has an `else`, which cannot be derived")
         target, iterator = node.target, node.iter
         function = self.names.scope.meaning(iterator.func) if isinstance(iterator, ast.Call) else None
+        if function is reversed and isinstance(iterator, ast.Call):
+            iterator = self._backwards(iterator)
+            function = range
         if function is range and isinstance(iterator, ast.Call):
             return self._range(node, iterator)
         counter = None
@@ -232,6 +242,16 @@ class Reader(ExpressionReader):
             return self._rows(node, list(zip(target.elts, iterator.args, strict=True)), counter)
         return self._rows(node, [(target, iterator)], counter)
 
+    def _backwards(self, node: ast.Call) -> ast.Call:
+        """`reversed(range(start, stop))` as a range."""
+        inner = node.args[0] if len(node.args) == 1 else None
+        if not isinstance(inner, ast.Call) or self.names.scope.meaning(inner.func) is not range or len(inner.args) > 2:
+            self.refuse(node, "is not reversed(range(start, stop)); write a loop over range(...)")
+        start, stop = [number(0), *inner.args][-2:]
+        bounds = [ast.BinOp(bound, ast.Sub(), number(1)) for bound in (stop, start)]
+        called = ast.Call(inner.func, [*bounds, ast.UnaryOp(ast.USub(), number(1))], [])
+        return ast.fix_missing_locations(ast.copy_location(called, node))
+
     def _range(self, node: ast.For, iterator: ast.Call) -> None:
         if not isinstance(node.target, ast.Name):
             self.refuse(node.target, "is no single variable")
@@ -243,7 +263,7 @@ class Reader(ExpressionReader):
             self.refuse(iterator, "has a step of zero")
         if step is None:
             size = self.fixed(bounds[2])
-            self.guard(compare(size, ast.Gt(), number(0)), f"{self.names.scope.place(node)}: the step is not positive")
+            self.guard(compare(size, ast.Gt(), number(0)), f"{self.place(node)}: the step is not positive")
             count = binary(plus(minus(stop, start), minus(size, 1)), ast.FloorDiv(), size)
             start, variable = self.fixed(start), self.loop_name()
             value = plus(start, binary(name(variable), ast.Mult(), size))
@@ -345,7 +365,7 @@ class Reader(ExpressionReader):
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
             values = [self.value(part) for part in value.elts]
             for each, part in zip(values, value.elts, strict=True):
-                if isinstance(each, Array) and each.base and each.base not in self.unnamed:
+                if isinstance(each, Array) and each.base and each.base not in {*self.unnamed, *self.inputs}:
                     self.refuse(part, "assigns arrays together; write one assignment for each")
             values = [self._lasting(each) for each in values]
             for one, each in zip(target.elts, values, strict=True):
@@ -477,14 +497,36 @@ class Reader(ExpressionReader):
         if not isinstance(owner, Array) or not owner.base:
             self.refuse(target, "is no element of an array that can be written to")
         self._writable(owner, node)
+        mask = None if isinstance(target.slice, (ast.Slice, ast.Tuple)) else self.value(target.slice)
+        if isinstance(mask, Array) and mask.kind == "bool":
+            return self._masked(owner, mask, value, node, op)
         place = self.indexed(owner, self.index(target, owner.rank), target, writing=True)
         if isinstance(place, Array):
-            self._section(place, value, node, op)
-        elif isinstance(value, Number):
-            self.refuse_sum_of_tests(op, [place, value], node)
-            self.store(place.expr, value, op)
-        else:
+            return self._section(place, value, node, op)
+        if not isinstance(value, Number):
             self.refuse(node, "assigns something other than a number to an element")
+        self.refuse_sum_of_tests(op, [place, value], node)
+        return self.store(place.expr, value, op)
+
+    def _masked(self, owner: Array, mask: Array, value: Value, node: ast.AST, op: ast.operator | None) -> None:
+        """The assignment of a number to the elements that a mask chooses."""
+        if not isinstance(value, Number):
+            self.refuse(node, "assigns an array where a mask is true; write np.where")
+        self.refuse_sum_of_tests(op, [owner, value], node)
+        if mask.rank > owner.rank:
+            self.refuse(node, f"has a mask with {mask.rank} dimensions for an array with {owner.rank}")
+        for size, other in zip(owner.dims, mask.dims, strict=False):
+            self.agree(size, other, node)
+        if mask.rank < owner.rank or self._overlaps(owner, mask):
+            mask = self.plain(self.materialise(mask, "mask"))
+        fixed = Number(self.temporary(value.expr, value.kind), value.kind)
+
+        def assign(at: list[Expr]) -> None:
+            with self.collected() as inside:
+                self.store(owner.element(at), fixed, op)
+            self.emit(If(mask.element(at[: mask.rank]), inside))
+
+        self.nest(owner.dims, assign)
 
     def _writable(self, owner: Array, node: ast.AST) -> None:
         if owner.base in self.inputs:
@@ -590,6 +632,8 @@ class Reader(ExpressionReader):
         last = body[-1]
         self.line = last.lineno
         test = self.test(last.test)
+        if isinstance(test, ast.Constant):
+            return self._returned(last.body if test.value else last.orelse, alone)
         self.branches += 1
         results: list[list[Number]] = []
         blocks: list[list[Stmt]] = []

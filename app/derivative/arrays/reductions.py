@@ -22,7 +22,7 @@ from app.derivative.arrays.core import (
     same,
     transposed,
 )
-from app.derivative.arrays.values import Array, Builder, Number, Value, constant_int, wider, with_axis
+from app.derivative.arrays.values import Array, Builder, Items, Number, Object, Value, constant_int, wider, with_axis
 from app.derivative.terms import name, number
 
 REDUCTIONS = ("sum", "mean", "max", "min", "argmax", "argmin", "prod")
@@ -36,15 +36,33 @@ class Reductions(Builder):
         keywords = {str(k.arg): k.value for k in node.keywords}
         axis_node = rest[0] if rest else keywords.pop("axis", None)
         keep_node = keywords.pop("keepdims", None)
-        if len(rest) > 1 or keywords or not (keep_node is None or isinstance(keep_node, ast.Constant)):
+        keeps = self.value(keep_node) if keep_node is not None else Number(ast.Constant(False), "bool")
+        if len(rest) > 1 or keywords or not (isinstance(keeps, Number) and isinstance(keeps.expr, ast.Constant)):
             self.refuse(node, "has arguments that cannot be derived; write a loop")
-        keep = isinstance(keep_node, ast.Constant) and bool(keep_node.value)
-        whole = axis_node is None or (isinstance(axis_node, ast.Constant) and axis_node.value is None)
-        axis = None if axis_node is None else constant_int(axis_node)
-        if axis is None and not whole:
-            self.refuse(node, "needs a constant axis; write a loop")
-        if axis is not None and not -owner.rank <= axis < owner.rank:
-            self.refuse(node, f"has axis {axis} of an array with {owner.rank} dimensions")
+        keep = bool(keeps.expr.value)
+        chosen = Object(None) if axis_node is None else self.value(axis_node)
+        if isinstance(chosen, Object) and chosen.value is None:
+            return self._reduced_along(owner, how, None, keep, node)
+        axes = []
+        for part in chosen.parts if isinstance(chosen, Items) else [chosen]:
+            axis = constant_int(part.expr) if isinstance(part, Number) else None
+            if axis is None:
+                self.refuse(node, "needs a constant axis; write a loop")
+            if not -owner.rank <= axis < owner.rank:
+                self.refuse(node, f"has axis {axis} of an array with {owner.rank} dimensions")
+            axes.append(axis % owner.rank)
+        if not axes or (len(axes) > 1 and how.startswith("arg")) or len(set(axes)) < len(axes):
+            self.refuse(node, "has axes that cannot be derived; write a loop")
+        result: Value = owner
+        for axis in sorted(axes, reverse=True):
+            assert isinstance(result, Array)
+            result = self._reduced_along(result, how, axis, keep, node)
+        return result
+
+    def value(self, node: ast.expr) -> Value:
+        raise NotImplementedError
+
+    def _reduced_along(self, owner: Array, how: str, axis: int | None, keep: bool, node: ast.AST) -> Value:
         owner = owner if how in ("sum", "mean", "prod") else self.in_memory(owner)
         if axis is None or owner.rank == 1:
             number_of_all = self._folded(owner, how, node)
@@ -52,8 +70,8 @@ class Reductions(Builder):
                 return number_of_all
             element = self.temporary(number_of_all.expr, number_of_all.kind)
             return Array([number(1)] * owner.rank, lambda _: element, *self._type_of(owner, how))
-        result = self._along(owner, how, axis % owner.rank, node)
-        return with_axis(result, axis % owner.rank) if keep else result
+        result = self._along(owner, how, axis, node)
+        return with_axis(result, axis) if keep else result
 
     def _along(self, owner: Array, how: str, axis: int, node: ast.AST) -> Array:
         """A reduction along one axis of several."""
@@ -186,6 +204,17 @@ class Reductions(Builder):
         section = load(array, [*index[: len(index) - value.rank], *(ast.Slice() for _ in order)])
         return transposed(section) if order == [1, 0] else section
 
+    def _have_the_type_of_inputs(self, *arrays: Array) -> bool:
+        """Whether arrays have the type of all inputs, which gradients have, too: Numba multiplies no others by `@`."""
+        types = {*self.float_types.values()}
+        for array in arrays:
+            dtype = array.dtype
+            owner = dtype.value if isinstance(dtype, ast.Attribute) else None
+            text = dtype.attr if isinstance(dtype, ast.Attribute) else "float64"
+            key = owner.id if isinstance(owner, ast.Name) else ""
+            types.add(self.float_types.get(key, "?") if text == "dtype" else text)
+        return len(types) == 1 and all(array.kind == "float" for array in arrays)
+
     def product(self, left: Value, right: Value, node: ast.AST) -> Value:
         """The product of vectors and matrices."""
         if not isinstance(left, Array) or not isinstance(right, Array) or left.rank > 2 or right.rank > 2:
@@ -196,7 +225,7 @@ class Reductions(Builder):
         self.agree(inner, other.dims[0], node)
         kind = wider("int", one.kind, other.kind)
         sections = [self._whole_section(each) for each in (one, other)]
-        if one.rank + other.rank > 2 and one.kind == other.kind == "float" and None not in sections:
+        if one.rank + other.rank > 2 and self._have_the_type_of_inputs(one, other) and None not in sections:
             text = self.allocate("t", [*one.dims[:-1], *other.dims[1:]], kind, one.dtype, "empty")
             value = binary(*(sections[0], ast.MatMult(), sections[1]))  # type: ignore[arg-type]
             self.emit(Store(text, tuple(ast.Slice() for _ in self.dims[text]), value))

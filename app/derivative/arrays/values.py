@@ -129,6 +129,8 @@ class Builder:
         self.variables: dict[str, Variable] = {}
         self.inputs: list[str] = []
         """The parameters that get a gradient if they are floats: arrays, and numbers that are values of the network."""
+        self.float_types: dict[str, str] = {}
+        """The types of those of the inputs that are arrays of floats."""
         self.settings: list[str] = []
         """The parameters that are numbers, those among the inputs included."""
         self.steady: set[str] = set()
@@ -145,6 +147,9 @@ class Builder:
         self.loop_variables: set[str] = set()
         """Those of all loops, which are the variables of nothing else."""
         self.calls: list[Any] = []
+        self.call_of_definition: tuple[Names, ast.AST] | None = None
+        """While the definition of a function of NumPy is read, the user's call, and the names of the function that it
+        is in."""
         self.line = 0
         self.top = self.out
         self.branches = 0
@@ -161,7 +166,13 @@ class Builder:
     # Errors and names
 
     def refuse(self, node: ast.AST, why: str) -> NoReturn:
-        self.names.scope.refuse(node, why)
+        names, at = self.call_of_definition or (self.names, node)
+        names.scope.refuse(getattr(at, "written", at), why)
+
+    def place(self, node: ast.AST) -> str:
+        """File and line of a node in the user's source."""
+        names, at = self.call_of_definition or (self.names, node)
+        return names.scope.place(at)
 
     def refuse_sum_of_tests(self, op: ast.operator | None, values: Sequence[Value], node: ast.AST) -> None:
         """Of truth values, NumPy's sum is whether any holds, and Numba's is how many do."""
@@ -245,7 +256,7 @@ class Builder:
         one, other = self.canonical(left), self.canonical(right)
         if one == other:
             return None
-        guard = Guard(compare(left, ast.Eq(), right), f"{self.names.scope.place(node)}: these sizes differ", self.line)
+        guard = Guard(compare(left, ast.Eq(), right), f"{self.place(node)}: these sizes differ", self.line)
         steady = names_of(left) | names_of(right) <= {*self.settings, *self.definitions}
         if self.branches or not steady:
             return self.emit(guard)

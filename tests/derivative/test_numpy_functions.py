@@ -1,0 +1,132 @@
+"""Derived gradients of NumPy's functions and statements on whole arrays, to second order, against differences."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from derivative.array_slopes import (
+    central_differences,
+    gradient_arguments,
+    largest_difference,
+    listed,
+    weights_for,
+)
+from modules_of_text import module_of_text
+from numba import njit
+
+from app.derivative.arrays import derive
+from app.derivative.scope import UnderivableError
+
+EXPRESSIONS = [
+    # other places
+    "x.T * 2", "np.transpose(x)", "x.transpose(1, 0)", "np.transpose(z, (2, 0, 1))", "np.swapaxes(z, 0, -1)",
+    "np.moveaxis(z, 0, 2)", "np.flip(x)", "np.flip(x, axis=1)", "np.fliplr(x)", "np.flipud(x)", "np.roll(x, 1, axis=1)",
+    "np.roll(v, -2)",
+    # other shapes
+    "x.reshape(2, 12) * 2", "x.reshape((2, 2, 6))", "x.reshape(-1)", "z.reshape(2, -1)", "np.ravel(x)", "x.flatten()",
+    "x[None]", "x[..., np.newaxis] * x[:, None, :1]", "np.expand_dims(v, 0) * x", "x[:, :1].squeeze(1)",
+    "np.atleast_2d(v)", "np.broadcast_to(v, (4, 6)) * x", "x.astype(np.float64) * (x > 1).astype(np.float64)",
+    # some elements
+    "x[::2]", "x[:, 1::2] * 2", "x[1:, ::3]", "x[..., :1]", "x[..., 0]", "x[[0, 2]]", "x[:, [1, 3]]", "z[0][:, [1, 0]]",
+    "x[np.arange(4), x.argmax(axis=1)]", "x[[0, 1], [1, 0]]", "np.take(x, 2, axis=1)", "np.take(v, [0, 0, 3])",
+    "np.split(x, 2, axis=1)[0] * np.split(x, 2, axis=1)[1]", "np.diag(v)", "np.diag(x[:, :4])", "np.tril(x)",
+    "np.triu(x, 1)", "np.trace(x[:, :4])", "np.diff(x)", "np.diff(x, axis=0)",
+    # several times, and several arrays
+    "np.repeat(v, 2)", "np.repeat(x, 2, axis=1)", "np.tile(v, 2)", "np.tile(x, (2, 1))", "np.stack([x, 2 * x])",
+    "np.stack([v, v * v], axis=1)", "np.concatenate([x, x * x], axis=1)", "np.concatenate((v, v[:2]))",
+    "np.vstack([x, v])", "np.hstack([v, 2 * v])", "np.column_stack([v, v * v])", "np.array([v, 2 * v])",
+    "np.pad(x, 1)", "np.pad(x, ((1, 0), (0, 2)))", "np.pad(v, (1, 2))",
+    # made of indices
+    "x * np.arange(6)", "v * np.arange(7, 1, -1)", "x[:2] * np.arange(1, 12, 2)", "x * np.linspace(0, 1, 6)",
+    "v * np.linspace(v[0], 1, len(v))", "x @ np.eye(6)", "x @ np.eye(6, 3, 1)", "x @ np.identity(6)",
+    # reductions
+    "x - np.mean(x)", "np.sum(x, axis=(0, 1))", "z.sum(axis=(0, 2))", "np.max(x, axis=-1)", "np.ptp(x, axis=0)",
+    "x.var(axis=1, keepdims=True) * x", "np.var(x)", "np.var(x, 0, ddof=1)", "(x - x.mean()) / x.std()", "np.std(x, 1)",
+    "np.average(x, axis=0)", "x / np.linalg.norm(x)", "x / np.linalg.norm(x, axis=1, keepdims=True)",
+    "np.linalg.norm(x * 0)", "np.cumsum(x, axis=1)", "x.cumsum(axis=0)", "np.cumsum(x)", "np.cumprod(x, axis=1)",
+    "np.count_nonzero(x > 1) * x", "x * np.any(x > 1.5)", "x * (x > 0.1).all(axis=0)",
+    "np.exp(x) / np.exp(x).sum(-1)[:, None]",
+    # products
+    "np.inner(v, v * v)", "np.inner(x, x)", "np.vdot(x, x)", "np.dot(x, v)", "x.dot(v)", "np.outer(v, v)",
+    "np.einsum('ij,kj->ik', x, x)", "np.einsum('ij->j', x)", "np.einsum('ij,j', x, v)",
+    "np.einsum('bij,bkj->bik', z, z)",
+    # choices
+    "np.clip(x, 0.5, 1.2)", "x.clip(0.5, None)", "np.clip(v, None, v[::-1])",
+    "np.select([x > 1, x > 0.5], [x, 2 * x], 0.0)",
+    "x * 2 if x.sum() > 0 else x", "x * np.heaviside(x - 1, 0.5)", "np.fix(x) * x", "np.maximum(x, v)",
+]  # fmt: skip
+STATEMENTS = {
+    "a mask chooses elements": "y = x.copy()\ny[x < 1] = 0\ny[y > 1.2] *= 0.1\nreturn y * x",
+    "a mask chooses rows": "y = x * x\ny[np.array([x[0, 0] < 5, False, True, True])] *= 3\nreturn y",
+    "a value gets two names": "y = w = x * 2\ny[0] = w[1] * x[0]\nreturn y + w",
+    "parts of an input get names together": "a, b = x[0], x[1]\na, b = b, a\nreturn a * a + b",
+    "a range is reversed": "y = np.zeros_like(v)\ns = 0.0\nfor i in reversed(range(1, 6)):\n    s += v[i]\n"
+    "    y[i] = s * s\nreturn y",
+    "a view of another shape shows changes": "y = np.zeros_like(x)\nr = y.reshape(-1)\ny[0] = v\nreturn r * 2",
+    "a view of another shape is written": "y = x * 1.0\nr = y.reshape(-1)\nr[3:] *= 2.0\nreturn y * y",
+    "features are normalised": "m = np.mean(x, 0)\ns = np.var(x, 0)\nreturn (x - m) / np.sqrt(s + 1e-5) * v",
+    "heads attend": "q = x.reshape(4, 2, 3).transpose(1, 0, 2)\ns = np.einsum('hid,hjd->hij', q, q)\n"
+    "e = np.exp(s - s.max(axis=-1, keepdims=True))\np = e / e.sum(axis=-1, keepdims=True)\n"
+    "return np.einsum('hij,hjd->hid', p, q).transpose(1, 0, 2).reshape(x.shape)",
+}
+REFUSED = {
+    "return x[x > 1]": "is a mask, .* write np.where",
+    "y = x * 2\nreturn y[1:].reshape(-1)": r"write `\.copy\(\)` before it",
+    "return z[0, :, [1, 0]]": "index one after the other",
+    "return np.squeeze(x)": "needs the axis that it removes",
+    "return np.var(x, 0, None)": "calls var wrongly",
+    "return np.arange(0.0, 1.0, 0.5) * v[:2]": "np.linspace",
+    "return x.sort()": "write a loop",
+    "y = x.copy()\ny[x > 1] = x[0, :2]\nreturn y": "write np.where",
+}  # fmt: skip
+
+
+def function_of(text: str) -> tuple[Any, list[np.ndarray]]:
+    """A function of those of x, v and z that a text has, and arrays for it."""
+    random = np.random.default_rng(0)
+    shapes = {"x": (4, 6), "v": (6,), "z": (2, 3, 4)}
+    names = [name for name in shapes if re.search(rf"\b{name}\b(?! =)", text) and not re.search(rf"\b{name} = ", text)]
+    body = text.replace("\n", "\n    ")
+    function = module_of_text(f"import numpy as np\ndef f({', '.join(names)}):\n    {body}\n").f
+    return function, [random.uniform(0.3, 1.7, shapes[name]) for name in names]
+
+
+def texts() -> list[str]:
+    return [*(f"return {text}" for text in EXPRESSIONS), *STATEMENTS.values()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", texts())
+def test_its_gradient_agrees_with_differences_to_second_order(text: str):
+    function, arguments = function_of(text)
+    for _ in range(2):
+        derived, weights = derive(function, *arguments), weights_for(function, arguments)
+        given = gradient_arguments(derived.function, function, arguments, weights)
+        gradients = derived.function(*given)
+        assert largest_difference(gradients, central_differences(function, arguments, weights)) < 1e-5, derived.source
+        function, arguments = derived.function, given
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("text", texts())
+def test_numba_compiles_it(text: str, dtype: str):
+    function, arguments = function_of(text)
+    arguments = [a.astype(dtype) for a in arguments]
+    weights = [np.ones_like(y, dtype) for y in listed(function(*arguments))]
+    gradient = derive(function, *arguments).function
+    given = gradient_arguments(gradient, function, arguments, weights)
+    for actual, expected in zip(
+        listed(njit(error_model="numpy")(gradient)(*given)), listed(gradient(*given)), strict=True
+    ):
+        np.testing.assert_allclose(actual, expected, rtol=1e-4 if dtype == "float32" else 1e-12, atol=1e-5)
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_cannot_be_derived_is_refused_with_its_line_and_what_to_write(text: str):
+    function, arguments = function_of(text)
+    with pytest.raises(UnderivableError, match=rf"\.py:\d+: `.*{REFUSED[text]}"):
+        derive(function, *arguments)
