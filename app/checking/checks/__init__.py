@@ -20,6 +20,7 @@ from app.checking.checks.settings import settings, whole_numbers
 from app.checking.checks.shapes import axes, broadcasting, empty, shapes, types
 from app.checking.subject import OtherSizeError, Subject
 from app.checking.verdict import FAILED, NOTE, Verdict, failed, note
+from app.custom.numba_functions import interpreted
 from app.custom.operator import CustomOperator
 from app.errors import ConfigError
 
@@ -46,6 +47,8 @@ class Check:
     """How a note begins if an operator of another framework refuses it with an error; '' if it must not."""
     if_named: bool = False
     """Whether it takes seconds, and runs only if it is named."""
+    as_python: bool = False
+    """Whether Numba functions run as Python, since they would be compiled for this check alone."""
     nothing: str = "it does not apply to this operator"
     """What it says if it is named and finds nothing to check."""
 
@@ -76,10 +79,10 @@ CHECKS: dict[str, Check] = {
     "gradient": Check(gradient, repeats="result"),
     "proportional": Check(linear, _NOT_DERIVED, has_gradient=True, repeats="result"),
     "settings": Check(settings, has_gradient=True, is_exact=True, repeats="result", refusal=_REFUSES),
-    "axes": Check(axes, has_gradient=True, is_exact=True, repeats="result"),
+    "axes": Check(axes, has_gradient=True, is_exact=True, repeats="result", as_python=True),
     "expanded": Check(expanded, (*OURS, *_TORCH), repeats="gradient"),
     "whole numbers": Check(whole_numbers, has_gradient=True, is_exact=True, repeats="result"),
-    "second": Check(second, has_gradient=True, repeats="result", refusal=_REFUSES),
+    "second": Check(second, has_gradient=True, repeats="result", refusal=_REFUSES, as_python=True),
     "like": Check(
         like,
         repeats="gradient",
@@ -88,7 +91,7 @@ CHECKS: dict[str, Check] = {
     ),
     "shapes": Check(shapes, OURS),
     "types": Check(types, repeats="gradient", refusal=_REFUSES),
-    "broadcasting": Check(broadcasting, _NOT_DERIVED, repeats="gradient", refusal=_REFUSES),
+    "broadcasting": Check(broadcasting, _NOT_DERIVED, repeats="gradient", refusal=_REFUSES, as_python=True),
     "empty batch": Check(empty, refusal=_REFUSES),
     "untouched": Check(untouched, _TORCH),
     "repeatable": Check(repeatable),
@@ -188,10 +191,8 @@ def _progress(subject: Subject, only: Collection[str], also: Collection[str], af
 def _verdicts(name: str, subject: Subject) -> list[Verdict]:
     check, foreign = CHECKS[name], subject.operator.foreign
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            applies = (subject.has_gradient or not check.has_gradient) and not (check.is_exact and subject.is_surrogate)
-            verdicts = list(check.verdicts(subject)) if applies else []
+        applies = (subject.has_gradient or not check.has_gradient) and not (check.is_exact and subject.is_surrogate)
+        verdicts = _answers(name, subject) if applies else []
     except OtherSizeError:
         verdicts = []
     except Exception as error:  # the user's function may raise anything
@@ -199,3 +200,14 @@ def _verdicts(name: str, subject: Subject) -> list[Verdict]:
         prefix = check.refusal.format(framework=foreign.framework.name) + ": " if foreign and refused else ""
         verdicts = [(note if refused else failed)(prefix + subject.reason(error))]
     return [replace(verdict, check=name) for verdict in verdicts]
+
+
+def _answers(name: str, subject: Subject) -> list[Verdict]:
+    if CHECKS[name].as_python and subject.operator.foreign is None and not interpreted.on:
+        answer = subject.operator.python_process.ask(_answers, name, subject)
+        if not answer.end.problem:
+            verdicts: list[Verdict] = answer.value
+            return verdicts
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return list(CHECKS[name].verdicts(subject))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -11,7 +10,6 @@ from app.checking.checks.bounds import index_outside
 from app.checking.checks.gradient import gradient_of_size
 from app.checking.subject import FLOAT32, Subject, are_near
 from app.checking.verdict import Verdict, failed, note, ok
-from app.custom.numba_functions import interpreted
 from app.custom.operator import CustomOperator
 from app.derivative.scope import UnderivableError
 from app.errors import AppError
@@ -137,9 +135,7 @@ def broadcasting(subject: Subject) -> Iterator[Verdict]:
     """Broadcast inputs give the results of expanded ones, and gradients are summed back."""
     if len(subject.inputs) < 2 or len({i.shape for i in subject.inputs}) > 1 or not _is_elementwise(subject):
         return
-    verdict = _of_functions_as_python(_of_stretched, subject)
-    if verdict:
-        yield verdict
+    yield _of_stretched(subject)
 
 
 def _of_stretched(subject: Subject) -> Verdict:
@@ -238,19 +234,9 @@ def axes(subject: Subject) -> Iterator[Verdict]:
         others = ((*shape[:-1], 1, *shape[-1:]),) if by_example and shape else ()
     if any(verdict.failed for verdict in gradient_of_size(subject)):
         return
-    verdict = _of_functions_as_python(_of_shapes, subject, others)
+    verdict = _of_shapes(subject, others)
     if verdict:
         yield verdict
-
-
-def _of_functions_as_python(question: Callable[..., Verdict | None], subject: Subject, *about: Any) -> Verdict | None:
-    """A verdict on several shapes, with Numba functions as Python: they would be compiled for each number of axes."""
-    if subject.operator.foreign is None and not interpreted.on:
-        answer = subject.operator.python_process.ask(question, subject, *about)
-        if not answer.end.problem:
-            verdict: Verdict | None = answer.value
-            return verdict
-    return question(subject, *about)
 
 
 def _of_shapes(subject: Subject, shapes: Sequence[tuple[int, ...]]) -> Verdict | None:
