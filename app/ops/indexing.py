@@ -17,6 +17,7 @@ from app.ops.broadcasting import sum_like
 from app.ops.definition import operator
 from app.ops.dtype import INTEGERS
 from app.ops.logic import where
+from app.ops.shaping import unsqueeze
 from app.ops.size import AnySize, Shape, length_of_slice
 from app.ops.spec import UNKNOWN, Spec, broadcast
 from app.ops.values import Gradients, Results, Setting, Value
@@ -244,6 +245,8 @@ def _(
     put = take_items([dout, *arrays], items=items)
     if arrays and not accumulate:
         put = where(last_writes([values_like[0], *arrays], items=items), put, 0.0)
+    extra = len(part.shape) - len(put.shape)  # axes of size 1, as of a value [1] for one element
+    put = unsqueeze(put, axis=tuple(range(extra))) if extra > 0 else put
     if UNKNOWN in part.shape or tuple(put.shape) != tuple(part.shape):
         put = sum_like(put, part)
     return [rest, put if put.dtype == part.dtype else put.astype(part.dtype), *[None] * len(arrays)]

@@ -127,7 +127,10 @@ def write(tensor: Tensor, numbers: npt.ArrayLike, index: Index = ...) -> None:
         tensor._array = tensor._array.copy()
         stop_sharing(tensor)
     if numbers is not tensor._array:  # otherwise the operator has written them already
-        tensor._array[index] = numbers if index is ... else np.asarray(numbers, order="C")
+        if index is not ...:
+            numbers = np.asarray(numbers, order="C")
+            numbers = numbers.reshape(()) if numbers.size == 1 else numbers  # NumPy writes no [1] to one element
+        tensor._array[index] = numbers
     note_change(tensor._array)
 
 

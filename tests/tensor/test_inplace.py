@@ -283,6 +283,15 @@ def test_detach_shares_numbers_and_clone_lets_gradients_through():
     assert (x.tolist(), cloned.tolist()) == ([8.0], [2.0])
 
 
+@pytest.mark.parametrize("shape", [[], [1], [1, 1]])
+def test_one_element_is_set_to_a_value_of_one_element(shape: list[int]):
+    x, value = leaf(1.0, 2.0, 3.0) * 1, to_tensor(np.full(shape, 7.0), stop_gradient=False)
+    x[1] = value
+    assert x.tolist() == [1, 7, 3]
+    (x * to_tensor([10.0, 100.0, 1000.0], "float64")).sum().backward()
+    np.testing.assert_array_equal(value.grad.numpy(), np.full(shape, 100.0))
+
+
 def test_of_elements_written_to_one_place_the_last_remains_and_has_the_gradient():
     weights = to_tensor([10.0, 100.0, 1000.0], "float64")
     for index in ([0, 0, 1], np.array([1, 0, 0])[::-1], to_tensor([0, 0, 1])):
