@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import ProgramError
 from app.graph.variable import Variable
 from app.jit.convert.state import Undefined
 from app.jit.tracer import Tracer
@@ -68,10 +67,7 @@ class Effects:
         data = [v for v in tracer.program.global_block().vars.values() if v.is_data]
         self._of_arguments = [getattr(getattr(v, "grad", None), "name", None) for v in data]
         if tracer.startup.global_block().ops:
-            raise ProgramError(
-                "the traced function creates a parameter, which would be a new one at every call; "
-                "create layers and parameters outside of it"
-            )
+            tracer.refuse_parameter()
 
     def changed_arguments(self, arguments: Sequence[Variable]) -> set[str]:
         """The names of the arguments that the function changes in place."""

@@ -59,9 +59,18 @@ class StaticFunction:
         if instance is None:
             return self
         key = f"_static_{self._function.__qualname__}"  # a method may call that of a base class
+        if not hasattr(instance, "__dict__"):
+            raise ProgramError(
+                f"{self.label}: an object of {type(instance).__name__} has no __dict__ for the traces of its method; "
+                'add "__dict__" to its __slots__'
+            )
         bound = instance.__dict__.get(key)
         if bound is None or bound._function is not self._function or bound._instance is not instance:
-            bound = instance.__dict__[key] = self.of(instance)
+            bound = self.of(instance)
+            if isinstance(instance, type):  # the function is a class method
+                setattr(instance, key, bound)
+            else:
+                instance.__dict__[key] = bound
         return bound
 
     def of(self, instance: Any) -> StaticFunction:
@@ -163,7 +172,7 @@ class StaticFunction:
             variable: Any = block.create_var(name, shape, dtype, is_data=True, stop_gradient=stops)
             variable.outside = True
             variables.append(variable)
-        if hasattr(self._instance, "sublayers"):
+        if isinstance(self._instance, Layer):
             tracer.layers.update((id(layer), layer) for layer in self._instance.sublayers(include_self=True))
         args, kwargs = fill(variables)
         with names.guard(), tracer.active(on), with_users_line(self.label):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -221,10 +221,15 @@ class Tracer:
         """Operators of control flow are appended inside the block. An error there is raised whatever the Tensor is."""
         try:
             yield
-        except AppError as error:
-            note_refusal(error)
-            raise
         except Exception as error:
+            if isinstance(error, RecursionError) or isinstance(error.__cause__, RecursionError):
+                raise RefusedError(
+                    f"a function calls itself again and again in the branch or loop over a Tensor at {where}, which is "
+                    "traced whatever the Tensor is, so that tracing does not end; write it as a loop"
+                ) from None
+            if isinstance(error, AppError):
+                note_refusal(error)
+                raise
             reason = f"raised in the branch or loop over a Tensor at {where}, which is traced whatever the Tensor is"
             refused = RefusedError(f"{type(error).__name__}: {error}\n{reason}, and so cannot be handled")
             refused.__cause__ = error
@@ -360,12 +365,21 @@ class Tracer:
         self.check_change(layer, f"{type(layer).__name__}.{name}")
         leaves = Structure.of(value).leaves if isinstance(value, (list, tuple, Tensor, Variable)) else []
         kinds = (Parameter, ProgramParameter)  # a new one is refused when the function is traced
-        if any(isinstance(leaf, (Tensor, Variable)) and not isinstance(leaf, kinds) for leaf in leaves):
+        to_one = any(isinstance(leaf, (Tensor, Variable)) and not isinstance(leaf, kinds) for leaf in leaves)
+        if to_one or (isinstance(layer.__dict__.get(name), Tensor) and not isinstance(value, kinds)):
+            what = "a Tensor" if to_one else "something else than a Tensor, which it holds,"
             raise RefusedError(
-                f"{type(layer).__name__}.{name} cannot be set to a Tensor in a traced function, as this would happen "
+                f"{type(layer).__name__}.{name} cannot be set to {what} in a traced function, as this would happen "
                 f"only while it is traced. Return the Tensor; or keep a state in a buffer, "
                 f"self.register_buffer({name!r}, ...) in __init__, and change that in place: self.{name}.set_value(...)"
             )
+
+    def refuse_parameter(self) -> NoReturn:
+        """Refuse to create a parameter."""
+        raise RefusedError(
+            "the traced function creates a parameter, which would be a new one at every call; create layers and "
+            "parameters outside of it"
+        )
 
     def forward_of(self, layer: Any) -> Callable[..., Any]:
         """Return a layer's `forward` with converted control flow."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from app.errors import ProgramError, ShapeError
 from app.graph.variable import Parameter, Variable
-from app.ops.creation import assign
+from app.ops.creation import assign, numel
 from app.ops.definition import OpDef
-from app.ops.spec import OpenSize
+from app.ops.spec import UNKNOWN, OpenSize
 from app.reading import user_place
 from app.tensor import Tensor
 from app.tensor.inplace import ChangesInPlace
@@ -25,6 +26,7 @@ NUMBER = (
     "Python needs its number here, which is not known while the function is traced. Compute with the Tensor itself "
     "(`if x > 1`, not `if x.item() > 1`), or do this outside of the function"
 )
+FORMAT = "A format needs its number, which is not known while the function is traced; print(x) shows it in every call"
 EAGER_ONLY = "Only Tensors outside of a traced function have {name!r}: use it before or after the function"
 
 
@@ -101,6 +103,15 @@ class TracedVariable(ChangesInPlace, Variable):
         sizes = [TracedSize(*size.where) if isinstance(size, OpenSize) else size for size in self.shape]
         return sizes if type(self.shape) is tuple else type(self.shape)(sizes)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "stop_gradient" and self.outside and self.is_data and bool(value) is not self.stop_gradient:
+            wish = "use x.detach()" if value else "set it before the call"
+            raise RefusedError(
+                f"stop_gradient of {self.name}, an argument of the traced function, cannot be set to {value} there, "
+                f"as it would stay {not value} for the caller: {wish}"
+            )
+        super().__setattr__(name, value)
+
     # Methods that need values are refused
 
     def __bool__(self) -> bool:
@@ -118,6 +129,11 @@ class TracedVariable(ChangesInPlace, Variable):
 
     __float__ = __int__ = __index__ = __array__ = _numberless
 
+    def __format__(self, form: str) -> str:
+        if form and self._tracer is not None:
+            raise note_refusal(self._valueless(FORMAT))
+        return super().__format__(form)
+
     def __getattr__(self, name: str) -> Any:
         if name[:2] != "__" and hasattr(Tensor, name) and self._tracer is not None:
             asks = NUMBER if name in ("numpy", "item", "tolist") else EAGER_ONLY.format(name=name)
@@ -132,6 +148,25 @@ class TracedVariable(ChangesInPlace, Variable):
         if self._tracer is None:
             raise RefusedError("a Variable of a Program has no backward(); use opsmith.static.append_backward(loss)")
         self._tracer.backward([self], [grad_tensor])
+
+    def __len__(self) -> int:
+        if self._tracer is not None and self.shape[:1] == (UNKNOWN,):
+            raise note_refusal(
+                ShapeError(
+                    f"the length of {self.name} is known only when the function runs; use "
+                    f"opsmith.shape({self.name})[0], which is a Tensor, or `for row in {self.name}`"
+                )
+            )
+        return super().__len__()
+
+    def numel(self) -> Any:
+        """The number of elements: a value, if a size is open."""
+        return numel(self) if UNKNOWN in self.shape else math.prod(self.shape)
+
+    @property
+    def size(self) -> Any:
+        """The number of elements, as `numel`."""
+        return self.numel()
 
     @property
     def is_leaf(self) -> bool:

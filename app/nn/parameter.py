@@ -14,6 +14,7 @@ from app.nn.initializer import Constant, Initializer, XavierUniform, first_value
 from app.ops.definition import OpDef, apply
 from app.ops.dtype import canonical, get_default_dtype, is_float
 from app.tensor import Parameter
+from app.tensor.modes import modes
 
 
 class ParamAttr:
@@ -75,6 +76,8 @@ def new_name(key: str) -> str:
 
 
 def _in_program(definition: OpDef, attributes: dict[str, Any], name: str, trainable: bool) -> Any:
+    if modes().tracer is not None:
+        modes().tracer.refuse_parameter()
     startup = default_startup_program()
     shape, dtype = attributes["shape"], attributes["dtype"]
     parameter = default_main_program().global_block().create_parameter(name, shape, dtype, trainable)

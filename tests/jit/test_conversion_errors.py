@@ -29,11 +29,16 @@ def raises_in_a_branch(x):
     return x
 
 
+def countdown(x):
+    return x if x.sum() < 0 else countdown(x - 1)
+
+
 KNOWN: dict[str, Any] = {
     "app": app,
     "np": np,
     "random": random,
     "suppress": suppress,
+    "countdown": countdown,
     "left_alone": left_alone,
     "raises_in_a_branch": raises_in_a_branch,
     "schedule": app.optimizer.lr.StepDecay(0.1, 2),
@@ -68,7 +73,7 @@ factor has no value here: it is 3.0 in one branch and None in the other .*HERE
         factor = 3.0
     return x if factor is None else x * factor
 
-y has no value here: it is None in one branch and a Tensor of .* in the other .*HERE
+y has no value here: it is None in one branch and a Tensor of .* in the other .*HERE; give it values of the same kind
     y = x
     if x.sum() > 0:  # here
         y = None
@@ -101,7 +106,7 @@ held, a dict of 2, becomes another object in the loop over a Tensor at HERE; cha
         held = {"sum": held["sum"] * 2 + 1, "count": held["count"] + 1}
     return held["sum"]
 
-items has no value here: it is another list than before, or than another variable, in one branch only .*HERE
+items has no value here: it is another list than before, or .*, in one branch only .*HERE; change that list itself
     items = [x]
     if x.sum() > 0:  # here
         items = [x * 5]
@@ -115,11 +120,28 @@ other has no value here: it is another list than before, or than another variabl
     items[0] = x * 3
     return other[0]
 
+items has no value here: .*\[1\] in one branch .*\[3, 2\] in the other .*HERE; give it values of the same kind and shape
+    items = []
+    if x.sum() > 0:  # here
+        items.append(app.ones([1]))
+    else:
+        items.append(x)
+    return items[0]
+
 found has no value here: it is a list of 2 in one branch and a list of 1 in the other .*HERE
     found = [x]
     if x.sum() > 0:  # here
         found.append(x * 2)
     return found[0]
+
+y changes from a Tensor of shape \[3, 2\] to a Tensor of shape \[6, 2\] in the loop .*HERE.* with the same shape
+    y = x
+    while y.sum() < 100:  # here
+        y = app.concat([y, y])
+    return y
+
+calls itself again and again in the branch or loop over a Tensor at .*; write it as a loop
+    return countdown(x)
 
 name changes from 'a' to 'ab' .* only Tensors and numbers
     name, i = "a", x.sum() * 0
@@ -293,8 +315,13 @@ shares memory with an argument .* change a copy
 `a and b` at HERE has the value of a or of b in Python.* Write `b if a else a`
     return x * (x.sum() > 0 and 5)  # here
 
-creates a parameter
-    return app.nn.Linear(2, 2)(x)
+(?s)creates a parameter.*HERE: net
+    net = app.nn.Linear(2, 2)  # here
+    return net(x)
+
+(?s)stop_gradient of x, an argument .* cannot be set to False .*set it before the call.*HERE: x.stop
+    x.stop_gradient = False  # here
+    return x * 2
 
 test_conversion_errors.py:\d+: return x if
     return left_alone(x)
@@ -304,6 +331,7 @@ test_conversion_errors.py:\d+: "choices": {"sign": lambda x: x if
 """
 EXPRESSIONS = {
     "x * np.asarray(x.sum())": "no value yet",
+    'f"{x.sum():.2f}"': r"A format needs its number, .*; print\(x\) shows it",
     "x * 2 if x.sum().item() > 3 else x": "`if x > 1`, not `if x.item",
     "x * 2 if 0 < x.sum() < 3 else x": "`a < b and b < c` instead",
     "max(x.sum(), 3)": "opsmith.maximum instead of max",

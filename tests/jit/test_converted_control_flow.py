@@ -423,6 +423,29 @@ def changes_of_items_of_containers(x):
         parts["a"][1][0] = 4.0
     return parts["a"][0] + parts["a"][1]
 
+def names_with_annotations(x):
+    total: "Tensor" = x
+    box = SimpleNamespace()
+    steps: int
+    if x.sum() > 0:
+        steps: int = 2
+        factor: float = 3.0
+    else:
+        steps: int = 1
+        factor: float = 4.0
+    while total.max() < 20 and total.max() > -20:
+        total: "Tensor" = total * factor
+    box.value: float = factor
+    return total * steps + box.value
+
+def a_function_named_super(x):
+    def super():
+        return SimpleNamespace(scaled=lambda x: x * 2)
+
+    def inner(y):
+        return super().scaled(y) if y.sum() > 0 else y
+    return super().scaled(x) + inner(x)
+
 def changes_of_an_attribute(x):
     box = SimpleNamespace(value=x * 1, count=0)
     box.value[0] = 2.0
@@ -590,9 +613,10 @@ def test_numbers_keep_their_digits_with_tensors_of_float64(function, sign):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_a_number_too_large_for_the_tensor_of_the_other_branch_is_an_error():
-    with pytest.raises(ProgramError, match=r"the number 1e\+300 is too large for float32"):
-        to_static(chosen)(app.to_tensor(True), app.ones([1]), 1e300)
+@pytest.mark.parametrize("number", [1e300, 2**24 + 1])
+def test_a_number_too_large_for_the_tensor_of_the_other_branch_is_an_error(number):
+    with pytest.raises(ProgramError, match=rf"the number {re.escape(str(number))} is too large for float32"):
+        to_static(chosen)(app.to_tensor(True), app.ones([1]), number)
 
 
 # Deep control flow

@@ -11,7 +11,7 @@ import pytest
 
 import app
 from app import jit, nn, static
-from app.errors import AppError, ProgramError
+from app.errors import AppError, OperatorError, ProgramError
 from app.onnx.export import network_of
 from app.static.model_file import read_model
 
@@ -211,6 +211,26 @@ def test_what_cannot_be_saved_is_an_error(net: Net, tmp_path: Path):
     ):
         with pytest.raises(ProgramError, match=message):
             jit.save(what, str(tmp_path / "net"), spec)
+
+
+class Tripled(app.autograd.PyLayer):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 3.0
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        return dy * 3.0
+
+
+def test_a_loaded_layer_with_a_backward_that_was_not_saved_computes_without_gradients(x: Any, tmp_path: Path):
+    inner = nn.Linear(4, 3)
+    jit.save(jit.to_static(lambda x: Tripled.apply(inner(x))), str(tmp_path / "net"), SPEC)
+    back = jit.load(str(tmp_path / "net"))
+    with pytest.raises(OperatorError, match=r"which a file does not contain: compute inside opsmith.no_grad\(\)"):
+        back(x)
+    with app.no_grad():
+        same(back(x), inner(x) * 3.0)
 
 
 # Hooks

@@ -48,6 +48,31 @@ def test_an_open_size_cannot_be_used_as_a_number(function):
         static(function, input_spec=[InputSpec([None, 3])])(x)
 
 
+def with_numbers_of_rows(x):
+    for number, row in enumerate(x):
+        x = x + row * number
+    return x
+
+
+def test_an_open_length_is_an_error_that_says_what_to_write():
+    with pytest.raises(
+        ShapeError, match=r"use opsmith.shape\(x\)\[0\].*`for row in x`\n  at test_signature.py:\d+: for"
+    ):
+        static(with_numbers_of_rows, input_spec=[InputSpec([None, 3])])(tensor(2, 3))
+
+
+def test_the_number_of_elements_is_a_number_or_a_value():
+    def function(x):
+        return x * x.numel() if x.size > 4 else x
+
+    assert len(static(function)(tensor(2, 3)).shape) == 2
+    traced = static(function, input_spec=[InputSpec([None, 3])])
+    for rows in (1, 2, 3):
+        x = tensor(rows, 3)
+        assert traced(x).tolist() == static(function)(x).tolist() == function(x).tolist()
+    assert len(traced.traces) == 1
+
+
 def test_arguments_and_results_may_be_nested():
     def nested(pair, *, scale=1.0, names=()):
         first, second = pair["a"]

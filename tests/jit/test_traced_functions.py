@@ -122,6 +122,12 @@ def python_numbers(x):
     return x * float(x.sum()) + int(x.max()) + float(app.to_tensor(3, "uint8")) * 100
 
 
+def one_element_set(x, y):
+    z = x * 1
+    z[1] = y * 5
+    return z
+
+
 def second_derivative(x):
     return app.grad((x**3).sum(), x, create_graph=True)[0]
 
@@ -148,6 +154,7 @@ def derivatives(x):
         (python_numbers, [[1.0, 2.0]], [3.0, 3.0]),
         (python_numbers, [[2.0**40 + 1, 0.1]], None),  # of which float32 would lose digits
         (second_derivative, [[1.0, 2.0]], [6.0, 12.0]),
+        (one_element_set, [[1.0, 2.0], [3.0]], [1.0, 0.0]),
         (derivative_by_a_copy, [[2.0, 3.0]], [4.0, 9.0]),
         (derivatives, [[0.1, 0.2]], None),
     ],
@@ -177,6 +184,18 @@ def test_what_cannot_be_differentiated_is_an_error():
     w.set_value(np.zeros(2, "float32"))
     with pytest.raises(AppError, match="modified by an inplace operation"):
         loss.backward()
+
+
+def test_an_argument_that_requires_a_gradient_stays_so():
+    def function(x):
+        x.stop_gradient = False
+        return x * 2
+
+    x = tensor(1, grad=True)
+    static(function)(x).backward()
+    assert x.grad.item() == 2.0
+    with pytest.raises(ProgramError, match=r"stop_gradient of x, .* cannot be set to True there, .* use x.detach\(\)"):
+        static(lambda x: setattr(x, "stop_gradient", True))(x)
 
 
 # Numbers and shapes

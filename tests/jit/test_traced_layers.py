@@ -39,6 +39,40 @@ def test_a_method_that_calls_that_of_a_base_class_is_traced_once():
     assert [(float(scaled.times(tensor(1))), len(scaled.times.traces)) for _ in range(2)] == [(3.0, 1), (3.0, 1)]
 
 
+class Named(app.nn.Layer):
+    by = 2
+
+    @classmethod
+    @to_static(backend="reference")
+    def times(cls, x):
+        return x * cls.by if x.sum() > 0 else x
+
+
+class NamedMore(Named):
+    by = 3
+
+
+def test_each_class_has_its_own_traces_of_a_class_method():
+    for _ in range(2):
+        assert [float(each.times(tensor(1))) for each in (Named, NamedMore, Named())] == [2.0, 3.0, 2.0]
+    assert [len(each.times.traces) for each in (Named, NamedMore)] == [1, 1]
+
+
+class Slotted:
+    __slots__ = ("by",)
+
+    @to_static(backend="reference")
+    def times(self, x):
+        return x * self.by
+
+
+def test_an_object_without_a_place_for_the_traces_of_its_method_is_an_error():
+    with pytest.raises(
+        ProgramError, match=r'Slotted has no __dict__ for the traces .* add "__dict__" to its __slots__'
+    ):
+        Slotted().times(tensor(1))
+
+
 class ScaledLayer(app.nn.Layer):
     def __init__(self, by):
         super().__init__()
@@ -84,6 +118,20 @@ class Handing(Replacing):
 def test_an_attribute_of_a_layer_cannot_be_set_to_a_tensor(kind):
     with pytest.raises(ProgramError, match=r"state cannot be set to a Tensor .*set_value\(...\)\n  at .*: self.st"):
         static(kind())(tensor(1))
+
+
+class Losing(Replacing):
+    """A layer that reads a Tensor, and forgets it."""
+
+    def forward(self, x):
+        y = x + self.state
+        self.state = None
+        return y
+
+
+def test_an_attribute_that_holds_a_tensor_cannot_be_set_to_something_else():
+    with pytest.raises(ProgramError, match=r"state cannot be set to something else than a Tensor.*\n  at .*: self.st"):
+        static(Losing())(tensor(1))
 
 
 class Averaging(app.nn.Layer):

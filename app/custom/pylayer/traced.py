@@ -91,8 +91,8 @@ class TracedLayer(CustomOperator):
     def _gradients(self, call: Call, douts: Sequence[Any]) -> list[Any]:
         if self.context is None:
             raise OperatorError(
-                f"the gradient of {self.label} is the backward of its class, which a file does not contain: append the "
-                "gradients before the Program is saved"
+                f"the gradient of {self.label} is the backward of its class, which a file does not contain: compute "
+                "inside opsmith.no_grad(), or append the gradients before the Program is saved"
             )
         dout = next(dout for dout in douts if dout is not None)
         if not isinstance(dout, Variable):

@@ -132,7 +132,11 @@ class _Branch:
 
 
 class _MisfitError(Exception):
-    """Two values that cannot be one, in words."""
+    """Two values that cannot be one, in words, and what to do."""
+
+    def __init__(self, words: str, remedy: str):
+        super().__init__(words)
+        self.remedy = remedy
 
 
 class _Choice:
@@ -206,7 +210,7 @@ class _Choice:
     def _of_tensor(self, tensor: TracedVariable) -> Callable[[], Any]:
         """For a Tensor that is changed in place."""
         a, b = (branch.copies.enter((), tensor) for branch in self.branches)
-        if not _agree([a.shape, b.shape]):
+        if not agree([a.shape, b.shape]):
             Undefined(
                 tensor.name, f": its shape changes in one branch of the `if` over a Tensor at {self.where}"
             ).refuse()
@@ -217,14 +221,14 @@ class _Choice:
         try:
             return self._one_of(*values)
         except _MisfitError as misfit:
-            reason = f"{misfit} of the `if` over a Tensor at {self.where}"
+            reason, remedy = f"{misfit} of the `if` over a Tensor at {self.where}", misfit.remedy
         if name in (RESULT, VALUE):
             raise RefusedError(f"{RESULT} {reason}: return values of the same kind, shape and type in both") from None
         if needed:
-            Undefined(name, f": it {reason}").refuse()
+            Undefined(name, f": it {reason}; {remedy}").refuse()
         del self.outputs[saved[0] :]
         self.joined = saved[1]
-        return lambda: Undefined(name, f": it {reason}; give it one before")
+        return lambda: Undefined(name, f": it {reason}; {remedy}")
 
     def _one_of(self, a: Any, b: Any) -> Callable[[], Any]:
         key = id(a), id(b)
@@ -238,7 +242,7 @@ class _Choice:
         if old is other or (type(old) not in CONTAINERS and same(old, other)):
             return lambda: old
         if isinstance(a, Undefined) or isinstance(b, Undefined):
-            raise _MisfitError("has a value in only one branch")
+            raise _MisfitError("has a value in only one branch", "give it one before")
         contents = [branch.end.content(value) for branch, value in zip(self.branches, (a, b), strict=True)]
         if type(a) is type(b) and (is_tuple(a) or type(a) in CONTAINERS):
             first, second = (dict(items_of(content)) for content in contents)
@@ -248,8 +252,9 @@ class _Choice:
                 takes = {place: self._one_of(first[place], second[place]) for place in first}
                 return lambda: tracer().own(rebuilt(contents[0], lambda place, _: takes[place]()))
         shapes = [tuple(value.shape) for value in olds if is_value(value)]
-        if not (all(is_value(value) or isinstance(value, NUMBERS) for value in olds) and _agree(shapes)):
-            raise _MisfitError("is {} in one branch and {} in the other".format(*map(text_of, contents)))
+        if not (all(is_value(value) or isinstance(value, NUMBERS) for value in olds) and agree(shapes)):
+            words = "is {} in one branch and {} in the other".format(*map(text_of, contents))
+            raise _MisfitError(words, "give it values of the same kind and shape in both")
         return self._output(a, b, Kind(common_dtype(old, other), next(iter(shapes), ())), *olds)
 
     def _check_one(self, a: Any, b: Any) -> None:
@@ -258,7 +263,8 @@ class _Choice:
         olds = [self.before.held[id(x)].name for x in (a, b) if id(x) in self.before.held]
         if partners[0] is not b or partners[1] is not a or any(name != VALUE for name in olds):
             kind = type(a).__name__
-            raise _MisfitError(f"is another {kind} than before, or than another variable, in one branch only")
+            words = f"is another {kind} than before, or than another variable, in one branch only"
+            raise _MisfitError(words, f"change that {kind} itself, or make a new one in both")
 
     def _output(self, a: Any, b: Any, kind: Kind, *olds: Any) -> Callable[[], Any]:
         """For a value that differs; it may be one of the old ones, in the same memory."""
@@ -272,7 +278,7 @@ class _Choice:
         return take
 
 
-def _agree(shapes: Sequence[tuple[int, ...]]) -> bool:
+def agree(shapes: Sequence[tuple[int, ...]]) -> bool:
     """Return whether shapes may be equal."""
     if len({len(shape) for shape in shapes}) > 1:
         return False

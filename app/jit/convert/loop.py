@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from app.graph.variable import Variable
-from app.jit.convert.branch import if_, state_of, text_of
+from app.jit.convert.branch import agree, if_, state_of, text_of
 from app.jit.convert.build import expression, statements
 from app.jit.convert.leaving import VALUE
 from app.jit.convert.logic import and_, ask, not_
@@ -339,6 +339,12 @@ class _Loop:
             raise RefusedError(
                 f"{name} changes from {text_of(old)} to {text_of(new)} in the loop over a Tensor at {self.where}, "
                 "where only Tensors and numbers can change"
+            )
+        if is_value(old) and is_value(new) and not agree([_shape_of(old), _shape_of(new)]):
+            raise RefusedError(
+                f"{name} changes from {text_of(old)} to {text_of(new)} in the loop over a Tensor at {self.where}, "
+                "where every iteration must leave it with the same shape; reshape or pad it, or set rows of a Tensor "
+                "of the final shape: out[i] = x"
             )
         previous = self.kinds.get(key, Kind(common_dtype(old, new), _shape_of(old)))
         kind = Kind(widened(previous.dtype, new), previous.shape if is_value(old) else previous.shape or _shape_of(new))

@@ -146,12 +146,18 @@ class Rewriter(ast.NodeTransformer):
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         return logic.rewrite_not(self, node)
 
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        """Rewrite `x: int = 1` as `x = 1`: a name with an annotation cannot be assigned in an inner function."""
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        return self.visit(ast.copy_location(ast.Assign([node.target], node.value), node))
+
     def visit_Assert(self, node: ast.Assert) -> Any:
         return logic.rewrite_assert(self, node)
 
     def visit_Call(self, node: ast.Call) -> Any:
         """Rewrite `f(x)` as `_jit.call(f)(x)`, so that called functions of the user are converted too."""
-        if isinstance(node.func, ast.Name) and node.func.id == "super":
+        if self._is_super(node.func):
             outer = self.scopes[0].parameters
             if node.args or not outer:
                 return node
@@ -159,6 +165,11 @@ class Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         node.func = expression("_jit.call(f)", node, f=node.func)
         return node
+
+    def _is_super(self, function: ast.expr) -> bool:
+        """Return whether this is Python's `super`, and no variable of that name."""
+        named = isinstance(function, ast.Name) and function.id == "super"
+        return named and not any("super" in scope.locals for scope in self.scopes)
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         """Rewrite x in `x[i] = v`, `x[i] += v` and `del x[i]` as `_jit.about_to_change(x)`."""

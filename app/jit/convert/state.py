@@ -105,7 +105,7 @@ def widened(dtype: str, other: Any) -> str:
         dtype = dtype_of(other)
     with np.errstate(over="ignore"):
         held = number.astype(dtype)
-    if np.isfinite(number) and (not np.isfinite(held) or (held.dtype.kind in "iu" and held != number)):
+    if np.isfinite(number) and (not np.isfinite(held) or (number.dtype.kind in "iu" and held != number)):
         raise RefusedError(f"the number {other} is too large for {dtype}, the type of the Tensor that it would replace")
     return dtype
 
