@@ -326,7 +326,8 @@ def _tensors_among(argument: Any, what: str) -> list[Any]:
     )  # while a function is traced, Variables replace Tensors
     for place, value in enumerate(listed):
         if not hasattr(value, mark):
+            of_program = "; write opsmith.static.gradients" if hasattr(value, "apply_operator") else ""
             raise GradientArgumentError(
-                f"grad: elements of {what} must be Tensors, but element {place} is a {type(value).__name__}"
+                f"grad: elements of {what} must be Tensors, but element {place} is a {type(value).__name__}{of_program}"
             )
     return listed

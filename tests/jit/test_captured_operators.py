@@ -6,6 +6,7 @@ Some functions are written by hand, and others at random, with control flow arou
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -274,6 +275,34 @@ def test_what_backward_cannot_read_there_is_an_error_that_says_what_to_write(bac
     layer = type("Hidden", (Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
     with pytest.raises(AppError, match=rf"backward \(test_captured.*{message}.*set what it reads .* of ctx"):
         to_static(lambda x: layer.apply(x).sum(), backend="reference")(parameter(1.0, 2.0))
+
+
+class ComputedAgain(Function):
+    """A function whose backward computes the forward pass again, and differentiates that."""
+
+    grad: Any = None
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return app.sin(x) * x
+
+    @classmethod
+    def backward(cls, ctx, d):
+        (x,) = ctx.saved_tensor()
+        x.stop_gradient = False
+        return cls.grad([app.sin(x) * x], [x], [d])[0]
+
+
+def test_a_backward_that_differentiates_does_so_in_the_program():
+    run = to_static(lambda x: ComputedAgain.apply(x).sum(), backend="reference")
+    ComputedAgain.grad = staticmethod(app.grad)
+    with pytest.raises(AppError, match=r"element 0 is a Variable; write opsmith.static.gradients"):
+        run(parameter(0.3, 2.0))
+    ComputedAgain.grad = staticmethod(app.static.gradients)
+    x = parameter(0.3, 2.0)
+    run(x).backward()
+    np.testing.assert_allclose(x.grad.numpy(), np.sin([0.3, 2.0]) + [0.3, 2.0] * np.cos([0.3, 2.0]), rtol=1e-5)
 
 
 def test_what_forward_hands_to_backward_in_a_loop_is_that_of_the_iteration():

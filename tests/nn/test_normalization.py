@@ -102,6 +102,10 @@ def test_gradients():
     ("call", "told"),
     [
         (lambda x: nn.BatchNorm1D(4)(x), r"batch_norm: expected 4 channels, found an input of shape \[6, 3\]"),
+        (
+            lambda x: app.jit.to_static(nn.BatchNorm1D(3), [app.static.InputSpec([None, None])])(x),
+            r"found an input of shape \[-1, -1\], where the number of channels is open: give it",
+        ),
         (lambda x: nn.BatchNorm2D(3)(x), r"expected images of four axes, found shape \[6, 3\]"),
         (
             lambda x: F.batch_norm(x, None, None, app.ones([2]), training=True),

@@ -10,7 +10,7 @@ from app.ops.definition import apply
 from app.ops.math import rsqrt, square
 from app.ops.reduction import mean
 from app.ops.shaping import reshape
-from app.ops.spec import differ
+from app.ops.spec import UNKNOWN, differ
 from app.ops.training_mode import in_training, running_mean
 
 __all__ = ["batch_norm"]
@@ -38,7 +38,8 @@ def batch_norm(
     channel = rank - 1 if data_format.endswith("C") and rank > 2 else 1
     if rank < 2 or (running_mean is not None and x.shape[channel] != running_mean.shape[0]):
         channels = "one axis for channels" if running_mean is None else f"{running_mean.shape[0]} channels"
-        raise ShapeError(f"batch_norm: expected {channels}, found an input of shape {list(x.shape)}")
+        wish = ", where the number of channels is open: give it" if rank > 1 and x.shape[channel] == UNKNOWN else ""
+        raise ShapeError(f"batch_norm: expected {channels}, found an input of shape {list(x.shape)}{wish}")
     for name, values in {"running_var": running_var, "weight": weight, "bias": bias}.items():
         if values is not None and differ(values.shape, [x.shape[channel]]):
             raise ShapeError(f"batch_norm: {name} has shape {list(values.shape)}, expected [{x.shape[channel]}]")
