@@ -253,6 +253,11 @@ step of a range must be a whole number other than 0 .*, found 1.5
         x = x + 1
     return x
 
+step of a range cannot be a Tensor; count in a `while` loop
+    for _ in range(0, 10, x.sum().astype("int64")):
+        x = x + 1
+    return x
+
 step of a range must be a whole number other than 0 .*, found 0
     for _ in range(0, x.sum().astype("int64"), 0):
         x = x + 1

@@ -147,7 +147,9 @@ class TensorRange:
     def __init__(self, start: Any, stop: Any = None, step: Any = 1):
         self.start: Any = 0 if stop is None else start
         self.stop: Any = start if stop is None else stop
-        if is_value(step) or not hasattr(step, "__index__") or not step:
+        if is_value(step):
+            raise RefusedError("the step of a range cannot be a Tensor; count in a `while` loop")
+        if not hasattr(step, "__index__") or not step:
             raise RefusedError(
                 f"the step of a range must be a whole number other than 0 while its bounds are Tensors, found {step!r}"
             )
