@@ -561,6 +561,19 @@ def test_print_prints_at_each_call(capsys):
     assert capsys.readouterr().out.count("sum Tensor") == 2
 
 
+def test_print_shows_the_values_in_lists_as_they_were(capsys):
+    def function(x):
+        held = [x.sum(), {"a": (x.detach().max(), 1)}]
+        print(held, [2])
+        held[0] = x
+        return x
+
+    for run in (to_static(function, backend="reference"), function):
+        run(app.to_tensor(ONES, stop_gradient=False))
+    traced, eager = capsys.readouterr().out.split("[2]\n")[:2]
+    assert traced == eager
+
+
 def test_a_traceback_shows_the_users_line():
     def function(x):
         if x.sum() > 0:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from app.custom.py_func import py_func
 from app.jit.convert.loop import TensorRange
-from app.jit.convert.state import is_value, one_element, tracer
+from app.jit.convert.state import CONTAINERS, is_tuple, is_value, items_of, one_element, rebuilt, tracer
 from app.jit.variable import RefusedError, TracedParameter, TracedVariable
 from app.ops.dtype import get_default_dtype, is_float
 from app.tensor import Parameter, Tensor
@@ -57,18 +57,37 @@ def _to_type(kind: type, dtype: str) -> Callable[..., Any]:
 
 
 def _print(*args: Any, **kwargs: Any) -> None:
-    """`print`. With Tensors among its arguments it prints whenever the function runs."""
-    values = [tracer().value(a) for a in args if is_value(a)]
+    """`print`. With Tensors among its arguments, or in lists there, it prints whenever the function runs."""
+    values = [tracer().value(leaf) for leaf in _leaves(args) if is_value(leaf)]
     if not values:
         print(*args, **kwargs)
         return
+    kept = _filled(args, iter(values))  # the lists may change before it runs
+    stops = [value.stop_gradient for value in values]
 
     def show(*arrays: Any) -> None:
-        remaining = iter(arrays)
-        shown = [Tensor(next(remaining)) if is_value(a) else a for a in args]
-        print(*shown, **kwargs)
+        print(*_filled(kept, map(Tensor, arrays, stops)), **kwargs)
 
     py_func(show, values, None)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if not _is_nest(value):
+        yield value
+        return
+    for _, item in items_of(value):
+        yield from _leaves(item)
+
+
+def _filled(value: Any, tensors: Iterator[Any]) -> Any:
+    """A nest with other Tensors."""
+    if not _is_nest(value):
+        return next(tensors) if is_value(value) else value
+    return rebuilt(value, lambda _, item: _filled(item, tensors))
+
+
+def _is_nest(value: Any) -> bool:
+    return type(value) in CONTAINERS or is_tuple(value)
 
 
 def _next(*args: Any) -> Any:
