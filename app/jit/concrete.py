@@ -96,6 +96,7 @@ class ConcreteProgram:
 
     def __call__(self, tensors: Sequence[Any]) -> Any:
         """Run the function on Tensors of the traced kind."""
+        self.effects.check_ends(self.arguments, tensors)
         holders = [*tensors, *[c.holder for c in self.captured]]
         if self._in_place:
             self._check_alone([t._array for t in holders])

@@ -11,10 +11,11 @@ import numpy as np
 
 from app.graph.variable import Variable
 from app.jit.convert.state import Undefined
-from app.jit.tracer import Tracer
+from app.jit.tracer import Tracer, check_no_hooks
 from app.jit.variable import TracedVariable
 from app.static.structure import Structure
 from app.tensor import Tensor
+from app.tensor.backward import run_backward
 
 
 class Outputs:
@@ -87,7 +88,14 @@ class Effects:
             tensor.grad = None if name is None else values[name]
             if tensor.grad is not None:
                 tensor.grad.stop_gradient = False
+        ends = [(tensor, values[n]) for tensor, n in zip(tensors, self._of_arguments, strict=True) if n is not None]
+        if ends:
+            arguments, gradients = zip(*ends, strict=True)
+            run_backward(arguments, gradients, False, False)  # it goes on if an argument was computed
+
+    def check_ends(self, arguments: Sequence[Variable], tensors: Sequence[Tensor]) -> None:
+        """Refuse arguments with hooks that eager code would call in the function's backward pass."""
         if any(self._of_arguments):
-            for tensor, name in zip(tensors, self._of_arguments, strict=True):
+            for variable, tensor, name in zip(arguments, tensors, self._of_arguments, strict=True):
                 if name is not None:
-                    tensor.grad = values[name] if tensor.grad is None else tensor.grad + values[name]
+                    check_no_hooks(variable.name, tensor)

@@ -22,6 +22,7 @@ from app.nn.tree import OF_LAYERS
 from app.optimizer.optimizer import Optimizer
 from app.reading import LIBRARIES, codes_in
 from app.tensor import Tensor
+from app.tensor.tape import has_hooks
 
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), np.ndarray, np.float32, np.float64})
 """Types of objects that hold no others."""
@@ -35,6 +36,7 @@ class Reads:
         self._codes = [(f, f.__code__) for f in tracer.called.values() if isinstance(f, FunctionType)]
         self._layers = [(layer, _mode(layer)) for layer in tracer.layers.values()]
         self._gradients = list(tracer.gradients_read.values())
+        self._ends = list(tracer.ends.values())
         steps = list(_steps([*tracer.called.values(), *tracer.layers.values(), *arguments]))
         ends = {key for key, captured in tracer.captured.items() if not captured.of_gradient}
         ends.update(id(value) for value in fixed if isinstance(value, Tensor))
@@ -57,6 +59,7 @@ class Reads:
             and all(len(held) == length for held, length in self._lengths)
             and all((tensor.grad is not None) is is_set for tensor, is_set in self._gradients)
             and all(_same_numbers(tensor._array, numbers) for tensor, numbers in self._numbers)
+            and all(tensor._node is None and not has_hooks(tensor) for tensor in self._ends)
         )
 
 

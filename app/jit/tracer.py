@@ -29,6 +29,7 @@ from app.reading import user_line
 from app.static.structure import Structure
 from app.tensor import Parameter, Tensor
 from app.tensor.modes import Modes, modes, set_modes
+from app.tensor.tape import has_hooks
 
 MISSING = object()
 
@@ -68,6 +69,15 @@ class Region(NamedTuple):
     own: dict[int, Any]
 
 
+def check_no_hooks(name: str, tensor: Tensor) -> None:
+    """Refuse a backward pass in a traced function for a Tensor with hooks."""
+    if has_hooks(tensor):
+        raise RefusedError(
+            f"{name} has a hook for its gradient, which backward() in a traced function does not call; call backward() "
+            "outside of the function, or change the gradient in it"
+        )
+
+
 class Tracer:
     """Records the operators that a function applies, and the Tensors and layers that it uses."""
 
@@ -89,6 +99,8 @@ class Tracer:
         """Tensors whose values were read by Python, each with a copy."""
         self.went_back = False
         """Whether the function ran a backward pass itself."""
+        self.ends: dict[int, Tensor] = {}
+        """The captured Tensors where that ended, by identity."""
         self._rates: dict[Any, Variable] = {}
         self.ticks = 0
         """How many times a traced Tensor was changed in place."""
@@ -328,9 +340,20 @@ class Tracer:
                 variable.grad = new if variable.grad is None else variable.grad + new
         for captured, new in zip(captures, results[len(arguments) :], strict=True):
             if new is not None:
+                self.check_end(captured.variable.name, captured.tensor)
+                self.ends[id(captured.tensor)] = captured.tensor
                 before = self.gradient_of(captured.tensor)
                 self.note_gradient(captured.tensor)
                 captured.tensor.grad = new if before is None else before + new
+
+    def check_end(self, name: str, tensor: Tensor) -> None:
+        """Refuse a backward pass that ends at a Tensor where one of eager code would call hooks, or go on."""
+        if tensor._node is not None:
+            raise RefusedError(
+                f"backward() in a traced function ends at {name}, which was computed outside, and would go on there in "
+                "eager code; pass it as an argument, or call backward() outside of the function"
+            )
+        check_no_hooks(name, tensor)
 
     def note_gradient(self, tensor: Tensor) -> None:
         """The function is about to change the `.grad` of a Tensor."""
@@ -379,6 +402,13 @@ class Tracer:
         raise RefusedError(
             "the traced function creates a parameter, which would be a new one at every call; create layers and "
             "parameters outside of it"
+        )
+
+    def refuse_hook(self) -> NoReturn:
+        """Refuse to register a hook for the gradient of a Tensor from outside."""
+        raise RefusedError(
+            "register_hook in a traced function would register one hook, while it is traced, and not one in each call; "
+            "do it outside of the function"
         )
 
     def forward_of(self, layer: Any) -> Callable[..., Any]:

@@ -319,6 +319,13 @@ class HookHandle:
         return self._hooks.pop(self, None) is not None
 
 
+def has_hooks(tensor: Tensor) -> bool:
+    """Return whether somebody has registered a hook for the gradient of a Tensor."""
+    node = tensor._node
+    hooks = tensor._hooks if node is None else (node.hooks or {}).get(tensor._slot)
+    return bool(hooks) and any(handle != RETAINED for handle in hooks or ())
+
+
 def hooks_of(tensor: Tensor) -> Hooks:
     """The mutable hooks of a Tensor, stored in the node that computed it, or in the Tensor if it is a leaf."""
     node = tensor._node

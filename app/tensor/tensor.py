@@ -195,6 +195,8 @@ class Tensor(RunsOperators, ChangesInPlace, Displayed):
 
     def register_hook(self, hook: Hook) -> HookHandle:
         """Register a function that is called with the gradient in each backward pass and may replace it."""
+        if modes().tracer is not None:
+            modes().tracer.refuse_hook()
         return add_hook(self, hook)
 
     def retain_grads(self) -> None:

@@ -253,6 +253,10 @@ step of a range must be a whole number other than 0 .*, found 1.5
         x = x + 1
     return x
 
+(?s)register one hook, while it is traced, .*; do it outside of the function.*HERE: leaf
+    leaf.register_hook(lambda gradient: gradient * 2)  # here
+    return x * leaf
+
 step of a range cannot be a Tensor; count in a `while` loop
     for _ in range(0, 10, x.sum().astype("int64")):
         x = x + 1

@@ -7,6 +7,7 @@ import pytest
 
 import app
 from app.data import Batches
+from app.errors import ProgramError
 from app.jit import to_static
 from app.nn import functional
 
@@ -117,6 +118,49 @@ def test_a_traced_step_takes_the_gradients_of_an_eager_backward_pass():
         update()
         w.clear_grad()
     np.testing.assert_allclose(w.numpy(), [-3.0, -3.0])
+
+
+def goes_back(x):
+    loss = (x * x).sum()
+    loss.backward()
+    return loss
+
+
+def test_a_backward_pass_in_a_traced_function_goes_on_where_its_argument_was_computed():
+    for run in (goes_back, to_static(goes_back, backend="reference")):
+        x = app.to_tensor([1.0, 2.0], stop_gradient=False)
+        first, second = x * 3, x * 5
+        second.retain_grads()
+        run(first)
+        assert x.grad.tolist() == [18.0, 36.0]
+        run(second)
+        assert x.grad.tolist() == [68.0, 136.0]
+        assert (first.grad, second.grad.tolist()) == (None, [10.0, 20.0])
+
+
+def test_a_backward_pass_in_a_traced_function_refuses_what_it_would_pass_over():
+    run = to_static(goes_back, backend="reference")
+    x = app.to_tensor([1.0], stop_gradient=False)
+    run(x)
+    hook = x.register_hook(lambda gradient: gradient * 10)
+    with pytest.raises(ProgramError, match=r"x has a hook for its gradient, .* call backward"):
+        run(x)
+    hook.remove()
+    run(x)
+    assert x.grad.tolist() == [4.0]
+
+    held = [x]
+    run = to_static(lambda: goes_back(held[0]), backend="reference")
+    run()
+    hook = x.register_hook(lambda gradient: gradient * 10)
+    with pytest.raises(ProgramError, match="has a hook for its gradient"):
+        run()
+    hook.remove()
+    run()
+    assert x.grad.tolist() == [8.0]
+    held[0] = x * 3
+    with pytest.raises(ProgramError, match=r"which was computed outside, .* pass it as an argument"):
+        run()
 
 
 @pytest.mark.parametrize("backend", ["reference", "compiled"])
