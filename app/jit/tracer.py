@@ -23,6 +23,7 @@ from app.graph.variable import Variable
 from app.jit.variable import RefusedError, TracedParameter, TracedVariable, note_refusal
 from app.ops.creation import assign
 from app.ops.definition import OpDef
+from app.ops.dtype import is_float
 from app.ops.indexing import index_items, put_items, take_items
 from app.ops.spec import UNKNOWN, spec_of
 from app.reading import user_line
@@ -99,6 +100,8 @@ class Tracer:
         """Tensors whose values were read by Python, each with a copy."""
         self.went_back = False
         """Whether the function ran a backward pass itself."""
+        self.leaves: list[TracedVariable] = []
+        """The leaves that the function has made, which get a gradient as the arguments do."""
         self.ends: dict[int, Tensor] = {}
         """The captured Tensors where that ended, by identity."""
         self._rates: dict[Any, Variable] = {}
@@ -166,7 +169,13 @@ class Tracer:
     def constant(self, array: np.ndarray, stop_gradient: bool) -> Any:
         """Return a constant value."""
         value: Any = assign(self.program.current_block().as_variable(array))
+        return self.made(value, stop_gradient)
+
+    def made(self, value: Any, stop_gradient: bool, owner: Any = None) -> Any:
+        """Note a value that the function makes from numbers, or copies, for an object of the user's or for itself."""
         value.stop_gradient = stop_gradient
+        if not stop_gradient and is_float(value.dtype):
+            self.leaves.append(value if owner is None else owner)
         return value
 
     def _capture(self, tensor: Tensor, of_gradient: bool = False) -> Variable:
@@ -331,14 +340,15 @@ class Tracer:
         block = self.program.global_block()
         arguments: list[Any] = [v for v in block.vars.values() if v.is_data and not v.stop_gradient]
         captures = [c for c in self.captured.values() if not (c.of_gradient or c.variable.stop_gradient)]
-        sources = [*arguments, *(c.variable for c in captures)]
+        leaves = [leaf for leaf in self.leaves if leaf.block is block]
+        sources = [*arguments, *leaves, *(c.variable for c in captures)]
         if not sources:
             return
         results = self._gradients(outputs, sources, starts)
-        for variable, new in zip(arguments, results, strict=False):
+        for variable, new in zip([*arguments, *leaves], results, strict=False):
             if new is not None:
                 variable.grad = new if variable.grad is None else variable.grad + new
-        for captured, new in zip(captures, results[len(arguments) :], strict=True):
+        for captured, new in zip(captures, results[len(arguments) + len(leaves) :], strict=True):
             if new is not None:
                 self.check_end(captured.variable.name, captured.tensor)
                 self.ends[id(captured.tensor)] = captured.tensor

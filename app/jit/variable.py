@@ -82,6 +82,8 @@ class TracedVariable(ChangesInPlace, Variable):
     """Whether it stands for a Tensor from before a branch or a loop."""
     read_at = 0
     """When its value was that of its memory."""
+    recorded: tuple[TracedVariable, str] | None = None
+    """What it was before `x.stop_gradient = True`, and its name after that."""
     _memories: tuple[Memory, ...] = ()
     _home: int | None = None
 
@@ -111,6 +113,28 @@ class TracedVariable(ChangesInPlace, Variable):
                 f"as it would stay {not value} for the caller: {wish}"
             )
         super().__setattr__(name, value)
+
+    def set_stop_gradient(self, stop: bool) -> None:
+        """What `x.stop_gradient = …` means in a traced function: later operators see it, but not earlier ones.
+
+        A value that has no gradient becomes a leaf: none flows on to what it was computed from.
+        """
+        if stop is self.stop_gradient or self.outside:
+            self.stop_gradient = stop
+            return
+        before, self.recorded = self.recorded, None
+        if stop:
+            recorded = copy.copy(self)
+            self.stand_for(self.detach())
+            self.recorded = recorded, self.name
+        elif before is not None:
+            if before[1] != self.name:
+                raise RefusedError(
+                    f"{self.name} was changed in place while its stop_gradient was True; change a copy (x = x.clone())"
+                )
+            self.stand_for(before[0])
+        else:
+            self.stand_for(self._tracer.made(assign(self), False, self))
 
     # Methods that need values are refused
 
@@ -290,6 +314,19 @@ class TracedVariable(ChangesInPlace, Variable):
                 "do it inside opsmith.no_grad(), or assign a new value to the name"
             )
         self._take(self._tracer.like(value, self).detach())
+
+
+class StopGradient:
+    """Stands for a value in `x.stop_gradient = …` of converted code."""
+
+    def __init__(self, variable: TracedVariable):
+        object.__setattr__(self, "_variable", variable)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(object.__getattribute__(self, "_variable"), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__getattribute__(self, "_variable").set_stop_gradient(bool(value))
 
 
 class TracedParameter(TracedVariable, Parameter):

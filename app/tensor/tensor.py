@@ -270,6 +270,9 @@ def to_tensor(data: Any, dtype: DTypeLike | None = None, stop_gradient: bool = T
     """
     if _is_symbolic(data):
         value = assign(_copied(data, dtype).detach())
+        tracer = modes().tracer
+        if tracer is not None:
+            value = tracer.made(value, stop_gradient)
         value.stop_gradient = stop_gradient
         symbolic: Tensor = value
         return symbolic

@@ -257,6 +257,13 @@ step of a range must be a whole number other than 0 .*, found 1.5
     leaf.register_hook(lambda gradient: gradient * 2)  # here
     return x * leaf
 
+was changed in place while its stop_gradient was True; change a copy
+    y = x * leaf
+    y.stop_gradient = True
+    y.add_(1.0)
+    y.stop_gradient = False
+    return y
+
 step of a range cannot be a Tensor; count in a `while` loop
     for _ in range(0, 10, x.sum().astype("int64")):
         x = x + 1

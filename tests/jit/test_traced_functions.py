@@ -122,6 +122,29 @@ def python_numbers(x):
     return x * float(x.sum()) + int(x.max()) + float(app.to_tensor(3, "uint8")) * 100
 
 
+def leaf_of_a_detached_value(x):
+    y = x.detach()
+    y.stop_gradient = False
+    gradient = app.grad((y**3).sum(), y, create_graph=True)[0]
+    return (gradient * y * x).sum()
+
+
+def leaf_of_a_value_without_a_gradient(x):
+    with app.no_grad():
+        y = x * W
+    setattr(y, "stop_gradient", False)  # noqa: B010
+    return (y * y * x).sum()
+
+
+def stopped_for_a_while(x):
+    y = x * 2
+    first = (y**3).sum() + y.reshape([2, 1]).sum()
+    y.stop_gradient = True
+    z = y * x
+    y.stop_gradient = False
+    return (z + y * y).sum() + first
+
+
 def one_element_set(x, y):
     z = x * 1
     z[1] = y * 5
@@ -155,6 +178,9 @@ def derivatives(x):
         (python_numbers, [[2.0**40 + 1, 0.1]], None),  # of which float32 would lose digits
         (second_derivative, [[1.0, 2.0]], [6.0, 12.0]),
         (one_element_set, [[1.0, 2.0], [3.0]], [1.0, 0.0]),
+        (leaf_of_a_detached_value, [[1.0, 2.0]], [3.0, 24.0]),
+        (leaf_of_a_value_without_a_gradient, [[1.0, 2.0]], [4.0, 36.0]),
+        (stopped_for_a_while, [[1.0, 2.0]], None),
         (derivative_by_a_copy, [[2.0, 3.0]], [4.0, 9.0]),
         (derivatives, [[0.1, 0.2]], None),
     ],

@@ -138,6 +138,25 @@ def test_a_backward_pass_in_a_traced_function_goes_on_where_its_argument_was_com
         assert (first.grad, second.grad.tolist()) == (None, [10.0, 20.0])
 
 
+def attacked(x):
+    """Steps along the sign of the gradient of a leaf that is made anew in each of them."""
+    change = app.zeros_like(x)
+    for _ in range(2):
+        change = change.detach()
+        change.stop_gradient = False
+        factor = app.to_tensor([2.0], stop_gradient=False)
+        ((x.detach() + change) ** 3 * factor).sum().backward()
+        change = change + 0.1 * app.sign(change.grad) + 0.01 * factor.grad
+    return x.detach() + change.detach()
+
+
+def test_leaves_that_a_traced_function_makes_have_their_gradients():
+    x = app.to_tensor([1.0, -2.0], stop_gradient=False)
+    found, expected = (f(x).tolist() for f in (to_static(attacked, backend="reference"), attacked))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert x.grad is None
+
+
 def test_a_backward_pass_in_a_traced_function_refuses_what_it_would_pass_over():
     run = to_static(goes_back, backend="reference")
     x = app.to_tensor([1.0], stop_gradient=False)

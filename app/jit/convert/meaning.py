@@ -26,7 +26,7 @@ from app.jit.convert.names import MUTATORS
 from app.jit.convert.python_functions import OF_PYTHON
 from app.jit.convert.source import with_meaning
 from app.jit.convert.state import NOTHING, State, is_value
-from app.jit.variable import RefusedError, TracedVariable
+from app.jit.variable import RefusedError, StopGradient, TracedVariable
 from app.reading import LIBRARIES
 from app.tensor import Tensor
 from app.tensor.modes import modes
@@ -138,13 +138,18 @@ def own(thing: Any) -> Any:
 def about_to_change(owner: Any, attribute: str = "") -> Any:
     """The owner of an item or an attribute that is set or deleted."""
     tracer = modes().tracer
-    if tracer is None or not tracer.regions or (isinstance(owner, Tensor) and not attribute):
+    if tracer is None:
         return owner
+    if tracer.regions and not (isinstance(owner, Tensor) and not attribute):
+        _check_change(tracer, owner, attribute)
+    return StopGradient(owner) if attribute == "stop_gradient" and isinstance(owner, TracedVariable) else owner
+
+
+def _check_change(tracer: Any, owner: Any, attribute: str) -> None:
     if not isinstance(owner, TracedVariable):
         tracer.check_change(owner, f"{type(owner).__name__}.{attribute}" if attribute else f"a {type(owner).__name__}")
     elif attribute and (owner.copied or owner.home != tracer.program.current_block().idx):
         tracer.check_change(owner, f"{owner.name}.{attribute}")
-    return owner
 
 
 def about_to_assign(*names: str) -> None:

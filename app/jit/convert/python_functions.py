@@ -11,7 +11,7 @@ import numpy as np
 from app.custom.py_func import py_func
 from app.jit.convert.loop import TensorRange
 from app.jit.convert.state import CONTAINERS, is_tuple, is_value, items_of, one_element, rebuilt, tracer
-from app.jit.variable import RefusedError, TracedParameter, TracedVariable
+from app.jit.variable import RefusedError, StopGradient, TracedParameter, TracedVariable
 from app.ops.dtype import get_default_dtype, is_float
 from app.tensor import Parameter, Tensor
 
@@ -100,6 +100,8 @@ def _setting(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def change(owner: Any, name: str, *value: Any) -> Any:
         tracer().check_change(owner, f"{type(owner).__name__}.{name}")
+        if name == "stop_gradient" and isinstance(owner, TracedVariable):
+            return function(StopGradient(owner), name, *value)
         return function(owner, name, *value)
 
     return change
