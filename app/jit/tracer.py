@@ -159,12 +159,13 @@ class Tracer:
 
     def value(self, tensor: Any) -> Variable:
         """The variable that stands for a Tensor."""
-        if isinstance(tensor, Variable):
-            if isinstance(tensor, TracedVariable):
-                tensor.check_current()
-            return tensor
-        captured = self.captured.get(id(tensor))
-        return captured.variable if captured is not None else self._capture(tensor)
+        captured = None if isinstance(tensor, Variable) else self.captured.get(id(tensor))
+        variable: Any = tensor if captured is None else captured.variable
+        if not isinstance(variable, Variable):
+            return self._capture(tensor)
+        if isinstance(variable, TracedVariable):
+            variable.check_current()
+        return variable
 
     def constant(self, array: np.ndarray, stop_gradient: bool) -> Any:
         """Return a constant value."""
@@ -347,14 +348,24 @@ class Tracer:
         results = self._gradients(outputs, sources, starts)
         for variable, new in zip([*arguments, *leaves], results, strict=False):
             if new is not None:
-                variable.grad = new if variable.grad is None else variable.grad + new
+                variable.grad = self._added(variable.grad, new)
         for captured, new in zip(captures, results[len(arguments) + len(leaves) :], strict=True):
             if new is not None:
                 self.check_end(captured.variable.name, captured.tensor)
                 self.ends[id(captured.tensor)] = captured.tensor
                 before = self.gradient_of(captured.tensor)
                 self.note_gradient(captured.tensor)
-                captured.tensor.grad = new if before is None else before + new
+                captured.tensor.grad = self._added(before, new)
+
+    def _added(self, before: Any, new: Any) -> Any:
+        """The sum of a gradient and a new one. Eager code adds in place, so the former is not read any more."""
+        if before is None:
+            return new
+        total = before + new
+        self.ticks += 1
+        for memory in before.memories:
+            memory.changed = self.ticks
+        return total
 
     def check_end(self, name: str, tensor: Tensor) -> None:
         """Refuse a backward pass that ends at a Tensor where one of eager code would call hooks, or go on."""

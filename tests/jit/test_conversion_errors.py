@@ -257,6 +257,12 @@ step of a range must be a whole number other than 0 .*, found 1.5
     leaf.register_hook(lambda gradient: gradient * 2)  # here
     return x * leaf
 
+take it again after the change, or change a copy
+    (x * leaf).sum().backward()
+    first = leaf.grad
+    (x * leaf).sum().backward()
+    return first * 1
+
 was changed in place while its stop_gradient was True; change a copy
     y = x * leaf
     y.stop_gradient = True

@@ -109,6 +109,19 @@ def test_gradients_accumulate_until_they_are_cleared():
     assert len(accumulate.traces) == 2  # without a gradient at first, and with one
 
 
+def test_a_gradient_that_backward_adds_to_is_not_read_as_it_was():
+    weight = app.to_tensor([1.0, 2.0], stop_gradient=False)
+    (weight * 3).sum().backward()
+
+    def step(x):
+        before = weight.grad
+        (weight * x).sum().backward()
+        return before * 1
+
+    with pytest.raises(ProgramError, match="take it again after the change"):
+        to_static(step, backend="reference")(app.ones([2]))
+
+
 def test_a_traced_step_takes_the_gradients_of_an_eager_backward_pass():
     w = app.create_parameter([2], default_initializer=app.nn.initializer.Constant(0.0))
     optimizer = app.optimizer.SGD(1.0, parameters=[w])
