@@ -248,7 +248,7 @@ class Optimizer:
 
         Only `parameters` are changed, by default those of the optimiser, and none of `no_grad_set`.
         """
-        if isinstance(loss, Tensor):
+        if isinstance(loss, Tensor) or modes().tracer is not None:
             chosen = self._chosen(parameters, no_grad_set)
             self._update({id(p) for p in chosen})
             return [], [(p, p.grad) for p in chosen]
@@ -262,7 +262,7 @@ class Optimizer:
         no_grad_set: Any = None,
     ) -> list[tuple[Any, Any]]:
         """Append, or run, the backward pass of a loss. Returns each parameter with its gradient."""
-        if isinstance(loss, Tensor):
+        if isinstance(loss, Tensor) or modes().tracer is not None:
             loss.backward()
             return [(p, p.grad) for p in self._chosen(parameters, no_grad_set) if p.grad is not None]
         return append_backward(loss, parameters or self._parameters, no_grad_set)

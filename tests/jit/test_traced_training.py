@@ -96,6 +96,27 @@ def test_a_traced_layer_and_a_traced_step_train_as_eager_ones(kind, form):
     assert len(static[3].traces) == traces[form]
 
 
+def test_minimize_in_a_traced_step_makes_a_step():
+    def step(x):
+        loss = (net(x) ** 2).mean()
+        loss.backward()
+        optimizer.minimize(loss, no_grad_set=[net.bias])
+        optimizer.clear_grad()
+        return loss
+
+    weights = []
+    for wrap in (to_static, lambda function, backend: function):
+        app.seed(3)
+        net = app.nn.Linear(8, 2)
+        optimizer = app.optimizer.Adam(0.1, parameters=net.parameters())
+        run = wrap(step, backend="reference")
+        for _ in range(2):
+            run(app.to_tensor(X))
+        weights.append([p.numpy() for p in net.parameters()])
+    for traced, eager in zip(*weights, strict=True):
+        np.testing.assert_allclose(traced, eager, rtol=1e-4)
+
+
 def test_gradients_accumulate_until_they_are_cleared():
     w = app.create_parameter([2])
 
