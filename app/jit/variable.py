@@ -194,8 +194,9 @@ class TracedVariable(ChangesInPlace, Variable):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether it was not computed by an operator of the function."""
-        return self.is_data or self.persistable
+        """Whether it was not computed by an operator that has a gradient."""
+        given = self.is_data or self.persistable or (self.stop_gradient and self.recorded is None)
+        return given or any(leaf is self for leaf in getattr(self._tracer, "leaves", ()))
 
     def dim(self) -> int:
         """The number of axes."""

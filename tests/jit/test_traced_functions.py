@@ -212,6 +212,20 @@ def test_what_cannot_be_differentiated_is_an_error():
         loss.backward()
 
 
+def test_leaves_are_those_of_eager_code():
+    def function(x):
+        made, computed, detached, stopped = app.zeros([1]), x * 2, x.detach(), x * 2
+        stopped.stop_gradient = True
+        started = x.detach()
+        started.stop_gradient = False
+        with app.no_grad():
+            unrecorded = x * 2
+        return [v.is_leaf for v in (x, W, made, computed, detached, stopped, started, unrecorded)]
+
+    x = app.to_tensor([1.0], stop_gradient=False)
+    assert static(function)(x) == function(x)
+
+
 def test_an_argument_that_requires_a_gradient_stays_so():
     def function(x):
         x.stop_gradient = False
