@@ -12,7 +12,7 @@ import numpy as np
 from app.graph.variable import Variable
 from app.jit.convert.state import Undefined
 from app.jit.tracer import Tracer, check_no_hooks
-from app.jit.variable import TracedVariable
+from app.jit.variable import RefusedError, TracedVariable
 from app.static.structure import Structure
 from app.tensor import Tensor
 from app.tensor.backward import run_backward
@@ -66,7 +66,9 @@ class Effects:
             if now is None or isinstance(now, Variable):
                 self._left.append((tensor, getattr(now, "name", None)))
         data = [v for v in tracer.program.global_block().vars.values() if v.is_data]
-        self._of_arguments = [getattr(getattr(v, "grad", None), "name", None) for v in data]
+        self._of_arguments = [getattr(getattr(v, "arrived", None), "name", None) for v in data]
+        self._used = [name in tracer.gradients_of_arguments for name in initial_names]
+        """Whether the function uses the `.grad` of each argument, which is taken to be None before."""
         if tracer.startup.global_block().ops:
             tracer.refuse_parameter()
 
@@ -99,3 +101,10 @@ class Effects:
             for variable, tensor, name in zip(arguments, tensors, self._of_arguments, strict=True):
                 if name is not None:
                     check_no_hooks(variable.name, tensor)
+        if True in self._used:
+            for variable, tensor, used in zip(arguments, tensors, self._used, strict=True):
+                if used and tensor.grad is not None:
+                    raise RefusedError(
+                        f"the traced function uses the .grad of {variable.name}, an argument, which has one already; "
+                        f"set it to None before the call, {variable.name}.clear_grad(set_to_zero=False)"
+                    )

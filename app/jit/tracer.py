@@ -96,6 +96,8 @@ class Tracer:
         """The Tensors whose `.grad` the function changes, each with what it was before."""
         self.gradients_read: dict[int, tuple[Tensor, bool]] = {}
         """The Tensors whose initial `.grad` it uses, each with whether there was one."""
+        self.gradients_of_arguments: set[str] = set()
+        """The arguments whose `.grad` it reads or sets, by name."""
         self.numbers: dict[int, tuple[Tensor, np.ndarray]] = {}
         """Tensors whose values were read by Python, each with a copy."""
         self.went_back = False
@@ -348,7 +350,7 @@ class Tracer:
         results = self._gradients(outputs, sources, starts)
         for variable, new in zip([*arguments, *leaves], results, strict=False):
             if new is not None:
-                variable.grad = self._added(variable.grad, new)
+                variable.arrived = self._added(variable.arrived, new)
         for captured, new in zip(captures, results[len(arguments) + len(leaves) :], strict=True):
             if new is not None:
                 self.check_end(captured.variable.name, captured.tensor)

@@ -74,7 +74,7 @@ class Memory:
 class TracedVariable(ChangesInPlace, Variable):
     """A Variable of a function that is being traced; after tracing it behaves like any other Variable."""
 
-    grad: Any = None
+    arrived: Any = None
     """Its gradient, after `backward` in the function."""
     outside = False
     """Whether it is an argument or a captured Tensor."""
@@ -113,6 +113,21 @@ class TracedVariable(ChangesInPlace, Variable):
                 f"as it would stay {not value} for the caller: {wish}"
             )
         super().__setattr__(name, value)
+
+    @property
+    def grad(self) -> Any:
+        """Its gradient, after `backward` in the function."""
+        self._note_gradient()
+        return self.arrived
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        self._note_gradient()
+        self.arrived = value
+
+    def _note_gradient(self) -> None:
+        if self.is_data and self._tracer is not None:
+            self._tracer.gradients_of_arguments.add(self.name)
 
     def set_stop_gradient(self, stop: bool) -> None:
         """What `x.stop_gradient = …` means in a traced function: later operators see it, but not earlier ones.

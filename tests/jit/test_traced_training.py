@@ -191,6 +191,31 @@ def test_leaves_that_a_traced_function_makes_have_their_gradients():
     assert x.grad is None
 
 
+def clears_first(x):
+    x.clear_grad()
+    goes_back(x)
+    return x * 1
+
+
+def reads_it(x):
+    goes_back(x)
+    return x.grad * 2
+
+
+@pytest.mark.parametrize("function", [clears_first, reads_it])
+def test_the_gradient_that_an_argument_has_before_is_not_passed_over(function):
+    run = to_static(function, backend="reference")
+    x, other = (app.to_tensor([1.0, 2.0], stop_gradient=False) for _ in range(2))
+    assert run(x).tolist() == function(other).tolist()
+    assert x.grad.tolist() == other.grad.tolist() == [2.0, 4.0]
+    with pytest.raises(ProgramError, match=r"uses the .grad of x, an argument, .* set it to None before the call"):
+        run(x)
+    assert x.grad.tolist() == [2.0, 4.0]
+    x.clear_grad(set_to_zero=False)
+    run(x)
+    assert x.grad.tolist() == [2.0, 4.0]
+
+
 def test_a_backward_pass_in_a_traced_function_refuses_what_it_would_pass_over():
     run = to_static(goes_back, backend="reference")
     x = app.to_tensor([1.0], stop_gradient=False)
