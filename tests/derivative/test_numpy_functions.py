@@ -17,7 +17,7 @@ from derivative.array_slopes import (
 from modules_of_text import module_of_text
 from numba import njit
 
-from app.derivative.arrays import derive
+from app.derivative.arrays import derive, written_out
 from app.derivative.scope import UnderivableError
 
 EXPRESSIONS = [
@@ -108,6 +108,18 @@ def test_its_gradient_agrees_with_differences_to_second_order(text: str):
         gradients = derived.function(*given)
         assert largest_difference(gradients, central_differences(function, arguments, weights)) < 1e-5, derived.source
         function, arguments = derived.function, given
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("text", texts())
+def test_written_out_as_loops_it_gives_the_same_also_for_nan(text: str):
+    function, arguments = function_of(text)
+    loops = written_out(function, *arguments)
+    for array in (None, *arguments):
+        if array is not None:
+            array[(0,) * array.ndim] = array.flat[-2] = np.nan
+        for actual, expected in zip(listed(loops(*arguments)), listed(function(*arguments)), strict=True):
+            np.testing.assert_allclose(actual, expected, rtol=1e-12)
 
 
 @pytest.mark.soak

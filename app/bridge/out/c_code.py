@@ -33,7 +33,7 @@ from app.derivative.arrays.core import (
     walk,
 )
 from app.derivative.arrays.flow import without_dead
-from app.derivative.arrays.reader import Reader
+from app.derivative.arrays.reader import CompleteReader, Reader
 from app.derivative.arrays.values import Array, constant_int, wider
 from app.derivative.scope import UnderivableError
 from app.reading import UnreadableSourceError, place_in, source_text
@@ -161,26 +161,11 @@ def c_function(name: str, function: Any, specs: Sequence[Any], shared: str = "")
     return _Writer(reader, shared).function(name)
 
 
-class _Reader(Reader):
-    """Refuses what a gradient may leave out, since the forward pass has done it before; products become loops."""
+class _Reader(CompleteReader):
+    """Writes products as loops."""
 
     def _whole_section(self, value: Array) -> Expr | None:
         return None
-
-    def statement(self, node: ast.stmt) -> None:
-        if isinstance(node, ast.Assert):
-            self.refuse(node, 'cannot be written in C; write `if ...: raise ValueError("...")`')
-        super().statement(node)
-
-    def branch(self, node: ast.If) -> None:
-        for block in (node.body, node.orelse):
-            if block and isinstance(block[-1], ast.Raise):
-                error = block[-1].exc
-                args = error.args if isinstance(error, ast.Call) else []
-                plain = isinstance(error, ast.Call) and self.names.scope.meaning(error.func) is ValueError
-                if not plain or block is node.orelse or not all(isinstance(a, ast.Constant) for a in args):
-                    self.refuse(block[-1], 'cannot be written in C; write `if ...: raise ValueError("...")`')
-        super().branch(node)
 
 
 class _Writer:

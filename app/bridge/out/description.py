@@ -14,7 +14,7 @@ from typing import Any
 from app.custom.foreign import operator_of_framework
 from app.custom.on_numbers import tree_on_numbers
 from app.custom.operator import CustomOperator
-from app.derivative.arrays import derive
+from app.derivative.arrays import derive, written_out
 from app.derivative.making import derived_gradient
 from app.derivative.scope import UnderivableError
 from app.errors import AppError, ExportError, GradientError
@@ -290,6 +290,32 @@ def _derived_again(operator: CustomOperator, gradient: Part, specs: Sequence[Spe
     examples = [by_name.get(p, operator.attributes.get(p, 1.0)) for p in parameters_of(gradient.function)]
     written = operator.backward_function if not gradient.derived else gradient.function
     return derive(written, *examples).function
+
+
+def compiled(operator: CustomOperator, description: Description) -> Description:
+    """The description with functions that Numba compiles: those in plain NumPy are written out as loops."""
+
+    def compiled_part(part: Part) -> Part:
+        if part.options is not None:
+            return part
+        function = part.function if part.derived else _written_out(operator, part, description.specs)
+        return replace(part, function=function, options={"error_model": "numpy"})
+
+    forward, gradient = compiled_part(description.forward), compiled_part(description.gradient)
+    second = description.second and compiled_part(description.second)
+    return replace(description, forward=forward, gradient=gradient, second=second)
+
+
+def _written_out(operator: CustomOperator, part: Part, specs: Sequence[Spec]) -> FunctionType:
+    by_name = dict(zip(part.takes, _specs_of(operator, part, specs), strict=True))
+    examples = [by_name.get(p, operator.attributes.get(p, 1.0)) for p in parameters_of(part.function)]
+    try:
+        return written_out(part.function, *examples)
+    except UnderivableError as error:
+        raise ExportError(
+            f"{operator.label} is exported as compiled code, and {error}; put @njit above the function, if Numba "
+            "compiles it"
+        ) from None
 
 
 def _specs_of(operator: CustomOperator, gradient: Part, specs: Sequence[Spec]) -> list[Spec]:

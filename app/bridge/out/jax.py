@@ -260,5 +260,5 @@ def _test(one: Leaving, operator: Any, examples: Sequence[np.ndarray], within: t
     return _Writer(one).test(operator, examples, within)
 
 
-MODULES = Modules("jax", JAX, _module, _test, _limits)
+MODULES = Modules("jax", JAX, _module, _test, _limits, only_compiled=True)
 TARGET = Target("JAX", MODULES.write)

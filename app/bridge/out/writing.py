@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.bridge.out import vectors
-from app.bridge.out.description import Description, Part, describe, describe_on_arrays, spec_of_example
+from app.bridge.out.description import Description, Part, compiled, describe, describe_on_arrays, spec_of_example
 from app.bridge.out.kernels import Kernels
 from app.bridge.out.names import Names, literal
 from app.bridge.out.translation import Namespace, Translator, UntranslatableError
@@ -49,10 +49,13 @@ class Leaving:
     """Why it is a kernel, where it could be expressions; '' otherwise."""
 
 
-def leaving(operator: Any, specs: Sequence[Spec], namespace: Namespace, reserved: Sequence[str]) -> Leaving:
+def leaving(
+    operator: Any, specs: Sequence[Spec], namespace: Namespace, reserved: Sequence[str], only_compiled: bool
+) -> Leaving:
     """Translate an operator if its functions are of single numbers, else collect their loops.
 
-    `reserved` are the names that the module has besides. An ExportError says why the operator cannot leave.
+    `only_compiled` says that the framework cannot call Python. `reserved` are the names that the module has besides. An
+    ExportError says why the operator cannot leave.
     """
     description, reason = describe(operator, specs), ""
     if description.elementwise:
@@ -62,6 +65,8 @@ def leaving(operator: Any, specs: Sequence[Spec], namespace: Namespace, reserved
             reason = str(error)
         if not operator.elementwise:
             description = describe_on_arrays(operator, specs)
+    if only_compiled and not description.elementwise:
+        description = compiled(operator, description)
     return _collected(description, reserved, reason)
 
 
@@ -187,6 +192,8 @@ class Modules:
     """The text of its test, from the operator, examples of its inputs and the range of their numbers."""
     limits: Callable[[Leaving], Sequence[str]]
     """What the framework cannot do with it, in sentences."""
+    only_compiled: bool = False
+    """Whether the modules cannot call functions in Python."""
 
     def leaving(self, operator: Any, examples: Sequence[Any]) -> Leaving:
         """An operator with its functions as source, for the axes and types of these inputs."""
@@ -198,7 +205,8 @@ class Modules:
             names |= set(re.findall(r"[A-Za-z_]\w*", template.read_text(encoding="utf-8")))
         names |= {f"{role}_{kind}" for role in ROLES for kind in ("loop", "operator")}
         names |= {f"_run{role}" for role in ROLES}
-        return leaving(operator, [spec_of_example(e) for e in examples], self.namespace, sorted(names))
+        specs = [spec_of_example(e) for e in examples]
+        return leaving(operator, specs, self.namespace, sorted(names), self.only_compiled)
 
     def function(self, operator: Any, *examples: Any) -> Callable[..., Any]:
         """An operator as a function of the framework."""

@@ -36,7 +36,7 @@ from app.derivative.arrays.core import (
 from app.derivative.arrays.effects import with_joined_branches
 from app.derivative.arrays.first_touches import first_touched
 from app.derivative.arrays.flow import without_dead
-from app.derivative.arrays.reader import Reader
+from app.derivative.arrays.reader import CompleteReader, Reader
 from app.derivative.arrays.reverse import Context, Reverse
 from app.derivative.arrays.sums import promoted, without_influence
 from app.derivative.arrays.tidy import (
@@ -83,6 +83,18 @@ def derive(function: Any, *specs: Any) -> Derived:
         reader.scope.refuse(reader.scope.tree, f"is more than the derivation can follow ({type(error).__name__})")
 
 
+@one_thread_at_a_time
+def written_out(function: Any, *specs: Any) -> FunctionType:
+    """The function itself with loops in place of operations on whole arrays, which Numba compiles.
+
+    An UnderivableError names the line that cannot be written so.
+    """
+    reader = CompleteReader(function, specs)
+    source = reader.read()
+    body = simplified(without_dead(simplified(source.body), source.outputs), last=True)
+    return _function_of(reader, source, f"{_title(source)}_loops", body, [], source.outputs)[1]
+
+
 def _derived(reader: Reader) -> Derived:
     source = reader.read()
     source.body = with_last_choices(source.body, source.variables, reader.number_variable, set())
@@ -104,7 +116,8 @@ def _derived(reader: Reader) -> Derived:
     ]
     body: list[Stmt] = [*whole, *forward, *start, *backward]
     body = _tidied(body, results, reverse, arriving)
-    return _function_of(reader, source, body, arriving, results, inputs)
+    text, function = _function_of(reader, source, f"{_title(source)}_gradient", body, arriving, results)
+    return Derived(text, function, inputs)
 
 
 def _arriving(reverse: Reverse, backward: list[Stmt]) -> tuple[list[str], list[Stmt]]:
@@ -162,11 +175,14 @@ def _tidied(body: list[Stmt], results: list[str], reverse: Reverse, arriving: li
     return simplified(defined(sunk(body, temporary), parameters, lambda key: variables[key].kind), last=True)
 
 
+def _title(source: Function) -> str:
+    return source.name if source.name.isidentifier() else "function"
+
+
 def _function_of(
-    reader: Reader, source: Function, body: list[Stmt], arriving: list[str], results: list[str], inputs: list[str]
-) -> Derived:
-    """The function of statements."""
-    title = f"{source.name if source.name.isidentifier() else 'function'}_gradient"
+    reader: Reader, source: Function, title: str, body: list[Stmt], arriving: list[str], results: list[str]
+) -> tuple[str, FunctionType]:
+    """The text and the function of statements."""
     returned: Expr = name(results[0]) if len(results) == 1 else ast.Tuple([name(r) for r in results], ast.Load())
     defaults = reader.defaults
     settings = [key for key in source.settings if key not in source.inputs]
@@ -194,7 +210,7 @@ def _function_of(
     exec(compile(text, file, "exec"), space)
     function = space[title]
     function.derived_from = reader.scope.function
-    return Derived(text, function, inputs)
+    return text, function
 
 
 class _Temporaries(ast.NodeTransformer):

@@ -415,10 +415,15 @@ class Arrangements(Reductions):
         if not isinstance(start, Number) or not isinstance(stop, Number):
             self.refuse(node, "goes from something other than a number to another")
         (size,) = [number(50)] if num is None else self._sizes_in(node, num)
-        first = self.temporary(start.expr, start.kind)
+        first, last = self.temporary(start.expr, start.kind), self.temporary(stop.expr, stop.kind)
         steps = call("max", minus(size, 1), number(1))
-        step = self.temporary(binary(binary(stop.expr, ast.Sub(), first), ast.Div(), steps), "float")
-        return Array([size], lambda at: binary(first, ast.Add(), binary(at[0], ast.Mult(), step)), "float", None)
+        step = self.temporary(binary(binary(last, ast.Sub(), first), ast.Div(), steps), "float")
+
+        def element(at: list[Expr]) -> Expr:
+            is_last = ast.BoolOp(ast.And(), [compare(at[0], ast.Gt(), number(0)), _equal(at[0], minus(size, 1))])
+            return ast.IfExp(is_last, last, binary(first, ast.Add(), binary(at[0], ast.Mult(), step)))
+
+        return Array([size], element, "float", None)
 
     def _eye(self, node: ast.AST, N: Value, M: Value | None = None, k: Value | None = None) -> Array:  # noqa: N803
         (rows,) = self._sizes_in(node, N)

@@ -25,7 +25,7 @@ def std(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False) -> A
 
 def norm(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     squares = np.sum(x * x, axis, keepdims=keepdims)
-    return np.where(squares > 0, np.sqrt(np.where(squares > 0, squares, 1.0)), 0.0)  # with slope 0 at 0
+    return np.where(squares == 0, 0.0, np.sqrt(np.where(squares == 0, 1.0, squares)))  # with slope 0 at 0
 
 
 def average(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
@@ -67,14 +67,14 @@ def trace(a: Any) -> Any:
 
 def clip(a: Any, a_min: Any, a_max: Any) -> Any:
     if a_min is None:
-        return np.where(a > a_max, a_max, a)
+        return np.minimum(a, a_max)
     if a_max is None:
-        return np.where(a < a_min, a_min, a)
-    return np.where(np.maximum(a, a_min) > a_max, a_max, np.where(a < a_min, a_min, a))
+        return np.maximum(a, a_min)
+    return np.minimum(np.maximum(a, a_min), a_max)
 
 
 def heaviside(x1: Any, x2: Any) -> Any:
-    return np.where(x1 > 0, 1.0, np.where(x1 < 0, 0.0, x2))
+    return np.where(x1 > 0, 1.0, np.where(x1 < 0, 0.0, np.where(x1 == 0, x2, x1)))
 
 
 def fix(x: Any) -> Any:

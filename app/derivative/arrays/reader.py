@@ -689,6 +689,29 @@ class Reader(ExpressionReader):
         return results
 
 
+class CompleteReader(Reader):
+    """Reads what a gradient may leave out, since the forward pass has done it before, or refuses it."""
+
+    def exceeds(self, element: Expr, op: ast.cmpop, best: Expr, kind: str) -> Expr:
+        test = super().exceeds(element, op, best, kind)
+        return ast.BoolOp(ast.Or(), [test, compare(element, ast.NotEq(), element)]) if kind == "float" else test
+
+    def statement(self, node: ast.stmt) -> None:
+        if isinstance(node, ast.Assert):
+            self.refuse(node, 'cannot be written out; write `if ...: raise ValueError("...")`')
+        super().statement(node)
+
+    def branch(self, node: ast.If) -> None:
+        for block in (node.body, node.orelse):
+            if block and isinstance(block[-1], ast.Raise):
+                error = block[-1].exc
+                args = error.args if isinstance(error, ast.Call) else []
+                plain = isinstance(error, ast.Call) and self.names.scope.meaning(error.func) is ValueError
+                if not plain or block is node.orelse or not all(isinstance(a, ast.Constant) for a in args):
+                    self.refuse(block[-1], 'cannot be written out; write `if ...: raise ValueError("...")`')
+        super().branch(node)
+
+
 def settled(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
     """Statements in which nothing follows a `break`, `continue` or `return`: what did is put into the branches."""
     result: list[ast.stmt] = []

@@ -159,7 +159,7 @@ class Reductions(Builder):
         op = ast.Gt() if how == "argmax" else ast.Lt()
         self.emit(Assign(text, number(0)))
         variable = self.loop_name()
-        test = compare(owner.element([name(variable)]), op, owner.element([name(text)]))
+        test = self.exceeds(owner.element([name(variable)]), op, owner.element([name(text)]), owner.kind)
         self.emit(
             For(
                 variable,
@@ -171,6 +171,10 @@ class Reductions(Builder):
         )
         return name(text)
 
+    def exceeds(self, element: Expr, op: ast.cmpop, best: Expr, kind: str) -> Expr:
+        """Whether an element takes the place of the largest or smallest one so far."""
+        return compare(element, op, best)
+
     def _flat_extreme(self, owner: Array, how: str) -> Expr:
         """The largest element of an array of several dimensions, found by its indices."""
         at = [self.number_variable("at", "int") for _ in owner.dims]
@@ -181,7 +185,7 @@ class Reductions(Builder):
 
         def look(index: list[Expr]) -> None:
             choose: list[Stmt] = [Assign(text, each, self.line) for text, each in zip(at, index, strict=True)]
-            self.emit(If(compare(owner.element(index), op, best), choose))
+            self.emit(If(self.exceeds(owner.element(index), op, best, owner.kind), choose))
 
         self.nest(owner.dims, look)
         return best

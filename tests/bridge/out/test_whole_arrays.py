@@ -1,0 +1,62 @@
+"""Functions of whole arrays in plain NumPy, in PyTorch, JAX and C: compiled code is made of loops that they become."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import app
+from app.bridge import to_jax, to_torch
+from app.bridge.out.c import files
+from app.errors import ExportError
+from tests.bridge.out.c_library import COMPILER
+from tests.bridge.out.written_files import assert_passes_without
+
+X, SCALE = np.random.default_rng(0).uniform(-1, 1, (3, 4)), np.array([[0.5, 2.0, 1.0, 1.5]])
+
+
+@app.custom_op
+def normalised_in_groups(x, scale):
+    groups = x.reshape(x.shape[0], 2, -1)
+    deviation = (groups - groups.mean(axis=2, keepdims=True)) / np.sqrt(groups.var(axis=2, keepdims=True) + 0.1)
+    return deviation.reshape(x.shape) * scale
+
+
+@app.custom_op
+def checked(x):
+    assert x.ndim == 2
+    return x * 2
+
+
+def test_first_and_second_derivatives_agree_in_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+    x, scale = (torch.from_numpy(value).requires_grad_() for value in (X, SCALE))
+    function = to_torch(normalised_in_groups, x, scale)
+    assert torch.autograd.gradcheck(function, (x, scale))
+    assert torch.autograd.gradgradcheck(function, (x, scale))
+
+
+def test_first_and_second_derivatives_agree_in_jax() -> None:
+    jax = pytest.importorskip("jax")
+    from jax.test_util import check_grads
+
+    with jax.enable_x64(True):
+        function = to_jax(normalised_in_groups, X, SCALE)
+        np.testing.assert_allclose(function(X, SCALE), normalised_in_groups(*map(app.to_tensor, (X, SCALE))).numpy())
+        check_grads(jax.jit(function), (X, SCALE), 2, modes=["rev"])
+
+
+def test_what_cannot_become_loops_does_not_leave_for_jax() -> None:
+    pytest.importorskip("jax")
+    with pytest.raises(ExportError, match=r"test_whole_arrays\.py:\d+: `assert .*put @njit above the function"):
+        to_jax(checked, X)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not COMPILER, reason="needs a C compiler")
+def test_the_test_written_beside_c_passes(tmp_path: Path) -> None:
+    for name, text in files(normalised_in_groups, [X, SCALE], (-1, 1), "").files.items():
+        (tmp_path / name).write_text(text)
+    assert_passes_without(tmp_path, "opsmith")
