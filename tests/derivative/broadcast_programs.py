@@ -56,6 +56,12 @@ LAST = [
     ["y = {0} * 2.0", "y[y < 1] *= 0.1", "y[y > 3] = 0.5", "return y + {1}"],
     ["y = z = {0} + 0.0", "y[0] = 2 * z[0]", "return z * {1}"],
     ["y = np.zeros_like(x)", "r = y.reshape(-1)", "y[0] = {0}.sum()", "return r * {1}.sum()"],
+    ["y = {0} + 0.0", "p = (y, y * 2, {1})", "y[0] = 0.5", "return p[0] * p[1] + p[2]"],
+    ["y = {0} + 0.0", "r = np.asarray(y)", "d = y[0]", "r[0] = 2 * y[-1]", "return y * d"],
+    ["y = {0} + 0.0", "for i in range(2):", "    t = y * 1.0", "    y = t * x", "return y + {1}"],
+    ["y = {0} + 0.0", "if {1}.sum() > 0:", "    y[0] *= 2", "else:", "    y = y * 3", "return y"],
+    ["y = {0} + 0.0", "d = np.diag(y)", "t = y.T", "y[0] *= 2.0", "return t * d, {1}"],
+    ["p = [{0}, {1} * 2]", "q = p[0] + 0.0", "q[-1] = p[1].sum()", "return q * p[0]"],
 ]
 
 

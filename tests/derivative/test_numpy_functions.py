@@ -67,6 +67,10 @@ STATEMENTS = {
     "    y[i] = s * s\nreturn y",
     "a view of another shape shows changes": "y = np.zeros_like(x)\nr = y.reshape(-1)\ny[0] = v\nreturn r * 2",
     "a view of another shape is written": "y = x * 1.0\nr = y.reshape(-1)\nr[3:] *= 2.0\nreturn y * y",
+    "another name and a diagonal show changes": "y = x[:, :4] * 1.0\nw = np.asarray(y)\nd = np.diag(y)\ny[0] = v[:4]\n"
+    "return d * w * x[:, 4:5]",
+    "a list keeps what was computed for it": "y = x * 1.0\nparts = [y * 2, y]\ny[0] = v\nreturn np.stack(parts) * x",
+    "a choice between inputs": "y = x * 2 if v[0] > 0 else x * 3\ny[0] = v\nreturn y * x",
     "features are normalised": "m = np.mean(x, 0)\ns = np.var(x, 0)\nreturn (x - m) / np.sqrt(s + 1e-5) * v",
     "heads attend": "q = x.reshape(4, 2, 3).transpose(1, 0, 2)\ns = np.einsum('hid,hjd->hij', q, q)\n"
     "e = np.exp(s - s.max(axis=-1, keepdims=True))\np = e / e.sum(axis=-1, keepdims=True)\n"
@@ -80,6 +84,8 @@ REFUSED = {
     "return np.var(x, 0, None)": "calls var wrongly",
     "return np.arange(0.0, 1.0, 0.5) * v[:2]": "np.linspace",
     "return x.sort()": "write a loop",
+    "y = x * 1.0\nparts = [y]\nfor i in range(3):\n    y = y * x\nreturn parts[0]": "while views of the former exist",
+    "y = x * 2\nw = y if x[0, 0] > 0 else x\ny[0] = v\nreturn w": "chooses between arrays",
     "y = x.copy()\ny[x > 1] = x[0, :2]\nreturn y": "write np.where",
 }  # fmt: skip
 

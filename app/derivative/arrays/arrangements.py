@@ -276,7 +276,7 @@ class Arrangements(Reductions):
         if a.rank != 2:
             self.refuse(node, f"has {a.rank} dimensions, and no diagonal")
         self.agree(a.dims[0], a.dims[1], node)
-        return self._computed(a, a.dims[:1], lambda at: a.element([at[0], at[0]]))
+        return Array(a.dims[:1], lambda at: a.element([at[0], at[0]]), a.kind, a.dtype, a.base)
 
     def _tril(self, node: ast.AST, m: Value, k: Value | None = None) -> Array:
         return self._triangle(node, m, k, ast.LtE())

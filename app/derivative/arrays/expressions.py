@@ -403,6 +403,8 @@ class ExpressionReader(Arrangements):
     def _choice_of_arrays(self, test: Expr, yes: Value, no: Value, computed: bool, node: ast.AST) -> Value:
         if not isinstance(yes, Array) or not isinstance(no, Array) or yes.rank != no.rank or computed:
             self.refuse(node, "chooses between arrays; assign them to elements of one array in an `if`")
+        if any(each.base and each.base not in {*self.inputs, *self.unnamed} for each in (yes, no)):  # perhaps an alias
+            self.refuse(node, "chooses between arrays; assign them to elements of one array in an `if`")
         for one, other in zip(yes.dims, no.dims, strict=True):
             self.agree(one, other, node)
         return self.where([Number(self.temporary(test, "bool"), "bool"), yes, no], node)
@@ -433,8 +435,9 @@ class ExpressionReader(Arrangements):
                 return self.reduced(arguments[0], _REDUCERS[known], node, node.args[1:])
         if known in _MAKERS:
             return self._maker(_MAKERS[known], node)
-        if function in (np.array, np.asarray, np.ascontiguousarray) and len(node.args) == 1 and not node.keywords:
-            return self._listed(self.value(node.args[0]), node)
+        if function in (np.array, np.asarray) and len(node.args) == 1 and not node.keywords:
+            value = self.value(node.args[0])
+            return value if function is np.asarray and isinstance(value, Array) else self._listed(value, node)
         if function in (np.dot, np.matmul):
             one, other = (self.value(part) for part in node.args)
             return self.product(one, other, node)

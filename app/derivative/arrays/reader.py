@@ -388,6 +388,8 @@ class Reader(ExpressionReader):
             changing = names_of(value.expr) - self.unchanging
             if changing or loads_of(value.expr):
                 return Number(self.temporary(value.expr, value.kind), value.kind)
+        if isinstance(value, Array) and not value.base:
+            return self.new(self.materialise(value, "t"))
         return value
 
     def _to(self, target: ast.expr, value: Value, node: ast.stmt) -> None:
@@ -408,7 +410,8 @@ class Reader(ExpressionReader):
         else:
             if self.names.stores.get(text, 0) > 1:
                 self.refuse(target, "gets a tuple, a function or a type more than once")
-            self.names.values[text] = self._lasting(value)
+            self.names.values[text] = lasting = self._lasting(value)
+            self._views |= _bases_in(lasting)
 
     def _bind_number(self, target: ast.Name, value: Number, before: Value | None) -> None:
         text = target.id
@@ -595,8 +598,9 @@ class Reader(ExpressionReader):
                 part = Number(name(text), part.kind)
             elif isinstance(part, Number) and names_of(part.expr) and not isinstance(part.expr, ast.Name):
                 part = Number(self.temporary(part.expr, part.kind, key), part.kind)
-            if isinstance(part, Array) and part.base not in self.unnamed:
-                self._views.add(part.base)
+            elif isinstance(part, Items):
+                part = self._lasting(part)
+            self._views |= _bases_in(part) - self.unnamed
             names.values[key] = part
         outside, self.names = self.names, names
         line, around = self.line, (self.after, self.before)
@@ -774,6 +778,13 @@ def _without_breaks(body: Sequence[Stmt]) -> list[Stmt]:
         else:
             result.append(statement)
     return result
+
+
+def _bases_in(value: Value) -> set[str]:
+    """The arrays that a tuple holds, or parts of them."""
+    if isinstance(value, Items):
+        return set[str]().union(*map(_bases_in, value.parts))
+    return {value.base} if isinstance(value, Array) else set()
 
 
 def _is_variable(value: Value) -> bool:
