@@ -50,7 +50,7 @@ class Leaving:
 
 
 def leaving(
-    operator: Any, specs: Sequence[Spec], namespace: Namespace, reserved: Sequence[str], only_compiled: bool
+    operator: Any, specs: Sequence[Spec], namespace: Namespace, reserved: Sequence[str], only_compiled: bool = False
 ) -> Leaving:
     """Translate an operator if its functions are of single numbers, else collect their loops.
 
