@@ -10,6 +10,7 @@ from app.checking.command import shape_of
 from app.checking.examples import inputs_for
 from app.checking.operators import UserOperator, find
 from app.checking.subject import Input, Subject
+from app.checking.undisturbed import in_python_process
 from app.custom.operator import CustomOperator
 from app.derivative.scope import UnderivableError
 from app.errors import OperatorError
@@ -86,10 +87,5 @@ def _source(operator: CustomOperator, specs: Sequence[Spec]) -> str:
 
 def _inputs(one: UserOperator, shapes: Shapes) -> tuple[Input, ...]:
     """The inputs on which an operator runs, as Python: Numba would compile its functions for a single call."""
-    answer = one.python_process.ask(_inputs_of, one, shapes)
-    one.python_process.close()
-    return answer.value or _inputs_of(one, shapes)
-
-
-def _inputs_of(one: UserOperator, shapes: Shapes) -> tuple[Input, ...]:
-    return inputs_for(one, shapes).inputs
+    inputs: tuple[Input, ...] | None = in_python_process(lambda: inputs_for(one, shapes).inputs).value
+    return inputs or inputs_for(one, shapes).inputs

@@ -19,6 +19,7 @@ from app.checking.checks.numbers import large, odd
 from app.checking.checks.settings import settings, whole_numbers
 from app.checking.checks.shapes import axes, broadcasting, empty, shapes, types
 from app.checking.subject import OtherSizeError, Subject
+from app.checking.undisturbed import in_python_process
 from app.checking.verdict import FAILED, NOTE, Verdict, failed, note
 from app.custom.numba_functions import interpreted
 from app.custom.operator import CustomOperator
@@ -156,13 +157,6 @@ def progress(
     subject: Subject, only: Collection[str] = (), also: Collection[str] = (), after: str = ""
 ) -> Iterator[str | Verdict]:
     """The same with the name of each check before it runs, from the check that follows `after` on."""
-    try:
-        yield from _progress(subject, only, also, after)
-    finally:
-        subject.operator.python_process.close()
-
-
-def _progress(subject: Subject, only: Collection[str], also: Collection[str], after: str) -> Iterator[str | Verdict]:
     origin, named = _origin_of(subject), {*only, *also}
     names = [
         name
@@ -204,7 +198,7 @@ def _verdicts(name: str, subject: Subject) -> list[Verdict]:
 
 def _answers(name: str, subject: Subject) -> list[Verdict]:
     if CHECKS[name].as_python and subject.operator.foreign is None and not interpreted.on:
-        answer = subject.operator.python_process.ask(_answers, name, subject)
+        answer = in_python_process(_answers, name, subject)
         if not answer.end.problem:
             verdicts: list[Verdict] = answer.value
             return verdicts

@@ -17,6 +17,7 @@ import numpy as np
 
 from app.checking.processes import End
 from app.checking.subject import Arrays, Result, Subject
+from app.checking.undisturbed import in_python_process
 from app.checking.verdict import Verdict, failed, note, ok
 from app.custom.numba_functions import interpreted
 from app.custom.operator import CustomOperator
@@ -103,7 +104,7 @@ def _run_as_python(subject: Subject, arrays: Arrays | None = None, repeats: bool
         return _Run()
     if interpreted.on:  # in such a process already
         return _interpreted(subject, arrays, repeats)
-    answer = subject.operator.python_process.ask(_interpreted, subject, arrays, repeats)
+    answer = in_python_process(_interpreted, subject, arrays, repeats)
     return answer.value or _Run(end=answer.end)
 
 
