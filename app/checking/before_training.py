@@ -26,6 +26,7 @@ from app.checking.checks.gradient import gradient_of_size
 from app.checking.examples import inputs_for
 from app.checking.in_a_network import Place, differs_each_time, drawing_alike, in_a_network, mixes_rows
 from app.checking.operators import UserOperator, user_operator
+from app.checking.processes import End
 from app.checking.subject import FLOAT32, Subject
 from app.checking.undisturbed import undisturbed
 from app.checking.verdict import FAILED
@@ -131,9 +132,9 @@ def _checked(thing: Any, name: str, settings: dict[str, Any], place: Place | Non
             compiled,
             adapter_of(thing),
         )
-        result: GradientCheck = answer.value or _unknown(answer.end.problem)
-        if answer.end.crashed and compiled:  # so would training
-            result = GradientCheck("wrong", answer.end.problem)
+        result: GradientCheck = _unknown(answer.problem) if isinstance(answer, End) else answer
+        if isinstance(answer, End) and answer.crashed and compiled:  # so would training
+            result = GradientCheck("wrong", answer.problem)
         if result.state != "unknown":
             break
     return result

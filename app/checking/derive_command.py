@@ -9,6 +9,7 @@ from app import static
 from app.checking.command import shape_of
 from app.checking.examples import inputs_for
 from app.checking.operators import UserOperator, find
+from app.checking.processes import End
 from app.checking.subject import Input, Subject
 from app.checking.undisturbed import in_python_process
 from app.custom.operator import CustomOperator
@@ -87,5 +88,5 @@ def _source(operator: CustomOperator, specs: Sequence[Spec]) -> str:
 
 def _inputs(one: UserOperator, shapes: Shapes) -> tuple[Input, ...]:
     """The inputs on which an operator runs, as Python: Numba would compile its functions for a single call."""
-    inputs: tuple[Input, ...] | None = in_python_process(lambda: inputs_for(one, shapes).inputs).value
-    return inputs or inputs_for(one, shapes).inputs
+    inputs: tuple[Input, ...] | End = in_python_process(lambda: inputs_for(one, shapes).inputs)
+    return inputs_for(one, shapes).inputs if isinstance(inputs, End) else inputs

@@ -6,7 +6,7 @@ Foreign code can end a process: a mistake in native code is then a finding, and 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -60,16 +60,52 @@ Part = Inputs | Verdict
 
 
 def examination(one: UserOperator, question: Question) -> Iterator[Part]:
-    """The inputs of an operator, and the verdicts on it as they are known. A ConfigError refuses the question."""
-    if not needs_process(one):
-        yield from (part for part in _examined(one, question, "") if isinstance(part, Part))
-    else:
-        yield from _in_processes(one, question)
+    """The inputs of an operator, and the verdicts on it as they are known. A ConfigError refuses the question.
+
+    If an operator of another framework ends its process, it is examined in another one from the next check on.
+    """
+    after = ""
+    while True:
+        check, problem = after, ""
+        for part in in_process_of_its_own(one, partial(_examined, one, question, after), _PATIENCE):
+            if isinstance(part, Part):
+                yield part
+            elif isinstance(part, End):
+                problem = part.problem
+            else:
+                check = part
+        if not problem:
+            return
+        yield failed_in(check, problem)
+        if check == after:  # it ended before any check
+            return
+        after = check
 
 
-def needs_process(one: UserOperator) -> bool:
-    """Whether an operator is examined in a process of its own: one of another framework that can be forked."""
-    return one.foreign is not None and hasattr(os, "fork") and one.foreign.framework.can_fork()
+def in_process_of_its_own(
+    one: UserOperator, parts: Callable[[], Iterator[Any]], patience: float | None, is_silent: bool = True
+) -> Iterator[Any]:
+    """What is found about an operator; of one of another framework in a forked process, whose End is last."""
+    foreign = one.foreign
+    if foreign is None or not hasattr(os, "fork") or not foreign.framework.can_fork():
+        yield from parts()
+        return
+
+    def work() -> Iterator[Any]:
+        foreign.framework.after_fork()
+        try:
+            yield from parts()
+        except ConfigError as error:
+            yield error
+
+    for value in values_of(work, patience, is_silent):
+        if isinstance(value, ConfigError):
+            raise value
+        yield value
+
+
+def failed_in(check: str, message: str) -> Verdict:
+    return replace(failed(message), check=check or "runs")
 
 
 def refusal(error: AppError) -> Verdict:
@@ -127,58 +163,3 @@ def _run_once(subject: Subject, precision: Precision) -> Subject:
             "the example call gives NaN or infinity, which no gradient can be compared with: give another"
         )
     return subject
-
-
-# In a process of its own
-
-
-def _in_processes(one: UserOperator, question: Question) -> Iterator[Part]:
-    """Examine an operator in a forked process; if that ends, in another one from the next check on."""
-    after = ""
-    while True:
-        begun = after
-        parts = in_process(one, partial(_examined, one, question, after), _PATIENCE)
-        while True:
-            try:
-                part = next(parts)
-            except StopIteration as stop:
-                problem = stop.value.problem
-                break
-            if isinstance(part, Part):
-                yield part
-            else:
-                begun = part
-        if problem:
-            yield failed_in(begun, problem)
-        if not problem or begun == after:  # or it ended before any check
-            return
-        after = begun
-
-
-def in_process(
-    one: UserOperator, parts: Callable[[], Iterator[Any]], patience: float | None, is_silent: bool = True
-) -> Generator[Any, None, End]:
-    """What is found about an operator of another framework in a forked process. A ConfigError is raised here, too."""
-
-    def work() -> Iterator[Any]:
-        assert one.foreign is not None
-        one.foreign.framework.after_fork()
-        try:
-            yield from parts()
-        except ConfigError as error:
-            yield error
-
-    values = values_of(work, patience, is_silent)
-    while True:
-        try:
-            value = next(values)
-        except StopIteration as stop:
-            end: End = stop.value
-            return end
-        if isinstance(value, ConfigError):
-            raise value
-        yield value
-
-
-def failed_in(check: str, message: str) -> Verdict:
-    return replace(failed(message), check=check or "runs")

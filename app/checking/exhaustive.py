@@ -24,15 +24,15 @@ from app.checking.examination import (
     Part,
     Question,
     failed_in,
-    in_process,
+    in_process_of_its_own,
     inputs_of,
-    needs_process,
     refusal,
     subject_of,
 )
 from app.checking.examples import inputs_for
 from app.checking.findings import one_of
 from app.checking.operators import UserOperator, equivalent
+from app.checking.processes import End
 from app.checking.subject import FLOAT32, Subject
 from app.engine import Executor
 from app.errors import AppError, ConfigError
@@ -112,15 +112,13 @@ def certify(
 def every_number(one: UserOperator, question: Question) -> Iterator[Part | Certificate]:
     """The inputs of an operator, and its certificate or why there is none. A ConfigError refuses the question.
 
-    An operator of another framework is examined in a process of its own.
+    An operator of another framework is examined in a process of its own, which shows its progress.
     """
-    if not needs_process(one):
-        yield from _certified(one, question)
-        return
-    parts = in_process(one, partial(_certified, one, question), None, is_silent=False)  # it shows its progress
-    end = yield from parts
-    if end.problem:
-        yield failed_in("runs", end.problem)
+    for part in in_process_of_its_own(one, partial(_certified, one, question), None, is_silent=False):
+        if not isinstance(part, End):
+            yield part
+        elif part.problem:
+            yield failed_in("runs", part.problem)
 
 
 def _certified(one: UserOperator, question: Question) -> Iterator[Part | Certificate]:

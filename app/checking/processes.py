@@ -10,7 +10,7 @@ import select
 import signal
 import struct
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -34,7 +34,7 @@ _REMEDIES = {
 
 
 class End(NamedTuple):
-    """How work ended."""
+    """How work in a forked process ended."""
 
     problem: str = ""
     """Why it did not return, and what to do about it; "" if it did."""
@@ -44,8 +44,8 @@ class End(NamedTuple):
 
 def values_of(
     work: Callable[[], Iterable[Any]], patience: float | None, is_silent: bool = True
-) -> Generator[Any, None, End]:
-    """The values that `work` gives in a forked process, pickled on their way; gives how it ended.
+) -> Generator[Any, None, None]:
+    """The values that `work` gives in a forked process, pickled on their way, and last its End.
 
     It is ended after `patience` seconds without a value. If it `is_silent`, nothing that it prints is shown.
     """
@@ -62,12 +62,13 @@ def values_of(
     os.close(writing)
     status = None
     try:
-        problem = yield from _received(reading, patience)
-        if problem is not None:
-            return End(problem)
+        for value in _received(reading, patience):
+            yield value
+            if isinstance(value, End):
+                return
         _group_of_its_own(child)
         status = os.waitpid(child, 0)[1]
-        return End(_ended(status), crashed=True)
+        yield End(_ended(status), crashed=True)
     finally:
         os.close(reading)
         if os.getpid() == parent:  # a process that was forked in between has this generator, too
@@ -111,8 +112,8 @@ def _send_all(work: Callable[[], Iterable[Any]], writing: int) -> None:
             send(_DONE)
 
 
-def _received(reading: int, patience: float | None) -> Generator[Any, None, str | None]:
-    """The values from a pipe; gives what ended them, "" for the end of the work, None if the pipe was closed."""
+def _received(reading: int, patience: float | None) -> Iterator[Any]:
+    """The values from a pipe, and last an End, unless the pipe was closed."""
     content = b""
     began = time.monotonic()
 
@@ -122,20 +123,20 @@ def _received(reading: int, patience: float | None) -> Generator[Any, None, str 
     while select.select([reading], [], [], left())[0]:
         piece = os.read(reading, 1 << 16)
         if not piece:
-            return None
+            return
         content += piece
         while len(content) >= _HEAD.size:
             kind, size = _HEAD.unpack_from(content)
             if len(content) < _HEAD.size + size:
                 break
             message, content = content[_HEAD.size : _HEAD.size + size], content[_HEAD.size + size :]
-            if kind == _DONE:
-                return ""
-            if kind == _RAISED:
-                return f"it raises {message.decode()}"
-            yield pickle.loads(message)
+            if kind == _VALUE:
+                yield pickle.loads(message)
+            else:
+                yield End("" if kind == _DONE else f"it raises {message.decode()}")
+                return
             began = time.monotonic()
-    return f"it did not end within {patience:g} seconds: try smaller inputs"
+    yield End(f"it did not end within {patience:g} seconds: try smaller inputs")
 
 
 def _ended(status: int) -> str:

@@ -9,8 +9,8 @@ import io
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from typing import Any, NamedTuple
+from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
+from typing import Any
 
 import numpy as np
 
@@ -24,18 +24,10 @@ _PATIENCE_WITH_PYTHON = 60.0
 """Seconds after which Numba functions that run as Python are given up."""
 
 
-class Answer(NamedTuple):
-    """What a function returned."""
-
-    value: Any = None
-    end: End = End()
-    """Why it returned nothing, if it has a problem."""
-
-
 def undisturbed(
     work: Callable[[], Any], patience: float, compiled: bool = True, framework: Framework | None = None
-) -> Answer:
-    """Return the result of a function in a forked process.
+) -> Any:
+    """Return the result of a function in a forked process, or the End that says why there is none.
 
     Unless `compiled`, Numba functions run as Python there, without compilation. Without fork, the function is called in
     this process; one whose Numba functions should run as Python is not. One that uses a framework which cannot run in a
@@ -55,23 +47,18 @@ def undisturbed(
         yield called()
 
     if hasattr(os, "fork") and (framework is None or framework.can_fork()):
-        values = values_of(called_in_a_copy, patience)
-        try:
-            value = next(values)
-        except StopIteration as end:
-            return Answer(end=end.value)
-        values.close()
-        return Answer(value)
+        with closing(values_of(called_in_a_copy, patience)) as values:
+            return next(values)
     if not compiled and framework is None:
-        return Answer(end=End("this system cannot fork a process for it"))
+        return End("this system cannot fork a process for it")
     try:
-        return Answer(called())
+        return called()
     except Exception as error:
-        return Answer(end=End(f"it raises {described(error)}"))
+        return End(f"it raises {described(error)}")
 
 
-def in_python_process(work: Callable[..., Any], *arguments: Any) -> Answer:
-    """Return the result of a function in a forked process, in which Numba functions run as Python."""
+def in_python_process(work: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the result of a function in a forked process, in which Numba functions run as Python, or its End."""
     return undisturbed(lambda: work(*arguments), _PATIENCE_WITH_PYTHON, compiled=False)
 
 

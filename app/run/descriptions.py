@@ -17,6 +17,7 @@ import numpy as np
 
 from app.checking.before_training import as_written, between_layers
 from app.checking.operators import user_operator
+from app.checking.processes import End
 from app.checking.undisturbed import undisturbed
 from app.custom.foreign import adapter_of, operator_of_framework, parts_of
 from app.custom.operator import CustomOperator, derived_source
@@ -125,9 +126,8 @@ def curve_of(activation: Activation, low: float, high: float) -> Curve | None:
         return None  # each hidden layer has its own parameters
     framework = adapter_of(as_written(activation.operator))
     for compiled in (False, True):
-        answer = undisturbed(partial(_curve, operator, low, high), _PATIENCE, compiled, framework)
-        if not answer.end.problem:
-            curve: Curve | None = answer.value
+        curve: Curve | End | None = undisturbed(partial(_curve, operator, low, high), _PATIENCE, compiled, framework)
+        if not isinstance(curve, End):
             return curve
     return None
 
@@ -160,8 +160,8 @@ def source_texts(activation: Activation) -> dict[str, str]:
     thing = as_written(activation.operator)
     if isinstance(thing, OpDef) and not thing.custom:
         return {}
-    framework = adapter_of(thing)
-    return undisturbed(partial(_sources, thing, activation), _PATIENCE, False, framework).value or {}
+    sources = undisturbed(partial(_sources, thing, activation), _PATIENCE, False, adapter_of(thing))
+    return {} if isinstance(sources, End) else sources
 
 
 def _sources(thing: Any, activation: Activation) -> dict[str, str]:

@@ -15,7 +15,8 @@ import app
 from app.checking.checks import examine
 from app.checking.examples import inputs_for
 from app.checking.operators import user_operator
-from app.checking.undisturbed import Answer, undisturbed
+from app.checking.processes import End
+from app.checking.undisturbed import undisturbed
 from app.errors import BoundsError
 
 pytestmark = pytest.mark.slow
@@ -172,7 +173,7 @@ def test_proxies_in_modules_are_not_touched(monkeypatch: pytest.MonkeyPatch):
     def replaced() -> bytes:
         return bytes([vars(module)["proxy"] is proxy, vars(module)["compiled"] is not fill])
 
-    assert undisturbed(replaced, 30, compiled=False).value == bytes([True, True])
+    assert undisturbed(replaced, 30, compiled=False) == bytes([True, True])
     assert vars(module)["compiled"] is fill
 
 
@@ -192,7 +193,7 @@ def test_a_function_on_numbers_that_could_index_is_run_as_python_and_one_that_ca
 
     def has_run(function):
         asked = []
-        monkeypatch.setattr(module, "in_python_process", lambda *_: asked.append(1) or Answer())
+        monkeypatch.setattr(module, "in_python_process", lambda *_: asked.append(1) or End())
         operator = app.custom_op(function, elementwise=True)
         subject = inputs_for(user_operator(operator, "it"), [((2, 3), "float64")], {}, within=(0.0, 2.0))
         asked.clear()

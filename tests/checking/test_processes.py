@@ -20,13 +20,8 @@ from app.errors import BoundsError
 
 
 def received(work: Callable[[], Iterable[Any]], patience: float = 30.0) -> tuple[list[Any], End]:
-    values = values_of(work, patience)
-    contents = []
-    while True:
-        try:
-            contents.append(next(values))
-        except StopIteration as stop:
-            return contents, stop.value
+    *values, end = values_of(work, patience)
+    return values, end
 
 
 def test_values_of_any_size_come_in_order():

@@ -18,6 +18,7 @@ from app.checking.checks.likeness import like
 from app.checking.checks.numbers import large, odd
 from app.checking.checks.settings import settings, whole_numbers
 from app.checking.checks.shapes import axes, broadcasting, empty, shapes, types
+from app.checking.processes import End
 from app.checking.subject import OtherSizeError, Subject
 from app.checking.undisturbed import in_python_process
 from app.checking.verdict import FAILED, NOTE, Verdict, failed, note
@@ -198,9 +199,8 @@ def _verdicts(name: str, subject: Subject) -> list[Verdict]:
 
 def _answers(name: str, subject: Subject) -> list[Verdict]:
     if CHECKS[name].as_python and subject.operator.foreign is None and not interpreted.on:
-        answer = in_python_process(_answers, name, subject)
-        if not answer.end.problem:
-            verdicts: list[Verdict] = answer.value
+        verdicts: list[Verdict] | End = in_python_process(_answers, name, subject)
+        if not isinstance(verdicts, End):
             return verdicts
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -104,8 +104,8 @@ def _run_as_python(subject: Subject, arrays: Arrays | None = None, repeats: bool
         return _Run()
     if interpreted.on:  # in such a process already
         return _interpreted(subject, arrays, repeats)
-    answer = in_python_process(_interpreted, subject, arrays, repeats)
-    return answer.value or _Run(end=answer.end)
+    run = in_python_process(_interpreted, subject, arrays, repeats)
+    return _Run(end=run) if isinstance(run, End) else run
 
 
 def _interpreted(subject: Subject, arrays: Arrays | None, repeats: bool) -> _Run:
