@@ -14,8 +14,6 @@ NEIGHBOURS = 8
 is larger than the result."""
 FAR = 16.0
 """The error, in ULP, from which on numbers are counted."""
-CHUNK = 1024
-"""How many numbers are measured in one go: what is written about them stays in the first-level cache."""
 
 KINDS = ("nan lost", "nan", "wrong", "far", "flushed", "steps back", "all")
 """The kinds of inaccuracy, by row of a record: a number instead of NaN; NaN instead of a number; no correct digit; off
@@ -70,89 +68,6 @@ def compare(
     The type has `digits` binary digits after the first, 2 ** `smallest` is its smallest normal number, and it has no
     number from `end` on. Both infinities count as `end`.
     """
-    errors, steps = np.empty(CHUNK, np.int64), np.empty(CHUNK, np.int64)
-    for begin in range(first, last, CHUNK):
-        stop = min(begin + CHUNK, last)
-        count = stop - begin
-        results, right = actual[begin:stop], exact[begin:stop]
-        before = actual[begin - 1 : stop - 1], exact[begin - 1 : stop - 1]
-        if begin == 0 or _measure(results, right, *before, digits, smallest, end, errors[:count], steps[:count]):
-            _compare_each(x, actual, exact, begin, stop, digits, smallest, end, record)
-            continue
-        record[6, 0] += count
-        _note_worst(record, 6, errors[:count], x, actual, exact, begin)
-        _note_steps(record, steps[:count], x, actual, exact, begin)
-
-
-@njit(nogil=True, error_model="numpy")
-def _measure(
-    actual: Any,
-    exact: Any,
-    actual_before: Any,
-    exact_before: Any,
-    digits: int,
-    smallest: int,
-    end: float,
-    errors: Any,
-    steps: Any,
-) -> bool:
-    """Write the errors of results, and the sizes of their steps back, in ULP, as the bits of float64, which are in the
-    order of the numbers. Whether some result has to be looked at by itself: NaN, or far from exact.
-
-    LLVM vectorises the loops of whole numbers. (It does not look for the largest of floats, because of NaN.)
-    """
-    normal = 2.0**smallest
-    far = np.int64(0)
-    for i in range(len(errors)):
-        expected, result = exact[i], np.float64(actual[i])
-        step = result - np.float64(actual_before[i])
-        is_back = step * (expected - exact_before[i]) < 0
-        is_nan = (expected != expected) | (result != result)
-        expected, result = min(max(expected, -end), end), min(max(result, -end), end)
-        size = min(max(abs(expected), normal), end * 0.5)
-        exponent = (np.float64(size).view(np.int64) >> np.int64(52)) - np.int64(digits)
-        per_unit = np.int64((np.int64(2046) - exponent) << np.int64(52)).view(np.float64)
-        error = abs(result - expected) * per_unit
-        errors[i] = np.float64(error).view(np.int64)
-        steps[i] = np.float64(abs(step) * per_unit).view(np.int64) if is_back else np.int64(-1)
-        far |= np.int64(is_nan) | np.int64(error > FAR)
-    return far != 0
-
-
-@njit(nogil=True, error_model="numpy")
-def _note_steps(record: Any, steps: Any, x: Any, actual: Any, exact: Any, begin: int) -> None:
-    count, low, high = np.int64(0), np.int64(len(steps)), np.int64(-1)
-    for i in range(len(steps)):
-        is_back = steps[i] >= 0
-        count += np.int64(is_back)
-        low = min(low, np.int64(i) if is_back else low)
-        high = max(high, np.int64(i) if is_back else high)
-    if count:
-        record[5, 0] += count
-        record[5, 1] = min(record[5, 1], x[begin + low], x[begin + high])
-        record[5, 2] = max(record[5, 2], x[begin + low], x[begin + high])
-        _note_worst(record, 5, steps, x, actual, exact, begin)
-
-
-@njit(nogil=True, error_model="numpy")
-def _note_worst(record: Any, kind: int, errors: Any, x: Any, actual: Any, exact: Any, begin: int) -> None:
-    """Note the largest error, if it is the largest one yet. Errors are the bits of float64."""
-    largest = np.int64(-1)
-    for i in range(len(errors)):
-        largest = max(largest, errors[i])
-    error = np.int64(largest).view(np.float64)
-    if error > record[kind, 3]:
-        i = begin
-        while errors[i - begin] != largest:
-            i += 1
-        record[kind, 3], record[kind, 4], record[kind, 5], record[kind, 6] = error, x[i], exact[i], actual[i]
-
-
-@njit(nogil=True, error_model="numpy")
-def _compare_each(
-    x: Any, actual: Any, exact: Any, first: int, last: int, digits: int, smallest: int, end: float, record: Any
-) -> None:
-    """Add inputs one by one, in each way in which their results may be inaccurate."""
     normal = 2.0**smallest
     for i in range(first, last):
         expected, result = exact[i], np.float64(actual[i])

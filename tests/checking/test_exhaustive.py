@@ -94,22 +94,6 @@ def test_errors_are_sorted_by_kind():
     assert compared(up, up[[0, 2, 1, 3]], up)["steps back"] == 1
 
 
-def test_many_numbers_at_once_are_compared_as_one_by_one():
-    random = np.random.default_rng(0)
-    x = np.linspace(0.1, 3, 5000).astype(np.float32)
-    exact = np.sin(x.astype(float))
-    actual = (exact * (1 + 3e-7 * random.standard_normal(x.size))).astype(np.float32)
-    actual[1500:1503], exact[1700:1702] = np.nan, np.nan
-    actual[3100], actual[3200:3203], actual[4000] = np.inf, 0, -5
-    limits = (0, x.size, 23, -126, 2.0**128)
-    together, one_by_one = ulp.empty_record(), ulp.empty_record()
-    ulp.compare(x.astype(float), actual, exact, *limits, together)
-    with np.errstate(invalid="ignore"):
-        ulp._compare_each.py_func(x.astype(float), actual, exact, *limits, one_by_one)
-    assert np.array_equal(together, one_by_one, equal_nan=True)
-    assert (together[:4, ulp.COUNT] > 0).all()
-
-
 def test_an_operator_that_raises_at_some_number_is_an_error():
     @opsmith.custom_op
     @njit
