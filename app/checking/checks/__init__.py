@@ -16,7 +16,7 @@ from app.checking.checks.foreign import alone, kept, shared
 from app.checking.checks.gradient import gradient, linear, second
 from app.checking.checks.likeness import like
 from app.checking.checks.numbers import large, odd
-from app.checking.checks.settings import settings, whole_numbers
+from app.checking.checks.settings import settings
 from app.checking.checks.shapes import axes, broadcasting, empty, shapes, types
 from app.checking.processes import End
 from app.checking.subject import OtherSizeError, Subject
@@ -83,7 +83,6 @@ CHECKS: dict[str, Check] = {
     "settings": Check(settings, has_gradient=True, is_exact=True, repeats="result", refusal=_REFUSES),
     "axes": Check(axes, has_gradient=True, is_exact=True, repeats="result", as_python=True),
     "expanded": Check(expanded, (*OURS, *_TORCH), repeats="gradient"),
-    "whole numbers": Check(whole_numbers, has_gradient=True, is_exact=True, repeats="result"),
     "second": Check(second, has_gradient=True, repeats="result", refusal=_REFUSES, as_python=True),
     "like": Check(
         like,
