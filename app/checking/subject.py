@@ -372,6 +372,6 @@ class Subject:
         """The custom operators that it applies; none for an operator of another framework."""
         if self.operator.foreign is not None:
             return []
-        with self.in_program([i.shape for i in self.inputs]) as (program, _, _):
+        with self.in_program([i.shape for i in self.inputs], self.precision.dtype) as (program, _, _):
             definitions = [op.definition for op in program.global_block().ops]
         return [d for d in definitions if isinstance(d, CustomOperator)]

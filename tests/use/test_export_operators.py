@@ -65,6 +65,11 @@ def test_an_operator_is_written_with_its_test_and_how_it_was_proven_and_files_of
 
 
 @pytest.mark.slow
+def test_an_operator_of_py_func_leaves_for_each_target(ops: Path):
+    assert main(["export", "custom.relu", "--to", "torch", "--to", "jax", "--to", "c"]) == 0
+
+
+@pytest.mark.slow
 def test_an_operator_that_left_comes_back(ops: Path, capsys: pytest.CaptureFixture[str]):
     pytest.importorskip("torch")
     assert main(["export", "my_ops.py:cube", "--to", "torch"]) == 0
