@@ -57,7 +57,7 @@ def test_a_right_operator_passes_every_check(operator: Any):
     [
         ("KeptInBuffer", "kept", "a second call changes the result of the first"),
         ("ReadsMemory", "layout", "give another gradient"),
-        ("SumOnly", "expanded", "the gradient that y.sum() sends, whose strides are zero, raises RuntimeError"),
+        ("SumOnly", "layout", "gradients with strides of zero, as y.sum() sends them, raise RuntimeError"),
         ("Cycle", "leak", "keep tensors with ctx.save_for_backward"),
         ("OneOutput", "one output", "with only output 0 used, backward raises"),
         ("ForgetsNeeds", "alone", "when only b needs a gradient, the gradient of b is wrong"),

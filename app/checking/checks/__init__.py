@@ -9,7 +9,7 @@ from importlib import import_module
 
 import numpy as np
 
-from app.checking.checks.behaviour import expanded, layout, repeatable, row_by_row, untouched
+from app.checking.checks.behaviour import layout, repeatable, row_by_row, untouched
 from app.checking.checks.bounds import bounds
 from app.checking.checks.engines import engines, inlined
 from app.checking.checks.foreign import alone, kept, shared
@@ -82,7 +82,6 @@ CHECKS: dict[str, Check] = {
     "proportional": Check(linear, _NOT_DERIVED, has_gradient=True, repeats="result"),
     "settings": Check(settings, has_gradient=True, is_exact=True, repeats="result", refusal=_REFUSES),
     "axes": Check(axes, has_gradient=True, is_exact=True, repeats="result", as_python=True),
-    "expanded": Check(expanded, (*OURS, *_TORCH), repeats="gradient"),
     "second": Check(second, has_gradient=True, repeats="result", refusal=_REFUSES, as_python=True),
     "like": Check(
         like,
