@@ -27,8 +27,6 @@ class Framework(Protocol):
     """An adapter."""
 
     name: str
-    shares_memory: bool
-    """Whether its tensors have the memory of arrays; others get and give copies, into which nothing can be written."""
 
     def tensors(self, arrays: Sequence[np.ndarray], wants: Sequence[bool]) -> list[Any]:
         """The framework's tensors for arrays, sharing memory if possible; `wants` says which need a gradient."""

@@ -21,7 +21,6 @@ class Jax(Transforming):
     """The adapter. Finite differences need float64, which JAX has only where it is switched on."""
 
     name = "jax"
-    shares_memory = False
 
     def tensors(self, arrays: Sequence[np.ndarray], wants: Sequence[bool]) -> list[Any]:
         with jax.enable_x64(True):

@@ -18,7 +18,6 @@ class Paddle(Recording):
     """The adapter. Paddle copies arrays, and has no strides of zero."""
 
     name = "paddle"
-    shares_memory = False
 
     def tensors(self, arrays: Sequence[np.ndarray], wants: Sequence[bool]) -> list[Any]:
         return [

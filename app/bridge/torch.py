@@ -22,7 +22,6 @@ class Torch(Recording, Transforming):
     """The adapter."""
 
     name = "torch"
-    shares_memory = True
 
     def tensors(self, arrays: Sequence[np.ndarray], wants: Sequence[bool]) -> list[Any]:
         return [self._tensor(a).requires_grad_(needed) for a, needed in zip(arrays, wants, strict=True)]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from app.bridge.out.writing import TARGETS, target_of
+from app.bridge.out.writing import TARGETS, write
 from app.checking.command import shape_of
 from app.checking.examination import Question, subject_of
 from app.checking.findings import findings_of
@@ -52,8 +52,8 @@ def _export(one: UserOperator, question: Question, targets: Sequence[str], folde
             f"{one.name} fails its check, {first.check}: {first.words}; what is exported has passed `opsmith check`"
         )
     for target in targets:
-        written = target_of(target).write(
-            operator, subject.arrays(), (subject.low, subject.high), f"{findings.summary}, {findings.inputs}"
+        written = write(
+            target, operator, subject.arrays(), (subject.low, subject.high), f"{findings.summary}, {findings.inputs}"
         )
         for name in written.files:
             refuse_foreign(folder / name, _MARK, _WITHIN, "name another folder with --output")

@@ -1,4 +1,4 @@
-"""Operators as C99: `TARGET` writes the files of `export --to c`, forward and backward with arrays and their sizes."""
+"""Operators as C99, for `export --to c`: forward and backward with arrays and their sizes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.bridge.out.c_code import CFunction, c_function, function_name
 from app.bridge.out.description import Description, Part, describe, results_of, spec_of_example
 from app.bridge.out.kernels import Kernels
 from app.bridge.out.names import Names
-from app.bridge.out.writing import Target, Written, filled, over_elements
+from app.bridge.out.writing import Written, filled, over_elements
 from app.derivative.scope import UnderivableError
 from app.errors import ExportError
 from app.ops.spec import Spec
@@ -28,7 +28,7 @@ _SIZE = "n"
 _numbers = count(1)
 
 
-def files(operator: Any, examples: Sequence[np.ndarray], within: tuple[float, float], proof: str) -> Written:
+def write(operator: Any, examples: Sequence[np.ndarray], within: tuple[float, float], proof: str) -> Written:
     """A source file of C, and its test in Python, which compiles it."""
     specs = [spec_of_example(e) for e in examples]
     description = describe(operator, specs)
@@ -45,9 +45,6 @@ def files(operator: Any, examples: Sequence[np.ndarray], within: tuple[float, fl
         f"test_{title}_c.py": _test(description, functions, examples, within, outputs),
     }
     return Written(texts, notes)
-
-
-TARGET = Target("C", files)
 
 
 def _c(d: Description, part: Part, name: str, specs: Sequence[Spec], outputs: Sequence[Spec]) -> CFunction:
@@ -157,6 +154,3 @@ def _types(function: CFunction) -> str:
     """The types of results; None for those that are the macro's."""
     kinds = {"double": '"float64"', "float": '"float32"', "int64_t": '"int64"', "bool": '"bool"'}
     return _list(kinds.get(kind.split()[0], "None") for what, kind, _ in function.arguments if what == "result")
-
-
-__all__ = ["TARGET", "files"]

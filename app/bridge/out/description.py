@@ -335,6 +335,3 @@ def results_of(operator: CustomOperator, specs: Sequence[Spec]) -> list[Spec]:
     """The Specs of the outputs for inputs of some Specs."""
     inferred = operator.infer(*specs, **operator.attributes)
     return [inferred] if isinstance(inferred, Spec) else list(inferred)
-
-
-__all__ = ["Description", "Part", "UnderivableError", "describe", "describe_on_arrays"]

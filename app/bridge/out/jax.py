@@ -21,7 +21,6 @@ from app.bridge.out.writing import (
     ROLES,
     Leaving,
     Modules,
-    Target,
     bracketed,
     filled,
     header,
@@ -261,4 +260,4 @@ def _test(one: Leaving, operator: Any, examples: Sequence[np.ndarray], within: t
 
 
 MODULES = Modules("jax", JAX, _module, _test, _limits, only_compiled=True)
-TARGET = Target("JAX", MODULES.write)
+write = MODULES.write

@@ -17,7 +17,6 @@ from app.bridge.out.writing import (
     ROLES,
     Leaving,
     Modules,
-    Target,
     bracketed,
     filled,
     header,
@@ -346,4 +345,4 @@ def _test(one: Leaving, _: Any, examples: Sequence[np.ndarray], within: tuple[fl
 
 
 MODULES = Modules("torch", TORCH, _module, _test, _limits)
-TARGET = Target("PyTorch", MODULES.write)
+write = MODULES.write

@@ -171,15 +171,6 @@ class Written(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Target:
-    """A framework or language that operators leave for."""
-
-    title: str
-    write: Callable[[Any, Sequence[np.ndarray], tuple[float, float], str], Written]
-    """From an operator, examples of its inputs, the range of their numbers and what `check` said."""
-
-
-@dataclass(frozen=True)
 class Modules:
     """How operators become modules of a framework."""
 
@@ -223,14 +214,16 @@ class Modules:
         return Written(texts, notes_of(one, self.limits(one)))
 
 
-TARGETS = ("torch", "jax", "c")
-"""The names on the command line, and of the modules that have a `TARGET`."""
+TARGETS = {"torch": "PyTorch", "jax": "JAX", "c": "C"}
+"""The targets that operators leave for, by their names on the command line, which are those of their modules."""
 
 
-def target_of(name: str) -> Target:
-    """A target by its name. Its module may need the framework."""
-    target: Target = import_module(f".{name}", __package__).TARGET
-    return target
+def write(
+    target: str, operator: Any, examples: Sequence[np.ndarray], within: tuple[float, float], proof: str
+) -> Written:
+    """The files of an operator for a target, from examples of its inputs, their range and what `check` said."""
+    written: Written = import_module(f".{target}", __package__).write(operator, examples, within, proof)
+    return written
 
 
 def notes_of(leaving: Leaving, does_not: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ from numba import njit
 
 import app
 from app.bridge import to_jax, to_torch
-from app.bridge.out.c import files
+from app.bridge.out.c import write
 from tests.bridge.out.c_library import COMPILER
 from tests.bridge.out.written_files import assert_passes_without
 
@@ -52,6 +52,6 @@ def test_first_and_second_derivatives_agree_in_jax() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not COMPILER, reason="needs a C compiler")
 def test_the_test_written_beside_c_passes(tmp_path: Path) -> None:
-    for name, text in files(decayed_powers, [X, N, A], (0.4, 1.1), "").files.items():
+    for name, text in write(decayed_powers, [X, N, A], (0.4, 1.1), "").files.items():
         (tmp_path / name).write_text(text)
     assert_passes_without(tmp_path, "opsmith")

@@ -13,7 +13,7 @@ from derivative.kernels import KERNELS
 from modules_of_text import module_of_text
 
 import app
-from app.bridge.out.c import files
+from app.bridge.out.c import write
 from app.bridge.out.c_code import c_function
 from app.custom.shelf.ema import ema
 from app.custom.shelf.softmax import softmax
@@ -146,7 +146,7 @@ def test_integers_divide_and_indices_count_from_the_end_as_in_python(tmp_path: P
 
 def test_an_operator_with_the_name_of_a_function_of_c_has_another_there() -> None:
     operator = app.custom_op(elementwise=True, name="tanh")(lambda x: 2 / (1 + np.exp(-2 * x)) - 1)
-    written = files(operator, [matrix()], (-2, 2), "")
+    written = write(operator, [matrix()], (-2, 2), "")
     assert "int tanh_forward(const real" in written.files["tanh.c"]
     assert written.notes == ["Made of two functions of C99, tanh_forward and tanh_gradient."]
 
@@ -190,7 +190,7 @@ def test_the_export_of_what_cannot_be_written_is_an_error() -> None:
         return dy
 
     with pytest.raises(ExportError, match=r"cubed .*cannot be written in C: test_to_c.py:\d+"):
-        files(cubed, [matrix(0, (3, 3))], (-2, 2), "")
+        write(cubed, [matrix(0, (3, 3))], (-2, 2), "")
 
 
 CASES = [
@@ -206,7 +206,7 @@ MORE = [(operator, [(4, 6)]) for operator in (swish, root, ema)]
 def test_the_written_tests_pass_without_opsmith_and_are_as_a_formatter_leaves_them(cases: Any, tmp_path: Path) -> None:
     for operator, shapes in cases:
         examples = [np.array([3, 0, 3]) if shape is None else matrix(0, shape) for shape in shapes]
-        for name, text in files(operator, examples, (-2, 2), "1 passed").files.items():
+        for name, text in write(operator, examples, (-2, 2), "1 passed").files.items():
             (tmp_path / name).write_text(text, encoding="utf-8")
     assert_passes_without(tmp_path, "opsmith", "app", "numba")
     assert_formatted(tmp_path)
