@@ -20,7 +20,7 @@ from numba import typeof, types
 
 from app.engine.compiled import language as loops
 from app.engine.compiled.language import COUNT, INDEX
-from app.engine.compiled.linkable import Linkable, dispatcher_of, linkable
+from app.engine.compiled.linkable import Linkable, linkable
 from app.engine.compiled.numba_api import FunctionDescriptor, cgutils, cpu_target, from_dtype, signature
 from app.engine.compiled.vector_functions import MachineCode, VectorFunction, machine_code
 from app.engine.compiled.vectors import FLOAT, INT, POINTER
@@ -76,8 +76,8 @@ class Declared:
 class Callees:
     """The functions outside a source that it called so far."""
 
-    linked: dict[tuple[str, tuple[Any, ...]], Linkable | None] = field(default_factory=dict)
-    """By name and types; None for one whose code is valid in this process only."""
+    linked: dict[tuple[str, tuple[Any, ...]], Linkable] = field(default_factory=dict)
+    """By name and types."""
     of_vectors: dict[str, MachineCode] = field(default_factory=dict)
     of_sizes: set[str] = field(default_factory=set)
     """The symbols of those that return sizes."""
@@ -391,13 +391,13 @@ class Emitter:
         if isinstance(function, VectorFunction):
             return self._call_vectors(call.function, function, arguments)
         values = [self.typed(value) for value in arguments]
+        if call.function == "read_only":
+            return Typed(values[0].value, values[0].type.copy(readonly=True))
         kinds = tuple(value.type for value in values)
         linked_functions = self.callees.linked
         if (call.function, kinds) not in linked_functions:
             linked_functions[call.function, kinds] = linkable(function, kinds)
         linked = linked_functions[call.function, kinds]
-        if linked is None:
-            return self._apply(dispatcher_of(function), values)
         if call.dtype == COUNT:
             self.callees.of_sizes.add(linked.name)
         value = linked.call(self.context, self.builder, [each.value for each in values])

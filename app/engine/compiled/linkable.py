@@ -24,9 +24,10 @@ from numba import types
 from app.engine.compiled import cache, vector_math
 from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.frozen import Frozen
-from app.engine.compiled.numba_api import Dispatcher, ExternalFunctionDescriptor, cpu_target, signature
+from app.engine.compiled.numba_api import ExternalFunctionDescriptor, cpu_target, signature
 from app.engine.compiled.read_only import only_reads
 from app.engine.compiled.shape_errors import compiled_quickly
+from app.errors import AppError
 
 AS_NUMPY: dict[str, Any] = {"nopython": True, "nogil": True, "error_model": "numpy"}
 """The options for compiling a plain function: division by zero behaves as in NumPy."""
@@ -68,18 +69,21 @@ class Linkable:
         return self._module
 
 
-def linkable(function: Any, kinds: tuple[Any, ...]) -> Linkable | None:
-    """Return a function compiled for these types, from disk if cached; None if its code is valid in one process
-    only."""
-    if not isinstance(function, (FunctionType, Dispatcher)):  # one of Numba's intrinsics
-        return None
+class OfThisProcessError(AppError):
+    """The code of a function contains addresses, so that it is valid in one process only."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "its code would be valid in this process only, as with a function of C that is called by address"
+        )
+
+
+def linkable(function: Any, kinds: tuple[Any, ...]) -> Linkable:
+    """Return a function compiled for these types, from disk if cached."""
     key = fingerprint(function, repr(kinds), cache.environment())[:32]
     linked = _cache.get(key)
     if linked is None:
-        linked = _from_disk(key) or _compiled(key, function, kinds)
-        if linked is None:
-            return None
-        _cache[key] = linked
+        linked = _cache[key] = _from_disk(key) or _compiled(key, function, kinds)
         if len(_cache) > CACHE_SIZE:
             _cache.popitem(last=False)
     _cache.move_to_end(key)
@@ -110,7 +114,7 @@ def _from_disk(key: str) -> Linkable | None:
 
 
 @compiled_quickly()
-def _compiled(key: str, function: Callable[..., Any], kinds: tuple[Any, ...]) -> Linkable | None:
+def _compiled(key: str, function: Callable[..., Any], kinds: tuple[Any, ...]) -> Linkable:
     Frozen(function)  # recompiles Numba functions whose global variables have changed
     dispatcher = dispatcher_of(function)
     if kinds not in dispatcher.overloads:  # else it was compiled for an eager call
@@ -118,12 +122,10 @@ def _compiled(key: str, function: Callable[..., Any], kinds: tuple[Any, ...]) ->
         dispatcher.get_call_template(kinds, {})
     overload = dispatcher.overloads.get(kinds)
     if overload is None or overload.lifted or overload.library.has_dynamic_globals:
-        return None
+        raise OfThisProcessError()
     if getattr(overload.library, "_reload_init", None):  # which older releases of Numba do not have
-        return None
+        raise OfThisProcessError()
     code = _alone(overload.library, overload.fndesc.llvm_func_name, _symbol(key), _is_inlined(kinds))
-    if code is None:
-        return None
     fields = kinds, overload.signature.return_type, only_reads(dispatcher, kinds), *code
     cache.keep(_file(key), pickle.dumps(fields))
     return Linkable(_symbol(key), *fields)
@@ -133,9 +135,8 @@ def _is_inlined(kinds: Sequence[Any]) -> bool:
     return not any(isinstance(kind, types.Array) for kind in kinds)
 
 
-def _alone(library: Any, entry: str, symbol: str, is_inlined: bool) -> tuple[bytes, list[str]] | None:
-    """Return the code of a function with its callees as private functions, and the symbols that it refers to; None if
-    it refers to objects."""
+def _alone(library: Any, entry: str, symbol: str, is_inlined: bool) -> tuple[bytes, list[str]]:
+    """Return the code of a function with its callees as private functions, and the symbols that it refers to."""
     module = library._get_module_for_linking().clone()
     if is_inlined:
         _link_vector_math(module)
@@ -146,13 +147,11 @@ def _alone(library: Any, entry: str, symbol: str, is_inlined: bool) -> tuple[byt
         elif not (function.is_declaration or (is_inlined and function.name.startswith(_SHARED))):
             function.linkage = "internal"
     for variable in module.global_variables:
-        if variable.name.startswith(ENVIRONMENT):
+        if variable.name.startswith(_ENVIRONMENT):
             variable.linkage = "internal"
     _remove_unused(module, library.codegen._tm)
-    if any(each.name.startswith(ENVIRONMENT) for each in module.global_variables):
+    if any(each.name.startswith(_ENVIRONMENT) for each in module.global_variables):
         module = _without_environments(module)
-        if module is None:
-            return None
     if is_inlined:
         module.get_function(symbol).linkage = "linkonce_odr"
         return module.as_bitcode(), []
@@ -160,9 +159,8 @@ def _alone(library: Any, entry: str, symbol: str, is_inlined: bool) -> tuple[byt
     return library.codegen._tm.emit_object(module), needs
 
 
-def _without_environments(module: Any) -> Any | None:
-    """The module without its references to Numba's environments, which are objects of this process; None if it needs
-    them.
+def _without_environments(module: Any) -> Any:
+    """The module without its references to Numba's environments, which are objects of this process.
 
     An error whose message has values, such as the shapes of an assignment, only asks whether its environment is there.
     """
@@ -172,8 +170,8 @@ def _without_environments(module: Any) -> Any | None:
         loaded = _ENVIRONMENT_LOADED.findall(body)
         compared = sum(len(re.findall(rf"icmp eq \S+ {re.escape(value)}, null", body)) for value in loaded)
         used = sum(len(re.findall(rf"{re.escape(value)}(?![\w.])", body)) for value in loaded)
-        if body.count(f"@{ENVIRONMENT}") != len(loaded) or used != len(loaded) + compared:
-            return None
+        if body.count(f"@{_ENVIRONMENT}") != len(loaded) or used != len(loaded) + compared:
+            raise OfThisProcessError()
     return llvm.parse_assembly(_NO_ENVIRONMENT.sub(r"\1 inttoptr (i64 1 to \2)", text))
 
 
@@ -181,10 +179,8 @@ def _link_vector_math(module: Any) -> None:
     """Let a function call those of `vector_math` in place of the C library's, which take one number at a time."""
     for function in list(module.functions):
         name = _VECTORISED.get(function.name) if function.is_declaration else None
-        quick = name and linkable(
-            getattr(vector_math, name), (types.float32 if name.endswith("32") else types.float64,)
-        )
-        if quick:
+        if name:
+            quick = linkable(getattr(vector_math, name), (types.float32 if name.endswith("32") else types.float64,))
             function.name = f"opsmith_{name}"
             module.link_in(_in_plain_form(quick, function.name, module))
             module.link_in(quick._get_module_for_linking(), preserve=True)
@@ -227,9 +223,9 @@ _VECTORISED = {
 """The functions of `vector_math` by what Numba calls for them: the C library's functions and LLVM's own."""
 _SHARED = "NRT_"
 """Numba's memory functions, which are the same in each process and recognised by name in its passes."""
-ENVIRONMENT = "_ZN08NumbaEnv"
-_ENVIRONMENT_LOADED = re.compile(rf"(%[\w.]+) = load [^,]+, \S+ @{ENVIRONMENT}")
-_NO_ENVIRONMENT = re.compile(rf"^(@{ENVIRONMENT}.* global (\S+)) null", re.MULTILINE)
+_ENVIRONMENT = "_ZN08NumbaEnv"
+_ENVIRONMENT_LOADED = re.compile(rf"(%[\w.]+) = load [^,]+, \S+ @{_ENVIRONMENT}")
+_NO_ENVIRONMENT = re.compile(rf"^(@{_ENVIRONMENT}.* global (\S+)) null", re.MULTILINE)
 
 
 def _file(key: str) -> str:

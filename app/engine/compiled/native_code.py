@@ -51,8 +51,6 @@ class NativeCode:
         self.key = key
         self._functions, self._called = functions, {**runtime.CALLED, **called}
         self._entries: dict[str, Entry] = {}
-        self._alive: list[Any] = []
-        """What the code refers to by address, and what holds it."""
         self._lock = threading.RLock()
         self.came_from_disk = False
 
@@ -75,32 +73,26 @@ class NativeCode:
                 return
         with cache.memory_given_back():
             compiled = objects.compiled(self._functions, self._called, self._symbol)
-        if compiled.can_be_kept:
-            cache.keep(where, msgspec.msgpack.encode(compiled))
+        cache.keep(where, msgspec.msgpack.encode(compiled))
         self._load(compiled)
 
     def _load(self, compiled: objects.Objects) -> None:
         if any(name.startswith(("NRT_", "numba_")) for name in compiled.needs):
             add_symbols_of_numba()
         engine = engine_of(compiled.code)
-        for name in compiled.environments:
-            environment = objects.environment(name)
-            ctypes.c_void_p.from_address(engine.get_global_value_address(name)).value = id(environment)
-            self._alive.append(environment)
-        self._alive.append(engine)
         entries = {}
         for name, function in self._functions.items():
             if function.is_called_by_python:
-                address = engine.get_function_address(self._symbol(name))
-                entries[name] = Entry(address, function.parameters, self._alive)
+                entries[name] = Entry(engine, engine.get_function_address(self._symbol(name)), function.parameters)
         self._entries = entries  # all at once, as a signal handler may run the same code
 
 
 class Entry:
-    """A function that Python calls. It holds the code, which is freed otherwise when others take its place."""
+    """A function that Python calls. It holds the engine with the code, which is freed otherwise when others take its
+    place."""
 
-    def __init__(self, address: int, parameters: Sequence[Parameter], alive: Sequence[Any]):
-        self._alive = alive
+    def __init__(self, engine: Any, address: int, parameters: Sequence[Parameter]):
+        self._engine = engine
         self._function = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)(address)
         self._parameters = parameters[2:]
         self._table = struct.Struct("".join(map(_form, self._parameters)))

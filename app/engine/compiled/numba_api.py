@@ -30,9 +30,7 @@ try:
     from numba.core.compiler import CompileResult, Flags, compile_extra
     from numba.core.compiler_lock import global_compiler_lock
     from numba.core.dispatcher import Dispatcher
-    from numba.core.environment import lookup_environment
     from numba.core.funcdesc import ExternalFunctionDescriptor, FunctionDescriptor
-    from numba.core.imputils import impl_ret_borrowed
     from numba.core.lowering import Environment
     from numba.core.registry import cpu_target
     from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]
@@ -47,7 +45,7 @@ _USED: dict[Any, tuple[str, ...]] = {
     CompileResult: ("_rebuild", "_reduce"),
     CPUCodeLibrary: ("_optimize_functions", "_optimize_final_module", "_get_module_for_linking"),
     Dispatcher: ("_reset_overloads", "get_call_template", "nopython_signatures"),
-    Environment: ("_memo", "from_fndesc"),
+    Environment: ("from_fndesc",),
 }
 for _owner, _names in _USED.items():
     for _name in _names:
@@ -118,8 +116,6 @@ __all__ = [
     "cpu_target",
     "from_dtype",
     "global_compiler_lock",
-    "impl_ret_borrowed",
-    "lookup_environment",
     "lower",
     "overloads_of",
     "serialize",

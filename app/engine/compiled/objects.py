@@ -10,13 +10,11 @@ from numba import types
 
 from app.engine.compiled import language as loops
 from app.engine.compiled.emit import Callees, Declared, Emitter, numba_type
-from app.engine.compiled.linkable import ENVIRONMENT
 from app.engine.compiled.numba_api import (
     Environment,
     FunctionDescriptor,
     callconv,
     cpu_target,
-    lookup_environment,
 )
 from app.engine.compiled.shape_errors import compiled_quickly
 from app.engine.compiled.vectors import INT
@@ -28,10 +26,6 @@ class Objects(NamedTuple):
     code: list[bytes]
     needs: list[str]
     """The symbols that it refers to."""
-    environments: list[str]
-    """The variables in it that have to be given the address of an object (see `environment`)."""
-    can_be_kept: bool
-    """Whether the code is valid in another process: it contains no addresses of this one."""
 
 
 @compiled_quickly()
@@ -127,28 +121,9 @@ def _objects(library: Any, shown: set[str], callees: Callees) -> Objects:
             function.add_function_attribute("noinline")
     library._optimize_final_module()
     module.verify()
-    variables = [variable.name for variable in module.global_variables]
-    environments = [name for name in variables if name.startswith(ENVIRONMENT)]
-    objects_of_environments = [lookup_environment(name) for name in environments]
-    of_this_process = any(name.startswith("numba.dynamic.globals") for name in variables)
-    linked = {each.name: each for each in callees.linked.values() if each is not None and not each.is_inlined}
+    linked = {each.name: each for each in callees.linked.values() if not each.is_inlined}
     called = {name: each.code for name, each in linked.items()}
     called |= {each.name: each.code for each in callees.of_vectors.values()}
     needs = {name for each in linked.values() for name in each.needs}
     needs.update(f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm."))
-    return Objects(
-        [library.codegen._tm.emit_object(module), *called.values()],
-        sorted(needs - called.keys()),
-        environments,
-        can_be_kept=not of_this_process
-        and not any(each.consts for each in objects_of_environments if each is not None),
-    )
-
-
-def environment(name: str) -> Environment:
-    """Return the object through which compiled code refers to Python objects; a new one in another process."""
-    one = lookup_environment(name)
-    if one is None:
-        one = Environment._memo[name] = Environment({})
-        one.env_name = name
-    return one
+    return Objects([library.codegen._tm.emit_object(module), *called.values()], sorted(needs - called.keys()))

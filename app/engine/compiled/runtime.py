@@ -14,7 +14,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from app.engine.compiled import blas
-from app.engine.compiled.numba_api import cgutils, impl_ret_borrowed
+from app.engine.compiled.numba_api import cgutils
 from app.engine.compiled.vectors import lanes_of_machine
 
 ARRIVED, LEFT, PROBLEM, RUNNING = 0, 8, 16, 24
@@ -200,20 +200,15 @@ def write_down(results: Any, row: int, value: Any) -> None:
 # Arguments of users' functions
 
 
-@_intrinsic
-def read_only(typing_context: Any, array: Any) -> Any:
-    """Return the array with a read-only type."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return impl_ret_borrowed(context, builder, signature.return_type, arguments[0])
-
-    return array.copy(readonly=True)(array), generate
+def read_only(array: Any) -> Any:
+    """Return the array. In compiled code it gets a read-only type (see `Emitter.call`)."""
+    return array
 
 
 @njit(nogil=True)
 def copied(array: Any) -> Any:
     """Return a copy, for a function that may write into its input."""
-    return read_only(array.copy())
+    return array.copy()
 
 
 # Threads, and calls of Python

@@ -10,9 +10,9 @@ from numba import typeof, types
 
 from app.engine.compiled import cache
 from app.engine.compiled.fingerprint import fingerprint
-from app.engine.compiled.linkable import dispatcher_of, linkable
+from app.engine.compiled.linkable import OfThisProcessError, linkable
 from app.engine.compiled.numba_api import from_dtype
-from app.engine.compiled.read_only import array_type, is_refusal, only_reads, where_it_writes, why_refused
+from app.engine.compiled.read_only import array_type, is_refusal, where_it_writes, why_refused
 from app.engine.compiled.steps import Lowered, values_taken
 from app.graph.program import Operator
 from app.ops.lowering import Elementwise, Fused, Returning
@@ -76,23 +76,21 @@ def _tried(function: Any, arguments: Sequence[Any], settings: Sequence[Any]) -> 
 
 
 def _compile(function: Any, signature: tuple[Any, ...]) -> _Trial:
-    dispatcher = dispatcher_of(function)
-    name = dispatcher.py_func.__name__
+    name = getattr(function, "py_func", function).__name__
     try:
         linked = linkable(function, signature)
-        if linked is None:
-            dispatcher.compile(signature)
+    except OfThisProcessError as error:
+        return _Trial(str(error))
     except Exception as error:  # Numba refuses in many ways
         if where_it_writes(error) is not None:
             return _Trial(f"{name} writes into what it is given")
-        refused = _Trial(f"Numba cannot compile {name}: {why_refused(error, dispatcher)}")
+        refused = _Trial(f"Numba cannot compile {name}: {why_refused(error, function)}")
         if not is_refusal(error):
             raise cache.Passing(refused) from error
         return refused
-    returned = dispatcher.overloads[signature].signature.return_type if linked is None else linked.returns
-    parts = getattr(returned, "types", [returned])
+    parts = getattr(linked.returns, "types", [linked.returns])
     kinds = [[str(part.dtype), part.ndim] if isinstance(part, types.Array) else [str(part), -1] for part in parts]
-    return _Trial("", kinds, only_reads(dispatcher, signature) if linked is None else linked.only_reads)
+    return _Trial("", kinds, linked.only_reads)
 
 
 _NUMBERS = ("bool", "int", "uint", "float", "Literal", "OptionalType")

@@ -549,7 +549,7 @@ def test_code_that_an_operator_may_call_stays_in_memory_when_other_code_takes_it
     x = app.to_tensor([1.0, 2.0])
     operator(x)
     (code,) = native_code._loaded.values()
-    engine = weakref.ref(code._alive[-1])
+    engine = weakref.ref(code["over_arrays"]._engine)
     del code
     run_network()  # takes the place
     gc.collect()

@@ -122,7 +122,8 @@ def test_code_that_holds_an_address_of_this_process_is_not_kept(kept: Path):
     def function(x):
         return absolute(np.int64(x))
 
-    assert linkable.linkable(function, NUMBER) is None
+    with pytest.raises(linkable.OfThisProcessError, match="this process only"):
+        linkable.linkable(function, NUMBER)
     assert not list(kept.glob("function_*.bin"))
 
 

@@ -58,8 +58,10 @@ class ReturningStep(NativeStep):
 
     def _write_call(self, out: Writer) -> None:
         function = out.called(self._form.function, self._form.function.__name__)
-        give = "read_only" if only_reads_arrays(self.op, self.lowered) else "copied"
-        values = [Call(give, (out.share_of(name, self),)) for name in values_taken(self.op)]
+        shares: list[Operand] = [out.share_of(name, self) for name in values_taken(self.op)]
+        if not only_reads_arrays(self.op, self.lowered):
+            shares = [Call("copied", (share,)) for share in shares]
+        values = [Call("read_only", (share,)) for share in shares]
         results = [Array(out.names.of(("result", n), f"{out.name(n)}_result")) for n in self.op.outputs]
         out.add(Assign(results, [Call(function, (*values, *out.settings(self.op)))]))
         for result, output in zip(results, self.op.outputs, strict=True):
