@@ -22,18 +22,6 @@ _compiled_with: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 """For Numba functions the hash of the values that they were compiled with."""
 
 
-class _Times:
-    """How many times a value in `_compiled_with` was set."""
-
-    __slots__ = ("count",)
-
-    def __init__(self) -> None:
-        self.count = 0
-
-
-_set = _Times()
-
-
 class Frozen:
     """The variables that are constants in the compiled code of some functions.
 
@@ -52,9 +40,7 @@ class Frozen:
                 if inside.may_differ:
                     compile_again(dispatcher)
                 _compiled_with[dispatcher] = values
-                _set.count += 1
             self._compiled_with.append((dispatcher, values))
-        self._set = _set.count
         for once in walk.compiled_once:
             inside = _Variables([once])
             values = inside.digest.hexdigest()
@@ -74,11 +60,7 @@ class Frozen:
         for get, value, content in self._variables:
             if get() is not value or (content is not None and _content(value) != content):
                 return True
-        if self._set != _set.count:
-            if any(_compiled_with.get(dispatcher) != values for dispatcher, values in self._compiled_with):
-                return True
-            self._set = _set.count
-        return False
+        return any(_compiled_with.get(dispatcher) != values for dispatcher, values in self._compiled_with)
 
 
 class _Variables(Walk):
