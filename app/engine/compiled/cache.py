@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import ctypes
-import gc
 import json
 import os
 import platform
@@ -15,7 +13,7 @@ import shutil
 import sys
 import tempfile
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -150,22 +148,3 @@ def _last_used(path: Path) -> float:
         return path.stat().st_mtime
     except FileNotFoundError:  # another process removed it
         return 0.0
-
-
-@contextlib.contextmanager
-def memory_given_back() -> Iterator[None]:
-    """Free the memory used by compilation in the block, about 10 MB of it in reference cycles.
-
-    Without collections in the block, all of it is young at the end. A collection of old objects would take longer than
-    LLVM.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.collect(1)
-        if enabled:
-            gc.enable()
-        with contextlib.suppress(OSError, AttributeError):  # only glibc has it
-            ctypes.CDLL(None).malloc_trim(0)

@@ -71,8 +71,7 @@ class NativeCode:
                 self._load(msgspec.msgpack.decode(data, type=objects.Objects))
                 self.came_from_disk = True
                 return
-        with cache.memory_given_back():
-            compiled = objects.compiled(self._functions, self._called, self._symbol)
+        compiled = objects.compiled(self._functions, self._called, self._symbol)
         cache.keep(where, msgspec.msgpack.encode(compiled))
         self._load(compiled)
 

@@ -173,14 +173,6 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "kept"
 
 
-def test_objects_that_the_caller_froze_stay_frozen():
-    gc.freeze()
-    frozen = gc.get_freeze_count()
-    with cache.memory_given_back():
-        pass
-    assert gc.get_freeze_count() > frozen / 2
-
-
 def network_of(width: int) -> CompiledProgram:
     """A small network, compiled when it runs; its variables have new names each time."""
     with static.program_guard(static.Program(), static.Program()):
