@@ -9,7 +9,7 @@ import pytest
 
 import app
 from app.bridge import to_jax, to_torch
-from app.bridge.out.c import files
+from app.bridge.out.c import write
 from app.errors import ExportError
 from tests.bridge.out.c_library import COMPILER
 from tests.bridge.out.written_files import assert_passes_without
@@ -57,6 +57,6 @@ def test_what_cannot_become_loops_does_not_leave_for_jax() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not COMPILER, reason="needs a C compiler")
 def test_the_test_written_beside_c_passes(tmp_path: Path) -> None:
-    for name, text in files(normalised_in_groups, [X, SCALE], (-1, 1), "").files.items():
+    for name, text in write(normalised_in_groups, [X, SCALE], (-1, 1), "").files.items():
         (tmp_path / name).write_text(text)
     assert_passes_without(tmp_path, "opsmith")
