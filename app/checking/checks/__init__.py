@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 
@@ -163,15 +164,18 @@ def progress(
         if name in only
         or (origin in check.origins and (name == "bounds" or name in also or not (only or check.if_named)))
     ]
+    as_python: dict[str, list[Verdict]] | None = None
     for name in names[names.index(after) + 1 if after else 0 :]:
         check = CHECKS[name]
         yield name
+        if check.as_python and as_python is None:
+            as_python = _as_python([each for each in names if CHECKS[each].as_python], subject)
         if check.repeats and subject.changes and check.repeats in (subject.changes, "gradient"):
             if only and "repeatable" not in only:
                 yield from _verdicts("repeatable", subject)
                 return
             continue
-        verdicts = _verdicts(name, subject) if origin in check.origins else []
+        verdicts = _verdicts(name, subject, as_python) if origin in check.origins else []
         if name in also:
             verdicts = [replace(v, state=FAILED) if v.state == NOTE else v for v in verdicts]
         if not verdicts and name in only:
@@ -181,25 +185,39 @@ def progress(
             return
 
 
-def _verdicts(name: str, subject: Subject) -> list[Verdict]:
+def _verdicts(name: str, subject: Subject, as_python: Mapping[str, list[Verdict]] | None = None) -> list[Verdict]:
     check, foreign = CHECKS[name], subject.operator.foreign
     try:
-        applies = (subject.has_gradient or not check.has_gradient) and not (check.is_exact and subject.is_surrogate)
-        verdicts = _answers(name, subject) if applies else []
+        return as_python[name] if as_python and name in as_python else _answers(name, subject)
     except OtherSizeError:
-        verdicts = []
+        return []
     except Exception as error:  # the user's function may raise anything
         refused = foreign is not None and check.refusal
         prefix = check.refusal.format(framework=foreign.framework.name) + ": " if foreign and refused else ""
-        verdicts = [(note if refused else failed)(prefix + subject.reason(error))]
-    return [replace(verdict, check=name) for verdict in verdicts]
+        verdict = (note if refused else failed)(prefix + subject.reason(error))
+        return [replace(verdict, check=name)]
 
 
 def _answers(name: str, subject: Subject) -> list[Verdict]:
-    if CHECKS[name].as_python and subject.operator.foreign is None and not interpreted.on:
-        verdicts: list[Verdict] | End = in_python_process(_answers, name, subject)
-        if not isinstance(verdicts, End):
-            return verdicts
+    check = CHECKS[name]
+    if (check.has_gradient and not subject.has_gradient) or (check.is_exact and subject.is_surrogate):
+        return []
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return list(CHECKS[name].verdicts(subject))
+        return [replace(verdict, check=name) for verdict in check.verdicts(subject)]
+
+
+def _as_python(names: Collection[str], subject: Subject) -> dict[str, list[Verdict]]:
+    """The verdicts of checks that ran with Numba functions as Python, in one forked process; others raised an error."""
+
+    def answers() -> dict[str, list[Verdict]]:
+        results = {}
+        for name in names:
+            with suppress(Exception):  # some code that Numba compiles is not valid Python
+                results[name] = _answers(name, subject)
+        return results
+
+    if subject.operator.foreign is not None or interpreted.on:
+        return {}
+    returned: dict[str, list[Verdict]] | End = in_python_process(answers)
+    return {} if isinstance(returned, End) else returned

@@ -47,20 +47,17 @@ class _Run:
 
 def bounds(subject: Subject) -> Iterator[Verdict]:
     """Numba functions, run as Python on a few rows and on one, index inside their arrays, forward and backward."""
-    first = run = _run_as_python(subject, repeats=True)
-    if run is not None and not (run.outside or run.end.problem) and subject.inputs[0].shape:
-        run = _run_as_python(subject.with_batch(1))
-    if first is None or run is None:
+    run = _run_as_python(subject, more=True)
+    if run is None:
         return
-    problem = first.end.problem or run.end.problem
-    if first.end.crashed or run.end.crashed:
-        yield failed(f"run as Python, {problem}")
-    elif problem:
-        yield note(f"not checked: run as Python, {problem}")
+    if run.end.crashed:
+        yield failed(f"run as Python, {run.end.problem}")
+    elif run.end.problem:
+        yield note(f"not checked: run as Python, {run.end.problem}")
     elif run.outside:
         yield failed(run.outside)
-    elif first.calls:
-        other = _differs_from_python(subject, first)
+    elif run.calls:
+        other = _differs_from_python(subject, run)
         yield (
             failed(
                 f"compiled by Numba it gives another {other} than run as Python: an index may be outside of its array "
@@ -92,9 +89,9 @@ def index_outside(subject: Subject, arrays: Arrays | None = None) -> BoundsError
     return (BackwardBoundsError if run.backward else BoundsError)(run.outside)
 
 
-def _run_as_python(subject: Subject, arrays: Arrays | None = None, repeats: bool = False) -> _Run | None:
+def _run_as_python(subject: Subject, arrays: Arrays | None = None, more: bool = False) -> _Run | None:
     """A run of an operator whose Numba functions run as Python, an empty one if they index nothing; None if there is no
-    process for it.
+    process for it. With `more` it is also run again, for its result, and on one row.
 
     Operators of other frameworks have none, and a framework that has threads cannot run in a forked process.
     """
@@ -103,19 +100,19 @@ def _run_as_python(subject: Subject, arrays: Arrays | None = None, repeats: bool
     if _indexes_nothing(subject.operator.call):  # most functions on numbers, for which a process would take most time
         return _Run()
     if interpreted.on:  # in such a process already
-        return _interpreted(subject, arrays, repeats)
-    run = in_python_process(_interpreted, subject, arrays, repeats)
+        return _interpreted(subject, arrays, more)
+    run = in_python_process(_interpreted, subject, arrays, more)
     return _Run(end=run) if isinstance(run, End) else run
 
 
-def _interpreted(subject: Subject, arrays: Arrays | None, repeats: bool) -> _Run:
+def _interpreted(subject: Subject, arrays: Arrays | None = None, more: bool = False) -> _Run:
     name, run, before = "forward", _Run(), interpreted.calls
     try:
         tensors = subject.tensors(subject.arrays() if arrays is None else arrays)
         outputs = subject.applied(tensors)
         name = "backward"
         subject.gradients(tensors, outputs)
-        if repeats:
+        if more:
             first, second = (subject.run(subject.arrays()).copy() for _ in range(2))
             run.result = None if first.differs_from(second) else first
     except Exception as error:
@@ -126,6 +123,8 @@ def _interpreted(subject: Subject, arrays: Arrays | None, repeats: bool) -> _Run
             )
             run.backward = name == "backward"
     run.calls = interpreted.calls - before
+    if more and not run.outside and subject.inputs[0].shape:
+        run.outside = _interpreted(subject.with_batch(1)).outside
     return run
 
 
