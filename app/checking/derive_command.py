@@ -11,7 +11,6 @@ from app.checking.examples import inputs_for
 from app.checking.operators import UserOperator, find
 from app.checking.processes import End
 from app.checking.subject import Input, Subject
-from app.checking.undisturbed import in_python_process
 from app.custom.operator import CustomOperator
 from app.derivative.scope import UnderivableError
 from app.errors import OperatorError
@@ -88,5 +87,10 @@ def _source(operator: CustomOperator, specs: Sequence[Spec]) -> str:
 
 def _inputs(one: UserOperator, shapes: Shapes) -> tuple[Input, ...]:
     """The inputs on which an operator runs, as Python: Numba would compile its functions for a single call."""
-    inputs: tuple[Input, ...] | End = in_python_process(lambda: inputs_for(one, shapes).inputs)
-    return inputs_for(one, shapes).inputs if isinstance(inputs, End) else inputs
+    inputs: tuple[Input, ...] | End = one.python_process.ask(_inputs_of, one, shapes)
+    one.python_process.close()
+    return _inputs_of(one, shapes) if isinstance(inputs, End) else inputs
+
+
+def _inputs_of(one: UserOperator, shapes: Shapes) -> tuple[Input, ...]:
+    return inputs_for(one, shapes).inputs

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
 from app.bridge.function import Foreign, ForeignFunction
 from app.checking.layer import LayerAsOperator
+from app.checking.undisturbed import PythonProcess
 from app.custom import Function, PyLayer
 from app.custom.foreign import operator_of_framework
 from app.custom.lookup import OF_FILES, make_operator, module_at, parted, resolve, split_settings
@@ -41,6 +43,11 @@ class UserOperator:
     surrogate: bool = False
     foreign: Foreign | None = None
     """The operator of another framework that it runs."""
+
+    @cached_property
+    def python_process(self) -> PythonProcess:
+        """Where its Numba functions run as Python."""
+        return PythonProcess(self)
 
     @property
     def label(self) -> str:

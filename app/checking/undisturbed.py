@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import io
 import os
+import pickle
+import threading
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout, suppress
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -57,9 +60,80 @@ def undisturbed(
         return End(f"it raises {described(error)}")
 
 
-def in_python_process(work: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the result of a function in a forked process, in which Numba functions run as Python, or its End."""
-    return undisturbed(lambda: work(*arguments), _PATIENCE_WITH_PYTHON, compiled=False)
+class PythonProcess:
+    """A forked process in which Numba functions run as Python, for all questions about one operator.
+
+    It begins with the first question, and ends when this object is deleted, or with the thread that asked.
+    """
+
+    def __init__(self, operator: Any) -> None:
+        self._operator = ref(operator)
+        self._answers: Generator[Any, None, None] | None = None
+        self._questions = -1
+        self._owner: tuple[int, threading.Thread] | None = None
+
+    def ask(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """What a function of a module returns there, or the End; the arguments may refer to the operator."""
+        try:
+            question = _pickled((work, arguments), self._operator())
+        except Exception:  # a setting may be anything; a process that is forked now has it
+            question = b""
+        if not question or not hasattr(os, "fork"):
+            return undisturbed(lambda: work(*arguments), _PATIENCE_WITH_PYTHON, compiled=False)
+        if self._answers is None or self._owner != (os.getpid(), threading.current_thread()):
+            self.close()
+            self._begin()
+        assert self._answers is not None
+        with suppress(BrokenPipeError), os.fdopen(os.dup(self._questions), "wb") as pipe:
+            pipe.write(len(question).to_bytes(8, "big") + question)
+        answer = next(self._answers)
+        if isinstance(answer, End):
+            self.close()
+        return answer
+
+    def close(self) -> None:
+        """End the process; the next question begins another."""
+        if self._answers is not None:
+            self._answers.close()
+            os.close(self._questions)
+            self._answers = None
+
+    __del__ = close
+
+    def _begin(self) -> None:
+        reading, self._questions = os.pipe()
+        writing, operator, modules = self._questions, self._operator, modules_with_numba()
+
+        def answers() -> Iterator[Any]:
+            os.close(writing)
+            interpret_numba(modules)
+            yield None
+            with os.fdopen(reading, "rb") as questions:
+                while size := questions.read(8):
+                    work, arguments = _unpickled(questions.read(int.from_bytes(size, "big")), operator())
+                    with _unheard():
+                        answer = work(*arguments)
+                    yield answer
+
+        self._answers = values_of(answers, _PATIENCE_WITH_PYTHON)
+        next(self._answers)  # not before that the process may wait for a question
+        self._owner = os.getpid(), threading.current_thread()
+        os.close(reading)
+
+
+def _pickled(thing: Any, operator: Any) -> bytes:
+    """Something that may refer to an operator, which the process that it is sent to has already."""
+    content = io.BytesIO()
+    pickler = pickle.Pickler(content)
+    pickler.persistent_id = lambda part: "operator" if part is operator else None  # type: ignore[method-assign]
+    pickler.dump(thing)
+    return content.getvalue()
+
+
+def _unpickled(content: bytes, operator: Any) -> Any:
+    unpickler = pickle.Unpickler(io.BytesIO(content))
+    unpickler.persistent_load = lambda _: operator  # type: ignore[method-assign]
+    return unpickler.load()
 
 
 @contextmanager

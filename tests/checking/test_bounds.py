@@ -16,7 +16,7 @@ from app.checking.checks import examine
 from app.checking.examples import inputs_for
 from app.checking.operators import user_operator
 from app.checking.processes import End
-from app.checking.undisturbed import undisturbed
+from app.checking.undisturbed import PythonProcess, undisturbed
 from app.errors import BoundsError
 
 pytestmark = pytest.mark.slow
@@ -193,7 +193,7 @@ def test_a_function_on_numbers_that_could_index_is_run_as_python_and_one_that_ca
 
     def has_run(function):
         asked = []
-        monkeypatch.setattr(module, "in_python_process", lambda *_: asked.append(1) or End())
+        monkeypatch.setattr(PythonProcess, "ask", lambda *_: asked.append(1) or End())
         operator = app.custom_op(function, elementwise=True)
         subject = inputs_for(user_operator(operator, "it"), [((2, 3), "float64")], {}, within=(0.0, 2.0))
         asked.clear()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from app.checking.before_training import check_gradient
 from app.checking.examples import inputs_for
 from app.checking.operators import user_operator
 from app.checking.processes import End, values_of
+from app.checking.undisturbed import undisturbed
 from app.errors import BoundsError
 
 
@@ -73,6 +76,34 @@ def test_an_operator_that_would_end_the_command_is_refused_before_it_does():
     assert checked is not None
     assert checked.wrong
     assert "it ends the process, with SIGSEGV" in checked.words
+
+
+def process_of(*_: Any) -> int:
+    return os.getpid()
+
+
+def name_of(one: Any) -> str:
+    return one.name
+
+
+def test_all_questions_about_an_operator_go_to_one_process_until_it_ends():
+    one = user_operator(app.relu, "relu")
+    process = one.python_process
+    first, again, here = (process.ask(process_of, bytes(300_000)) for _ in range(3))
+    assert first == again == here != os.getpid()
+    assert process.ask(name_of, one) == "relu"
+    assert "SIGKILL" in process.ask(signal.raise_signal, signal.SIGKILL).problem
+    second = process.ask(process_of)
+    assert second != first
+    assert undisturbed(lambda process=process: process.close() or b"done", 30) == b"done"  # forked from this
+    assert process.ask(process_of) == second
+    with ThreadPoolExecutor() as threads:  # a process ends with the thread that has started it
+        assert threads.submit(process.ask, process_of).result() != second
+    unpicklable = process.ask(process_of, lambda: None)
+    assert unpicklable != os.getpid()
+    pipes = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
+    del one, process
+    assert not pipes or len(os.listdir("/proc/self/fd")) == pipes - 2
 
 
 def test_nothing_that_work_prints_is_shown(capfd: pytest.CaptureFixture[str]):

@@ -21,7 +21,6 @@ from app.checking.checks.settings import settings
 from app.checking.checks.shapes import axes, broadcasting, empty, shapes, types
 from app.checking.processes import End
 from app.checking.subject import OtherSizeError, Subject
-from app.checking.undisturbed import in_python_process
 from app.checking.verdict import FAILED, NOTE, Verdict, failed, note
 from app.custom.numba_functions import interpreted
 from app.custom.operator import CustomOperator
@@ -157,6 +156,13 @@ def progress(
     subject: Subject, only: Collection[str] = (), also: Collection[str] = (), after: str = ""
 ) -> Iterator[str | Verdict]:
     """The same with the name of each check before it runs, from the check that follows `after` on."""
+    try:
+        yield from _progress(subject, only, also, after)
+    finally:
+        subject.operator.python_process.close()
+
+
+def _progress(subject: Subject, only: Collection[str], also: Collection[str], after: str) -> Iterator[str | Verdict]:
     origin, named = _origin_of(subject), {*only, *also}
     names = [
         name
@@ -208,16 +214,16 @@ def _answers(name: str, subject: Subject) -> list[Verdict]:
 
 
 def _as_python(names: Collection[str], subject: Subject) -> dict[str, list[Verdict]]:
-    """The verdicts of checks that ran with Numba functions as Python, in one forked process; others raised an error."""
-
-    def answers() -> dict[str, list[Verdict]]:
-        results = {}
-        for name in names:
-            with suppress(Exception):  # some code that Numba compiles is not valid Python
-                results[name] = _answers(name, subject)
-        return results
-
+    """The verdicts of checks that ran with Numba functions as Python, in a forked process; others raised an error."""
     if subject.operator.foreign is not None or interpreted.on:
         return {}
-    returned: dict[str, list[Verdict]] | End = in_python_process(answers)
-    return {} if isinstance(returned, End) else returned
+    answers: dict[str, list[Verdict]] | End = subject.operator.python_process.ask(_answers_there, names, subject)
+    return {} if isinstance(answers, End) else answers
+
+
+def _answers_there(names: Collection[str], subject: Subject) -> dict[str, list[Verdict]]:
+    answers = {}
+    for name in names:
+        with suppress(Exception):  # some code that Numba compiles is not valid Python
+            answers[name] = _answers(name, subject)
+    return answers

@@ -17,7 +17,6 @@ import numpy as np
 
 from app.checking.processes import End
 from app.checking.subject import Arrays, Result, Subject
-from app.checking.undisturbed import in_python_process
 from app.checking.verdict import Verdict, failed, note, ok
 from app.custom.numba_functions import interpreted
 from app.custom.operator import CustomOperator
@@ -101,7 +100,7 @@ def _run_as_python(subject: Subject, arrays: Arrays | None = None, more: bool = 
         return _Run()
     if interpreted.on:  # in such a process already
         return _interpreted(subject, arrays, more)
-    run = in_python_process(_interpreted, subject, arrays, more)
+    run = subject.operator.python_process.ask(_interpreted, subject, arrays, more)
     return _Run(end=run) if isinstance(run, End) else run
 
 
