@@ -71,6 +71,8 @@ STATEMENTS = {
     "return d * w * x[:, 4:5]",
     "a list keeps what was computed for it": "y = x * 1.0\nparts = [y * 2, y]\ny[0] = v\nreturn np.stack(parts) * x",
     "a choice between inputs": "y = x * 2 if v[0] > 0 else x * 3\ny[0] = v\nreturn y * x",
+    "a size that changes later": "n = 2\ny = x.reshape(n, -1)\nt = np.broadcast_to(v, (n, 6))\nn = 3\n"
+    "return (y[:, :6] * t).sum(axis=0) * n",
     "features are normalised": "m = np.mean(x, 0)\ns = np.var(x, 0)\nreturn (x - m) / np.sqrt(s + 1e-5) * v",
     "heads attend": "q = x.reshape(4, 2, 3).transpose(1, 0, 2)\ns = np.einsum('hid,hjd->hij', q, q)\n"
     "e = np.exp(s - s.max(axis=-1, keepdims=True))\np = e / e.sum(axis=-1, keepdims=True)\n"

@@ -171,7 +171,7 @@ class Arrangements(Reductions):
         return with_axis(array, 0) if array.rank == 1 else array
 
     def _broadcast_to(self, node: ast.AST, array: Value, shape: Value) -> Array:
-        a, sizes = self._array_in(node, array), self._sizes_in(node, shape)
+        a, sizes = self._array_in(node, array), [self.fixed(size) for size in self._sizes_in(node, shape)]
         offset = len(sizes) - a.rank
         if offset < 0:
             self.refuse(node, f"has {a.rank} dimensions already")
@@ -189,6 +189,7 @@ class Arrangements(Reductions):
         for axis in unknown:
             others = [size for place, size in enumerate(sizes) if place != axis]
             sizes[axis] = self._quotient(array.dims, others)
+        sizes = [self.fixed(size) for size in sizes]
         self.agree(total, _product(sizes), node)
         if array.base and not self.is_whole(array):
             if array.base not in {*self.inputs, *self.unnamed}:  # NumPy gives a view of some, and a copy of others
