@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[[str], Any]
 
 FIRST = """

@@ -17,6 +17,8 @@ import pytest
 
 import app
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 OPERATORS = """
 import numpy as np
@@ -95,7 +97,6 @@ def traces_of_app(source: str) -> Iterator[str]:
             yield from re.findall(r"(?<![\w./-])app(?:\.(?!py\b)\w+.*|$)", node.value)
 
 
-@pytest.mark.slow
 def test_a_wheel_neither_imports_app_nor_names_a_module_of_it(installed: Path):
     sources = {str(file.relative_to(installed)): file.read_text(encoding="utf-8") for file in installed.rglob("*.py")}
     with_the_word = {name: text for name, text in sources.items() if re.search(r"(?<![\w./-])app\b", text)}
@@ -137,7 +138,6 @@ def test_an_import_that_cannot_be_renamed_is_refused_with_its_line(source: str):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.slow
 @ONE_WORKER
 def test_check_works_beside_an_app_of_the_user(library: str, checked: dict[str, subprocess.CompletedProcess[str]]):
     done = checked[library]
@@ -148,7 +148,6 @@ def test_check_works_beside_an_app_of_the_user(library: str, checked: dict[str, 
         )
 
 
-@pytest.mark.slow
 @ONE_WORKER
 def test_an_installed_opsmith_knows_nothing_of_an_app_of_the_user_and_a_checkout_goes_before_it(
     checked: dict[str, subprocess.CompletedProcess[str]],
@@ -164,7 +163,6 @@ def test_an_installed_opsmith_knows_nothing_of_an_app_of_the_user_and_a_checkout
         ("import app, opsmith", "app.py was imported as `app` before opsmith"),
     ],
 )
-@pytest.mark.slow
 def test_a_checkout_never_takes_one_app_for_the_other_silently(program: str, told: str, tmp_path: Path):
     done = python(["-c", program], with_an_app(tmp_path), ROOT)
     assert done.returncode == 1
@@ -188,7 +186,6 @@ def test_in_a_checkout_the_modules_of_opsmith_are_those_of_app():
         importlib.import_module("opsmith.nothing")
 
 
-@pytest.mark.slow
 @ONE_WORKER
 def test_a_file_refers_to_an_operator_of_the_shelf_in_the_same_words(
     checked: dict[str, subprocess.CompletedProcess[str]],
@@ -211,7 +208,6 @@ reveal_type(F.relu)
 
 
 @pytest.mark.parametrize("library", ["installed", pytest.param("checkout", marks=pytest.mark.soak)])
-@pytest.mark.slow
 def test_type_checkers_see_the_types_of_opsmith(library: str, tmp_path: Path, installed: Path):
     (tmp_path / "typed.py").write_text(TYPED)
     venv.create(tmp_path / "env", symlinks=True)

@@ -22,6 +22,8 @@ from app.engine.compiled.explain import explain
 from app.errors import GradientError, OperatorError
 from app.static import InputSpec, py_func
 
+pytestmark = pytest.mark.slow
+
 
 def softmax(x):
     y = np.empty_like(x)
@@ -86,7 +88,6 @@ def program_of(operator: Any) -> tuple[static.Program, list[Any]]:
     return program, [y, *first, *second]
 
 
-@pytest.mark.slow
 def test_both_engines_and_tensors_agree_whether_numba_compiles_a_function_or_not():
     operator = custom_op(row_by_row=True)(njit(scaled))
     x, w = points(5, 4, dtype="float32"), points(3, dtype="float32")
@@ -105,7 +106,6 @@ def test_both_engines_and_tensors_agree_whether_numba_compiles_a_function_or_not
         assert one.dtype == two.dtype == "float32"
 
 
-@pytest.mark.slow
 def test_threads_share_the_rows_of_a_gradient_unless_a_weight_has_one():
     @njit
     def running(x):
@@ -160,7 +160,6 @@ def test_a_gradient_is_summed_along_the_axes_that_broadcasting_stretches(shapes:
     assert gradgradcheck(operator, [x, w])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
 def test_a_program_of_any_batch_stretches_a_row_of_weights_in_compiled_code(engine: str):
     program = static.Program()

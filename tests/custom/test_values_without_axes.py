@@ -11,6 +11,8 @@ from numba import njit
 
 import app
 
+pytestmark = pytest.mark.slow
+
 X, A, B = np.random.default_rng(0).uniform(0.3, 1, 5), np.array(0.7), np.array(1.3)
 
 
@@ -134,7 +136,6 @@ def test_gradients_of_losses_and_of_numbers_are_right_to_second_order(function, 
     assert_right(app.custom_op(function), arrays)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("function", "arrays"), [(f, a) for f, *a in COMPILED])
 def test_numba_compiles_them(function, arrays):
     assert_right(app.custom_op(njit(function)), arrays)

@@ -79,6 +79,7 @@ def inspect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return run
 
 
+@pytest.mark.slow
 def test_an_operator_is_shown_with_the_gradient_that_was_derived_for_it(inspect: Inspect, tmp_path: Path):
     text = "import app\n\n@app.custom_op\ndef squared(x):\n    return x * x\n"
     (tmp_path / "squares.py").write_text(text)
