@@ -51,9 +51,14 @@ def gradient_arguments(
     return [bound.arguments[name] if name in bound.arguments else next(following) for name in names]
 
 
-def weighted_sum(function: Callable[..., Any], arguments: Sequence[Any], weights: Sequence[Any]) -> float:
-    results = listed(function(*copied(arguments)))
-    return float(sum(np.sum(np.asarray(y) * w) for y, w in zip(results, weights, strict=True)))
+def results_at(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, ...]:
+    return listed(function(*copied(arguments)))
+
+
+def weighted_difference(ahead: Sequence[Any], behind: Sequence[Any], weights: Sequence[Any]) -> float:
+    """The difference of the weighted sums of results: of those that are equal, nothing is lost in rounding."""
+    triples = zip(ahead, behind, weights, strict=True)
+    return float(sum(np.sum(np.subtract(y, z, dtype=float) * w) for y, z, w in triples))
 
 
 def central_differences(
@@ -61,17 +66,15 @@ def central_differences(
 ) -> list[np.ndarray]:
     """The gradient of each array of floats; NaN for an element beside a kink."""
     gradients = []
-    at = weighted_sum(function, arguments, weights)
+    at = results_at(function, arguments)
     for place in float_places(arguments):
         gradient = np.zeros(arguments[place].shape)
         for index in np.ndindex(gradient.shape):
             slopes = []
             for step in STEPS:
-                ahead, behind = (
-                    weighted_sum(function, _moved(arguments, place, index, sign * step), weights) for sign in (1, -1)
-                )
-                slopes.append((ahead - behind) / (2 * step))
-                one_sided = (ahead - at) / step, (at - behind) / step
+                ahead, behind = (results_at(function, _moved(arguments, place, index, sign * step)) for sign in (1, -1))
+                slopes.append(weighted_difference(ahead, behind, weights) / (2 * step))
+                one_sided = [weighted_difference(*pair, weights) / step for pair in ((ahead, at), (at, behind))]
                 if not np.isclose(*one_sided, rtol=1e-3, atol=1e-2):
                     slopes.append(np.nan)
             gradient[index] = slopes[0] if np.allclose(slopes, slopes[0], rtol=1e-4, atol=1e-5) else np.nan

@@ -6,7 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from derivative.array_slopes import float_places, gradient_arguments, listed, weighted_sum, weights_for
+from derivative.array_slopes import (
+    float_places,
+    gradient_arguments,
+    listed,
+    results_at,
+    weighted_difference,
+    weights_for,
+)
 
 from app.derivative.arrays import Derived, derive
 
@@ -28,11 +35,10 @@ def slope_along(
 ) -> float:
     """The slope of the weighted results by a central difference."""
 
-    def value(by: float) -> float:
-        moved = [a + by * directions[i] if i in directions else a for i, a in enumerate(arguments)]
-        return weighted_sum(function, moved, weights)
+    def results(by: float) -> tuple[Any, ...]:
+        return results_at(function, [a + by * directions[i] if i in directions else a for i, a in enumerate(arguments)])
 
-    return (value(STEP) - value(-STEP)) / (2 * STEP)
+    return weighted_difference(results(STEP), results(-STEP), weights) / (2 * STEP)
 
 
 def agrees(function: Callable[..., Any], *arguments: Any, orders: int = 2) -> bool:
