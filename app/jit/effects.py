@@ -66,7 +66,7 @@ class Effects:
             if now is None or isinstance(now, Variable):
                 self._left.append((tensor, getattr(now, "name", None)))
         data = [v for v in tracer.program.global_block().vars.values() if v.is_data]
-        self._of_arguments = [getattr(getattr(v, "arrived", None), "name", None) for v in data]
+        self._of_arguments = [getattr(getattr(v, "own_gradient", None), "name", None) for v in data]
         self._used = [name in tracer.gradients_of_arguments for name in initial_names]
         """Whether the function uses the `.grad` of each argument, which is taken to be None before."""
         if tracer.startup.global_block().ops:

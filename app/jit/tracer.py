@@ -105,7 +105,7 @@ class Tracer:
         self.leaves: list[TracedVariable] = []
         """The leaves that the function has made, which get a gradient as the arguments do."""
         self.ends: dict[int, Tensor] = {}
-        """The captured Tensors where that ended, by identity."""
+        """The captured Tensors at which a backward pass ended, by identity."""
         self._rates: dict[Any, Variable] = {}
         self.ticks = 0
         """How many times a traced Tensor was changed in place."""
@@ -172,10 +172,13 @@ class Tracer:
     def constant(self, array: np.ndarray, stop_gradient: bool) -> Any:
         """Return a constant value."""
         value: Any = assign(self.program.current_block().as_variable(array))
-        return self.made(value, stop_gradient)
+        return self.as_leaf(value, stop_gradient)
 
-    def made(self, value: Any, stop_gradient: bool, owner: Any = None) -> Any:
-        """Note a value that the function makes from numbers, or copies, for an object of the user's or for itself."""
+    def as_leaf(self, value: Any, stop_gradient: bool, owner: Any = None) -> Any:
+        """A value that the function makes, as a leaf: it gets a gradient of its own, unless `stop_gradient`.
+
+        `owner` is the user's object, if another one stands for the value.
+        """
         value.stop_gradient = stop_gradient
         if not stop_gradient and is_float(value.dtype):
             self.leaves.append(value if owner is None else owner)
@@ -350,7 +353,7 @@ class Tracer:
         results = self._gradients(outputs, sources, starts)
         for variable, new in zip([*arguments, *leaves], results, strict=False):
             if new is not None:
-                variable.arrived = self._added(variable.arrived, new)
+                variable.own_gradient = self._added(variable.own_gradient, new)
         for captured, new in zip(captures, results[len(arguments) + len(leaves) :], strict=True):
             if new is not None:
                 self.check_end(captured.variable.name, captured.tensor)
@@ -370,7 +373,7 @@ class Tracer:
         return total
 
     def check_end(self, name: str, tensor: Tensor) -> None:
-        """Refuse a backward pass that ends at a Tensor where one of eager code would call hooks, or go on."""
+        """Refuse to end a backward pass at a Tensor at which eager code would call hooks, or go on."""
         if tensor._node is not None:
             raise RefusedError(
                 f"backward() in a traced function ends at {name}, which was computed outside, and would go on there in "

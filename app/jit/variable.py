@@ -74,7 +74,7 @@ class Memory:
 class TracedVariable(ChangesInPlace, Variable):
     """A Variable of a function that is being traced; after tracing it behaves like any other Variable."""
 
-    arrived: Any = None
+    own_gradient: Any = None
     """Its gradient, after `backward` in the function."""
     outside = False
     """Whether it is an argument or a captured Tensor."""
@@ -118,12 +118,12 @@ class TracedVariable(ChangesInPlace, Variable):
     def grad(self) -> Any:
         """Its gradient, after `backward` in the function."""
         self._note_gradient()
-        return self.arrived
+        return self.own_gradient
 
     @grad.setter
     def grad(self, value: Any) -> None:
         self._note_gradient()
-        self.arrived = value
+        self.own_gradient = value
 
     def _note_gradient(self) -> None:
         if self.is_data and self._tracer is not None:
@@ -149,7 +149,7 @@ class TracedVariable(ChangesInPlace, Variable):
                 )
             self.stand_for(before[0])
         else:
-            self.stand_for(self._tracer.made(assign(self), False, self))
+            self.stand_for(self._tracer.as_leaf(assign(self), False, self))
 
     # Methods that need values are refused
 

@@ -272,7 +272,7 @@ def to_tensor(data: Any, dtype: DTypeLike | None = None, stop_gradient: bool = T
         value = assign(_copied(data, dtype).detach())
         tracer = modes().tracer
         if tracer is not None:
-            value = tracer.made(value, stop_gradient)
+            value = tracer.as_leaf(value, stop_gradient)
         value.stop_gradient = stop_gradient
         symbolic: Tensor = value
         return symbolic

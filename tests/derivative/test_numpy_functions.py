@@ -50,7 +50,8 @@ EXPRESSIONS = [
     "np.count_nonzero(x > 1) * x", "x * np.any(x > 1.5)", "x * (x > 0.1).all(axis=0)",
     "np.exp(x) / np.exp(x).sum(-1)[:, None]",
     # products
-    "np.inner(v, v * v)", "np.inner(x, x)", "np.vdot(x, x)", "np.dot(x, v)", "x.dot(v)", "np.outer(v, v)",
+    "np.inner(v, v * v)", "np.inner(x, x)", "np.vdot(x, x)", "np.vdot(x[:1, :4], x[:, :1])",
+    "np.dot(x, v)", "x.dot(v)", "np.outer(v, v)",
     "np.einsum('ij,kj->ik', x, x)", "np.einsum('ij->j', x)", "np.einsum('ij,j', x, v)",
     "np.einsum('bij,bkj->bik', z, z)",
     # choices

@@ -217,11 +217,11 @@ def _as_python(names: Collection[str], subject: Subject) -> dict[str, list[Verdi
     """The verdicts of checks that ran with Numba functions as Python, in a forked process; others raised an error."""
     if subject.operator.foreign is not None or interpreted.on:
         return {}
-    answers: dict[str, list[Verdict]] | End = subject.operator.python_process.ask(_answers_there, names, subject)
+    answers: dict[str, list[Verdict]] | End = subject.operator.python_process.ask(_all_answers, names, subject)
     return {} if isinstance(answers, End) else answers
 
 
-def _answers_there(names: Collection[str], subject: Subject) -> dict[str, list[Verdict]]:
+def _all_answers(names: Collection[str], subject: Subject) -> dict[str, list[Verdict]]:
     answers = {}
     for name in names:
         with suppress(Exception):  # some code that Numba compiles is not valid Python

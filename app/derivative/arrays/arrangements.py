@@ -63,19 +63,11 @@ class Arrangements(Reductions):
             sizes.append(part.expr)
         return sizes
 
-    def constant_in(self, node: ast.AST, value: Value) -> int:
-        """A constant integer."""
-        constant = constant_int(value.expr) if isinstance(value, Number) else None
-        if constant is None:
-            self.refuse(node, "needs a constant axis; write a loop")
-        return constant
-
-    def axis_in(self, node: ast.AST, value: Value, rank: int) -> int:
-        """An axis of an array with so many."""
-        axis = self.constant_in(node, value)
-        if not -rank <= axis < rank:
-            self.refuse(node, f"has axis {axis} of an array with {rank} dimensions")
-        return axis % rank
+    def _axis_or_only(self, node: ast.AST, a: Array, axis: Value | None) -> int:
+        """An axis, which may be left out for an array that has no other."""
+        if axis is None and a.rank > 1:
+            self.refuse(node, "needs an axis; write a loop")
+        return 0 if axis is None else self.axis_in(node, axis, a.rank)
 
     # The same elements in another order
 
@@ -130,9 +122,7 @@ class Arrangements(Reductions):
 
     def _roll(self, node: ast.AST, a: Value, shift: Value, axis: Value | None = None) -> Array:
         array = self._array_in(node, a)
-        if axis is None and array.rank > 1:
-            self.refuse(node, "needs an axis; write a loop")
-        along = 0 if axis is None else self.axis_in(node, axis, array.rank)
+        along = self._axis_or_only(node, array, axis)
         (by,) = self._sizes_in(node, shift)
         size = array.dims[along]
 
@@ -215,7 +205,7 @@ class Arrangements(Reductions):
         return binary(total, ast.FloorDiv(), _product(below)) if any(not is_one(size) for size in below) else total
 
     def _ravel(self, node: ast.AST, a: Value) -> Array:
-        return self._reshape(node, a, Number(ast.UnaryOp(ast.USub(), number(1)), "int"))
+        return self._reshape(node, a, Number(number(-1), "int"))
 
     def _flatten(self, node: ast.AST, a: Value) -> Array:
         flat = self._ravel(node, a)
@@ -240,9 +230,7 @@ class Arrangements(Reductions):
 
     def _take(self, node: ast.AST, a: Value, indices: Value, axis: Value | None = None) -> Value:
         array = self._array_in(node, a)
-        if axis is None and array.rank > 1:
-            self.refuse(node, "needs an axis; write a loop")
-        along = 0 if axis is None else self.axis_in(node, axis, array.rank)
+        along = self._axis_or_only(node, array, axis)
         index: list[Any] = [ast.Slice()] * along
         taken = self.indexed(array, [*index, self.index_in(indices, node)], node)
         return self._computed(taken, taken.dims, taken.element) if isinstance(taken, Array) else taken
@@ -256,7 +244,7 @@ class Arrangements(Reductions):
     def _split(self, node: ast.AST, ary: Value, indices_or_sections: Value, axis: Value | None = None) -> Items:
         array = self._array_in(node, ary)
         along = 0 if axis is None else self.axis_in(node, axis, array.rank)
-        parts = self.constant_in(node, indices_or_sections)
+        parts = self.constant_in(node, indices_or_sections, "number of parts")
         whole = array.dims[along]
         size = self.fixed(binary(whole, ast.FloorDiv(), number(parts)))
         even = compare(binary(size, ast.Mult(), number(parts)), ast.Eq(), whole)
@@ -264,6 +252,8 @@ class Arrangements(Reductions):
         return Items([self._part(array, along, binary(number(k), ast.Mult(), size), size) for k in range(parts)])
 
     def _part(self, a: Array, along: int, start: Expr, size: Expr) -> Array:
+        """So many elements along an axis."""
+
         def element(at: list[Expr]) -> Expr:
             return a.element([*at[:along], plus(start, at[along]), *at[along + 1 :]])
 
@@ -301,9 +291,7 @@ class Arrangements(Reductions):
 
     def _repeat(self, node: ast.AST, a: Value, repeats: Value, axis: Value | None = None) -> Array:
         array = self._array_in(node, a)
-        if axis is None and array.rank > 1:
-            self.refuse(node, "needs an axis; write a loop")
-        along = 0 if axis is None else self.axis_in(node, axis, array.rank)
+        along = self._axis_or_only(node, array, axis)
         (times,) = self._sizes_in(node, repeats)
 
         def element(at: list[Expr]) -> Expr:
@@ -462,16 +450,15 @@ class Arrangements(Reductions):
     def _running(self, node: ast.AST, a: Value, axis: Value | None, op: ast.operator) -> Array:
         """Running totals along an axis."""
         array = self._array_in(node, a)
-        if axis is None and array.rank > 1:
-            array, axis = self._ravel(node, array), None
+        array = self._ravel(node, array) if axis is None else array
         along = 0 if axis is None else self.axis_in(node, axis, array.rank)
         kind = wider("int", array.kind)
         text = self.allocate("t", array.dims, kind, array.dtype if kind == "float" else None, "empty")
-        start: float = 0 if isinstance(op, ast.Add) else 1
+        wish, start = ("total", _zero(kind)) if isinstance(op, ast.Add) else ("product", _one(kind))
 
         def run(index: list[Expr]) -> None:
-            total = self.number_variable("total" if isinstance(op, ast.Add) else "product", kind)
-            self.emit(Assign(total, number(float(start) if kind == "float" else int(start))))
+            total = self.number_variable(wish, kind)
+            self.emit(Assign(total, start))
 
             def step(at: list[Expr]) -> None:
                 place = [*index[:along], at[0], *index[along:]]

@@ -58,7 +58,7 @@ def inner(a: Any, b: Any) -> Any:
 
 
 def vdot(a: Any, b: Any) -> Any:
-    return np.sum(a * b)
+    return np.sum(np.ravel(a) * np.ravel(b))
 
 
 def trace(a: Any) -> Any:

@@ -202,7 +202,7 @@ class ExpressionReader(Arrangements):
         if sum(part is not None for part in index) > owner.rank:
             self.refuse(node, f"has more indices than dimensions, which are {owner.rank}")
         base = owner.base
-        self._refuse_divided(index, node)
+        self._refuse_slice_between(index, node)
         gathered: int | None = None
         """The axis of the section along which arrays of indices, together, choose elements."""
         single = len(index) == owner.rank and all(isinstance(part, Number) for part in index)
@@ -230,7 +230,7 @@ class ExpressionReader(Arrangements):
             return Number(owner.element([each([]) for each in axes]), owner.kind)
         return Array(dims, lambda at: owner.element([each(at) for each in axes]), owner.kind, owner.dtype, base)
 
-    def _refuse_divided(self, index: Sequence[Index], node: ast.AST) -> None:
+    def _refuse_slice_between(self, index: Sequence[Index], node: ast.AST) -> None:
         """Refuse arrays of indices, and integers beside them, around a slice, if NumPy puts another axis first."""
         places = [place for place, part in enumerate(index) if isinstance(part, (Number, Array))]
         has_array = any(isinstance(part, Array) for part in index)

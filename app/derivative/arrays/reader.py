@@ -694,7 +694,11 @@ class Reader(ExpressionReader):
 
 
 class CompleteReader(Reader):
-    """Reads what a gradient may leave out, since the forward pass has done it before, or refuses it."""
+    """Reads a function that is written out for itself, and not to derive it.
+
+    Errors are raised, and NaN is the largest and the smallest number, as in NumPy: a gradient may leave both to the
+    forward pass. What cannot be written out is refused.
+    """
 
     def exceeds(self, element: Expr, op: ast.cmpop, best: Expr, kind: str) -> Expr:
         test = super().exceeds(element, op, best, kind)

@@ -43,14 +43,8 @@ class Reductions(Builder):
         chosen = Object(None) if axis_node is None else self.value(axis_node)
         if isinstance(chosen, Object) and chosen.value is None:
             return self._reduced_along(owner, how, None, keep, node)
-        axes = []
-        for part in chosen.parts if isinstance(chosen, Items) else [chosen]:
-            axis = constant_int(part.expr) if isinstance(part, Number) else None
-            if axis is None:
-                self.refuse(node, "needs a constant axis; write a loop")
-            if not -owner.rank <= axis < owner.rank:
-                self.refuse(node, f"has axis {axis} of an array with {owner.rank} dimensions")
-            axes.append(axis % owner.rank)
+        parts = chosen.parts if isinstance(chosen, Items) else [chosen]
+        axes = [self.axis_in(node, part, owner.rank) for part in parts]
         if not axes or (len(axes) > 1 and how.startswith("arg")) or len(set(axes)) < len(axes):
             self.refuse(node, "has axes that cannot be derived; write a loop")
         result: Value = owner
@@ -61,6 +55,20 @@ class Reductions(Builder):
 
     def value(self, node: ast.expr) -> Value:
         raise NotImplementedError
+
+    def constant_in(self, node: ast.AST, value: Value, what: str) -> int:
+        """A constant integer."""
+        constant = constant_int(value.expr) if isinstance(value, Number) else None
+        if constant is None:
+            self.refuse(node, f"needs a constant {what}; write a loop")
+        return constant
+
+    def axis_in(self, node: ast.AST, value: Value, rank: int) -> int:
+        """An axis of an array with so many."""
+        axis = self.constant_in(node, value, "axis")
+        if not -rank <= axis < rank:
+            self.refuse(node, f"has axis {axis} of an array with {rank} dimensions")
+        return axis % rank
 
     def _reduced_along(self, owner: Array, how: str, axis: int | None, keep: bool, node: ast.AST) -> Value:
         owner = owner if how in ("sum", "mean", "prod") else self.in_memory(owner)
