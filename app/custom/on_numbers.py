@@ -33,7 +33,7 @@ from app.custom.numba_functions import Current
 from app.custom.read_only import for_any_types
 from app.derivative.terms import with_parts
 from app.functions import function_beside, is_compiled, python_function, unused
-from app.ops.lowering import OnNumbers, Returning
+from app.ops.lowering import Returning
 from app.reading import UnreadableSourceError, definition_of, one_thread_at_a_time
 
 ValueOf = Callable[[str], Any]
@@ -48,32 +48,48 @@ _NEW = {"empty_like": None, "zeros_like": 0, "ones_like": 1}
 """NumPy's functions that make a new array, with the number that fills it."""
 
 
-def returning(function: Any, takes: tuple[int, ...] | None, row_by_row: bool, exact: bool) -> Returning | None:
+def returning(function: Any, takes: tuple[int, ...] | None, row_by_row: bool) -> Returning | None:
     """How the compiled engine may use a Numba function on arrays; None for any other function."""
-    return _returning(function, takes, row_by_row, exact) if is_compiled(function) else None
+    return _returning(function, takes, row_by_row) if is_compiled(function) else None
 
 
 @lru_cache(maxsize=256)
-def _returning(function: Any, takes: tuple[int, ...] | None, row_by_row: bool, exact: bool) -> Returning:
+def _returning(function: Any, takes: tuple[int, ...] | None, row_by_row: bool) -> Returning:
     """Made once for a function, because the compiler recognises equal layers by the identity of this object."""
     # the source is read with the values of names, such as `pick` after `pick = np.maximum`
-    single = Current(function, lambda: on_numbers(function))
-    return Returning(for_any_types(function), takes, row_by_row, exact, single.get)
+    current = Current(function, lambda: on_numbers(function))
+
+    def for_axes(axes: int) -> Callable[..., Any] | None:
+        of_numbers, expected = current.get()
+        return of_numbers if expected in (None, axes) else None
+
+    return Returning(for_any_types(function), takes, row_by_row, for_axes)
 
 
 @one_thread_at_a_time
-def on_numbers(function: Any) -> OnNumbers | None:
-    """The function for single numbers, if the source shows that the function is elementwise; else None."""
+def on_numbers(function: Any) -> tuple[Callable[..., Any] | None, int | None]:
+    """The function for single numbers, if the source shows that the function is elementwise, else None; and the number
+    of axes that its arrays must have, or None for any number.
+    """
     walk = _walk_through(function)
     if walk is None or walk.result is None:
-        return None
+        return None, None
     if not walk.loops:
         from numba import njit
 
         choices = {name: njit(choice) for name, choice in walk.choices.items()}
-        return OnNumbers(_compile(function, walk.result, choices))
-    function_of_numbers = _compile(function, walk.result, {walk.name_of_type: type})
-    return OnNumbers(_dividing_as(function, function_of_numbers), walk.axes, keeps_type=True)
+        return _compile(function, walk.result, choices), None
+    *statements, last = walk.result.body
+    walk.result.body = [*statements, _with_types(last, walk)]
+    return _dividing_as(function, _compile(function, walk.result, {walk.name_of_type: type})), walk.axes
+
+
+def _with_types(last: ast.stmt, walk: _Walk) -> ast.stmt:
+    """The `return` of new arrays as one of numbers that have the types of these arrays."""
+    assert isinstance(last, ast.Return)
+    names = [part.id for part in _returned(last) if isinstance(part, ast.Name)]
+    typed = ", ".join(f"{walk.name_of_type}({walk.like[name]})({name})" for name in names)
+    return ast.copy_location(ast.parse(f"return {typed}").body[0], last)
 
 
 def tree_on_numbers(function: Any) -> tuple[ast.FunctionDef, dict[str, Any]] | None:

@@ -54,7 +54,6 @@ class CustomOperator(OpDef):
         *,
         elementwise: bool = False,
         row_by_row: bool = False,
-        exact: bool = False,
         takes: tuple[int, ...] | None = None,
         backward: Callable[..., Any] | None = None,
         like: str = "",
@@ -70,8 +69,6 @@ class CustomOperator(OpDef):
         """Whether the functions are called with single numbers, and not with arrays or Tensors."""
         self.row_by_row = row_by_row
         """Whether the user declared that each row of the results depends only on the same row of the inputs."""
-        self.exact = exact
-        """Whether the function must return the declared types; otherwise the results are cast."""
         self._takes = takes
         """The inputs that the function takes; of the others only shape and type are used. None: all inputs."""
         self.lowering = options.get("lowering") or self._compiled_form()
@@ -109,7 +106,6 @@ class CustomOperator(OpDef):
             _like_the_inputs_of(self),
             elementwise=self.elementwise,
             row_by_row=self.row_by_row,
-            exact=self.exact,
             takes=tuple(range(count, count + len(takes))),
             inputs=[*self.inputs, *(f"value{i}" for i in range(len(takes)))],
             outputs=["d" + name for name in self.inputs],
@@ -140,7 +136,7 @@ class CustomOperator(OpDef):
         """How the compiled engine may use the function; None for a function on arrays that is not Numba's."""
         source = python_function(self.function)
         if not self.elementwise:
-            return returning(self.function, self._takes, self.row_by_row, self.exact)
+            return returning(self.function, self._takes, self.row_by_row)
         return Elementwise(without_keyword_only(source), self._takes) if isinstance(source, FunctionType) else None
 
     def derive_when_needed(self, derive: Callable[[Sequence[Spec]], CustomOperator]) -> None:

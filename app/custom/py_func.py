@@ -20,6 +20,7 @@ from app.graph.defaults import default_main_program, in_dynamic_mode
 from app.graph.program import Block
 from app.graph.variable import Variable
 from app.ops.definition import OpDef, apply
+from app.ops.dtype import castable
 from app.ops.size import AnySize
 from app.ops.spec import Spec, spec_of
 from app.reading import user_place
@@ -55,7 +56,8 @@ def py_func(
         func: Takes the inputs as NumPy arrays.
         x: The input, or a list of inputs.
         out: The types and shapes of the results: a Variable, Tensor, array or InputSpec, or a list of them; None for
-            a function that returns nothing.
+            a function that returns nothing. Where a float is declared, numbers of other types become floats of it;
+            any other result of another type is an error.
         backward_func: Takes the inputs, the outputs and the gradients of the outputs, in that order, and returns the
             gradients of the inputs. None stands for a missing gradient. "derive" derives one from the source of `func`.
         skip_vars_in_backward_input: Inputs and outputs that `backward_func` does not take.
@@ -191,20 +193,21 @@ def _definition(
     name = f"py_func.{function_name(func)}"
     x_names = _numbered("x", inputs)
     out_names = _numbered("out", len(outs))
+    casts: dict[str, str] = {}
     definition = CustomOperator(
         name,
         func,
-        _kernel(func, outs, f"operator {name} ({where})"),
+        _kernel(func, outs, casts, f"operator {name} ({where})"),
         lambda *specs: outs,
         row_by_row=row_by_row,
         like=like,
         inputs=x_names,
         outputs=out_names,
         effects=not outs,
-        exact=True,
         onnx=onnx,
         where=where,
     )
+    definition.casts = casts
     definition.on_variables = python_function(func)
     settings: dict[str, Any] = {"inputs": inputs, "outs": outs, "skipped": skipped, "row_by_row": row_by_row}
     if isinstance(onnx, str):
@@ -229,8 +232,11 @@ def _definition(
     return definition
 
 
-def _kernel(func: Callable[..., Any], outs: Sequence[Spec], label: str) -> Callable[..., Any]:
-    """A kernel that calls the user's function on arrays and compares what it returns with what was declared."""
+def _kernel(func: Callable[..., Any], outs: Sequence[Spec], casts: dict[str, str], label: str) -> Callable[..., Any]:
+    """A kernel that calls the user's function on arrays and compares what it returns with what was declared.
+
+    Numbers become floats of the declared type; `casts` gets the returned types. Any other type is an error.
+    """
     warned: set[int] = set()
     call = guarded(func)
 
@@ -241,7 +247,10 @@ def _kernel(func: Callable[..., Any], outs: Sequence[Spec], label: str) -> Calla
         )
         for i, (array, spec) in enumerate(zip(checked, outs, strict=True)):
             if array.dtype != spec.dtype:
-                raise DtypeError(f"{label}: output {i} has type {array.dtype}, but {spec.dtype} was declared")
+                if not castable(array.dtype, spec.dtype):
+                    raise DtypeError(f"{label}: output {i} has type {array.dtype}, but {spec.dtype} was declared")
+                casts[f"output {i}"] = array.dtype.name
+                checked[i] = array.astype(spec.dtype)
             if i not in warned and not _matches(array.shape, spec.shape):
                 warned.add(i)
                 warnings.warn(

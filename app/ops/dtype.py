@@ -54,6 +54,11 @@ def is_float(dtype: DTypeLike) -> bool:
     return canonical(dtype) in FLOATS
 
 
+def castable(dtype: DTypeLike, declared: DTypeLike) -> bool:
+    """Whether results of a type are cast to the declared one: all numbers become floats, and none becomes another."""
+    return is_float(declared) or np.can_cast(dtype, declared)
+
+
 def get_default_dtype() -> str:
     """The floating type of Python floats and of initial values of parameters."""
     return _default_float

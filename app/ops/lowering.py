@@ -167,17 +167,6 @@ class Filling:
 
 
 @dataclass(frozen=True)
-class OnNumbers:
-    """A function of arrays of one shape, as a function of scalars."""
-
-    function: Callable[..., Any]
-    axes: int | None = None
-    """The number of axes that the arrays must have; None: any number."""
-    keeps_type: bool = False
-    """Whether its result is known to have the element type of its arguments."""
-
-
-@dataclass(frozen=True)
 class Returning:
     """`function`, a user's Numba function, takes the inputs and returns the outputs as new arrays."""
 
@@ -185,10 +174,9 @@ class Returning:
     takes: tuple[int, ...] | None = None
     row_by_row: bool = False
     """Whether each row of the outputs depends only on the same row of the inputs."""
-    exact: bool = False
-    """Whether the outputs must have the declared types; otherwise they are cast."""
-    on_numbers: Callable[[], OnNumbers | None] = lambda: None
-    """Gives the same function for scalars, if it is known to be elementwise."""
+    on_numbers: Callable[[int], Callable[..., Any] | None] = lambda axes: None
+    """Gives the same function for scalars, if it is known to be elementwise for arrays of one shape with so many axes.
+    """
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class ArrayLoop:
     ):
         reason = "NUMBA_DISABLE_JIT switches compiling off"
         if not config.DISABLE_JIT:  # type: ignore[attr-defined]  # Numba sets it when it is loaded
-            reason = trial.why_not_numbers(function, arrays, [*settings.values()], results)
+            reason = trial.why_not_numbers(function, arrays, [*settings.values()], [arrays[0].name] * results)
         if reason:
             raise NotCompiledError(reason)
         self._arrays, self._dtype, self._results = len(arrays), arrays[0], results

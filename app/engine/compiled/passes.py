@@ -115,14 +115,13 @@ def inline_array_functions(program: Program, keep: Collection[str], lowered: Low
         lowering = op.definition.lowering
         if not isinstance(lowering, Returning) or not lowered.is_uniform(op):
             return op
-        single = lowering.on_numbers()
-        if single is None or single.axes not in (None, len(lowered.shapes[op.outputs[0]])):
+        of_numbers = lowering.on_numbers(len(lowered.shapes[op.outputs[0]]))
+        if of_numbers is None:
             return op
         definition = copy.copy(op.definition)
-        definition.lowering = Elementwise(single.function, lowering.takes)
+        definition.lowering = Elementwise(of_numbers, lowering.takes)
         elementwise = Operator(definition, op.inputs, op.outputs, op.attributes, op.role)
-        tried = elementwise if single.keeps_type else op  # whose results must have the declared type
-        return op if why_python(tried, lowered, why_not) else elementwise
+        return op if why_python(elementwise, lowered, why_not) else elementwise
 
     block = program.global_block()
     return with_operators(program, [inlined(op) for op in block.ops], block.vars)

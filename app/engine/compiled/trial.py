@@ -15,6 +15,7 @@ from app.engine.compiled.numba_api import from_dtype
 from app.engine.compiled.read_only import array_type, is_refusal, where_it_writes, why_refused
 from app.engine.compiled.steps import Lowered, values_taken
 from app.graph.program import Operator
+from app.ops.dtype import castable
 from app.ops.lowering import Elementwise, Fused, Returning
 
 
@@ -25,19 +26,21 @@ def why_not(op: Operator, lowered: Lowered) -> str:
         return "; ".join(filter(None, (why_not(member, lowered) for member in lowering.body)))
     if not op.definition.custom or not isinstance(lowering, (Elementwise, Returning)):
         return ""
+    declared = [lowered.dtype(name) for name in op.outputs]
     if isinstance(lowering, Elementwise):
         types = [np.dtype(lowered.dtype(name)) for name in values_taken(op)]
-        return why_not_numbers(lowering.function, types, [*op.attributes.values()], len(op.outputs))
+        return why_not_numbers(lowering.function, types, [*op.attributes.values()], declared)
     if any(not lowered.shapes[n] for n in (*values_taken(op), *op.outputs)):
         return "it works on values without axes"
     tried = _on_arrays(op, lowered)
-    return tried.reason or _wrong_results(op, lowered, tried.returned)
+    return tried.reason or _not_arrays(tried.returned, declared, [len(lowered.shapes[name]) for name in op.outputs])
 
 
-def why_not_numbers(function: Any, dtypes: Sequence[np.dtype], settings: Sequence[Any], results: int) -> str:
-    """Return why a function of numbers of these types, and of settings, does not compile to so many numbers, or ''."""
+def why_not_numbers(function: Any, dtypes: Sequence[np.dtype], settings: Sequence[Any], declared: Sequence[str]) -> str:
+    """Return why a function of numbers of these types, and of settings, cannot give numbers of the declared types, or
+    ''."""
     tried = _tried(function, [from_dtype(dtype) for dtype in dtypes], settings)
-    return tried.reason or _not_numbers(tried.returned, results)
+    return tried.reason or _not_numbers(tried.returned, declared)
 
 
 def only_reads_arrays(op: Operator, lowered: Lowered) -> bool:
@@ -89,33 +92,44 @@ def _compile(function: Any, signature: tuple[Any, ...]) -> _Trial:
             raise cache.Passing(refused) from error
         return refused
     parts = getattr(linked.returns, "types", [linked.returns])
-    kinds = [[str(part.dtype), part.ndim] if isinstance(part, types.Array) else [str(part), -1] for part in parts]
-    return _Trial("", kinds, linked.only_reads)
+    return _Trial("", [*map(_type_and_axes, parts)], linked.only_reads)
 
 
-_NUMBERS = ("bool", "int", "uint", "float", "Literal", "OptionalType")
-"""What the names of Numba's types of real numbers begin with. An optional number raises an error only if it is None."""
+def _type_and_axes(returned: Any) -> list[Any]:
+    """The name of the element type and the number of axes of a Numba type; -1 for a number or anything else."""
+    if isinstance(returned, types.Array):
+        return [str(returned.dtype), returned.ndim]
+    if isinstance(returned, types.Optional):  # where it is None, storing it raises an error
+        returned = returned.type
+    return [str(types.unliteral(returned)), -1]
 
 
-def _not_numbers(returned: Sequence[list[Any]], expected: int) -> str:
+_NUMBERS = ("bool", "int", "uint", "float")
+"""What the names of Numba's types of real numbers begin with."""
+
+
+def _not_numbers(returned: Sequence[list[Any]], declared: Sequence[str]) -> str:
     """Return why the results of a function of numbers cannot be elements of the outputs, or ''."""
-    if len(returned) != expected:
-        return f"its function returns {len(returned)} values for {expected} outputs"
     for dtype, axes in returned:
         if axes >= 0:
             return f"its function returns an array of {dtype}; if np.where makes it, write `a if test else b`"
         if not dtype.startswith(_NUMBERS):
             return f"its function returns {dtype}, not a number"
-    return ""
+    return _wrong_types(returned, declared)
 
 
-def _wrong_results(op: Operator, lowered: Lowered, returned: Sequence[list[Any]]) -> str:
+def _not_arrays(returned: Sequence[list[Any]], declared: Sequence[str], axes: Sequence[int]) -> str:
     """Return why the results of a compiled function cannot be the outputs, or ''."""
-    if len(returned) != len(op.outputs):
-        return f"its function returns {len(returned)} values for {len(op.outputs)} outputs"
-    for (dtype, axes), name in zip(returned, op.outputs, strict=True):
-        if axes != len(lowered.shapes[name]):
-            return f"its function returns {dtype} with {axes} axes, not an array with {len(lowered.shapes[name])}"
-        if op.definition.lowering.exact and dtype != lowered.dtype(name):
-            return f"its function returns {dtype}, but {lowered.dtype(name)} was declared"
+    for (dtype, actual), expected in zip(returned, axes, strict=False):
+        if actual != expected:
+            return f"its function returns {dtype} with {actual} axes, not an array with {expected}"
+    return _wrong_types(returned, declared)
+
+
+def _wrong_types(returned: Sequence[list[Any]], declared: Sequence[str]) -> str:
+    if len(returned) != len(declared):
+        return f"its function returns {len(returned)} values for {len(declared)} outputs"
+    for (dtype, _), expected in zip(returned, declared, strict=True):
+        if not castable(dtype, expected):
+            return f"its function returns {dtype}, but {expected} was declared"
     return ""
