@@ -23,17 +23,13 @@ import copy
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from types import FunctionType
 from typing import Any, NoReturn
 
 import numpy as np
 
-from app.custom.numba_functions import Current
-from app.custom.read_only import for_any_types
 from app.derivative.terms import with_parts
-from app.functions import function_beside, is_compiled, python_function, unused
-from app.ops.lowering import Returning
+from app.functions import function_beside, python_function, unused
 from app.reading import UnreadableSourceError, definition_of, one_thread_at_a_time
 
 ValueOf = Callable[[str], Any]
@@ -46,24 +42,6 @@ _FUNCTIONS = (abs, min, max, float, int, bool, range, np.float32, np.float64, *f
 """Functions of numbers that may be called inside a loop, in addition to NumPy's elementwise ones."""
 _NEW = {"empty_like": None, "zeros_like": 0, "ones_like": 1}
 """NumPy's functions that make a new array, with the number that fills it."""
-
-
-def returning(function: Any, takes: tuple[int, ...] | None, row_by_row: bool) -> Returning | None:
-    """How the compiled engine may use a Numba function on arrays; None for any other function."""
-    return _returning(function, takes, row_by_row) if is_compiled(function) else None
-
-
-@lru_cache(maxsize=256)
-def _returning(function: Any, takes: tuple[int, ...] | None, row_by_row: bool) -> Returning:
-    """Made once for a function, because the compiler recognises equal layers by the identity of this object."""
-    # the source is read with the values of names, such as `pick` after `pick = np.maximum`
-    current = Current(function, lambda: on_numbers(function))
-
-    def for_axes(axes: int) -> Callable[..., Any] | None:
-        of_numbers, expected = current.get()
-        return of_numbers if expected in (None, axes) else None
-
-    return Returning(for_any_types(function), takes, row_by_row, for_axes)
 
 
 @one_thread_at_a_time

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
@@ -12,17 +12,18 @@ import numpy as np
 from app.custom.calling import arrays_of, call_function, returned_arrays
 from app.custom.elementwise import over_arrays
 from app.custom.foreign import operator_of_framework
-from app.custom.on_numbers import returning
+from app.custom.forms import forms_of, returning
 from app.custom.on_variables import differentiate_on_variables
 from app.custom.read_only import guarded
 from app.errors import AppError, OperatorError, ShapeError
-from app.functions import function_name, python_function, without_keyword_only
+from app.functions import function_name, is_compiled, python_function, without_keyword_only
 from app.ops.creation import zeros_like
 from app.ops.definition import OpDef, apply
 from app.ops.dtype import canonical
 from app.ops.lowering import Elementwise, Returning
 from app.ops.rules import Source
 from app.ops.spec import Spec, broadcast, spec_of, stretched
+from app.ops.values import Attributes
 from app.reading import place_of
 
 
@@ -136,8 +137,23 @@ class CustomOperator(OpDef):
         """How the compiled engine may use the function; None for a function on arrays that is not Numba's."""
         source = python_function(self.function)
         if not self.elementwise:
-            return returning(self.function, self._takes, self.row_by_row)
+            return returning(self.function, self._takes, self.row_by_row) if is_compiled(self.function) else None
         return Elementwise(without_keyword_only(source), self._takes) if isinstance(source, FunctionType) else None
+
+    def lowerings_for(
+        self, specs: Sequence[Spec], results: Sequence[Spec], attributes: Attributes
+    ) -> Iterator[Elementwise | Returning]:
+        """The function for single numbers, and plain NumPy as loops: where its source shows that it is the same."""
+        own = self.lowering
+        if self.elementwise or self.effects or not isinstance(python_function(self.function), FunctionType):
+            return
+        forms, taken = forms_of(self.function), [specs[i] for i in (self._takes or range(len(specs)))]
+        of_numbers = forms.on_numbers(len(taken[0].shape)) if taken else None
+        if of_numbers is not None:
+            yield Elementwise(of_numbers, self._takes)
+        loops = forms.loops(taken, results, attributes) if own is None else None
+        if loops is not None:
+            yield Returning(loops, self._takes, self.row_by_row)
 
     def derive_when_needed(self, derive: Callable[[Sequence[Spec]], CustomOperator]) -> None:
         """Derive the gradient when it is first needed. Until then a backward can still be declared.

@@ -9,7 +9,7 @@ their kernels take `**settings`. A gradient rule is given as `gradient=`, or dec
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -147,6 +147,10 @@ class OpDef(Displayed):
     def label(self) -> str:
         """The operator in messages: its name and, for a custom operator, the file and line that registered it."""
         return f"operator {self.name} ({self.where})" if self.where else f"operator {self.name}"
+
+    def lowerings_for(self, specs: Sequence[Spec], results: Sequence[Spec], attributes: Attributes) -> Iterable[Any]:
+        """Other lowerings for inputs and results of these Specs, the best first: a compiler takes what compiles."""
+        return ()
 
     # Gradient rules
 

@@ -174,9 +174,6 @@ class Returning:
     takes: tuple[int, ...] | None = None
     row_by_row: bool = False
     """Whether each row of the outputs depends only on the same row of the inputs."""
-    on_numbers: Callable[[int], Callable[..., Any] | None] = lambda axes: None
-    """Gives the same function for scalars, if it is known to be elementwise for arrays of one shape with so many axes.
-    """
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from numba import njit
 
 import app
 from app import static
-from app.custom import on_numbers as on_numbers_module
-from app.custom.on_numbers import on_numbers, returning, stops_on_numbers
+from app.custom import forms
+from app.custom.on_numbers import on_numbers, stops_on_numbers
 from app.errors import OperatorError
 
 HEAD = "import math\nimport numpy as np\nSLOPE = 0.1\n"
@@ -174,12 +174,13 @@ def test_the_converted_function_has_the_source_of_the_user():
 
 def test_a_function_is_converted_once():
     function = njit(made(RELU))
-    first, second = (returning(function, None, False) for _ in range(2))
+    first, second = (forms.forms_of(function).on_numbers(1) for _ in range(2))
     assert first is second  # so that a compiler sees that the layers are alike
+    assert forms.returning(function, None, False) is forms.returning(function, None, False)
 
 
 def test_threads_may_ask_while_it_is_converted(monkeypatch):
-    converted = returning(njit(made("return x / y", "x, y")), None, False)
+    converted = forms.Forms(njit(made("return x / y", "x, y")))
     seen: list[Any] = []
 
     def asked_meanwhile(function: Any) -> Any:
@@ -189,7 +190,7 @@ def test_threads_may_ask_while_it_is_converted(monkeypatch):
         thread.join()
         return on_numbers(function)
 
-    monkeypatch.setattr(on_numbers_module, "on_numbers", asked_meanwhile)
+    monkeypatch.setattr(forms, "on_numbers", asked_meanwhile)
     seen.append(converted.on_numbers(1))
     assert [of_numbers(6.0, 2.0) for of_numbers in seen] == [3.0, 3.0]
 

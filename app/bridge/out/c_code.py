@@ -51,7 +51,7 @@ _FUNCTIONS = {
     **{f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "tan2", "sinh", "cosh", "tanh")},
     "gamma": "tgamma", "power": "pow", "float_power": "pow", "rint": "rint", "round": "rint", "isnan": "isnan",
     "isinf": "isinf", "isfinite": "isfinite", "maximum": "maximum", "minimum": "minimum", "logaddexp": "logaddexp",
-    "sign": "sign", "square": "square", "fmax": "fmax", "fmin": "fmin",
+    "sign": "sign", "square": "square", "reciprocal": "reciprocal", "fmax": "fmax", "fmin": "fmin",
 }  # fmt: skip
 """The functions of math and NumPy by their names in C; those that C does not have are among the helpers."""
 _TO_INTEGERS = {"int", "math.floor", "math.ceil", "math.trunc", "round"}
@@ -66,6 +66,7 @@ _HELPERS = {
     "minimum": "static double minimum(double a, double b) {\n    return a <= b || isnan(a) ? a : b;\n}",
     "sign": "static double sign(double x) {\n    return isnan(x) ? x : (x > 0) - (x < 0);\n}",
     "square": "static double square(double x) {\n    return x * x;\n}",
+    "reciprocal": "static double reciprocal(double x) {\n    return 1 / x;\n}",
     "logaddexp": """static double logaddexp(double a, double b) {
     return a == b ? a + log(2.0) : (a > b ? a : b) + log1p(exp(-fabs(a - b)));
 }""",

@@ -1,7 +1,7 @@
 """Hyperbolic tangent: plain NumPy functions under `py_func`, as in Paddle's own example.
 
-Use this way for code that only Python can run, such as calls of other libraries: any function on arrays works. It is
-called between the compiled parts of the network, which is slower; `opsmith check` says if it would compile.
+Use this way for any function on arrays. NumPy's operations on whole arrays are compiled; other code, such as a call of
+another library, is called between the compiled parts of the network, which is slower: `opsmith check` says so.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import linecache
 import math
 import re
 import tokenize
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from types import FunctionType
@@ -84,12 +84,14 @@ def derive(function: Any, *specs: Any) -> Derived:
 
 
 @one_thread_at_a_time
-def written_out(function: Any, *specs: Any) -> FunctionType:
+def written_out(
+    function: Any, *specs: Any, reading: Callable[[Any, Sequence[Any]], CompleteReader] = CompleteReader
+) -> FunctionType:
     """The function itself with loops in place of operations on whole arrays, which Numba compiles.
 
     An UnderivableError names the line that cannot be written so.
     """
-    reader = CompleteReader(function, specs)
+    reader = reading(function, specs)
     source = reader.read()
     body = simplified(without_dead(simplified(source.body), source.outputs), last=True)
     return _function_of(reader, source, f"{_title(source)}_loops", body, [], source.outputs)[1]

@@ -264,7 +264,7 @@ class ExpressionReader(Arrangements):
             compare(stop, ast.LtE(), size) if part.upper is not None else None,
         ]
         for test in tests:
-            if test is not None and not _is_evident(test):
+            if test is not None and not is_evident(test):
                 self.guard(test, f"{self.place(node)}: a slice lies outside of its array")
         return _steps(minus(stop, start), step), start, step
 
@@ -679,7 +679,7 @@ def _steps(length: Expr, step: int) -> Expr:
     return length if step == 1 else binary(plus(length, step - 1), ast.FloorDiv(), number(step))
 
 
-def _is_evident(test: Expr) -> bool:
+def is_evident(test: Expr) -> bool:
     """Whether a comparison of slice bounds holds for constants."""
     if not isinstance(test, ast.Compare):
         return False

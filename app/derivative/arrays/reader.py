@@ -45,10 +45,11 @@ from app.derivative.arrays.core import (
     text_of,
     walk,
 )
-from app.derivative.arrays.expressions import ExpressionReader
+from app.derivative.arrays.expressions import ExpressionReader, is_evident
 from app.derivative.arrays.values import (
     TYPES,
     Array,
+    Index,
     Items,
     Names,
     Number,
@@ -699,6 +700,34 @@ class CompleteReader(Reader):
     Errors are raised, and NaN is the largest and the smallest number, as in NumPy: a gradient may leave both to the
     forward pass. What cannot be written out is refused.
     """
+
+    def __init__(self, function: Any, specs: Sequence[Any]):
+        super().__init__(function, specs)
+        self._inside: set[tuple[int, str]] = set()
+        """The tests of constant indices, and the block of each."""
+
+    def indexed(self, owner: Array, index: Sequence[Index], node: ast.AST, writing: bool = False) -> Number | Array:
+        for part, size in zip((p for p in index if p is not None), owner.dims, strict=False):
+            place = constant_int(part.expr) if isinstance(part, Number) else None
+            needed = 0 if place is None else place + 1 if place >= 0 else -place
+            if needed > 1:
+                test = compare(number(needed), ast.LtE(), size)
+                key = self.block_number, text_of(test)
+                if not is_evident(test) and key not in self._inside:
+                    self._inside.add(key)
+                    self.guard(test, f"{self.place(node)}: an index lies outside of its array")
+        return super().indexed(owner, index, node, writing)
+
+    def type_in(self, value: Value, node: ast.AST) -> tuple[Expr | None, str]:
+        type_of, kind = super().type_in(value, node)
+        if kind == "float" and isinstance(value, Object) and not isinstance(value.value, ast.expr):
+            dtype, widest = (
+                np.dtype(value.value),
+                max(map(np.dtype, self.float_types.values()), default=np.dtype(float)),
+            )
+            if dtype.itemsize < widest.itemsize:
+                self.refuse(node, f"rounds to {dtype}, which loops do not; write x.dtype, or no type")
+        return type_of, kind
 
     def exceeds(self, element: Expr, op: ast.cmpop, best: Expr, kind: str) -> Expr:
         test = super().exceeds(element, op, best, kind)

@@ -26,7 +26,7 @@ from app.graph.passes.unchanged import unchanged
 from app.graph.program import Operator, Program
 from app.ops.creation import assign
 from app.ops.definition import OpDef
-from app.ops.lowering import Convolution, Elementwise, Reduction, Returning, SumsOfTiles
+from app.ops.lowering import Convolution, Elementwise, Reduction, SumsOfTiles
 from app.ops.reduction import sum_
 from app.ops.size import Shape
 from app.ops.spec import UNKNOWN, Spec
@@ -108,20 +108,26 @@ def _with_inputs(function: Callable[..., Any], stands: Sequence[int]) -> Callabl
 
 @_knowing_shapes
 def inline_array_functions(program: Program, keep: Collection[str], lowered: Lowered) -> Program:
-    """Convert array functions that are equivalent on single numbers to elementwise ones, if all arrays have one shape,
-    so that they are called inside a loop. For others the engine reports the reason."""
+    """Compile users' functions on arrays in the best form that they have: on single numbers, inside a loop, if all
+    arrays have one shape; as loops, if they are NumPy's operations on whole arrays. For others the engine reports the
+    reason."""
 
     def inlined(op: Operator) -> Operator:
-        lowering = op.definition.lowering
-        if not isinstance(lowering, Returning) or not lowered.is_uniform(op):
+        if not op.definition.custom or None in op.inputs:
             return op
-        of_numbers = lowering.on_numbers(len(lowered.shapes[op.outputs[0]]))
-        if of_numbers is None:
-            return op
-        definition = copy.copy(op.definition)
-        definition.lowering = Elementwise(of_numbers, lowering.takes)
-        elementwise = Operator(definition, op.inputs, op.outputs, op.attributes, op.role)
-        return op if why_python(elementwise, lowered, why_not) else elementwise
+        inputs, results = (
+            [Spec(lowered.shapes[str(name)], lowered.dtype(str(name))) for name in names]
+            for names in (op.inputs, op.outputs)
+        )
+        for lowering in op.definition.lowerings_for(inputs, results, op.attributes):
+            if isinstance(lowering, Elementwise) and not lowered.is_uniform(op):
+                continue
+            definition = copy.copy(op.definition)
+            definition.lowering = lowering
+            other = Operator(definition, op.inputs, op.outputs, op.attributes, op.role)
+            if not why_python(other, lowered, why_not):
+                return other
+        return op
 
     block = program.global_block()
     return with_operators(program, [inlined(op) for op in block.ops], block.vars)

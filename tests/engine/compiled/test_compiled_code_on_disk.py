@@ -224,7 +224,7 @@ def test_only_a_refusal_by_numba_itself_is_kept(
     def why_not() -> str:
         cache._notes.clear()  # as in another process
         if kind == "numbers":
-            return trial.why_not_numbers(plus_one, [np.dtype("float32")], [], 1)
+            return trial.why_not_numbers(plus_one, [np.dtype("float32")], [], ["float32"])
         return _why_numba_refuses(plus_one, [types.float32], Mock(attributes={}))
 
     with monkeypatch.context() as patch:
