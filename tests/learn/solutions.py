@@ -71,7 +71,10 @@ SOLUTIONS: dict[str, list[tuple[str, str]]] = {
     ],
     "18_inlined.py": [
         ("@opsmith.custom_op\n", "@opsmith.custom_op(elementwise=True)\n"),
-        ("return x / (1 + np.abs(x))", "return x / (1 + abs(x))"),
+        (
+            "y = np.empty_like(x)\n    for i in range(len(x)):\n        y[i] = x[i] / (1 + np.abs(x[i]))\n    return y",
+            "return x / (1 + abs(x))",
+        ),
     ],
     "19_compiled.py": [
         ("import opsmith\n", "import opsmith\nfrom numba import njit\n"),

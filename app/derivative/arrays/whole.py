@@ -17,7 +17,7 @@ from app.derivative.arrays.values import Array, Index, Number, constant_int
 from app.ops.size import Size, names_of
 from app.ops.spec import UNKNOWN
 
-_SAMPLES = (2, 3)
+_SAMPLES = (2, 3, 7, 64, 101)
 """What open sizes are replaced by, to see which sizes are equal."""
 
 
@@ -54,9 +54,12 @@ class WholeReader(CompleteReader):
         return result
 
     def _size(self, size: Expr, known: dict[str, Any]) -> Any:
+        """A size, or a test of sizes; None if it is known only when the function runs, or depends on a condition."""
+        if any(isinstance(part, ast.IfExp) for part in ast.walk(size)):
+            return None
         try:
             return eval(self.canonical(size), {"__builtins__": {}, "max": max, "min": min}, known)
-        except Exception:  # of what is known only when the function runs
+        except Exception:  # of names that are not known
             return None
 
     def indexed(self, owner: Array, index: Sequence[Index], node: ast.AST, writing: bool = False) -> Number | Array:
