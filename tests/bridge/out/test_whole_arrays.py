@@ -10,6 +10,7 @@ import pytest
 import app
 from app.bridge import to_jax, to_torch
 from app.bridge.out.c import write
+from app.derivative.arrays import written_out
 from app.errors import ExportError
 from tests.bridge.out.c_library import COMPILER
 from tests.bridge.out.written_files import assert_passes_without
@@ -52,6 +53,29 @@ def test_what_cannot_become_loops_does_not_leave_for_jax() -> None:
     pytest.importorskip("jax")
     with pytest.raises(ExportError, match=r"test_whole_arrays\.py:\d+: `assert .*put @njit above the function"):
         to_jax(checked, X)
+
+
+@app.custom_op
+def rounded(x):
+    return x.astype(np.float32).astype(x.dtype) * 2
+
+
+@app.custom_op
+def fourth(x):
+    return x[:, 3] * x[:, -4]
+
+
+def test_what_rounds_to_a_smaller_type_does_not_leave_as_loops() -> None:
+    with pytest.raises(ExportError, match=r"test_whole_arrays\.py:\d+: `x\.astype\(np\.float32\)` rounds to float32"):
+        write(rounded, [X], (-1, 1), "")
+
+
+def test_a_constant_index_is_compared_with_the_size() -> None:
+    loops = written_out(fourth.function, X)
+    np.testing.assert_array_equal(loops(X), X[:, 3] * X[:, 0])
+    with pytest.raises(ValueError, match=r"test_whole_arrays\.py:\d+: an index lies outside of its array"):
+        loops(X[:, :3])
+    assert write(fourth, [X], (-1, 1), "").files["fourth.c"].count("if (!(4 <= x_1))") == 2
 
 
 @pytest.mark.slow
