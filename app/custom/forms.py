@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from app.custom.numba_functions import Current
 from app.custom.on_numbers import on_numbers
 from app.custom.read_only import for_any_types
 from app.errors import GradientError
+from app.functions import is_compiled
 from app.ops.lowering import Returning
 from app.ops.settings import key_of_settings
 from app.ops.spec import Spec
@@ -30,21 +31,34 @@ class Forms:
 
     def __init__(self, function: Any):
         self._function = function
-        self._on_numbers = Current(function, lambda: on_numbers(function))
-        self._loops: Current[dict[Any, Any]] = Current(function, dict)
+        self._loops: Current[dict[Any, Any]] | None = None
+        self._refused: set[Any] = set()
+        """The keys for which there are no loops."""
+
+    @cached_property
+    def _on_numbers(self) -> Current[Any] | None:
+        """None for plain Python that is not elementwise: it may read much, which need not be followed."""
+        if not is_compiled(self._function) and on_numbers(self._function)[0] is None:
+            return None
+        return Current(self._function, lambda: on_numbers(self._function))
 
     def on_numbers(self, axes: int) -> Callable[..., Any] | None:
         """The function for single numbers, if it is elementwise on arrays of one shape with so many axes."""
-        of_numbers, expected = self._on_numbers.get()
+        of_numbers, expected = (None, None) if self._on_numbers is None else self._on_numbers.get()
         return of_numbers if expected in (None, axes) else None
 
     def loops(self, specs: Sequence[Spec], results: Sequence[Spec], settings: Attributes) -> Callable[..., Any] | None:
         """A Numba function with loops in place of NumPy's operations on whole arrays, for inputs like these; None for
         a function that does anything else, such as printing, or that NumPy may refuse for other reasons than shapes.
         """
-        if not all(type(value) in NUMBERS for value in settings.values()):
-            return None
         key = (*specs, *results, key_of_settings(settings))
+        if key in self._refused or not all(type(value) in NUMBERS for value in settings.values()):
+            return None
+        if self._loops is None:
+            if self._written_out(specs, results, settings) is None:
+                self._refused.add(key)
+                return None
+            self._loops = Current(self._function, dict)
         loops = self._loops.get()
         if key not in loops:
             loops[key] = self._written_out(specs, results, settings)
