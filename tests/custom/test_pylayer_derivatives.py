@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from layers import CusTanh, data, layer
+from layers import CusTanh, data, layer, run, variable
 
 import app
+from app import static
 from app.autograd import Function, PyLayer, once_differentiable
 
 
@@ -49,6 +51,48 @@ def test_a_backward_made_of_operators_can_be_differentiated_again(cus: Any, deri
     for derivative in derivatives:
         (value,) = app.grad(value.sum(), start, create_graph=True)
         np.testing.assert_allclose(value.numpy(), derivative(start.numpy()), rtol=1e-12)
+
+
+def identity(base: type[PyLayer], *marks: str) -> Any:
+    """Saves its input, returns it, and multiplies the gradient by it."""
+
+    def forward(ctx, x):
+        for mark in marks:
+            getattr(ctx, mark)(x)
+        ctx.save_for_backward(x)
+        return x
+
+    return layer(forward, lambda ctx, dy: dy * ctx.saved_tensor()[0], base)
+
+
+def second_on_tensors(cus: Any) -> np.ndarray:
+    x = data(0.5, 3.0)
+    (first,) = app.grad(cus.apply(x * 1.0).sum(), x, create_graph=True)
+    return app.grad(first.sum(), x)[0].numpy()
+
+
+def second_in_a_program(cus: Any) -> np.ndarray:
+    x = variable("x", 2)
+    (first,) = static.gradients(cus.apply(x * 1.0), x)
+    return run(*static.gradients(first, x), x=np.array([0.5, 3.0], "float32"))[0]
+
+
+@pytest.mark.parametrize(
+    ("second", "cus", "expected"),
+    [
+        (second_on_tensors, identity(Function), [1, 1]),
+        (second_in_a_program, identity(Function), [1, 1]),
+        (second_on_tensors, identity(PyLayer, "mark_not_inplace"), [1, 1]),
+        (second_in_a_program, identity(PyLayer, "mark_not_inplace"), [1, 1]),
+        (second_on_tensors, identity(Function, "mark_dirty"), [0.5, 3]),
+        (second_on_tensors, identity(PyLayer), [0.5, 3]),
+        (second_in_a_program, identity(PyLayer), [0.5, 3]),
+    ],
+)
+def test_a_saved_input_that_is_returned_is_the_result_only_if_it_counts_as_changed(
+    second: Callable[[Any], np.ndarray], cus: Any, expected: list[float]
+):
+    np.testing.assert_array_equal(second(cus), expected)
 
 
 def test_forward_is_never_recorded_and_backward_only_for_create_graph():

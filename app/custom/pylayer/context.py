@@ -132,10 +132,17 @@ class PyLayerContext:
                 inputs.append(source)
         return inputs
 
-    def _close(self, outputs: Sequence[Tensor], node: Node | None) -> None:
+    def _changed(self, returned: Sequence[Any]) -> list[Any]:
+        """The inputs that forward changed in place, given those that it returned."""
+        if self._lenient:
+            return list(self._dirty)
+        return [*self._dirty, *(t for t in returned if all(t is not other for other in self._not_in_place))]
+
+    def _close(self, outputs: Sequence[Tensor | None], node: Node | None) -> None:
         """End of forward: keep the arrays of what was saved, and their sources on the tape.
 
-        For an output its slot is kept, because keeping the Tensor would make a reference cycle.
+        For an output its slot is kept, because keeping the Tensor would make a reference cycle. None stands for an
+        input that forward returned unchanged: what was saved is the input.
         """
         self._in_forward = False
         if node is not None:

@@ -76,7 +76,10 @@ class LayerOperator(CustomOperator):
         handed = _handed_through(inputs, outputs)
         changed = self._changed_inputs(context, handed, outputs, inputs) if handed or context._dirty else ()
         node = self._record(inputs, outputs, context)
-        context._close(outputs, node)
+        made: list[Tensor | None] = list(outputs)
+        if handed:
+            made = [None if _is_among(o, handed) and not _is_among(o, changed) else o for o in outputs]
+        context._close(made, node)
         if isinstance(result, Tensor):
             own = _placed(result, 0, node, context, handed, changed)
             _note_sharing(own, inputs)
@@ -207,11 +210,9 @@ class LayerOperator(CustomOperator):
         self, context: PyLayerContext, handed: Sequence[Tensor], outputs: Sequence[Tensor], inputs: Inputs
     ) -> list[Tensor]:
         """The inputs that forward changed in place and returned; their memory gets a new version."""
-        changed = list(context._dirty)
-        if not self.lenient:
-            changed += [t for t in handed if all(t is not other for other in context._not_in_place)]
+        changed = context._changed(handed)
         for tensor in changed:
-            if all(tensor is not output for output in outputs):
+            if not _is_among(tensor, outputs):
                 raise CustomOperatorError(
                     f"{self.label}: a Tensor that was marked as dirty was not returned as output of forward"
                 )
@@ -240,11 +241,15 @@ def _handed_through(inputs: Inputs, outputs: Sequence[Tensor]) -> list[Tensor]:
     """The inputs that forward returned."""
     handed = []
     for output in outputs:
-        for _, tensor in inputs:  # by identity, as == compares numbers
+        for _, tensor in inputs:
             if tensor is output:
                 handed.append(output)
                 break
     return handed
+
+
+def _is_among(tensor: Tensor, tensors: Sequence[Tensor]) -> bool:
+    return any(tensor is other for other in tensors)  # by identity, as == compares numbers
 
 
 def _note_sharing(result: Tensor, inputs: Inputs) -> None:
@@ -262,11 +267,11 @@ def _placed(
 ) -> Tensor:
     """A result of forward as an output of this operator. An unchanged input becomes a separate Tensor."""
     own = output
-    if not output.stop_gradient or (handed and any(output is tensor for tensor in handed)):
+    if not output.stop_gradient or (handed and _is_among(output, handed)):
         own = Tensor(output._array)
     if node is not None and context._is_differentiable(output):
         own._node, own._slot, own.stop_gradient = node, slot, False
-    if not changed or all(output is not tensor for tensor in changed):
+    if not changed or not _is_among(output, changed):
         return own
     if node is not None:
         record_change(output, own._node, own._slot, own.stop_gradient)

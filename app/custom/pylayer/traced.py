@@ -176,8 +176,11 @@ def _handed_on(
 ) -> Sequence[Any]:
     """The results of forward as outputs of one operator, which has the gradient rule."""
     differentiable = [context._is_differentiable(v) and is_float(v.dtype) for v in results]
-    places: dict[str, _Place] = {v.name: _Place("output", i) for i, v in enumerate(results)}
-    places |= {v.name: _Place("input", i) for i, v in enumerate(values)}
+    places = {v.name: _Place("input", i) for i, v in enumerate(values)}
+    changed = context._changed([v for v in results if v.name in places])
+    for i, v in enumerate(results):
+        if v.name not in places or any(v is other for other in changed):
+            places[v.name] = _Place("output", i)
     count = len(values) + len(results)
     saved: list[Any] = []
     state = {name: _mapped(value, as_applied) for name, value in vars(context).items() if name not in _OF_RESULTS}
