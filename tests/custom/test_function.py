@@ -123,6 +123,25 @@ def test_results_that_are_not_tensors_keep_their_places():
     assert (product.tolist(), total.tolist()) == ([15, 40], [20, 30])
 
 
+LISTS = [
+    (lambda ctx, x, xs: x + xs[0], "argument 1 of apply is a list .* pass each Tensor as an argument of its own"),
+    (lambda ctx, x, xs: [x * 2.0, x], "forward returned a list, .* return a tuple"),
+]
+
+
+@pytest.mark.parametrize(("forward", "message"), LISTS)
+def test_tensors_in_lists_are_errors_if_they_need_a_gradient_because_pytorch_gives_them_none(
+    mode: Any, forward: Callable[..., Any], message: str
+):
+    cus = layer(forward, lambda ctx, *douts: None, Function)
+    x, y = mode.input([1.0]), mode.input([2.0], "argument" not in message)
+    with pytest.raises(OperatorError, match=message):
+        cus.apply(x, [y])
+    with app.no_grad():
+        cus.apply(x, [y])
+    cus.apply(mode.input([1.0], stop_gradient=True), [mode.input([2.0], stop_gradient=True)])
+
+
 def one_result_twice(x: app.Tensor) -> app.Tensor:
     twice = layer(lambda ctx, x: (x * 2.0,) * 2, lambda ctx, a, b: a * 2.0 + b * 2.0, Function)
     a, b = twice.apply(x)

@@ -118,6 +118,11 @@ class LayerOperator(CustomOperator):
         results = result if isinstance(result, (tuple, list)) else (result,)
         outputs = [r for r in results if isinstance(r, kind)]
         if self.lenient:
+            if isinstance(result, list) and outputs and True in context._needs and modes().on:
+                raise CustomOperatorError(
+                    f"{self.label}: forward returned a list, to whose Tensors PyTorch silently gives no gradient; "
+                    "return a tuple"
+                )
             if len(outputs) != len(results):
                 context._among_results = [isinstance(r, kind) for r in results]
         elif not outputs:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, ClassVar
 
 from app.custom.operator import Origin
+from app.custom.pylayer.context import Inputs
 from app.custom.pylayer.operator import LayerOperator, values_among
 from app.custom.pylayer.traced import append
 from app.errors import CustomOperatorError, MissingFunctionError
@@ -15,6 +16,7 @@ from app.ops.methods import ValueMethods
 from app.reading import user_place
 from app.tensor import Tensor, no_grad
 from app.tensor.dispatch import all_as_applied
+from app.tensor.modes import modes
 
 
 class PyLayer:
@@ -66,6 +68,8 @@ class PyLayer:
         inputs = values_among(arguments)
         if not inputs and not cls.lenient:
             raise CustomOperatorError(f"{operator.label}: at least one argument of apply must be a Tensor")
+        if cls.lenient and modes().on:
+            _check_not_in_lists(operator, arguments, inputs)
         for _, value in inputs:
             if not isinstance(value, Tensor):
                 return append(operator, [v for _, v in inputs], args, kwargs)
@@ -76,6 +80,16 @@ class Function(PyLayer):
     """A PyLayer with PyTorch's names and rules."""
 
     lenient = True
+
+
+def _check_not_in_lists(operator: LayerOperator, arguments: Sequence[Any], inputs: Inputs) -> None:
+    for place, value in inputs:
+        if arguments[place] is not value and not value.stop_gradient:
+            kind = type(arguments[place]).__name__
+            raise CustomOperatorError(
+                f"{operator.label}: argument {place} of apply is a {kind} with a Tensor that needs a gradient, to "
+                "which PyTorch silently gives none; pass each Tensor as an argument of its own"
+            )
 
 
 def sets_up_context(layer: type[PyLayer]) -> bool:
