@@ -85,6 +85,11 @@ def _(dout: Value) -> Gradients:
     return zeros_like(dout)
 
 
+def _has_range(min: float | None, max: float | None) -> bool:
+    """Whether numbers lie between the bounds; if not, each number becomes the upper one."""
+    return min is None or max is None or min <= max
+
+
 def _clip_one(x: Element, min: float | None, max: float | None) -> Element:
     if min is not None and max is not None and min > max:
         return max
@@ -128,7 +133,7 @@ def _check_bounds(dtype: str, min: float | None, max: float | None) -> None:
     integers=_clip_whole,
     numbers=True,
     check=_check_bounds,
-    gradient=lambda x, out, dout: dout * (x == out),
+    gradient=lambda x, out, dout, min, max: dout * (x == out) if _has_range(min, max) else zeros_like(dout),
 )
 def clip(x: Array, *, min: float | None = None, max: float | None = None) -> Results:
     """Clip to the range from `min` to `max`, elementwise; the gradient is zero outside the range."""

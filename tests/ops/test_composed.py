@@ -153,6 +153,14 @@ def test_bounds_of_whole_numbers_are_whole():
     assert app.clip(x.astype("float32"), 0.5, 2.5).tolist() == [0.5, 1.0, 2.5]
 
 
+def test_a_clipped_value_between_bounds_that_leave_no_range_has_no_gradient():
+    for clip in (lambda x: app.clip(x, 2.0, 1.0), app.jit.to_static(lambda x: x.clip(2.0, 1.0))):
+        x = to_tensor([0.0, 1.0, 2.0], stop_gradient=False)
+        y = clip(x)
+        y.sum().backward()
+        assert (y.tolist(), x.grad.tolist()) == ([1, 1, 1], [0, 0, 0])
+
+
 def test_the_norm_of_zeros_has_the_gradient_zero_and_that_of_half_precision_does_not_overflow():
     x = app.to_tensor([[0.0, 0.0], [3.0, 4.0]], stop_gradient=False)
     app.norm(x, axis=1).sum().backward()
