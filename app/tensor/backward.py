@@ -156,6 +156,12 @@ def _check_hook(hook: Hook, gradient: Tensor, changed: Any) -> None:
 def _add_to_leaf(leaf: Tensor, gradients: dict[Any, Gradient]) -> None:
     """Remove the gradient of a leaf from `gradients`, and add it to the `.grad` of the leaf, in place if it has one."""
     gradient = gradients.pop(leaf)
+    grad = leaf.grad
+    if grad is not None and getattr(getattr(grad, "_array", None), "shape", None) != leaf._array.shape:
+        raise ShapeError(
+            f"a gradient cannot be added to the .grad of a Tensor of shape {list(leaf._array.shape)}, which was set to "
+            f"a {type(grad).__name__} of shape {list(np.shape(grad))}; set it to a Tensor of that shape, or to None"
+        )
     if leaf._hooks:
         gradient = run_hooks(leaf._hooks, gradient)
     if not isinstance(gradient, np.ndarray):

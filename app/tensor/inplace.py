@@ -130,7 +130,12 @@ def write(tensor: Tensor, numbers: npt.ArrayLike, index: Index = ...) -> None:
         if index is not ...:
             numbers = np.asarray(numbers, order="C")
             numbers = numbers.reshape(()) if numbers.size == 1 else numbers  # NumPy writes no [1] to one element
-        tensor._array[index] = numbers
+        try:
+            tensor._array[index] = numbers
+        except ValueError as error:
+            raise ShapeError(
+                f"a part of a Tensor of shape {list(tensor._array.shape)} cannot be set: {error}"
+            ) from error
     note_change(tensor._array)
 
 

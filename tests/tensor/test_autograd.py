@@ -67,6 +67,15 @@ def test_gradients_add_up_until_they_are_set_to_zero_or_removed(create_graph: bo
     assert x.grad is None
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_grad_that_was_set_to_another_shape_is_an_error(create_graph: bool):
+    for wrong in (to_tensor(np.ones([2, 2])), to_tensor(np.ones([1])), 3.0):
+        x = leaf(1.0, 2.0)
+        x.grad = wrong
+        with pytest.raises(ShapeError, match=r"the \.grad of a Tensor of shape \[2\], which was set to a"):
+            (x * 2.0).sum().backward(create_graph=create_graph)
+
+
 def test_a_gradient_shares_no_memory_and_grows_in_place():
     x, array = leaf(1.0, 2.0), np.array([1.0, 1.0])
     (x + 0.0).backward(array)

@@ -233,6 +233,13 @@ def test_a_leaf_and_its_views_are_not_changed_while_gradients_are_recorded(error
     assert (x.tolist(), x.is_leaf, x.stop_gradient) == ([0.5, 4.5], True, False)
 
 
+def test_a_value_that_does_not_fit_a_part_is_an_error():
+    x = to_tensor(X)
+    with pytest.raises(ShapeError, match=r"a part of a Tensor of shape \[2, 3\] cannot be set: .*\(2,\) into"):
+        x[0] = app.ones([2])
+    assert (x.tolist(), x.inplace_version) == (X.tolist(), 0)
+
+
 def test_values_that_no_gradient_reads_can_change():
     x = leaf(2.0)
     y = x * 3.0
