@@ -20,6 +20,12 @@ class Parameter(Tensor):
         self._array = data._array
         self.requires_grad_(requires_grad)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """A copy without the gradient, unlike that of other Tensors."""
+        copied = super().__deepcopy__(memo)
+        copied.grad = None
+        return copied
+
     def __repr__(self) -> str:
         return f"Parameter containing:\n{super().__repr__()}"
 

@@ -164,6 +164,10 @@ class Tensor(FrameworkTensor):
             value.stop_gradient = True  # in Paddle a gradient can be differentiated
         _GRAD.__set__(self, in_torch(value))
 
+    @grad.deleter
+    def grad(self) -> None:
+        _GRAD.__set__(self, None)
+
     @property
     def grad_fn(self) -> Any:
         """The operator that made it, if it was recorded: it has a name, and is of no other use."""
@@ -208,7 +212,7 @@ class Tensor(FrameworkTensor):
     def data(self, value: Tensor) -> None:
         self._array = with_own_version(value._array)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         """A copy of a leaf, with a copy of its gradient."""
         if self._node is not None:
             raise OperatorError(
