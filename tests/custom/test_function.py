@@ -142,6 +142,19 @@ def test_tensors_in_lists_are_errors_if_they_need_a_gradient_because_pytorch_giv
     cus.apply(mode.input([1.0], stop_gradient=True), [mode.input([2.0], stop_gradient=True)])
 
 
+@pytest.mark.parametrize(
+    ("forward", "expected"),
+    [
+        (lambda ctx, x: (x * 1.0,) * 2, [(5 + 7) * 3, 3, 3]),  # one result, whose gradient is that of the last place
+        (lambda ctx, x: (x, x), [5 * 2 + 7 * 3, 2, 3]),  # two results, neither of which is the input
+    ],
+)
+def test_what_is_returned_twice_has_the_gradients_that_pytorch_gives(mode: Any, forward: Any, expected: list[int]):
+    x = mode.input([1.0])
+    a, b = layer(forward, lambda ctx, a, b: a * 2.0 + b * 3.0, Function).apply(x)
+    assert [mode.gradients(y, [x])[0].item() for y in (a * 5.0 + b * 7.0, a * 1.0, b * 1.0)] == expected
+
+
 def one_result_twice(x: app.Tensor) -> app.Tensor:
     twice = layer(lambda ctx, x: (x * 2.0,) * 2, lambda ctx, a, b: a * 2.0 + b * 2.0, Function)
     a, b = twice.apply(x)

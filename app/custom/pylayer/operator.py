@@ -86,10 +86,12 @@ class LayerOperator(CustomOperator):
             return own
         if not outputs:
             return result
-        placed = {id(t): _placed(t, slot, node, context, handed, changed) for slot, t in enumerate(outputs)}
-        for own in placed.values():
+        placed = [_placed(t, slot, node, context, handed, changed) for slot, t in enumerate(outputs)]
+        for own in placed:
             _note_sharing(own, inputs)
-        return like(result, [placed.get(id(r), r) for r in result])
+        last = {id(t): own for t, own in zip(outputs, placed, strict=True)}
+        owners = iter([own if m is None else last[id(m)] for m, own in zip(made, placed, strict=True)])
+        return like(result, [next(owners) if isinstance(r, Tensor) else r for r in result])
 
     def forward(
         self,

@@ -202,7 +202,8 @@ def _handed_on(
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     for variable, flows in zip(outputs, differentiable, strict=True):
         variable.stop_gradient = variable.stop_gradient or not flows or True not in context._needs
-    return outputs
+    last = {v.name: output for v, output in zip(results, outputs, strict=True) if places[v.name].kind == "output"}
+    return [last.get(v.name, output) for v, output in zip(results, outputs, strict=True)]
 
 
 _OF_RESULTS = ("_dirty", "_not_differentiable", "_not_in_place")
