@@ -68,6 +68,15 @@ def test_an_input_that_a_function_marks_as_dirty_is_changed_in_place():
         wrong.apply(x * 1.0)
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_backward_that_changes_its_gradient_in_place_is_an_error_because_others_may_read_it(create_graph: bool):
+    doubled = layer(lambda ctx, x: x * 2.0, lambda ctx, dy: dy.multiply_(dy + 1.0), Function)
+    x, start = data(1.0), data(1.0)
+    y = doubled.apply(x) + x * 1.0
+    with pytest.raises(InPlaceError, match=r"in place|gradient 0, which backward got, .* change a copy of it"):
+        y.backward(start, create_graph=create_graph)
+
+
 # --- Views of inputs: a change in place would leave gradients wrong ---
 
 

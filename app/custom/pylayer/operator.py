@@ -20,7 +20,7 @@ from app.reading import signature_of
 from app.tensor import Tensor
 from app.tensor.inplace import check_changeable, note_sharing, record_change
 from app.tensor.modes import modes, reset_modes, set_modes
-from app.tensor.tape import Node, note_change
+from app.tensor.tape import Node, check_unchanged, latest, note_change
 
 
 class LayerOperator(CustomOperator):
@@ -145,7 +145,12 @@ class LayerOperator(CustomOperator):
         """
         if context._among_results is not None:
             douts = context._as_results(douts, context._among_results)
+        before = latest.moment
         result = let_through(self.backward_function, self, (context, *douts), {}, "Error message in backward of ")
+        if latest.moment > before:
+            for slot, dout in enumerate(douts):
+                if dout is not None:
+                    check_unchanged(dout._array, before + 1, f"{self.label}: gradient {slot}, which backward got")
         single = isinstance(result, Tensor) and len(context._places) == 1
         gradients = (result,) if single else context._as_inputs(result)
         checked: list[Tensor | None] = []
