@@ -65,16 +65,16 @@ def identity(base: type[PyLayer], *marks: str) -> Any:
     return layer(forward, lambda ctx, dy: dy * ctx.saved_tensor()[0], base)
 
 
-def second_on_tensors(cus: Any) -> np.ndarray:
-    x = data(0.5, 3.0)
-    (first,) = app.grad(cus.apply(x * 1.0).sum(), x, create_graph=True)
+def second_on_tensors(function: Callable[[Any], Any], *numbers: float) -> np.ndarray:
+    x = data(*numbers)
+    (first,) = app.grad(function(x).sum(), x, create_graph=True)
     return app.grad(first.sum(), x)[0].numpy()
 
 
-def second_in_a_program(cus: Any) -> np.ndarray:
-    x = variable("x", 2)
-    (first,) = static.gradients(cus.apply(x * 1.0), x)
-    return run(*static.gradients(first, x), x=np.array([0.5, 3.0], "float32"))[0]
+def second_in_a_program(function: Callable[[Any], Any], *numbers: float) -> np.ndarray:
+    x = variable("x", len(numbers))
+    (first,) = static.gradients(function(x), x)
+    return run(*static.gradients(first, x), x=np.array(numbers, "float32"))[0]
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,36 @@ def second_in_a_program(cus: Any) -> np.ndarray:
     ],
 )
 def test_a_saved_input_that_is_returned_is_the_result_only_if_it_counts_as_changed(
-    second: Callable[[Any], np.ndarray], cus: Any, expected: list[float]
+    second: Callable[..., np.ndarray], cus: Any, expected: list[float]
 ):
-    np.testing.assert_array_equal(second(cus), expected)
+    np.testing.assert_array_equal(second(lambda x: cus.apply(x * 1.0), 0.5, 3.0), expected)
+
+
+@pytest.mark.parametrize("second", [second_on_tensors, second_in_a_program])
+@pytest.mark.parametrize("base", [PyLayer, Function])
+@pytest.mark.parametrize("attribute", [True, False])
+@pytest.mark.parametrize(("twice", "expected"), [(True, 6800), (False, 3200)])
+def test_a_result_that_was_saved_and_is_returned_twice_or_has_no_gradient_is_differentiated_as_in_pytorch(
+    second: Callable[..., np.ndarray], base: type[PyLayer], attribute: bool, twice: bool, expected: float
+):
+    def forward(ctx, x):
+        square = x * x
+        ctx.square = square if attribute else None
+        ctx.save_for_backward(square)
+        if twice:
+            return square, square
+        ctx.mark_non_differentiable(square)
+        return square, x * 3.0
+
+    def backward(ctx, da, db):
+        square = ctx.square if attribute else ctx.saved_tensor()[0]
+        return da * square + db * square * 10.0
+
+    def function(x):
+        a, b = layer(forward, backward, base).apply(x)
+        return a + b * b
+
+    np.testing.assert_array_equal(second(function, 2.0), [expected])
 
 
 def test_forward_is_never_recorded_and_backward_only_for_create_graph():

@@ -157,7 +157,7 @@ class PyLayerContext:
             source, own = None if tensor.stop_gradient else tensor.source, None
             for slot, output in enumerate(outputs):
                 if output is tensor:
-                    source, own = None, slot
+                    source, own = None, slot if self._is_differentiable(output) else None
             saved.append((tensor._array, source, own))
         self._saved = saved
 

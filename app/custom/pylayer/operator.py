@@ -86,11 +86,12 @@ class LayerOperator(CustomOperator):
             return own
         if not outputs:
             return result
-        placed = [_placed(t, slot, node, context, handed, changed) for slot, t in enumerate(outputs)]
-        for own in placed:
+        last = {id(t): slot for slot, t in enumerate(outputs)}
+        slots = [slot if made[slot] is None else last[id(t)] for slot, t in enumerate(outputs)]
+        placed = {slot: _placed(outputs[slot], slot, node, context, handed, changed) for slot in dict.fromkeys(slots)}
+        for own in placed.values():
             _note_sharing(own, inputs)
-        last = {id(t): own for t, own in zip(outputs, placed, strict=True)}
-        owners = iter([own if m is None else last[id(m)] for m, own in zip(made, placed, strict=True)])
+        owners = iter([placed[slot] for slot in slots])
         return like(result, [next(owners) if isinstance(r, Tensor) else r for r in result])
 
     def forward(

@@ -178,9 +178,8 @@ def _handed_on(
     differentiable = [context._is_differentiable(v) and is_float(v.dtype) for v in results]
     places = {v.name: _Place("input", i) for i, v in enumerate(values)}
     changed = context._changed([v for v in results if v.name in places])
-    for i, v in enumerate(results):
-        if v.name not in places or any(v is other for other in changed):
-            places[v.name] = _Place("output", i)
+    unchanged = places.keys() - {v.name for v in changed}
+    places |= {v.name: _Place("output", i) for i, v in enumerate(results) if v.name not in unchanged}
     count = len(values) + len(results)
     saved: list[Any] = []
     state = {name: _mapped(value, as_applied) for name, value in vars(context).items() if name not in _OF_RESULTS}
