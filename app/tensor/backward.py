@@ -156,6 +156,8 @@ def _check_hook(hook: Hook, gradient: Tensor, changed: Any) -> None:
 def _add_to_leaf(leaf: Tensor, gradients: dict[Any, Gradient]) -> None:
     """Remove the gradient of a leaf from `gradients`, and add it to the `.grad` of the leaf, in place if it has one."""
     gradient = gradients.pop(leaf)
+    if leaf.stop_gradient and not leaf.is_given_gradients_when_frozen:
+        return
     grad = leaf.grad
     if grad is not None and getattr(getattr(grad, "_array", None), "shape", None) != leaf._array.shape:
         raise ShapeError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,8 @@ class Tensor(RunsOperators, ChangesInPlace, Displayed):
         "persistable",
         "stop_gradient",
     )
+    is_given_gradients_when_frozen: ClassVar[bool] = True
+    """Whether `backward` adds to the `.grad` of a leaf whose stop_gradient was set after it was used, as in Paddle."""
 
     def __init__(self, array: np.ndarray, stop_gradient: bool = True, name: str | None = None):
         self._array = array

@@ -67,6 +67,14 @@ def test_gradients_add_up_until_they_are_set_to_zero_or_removed(create_graph: bo
     assert x.grad is None
 
 
+def test_a_leaf_that_stops_gradients_after_it_was_used_is_given_its_gradient_as_in_paddle():
+    x = leaf(3.0)
+    y = x * x
+    x.stop_gradient = True
+    y.backward()
+    assert x.grad.tolist() == [6.0]
+
+
 @pytest.mark.parametrize("create_graph", [False, True])
 def test_a_grad_that_was_set_to_another_shape_is_an_error(create_graph: bool):
     for wrong in (to_tensor(np.ones([2, 2])), to_tensor(np.ones([1])), 3.0):

@@ -10,6 +10,7 @@ from app import autograd
 from app.compat.torch._creation import FUNCTIONS
 from app.compat.torch._tensor import check_starts, in_torch, listed
 from app.custom.pylayer.context import PyLayerContext
+from app.errors import GradientError
 from app.tensor import grad as gradients_of
 from app.tensor.backward import run_hooks
 
@@ -31,6 +32,8 @@ def grad(
         )
     tensors, leaves = listed(outputs), listed(inputs)
     starts = check_starts(tensors, grad_outputs)
+    if any(leaf.stop_gradient for leaf in leaves):
+        raise GradientError("One of the differentiated Tensors does not require grad")
     unused = materialize_grads if allow_unused is None else allow_unused
     gradients = gradients_of(tensors, leaves, starts, retain_graph, create_graph, allow_unused=unused)
     for place, (gradient, leaf) in enumerate(zip(gradients, leaves, strict=True)):

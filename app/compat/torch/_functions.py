@@ -149,7 +149,9 @@ _BOTH: dict[str, Callable[..., Any]] = {
     "transpose": lambda input, dim0, dim1: app.swapaxes(input, dim0, dim1),
     "squeeze": lambda input, dim=None: app.squeeze(input, axis=dim),
     "unsqueeze": lambda input, dim: app.unsqueeze(input, axis=dim),
-    "flatten": lambda input, start_dim=0, end_dim=-1: app.flatten(input, start_dim, end_dim),
+    "flatten": lambda input, start_dim=0, end_dim=-1: (
+        input if input.ndim == 1 else app.flatten(input, start_dim, end_dim)
+    ),
     "gather": lambda input, dim, index: app.take_along_axis(input, _places(index), dim, broadcast=False),
     "scatter": lambda input, dim, index, src: _with_elements(input, dim, _places(index), src),
     "clone": lambda input: app.assign(input),

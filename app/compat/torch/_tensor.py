@@ -43,6 +43,7 @@ class Tensor(FrameworkTensor):
     """An array on which operators run at once. With `requires_grad=True` they are recorded for `backward`."""
 
     __slots__ = ()
+    is_given_gradients_when_frozen = False
 
     def __init__(self, *data: Any):
         """A Tensor of numbers in the default type, or with arbitrary elements, of the sizes given."""
