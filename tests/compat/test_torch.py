@@ -19,7 +19,8 @@ from app.errors import DtypeError, OperatorError, ShapeError
     [
         (torch, "einsum"), (torch.nn, "Linear"), (torch, "optim"), (torch.autograd, "functional"),
         (torch.nn.functional, "conv2d"), (torch.Tensor, "split"), (torch.ones(2), "topk"), (torch.ones(2), "chunk"),
-        (paddle, "CUDAGraph"), (paddle.fluid, "DistributeTranspiler"), (paddle.fluid.layers, "dynamic_lstm"),
+        (torch.ones(2, requires_grad=True).exp().grad_fn, "next_functions"), (paddle, "CUDAGraph"),
+        (paddle.fluid, "DistributeTranspiler"), (paddle.fluid.layers, "dynamic_lstm"),
     ],
 )  # fmt: skip
 def test_a_missing_name_is_an_error_that_says_where_to_find_it(owner: Any, name: str):

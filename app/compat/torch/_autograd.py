@@ -57,6 +57,9 @@ class FunctionCtx(PyLayerContext):
         """The Tensors that forward saved."""
         return in_torch(super().saved_tensor())
 
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Do nothing: `jvp`, for which Tensors are saved here, is not called, because there is no forward mode."""
+
 
 class Function(autograd.Function):
     """A custom operator: define static `forward(ctx, ...)` and `backward(ctx, *gradients)`, call `apply`."""

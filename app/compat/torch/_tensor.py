@@ -173,7 +173,8 @@ class Tensor(FrameworkTensor):
     def grad_fn(self) -> Any:
         """The operator that made it, if it was recorded: it has a name, and is of no other use."""
         name = "" if self._node is None else _maker(self)
-        return type(name, (), {"name": lambda _: name, "__repr__": lambda _: f"<{name}>"})() if name else None
+        methods = {"name": lambda _: name, "__repr__": lambda _: f"<{name}>", "__getattr__": _no_attribute}
+        return type(name, (), methods)() if name else None
 
     def backward(
         self, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
@@ -248,6 +249,10 @@ class Tensor(FrameworkTensor):
 
 
 Tensor.__module__ = "torch"  # as it prints
+
+
+def _no_attribute(grad_fn: Any, name: str) -> Any:
+    raise MissingNameError(no_name("torch.Tensor.grad_fn", name), name=name)
 
 
 def _converter(name: str) -> Callable[[Tensor], Tensor]:
