@@ -24,7 +24,7 @@ _SAME = """
 SAME = frozenset(_SAME.split())
 """Operators whose parameters and rules are those of PyTorch, as functions and as methods."""
 _RENAMED = "mul=multiply div=divide eq=equal ne=not_equal lt=less_than le=less_equal gt=greater_than ge=greater_equal"
-_OVER_AXES = "all any amax amin argmax argmin logsumexp mean prod sum"
+_OVER_AXES = "all any amax amin argmax argmin logsumexp mean sum"
 _IN_PLACE = """
     abs add ceil clamp cos div exp floor log masked_fill mul neg pow reciprocal relu round rsqrt scatter sigmoid sign
     sin sqrt square sub tan tanh
@@ -44,6 +44,11 @@ def _binary(old: str) -> Callable[..., Any]:
 
 def _over_axes(name: str) -> Callable[..., Any]:
     return lambda input, dim=None, keepdim=False: getattr(app, name)(input, axis=dim, keepdim=keepdim)
+
+
+def _prod(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The product, which is of int64 for integers, as their sum is; Paddle keeps their type."""
+    return app.prod(input, axis=dim, keepdim=keepdim, dtype=None if input.is_floating_point() else "int64")
 
 
 def _extreme(name: str, of_two: str) -> Callable[..., Any]:
@@ -131,6 +136,7 @@ _BOTH: dict[str, Callable[..., Any]] = {
     "add": lambda input, other, *, alpha=1: app.add(input, other if alpha == 1 else other * alpha),
     "sub": lambda input, other, *, alpha=1: app.subtract(input, other if alpha == 1 else other * alpha),
     "clamp": lambda input, min=None, max=None: app.clip(input, min, max),
+    "prod": _prod,
     "max": _extreme("max", "maximum"),
     "min": _extreme("min", "minimum"),
     "var": lambda input, dim=None, unbiased=True, keepdim=False: app.var(input, dim, unbiased, keepdim),
