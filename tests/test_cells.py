@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from as_python import uncompiled
+
+__all__ = ["uncompiled"]
 
 pytestmark = pytest.mark.slow
 
@@ -65,6 +68,7 @@ slope(swish)
     assert "return x / (1 + np.exp(-x))" in run("from app.reading import source_text\nsource_text(swish.function)")
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_several_definitions_of_one_cell_are_each_read(run: Run):
     run(FIRST)
     assert run("""
@@ -91,6 +95,7 @@ def outer(k):
     ]
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_a_cell_that_is_edited_or_run_again_is_read_as_it_is_now(run: Run):
     run(FIRST)
     cell = """
@@ -108,6 +113,7 @@ slope(f), slope(old)
     assert run("slope(opsmith.custom_op(f))") == [1.648721, 0.367879]
 
 
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("magic", ["%%capture", "%%time", "%%timeit -n1 -r1", "%%prun -q"])
 def test_a_definition_under_a_magic_is_read_or_the_error_says_where_to_put_it(run: Run, magic: str):
     run(FIRST)
@@ -169,6 +175,7 @@ bool(np.allclose(opsmith.jit.load("net", custom_ops=["__main__:swish"])(v).numpy
     )
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_a_file_that_runs_in_a_notebook_is_read_as_it_was_when_it_ran(run: Run, tmp_path: Path):
     file = tmp_path / "written_ops.py"
     text = "import numpy as np\nimport opsmith\n@opsmith.custom_op\ndef f(v):\n    return np.exp(v)\n"

@@ -448,6 +448,7 @@ ON_THE_SHELF = dict.fromkeys(
 """Kinds of which an operator is on the shelf, whose tests run all checks, and those with only one Numba function."""
 
 
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.filterwarnings("ignore")  # of functions at zeros, as everywhere
 @pytest.mark.parametrize("name", [pytest.param(n, marks=ON_THE_SHELF.get(n, ())) for n in (*ONE, *TWO)])
 def test_no_check_fails_for_a_correct_operator_of_any_kind(name: str):
@@ -608,6 +609,7 @@ RIGHT = "ok inputs are broadcast, and gradients summed back to their shapes"
 NOT_SUMMED = product(lambda gradient, one: np.resize(gradient, one.shape))
 
 
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize(
     ("operator", "expected"),
     [

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import msgspec
 import numpy as np
 import pytest
+from as_python import uncompiled
 from numba import njit
 
 import opsmith
@@ -20,6 +21,8 @@ from app.checking.before_training import check_gradient
 from app.checking.certificate import badge, keep, stored
 from app.checking.exhaustive import TYPES, certify
 from app.errors import ConfigError, OperatorError
+
+__all__ = ["uncompiled"]
 
 pytestmark = pytest.mark.slow
 
@@ -167,6 +170,7 @@ def test_next_to_a_zero_a_result_may_be_that_of_a_neighbouring_input():
     assert "wrong" in compared(x, exact + 1e-5, exact)
 
 
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize(
     ("function", "words"),
     [

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from as_python import uncompiled
 from modules_of_text import module_of_text
 from numba import njit
 
@@ -21,6 +22,8 @@ from app.custom.references import OperatorTable, read_operators
 from app.engine.compiled.explain import explain
 from app.errors import GradientError, OperatorError
 from app.static import InputSpec, py_func
+
+__all__ = ["uncompiled"]
 
 pytestmark = pytest.mark.slow
 
@@ -69,6 +72,7 @@ def points(*shape: int, dtype: str = "float64") -> app.Tensor:
 INDEX = app.to_tensor(np.array([0, 2, 1, 1]))
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_the_gradient_and_its_derivative_agree_with_finite_differences():
     assert gradcheck(custom_op(softmax), points(3, 4))
     assert gradgradcheck(custom_op(softmax), points(3, 4))
@@ -141,6 +145,7 @@ def test_gradients_have_the_types_of_their_inputs_and_integers_have_none():
     assert app.grad(custom_op(scaled)(x, w, index).sum(), [x, index], allow_unused=True)[1] is None
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_a_gradient_is_derived_for_each_number_of_axes():
     operator = custom_op(lambda x: x * x)
     for shape in ((3,), (2, 3), (3,)):
@@ -148,6 +153,7 @@ def test_a_gradient_is_derived_for_each_number_of_axes():
         np.testing.assert_allclose(app.grad(operator(x).sum(), x)[0].numpy(), 2 * x.numpy())
 
 
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("shapes", [((4, 3), (1, 3)), ((4, 1), (1, 3)), ((1,), (2, 3)), ((4, 3), (4, 3)), ((1, 3), ())])
 def test_a_gradient_is_summed_along_the_axes_that_broadcasting_stretches(shapes: Any):
     operator, (x, w) = custom_op(product), (points(*shape) for shape in shapes)
@@ -207,6 +213,7 @@ def test_checks_of_other_numbers_of_axes_pass_where_none_can_be_derived():
         custom_op(summed)(x).sum().backward()
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_py_func_derives_a_gradient_if_it_is_told_to(mode: Any):
     x = mode.input(np.array([[1.0, 2.0]]))
     y = py_func(softmax, x, InputSpec.from_tensor(x), backward_func="derive")

@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from as_python import uncompiled
 from numba import njit
 
 import app
+
+__all__ = ["uncompiled"]
 
 pytestmark = pytest.mark.slow
 
@@ -131,6 +134,7 @@ def assert_right(operator: Any, arrays: list[np.ndarray]) -> None:
             np.testing.assert_allclose(gradient, difference, rtol=near, atol=1e-6)
 
 
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize(("function", "arrays"), [(f, a) for f, *a in FUNCTIONS])
 def test_gradients_of_losses_and_of_numbers_are_right_to_second_order(function, arrays):
     assert_right(app.custom_op(function), arrays)

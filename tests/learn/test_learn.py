@@ -11,6 +11,7 @@ from solutions import SOLUTIONS
 
 from app.__main__ import main
 from app.checking.checks import CHECKS
+from app.custom.numba_functions import interpreted
 from app.learn.command import originals
 from app.learn.examine import examined
 from app.learn.exercises import EXERCISES, Exercise
@@ -37,9 +38,10 @@ def solution(exercise: Exercise) -> str:
 
 
 def spare_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out the checks that compile whole networks."""
+    """Leave out the checks that compile whole networks, and run Numba functions as Python."""
     for name in ("engines", "inlined"):
         monkeypatch.delitem(CHECKS, name)
+    monkeypatch.setattr(interpreted, "on", True)
 
 
 @pytest.mark.parametrize("every_check", [False, pytest.param(True, marks=pytest.mark.soak)])
@@ -54,18 +56,20 @@ def test_the_solution_solves_it(exercise: Exercise, every_check: bool, tmp_path:
 
 @BY_FILE
 @pytest.mark.slow
-def test_the_file_as_given_out_fails(exercise: Exercise, tmp_path: Path):
+def test_the_file_as_given_out_fails(exercise: Exercise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    if not exercise.native:
+        spare_compiling(monkeypatch)
     assert examined(exercise, written(tmp_path, exercise, original(exercise))).failed
 
 
 @BY_FILE
 @pytest.mark.slow
-def test_zeros_fail(exercise: Exercise, tmp_path: Path):
-    """The solution, in which every function returns zeros in the place of its results: in Python, as no check gets to
-    how it is compiled."""
+def test_zeros_fail(exercise: Exercise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The solution, in which every function returns zeros in the place of its results."""
+    spare_compiling(monkeypatch)  # no check gets to how it is compiled
     zeros = re.sub(
         r"return ([^\n]+)", lambda found: f"return [0 * one for one in ({found[1]},)][0]", solution(exercise)
-    ).replace("@njit\n", "")
+    )
     verdict = examined(exercise, written(tmp_path, exercise, zeros))
     assert verdict.failed
 

@@ -11,12 +11,15 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from as_python import uncompiled
 from numba import njit
 from onnx.reference import ReferenceEvaluator
 
 import app
 from app import static
 from app.custom.lookup import find_operator
+
+__all__ = ["uncompiled"]
 
 X = np.linspace(-2.0, 2.0, 12).astype("float32").reshape(3, 4)
 
@@ -221,6 +224,7 @@ def larger(x: Any, y: Any) -> Any:
 CASES = [lambda x: branching(x, most=0.5), equal_to_zero, between, on_a_grid, sign_of, summed]
 
 
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("operator", [*CASES, lambda x: larger(x, x * x - 1.0)])
 def test_choices_between_numbers_are_nodes_that_every_runtime_has(operator: Any, tmp_path: Path):
     model, expected = exported(operator, tmp_path)
