@@ -35,7 +35,7 @@ from app.errors import AppError
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "20"))
+EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "12"))
 GROUPS = 4
 NEAR = 1e-5
 LOSS = """    loss = 0.0
