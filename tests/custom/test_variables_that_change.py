@@ -144,13 +144,17 @@ WAYS = [eagerly, traced, by_engine("compiled"), by_engine("reference")]
 FEW_WAYS = [WAYS[0], pytest.param(WAYS[1], marks=pytest.mark.soak), WAYS[2], WAYS[3]]
 COMPILED_AGAIN = ["through_a_helper", "by_numba", "of_a_table"]
 """Numba compiles these for each value; the engine that compiles has its own way of noticing."""
+LONG = [("of_numbers", traced), ("through_a_helper", eagerly)]
+"""Traced functions of arrays, and helpers in loops and of earlier calls, are like these."""
 
 
 @pytest.mark.parametrize(
     ("name", "way"),
     [
-        *((name, way) for name in ("of_numbers", "of_arrays") for way in WAYS),
-        *((name, way) for name in COMPILED_AGAIN for way in (eagerly, WAYS[2])),
+        pytest.param(name, way, marks=pytest.mark.soak if (name, way) in LONG else ())
+        for names, ways in ((("of_numbers", "of_arrays"), WAYS), (COMPILED_AGAIN, (eagerly, WAYS[2])))
+        for name in names
+        for way in ways
     ],
 )
 def test_the_next_call_has_the_new_value(name: str, way: Any, module: Any):
