@@ -158,6 +158,7 @@ def test_infer_gets_specs_and_settings_and_returns_specs(infer: Any):
     assert best(variable("x", None, 5), k=3).spec == ((-1, 3), "int64")
 
 
+@pytest.mark.slow
 def test_wider_floats_of_numba_are_converted_to_the_type_of_the_input():
     @custom_op
     @njit

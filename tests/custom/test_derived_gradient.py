@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from as_python import uncompiled
 from modules_of_text import module_of_text, slope
 from numba import njit
 
@@ -25,6 +26,8 @@ from app.derivative.making import derived_gradient
 from app.derivative.scope import UnderivableError
 from app.engine.compiled.explain import explain
 from app.errors import GradientError
+
+__all__ = ["uncompiled"]
 
 
 @njit
@@ -108,6 +111,7 @@ def test_a_variable_that_changes_counts_as_it_was_where_it_was_read():
     assert gradient(0.3, 1.0) == pytest.approx(slope, rel=1e-6)
 
 
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("elementwise", [True, False])
 def test_a_declared_backward_is_used_instead_also_after_one_was_derived(elementwise: bool):
     operator, x = custom_op(lambda x: x * x, name="squared", elementwise=elementwise), points()

@@ -124,6 +124,7 @@ def calls_first_of_writable():
     return njit(lambda x: x * first_of_writable(x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("made", "expected"),
     [

@@ -93,6 +93,7 @@ def headings(printed: str) -> list[str]:
     return re.findall(r"^== (.*)", printed, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_the_usual_stages_of_a_configured_network_are_printed(inspect: Inspect):
     assert "float32[784, 7]" in inspect(*SEED, "model.hidden=[7]", "--stage", "main")
     printed = inspect(*SEED)

@@ -464,5 +464,6 @@ def test_random_functions_give_the_same_traced_and_eagerly(first):
         check(seed)
 
 
+@pytest.mark.slow
 def test_a_random_function_gives_the_same_when_compiled():
     check(2, "compiled")

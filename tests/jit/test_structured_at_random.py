@@ -12,6 +12,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import pytest
 from modules_of_text import module_of_text
 
 import app
@@ -255,6 +256,7 @@ def check(seed: int, backend: str = "reference") -> bool | None:
     return True
 
 
+@pytest.mark.slow
 def test_most_random_functions_give_the_same_traced_and_eagerly_and_others_are_refused_with_a_reason():
     REFUSED.clear()
     outcomes = Counter(check(seed) for seed in (*range(12), 17, 22, 12))  # these three reach what no other test does

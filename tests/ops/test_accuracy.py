@@ -102,9 +102,10 @@ DERIVED = [f"derived {text}" for text in ("np.log1p(np.exp(x))", "x / (1 + np.ex
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [
-        *((name, "float32") for name in (*BUILT_IN, *DERIVED)),
+        *((name, "float32") for name in BUILT_IN),
+        *(pytest.param(name, "float32", marks=pytest.mark.slow) for name in DERIVED),
         *((name, "float16") for name in BUILT_IN),  # derived ones are derived once for all types
-        ("derived np.tanh(x)", "float16"),
+        pytest.param("derived np.tanh(x)", "float16", marks=pytest.mark.slow),
     ],
 )
 def test_values_and_slopes_are_within_their_bounds(name: str, dtype: str):

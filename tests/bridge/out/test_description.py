@@ -57,6 +57,7 @@ def kernels_of(operator: Any, *specs: Spec) -> Kernels:
     return kernels
 
 
+@pytest.mark.slow
 def test_a_derived_gradient_takes_the_inputs_and_the_gradients_of_the_outputs() -> None:
     description = describe(softmax, [MATRIX])
     assert description.gradient is not None
@@ -67,6 +68,7 @@ def test_a_derived_gradient_takes_the_inputs_and_the_gradients_of_the_outputs() 
     assert description.second.sources == (("input", 0), ("input", 1), ("dout", 0))
 
 
+@pytest.mark.slow
 def test_a_written_backward_takes_what_its_parameters_name() -> None:
     gradient = describe(total, [MATRIX]).gradient
     assert gradient is not None
@@ -107,6 +109,7 @@ def test_kernels_run_as_text_with_what_they_read() -> None:
     assert "TABLE" in note
 
 
+@pytest.mark.slow
 def test_kernels_keep_the_comments_and_the_options_of_the_source() -> None:
     source = kernels_of(total, MATRIX).source
     assert "    # of each row\n    y = np.empty" in source
@@ -115,6 +118,7 @@ def test_kernels_keep_the_comments_and_the_options_of_the_source() -> None:
     assert '@njit(nogil=True, error_model="numpy")\ndef _gradient(x, dy, alpha):' in kernels_of(ema, MATRIX).source
 
 
+@pytest.mark.slow
 def test_two_helpers_of_one_name_get_two_names() -> None:
     one = module_of_text("@njit\ndef helper(v):\n    return v + 1\n", njit=njit).helper
     text = "@njit\ndef helper(v):\n    return one(v) * 2\n@njit\ndef f(x):\n    return helper(x)\n"
