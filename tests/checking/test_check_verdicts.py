@@ -441,7 +441,7 @@ def test_the_verdict_of_one_check(check: str, operator: Any, expected: str):
 ON_THE_SHELF = dict.fromkeys(
     [
         *("py_func numba", "py_func numba rows", "py_func numba forward", "py_func half numba"),
-        *("custom_op numba", "elementwise", "elementwise set"),
+        *("custom_op numba", "elementwise", "elementwise set", "py_func plain", "PyLayer"),
     ],
     pytest.mark.soak,
 )
