@@ -14,6 +14,7 @@ from app.derivative.arrays import written_out
 from app.derivative.arrays.whole import WholeReader
 from app.engine.compiled.engine import compile_program
 from app.errors import GradientError
+from app.graph.defaults import static_mode
 from app.ops.spec import Spec
 
 ROWS = np.random.default_rng(0).uniform(0.3, 1.7, (4, 6))
@@ -96,7 +97,7 @@ def test_what_does_more_than_compute_stays_python(lines: str):
 def run(engine: str, function: Any, array: np.ndarray, **settings: Any) -> tuple[np.ndarray, str]:
     """The result for an open number of rows, and how the compiled engine runs the function."""
     main = static.Program()
-    with static.program_guard(main, static.Program()):
+    with static.program_guard(main, static.Program()), static_mode():
         x = static.data("x", [None, *array.shape[1:]], array.dtype.name)
         y = app.custom_op(function)(x, **settings)
     (result,) = static.Executor(engine=engine).run(main, feed={"x": array}, fetch_list=[y])
@@ -108,7 +109,6 @@ def run(engine: str, function: Any, array: np.ndarray, **settings: Any) -> tuple
     ("function", "settings"), [(softmax, {}), (in_groups, {"groups": 3}), (rotated, {})], ids=lambda one: str(one)[:14]
 )
 def test_numpy_functions_are_compiled_and_agree_with_numpy(function: Any, settings: dict[str, Any]):
-    app.enable_static()
     for array in (ROWS.astype(np.float32), ROWS[:3].astype(np.float32)):
         result, verdict = run("compiled", function, array, **settings)
         assert verdict.startswith("compiled: ")
@@ -116,7 +116,6 @@ def test_numpy_functions_are_compiled_and_agree_with_numpy(function: Any, settin
 
 
 def test_the_loops_follow_a_global_variable(monkeypatch: pytest.MonkeyPatch):
-    app.enable_static()
     for scale in (2.0, 5.0):
         monkeypatch.setitem(scaled.__globals__, "SCALE", scale)
         result, verdict = run("compiled", scaled, ROWS)
@@ -125,7 +124,6 @@ def test_the_loops_follow_a_global_variable(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_function_that_prints_and_results_of_another_size_stay_python(capsys: pytest.CaptureFixture[str]):
-    app.enable_static()
     _, verdict = run("compiled", said, ROWS)
     assert verdict == "Python call: its function is plain Python"
     assert "called" in capsys.readouterr().out
