@@ -126,6 +126,16 @@ def test_its_gradient_agrees_with_differences(text: str, orders: int):
         function, arguments = derived.function, given
 
 
+def test_an_array_of_a_branch_that_only_a_later_test_reads_is_kept_whole():
+    function, arguments = function_of(
+        "y = x * 2\nif x[0, 0] < 5:\n    z = x * x\n    w = v[int(v[0]) :]\n    if z[0, 0] > 0.01:\n        y = x * 3\n"
+        "else:\n    y = x * 4\nreturn y"
+    )
+    derived, weights = derive(function, *arguments), weights_for(function, arguments)
+    gradients = derived.function(*gradient_arguments(derived.function, function, arguments, weights))
+    assert largest_difference(gradients, central_differences(function, arguments, weights)) < 1e-5, derived.source
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("text", texts())
 def test_written_out_as_loops_it_gives_the_same_also_for_nan(text: str):

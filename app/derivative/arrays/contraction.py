@@ -25,6 +25,7 @@ from app.derivative.arrays.core import (
     load,
     loads_of,
     mapped,
+    named_in,
     names_of,
     parts_of,
     plus,
@@ -87,8 +88,7 @@ class _Contraction:
         users = [s for s in self._block if s is not self._maker and self._array in Effects([s]).named]
         if len(users) != 1 or not isinstance(users[0], For):
             return
-        inside = sum(self._array in Effects([s]).named for s in walk(self._root) if not blocks_of(s))
-        own = sum(self._array in Effects([s]).named for s in walk(users) if not blocks_of(s))
+        inside, own = (sum(self._array in named_in(s) for s in walk(block)) for block in (self._root, users))
         axis = self._own_axis(users[0]) if inside == own + 1 else None
         if axis is not None:
             self._contract(users[0], axis)

@@ -23,6 +23,7 @@ from app.derivative.arrays.core import (
     has_break,
     mapped,
     names_of,
+    opposite,
     parts_of,
     same,
     shapes_of,
@@ -90,7 +91,7 @@ class Effects:
 
 
 def with_joined_branches(block: Sequence[Stmt]) -> list[Stmt]:
-    """The block with branches of one test joined."""
+    """The block with branches of one test, or of its opposite, joined."""
     result = [mapped(s, [with_joined_branches(b) for b in blocks_of(s)]) if blocks_of(s) else s for s in block]
     position = 0
     while position < len(result):
@@ -102,7 +103,11 @@ def with_joined_branches(block: Sequence[Stmt]) -> list[Stmt]:
 def _join(block: list[Stmt], position: int, other: int) -> int | None:
     """Join two branches of a block; gives the place of the result, or None if they cannot be joined."""
     first, second = block[position], block[other]
-    if not isinstance(first, If) or not isinstance(second, If) or not same(first.test, second.test):
+    if not isinstance(first, If) or not isinstance(second, If):
+        return None
+    if same(opposite(first.test), second.test):
+        first = If(second.test, first.orelse, first.body, first.line)
+    if not same(first.test, second.test):
         return None
     own, following = Effects([first]), Effects([second])
     if own.is_fixed or following.is_fixed or own.changed & names_of(first.test):
