@@ -73,7 +73,8 @@ class Scope:
 
     def refuse(self, node: ast.AST, why: str) -> NoReturn:
         """Raise the error for a node that cannot be derived."""
-        text = ast.unparse(node).partition("\n")[0]
+        lines = ast.unparse(node).split("\n")
+        text = lines[len(node.decorator_list) if isinstance(node, ast.FunctionDef) else 0]
         raise UnderivableError(f"{self.place(node)}: `{text}` {why}")
 
     def fresh(self, wish: str) -> str:

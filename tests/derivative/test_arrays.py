@@ -802,7 +802,7 @@ REFUSED = {
     changes_an_input_in_a_helper: "write to a copy",
     sorts: "write a loop",
     returns_from_a_loop: "return it at the end",
-    swaps_arrays: "one assignment for each",
+    swaps_arrays: r"a\[:\] = b",
     becomes_another_name: r"write `\.copy\(\)`",
     reads_a_variable_of_a_loop_after_it: "variable of a loop before",
     makes_an_array_in_a_branch: "assigned in a branch",

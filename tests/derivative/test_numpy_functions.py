@@ -38,12 +38,17 @@ EXPRESSIONS = [
     "np.repeat(v, 2)", "np.repeat(x, 2, axis=1)", "np.tile(v, 2)", "np.tile(x, (2, 1))", "np.stack([x, 2 * x])",
     "np.stack([v, v * v], axis=1)", "np.concatenate([x, x * x], axis=1)", "np.concatenate((v, v[:2]))",
     "np.vstack([x, v])", "np.hstack([v, 2 * v])", "np.column_stack([v, v * v])", "np.array([v, 2 * v])",
+    "np.array([[v[0], 1.0], [v[1] * v[2], 0.0]])", "np.array([[x, 2 * x], [x, x]])", "np.hstack((v, v[0], (v[1], 2.0)))",
+    "np.append(v, [v[0] * v[1]])", "np.append(x, x * x, axis=1)", "np.append(v, v[0] * 2)", "np.pad(v, (1, 2), mode='constant')",
     "np.pad(x, 1)", "np.pad(x, ((1, 0), (0, 2)))", "np.pad(v, (1, 2))",
     # made of indices
     "x * np.arange(6)", "v * np.arange(7, 1, -1)", "x[:2] * np.arange(1, 12, 2)", "x * np.linspace(0, 1, 6)",
+    "np.eye(6, dtype=x.dtype) * v", "np.identity(6, dtype=np.float64) * v", "np.eye(6, dtype=bool) * v",
     "v * np.linspace(v[0], 1, len(v))", "x @ np.eye(6)", "x @ np.eye(6, 3, 1)", "x @ np.identity(6)",
     # reductions
     "x - np.mean(x)", "np.sum(x, axis=(0, 1))", "z.sum(axis=(0, 2))", "np.max(x, axis=-1)", "np.ptp(x, axis=0)",
+    "x * np.nansum(x, axis=1)[:, None] + np.nanprod(v)", "x - np.nanmean(x, axis=0)", "np.nanvar(x, 0) + np.nanvar(v, ddof=1)",
+    "np.nanstd(x, axis=1)", "np.nanmax(x, axis=1) - np.nanmin(x)",
     "x.var(axis=1, keepdims=True) * x", "np.var(x)", "np.var(x, 0, ddof=1)", "(x - x.mean()) / x.std()", "np.std(x, 1)",
     "np.average(x, axis=0)", "x / np.linalg.norm(x)", "x / np.linalg.norm(x, axis=1, keepdims=True)",
     "np.linalg.norm(x * 0)", "np.cumsum(x, axis=1)", "x.cumsum(axis=0)", "np.cumsum(x)", "np.cumprod(x, axis=1)",
@@ -51,6 +56,7 @@ EXPRESSIONS = [
     "np.exp(x) / np.exp(x).sum(-1)[:, None]",
     # products
     "np.inner(v, v * v)", "np.inner(x, x)", "np.vdot(x, x)", "np.vdot(x[:1, :4], x[:, :1])",
+    "np.cross(x[:, :3], v[3:])", "np.cross([0.0, 1.0, 2.0], z[..., :3])", "np.cross(v[:3], v[3:])",
     "np.dot(x, v)", "x.dot(v)", "np.outer(v, v)",
     "np.einsum('ij,kj->ik', x, x)", "np.einsum('ij->j', x)", "np.einsum('ij,j', x, v)",
     "np.einsum('bij,bkj->bik', z, z)",
@@ -74,14 +80,40 @@ STATEMENTS = {
     "a choice between inputs": "y = x * 2 if v[0] > 0 else x * 3\ny[0] = v\nreturn y * x",
     "a size that changes later": "n = 2\ny = x.reshape(n, -1)\nt = np.broadcast_to(v, (n, 6))\nn = 3\n"
     "return (y[:, :6] * t).sum(axis=0) * n",
+    "a result is returned early": "if x[0, 0] > 5:\n    return x * 2\ny = x * x\nif y[0, 0] > 0.01:\n    return y\nreturn x",
+    "results are returned early": "if v[0] > v[1]:\n    return v[2:], v[0]\nreturn v[:4] * 2, 3.0",
+    "the last branch raises an error": "if v[1] > 0:\n    return v * v\nraise ValueError('negative')",
+    "a helper returns its array early": "y = x * v\nreturn scaled(y) * y",
+    "an argument has no value": "return power(x) + power(x, v, 3)",
+    "an array is unpacked": "a, b, c, d = x\nreturn a * b + c * d",
+    "an element is unpacked": "p, q, r = v[:3] * 2\nreturn p * q * v + r",
+    "several places get a value": "y = np.empty((6, 6))\nfor i in range(6):\n    y[i, :] = y[:, i] = v * v[i]\nreturn y",
+    "sizes, and numbers of axes": "return v * np.shape(x)[1] + np.size(v) + np.ndim(x) + x.max() * np.finfo(float).eps",
+    "a slice counts from its end": "y = np.zeros_like(v)\nfor k in range(1, 4):\n    y[k:] += v[:-k] * v[k]\nreturn y",
+    "a step is computed": "y = np.zeros(3)\nfor k in range(2, 5):\n    y[: len(v[1:6:k])] += v[1:6:k] * v[k]\nreturn y",
+    "a transposed array gets a shape": "y = x * v\nreturn y.T.reshape(-1) * y.reshape(-1)",
     "features are normalised": "m = np.mean(x, 0)\ns = np.var(x, 0)\nreturn (x - m) / np.sqrt(s + 1e-5) * v",
     "heads attend": "q = x.reshape(4, 2, 3).transpose(1, 0, 2)\ns = np.einsum('hid,hjd->hij', q, q)\n"
     "e = np.exp(s - s.max(axis=-1, keepdims=True))\np = e / e.sum(axis=-1, keepdims=True)\n"
     "return np.einsum('hij,hjd->hid', p, q).transpose(1, 0, 2).reshape(x.shape)",
 }
+HELPERS = """
+def scaled(a):
+    n = np.linalg.norm(a)
+    if n == 0:
+        return a
+    return np.asarray(a) / n
+
+def power(a, by=None, n=None):
+    a = np.asarray(a, dtype=np.float64)
+    if by is None:
+        by = a * 2
+    if n is None:
+        n = 2
+    return a ** n * by
+"""
 REFUSED = {
     "return x[x > 1]": "is a mask, .* write np.where",
-    "y = x * 2\nreturn y[1:].reshape(-1)": r"write `\.copy\(\)` before it",
     "return z[0, :, [1, 0]]": "index one after the other",
     "return np.squeeze(x)": "needs the axis that it removes",
     "return np.var(x, 0, None)": "calls var wrongly",
@@ -99,7 +131,7 @@ def function_of(text: str) -> tuple[Any, list[np.ndarray]]:
     shapes = {"x": (4, 6), "v": (6,), "z": (2, 3, 4)}
     names = [name for name in shapes if re.search(rf"\b{name}\b(?! =)", text) and not re.search(rf"\b{name} = ", text)]
     body = text.replace("\n", "\n    ")
-    function = module_of_text(f"import numpy as np\ndef f({', '.join(names)}):\n    {body}\n").f
+    function = module_of_text(f"import numpy as np\n{HELPERS}\ndef f({', '.join(names)}):\n    {body}\n").f
     return function, [random.uniform(0.3, 1.7, shapes[name]) for name in names]
 
 

@@ -52,7 +52,12 @@ class Arrangements(Reductions):
     def _arrays_in(self, node: ast.AST, value: Value) -> list[Array]:
         if not isinstance(value, Items) or not value.parts:
             self.refuse(node, "takes a list or a tuple of arrays, written in the call")
-        return [self._array_in(node, part) for part in value.parts]
+        return [
+            self._listed(part, node) if isinstance(part, Items) else self._array_in(node, part) for part in value.parts
+        ]
+
+    def _listed(self, value: Value, node: ast.AST) -> Array:
+        raise NotImplementedError
 
     def _sizes_in(self, node: ast.AST, value: Value) -> list[Expr]:
         """The integers of a tuple, or one alone."""
@@ -182,9 +187,7 @@ class Arrangements(Reductions):
         sizes = [self.fixed(size) for size in sizes]
         self.agree(total, _product(sizes), node)
         if array.base and not self.is_whole(array):
-            if array.base not in {*self.inputs, *self.unnamed}:  # NumPy gives a view of some, and a copy of others
-                self.refuse(node, "gives a part of an array another shape; write `.copy()` before it")
-            array = self._computed(array, array.dims, array.element)
+            array = self.copy_or_view(array, node, "gives a part of an array another shape; write `.copy()` before it")
         dims = [self.fixed(size) for size in array.dims]
 
         def element(at: list[Expr]) -> Expr:
@@ -352,15 +355,18 @@ class Arrangements(Reductions):
         return self._joined([self._atleast_2d(node, part) for part in self._arrays_in(node, tup)], 0, node)
 
     def _hstack(self, node: ast.AST, tup: Value) -> Array:
-        parts = self._arrays_in(node, tup)
+        listed = [Items([part]) if isinstance(part, Number) else part for part in getattr(tup, "parts", [])]
+        parts = self._arrays_in(node, Items(listed))
         return self._joined(parts, min(parts[0].rank - 1, 1), node)
 
     def _column_stack(self, node: ast.AST, tup: Value) -> Array:
         parts = self._arrays_in(node, tup)
         return self._joined([with_axis(part, 1) if part.rank == 1 else part for part in parts], 1, node)
 
-    def _pad(self, node: ast.AST, array: Value, pad_width: Value) -> Array:
+    def _pad(self, node: ast.AST, array: Value, pad_width: Value, mode: Value | None = None) -> Array:
         """Zeros around an array."""
+        if mode is not None and not (isinstance(mode, Object) and mode.value == "constant"):
+            self.refuse(node, "pads with something other than zeros; write np.concatenate, or a loop")
         a, pairs = self._array_in(node, array), []
         listed = pad_width.parts if isinstance(pad_width, Items) else [pad_width]
         if not any(isinstance(part, Items) for part in listed):
@@ -414,18 +420,28 @@ class Arrangements(Reductions):
 
         return Array([size], element, "float", None)
 
-    def _eye(self, node: ast.AST, N: Value, M: Value | None = None, k: Value | None = None) -> Array:  # noqa: N803
+    def _eye(
+        self,
+        node: ast.AST,
+        N: Value,  # noqa: N803
+        M: Value | None = None,  # noqa: N803
+        k: Value | None = None,
+        dtype: Value | None = None,
+    ) -> Array:
         (rows,) = self._sizes_in(node, N)
         columns = rows if M is None else self._sizes_in(node, M)[0]
         offset = number(0) if k is None else self._sizes_in(node, k)[0]
 
+        type_of, kind = (None, "float") if dtype is None else self.type_in(dtype, node)
+
         def element(at: list[Expr]) -> Expr:
-            return ast.IfExp(_equal(plus(at[0], offset), at[1]), number(1.0), number(0.0))
+            is_one = _equal(plus(at[0], offset), at[1])
+            return is_one if kind == "bool" else ast.IfExp(is_one, _one(kind), _zero(kind))
 
-        return Array([rows, columns], element, "float", None)
+        return Array([rows, columns], element, kind, type_of)
 
-    def _identity(self, node: ast.AST, n: Value) -> Array:
-        return self._eye(node, n)
+    def _identity(self, node: ast.AST, n: Value, dtype: Value | None = None) -> Array:
+        return self._eye(node, n, dtype=dtype)
 
     # Choices, running totals and products by letters
 

@@ -48,6 +48,19 @@ def all_(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return np.sum(np.where(a != 0, 0, 1), axis, keepdims=keepdims) == 0
 
 
+def append(arr: Any, values: Any, axis: Any = None) -> Any:
+    added = np.asarray(values)
+    if axis is not None:
+        return np.concatenate((arr, added), axis)
+    if np.ndim(added) == 0:
+        return np.hstack((np.ravel(arr), added))
+    return np.concatenate((np.ravel(arr), np.ravel(added)))
+
+
+def array_equal(a1: Any, a2: Any) -> Any:
+    return np.all(a1 == a2)
+
+
 def diff(a: Any, *, axis: int = -1) -> Any:
     first = np.moveaxis(a, axis, 0)
     return np.moveaxis(first[1:] - first[:-1], 0, axis)
@@ -59,6 +72,48 @@ def inner(a: Any, b: Any) -> Any:
 
 def vdot(a: Any, b: Any) -> Any:
     return np.sum(np.ravel(a) * np.ravel(b))
+
+
+def cross(a: Any, b: Any) -> Any:
+    a = np.asarray(a)
+    b = np.asarray(b)
+    if a.shape[-1] != 3 or b.shape[-1] != 3:
+        raise ValueError("np.cross has a gradient for vectors with three elements only")
+    one = np.roll(a, -1, axis=-1) * np.roll(b, -2, axis=-1)
+    return one - np.roll(a, -2, axis=-1) * np.roll(b, -1, axis=-1)
+
+
+def nansum(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    return np.sum(np.where(np.isnan(a), 0.0, a), axis, keepdims=keepdims)
+
+
+def nanprod(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    return np.prod(np.where(np.isnan(a), 1.0, a), axis, keepdims=keepdims)
+
+
+def nanmean(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    count = np.sum(np.where(np.isnan(a), 0.0, 1.0), axis, keepdims=keepdims)
+    return np.nansum(a, axis, keepdims=keepdims) / count
+
+
+def nanvar(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Any:
+    deviation = np.where(np.isnan(a), 0.0, a - np.nanmean(a, axis, keepdims=True))
+    count = np.sum(np.where(np.isnan(a), 0.0, 1.0), axis, keepdims=keepdims)
+    return np.sum(deviation * deviation, axis, keepdims=keepdims) / (count - ddof)
+
+
+def nanstd(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Any:
+    return np.sqrt(np.nanvar(a, axis, ddof=ddof, keepdims=keepdims))
+
+
+def nanmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    largest = np.max(np.where(np.isnan(a), -np.inf, a), axis, keepdims=keepdims)
+    return np.where(np.all(np.isnan(a), axis, keepdims=keepdims), np.nan, largest)
+
+
+def nanmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    smallest = np.min(np.where(np.isnan(a), np.inf, a), axis, keepdims=keepdims)
+    return np.where(np.all(np.isnan(a), axis, keepdims=keepdims), np.nan, smallest)
 
 
 def trace(a: Any) -> Any:
@@ -102,10 +157,20 @@ DEFINITIONS: dict[Any, Any] = {
     np.count_nonzero: count_nonzero,
     np.any: any_,
     np.all: all_,
+    np.append: append,
+    np.array_equal: array_equal,
     np.diff: diff,
     np.inner: inner,
     np.vdot: vdot,
     np.trace: trace,
+    np.cross: cross,
+    np.nansum: nansum,
+    np.nanprod: nanprod,
+    np.nanmean: nanmean,
+    np.nanvar: nanvar,
+    np.nanstd: nanstd,
+    np.nanmax: nanmax,
+    np.nanmin: nanmin,
     np.clip: clip,
     np.heaviside: heaviside,
     np.fix: fix,

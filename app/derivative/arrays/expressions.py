@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import math
+import operator
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
@@ -124,21 +125,36 @@ class ExpressionReader(Arrangements):
             return self._global(meaning, node)
         if node.attr == "newaxis" and self.names.scope.meaning(node.value) is np:
             return Object(np.newaxis)
-        owner = self.value(node.value)
+        limits = self._limits(node.value)
+        if limits is not None:
+            return self._global(getattr(limits, node.attr, None), node)
+        return self._attribute_of(self.value(node.value), node.attr, node)
+
+    def _limits(self, node: ast.expr) -> Any:
+        """What `np.finfo(float)` or another constant call like it gives."""
+        called = self.names.scope.meaning(node.func) if isinstance(node, ast.Call) else None
+        if called not in (np.finfo, np.iinfo) or not isinstance(node, ast.Call) or len(node.args) != 1:
+            return None
+        of = self.value(node.args[0])
+        return called(of.value) if isinstance(of, Object) and isinstance(of.value, (type, str)) else None
+
+    def _attribute_of(self, owner: Value, text: str, node: ast.AST) -> Value:
+        if isinstance(owner, Number) and text in ("shape", "ndim"):
+            return Items([]) if text == "shape" else Number(number(0), "int")
         if isinstance(owner, Array):
-            if node.attr == "shape":
+            if text == "shape":
                 return Items([Number(size, "int") for size in owner.dims])
-            if node.attr == "size":
+            if text == "size":
                 sizes = [size for size in owner.dims if not is_one(size)] or [number(1)]
                 result = sizes[0]
                 for size in sizes[1:]:
                     result = binary(result, ast.Mult(), size)
                 return Number(result, "int")
-            if node.attr == "ndim":
+            if text == "ndim":
                 return Number(number(owner.rank), "int")
-            if node.attr == "dtype":
+            if text == "dtype":
                 return Object(owner.dtype)
-            if node.attr == "T":
+            if text == "T":
                 return Array(
                     owner.dims[::-1], lambda index: owner.element(index[::-1]), owner.kind, owner.dtype, owner.base
                 )
@@ -242,26 +258,39 @@ class ExpressionReader(Arrangements):
         expr = index if constant is None or constant >= 0 else plus(size, constant)
         return lambda _: expr
 
-    def _slice(self, part: ast.Slice, size: Expr, node: ast.AST) -> tuple[Expr, Expr, int]:
+    def _slice(self, part: ast.Slice, size: Expr, node: ast.AST) -> tuple[Expr, Expr, Expr]:
         """The number of elements of a slice, where it begins, and its step, which is positive or -1."""
-        step = 1 if part.step is None else constant_int(part.step)
-        if step == -1 and part.lower is None and part.upper is None:
-            return size, minus(size, 1), -1
-        if step is None or step < 1:
-            self.refuse(node, "slices with a step that is no positive constant; write a loop")
+        step = number(1) if part.step is None else self._unchanging(self.integer(part.step))
+        by = constant_int(step)
+        if by == -1 and part.lower is None and part.upper is None:
+            return size, minus(size, 1), step
+        if by is None:
+            self.guard(
+                compare(number(0), ast.Lt(), step), f"{self.place(node)}: a slice has a step that is not positive"
+            )
+        elif by < 1:
+            self.refuse(node, "slices with a negative step; write a loop")
         if part.lower is None and part.upper is None:
             return _steps(size, step), number(0), step
         ends = []
         for bound, default in ((part.lower, number(0)), (part.upper, size)):
             expr = default if bound is None else self.integer(bound)
             constant = constant_int(expr)
-            expr = plus(size, constant) if constant is not None and constant < 0 else expr
+            if constant is not None and constant < 0:
+                expr = plus(size, constant)
+            elif constant is None and isinstance(bound, ast.UnaryOp) and isinstance(bound.op, ast.USub):
+                from_end = self._unchanging(self.integer(bound.operand))
+                message = f"{self.place(node)}: a slice counts from the end by a number that is not positive"
+                self.guard(compare(number(0), ast.Lt(), from_end), message)
+                expr = minus(size, from_end)
             ends.append(expr if bound is None else self._unchanging(expr))
         start, stop = ends
+        if by != 1 and part.upper is not None:  # the last step often goes beyond the end
+            stop = self._unchanging(call("min", stop, size))
         tests: list[Expr | None] = [
             compare(number(0), ast.LtE(), start) if part.lower is not None else None,
             compare(start, ast.LtE(), stop),
-            compare(stop, ast.LtE(), size) if part.upper is not None else None,
+            compare(stop, ast.LtE(), size) if part.upper is not None and by == 1 else None,
         ]
         for test in tests:
             if test is not None and not is_evident(test):
@@ -279,6 +308,8 @@ class ExpressionReader(Arrangements):
     def arithmetic(self, op: ast.operator, left: Value, right: Value, node: ast.AST) -> Value:
         if isinstance(op, ast.MatMult):
             return self.product(left, right, node)
+        if type(op) in _TRUTHS and {getattr(value, "kind", "") for value in (left, right)} == {"bool"}:
+            return self.elementwise(_TRUTHS[type(op)], [left, right], lambda *_: "bool", node)
         if isinstance(op, (ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)):
             self.refuse(node, "works on bits, and cannot be derived")
         if isinstance(left, Items) and isinstance(right, Items) and isinstance(op, ast.Add):
@@ -341,7 +372,9 @@ class ExpressionReader(Arrangements):
     def _unary(self, node: ast.UnaryOp) -> Value:
         operand = self.value(node.operand)
         if isinstance(node.op, ast.Invert):
-            self.refuse(node, "works on bits, and cannot be derived")
+            if getattr(operand, "kind", "") != "bool":
+                self.refuse(node, "works on bits, and cannot be derived")
+            return self.elementwise(lambda a: ast.UnaryOp(ast.Not(), a), [operand], lambda _: "bool", node)
         if isinstance(operand, Number) and isinstance(node.op, ast.USub):
             constant = constant_int(operand.expr)
             if constant is not None:
@@ -363,6 +396,12 @@ class ExpressionReader(Arrangements):
             kinds.append(value.kind)
         if set(kinds) != {"bool"}:
             self.refuse(node, "chooses between numbers; write `a if test else b`")
+        decides = isinstance(node.op, ast.Or)
+        if any(isinstance(value, ast.Constant) and value.value is decides for value in values):
+            return Number(ast.Constant(decides), "bool")
+        values = [value for value in values if not isinstance(value, ast.Constant)]
+        if len(values) < 2:
+            return Number(values[0] if values else ast.Constant(not decides), "bool")
         return Number(ast.BoolOp(node.op, values), "bool")
 
     def _comparison(self, node: ast.Compare) -> Value:
@@ -375,6 +414,9 @@ class ExpressionReader(Arrangements):
             if one is not None and other is not None:
                 self.refuse(node, "compares identities")
             return Number(ast.Constant((one is other) == isinstance(node.ops[0], ast.Is)), "bool")
+        known = [constant_int(each.expr) if isinstance(each, Number) else None for each in operands]
+        if len(known) == 2 and None not in known and type(node.ops[0]) in _ORDERS:  # of numbers of axes, for example
+            return Number(ast.Constant(_ORDERS[type(node.ops[0])](*known)), "bool")
         return self.elementwise(lambda a, *rest: ast.Compare(a, node.ops, [*rest]), operands, lambda *_: "bool", node)
 
     def test(self, node: ast.expr) -> Expr:
@@ -435,9 +477,10 @@ class ExpressionReader(Arrangements):
                 return self.reduced(arguments[0], _REDUCERS[known], node, node.args[1:])
         if known in _MAKERS:
             return self._maker(_MAKERS[known], node)
-        if function in (np.array, np.asarray) and len(node.args) == 1 and not node.keywords:
-            value = self.value(node.args[0])
-            return value if function is np.asarray and isinstance(value, Array) else self._listed(value, node)
+        if known in _ARRAYS and 0 < len(node.args) < 3 and {k.arg for k in node.keywords} <= {"dtype"}:
+            return self._as_array(node, function is np.array, function is np.ascontiguousarray)
+        if known in _ATTRIBUTES and len(node.args) == 1 and not node.keywords:
+            return self._attribute_of(self.value(node.args[0]), _ATTRIBUTES[known], node)
         if function in (np.dot, np.matmul):
             one, other = (self.value(part) for part in node.args)
             return self.product(one, other, node)
@@ -453,7 +496,7 @@ class ExpressionReader(Arrangements):
         source = python_function(function)
         if isinstance(source, FunctionType) and getattr(function, "__module__", None) not in ("numpy", "math"):
             return self.helper(function, node)
-        text = function_name(function) if function is not None else "something"
+        text = function_name(function) if function is not None else ast.unparse(node.func)
         return self.refuse(node, f"calls {text}, whose derivative is unknown; write a loop")
 
     def _arrangement(self, how: str, values: Sequence[Value], node: ast.Call) -> Value:
@@ -576,14 +619,32 @@ class ExpressionReader(Arrangements):
             self.fill(self.plain(text), lambda _: value, filling.kind)
         return self.new(text)
 
+    def _as_array(self, node: ast.Call, copies: bool, changes_order: bool) -> Value:
+        """np.array, or a function that gives the array itself where it can."""
+        value = self.value(node.args[0])
+        type_node = node.args[1] if len(node.args) == 2 else node.keywords[0].value if node.keywords else None
+        result = self._listed(value, node) if copies or isinstance(value, Items) else value
+        if isinstance(result, Array) and (type_node is not None or changes_order):
+            result = self.copy_or_view(result, node, "is the array itself or a copy of it; write `.astype(...)`")
+        if type_node is None:
+            return result
+        dtype = self.value(type_node)
+        if isinstance(result, Number):
+            kind = self.type_in(dtype, type_node)[1]
+            return result if kind == result.kind else Number(call(kind, result.expr), kind)
+        return self._astype(node, result, dtype)
+
     def _listed(self, value: Value, node: ast.AST) -> Array:
-        """np.array of a list of numbers, or of an array."""
+        """np.array of a list of numbers, of a list of such lists, or of an array."""
         if isinstance(value, Array):
             return self._copied(value)
         if not isinstance(value, Items):
             self.refuse(node, "makes an array of something other than a list of numbers")
         if value.parts and all(isinstance(part, Array) for part in value.parts):
             return self._stack(node, value)
+        rows = [part.parts for part in value.parts if isinstance(part, Items)]
+        if rows and len(rows) == len(value.parts):
+            return self._matrix(rows, node)
         numbers = [part for part in value.parts if isinstance(part, Number)]
         if len(numbers) < len(value.parts):
             self.refuse(node, "makes an array of something other than a list of numbers; write np.empty and a loop")
@@ -591,6 +652,18 @@ class ExpressionReader(Arrangements):
         text = self.allocate("t", [number(len(numbers))], kind, None, "empty")
         for position, part in enumerate(numbers):
             self.store(load(text, [number(position)]), part, None)
+        return self.new(text)
+
+    def _matrix(self, rows: Sequence[Sequence[Value]], node: ast.AST) -> Array:
+        """np.array of lists of numbers, or of other lists."""
+        numbers = [part for row in rows for part in row if isinstance(part, Number)]
+        if len(numbers) < sum(map(len, rows)) or len(numbers) != len(rows) * len(rows[0]):
+            return self._stack(node, Items([self._listed(Items([*row]), node) for row in rows]))
+        kind = wider(*(part.kind for part in numbers)) if numbers else "float"
+        text = self.allocate("t", [number(len(rows)), number(len(rows[0]))], kind, None, "empty")
+        for position, part in enumerate(numbers):
+            index = [number(each) for each in divmod(position, len(rows[0]))]
+            self.store(load(text, index), part, None)
         return self.new(text)
 
     def type_in(self, value: Value, node: ast.AST) -> tuple[Expr | None, str]:
@@ -616,8 +689,25 @@ class ExpressionReader(Arrangements):
         return ast.Attribute(name("np"), text, ast.Load()), kind_of_dtype
 
 
+_ORDERS: dict[type[ast.cmpop], Callable[..., bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_TRUTHS: dict[type[ast.operator], Callable[..., Expr]] = {
+    ast.BitAnd: lambda a, b: ast.BoolOp(ast.And(), [a, b]),
+    ast.BitOr: lambda a, b: ast.BoolOp(ast.Or(), [a, b]),
+    ast.BitXor: lambda a, b: compare(a, ast.NotEq(), b),
+}
+"""What operators on bits do with truth values."""
 _OWNER = "(the array)"
 """The name of the array whose method is called."""
+_ARRAYS = {np.array, np.asarray, np.asanyarray, np.ascontiguousarray}
+_ATTRIBUTES = {np.shape: "shape", np.size: "size", np.ndim: "ndim"}
+"""Functions of NumPy that give an attribute of an array."""
 _METHODS_OF_NUMPY = {"clip", "dot", "var", "std", "ptp", "any", "all", "trace"}
 """Other methods, which do what NumPy's functions of these names do."""
 _REDUCERS = {
@@ -667,16 +757,15 @@ def _gathered(part: Array, at: int) -> Callable[[list[Expr]], Expr]:
     return lambda index: part.element([index[at]])
 
 
-def _moved(start: Expr, step: int, at: int) -> Callable[[list[Expr]], Expr]:
-    size = number(abs(step))
-    return lambda index: (plus if step > 0 else minus)(
-        start, index[at] if abs(step) == 1 else binary(index[at], ast.Mult(), size)
-    )
+def _moved(start: Expr, step: Expr, at: int) -> Callable[[list[Expr]], Expr]:
+    if constant_int(step) == -1:
+        return lambda index: minus(start, index[at])
+    return lambda index: plus(start, index[at] if is_one(step) else binary(index[at], ast.Mult(), step))
 
 
-def _steps(length: Expr, step: int) -> Expr:
+def _steps(length: Expr, step: Expr) -> Expr:
     """The number of elements of a slice with a step."""
-    return length if step == 1 else binary(plus(length, step - 1), ast.FloorDiv(), number(step))
+    return length if is_one(step) else binary(plus(length, minus(step, 1)), ast.FloorDiv(), step)
 
 
 def is_evident(test: Expr) -> bool:

@@ -41,6 +41,7 @@ from app.derivative.arrays.core import (
     parts_of,
     plus,
     renamed,
+    shapes_of,
     stored_in,
     text_of,
     walk,
@@ -63,7 +64,7 @@ from app.derivative.arrays.values import (
 )
 from app.derivative.scope import Scope
 from app.derivative.terms import name, number
-from app.functions import python_function
+from app.functions import function_name, python_function
 from app.ops.spec import stretched
 
 _JUMPS = (ast.Break, ast.Continue, ast.Return)
@@ -76,21 +77,19 @@ class Reader(ExpressionReader):
     def __init__(self, function: Any, specs: Sequence[Any]):
         super().__init__(function)
         self._made_in: dict[tuple[int, str], int] = {}
-        """The block in which a name got its array."""
+        """The block in which a name got a value that is no number."""
         self._views: set[str] = set()
         """Arrays of which there are views, or other names."""
         self._scopes = [self.names]
+        self._outside: set[str] = set()
+        """While a helper is read, the variables of the functions that call it."""
         self.defaults: dict[str, Any] = {}
         self._parameters(specs)
 
     def read(self) -> Function:
         scope = self.scope
         body = settled(scope.body)
-        if not body or not isinstance(body[-1], ast.Return) or body[-1].value is None:
-            scope.refuse(scope.tree, "does not end with one `return` of its results")
-        self.block(body[:-1])
-        self.line = body[-1].lineno
-        outputs = self._results(body[-1])
+        outputs = self._results(self._returned(body, False), body[-1])
         return Function(scope.name, self.out, self.variables, self.inputs, self.settings, outputs)
 
     def _parameters(self, specs: Sequence[Any]) -> None:
@@ -111,6 +110,7 @@ class Reader(ExpressionReader):
             numeric = isinstance(example, (bool, int, float, np.number))
             if shape is None and not numeric:
                 self.names.values[key] = Object(example)
+                self._made_in[id(self.names), key] = self.block_number
                 continue
             dtype = np.dtype(example.dtype) if shape is not None else np.asarray(example).dtype
             kind = kind_of(dtype)
@@ -159,10 +159,14 @@ class Reader(ExpressionReader):
         before = dict(self.names.values)
         with self.collected() as result:
             self.block(statements)
+        self._forget_since(before)
+        return result
+
+    def _forget_since(self, before: dict[str, Value]) -> None:
+        """Forget the names of what a block made, other than numbers."""
         for key, value in list(self.names.values.items()):
             if not isinstance(value, Number) and before.get(key) is not value:
                 del self.names.values[key]
-        return result
 
     def statement(self, node: ast.stmt) -> None:
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
@@ -170,7 +174,12 @@ class Reader(ExpressionReader):
         elif isinstance(node, ast.Assign):
             first, *others = node.targets
             if not isinstance(first, ast.Name):
-                self.refuse(node, "assigns to several places; write one assignment for each")
+                value = self._lasting(self.value(node.value))
+                if isinstance(value, Array) and not all(isinstance(target, ast.Subscript) for target in node.targets):
+                    self.refuse(node, "assigns to several places; write one assignment for each")
+                for target in node.targets:
+                    self._to(target, value, node)
+                return
             self.assign(first, node.value, node)
             for target in others:
                 self.assign(target, ast.copy_location(ast.Name(first.id, ast.Load()), first), node)
@@ -228,6 +237,8 @@ class Reader(ExpressionReader):
             self.refuse(node, "has an `else`, which cannot be derived")
         target, iterator = node.target, node.iter
         function = self.names.scope.meaning(iterator.func) if isinstance(iterator, ast.Call) else None
+        if function_name(function) == "prange" and (getattr(function, "__module__", None) or "").startswith("numba"):
+            function = range
         if function is reversed and isinstance(iterator, ast.Call):
             iterator = self._backwards(iterator)
             function = range
@@ -367,7 +378,7 @@ class Reader(ExpressionReader):
             values = [self.value(part) for part in value.elts]
             for each, part in zip(values, value.elts, strict=True):
                 if isinstance(each, Array) and each.base and each.base not in {*self.unnamed, *self.inputs}:
-                    self.refuse(part, "assigns arrays together; write one assignment for each")
+                    self.refuse(part, "exchanges arrays or gives them other names; write `a[:] = b` to copy elements")
             values = [self._lasting(each) for each in values]
             for one, each in zip(target.elts, values, strict=True):
                 self._to(one, each, node)
@@ -376,6 +387,10 @@ class Reader(ExpressionReader):
         if not isinstance(target, ast.Tuple):
             self._to(target, result, node)
             return
+        if isinstance(result, Array):
+            self.agree(result.dims[0], number(len(target.elts)), node)
+            rows = self.in_memory(result)
+            result = Items([self.indexed(rows, [Number(number(k), "int")], node) for k in range(len(target.elts))])
         if not isinstance(result, Items) or len(result.parts) != len(target.elts):
             self.refuse(node, f"unpacks something other than {len(target.elts)} values")
         for one, each in zip(target.elts, result.parts, strict=True):
@@ -404,14 +419,17 @@ class Reader(ExpressionReader):
     def _bind(self, target: ast.Name, value: Value) -> None:
         text = target.id
         before = self.names.values.get(text)
+        if isinstance(before, (Items, Object)) and self._is_made_here(text):
+            before = None  # as if it were another name
         if isinstance(value, Array):
             self._bind_array(target, value, before)
         elif isinstance(value, Number):
             self._bind_number(target, value, before)
+        elif before is not None:
+            self.refuse(target, "gets a tuple, a function or a type, and had another value; use another name")
         else:
-            if self.names.stores.get(text, 0) > 1:
-                self.refuse(target, "gets a tuple, a function or a type more than once")
             self.names.values[text] = lasting = self._lasting(value)
+            self._made_in[id(self.names), text] = self.block_number
             self._views |= _bases_in(lasting)
 
     def _bind_number(self, target: ast.Name, value: Number, before: Value | None) -> None:
@@ -436,7 +454,7 @@ class Reader(ExpressionReader):
 
     def _bind_array(self, target: ast.Name, value: Array, before: Value | None) -> None:
         text = target.id
-        if isinstance(before, (Number, Items)):
+        if before is not None and not isinstance(before, Array):
             self.refuse(target, "gets an array, and was something else; use another name")
         new = value.base in self.unnamed
         if before is None or self._is_made_here(text):
@@ -447,7 +465,6 @@ class Reader(ExpressionReader):
                 self.names.values[text] = self._named(value, text)
             self._made_in[id(self.names), text] = self.block_number
             return
-        assert isinstance(before, Array)
         key = before.base
         if key in self.inputs:
             self.refuse(target, "gets another array in a loop or a branch; use another name before it")
@@ -477,6 +494,8 @@ class Reader(ExpressionReader):
             return self.plain(self.materialise(value, wish))
         self.all_names.add(wish)
         old = value.base
+        if old in self.perhaps_same:
+            self.perhaps_same.add(wish)
         self.unnamed.discard(old)
         self.all_names.discard(old)
         self.variables[wish], self.dims[wish] = self.variables.pop(old), self.dims.pop(old)
@@ -535,6 +554,8 @@ class Reader(ExpressionReader):
     def _writable(self, owner: Array, node: ast.AST) -> None:
         if owner.base in self.inputs:
             self.refuse(node, "changes an input in place; write to a copy")
+        if owner.base in self.perhaps_same:
+            self.refuse(node, "changes an array that may have another name; write `.copy()` where it gets it")
 
     def _section(self, place: Array, value: Value, node: ast.AST, op: ast.operator | None) -> None:
         self.refuse_sum_of_tests(op, [place, value], node)
@@ -603,12 +624,14 @@ class Reader(ExpressionReader):
                 part = self._lasting(part)
             self._views |= _bases_in(part) - self.unnamed
             names.values[key] = part
+            self._made_in[id(names), key] = self.block_number
         outside, self.names = self.names, names
         line, around = self.line, (self.after, self.before)
+        variables, self._outside = self._outside, set(self.variables)
         self.calls.append(source)
         result = self._returned(settled(names.scope.body), alone)
         self.calls.pop()
-        self.names, self.line = outside, line
+        self.names, self.line, self._outside = outside, line, variables
         self.after, self.before = around
         results = result.parts if isinstance(result, Items) else [result]
         self._views = views | {each.base for each in results if isinstance(each, Array)} - {""} - self.unnamed
@@ -623,7 +646,7 @@ class Reader(ExpressionReader):
     before: Sequence[ast.stmt] = ()
 
     def _returned(self, body: list[ast.stmt], alone: bool) -> Value:
-        """The statements of a helper, and its result."""
+        """The statements of a function, and its result."""
         if alone and not any(isinstance(n, ast.Return) for s in body for n in ast.walk(s)):
             self.block(body)
             return Object(None)
@@ -639,38 +662,73 @@ class Reader(ExpressionReader):
         test = self.test(last.test)
         if isinstance(test, ast.Constant):
             return self._returned(last.body if test.value else last.orelse, alone)
-        self.branches += 1
-        results: list[list[Number]] = []
+        for raising, other, raises in (
+            (last.body, last.orelse, last.test),
+            (last.orelse, last.body, ast.UnaryOp(ast.Not(), last.test)),
+        ):
+            if raising and isinstance(raising[-1], ast.Raise):
+                self.statement(ast.copy_location(ast.If(ast.copy_location(raises, last.test), raising, []), last))
+                return self._returned(other, alone)
+        results: list[list[Value]] = []
         blocks: list[list[Stmt]] = []
         single = True
+        before = dict(self.names.values)
+        self.branches += 1
         for part in (last.body, last.orelse):
             with self.collected() as block:
                 value = self._returned(part, False)
-                single = not isinstance(value, Items)
-                numbers = value.parts if isinstance(value, Items) else [value]
-                checked = [each for each in numbers if isinstance(each, Number)]
-                if len(checked) < len(numbers):
-                    self.refuse(last, "returns arrays from branches; assign them to elements of one array")
-                results.append(checked)
+            single = not isinstance(value, Items)
+            results.append(value.parts if isinstance(value, Items) else [value])
             blocks.append(block)
-        self.branches -= 1
-        merged: list[Value] = []
+            self._forget_since(before)
         if len(results[0]) != len(results[1]):
             self.refuse(last, "returns different numbers of results")
-        for one, other in zip(*results, strict=True):
-            kind = wider(one.kind, other.kind)
-            text = self.number_variable("result", kind)
-            blocks[0].append(Assign(text, one.expr, self.line))
-            blocks[1].append(Assign(text, other.expr, self.line))
-            merged.append(Number(name(text), kind))
+        merged = [self._of_branches(pair, blocks, last) for pair in zip(*results, strict=True)]
+        self.branches -= 1
         self.emit(If(test, blocks[0], blocks[1]))
         return merged[0] if single else Items(merged)
 
+    def _of_branches(self, results: Sequence[Value], blocks: list[list[Stmt]], node: ast.stmt) -> Value:
+        """One of the results of a function that two branches return; the statements that store it join the blocks."""
+        numbers = [each for each in results if isinstance(each, Number)]
+        arrays = [each for each in results if isinstance(each, Array)]
+        if len(numbers) == 2:
+            kind = wider(*(each.kind for each in numbers))
+            text = self.number_variable("result", kind)
+            for block, each in zip(blocks, numbers, strict=True):
+                block.append(Assign(text, each.expr, self.line))
+            return Number(name(text), kind)
+        if len(arrays) < 2 or arrays[0].rank != arrays[1].rank:
+            self.refuse(
+                node, "returns a number or an array of another rank from each branch; return arrays of one shape"
+            )
+        inside = [allocated_in(block) | assigned_in(block) for block in blocks]
+        given = [each.base for each in arrays if each.base in self._outside - {*self.inputs, *self.unnamed}]
+        if given and self.loops:
+            self.refuse(node, "returns an array that it was given from a branch; return a copy of it")
+        shapes = [[self.resolved(size) for size in array.dims] for array in arrays]
+        dims = next(
+            (d for d in shapes if not any((names_of(size) | shapes_of(size)) & (inside[0] | inside[1]) for size in d)),
+            None,
+        )
+        if dims is None:
+            self.refuse(node, "returns arrays from branches; make the array before them, and assign to its elements")
+        kind = wider(*(array.kind for array in arrays))
+        dtype = next((array.dtype for array in arrays if array.kind == kind == "float"), None)
+        text = self.allocate("result", dims, kind, dtype, "empty")
+        for block, array in zip(blocks, arrays, strict=True):
+            with self.collected() as stores:
+                for one, other in zip(dims, array.dims, strict=True):
+                    self.agree(one, other, node)
+                self.fill(self.plain(text), array.element, array.kind)
+            block += stores
+        if given:
+            self.perhaps_same |= {text, *given}
+        return self.new(text)
+
     # Results
 
-    def _results(self, node: ast.Return) -> list[str]:
-        assert node.value is not None
-        value = self.value(node.value)
+    def _results(self, value: Value, node: ast.AST) -> list[str]:
         parts = value.parts if isinstance(value, Items) else [value]
         results: list[str] = []
         for position, part in enumerate(parts):

@@ -142,6 +142,8 @@ class Builder:
         """Sizes that are guarded to be equal, each with the one that stands for both."""
         self.unnamed: set[str] = set()
         """Arrays that have no name of the user's yet."""
+        self.perhaps_same: set[str] = set()
+        """Arrays of which NumPy may give a copy, or not, and what it gives: none of them is changed afterwards."""
         self.loops: list[str] = []
         """The variables of the loops around the statement that is read."""
         self.loop_variables: set[str] = set()
@@ -231,15 +233,19 @@ class Builder:
 
     def canonical(self, size: Expr) -> str:
         """A text that is the same for sizes that are known to be equal."""
+        text = text_of(self.resolved(size))
+        while text in self.equal:
+            text = self.equal[text]
+        return text
+
+    def resolved(self, size: Expr) -> Expr:
+        """A size in terms of settings and the sizes of inputs, as far as it is known."""
         for _ in range(8):
             again = self._resolved(replaced(size, self.definitions))
             if again is size:
                 break
             size = again
-        text = text_of(size)
-        while text in self.equal:
-            text = self.equal[text]
-        return text
+        return size
 
     def _resolved(self, size: Expr) -> Expr:
         """A size with those of the function's own arrays replaced by the sizes with which they were made."""
@@ -324,6 +330,16 @@ class Builder:
         text = self.allocate(wish, value.dims, value.kind, value.dtype, "empty")
         self.fill(self.plain(text), value.element, value.kind)
         return text
+
+    def copy_or_view(self, value: Array, node: ast.AST, why: str) -> Array:
+        """An array that is a copy of another one, or not, as NumPy and Numba choose."""
+        if value.base in {"", *self.inputs, *self.unnamed}:
+            return Array(list(value.dims), value.element, value.kind, value.dtype)
+        if self.loops:
+            self.refuse(node, why)
+        text = self.materialise(value, "t")
+        self.perhaps_same |= {text, value.base}
+        return self.new(text)
 
     def in_memory(self, value: Array, wish: str = "t") -> Array:
         """An array whose elements can be read more than once."""
