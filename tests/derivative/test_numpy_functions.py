@@ -63,10 +63,14 @@ EXPRESSIONS = [
     # choices
     "np.clip(x, 0.5, 1.2)", "x.clip(0.5, None)", "np.clip(v, None, v[::-1])",
     "np.select([x > 1, x > 0.5], [x, 2 * x], 0.0)",
+    "x * ((x > 1) & (x < 1.5) | ~(v > 0.5))", "np.where((x > 1) ^ (v > 1), x, v)", "x * np.array_equal(x, v)",
+    "x * x[x > 1].sum()", "np.mean(np.log(x[x > 1])) * v", "np.sum(x[(x > 0.5) & (x < 1.5)] ** 2 - v[0])",
     "x * 2 if x.sum() > 0 else x", "x * np.heaviside(x - 1, 0.5)", "np.fix(x) * x", "np.maximum(x, v)",
 ]  # fmt: skip
 STATEMENTS = {
     "a mask chooses elements": "y = x.copy()\ny[x < 1] = 0\ny[y > 1.2] *= 0.1\nreturn y * x",
+    "a mask chooses elements on both sides": "y = x * v\ny[x > 1] = np.exp(y[x > 1]) - x[x > 1] * v[0]\nreturn y",
+    "two masks divide an array": "y = x * v\nm = y > 1\ny[m] *= y[m]\ny[~m] = 1 / y[~m]\nreturn y * x",
     "a mask chooses rows": "y = x * x\ny[np.array([x[0, 0] < 5, False, True, True])] *= 3\nreturn y",
     "a value gets two names": "y = w = x * 2\ny[0] = w[1] * x[0]\nreturn y + w",
     "parts of an input get names together": "a, b = x[0], x[1]\na, b = b, a\nreturn a * a + b",
@@ -113,6 +117,20 @@ def power(a, by=None, n=None):
     return a ** n * by
 """
 REFUSED = {
+    "y = v * 2\nw = y[::2].reshape(3, 1)\ny[0] = 0.0\nreturn w": r"write `\.copy\(\)` where",
+    "for i in range(3):\n    if v[i] > 1:\n        return v\nreturn x[0]": "returns before the end",
+    "if v[0] > 1:\n    return v\nreturn x": "return arrays of one shape",
+    "if v[0] > 1:\n    y = v[int(v[0]) :] * 2\n    return y\nn = int(v[1])\nreturn v[n:]": "make the array before them",
+    "a = v * 2\nb = v * 3\nfor i in range(3):\n    a, b = b, a\nreturn a": r"write `a\[:\] = b`",
+    "y = x * v\nw = scaled(y)\ny[0, 0] = 1.0\nreturn w": r"write `\.copy\(\)` where",
+    "y = x * v\nw = scaled(y)\nw[0, 0] = 1.0\nreturn y": r"write `\.copy\(\)` where",
+    "y = x * v\nfor i in range(3):\n    w = scaled(y)\n    y[i] = w[0]\nreturn y": "return a copy",
+    "return np.pad(x, 1, mode='edge')": "something other than zeros",
+    "return np.add.outer(v, v)": "calls np.add.outer",
+    "return x & 1": "works on bits",
+    "y = x * 2\ny[x > 1] = y[x > 1] * v\nreturn y": "stands beside elements that a mask chooses",
+    "return x[x[:, 0] > 1].sum()": "takes rows by a mask",
+    "y = x * 2\ny[x[:, 0] > 1] = x[x[:, 0] > 1] * 3\nreturn y": "takes rows by a mask",
     "return x[x > 1]": "is a mask, .* write np.where",
     "return z[0, :, [1, 0]]": "index one after the other",
     "return np.squeeze(x)": "needs the axis that it removes",

@@ -456,6 +456,10 @@ class ExpressionReader(Arrangements):
     def _call(self, node: ast.Call) -> Value:
         function = self.names.scope.meaning(node.func)
         if function is None and isinstance(node.func, ast.Attribute):
+            if node.func.attr in REDUCTIONS and not node.args and not node.keywords:
+                result = self._sum_of_chosen(node.func.attr, node.func.value, node)
+                if result is not None:
+                    return result
             owner = self.value(node.func.value)
             if isinstance(owner, Number) and node.func.attr == "item" and not node.args:
                 return owner  # of an array without axes
@@ -466,11 +470,68 @@ class ExpressionReader(Arrangements):
             function = value.value if isinstance(value, Object) else None
         return self._applied(function, node)
 
+    # Elements that a mask chooses
+
+    def chosen(self, node: ast.expr, mask: ast.expr) -> Array:
+        """An expression of elements that a mask chooses, such as `np.exp(x[mask]) + 1`, computed for all elements."""
+        value = self.value(self._unmasked(node, ast.unparse(mask)))
+        if not isinstance(value, Array):
+            self.refuse(node, "takes nothing of an array by the mask; write np.where")
+        return value
+
+    def _unmasked(self, node: ast.expr, mask: str) -> ast.expr:
+        if isinstance(node, ast.Subscript) and ast.unparse(node.slice) == mask:
+            return node.value
+        function = self.names.scope.meaning(node.func) if isinstance(node, ast.Call) else None
+        if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult):
+            sides = [self._unmasked(part, mask) for part in (node.left, node.right)]
+            result: ast.expr = ast.BinOp(sides[0], node.op, sides[1])
+        elif isinstance(node, ast.UnaryOp):
+            result = ast.UnaryOp(node.op, self._unmasked(node.operand, mask))
+        elif isinstance(node, ast.Call) and not node.keywords and (row_of(function) or is_flat(function)):
+            result = ast.Call(node.func, [self._unmasked(part, mask) for part in node.args], [])
+        elif isinstance(self.value(node), Number):
+            return node
+        else:
+            self.refuse(node, "stands beside elements that a mask chooses, and is no number; write np.where")
+        return ast.copy_location(result, node)
+
+    def mask_in(self, node: ast.expr) -> tuple[ast.expr, Array] | None:
+        """The first mask that chooses elements in an expression."""
+        for part in ast.walk(node):
+            if isinstance(part, ast.Subscript) and isinstance(
+                part.slice, (ast.Name, ast.Compare, ast.BinOp, ast.UnaryOp)
+            ):
+                mask = self.value(part.slice)
+                if isinstance(mask, Array) and mask.kind == "bool":
+                    return part.slice, mask
+        return None
+
+    def _sum_of_chosen(self, how: str, part: ast.expr, node: ast.Call) -> Value | None:
+        """The sum or the mean of elements that a mask chooses; None if no mask does."""
+        found = self.mask_in(part) if how in ("sum", "mean") else None
+        if found is None:
+            return None
+        values = self.chosen(part, found[0])
+        if values.rank != found[1].rank:
+            self.refuse(node, "takes rows by a mask; write np.where")
+        kept = self.where([found[1], values, Number(number(0), "int")], node)
+        assert isinstance(kept, Array)
+        total = self.reduced(kept, "sum", node, [])
+        if how == "sum":
+            return total
+        count = self.reduced(self.in_memory(found[1]), "sum", node, [])
+        return self.arithmetic(ast.Div(), total, count, node)
+
     def _applied(self, function: Any, node: ast.Call) -> Value:
         """The result of a function that is applied to the arguments of a call."""
         if function is len:
             return Number(self.array(node.args[0]).dims[0], "int")
         known = hashable(function)
+        if known in _REDUCERS and len(node.args) == 1 and not node.keywords:
+            result = self._sum_of_chosen(_REDUCERS[known], node.args[0], node)
+            if result is not None:
+                return result
         if known in _REDUCERS:
             arguments = [self.value(part) for part in node.args[:1]]
             if isinstance(arguments[0], Array):

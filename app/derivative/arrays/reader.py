@@ -383,6 +383,8 @@ class Reader(ExpressionReader):
             for one, each in zip(target.elts, values, strict=True):
                 self._to(one, each, node)
             return
+        if isinstance(target, ast.Subscript) and self._assigned_by_mask(target, value, node, None):
+            return
         result = self.value(value)
         if not isinstance(target, ast.Tuple):
             self._to(target, result, node)
@@ -522,6 +524,8 @@ class Reader(ExpressionReader):
         self._writable(owner, node)
         mask = None if isinstance(target.slice, (ast.Slice, ast.Tuple)) else self.value(target.slice)
         if isinstance(mask, Array) and mask.kind == "bool":
+            if not isinstance(value, Number):
+                self.refuse(node, "assigns an array where a mask is true; write np.where")
             return self._masked(owner, mask, value, node, op)
         place = self.indexed(owner, self.index(target, owner.rank), target, writing=True)
         if isinstance(place, Array):
@@ -531,10 +535,26 @@ class Reader(ExpressionReader):
         self.refuse_sum_of_tests(op, [place, value], node)
         return self.store(place.expr, value, op)
 
-    def _masked(self, owner: Array, mask: Array, value: Value, node: ast.AST, op: ast.operator | None) -> None:
-        """The assignment of a number to the elements that a mask chooses."""
-        if not isinstance(value, Number):
-            self.refuse(node, "assigns an array where a mask is true; write np.where")
+    def _assigned_by_mask(self, target: ast.Subscript, value: ast.expr, node: ast.AST, op: ast.operator | None) -> bool:
+        """Read `y[mask] = f(x[mask])`, in which the elements that the mask chooses get values from such elements."""
+        text = ast.unparse(target.slice)
+        if not any(isinstance(n, ast.Subscript) and ast.unparse(n.slice) == text for n in ast.walk(value)):
+            return False
+        found = self.mask_in(target)
+        if found is None or found[0] is not target.slice:
+            return False
+        owner = self.array(target.value)
+        self._writable(owner, node)
+        chosen = self.chosen(value, found[0])
+        if not owner.rank == found[1].rank == chosen.rank:
+            self.refuse(node, "takes rows by a mask; write np.where")
+        if self._overlaps(owner, chosen):
+            chosen = self.plain(self.materialise(chosen, "t"))
+        self._masked(owner, found[1], chosen, node, op)
+        return True
+
+    def _masked(self, owner: Array, mask: Array, value: Number | Array, node: ast.AST, op: ast.operator | None) -> None:
+        """The assignment of a number, or of elements of the same places, to the elements that a mask chooses."""
         self.refuse_sum_of_tests(op, [owner, value], node)
         if mask.rank > owner.rank:
             self.refuse(node, f"has a mask with {mask.rank} dimensions for an array with {owner.rank}")
@@ -542,11 +562,15 @@ class Reader(ExpressionReader):
             self.agree(size, other, node)
         if mask.rank < owner.rank or self._overlaps(owner, mask):
             mask = self.plain(self.materialise(mask, "mask"))
-        fixed = Number(self.temporary(value.expr, value.kind), value.kind)
+        if isinstance(value, Array):
+            for size, other in zip(owner.dims, value.dims, strict=True):
+                self.agree(size, other, node)
+        fixed = Number(self.temporary(value.expr, value.kind), value.kind) if isinstance(value, Number) else value
 
         def assign(at: list[Expr]) -> None:
             with self.collected() as inside:
-                self.store(owner.element(at), fixed, op)
+                each = Number(fixed.element(at), fixed.kind) if isinstance(fixed, Array) else fixed
+                self.store(owner.element(at), each, op)
             self.emit(If(mask.element(at[: mask.rank]), inside))
 
         self.nest(owner.dims, assign)
@@ -584,6 +608,8 @@ class Reader(ExpressionReader):
     def augmented(self, node: ast.AugAssign) -> None:
         target = node.target
         if isinstance(target, ast.Subscript):
+            if self._assigned_by_mask(target, node.value, node, node.op):
+                return None
             return self._element(target, self.value(node.value), node, node.op)
         if not isinstance(target, ast.Name):
             self.refuse(target, "is neither a variable nor an element of an array")
