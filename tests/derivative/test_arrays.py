@@ -733,14 +733,6 @@ def returns_from_a_loop(x):
     return x
 
 
-def swaps_arrays(x):
-    a = np.zeros_like(x)
-    b = x.copy()
-    for _ in range(3):
-        a, b = b, a
-    return a
-
-
 def becomes_another_name(x):
     a = np.zeros_like(x)
     b = x.copy()
@@ -802,7 +794,6 @@ REFUSED = {
     changes_an_input_in_a_helper: "write to a copy",
     sorts: "write a loop",
     returns_from_a_loop: "return it at the end",
-    swaps_arrays: r"a\[:\] = b",
     becomes_another_name: r"write `\.copy\(\)`",
     reads_a_variable_of_a_loop_after_it: "variable of a loop before",
     makes_an_array_in_a_branch: "assigned in a branch",

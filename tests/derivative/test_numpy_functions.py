@@ -38,8 +38,10 @@ EXPRESSIONS = [
     "np.repeat(v, 2)", "np.repeat(x, 2, axis=1)", "np.tile(v, 2)", "np.tile(x, (2, 1))", "np.stack([x, 2 * x])",
     "np.stack([v, v * v], axis=1)", "np.concatenate([x, x * x], axis=1)", "np.concatenate((v, v[:2]))",
     "np.vstack([x, v])", "np.hstack([v, 2 * v])", "np.column_stack([v, v * v])", "np.array([v, 2 * v])",
-    "np.array([[v[0], 1.0], [v[1] * v[2], 0.0]])", "np.array([[x, 2 * x], [x, x]])", "np.hstack((v, v[0], (v[1], 2.0)))",
-    "np.append(v, [v[0] * v[1]])", "np.append(x, x * x, axis=1)", "np.append(v, v[0] * 2)", "np.pad(v, (1, 2), mode='constant')",
+    "np.array([[v[0], 1.0], [v[1] * v[2], 0.0]])", "np.array([[x, 2 * x], [x, x]])",
+    "np.hstack((v, v[0], (v[1], 2.0)))",
+    "np.append(v, [v[0] * v[1]])", "np.append(x, x * x, axis=1)", "np.append(v, v[0] * 2)",
+    "np.pad(v, (1, 2), mode='constant')", "np.pad(x, 1, 'constant', constant_values=0)",
     "np.pad(x, 1)", "np.pad(x, ((1, 0), (0, 2)))", "np.pad(v, (1, 2))",
     # made of indices
     "x * np.arange(6)", "v * np.arange(7, 1, -1)", "x[:2] * np.arange(1, 12, 2)", "x * np.linspace(0, 1, 6)",
@@ -47,9 +49,12 @@ EXPRESSIONS = [
     "v * np.linspace(v[0], 1, len(v))", "x @ np.eye(6)", "x @ np.eye(6, 3, 1)", "x @ np.identity(6)",
     # reductions
     "x - np.mean(x)", "np.sum(x, axis=(0, 1))", "z.sum(axis=(0, 2))", "np.max(x, axis=-1)", "np.ptp(x, axis=0)",
-    "x * np.nansum(x, axis=1)[:, None] + np.nanprod(v)", "x - np.nanmean(x, axis=0)", "np.nanvar(x, 0) + np.nanvar(v, ddof=1)",
+    "x * np.nansum(x, axis=1)[:, None] + np.nanprod(v)", "x - np.nanmean(x, axis=0)",
+    "np.nanvar(x, 0) + np.nanvar(v, ddof=1)",
     "np.nanstd(x, axis=1)", "np.nanmax(x, axis=1) - np.nanmin(x)",
-    "x.var(axis=1, keepdims=True) * x", "np.var(x)", "np.var(x, 0, ddof=1)", "(x - x.mean()) / x.std()", "np.std(x, 1)",
+    "x.var(axis=1, keepdims=True) * x", "np.var(x)", "np.var(x, 0, ddof=1)",
+    "np.var(z, axis=(0, 2), keepdims=True) * z",
+    "(x - x.mean()) / x.std()", "np.std(x, 1)",
     "np.average(x, axis=0)", "x / np.linalg.norm(x)", "x / np.linalg.norm(x, axis=1, keepdims=True)",
     "np.linalg.norm(x * 0)", "np.cumsum(x, axis=1)", "x.cumsum(axis=0)", "np.cumsum(x)", "np.cumprod(x, axis=1)",
     "np.count_nonzero(x > 1) * x", "x * np.any(x > 1.5)", "x * (x > 0.1).all(axis=0)",
@@ -57,6 +62,8 @@ EXPRESSIONS = [
     # products
     "np.inner(v, v * v)", "np.inner(x, x)", "np.vdot(x, x)", "np.vdot(x[:1, :4], x[:, :1])",
     "np.cross(x[:, :3], v[3:])", "np.cross([0.0, 1.0, 2.0], z[..., :3])", "np.cross(v[:3], v[3:])",
+    "z @ z.transpose(0, 2, 1)", "z @ x[:, :3]", "x[:2, :3] @ z * 2", "z @ v[:4]", "v[:3] @ z",
+    "np.matmul(z[:, None], z.swapaxes(1, 2)[None] * 2)",
     "np.dot(x, v)", "x.dot(v)", "np.outer(v, v)",
     "np.einsum('ij,kj->ik', x, x)", "np.einsum('ij->j', x)", "np.einsum('ij,j', x, v)",
     "np.einsum('bij,bkj->bik', z, z)",
@@ -71,6 +78,14 @@ STATEMENTS = {
     "a mask chooses elements": "y = x.copy()\ny[x < 1] = 0\ny[y > 1.2] *= 0.1\nreturn y * x",
     "a mask chooses elements on both sides": "y = x * v\ny[x > 1] = np.exp(y[x > 1]) - x[x > 1] * v[0]\nreturn y",
     "two masks divide an array": "y = x * v\nm = y > 1\ny[m] *= y[m]\ny[~m] = 1 / y[~m]\nreturn y * x",
+    "a state is carried through a loop": "h = v\nc, k = x[0], 1.0\nfor i in range(4):\n    h, c = cell(x[i], h, c)\n"
+    "    k = k * h[0]\nreturn h * k + c * v",
+    "an input gets another value in a loop": "for i in range(4):\n    v, k = np.tanh(v * x[i]), i\nreturn v",
+    "arrays are exchanged": "a = v * 2\nb = v * v\nfor i in range(3):\n"
+    "    a[i] = b[0] * b[i + 1]\n    a, b = b, a\nreturn a * v",
+    "an array is transposed in a branch": "m = x[:, :4] * 2\nif v[0] > 0:\n    m = m.T\nreturn m * x[:, :4]",
+    "an array of indices chooses where numbers go": "y = x * v\ny[np.arange(4), x.argmax(axis=1)] = v[0]\n"
+    "y[[0, 0, 2], 1] = y[[1, 2, 3], 2] * 3\nreturn y * x",
     "a mask chooses rows": "y = x * x\ny[np.array([x[0, 0] < 5, False, True, True])] *= 3\nreturn y",
     "a value gets two names": "y = w = x * 2\ny[0] = w[1] * x[0]\nreturn y + w",
     "parts of an input get names together": "a, b = x[0], x[1]\na, b = b, a\nreturn a * a + b",
@@ -84,14 +99,16 @@ STATEMENTS = {
     "a choice between inputs": "y = x * 2 if v[0] > 0 else x * 3\ny[0] = v\nreturn y * x",
     "a size that changes later": "n = 2\ny = x.reshape(n, -1)\nt = np.broadcast_to(v, (n, 6))\nn = 3\n"
     "return (y[:, :6] * t).sum(axis=0) * n",
-    "a result is returned early": "if x[0, 0] > 5:\n    return x * 2\ny = x * x\nif y[0, 0] > 0.01:\n    return y\nreturn x",
+    "a result is returned early": "if x[0, 0] > 5:\n    return x * 2\ny = x * x\nif y[0, 0] > 0.01:\n"
+    "    return y\nreturn x",
     "results are returned early": "if v[0] > v[1]:\n    return v[2:], v[0]\nreturn v[:4] * 2, 3.0",
     "the last branch raises an error": "if v[1] > 0:\n    return v * v\nraise ValueError('negative')",
     "a helper returns its array early": "y = x * v\nreturn scaled(y) * y",
     "an argument has no value": "return power(x) + power(x, v, 3)",
     "an array is unpacked": "a, b, c, d = x\nreturn a * b + c * d",
     "an element is unpacked": "p, q, r = v[:3] * 2\nreturn p * q * v + r",
-    "several places get a value": "y = np.empty((6, 6))\nfor i in range(6):\n    y[i, :] = y[:, i] = v * v[i]\nreturn y",
+    "several places get a value": "y = np.empty((6, 6))\nfor i in range(6):\n"
+    "    y[i, :] = y[:, i] = v * v[i]\nreturn y",
     "sizes, and numbers of axes": "return v * np.shape(x)[1] + np.size(v) + np.ndim(x) + x.max() * np.finfo(float).eps",
     "a slice counts from its end": "y = np.zeros_like(v)\nfor k in range(1, 4):\n    y[k:] += v[:-k] * v[k]\nreturn y",
     "a step is computed": "y = np.zeros(3)\nfor k in range(2, 5):\n    y[: len(v[1:6:k])] += v[1:6:k] * v[k]\nreturn y",
@@ -102,6 +119,12 @@ STATEMENTS = {
     "return np.einsum('hij,hjd->hid', p, q).transpose(1, 0, 2).reshape(x.shape)",
 }
 HELPERS = """
+def cell(a, h, c):
+    gate = 1 / (1 + np.exp(-a - h))
+    c_next = gate * c + np.tanh(a * h)
+    h_next = gate * np.tanh(c_next)
+    return h_next, c_next
+
 def scaled(a):
     n = np.linalg.norm(a)
     if n == 0:
@@ -121,7 +144,9 @@ REFUSED = {
     "for i in range(3):\n    if v[i] > 1:\n        return v\nreturn x[0]": "returns before the end",
     "if v[0] > 1:\n    return v\nreturn x": "return arrays of one shape",
     "if v[0] > 1:\n    y = v[int(v[0]) :] * 2\n    return y\nn = int(v[1])\nreturn v[n:]": "make the array before them",
-    "a = v * 2\nb = v * 3\nfor i in range(3):\n    a, b = b, a\nreturn a": r"write `a\[:\] = b`",
+    "y = x * 2\nw = x * 3\na, b = y, w\nreturn a * b": "another name, together with others",
+    "y = x * 2\ny[[0, 0]] += 1.0\nreturn y": "changes elements by an array of indices",
+    "return np.dot(z, z)": "write np.matmul",
     "y = x * v\nw = scaled(y)\ny[0, 0] = 1.0\nreturn w": r"write `\.copy\(\)` where",
     "y = x * v\nw = scaled(y)\nw[0, 0] = 1.0\nreturn y": r"write `\.copy\(\)` where",
     "y = x * v\nfor i in range(3):\n    w = scaled(y)\n    y[i] = w[0]\nreturn y": "return a copy",

@@ -238,7 +238,7 @@ class Arrangements(Reductions):
         taken = self.indexed(array, [*index, self.index_in(indices, node)], node)
         return self._computed(taken, taken.dims, taken.element) if isinstance(taken, Array) else taken
 
-    def indexed(self, owner: Array, index: Sequence[Any], node: ast.AST, writing: bool = False) -> Number | Array:
+    def indexed(self, owner: Array, index: Sequence[Any], node: ast.AST, changing: bool = False) -> Number | Array:
         raise NotImplementedError
 
     def index_in(self, value: Value, node: ast.AST) -> Any:
@@ -363,9 +363,17 @@ class Arrangements(Reductions):
         parts = self._arrays_in(node, tup)
         return self._joined([with_axis(part, 1) if part.rank == 1 else part for part in parts], 1, node)
 
-    def _pad(self, node: ast.AST, array: Value, pad_width: Value, mode: Value | None = None) -> Array:
+    def _pad(
+        self,
+        node: ast.AST,
+        array: Value,
+        pad_width: Value,
+        mode: Value | None = None,
+        constant_values: Value | None = None,
+    ) -> Array:
         """Zeros around an array."""
-        if mode is not None and not (isinstance(mode, Object) and mode.value == "constant"):
+        is_zero = constant_values is None or (isinstance(constant_values, Number) and _is_zero(constant_values.expr))
+        if not is_zero or not (mode is None or (isinstance(mode, Object) and mode.value == "constant")):
             self.refuse(node, "pads with something other than zeros; write np.concatenate, or a loop")
         a, pairs = self._array_in(node, array), []
         listed = pad_width.parts if isinstance(pad_width, Items) else [pad_width]
@@ -537,6 +545,10 @@ class Arrangements(Reductions):
 
 def _zero(kind: str) -> Expr:
     return number(0.0) if kind == "float" else number(0)
+
+
+def _is_zero(value: Expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value == 0
 
 
 def _one(kind: str) -> Expr:

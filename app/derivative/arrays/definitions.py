@@ -15,6 +15,8 @@ import numpy as np
 
 def var(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Any:
     deviation = a - np.mean(a, axis, keepdims=True)
+    if ddof == 0:
+        return np.mean(deviation * deviation, axis, keepdims=keepdims)
     count = a.size if axis is None else a.shape[axis]
     return np.sum(deviation * deviation, axis, keepdims=keepdims) / (count - ddof)
 

@@ -103,7 +103,9 @@ class ExpressionReader(Arrangements):
             return self.names.values[node.id]
         if node.id in self.names.scope.local:
             self.refuse(
-                node, "has no value here: it is assigned in a branch or a loop, or is the variable of a loop before"
+                node,
+                "has no value here: it is assigned in a branch or a loop, or is the variable of a loop before; "
+                "give it a value before that",
             )
         return self._global(self.names.scope.meaning(node), node)
 
@@ -210,7 +212,7 @@ class ExpressionReader(Arrangements):
             self.refuse(node, "is no integer, slice, or array of integers of one dimension; write a loop")
         return value
 
-    def indexed(self, owner: Array, index: Sequence[Index], node: ast.AST, writing: bool = False) -> Number | Array:
+    def indexed(self, owner: Array, index: Sequence[Index], node: ast.AST, changing: bool = False) -> Number | Array:
         """An element or a section of an array."""
         dims: list[Expr] = []
         axes: list[Callable[[list[Expr]], Expr]] = []
@@ -229,8 +231,8 @@ class ExpressionReader(Arrangements):
             elif isinstance(part, Number):
                 axes.append(self._one_index(part.expr if single else self._unchanging(part.expr), owner.dims[axis]))
             elif isinstance(part, Array):
-                if writing:
-                    self.refuse(node, "writes by an array of indices; write a loop")
+                if changing:  # NumPy does so once for an index that is there several times
+                    self.refuse(node, "changes elements by an array of indices; write a loop")
                 base = ""
                 if gathered is None:
                     gathered = at
@@ -384,22 +386,21 @@ class ExpressionReader(Arrangements):
 
     def _boolean(self, node: ast.BoolOp) -> Value:
         values: list[Expr] = []
-        kinds: list[str] = []
+        decides = isinstance(node.op, ast.Or)
         for part in node.values:
             with self.collected() as before:
                 value = self.number(part)
             if before and values:
                 self.refuse(part, "calls a function after `and` or `or`; assign its result in a statement before")
+            if value.kind != "bool":
+                self.refuse(node, "chooses between numbers; write `a if test else b`")
             for statement in before:
                 self.emit(statement)
-            values.append(value.expr)
-            kinds.append(value.kind)
-        if set(kinds) != {"bool"}:
-            self.refuse(node, "chooses between numbers; write `a if test else b`")
-        decides = isinstance(node.op, ast.Or)
-        if any(isinstance(value, ast.Constant) and value.value is decides for value in values):
-            return Number(ast.Constant(decides), "bool")
-        values = [value for value in values if not isinstance(value, ast.Constant)]
+            if not isinstance(value.expr, ast.Constant):
+                values.append(value.expr)
+            elif bool(ast.literal_eval(value.expr)) is decides:
+                values.append(value.expr)
+                break
         if len(values) < 2:
             return Number(values[0] if values else ast.Constant(not decides), "bool")
         return Number(ast.BoolOp(node.op, values), "bool")
@@ -544,6 +545,8 @@ class ExpressionReader(Arrangements):
             return self._attribute_of(self.value(node.args[0]), _ATTRIBUTES[known], node)
         if function in (np.dot, np.matmul):
             one, other = (self.value(part) for part in node.args)
+            if function is np.dot and isinstance(other, Array) and other.rank > 2:
+                self.refuse(node, "is np.dot of a stack of matrices; write np.matmul or np.einsum")
             return self.product(one, other, node)
         if function is np.outer:
             left, right = (self.in_memory(self.array(part)) for part in node.args)

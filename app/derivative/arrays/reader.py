@@ -214,6 +214,7 @@ class Reader(ExpressionReader):
         test = self.test(node.test)
         if isinstance(test, ast.Constant):
             return self.block(node.body if test.value else node.orelse)
+        self._copy_inputs_that_change([*node.body, *node.orelse])
         self.branches += 1
         body = self.inner(node.body)
         orelse = self.inner(node.orelse)
@@ -230,11 +231,21 @@ class Reader(ExpressionReader):
         if self.names.scope.meaning(error.exc.func) is ValueError and isinstance(message, ast.Constant):
             self.guard(opposite(self.test(node.test)), str(message.value))
 
+    def _copy_inputs_that_change(self, block: Sequence[ast.stmt]) -> None:
+        """Give a name that a loop or a branch assigns an array of its own, if it has an input so far."""
+        stored = {n.id for s in block for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        for key in sorted(stored):
+            value = self.names.values.get(key)
+            if isinstance(value, Array) and value.base in self.inputs:
+                self.names.values[key] = self._named(Array(value.dims, value.element, value.kind, value.dtype), key)
+                self._made_in[id(self.names), key] = self.block_number
+
     # Loops
 
     def loop(self, node: ast.For) -> None:
         if node.orelse:
             self.refuse(node, "has an `else`, which cannot be derived")
+        self._copy_inputs_that_change(node.body)
         target, iterator = node.target, node.iter
         function = self.names.scope.meaning(iterator.func) if isinstance(iterator, ast.Call) else None
         if function_name(function) == "prange" and (getattr(function, "__module__", None) or "").startswith("numba"):
@@ -340,6 +351,7 @@ class Reader(ExpressionReader):
         """Count the iterations of a `while` first, on values that are put back, then loop over a range."""
         if node.orelse:
             self.refuse(node, "has an `else`, which cannot be derived")
+        self._copy_inputs_that_change(node.body)
         with self.collected() as before:
             test = self.test(node.test)
         if before:
@@ -376,9 +388,15 @@ class Reader(ExpressionReader):
     def assign(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> None:
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
             values = [self.value(part) for part in value.elts]
-            for each, part in zip(values, value.elts, strict=True):
+            exchanges = sorted(map(ast.unparse, target.elts)) == sorted(map(ast.unparse, value.elts))
+            for place, (each, part) in enumerate(zip(values, value.elts, strict=True)):
                 if isinstance(each, Array) and each.base and each.base not in {*self.unnamed, *self.inputs}:
-                    self.refuse(part, "exchanges arrays or gives them other names; write `a[:] = b` to copy elements")
+                    if exchanges and self.is_whole(each) and isinstance(part, ast.Name):
+                        values[place] = self.new(self.materialise(each, "t"))
+                        continue
+                    self.refuse(
+                        part, "gives an array another name, together with others; write one assignment for each"
+                    )
             values = [self._lasting(each) for each in values]
             for one, each in zip(target.elts, values, strict=True):
                 self._to(one, each, node)
@@ -474,13 +492,13 @@ class Reader(ExpressionReader):
             self.refuse(target, "gets another array while views of the former exist; write to its elements instead")
         if before.rank != value.rank:
             self.refuse(target, f"has {before.rank} dimensions, and gets {value.rank}; use another name")
-        if value.base and not new and not self._is_last_use(value.base):
+        if value.base not in {"", key} and not new and not self._is_last_use(value.base):
             self.refuse(target, "becomes another name of an array; write `.copy()` after it")
         for one, other in zip(self.dims[key], value.dims, strict=True):
             self.agree(one, other, target)
         place = self.plain(key)
         source = value
-        if not value.base and self._overlaps(place, value):
+        if value.base in {"", key} and self._overlaps(place, value):
             source = self.plain(self.materialise(value, f"{text}_next"))
         self.fill(place, lambda at: source.element(broadcast(at, source.dims)))
 
@@ -527,7 +545,9 @@ class Reader(ExpressionReader):
             if not isinstance(value, Number):
                 self.refuse(node, "assigns an array where a mask is true; write np.where")
             return self._masked(owner, mask, value, node, op)
-        place = self.indexed(owner, self.index(target, owner.rank), target, writing=True)
+        place = self.indexed(owner, self.index(target, owner.rank), target, changing=op is not None)
+        if isinstance(place, Array) and not place.base and isinstance(value, Array):
+            value = self.plain(self.materialise(value, "t"))
         if isinstance(place, Array):
             return self._section(place, value, node, op)
         if not isinstance(value, Number):
@@ -653,13 +673,18 @@ class Reader(ExpressionReader):
             self._made_in[id(names), key] = self.block_number
         outside, self.names = self.names, names
         line, around = self.line, (self.after, self.before)
-        variables, self._outside = self._outside, set(self.variables)
+        outer, self._outside = self._outside, set(self.variables)
         self.calls.append(source)
         result = self._returned(settled(names.scope.body), alone)
         self.calls.pop()
-        self.names, self.line, self._outside = outside, line, variables
+        variables = self._outside
+        self.names, self.line, self._outside = outside, line, outer
         self.after, self.before = around
         results = result.parts if isinstance(result, Items) else [result]
+        bases = [each.base for each in results if isinstance(each, Array)]
+        for each in results:  # an array that the helper made has no name here
+            if isinstance(each, Array) and each.base not in variables | {""} and bases.count(each.base) == 1:
+                self.unnamed |= {each.base} if self.is_whole(each) else set()
         self._views = views | {each.base for each in results if isinstance(each, Array)} - {""} - self.unnamed
         foreign = stored_in(self.out[start:]) - allocated_in(self.out[start:])
         if foreign and not alone:

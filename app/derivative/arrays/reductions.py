@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from app.derivative.arrays.core import (
     Assign,
@@ -54,6 +54,9 @@ class Reductions(Builder):
         return result
 
     def value(self, node: ast.expr) -> Value:
+        raise NotImplementedError
+
+    def arranged(self, how: str, values: Sequence[Value], named: Mapping[str, Value], node: ast.AST) -> Value:
         raise NotImplementedError
 
     def constant_in(self, node: ast.AST, value: Value, what: str) -> int:
@@ -228,9 +231,15 @@ class Reductions(Builder):
         return len(types) == 1 and all(array.kind == "float" for array in arrays)
 
     def product(self, left: Value, right: Value, node: ast.AST) -> Value:
-        """The product of vectors and matrices."""
-        if not isinstance(left, Array) or not isinstance(right, Array) or left.rank > 2 or right.rank > 2:
-            self.refuse(node, "is a product of something other than vectors and matrices; write a loop")
+        """The product of vectors, matrices and stacks of matrices."""
+        if not isinstance(left, Array) or not isinstance(right, Array):
+            self.refuse(node, "is a product of something other than arrays")
+        stack = "abcdefghijklm"[: max(left.rank, right.rank, 2) - 2]
+        if stack:
+            rows, columns = "xy"[-left.rank :], "yz"[: right.rank]
+            first, second = (stack[len(stack) - max(array.rank - 2, 0) :] for array in (left, right))
+            text = f"{first}{rows},{second}{columns}->{stack}{rows[:-1]}{columns[1:]}"
+            return self.arranged("einsum", [Object(text), left, right], {}, node)
         self.refuse_sum_of_tests(ast.MatMult(), [left, right], node)
         one, other = self.in_memory(left), self.in_memory(right)
         inner = one.dims[-1]
