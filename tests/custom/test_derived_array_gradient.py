@@ -200,8 +200,9 @@ def test_checks_of_other_numbers_of_axes_pass_where_none_can_be_derived():
     def summed(x):
         y = np.empty_like(x)
         for i in range(x.shape[0]):
-            state = x[i, 0]
-            for t in range(x.shape[1]):
+            y[i, 0] = x[i, 0]
+            state = y[i, 0]
+            for t in range(1, x.shape[1]):
                 state = state + x[i, t]
                 y[i, t] = state
         return y
