@@ -815,7 +815,7 @@ class CompleteReader(Reader):
         self._inside: set[tuple[int, str]] = set()
         """The tests of constant indices, and the block of each."""
 
-    def indexed(self, owner: Array, index: Sequence[Index], node: ast.AST, writing: bool = False) -> Number | Array:
+    def indexed(self, owner: Array, index: Sequence[Index], node: ast.AST, changing: bool = False) -> Number | Array:
         for part, size in zip((p for p in index if p is not None), owner.dims, strict=False):
             place = constant_int(part.expr) if isinstance(part, Number) else None
             needed = 0 if place is None else place + 1 if place >= 0 else -place
@@ -825,7 +825,7 @@ class CompleteReader(Reader):
                 if not is_evident(test) and key not in self._inside:
                     self._inside.add(key)
                     self.guard(test, f"{self.place(node)}: an index lies outside of its array")
-        return super().indexed(owner, index, node, writing)
+        return super().indexed(owner, index, node, changing)
 
     def type_in(self, value: Value, node: ast.AST) -> tuple[Expr | None, str]:
         type_of, kind = super().type_in(value, node)

@@ -62,16 +62,16 @@ class WholeReader(CompleteReader):
         except Exception:  # of names that are not known
             return None
 
-    def indexed(self, owner: Array, index: Sequence[Index], node: ast.AST, writing: bool = False) -> Number | Array:
+    def indexed(self, owner: Array, index: Sequence[Index], node: ast.AST, changing: bool = False) -> Number | Array:
         for part, size in zip((p for p in index if p is not None), owner.dims, strict=False):
             place = constant_int(part.expr) if isinstance(part, Number) else None
             sizes = [self._size(size, known) for known in self._known]
             inside = place is not None and all(s is not None and -s <= place < s for s in sizes)
             if isinstance(part, (Number, Array)) and not inside:
                 self.refuse(node, "may have an index outside of its array")
-        return super().indexed(owner, index, node, writing)
+        return super().indexed(owner, index, node, changing)
 
-    def _slice(self, part: ast.Slice, size: Expr, node: ast.AST) -> tuple[Expr, Expr, int]:
+    def _slice(self, part: ast.Slice, size: Expr, node: ast.AST) -> tuple[Expr, Expr, Expr]:
         before = len(self.out)
         result = super()._slice(part, size, node)
         for statement in self.out[before:]:
