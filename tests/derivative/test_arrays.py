@@ -811,3 +811,24 @@ def test_what_cannot_be_derived_is_refused_with_its_line_and_what_to_write(funct
 def test_integers_alone_have_no_gradient():
     with pytest.raises(UnderivableError, match="no array of floating-point numbers"):
         derive(lambda p: p * 2, PLACES)
+
+
+def makes_an_array_again(w, v):
+    u = np.sin(w)
+    for _ in range(3):
+        for _ in range(len(v)):
+            new = np.empty_like(u)
+            for k in range(len(w)):
+                new[k] = np.sin(u[k - 1] + np.min(np.tanh(v)))
+            u = new * 0.9
+    return u
+
+
+def test_a_gradient_is_the_same_each_time_it_is_derived():
+    arguments = [np.linspace(0.3, 1.0, 4), np.linspace(0.3, 1.0, 3)]
+    sources, held = set(), []
+    for count in range(8):
+        held.append([object() for _ in range(37 * count)])  # so that statements lie elsewhere in memory
+        sources.add(derive(makes_an_array_again, *arguments).source)
+    assert len(sources) == 1
+    assert agrees(makes_an_array_again, *arguments)

@@ -226,6 +226,7 @@ class Reverse:
         intact = {s.array for s in self.stores}
         while lost := self._lost(intact, intact):
             intact -= lost
+        self._find_reads(intact)  # of the whole function, not of the last loops that were asked about
         for loop in walk(self.function.body):
             if isinstance(loop, For):
                 intact = self._without_sweep(loop, intact)
