@@ -140,7 +140,10 @@ def test_gradients_of_losses_and_of_numbers_are_right_to_second_order(function, 
     assert_right(app.custom_op(function), arrays)
 
 
-@pytest.mark.parametrize(("function", "arrays"), [(f, a) for f, *a in COMPILED])
+@pytest.mark.parametrize(
+    ("function", "arrays"),
+    [pytest.param(f, a, marks=pytest.mark.soak if f is ratio else ()) for f, *a in COMPILED],  # like until_one
+)
 def test_numba_compiles_them(function, arrays):
     assert_right(app.custom_op(njit(function)), arrays)
 
