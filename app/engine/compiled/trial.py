@@ -14,6 +14,7 @@ from app.engine.compiled.linkable import OfThisProcessError, linkable
 from app.engine.compiled.numba_api import from_dtype
 from app.engine.compiled.read_only import array_type, is_refusal, where_it_writes, why_refused
 from app.engine.compiled.steps import Lowered, values_taken
+from app.functions import python_function
 from app.graph.program import Operator
 from app.ops.dtype import castable
 from app.ops.lowering import Elementwise, Fused, Returning
@@ -79,7 +80,10 @@ def _tried(function: Any, arguments: Sequence[Any], settings: Sequence[Any]) -> 
 
 
 def _compile(function: Any, signature: tuple[Any, ...]) -> _Trial:
-    name = getattr(function, "py_func", function).__name__
+    name, code = (getattr(python_function(function), key) for key in ("__name__", "__code__"))
+    if code.co_argcount > len(signature):
+        more = code.co_varnames[len(signature)]
+        return _Trial(f"{name} has a parameter {more} with a default; in a custom_op, it is a setting")
     try:
         linked = linkable(function, signature)
     except OfThisProcessError as error:

@@ -219,6 +219,17 @@ def test_dropout_draws_the_same_numbers_in_one_native_call(mode: str):
     assert compiled(app.mean(y)).runs_many
 
 
+def test_a_parameter_with_a_default_is_the_reason_for_a_python_call():
+    @njit
+    def scaled(x: Any, scale: float = 2.0) -> Any:
+        return x[:].copy() * scale
+
+    x = static.data("x", [None, 2])
+    y = static.py_func(scaled, x, spec_of(x))
+    assert "scaled has a parameter scale with a default; in a custom_op" in in_short(x.program, [y.name])
+    agree([y])
+
+
 def test_a_line_says_what_python_calls_cost():
     x = static.data("x", [None, 2])
     fetch = [app.prod(static.py_func(sorted_rows, x, spec_of(x)), axis=1).name]
