@@ -76,7 +76,7 @@ class LayerOperator(CustomOperator):
         handed = _handed_through(inputs, outputs)
         changed = self._changed_inputs(context, handed, outputs, inputs) if handed or context._dirty else ()
         node = self._record(inputs, outputs, context)
-        made: list[Tensor | None] = list(outputs)
+        made: Sequence[Tensor | None] = outputs
         if handed:
             made = [None if _is_among(o, handed) and not _is_among(o, changed) else o for o in outputs]
         context._close(made, node)
@@ -86,12 +86,12 @@ class LayerOperator(CustomOperator):
             return own
         if not outputs:
             return result
-        last = {id(t): slot for slot, t in enumerate(outputs)}
-        slots = [slot if made[slot] is None else last[id(t)] for slot, t in enumerate(outputs)]
-        placed = {slot: _placed(outputs[slot], slot, node, context, handed, changed) for slot in dict.fromkeys(slots)}
+        keys = [slot if new is None else id(new) for slot, new in enumerate(made)]
+        slots = dict(zip(keys, range(len(keys)), strict=True))  # the last one of a Tensor that is returned twice
+        placed = {key: _placed(outputs[slot], slot, node, context, handed, changed) for key, slot in slots.items()}
         for own in placed.values():
             _note_sharing(own, inputs)
-        owners = iter([placed[slot] for slot in slots])
+        owners = map(placed.__getitem__, keys)
         return like(result, [next(owners) if isinstance(r, Tensor) else r for r in result])
 
     def forward(
