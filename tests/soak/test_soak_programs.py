@@ -12,6 +12,7 @@ import pytest
 TESTS = Path(__file__).parents[1]
 PROGRAMS = {
     "compat/test_paddle_programs.py": 1084,
+    "custom/test_functions_at_random.py": 3000,
     "custom/test_in_place_at_random.py": 200,
     "derivative/test_derived_at_random.py": 1000,
     "derivative/test_types_at_random.py": 1000,
