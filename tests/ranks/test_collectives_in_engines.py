@@ -44,7 +44,7 @@ class Twins(World):
 
 
 def plain(x: np.ndarray) -> np.ndarray:
-    return np.tanh(x)
+    return np.tanh(x) * float("1")
 
 
 def plain_grad(x: np.ndarray, y: np.ndarray, dy: np.ndarray) -> np.ndarray:
