@@ -78,6 +78,10 @@ STATEMENTS = {
     "a mask chooses elements": "y = x.copy()\ny[x < 1] = 0\ny[y > 1.2] *= 0.1\nreturn y * x",
     "a mask chooses elements on both sides": "y = x * v\ny[x > 1] = np.exp(y[x > 1]) - x[x > 1] * v[0]\nreturn y",
     "two masks divide an array": "y = x * v\nm = y > 1\ny[m] *= y[m]\ny[~m] = 1 / y[~m]\nreturn y * x",
+    "results of a helper are assigned together": "a, b = v[0], v[1]\ny = v * 1.0\nfor i in range(3):\n"
+    "    a, b = exchanged(a, b * v[i])\n    y[i] += a * b\ny[0], y[1] = exchanged(y[0], y[1])\nreturn y * v",
+    "arrays of a helper are assigned together": "a = v * 2\ny = v * 1.0\nfor i in range(3):\n    a, c = powers(a)\n"
+    "    y[i] += c.sum()\nreturn y * a",
     "a state is carried through a loop": "h = v\nc, k = x[0], 1.0\nfor i in range(4):\n    h, c = cell(x[i], h, c)\n"
     "    k = k * h[0]\nreturn h * k + c * v",
     "an input gets another value in a loop": "for i in range(4):\n    v, k = np.tanh(v * x[i]), i\nreturn v",
@@ -119,6 +123,12 @@ STATEMENTS = {
     "return np.einsum('hij,hjd->hid', p, q).transpose(1, 0, 2).reshape(x.shape)",
 }
 HELPERS = """
+def exchanged(a, b):
+    return b, a
+
+def powers(a):
+    return a * a, a * a * a
+
 def cell(a, h, c):
     gate = 1 / (1 + np.exp(-a - h))
     c_next = gate * c + np.tanh(a * h)

@@ -391,7 +391,7 @@ class Reader(ExpressionReader):
             exchanges = sorted(map(ast.unparse, target.elts)) == sorted(map(ast.unparse, value.elts))
             for place, (each, part) in enumerate(zip(values, value.elts, strict=True)):
                 if isinstance(each, Array) and each.base and each.base not in {*self.unnamed, *self.inputs}:
-                    if exchanges and self.is_whole(each) and isinstance(part, ast.Name):
+                    if exchanges and self.is_whole(each) and each.base not in self._views | self.perhaps_same:
                         values[place] = self.new(self.materialise(each, "t"))
                         continue
                     self.refuse(
@@ -413,7 +413,7 @@ class Reader(ExpressionReader):
             result = Items([self.indexed(rows, [Number(number(k), "int")], node) for k in range(len(target.elts))])
         if not isinstance(result, Items) or len(result.parts) != len(target.elts):
             self.refuse(node, f"unpacks something other than {len(target.elts)} values")
-        for one, each in zip(target.elts, result.parts, strict=True):
+        for one, each in zip(target.elts, [self._lasting(each) for each in result.parts], strict=True):
             self._to(one, each, node)
 
     def _lasting(self, value: Value) -> Value:
