@@ -196,6 +196,36 @@ def test_the_source_can_be_read_after_inference():
     assert operator.gradient_source.startswith("def doubled_gradient(x, d")
 
 
+def adjusted(x, factors=(2.0, 3), power=None, kind="even"):
+    if power is None:
+        power = 2
+    y = np.empty_like(x)
+    for i in range(x.shape[0]):
+        y[i] = x[i] ** power * factors[0] + (factors[1] if kind == "even" else 0.0)
+    return y
+
+
+def test_a_gradient_is_derived_for_the_defaults_of_settings_that_are_no_numbers():
+    operator, x = custom_op(adjusted), points(3)
+    operator(x).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 4 * x.numpy())
+    assert {v.state for v in examine(inputs_for(user_operator(operator, "adjusted")), ["gradient", "second"])} == {"ok"}
+
+
+@pytest.mark.parametrize("setting", [{"factors": (2.0, 4)}, {"power": 3}, {"kind": "odd"}])
+def test_a_gradient_that_is_derived_for_the_default_of_a_setting_refuses_another_value(setting: dict[str, Any]):
+    with pytest.raises(OperatorError, match=r"is expected to be .*, its default, for which this was derived"):
+        custom_op(adjusted)(points(3), **setting).sum().backward()
+
+
+def test_an_array_as_a_default_is_refused():
+    def weighted(x, w=np.ones(3)):  # noqa: B008
+        return x * w
+
+    with pytest.raises(GradientError, match=r"def weighted.* has an array as the default of 'w'"):
+        custom_op(weighted)(points(3)).sum().backward()
+
+
 def test_checks_of_other_numbers_of_axes_pass_where_none_can_be_derived():
     def summed(x):
         y = np.empty_like(x)

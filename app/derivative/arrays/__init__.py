@@ -189,7 +189,8 @@ def _function_of(
     defaults = reader.defaults
     settings = [key for key in source.settings if key not in source.inputs]
     required = [key for key in settings if key not in defaults]
-    optional = [key for key in settings if key in defaults]
+    defaults = {**defaults, **reader.constants}
+    optional = [*(key for key in settings if key in defaults), *reader.constants]
     parameters = [*source.inputs, *arriving]
     arguments = ast.arguments(
         posonlyargs=[],
@@ -201,7 +202,8 @@ def _function_of(
     used = set[str]().union(*map(named_in, walk(body)))
     numbers = [key for key in parameters if key in used and not source.variables[key].rank]
     lines = [ast.parse(f"{key} = {key}.item()").body[0] for key in numbers]  # Numba lacks operations on such arrays
-    tree = function_tree(title, arguments, [*lines, *tree_of(body), ast.Return(returned)])
+    guards = [ast.parse(_guard_of(key, value)).body[0] for key, value in reader.constants.items()]
+    tree = function_tree(title, arguments, [*lines, *guards, *tree_of(body), ast.Return(returned)])
     module = ast.fix_missing_locations(ast.Module([tree], []))
     temporaries = _Temporaries({*reader.scope.all_names, *parameters})
     tree_of_text = ast.parse(ast.unparse(module))  # of which each node is there once
@@ -213,6 +215,15 @@ def _function_of(
     function = space[title]
     function.derived_from = reader.scope.function
     return text, function
+
+
+def _guard_of(key: str, value: Any) -> str:
+    """The statement that refuses another value of a setting than that for which a function was read."""
+    differs = f"{key} is not None" if value is None else f"{key} != {value!r}"
+    if isinstance(value, tuple):
+        differs = " or ".join(f"{key}[{place}] != {part!r}" for place, part in enumerate(value))
+    message = f"{key} is expected to be {value!r}, its default, for which this was derived"
+    return f"if {differs}:\n    raise ValueError({message!r})"
 
 
 class _Temporaries(ast.NodeTransformer):

@@ -109,7 +109,7 @@ class ExpressionReader(Arrangements):
             )
         return self._global(self.names.scope.meaning(node), node)
 
-    def _global(self, value: Any, node: ast.expr) -> Value:
+    def _global(self, value: Any, node: ast.AST) -> Value:
         if isinstance(value, (bool, int, float, np.number, np.bool_)):
             plain = value.item() if isinstance(value, np.generic) else value
             if isinstance(plain, float) and not math.isfinite(plain):
@@ -415,10 +415,21 @@ class ExpressionReader(Arrangements):
             if one is not None and other is not None:
                 self.refuse(node, "compares identities")
             return Number(ast.Constant((one is other) == isinstance(node.ops[0], ast.Is)), "bool")
-        known = [constant_int(each.expr) if isinstance(each, Number) else None for each in operands]
-        if len(known) == 2 and None not in known and type(node.ops[0]) in _ORDERS:  # of numbers of axes, for example
-            return Number(ast.Constant(_ORDERS[type(node.ops[0])](*known)), "bool")
+        known = [self._known(each) for each in operands]
+        if len(known) == 2 and all(known) and type(node.ops[0]) in _ORDERS:  # numbers of axes or settings, for example
+            (left,), (right,) = known  # type: ignore[misc]
+            if isinstance(node.ops[0], (ast.Eq, ast.NotEq)) or None not in (left, right):
+                return Number(ast.Constant(_ORDERS[type(node.ops[0])](left, right)), "bool")
         return self.elementwise(lambda a, *rest: ast.Compare(a, node.ops, [*rest]), operands, lambda *_: "bool", node)
+
+    def _known(self, value: Value) -> tuple[Any] | None:
+        """The value of a constant, alone in a tuple."""
+        if isinstance(value, Object) and (value.value is None or isinstance(value.value, str)):
+            return (value.value,)
+        if isinstance(value, Number) and isinstance(value.expr, ast.Constant):
+            return (value.expr.value,)
+        constant = constant_int(value.expr) if isinstance(value, Number) else None
+        return None if constant is None else (constant,)
 
     def test(self, node: ast.expr) -> Expr:
         value = self.number(node)

@@ -84,6 +84,8 @@ class Reader(ExpressionReader):
         self._outside: set[str] = set()
         """While a helper is read, the variables of the functions that call it."""
         self.defaults: dict[str, Any] = {}
+        self.constants: dict[str, Any] = {}
+        """The settings that are no numbers, with the values for which the function is read."""
         self._parameters(specs)
 
     def read(self) -> Function:
@@ -109,9 +111,16 @@ class Reader(ExpressionReader):
             shape = getattr(example, "shape", None)
             numeric = isinstance(example, (bool, int, float, np.number))
             if shape is None and not numeric:
-                self.names.values[key] = Object(example)
+                parts = [self._global(part, scope.tree) for part in example] if isinstance(example, tuple) else []
+                self.names.values[key] = Items(parts) if parts else Object(example)
                 self._made_in[id(self.names), key] = self.block_number
+                if parameter.default is not parameter.empty and is_plain(example):
+                    self.constants[key] = example
                 continue
+            if shape and position >= len(specs):
+                scope.refuse(
+                    scope.tree, f"has an array as the default of {key!r}; make it a parameter without a default"
+                )
             dtype = np.dtype(example.dtype) if shape is not None else np.asarray(example).dtype
             kind = kind_of(dtype)
             if kind is None:
@@ -227,9 +236,11 @@ class Reader(ExpressionReader):
         error = node.body[-1]
         if not isinstance(error, ast.Raise) or not isinstance(error.exc, ast.Call) or len(error.exc.args) != 1:
             return
-        message = error.exc.args[0]
+        message, test = error.exc.args[0], self.test(node.test)
+        if isinstance(test, ast.Constant) and not test.value:
+            return
         if self.names.scope.meaning(error.exc.func) is ValueError and isinstance(message, ast.Constant):
-            self.guard(opposite(self.test(node.test)), str(message.value))
+            self.guard(opposite(test), str(message.value))
 
     def _copy_inputs_that_change(self, block: Sequence[ast.stmt]) -> None:
         """Give a name that a loop or a branch assigns an array of its own, if it has an input so far."""
@@ -856,6 +867,15 @@ class CompleteReader(Reader):
                 if not plain or block is node.orelse or not all(isinstance(a, ast.Constant) for a in args):
                     self.refuse(block[-1], 'cannot be written out; write `if ...: raise ValueError("...")`')
         super().branch(node)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a setting can be written in source: None, text, a number, or a tuple of these."""
+    return (
+        value is None
+        or isinstance(value, (str, int, float))
+        or (isinstance(value, tuple) and all(map(is_plain, value)))
+    )
 
 
 def settled(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
