@@ -113,7 +113,8 @@ STATEMENTS = {
     "an element is unpacked": "p, q, r = v[:3] * 2\nreturn p * q * v + r",
     "several places get a value": "y = np.empty((6, 6))\nfor i in range(6):\n"
     "    y[i, :] = y[:, i] = v * v[i]\nreturn y",
-    "sizes, and numbers of axes": "return v * np.shape(x)[1] + np.size(v) + np.ndim(x) + x.max() * np.finfo(float).eps",
+    "sizes, and numbers of axes": "n = len(x.shape) * np.ndim(x)\n"
+    "return v * np.shape(x)[1] + np.size(v) * n + x.max() * np.finfo(float).eps",
     "a slice counts from its end": "y = np.zeros_like(v)\nfor k in range(1, 4):\n    y[k:] += v[:-k] * v[k]\nreturn y",
     "a step is computed": "y = np.zeros(3)\nfor k in range(2, 5):\n    y[: len(v[1:6:k])] += v[1:6:k] * v[k]\nreturn y",
     "a transposed array gets a shape": "y = x * v\nreturn y.T.reshape(-1) * y.reshape(-1)",

@@ -538,6 +538,9 @@ class ExpressionReader(Arrangements):
     def _applied(self, function: Any, node: ast.Call) -> Value:
         """The result of a function that is applied to the arguments of a call."""
         if function is len:
+            measured = self.value(node.args[0])
+            if isinstance(measured, Items):
+                return Number(number(len(measured.parts)), "int")
             return Number(self.array(node.args[0]).dims[0], "int")
         known = hashable(function)
         if known in _REDUCERS and len(node.args) == 1 and not node.keywords:
