@@ -212,6 +212,13 @@ def test_its_gradient_agrees_with_differences(text: str, orders: int):
         function, arguments = derived.function, given
 
 
+def test_a_check_whose_message_is_computed_is_left_to_the_forward_pass():
+    function, (x,) = function_of(
+        "for d in range(x.ndim):\n    if x.shape[d] < 1:\n        raise ValueError('%d' % x.shape[d])\nreturn x * 2"
+    )
+    np.testing.assert_array_equal(derive(function, x).function(x, x), 2 * x)
+
+
 def test_an_array_of_a_branch_that_only_a_later_test_reads_is_kept_whole():
     function, arguments = function_of(
         "y = x * 2\nif x[0, 0] < 5:\n    z = x * x\n    w = v[int(v[0]) :]\n    if z[0, 0] > 0.01:\n        y = x * 3\n"

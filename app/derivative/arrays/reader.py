@@ -236,10 +236,11 @@ class Reader(ExpressionReader):
         error = node.body[-1]
         if not isinstance(error, ast.Raise) or not isinstance(error.exc, ast.Call) or len(error.exc.args) != 1:
             return
-        message, test = error.exc.args[0], self.test(node.test)
-        if isinstance(test, ast.Constant) and not test.value:
+        message = error.exc.args[0]
+        if self.names.scope.meaning(error.exc.func) is not ValueError or not isinstance(message, ast.Constant):
             return
-        if self.names.scope.meaning(error.exc.func) is ValueError and isinstance(message, ast.Constant):
+        test = self.test(node.test)
+        if not isinstance(test, ast.Constant) or test.value:
             self.guard(opposite(test), str(message.value))
 
     def _copy_inputs_that_change(self, block: Sequence[ast.stmt]) -> None:
