@@ -28,19 +28,21 @@ class WholeReader(CompleteReader):
         super().__init__(function, specs)
         self._expected = results
         parameters = self.scope.function.__code__.co_varnames
-        self._known = [{key: _sampled(spec, n) for key, spec in zip(parameters, specs, strict=False)} for n in _SAMPLES]
+        self._examples = [
+            {key: _sampled(spec, n) for key, spec in zip(parameters, specs, strict=False)} for n in _SAMPLES
+        ]
 
     def read(self) -> Function:
         function = super().read()
         shapes = [self.dims.get(name, []) for name in function.outputs]
-        for known, n in zip(self._known, _SAMPLES, strict=True):
+        for known, n in zip(self._examples, _SAMPLES, strict=True):
             actual = [tuple(self._size(size, known) for size in shape) for shape in shapes]
             if actual != [_sampled(spec, n).shape for spec in self._expected]:
                 self.refuse(self.scope.tree, "does not evidently return the declared shapes")
         return function
 
     def agree(self, left: Expr, right: Expr, node: ast.AST) -> None:
-        for known in self._known:
+        for known in self._examples:
             sizes = [self._size(size, known) for size in (left, right)]
             if None in sizes or sizes[0] != sizes[1]:
                 self.refuse(node, "has sizes of which it is not evident that they are equal")
@@ -49,7 +51,7 @@ class WholeReader(CompleteReader):
     def fixed(self, size: Expr) -> Expr:
         result = super().fixed(size)
         if isinstance(result, ast.Name):
-            for known in self._known:
+            for known in self._examples:
                 known[result.id] = self._size(size, known)
         return result
 
@@ -65,7 +67,7 @@ class WholeReader(CompleteReader):
     def indexed(self, owner: Array, index: Sequence[Index], node: ast.AST, changing: bool = False) -> Number | Array:
         for part, size in zip((p for p in index if p is not None), owner.dims, strict=False):
             place = constant_int(part.expr) if isinstance(part, Number) else None
-            sizes = [self._size(size, known) for known in self._known]
+            sizes = [self._size(size, known) for known in self._examples]
             inside = place is not None and all(s is not None and -s <= place < s for s in sizes)
             if isinstance(part, (Number, Array)) and not inside:
                 self.refuse(node, "may have an index outside of its array")
@@ -76,7 +78,7 @@ class WholeReader(CompleteReader):
         result = super()._slice(part, size, node)
         for statement in self.out[before:]:
             if isinstance(statement, Guard):
-                tests = [self._size(statement.test, known) for known in self._known]
+                tests = [self._size(statement.test, known) for known in self._examples]
                 if not all(test is True for test in tests):
                     self.refuse(node, "is a slice that may end where its array does")
         return result
