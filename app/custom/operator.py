@@ -22,7 +22,7 @@ from app.ops.definition import OpDef, apply
 from app.ops.dtype import canonical
 from app.ops.lowering import Elementwise, Returning
 from app.ops.rules import Source
-from app.ops.spec import Spec, broadcast, spec_of, stretched
+from app.ops.spec import UNKNOWN, Spec, broadcast, spec_of, stretched
 from app.ops.values import Attributes
 from app.reading import place_of
 
@@ -151,6 +151,9 @@ class CustomOperator(OpDef):
         of_numbers = forms.on_numbers(len(taken[0].shape)) if taken else None
         if of_numbers is not None:
             yield Elementwise(of_numbers, self._takes)
+        if self.row_by_row:  # an engine may call the function on any number of rows
+            rows = results[0].shape[:1]
+            taken, results = ([_open_rows(spec, rows) for spec in specs] for specs in (taken, results))
         loops = forms.loops(taken, results, attributes) if own is None else None
         if loops is not None:
             yield Returning(loops, self._takes, self.row_by_row)
@@ -225,6 +228,10 @@ class CustomOperator(OpDef):
 
     def refresh(self) -> None:
         """Make the operator again if it was made from functions that were replaced since."""
+
+
+def _open_rows(spec: Spec, rows: Sequence[Any]) -> Spec:
+    return Spec((UNKNOWN, *spec.shape[1:]), spec.dtype) if spec.shape[:1] == rows != () else spec
 
 
 def _all_inputs(operator: OpDef) -> list[Source]:

@@ -115,6 +115,17 @@ def test_numpy_functions_are_compiled_and_agree_with_numpy(function: Any, settin
         np.testing.assert_allclose(result, function(array, **settings), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(("row_by_row", "verdict"), [(False, "compiled: "), (True, "Python call: ")])
+def test_a_function_declared_row_by_row_may_get_any_number_of_rows(row_by_row: bool, verdict: str):
+    main = static.Program()
+    with static.program_guard(main, static.Program()), static_mode():
+        x = static.data("x", [64, 6], "float64")
+        y = app.custom_op(lambda x: x * x[63], row_by_row=row_by_row)(x)  # which is declared wrongly
+    native = compile_program(main, [y.name])
+    assert not isinstance(native, str)
+    assert native.lowered.steps[-1].verdict.startswith(verdict)
+
+
 def test_the_loops_follow_a_global_variable(monkeypatch: pytest.MonkeyPatch):
     for scale in (2.0, 5.0):
         monkeypatch.setitem(scaled.__globals__, "SCALE", scale)
