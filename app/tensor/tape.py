@@ -58,9 +58,9 @@ class _Memory:
     __slots__ = ("count", "moment", "watch")
 
     def __init__(self, owner: np.ndarray):
-        key = id(owner)
+        key, forget = id(owner), _changed.pop  # bound here, as the names of a module are None when Python ends
         self.count = self.moment = 0
-        self.watch = weakref.ref(owner, lambda _: _changed.pop(key, None))  # ids are reused
+        self.watch = weakref.ref(owner, lambda _: forget(key, None))  # ids are reused
 
 
 _lock = threading.RLock()
