@@ -80,6 +80,8 @@ class TracedVariable(ChangesInPlace, Variable):
     """Whether it is an argument or a captured Tensor."""
     copied = False
     """Whether it stands for a Tensor from before a branch or a loop."""
+    carried = False
+    """Whether it stands for a variable that the loop over a Tensor around it assigns: another one in each iteration."""
     read_at = 0
     """When its value was that of its memory."""
     recorded: tuple[TracedVariable, str] | None = None
@@ -283,7 +285,7 @@ class TracedVariable(ChangesInPlace, Variable):
 
     def stand_for(self, other: Any) -> None:
         """Become another name for a variable."""
-        own = {name: getattr(self, name) for name in ("_memories", "outside", "copied")}
+        own = {name: getattr(self, name) for name in ("_memories", "outside", "copied", "carried")}
         own.update(_home=self.home, read_at=self.read_at if self._tracer is None else self._tracer.ticks)
         if self.block.vars.get(self.name) is self:
             self.block.vars[self.name] = copy.copy(self)  # the Program keeps the old value

@@ -365,7 +365,17 @@ def with_a_branch(x):
     return x * 2 if y is x else x
 
 
-@pytest.mark.parametrize("function", [with_another_argument, with_a_captured_tensor, with_a_view, with_a_branch])
+def with_the_last_iteration(x):
+    y, z = x * 1, x * 2
+    while y.sum() < 9:
+        y = y * 2 if y is z else z  # another Tensor in each iteration
+    return y
+
+
+@pytest.mark.parametrize(
+    "function",
+    [with_another_argument, with_a_captured_tensor, with_a_view, with_a_branch, with_the_last_iteration],
+)
 def test_whether_two_tensors_are_one_is_refused_where_it_depends_on_the_call(function):
     given = [tensor(1)] * function.__code__.co_argcount
     with pytest.raises(ProgramError, match=r"whether two Tensors are one is not .*\n  at test_signature.py:\d+"):

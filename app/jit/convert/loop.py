@@ -259,6 +259,7 @@ class _Loop:
             if key not in self.formals:
                 return self.copies.enter(key, old)
             self.entered[key] = self.copies.linked(old, self.formals[key].here())
+            self.entered[key].carried = True
             return self.entered[key]
 
         return lambda key, old: self._each(key, old, leaf)

@@ -164,7 +164,8 @@ def is_(a: Any, b: Any) -> bool:
     if a is b or tracer is None or not (is_value(a) and is_value(b)):
         return a is b
     first, second = tracer.value(a), tracer.value(b)
-    if (first.outside and second.outside) or not set(first.memories).isdisjoint(second.memories):
+    depends = first.carried or second.carried or (first.outside and second.outside)
+    if depends or not set(first.memories).isdisjoint(second.memories):
         raise RefusedError(
             "whether two Tensors are one is not known while a function is traced; compare what tells them apart, "
             "such as a name or a number, or do this outside of the function"
