@@ -144,10 +144,11 @@ class CustomOperator(OpDef):
         self, specs: Sequence[Spec], results: Sequence[Spec], attributes: Attributes
     ) -> Iterator[Elementwise | Returning]:
         """The function for single numbers, and plain NumPy as loops: where its source shows that it is the same."""
-        own = self.lowering
+        own = self.lowering  # first, as a derived gradient takes the function that is current
         if self.elementwise or self.effects or not isinstance(python_function(self.function), FunctionType):
             return
-        forms, taken = forms_of(self.function), [specs[i] for i in (self._takes or range(len(specs)))]
+        forms = forms_of(self.function)
+        taken = specs if self._takes is None else [specs[place] for place in self._takes]
         of_numbers = forms.on_numbers(len(taken[0].shape)) if taken else None
         if of_numbers is not None:
             yield Elementwise(of_numbers, self._takes)
@@ -231,6 +232,7 @@ class CustomOperator(OpDef):
 
 
 def _open_rows(spec: Spec, rows: Sequence[Any]) -> Spec:
+    """The Spec of a value of any number of rows, if its first size is that of the rows."""
     return Spec((UNKNOWN, *spec.shape[1:]), spec.dtype) if spec.shape[:1] == rows != () else spec
 
 

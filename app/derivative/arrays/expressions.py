@@ -505,7 +505,7 @@ class ExpressionReader(Arrangements):
         elif isinstance(self.value(node), Number):
             return node
         else:
-            self.refuse(node, "stands beside elements that a mask chooses, and is no number; write np.where")
+            self.refuse(node, "stands beside elements that a mask chooses, and is not a number; write np.where")
         return ast.copy_location(result, node)
 
     def mask_in(self, node: ast.expr) -> tuple[ast.expr, Array] | None:

@@ -77,7 +77,7 @@ class Reader(ExpressionReader):
     def __init__(self, function: Any, specs: Sequence[Any]):
         super().__init__(function)
         self._made_in: dict[tuple[int, str], int] = {}
-        """The block in which a name got a value that is no number."""
+        """The block in which a name got a value that is not a number."""
         self._views: set[str] = set()
         """Arrays of which there are views, or other names."""
         self._scopes = [self.names]

@@ -35,15 +35,15 @@ class WholeReader(CompleteReader):
     def read(self) -> Function:
         function = super().read()
         shapes = [self.dims.get(name, []) for name in function.outputs]
-        for known, n in zip(self._examples, _SAMPLES, strict=True):
-            actual = [tuple(self._size(size, known) for size in shape) for shape in shapes]
+        for example, n in zip(self._examples, _SAMPLES, strict=True):
+            actual = [tuple(self._size(size, example) for size in shape) for shape in shapes]
             if actual != [_sampled(spec, n).shape for spec in self._expected]:
                 self.refuse(self.scope.tree, "does not evidently return the declared shapes")
         return function
 
     def agree(self, left: Expr, right: Expr, node: ast.AST) -> None:
-        for known in self._examples:
-            sizes = [self._size(size, known) for size in (left, right)]
+        for example in self._examples:
+            sizes = [self._size(size, example) for size in (left, right)]
             if None in sizes or sizes[0] != sizes[1]:
                 self.refuse(node, "has sizes of which it is not evident that they are equal")
         super().agree(left, right, node)
@@ -51,23 +51,23 @@ class WholeReader(CompleteReader):
     def fixed(self, size: Expr) -> Expr:
         result = super().fixed(size)
         if isinstance(result, ast.Name):
-            for known in self._examples:
-                known[result.id] = self._size(size, known)
+            for example in self._examples:
+                example[result.id] = self._size(size, example)
         return result
 
-    def _size(self, size: Expr, known: dict[str, Any]) -> Any:
+    def _size(self, size: Expr, example: dict[str, Any]) -> Any:
         """A size, or a test of sizes; None if it is known only when the function runs, or depends on a condition."""
         if any(isinstance(part, ast.IfExp) for part in ast.walk(size)):
             return None
         try:
-            return eval(self.canonical(size), {"__builtins__": {}, "max": max, "min": min}, known)
+            return eval(self.canonical(size), {"__builtins__": {}, "max": max, "min": min}, example)
         except Exception:  # of names that are not known
             return None
 
     def indexed(self, owner: Array, index: Sequence[Index], node: ast.AST, changing: bool = False) -> Number | Array:
         for part, size in zip((p for p in index if p is not None), owner.dims, strict=False):
             place = constant_int(part.expr) if isinstance(part, Number) else None
-            sizes = [self._size(size, known) for known in self._examples]
+            sizes = [self._size(size, example) for example in self._examples]
             inside = place is not None and all(s is not None and -s <= place < s for s in sizes)
             if isinstance(part, (Number, Array)) and not inside:
                 self.refuse(node, "may have an index outside of its array")
@@ -78,7 +78,7 @@ class WholeReader(CompleteReader):
         result = super()._slice(part, size, node)
         for statement in self.out[before:]:
             if isinstance(statement, Guard):
-                tests = [self._size(statement.test, known) for known in self._examples]
+                tests = [self._size(statement.test, example) for example in self._examples]
                 if not all(test is True for test in tests):
                     self.refuse(node, "is a slice that may end where its array does")
         return result
