@@ -152,7 +152,7 @@ class ConcreteProgram:
         """Run the function as one operator on the tape."""
         if needs not in self._recorded:
             gradient = GradientProgram(self, needs)
-            runner = Runner(gradient.forward, [*self.fetch, *gradient.saved], self.backend)
+            runner = Runner(self.program, [*self.fetch, *gradient.saved], self.backend)
             self._recorded[needs] = TracedOperator(self, gradient), runner
         definition, runner = self._recorded[needs]
         arrays = [t._array for t in holders]

@@ -12,7 +12,7 @@ import numpy as np
 from app.errors import InPlaceError, OperatorError
 from app.graph import names
 from app.graph.gradients import active_names, gradients
-from app.graph.passes.rewrite import is_pure, with_operators
+from app.graph.passes.rewrite import is_pure
 from app.graph.program import BACKWARD, Operator, Program
 from app.graph.scope import Scope
 from app.jit.running import Runner
@@ -51,8 +51,6 @@ class GradientProgram:
         self.fetch = [None if v is None else v.name for v in derived]
         self.source_places = [place for place, need in enumerate(needs) if need]
         forward = [op for op in block.ops if op.role != BACKWARD]
-        self.forward = with_operators(both, forward, self.outputs)
-        """The function's Program, whose control flow may now keep values for the gradient."""
         self._split(concrete, both, forward)
         self.runner = Runner(self.program, [n for n in dict.fromkeys(self.fetch) if n], concrete.backend)
 

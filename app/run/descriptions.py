@@ -79,7 +79,7 @@ class Description(msgspec.Struct, frozen=True):
 
 
 def describe(activation: Activation, network: Network, images: np.ndarray) -> Description:
-    """Description the operator of a trained network."""
+    """Describe the operator of a trained network."""
     try:
         return _describe(activation, network, images)
     except Exception:  # a user's operator may raise anything, and the run has already succeeded
