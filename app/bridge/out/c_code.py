@@ -83,7 +83,14 @@ _HELPERS = {
     "remainder_of": """static int64_t remainder_of(int64_t a, int64_t b) {
     return a - b * (a / b - (a % b != 0 && (a < 0) != (b < 0)));
 }""",
-    "modulo": "static double modulo(double a, double b) {\n    return a - b * floor(a / b);\n}",
+    "modulo": """static double modulo(double a, double b) {
+    double rest = fmod(a, b);
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}""",
+    "quotient": """static double quotient(double a, double b) {
+    double rest = fmod(a, b);
+    return b == 0 ? a / b : rint((a - rest) / b) - (rest != 0 && (rest < 0) != (b < 0));
+}""",
     "place": """/* An index below 0 counts from the end. */
 static int64_t place(int64_t i, int64_t size) {
     return i < 0 ? i + size : i;
@@ -530,7 +537,7 @@ class _Writer:
                 _CALL,
             )
         if op is ast.FloorDiv:
-            return f"floor({self.text(left, 12)} / {self.text(right, 13)})", _CALL
+            return f"{self.helper('quotient')}({self.text(left)}, {self.text(right)})", _CALL
         if op is ast.Mod:
             return f"{self.helper('modulo')}({self.text(left)}, {self.text(right)})", _CALL
         if op is ast.Pow:

@@ -144,6 +144,22 @@ def test_integers_divide_and_indices_count_from_the_end_as_in_python(tmp_path: P
     assert (status, found.tolist()) == (0, expected.tolist())
 
 
+@needs_compiler
+def test_remainders_and_quotients_of_floats_are_those_of_numpy_at_every_multiple(tmp_path: Path) -> None:
+    def divided(x, steps):
+        return x % steps, x // steps
+
+    steps = np.array([0.7, 0.1, -0.3, np.inf, -np.inf, 0.0, 1e-3, np.nan])
+    x = (np.arange(-60, 61)[:, None] * steps[:3]).reshape(-1, 1)
+    values = [np.vstack([x, [[0.0], [np.inf], [-np.inf], [np.nan], [1e30], [-1e-30]]]) + 0 * np.ones(8), steps]
+    c = c_function("divided", divided, values)
+    with np.errstate(all="ignore"):
+        status, found, expected = Library([c], tmp_path).call(c, divided, values)
+    assert status == 0
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_an_operator_with_the_name_of_a_function_of_c_has_another_there() -> None:
     operator = app.custom_op(elementwise=True, name="tanh")(lambda x: 2 / (1 + np.exp(-2 * x)) - 1)
     written = write(operator, [matrix()], (-2, 2), "")
