@@ -13,8 +13,9 @@ import numpy as np
 
 from app.custom.calling import ReturnedError, described
 from app.custom.numba_functions import Current, interpreted
+from app.custom.on_numbers import for_numba
 from app.errors import AppError, OperatorError
-from app.functions import function_name, python_function, without_keyword_only
+from app.functions import function_name, python_function
 from app.ops.settings import key_of_settings
 
 Kernel = Callable[..., Any]
@@ -82,7 +83,7 @@ def _kernel(
         from app.engine.compiled.array_loop import ArrayLoop  # imported late: it needs Numba
 
         types = {name: _NUMBERS[type(settings[name])] for name in varying}
-        loop = ArrayLoop(without_keyword_only(source), [dtype] * arrays, settings, types, results)
+        loop = ArrayLoop(for_numba(source), [dtype] * arrays, settings, types, results)
     except Exception as error:  # Numba refuses in many ways
         reason = str(error) if isinstance(error, AppError) else described(error)
         warnings.warn_explicit(

@@ -23,14 +23,17 @@ import copy
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from types import FunctionType
 from typing import Any, NoReturn
 
 import numpy as np
 
+from app.derivative.powers import make_float_powers
+from app.derivative.scope import function_tree
 from app.derivative.terms import with_parts
-from app.functions import function_beside, python_function, unused
-from app.reading import UnreadableSourceError, definition_of, one_thread_at_a_time
+from app.functions import function_beside, python_function, unused, without_keyword_only
+from app.reading import UnreadableSourceError, definition_of, one_thread_at_a_time, parameters_of
 
 ValueOf = Callable[[str], Any]
 """Gives the value of a name that a function does not define itself; None if it is not known."""
@@ -171,6 +174,7 @@ class _Walk:
         self.settings = set(names[len(names) - len(tree.args.defaults) :])
         self.arguments = set(names)
         self.inputs = self.arguments - self.settings
+        make_float_powers(tree, self.inputs)
         self.loops = any(isinstance(statement, ast.For) for statement in tree.body)
         self.result: ast.FunctionDef | None = None
         """The tree of the function for single numbers."""
@@ -424,12 +428,30 @@ def _is_elementwise(function: Any, count: int) -> bool:
 # Making
 
 
+@lru_cache(maxsize=256)
+def for_numba(function: FunctionType) -> FunctionType:
+    """A function of single numbers as Numba compiles it: without keyword-only parameters, with the powers of Python."""
+    ordinary = without_keyword_only(function)
+    try:
+        tree: Any = definition_of(function)
+    except UnreadableSourceError:
+        return ordinary
+    inputs = [p.name for p in parameters_of(function).values() if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
+    if not make_float_powers(tree, inputs):
+        return ordinary
+    if isinstance(tree, ast.Lambda):
+        tree = function_tree("function", tree.args, [ast.Return(tree.body)])
+    return _compile(ordinary, tree, {})
+
+
 def _compile(function: Any, tree: ast.FunctionDef, more: Mapping[str, Any]) -> FunctionType:
     """Compile the changed tree of a function; `more` are additional variables."""
     tree.decorator_list, tree.returns = [], None
-    first, others = ([ast.arg(argument.arg) for argument in some] for some in (tree.args.posonlyargs, tree.args.args))
-    tree.args = ast.arguments(posonlyargs=first, args=others, kwonlyargs=[], kw_defaults=[], defaults=[])
     source = python_function(function)
+    names = source.__code__.co_varnames[: source.__code__.co_argcount]
+    tree.args = ast.arguments(
+        posonlyargs=[], args=[ast.arg(name) for name in names], kwonlyargs=[], kw_defaults=[], defaults=[]
+    )
     compiled = function_beside(source, tree, more)
     compiled.__defaults__ = source.__defaults__
     vars(compiled)["derived_from"] = source  # what depends on it depends on the variables of this one

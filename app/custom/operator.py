@@ -13,10 +13,11 @@ from app.custom.calling import arrays_of, call_function, returned_arrays
 from app.custom.elementwise import over_arrays
 from app.custom.foreign import operator_of_framework
 from app.custom.forms import forms_of, returning
+from app.custom.on_numbers import for_numba
 from app.custom.on_variables import differentiate_on_variables
 from app.custom.read_only import guarded
 from app.errors import AppError, OperatorError, ShapeError
-from app.functions import function_name, is_compiled, python_function, without_keyword_only
+from app.functions import function_name, is_compiled, python_function
 from app.ops.creation import zeros_like
 from app.ops.definition import OpDef, apply
 from app.ops.dtype import canonical
@@ -138,7 +139,7 @@ class CustomOperator(OpDef):
         source = python_function(self.function)
         if not self.elementwise:
             return returning(self.function, self._takes, self.row_by_row) if is_compiled(self.function) else None
-        return Elementwise(without_keyword_only(source), self._takes) if isinstance(source, FunctionType) else None
+        return Elementwise(for_numba(source), self._takes) if isinstance(source, FunctionType) else None
 
     def lowerings_for(
         self, specs: Sequence[Spec], results: Sequence[Spec], attributes: Attributes

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
+from app.derivative.powers import make_float_powers
 from app.derivative.slopes import is_flat
 from app.derivative.terms import names_in
 from app.errors import GradientError, OperatorError
@@ -61,6 +62,8 @@ class Scope:
                 f"{self.place(node)}: {self.name} takes {unnamed[0]!r} among any number of arguments (`*args`, "
                 "`**kwargs`), which cannot be derived; name its parameters"
             )
+        if self.inputs:
+            make_float_powers(node, self.inputs)
         body = [ast.copy_location(ast.Return(node.body), node.body)] if isinstance(node, ast.Lambda) else node.body
         for part in ast.walk(node):
             if isinstance(part, ast.NamedExpr):

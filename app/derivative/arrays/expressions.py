@@ -45,6 +45,7 @@ from app.derivative.arrays.values import (
     wider,
     with_axis,
 )
+from app.derivative.powers import as_float, is_exact
 from app.derivative.slopes import hashable, is_flat, row_of
 from app.derivative.terms import name, number
 from app.functions import function_name, python_function
@@ -317,6 +318,8 @@ class ExpressionReader(Arrangements):
         if isinstance(left, Items) and isinstance(right, Items) and isinstance(op, ast.Add):
             return Items([*left.parts, *right.parts])
         self.refuse_sum_of_tests(op, [left, right], node)
+        if isinstance(op, ast.Pow) and "float" not in {getattr(value, "kind", "") for value in (left, right)}:
+            left = self._base(left, right, node)
 
         def kind(a: str, b: str) -> str:
             if isinstance(op, ast.Mult):
@@ -324,6 +327,13 @@ class ExpressionReader(Arrangements):
             return "float" if isinstance(op, (ast.Div, ast.Pow)) else wider("int", a, b)
 
         return self.elementwise(lambda a, b: binary(a, op, b), [left, right], kind, node)
+
+    def _base(self, left: Value, right: Value, node: ast.AST) -> Value:
+        """The base of a power of integers: a float, unless Numba's power is Python's."""
+        base, exponent = (getattr(value, "expr", number(0)) for value in (left, right))
+        if isinstance(right, Number) and is_exact(base, exponent):
+            return left
+        return self.elementwise(as_float, [left], lambda _: "float", node)
 
     def elementwise(
         self, build: Callable[..., Expr], values: Sequence[Value], kind: Callable[..., str], node: ast.AST
@@ -562,6 +572,9 @@ class ExpressionReader(Arrangements):
             if function is np.dot and isinstance(other, Array) and other.rank > 2:
                 self.refuse(node, "is np.dot of a stack of matrices; write np.matmul or np.einsum")
             return self.product(one, other, node)
+        if function is pow and len(node.args) == 2 and not node.keywords:
+            base, exponent = (self.value(part) for part in node.args)
+            return self.arithmetic(ast.Pow(), base, exponent, node)
         if function is np.outer:
             left, right = (self.in_memory(self.array(part)) for part in node.args)
             return self.arithmetic(ast.Mult(), with_axis(left, 1), with_axis(right, 0), node)

@@ -1,0 +1,78 @@
+"""Powers of integers, which Python and Numba compute differently."""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+import pytest
+
+import app
+from app import static
+from app.derivative.powers import make_float_powers
+
+
+def of_numbers(x, n=4):
+    scale = n
+    scale **= -1
+    for i in range(2**2):
+        scale += 3**-i + pow(n, -i)
+    return x * scale * 2**70 if 2**-n > 0 else x
+
+
+def of_arrays(x, n=4):
+    y = x * 2**-n
+    for i in range(x.shape[0]):
+        y = y + x * x.shape[1] ** -i + x * pow(n, -2) * 2**70
+    return y
+
+
+def of_elements(x, n=4):
+    y = np.empty_like(x)
+    for i in range(x.size):
+        y.flat[i] = x.flat[i] * n**-1
+    return y
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", [of_numbers, of_arrays, of_elements])
+def test_functions_and_their_derived_gradients_have_the_powers_of_python(function) -> None:
+    operator = app.custom_op(function, elementwise=function is of_numbers)
+    x = np.random.default_rng(0).uniform(0.5, 2, (2, 3))
+    expected = np.vectorize(function)(x) if function is of_numbers else function(x)
+    wants_gradient = function is not of_elements
+    program = static.Program()
+    with static.program_guard(program, static.Program()):
+        data = static.data("x", [2, 3], "float64")
+        data.stop_gradient = False
+        fetched = [operator(data)]
+        fetched += static.gradients(fetched, [data]) if wants_gradient else []
+    slope = (function(2.0) - function(1.0)) if function is of_numbers else (function(x + 1) - function(x))
+    for engine in ("reference", "compiled"):
+        value, *gradient = static.Executor(engine=engine).run(program, feed={"x": x}, fetch_list=fetched)
+        np.testing.assert_allclose(value, expected, rtol=1e-12)
+        for one in gradient:
+            np.testing.assert_allclose(one, np.broadcast_to(slope, x.shape), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("power", "text"),
+    [
+        ("n ** -1", "(1.0 * n) ** -1"),
+        ("2 ** -n", "2.0 ** -n"),
+        ("pow(n, m)", "pow(1.0 * n, m)"),
+        ("2 ** 63", "2.0 ** 63"),
+        ("k ** n", "(1.0 * k) ** n"),
+        ("x.shape[0] ** -1", "(1.0 * x.shape[0]) ** -1"),
+        ("int(x) ** n", "(1.0 * int(x)) ** n"),
+        *(
+            (same, same)
+            for same in ("n ** 2", "2 ** 62", "x ** n", "y[0] ** -1", "(n / 2) ** -1", "n ** x", "n ** 0.5")
+        ),
+        *((same, same) for same in ("abs(x) ** n", "range(2 ** n)", "(-x if n else 1.0) ** n")),
+    ],
+)
+def test_the_base_is_a_float_if_it_may_be_an_integer_and_the_exponent_negative(power: str, text: str) -> None:
+    tree = ast.parse(f"def f(x, n, m=2):\n    y = x * 2\n    k = 0\n    k += n\n    return {power}").body[0]
+    assert make_float_powers(tree, ["x"]) is (power != text)
+    assert ast.unparse(tree.body[-1]) == ast.unparse(ast.parse(f"return {text}"))
