@@ -38,7 +38,7 @@ def over_arrays(function: Any, results: int) -> Callable[..., Any]:
         dtype = arrays[0].dtype
         if interpreted.on:
             interpreted.calls += 1
-            return _looped(function, results, dtype, settings)(*arrays)
+            return looped(function, results, dtype, settings)(*arrays)
         varying = {name: value for name, value in settings.items() if _varies(value)}
         fixed = {name: value for name, value in settings.items() if name not in varying}
         key = (dtype, *((name, type(value)) for name, value in varying.items()), key_of_settings(fixed))
@@ -73,7 +73,7 @@ def _kernel(
 
     def one_by_one(*values: Any) -> Any:
         numbers = dict(zip(varying, values[arrays:], strict=True))
-        return _looped(function, results, dtype, {**settings, **numbers})(*values[:arrays])
+        return looped(function, results, dtype, {**settings, **numbers})(*values[:arrays])
 
     source = python_function(function)
     code = getattr(source, "__code__", None)
@@ -105,7 +105,8 @@ def _kernel(
     return kernel
 
 
-def _looped(function: Any, results: int, dtype: np.dtype, settings: Mapping[str, Any]) -> Callable[..., Any]:
+def looped(function: Any, results: int, dtype: np.dtype, settings: Mapping[str, Any]) -> Callable[..., Any]:
+    """The function as Python, called for each element."""
     source = python_function(function)
 
     def one(numbers: Sequence[Any]) -> tuple[Any, ...]:

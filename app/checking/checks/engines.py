@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from app import static
-from app.checking.subject import Subject
+from app.checking.subject import Subject, are_near
 from app.checking.verdict import Verdict, failed, note, ok
+from app.custom.elementwise import looped
+from app.custom.gradcheck import worst_of
 from app.custom.on_numbers import stops_on_numbers
 from app.custom.operator import CustomOperator
 from app.engine import Executor
@@ -48,7 +50,36 @@ def engines(subject: Subject) -> Iterator[Verdict]:
                 if number is not None and not np.allclose(result, number, rtol=1e-3, atol=1e-5, equal_nan=True):
                     yield failed(f"the {engine} engine gives another {variable.name} than Tensors do")
                     return
+    difference = _difference_from_python(subject)
+    if difference:
+        yield failed(difference)
+        return
     yield ok("Tensors, the reference engine and the compiled engine agree")
+
+
+def _difference_from_python(subject: Subject) -> str:
+    """Where a function of single numbers gives something else when it is compiled; '' where it does not.
+
+    Where Python raises an error, compiled code may have an infinity or NaN.
+    """
+    operator = subject.operator.call
+    if not (isinstance(operator, CustomOperator) and operator.elementwise) or is_compiled(operator.function):
+        return ""
+    arrays = np.broadcast_arrays(*(array.astype(subject.precision.dtype) for array in subject.arrays()))
+    settings = {**operator.attributes, **subject.settings}
+    try:
+        expected = looped(operator.function, len(operator.outputs), arrays[0].dtype, settings)(*arrays)
+    except (ArithmeticError, ValueError):
+        return ""
+    for output, actual, by_python in zip(operator.outputs, subject.outputs(list(arrays)), expected, strict=True):
+        wrong, named = ~are_near(actual, by_python, 1e-6), subject.named(list(arrays))
+        worst = worst_of(actual, by_python, wrong, "it gives", "Python gives", named)
+        if worst:
+            return (
+                f"compiled, {output} is {worst}; integers of compiled code have 64 bits, and wrap around: compute with "
+                "floats (1.0 in place of 1)"
+            )
+    return ""
 
 
 def inlined(subject: Subject) -> Iterator[Verdict]:
