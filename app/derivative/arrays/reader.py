@@ -22,8 +22,10 @@ from app.derivative.arrays.core import (
     For,
     Forget,
     Function,
+    Guard,
     If,
     Stmt,
+    Store,
     Variable,
     While,
     allocated_in,
@@ -92,7 +94,33 @@ class Reader(ExpressionReader):
         scope = self.scope
         body = settled(scope.body)
         outputs = self._results(self._returned(body, False), body[-1])
+        self._refuse_products_that_grow()
         return Function(scope.name, self.out, self.variables, self.inputs, self.settings, outputs)
+
+    def _refuse_products_that_grow(self) -> None:
+        """Refuse products of integers that a loop multiplies again and again, as factorials are, if they are used as
+        values: Python's integers have any size. What is compared with something, or is an index, stays below that.
+        """
+        loops = [s for s in walk(self.out) if isinstance(s, (For, While))]
+        inside = {id(s): s for loop in loops for s in walk(loop.body) if isinstance(s, Assign)}.values()
+        products = {s.name: s for s in inside if self.variables[s.name].kind == "int" and _multiplies(s)}
+        for statement in walk(self.out):
+            tests = [*parts_of(statement)] if isinstance(statement, (For, While, If, Guard)) else []
+            tests += statement.index if isinstance(statement, Store) else ()
+            tests += [part for each in parts_of(statement) for _, index in loads_of(each) for part in index]
+            for bounded in set[str]().union(*map(names_of, tests)) & products.keys():
+                del products[bounded]
+        for statement in walk(self.out):
+            value = statement.value if isinstance(statement, (Assign, Store)) else None
+            for key in sorted(products.keys() & names_of(value)) if value is not None else ():
+                if statement is not products[key]:
+                    node: Any = ast.parse(f"{key} = {text_of(products[key].value)}").body[0]
+                    node.lineno = products[key].line
+                    self.refuse(
+                        node,
+                        "multiplies integers in a loop, which have any size in Python, and 64 bits in compiled code; "
+                        "begin with a float, such as 1.0",
+                    )
 
     def _parameters(self, specs: Sequence[Any]) -> None:
         scope = self.scope
@@ -941,6 +969,13 @@ def _without_breaks(body: Sequence[Stmt]) -> list[Stmt]:
         else:
             result.append(statement)
     return result
+
+
+def _multiplies(statement: Assign) -> bool:
+    """Whether a statement assigns to a number its product with one that is of no array, where NumPy's wrap around."""
+    value = statement.value
+    is_product = isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult)
+    return is_product and statement.name in names_of(value) and not loads_of(value)
 
 
 def _bases_in(value: Value) -> set[str]:

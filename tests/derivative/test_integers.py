@@ -1,4 +1,4 @@
-"""Powers of integers, which Python and Numba compute differently."""
+"""Powers and products of integers, which Python and Numba compute differently."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import pytest
 
 import app
 from app import static
+from app.derivative.arrays import derive
 from app.derivative.powers import make_float_powers
+from app.derivative.scope import UnderivableError
 
 
 def of_numbers(x, n=4):
@@ -76,3 +78,28 @@ def test_the_base_is_a_float_if_it_may_be_an_integer_and_the_exponent_negative(p
     tree = ast.parse(f"def f(x, n, m=2):\n    y = x * 2\n    k = 0\n    k += n\n    return {power}").body[0]
     assert make_float_powers(tree, ["x"]) is (power != text)
     assert ast.unparse(tree.body[-1]) == ast.unparse(ast.parse(f"return {text}"))
+
+
+def factorials(x):
+    total = np.ones_like(x)
+    product = 1
+    for i in range(1, 30):
+        product *= i
+        total = total + x**i / product
+    return total
+
+
+def halves(x):
+    y, step = x.copy(), 1
+    while step < x.shape[0]:
+        for i in range(x.shape[0] - step):
+            y[i] = y[i] + y[i + step] / step
+        step *= 2
+    return y
+
+
+def test_products_of_integers_that_grow_without_bound_are_refused() -> None:
+    x = np.ones((4, 3))
+    assert derive(halves, x).function(x, x).shape == x.shape
+    with pytest.raises(UnderivableError, match=r"`product = product \* i` multiplies integers.* begin with a float"):
+        derive(factorials, x)
