@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import forked
 
 ROOT = Path(__file__).parents[1]
-_MARK = "OPSMITH_TEST_STUCK"
 
 OPERATORS = '''
 import ctypes
@@ -130,21 +131,19 @@ class Stuck:
 
     def __init__(self, stage: Stage, how: str, folder: Path):
         (folder / "ops.py").write_text(OPERATORS)
-        self._mark = f"{_MARK}={uuid.uuid4().hex}"
-        name, _, value = self._mark.partition("=")
+        self._folder = str(folder.resolve())
+        self.process: subprocess.Popen[bytes] | forked.Command
         settings = {
-            **os.environ, "PYTHONPATH": str(ROOT), "STUCK_IN": how, "STUCK_AT": f"{stage.rows},{stage.call}",
-            name: value,
+            **os.environ, "PYTHONPATH": str(ROOT), "STUCK_IN": how, "STUCK_AT": f"{stage.rows},{stage.call}"
         }  # fmt: skip
-        launcher = [str(Path(sys.executable).with_name("mpiexec")), "-n", str(stage.ranks)] if stage.ranks else []
-        self.process = subprocess.Popen(
-            [*launcher, sys.executable, *stage.words],
-            cwd=folder,
-            env=settings,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=(folder / "err").open("w"),
-        )
+        with open(os.devnull, "w") as nowhere, (folder / "err").open("w") as err:
+            places: dict[str, Any] = {"cwd": folder, "env": settings, "stdout": nowhere, "stderr": err}
+            if stage.ranks:
+                launcher = [str(Path(sys.executable).with_name("mpiexec")), "-n", str(stage.ranks)]
+                words = [*launcher, sys.executable, *stage.words]
+                self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, **places)
+            else:
+                self.process = forked.start(stage.words, **places)
         until = time.monotonic() + 60
         while not (folder / "stuck").exists():
             assert self.process.poll() is None, (folder / "err").read_text()
@@ -173,11 +172,11 @@ class Stuck:
         return status
 
     def left(self) -> list[int]:
-        """The processes of the command that run."""
+        """The processes of the command that run: those in its folder."""
         found = []
         for entry in Path("/proc").iterdir():
             with contextlib.suppress(OSError):  # it has ended, or is somebody else's
-                if entry.name.isdecimal() and self._mark.encode() in (entry / "environ").read_bytes().split(b"\0"):
+                if entry.name.isdecimal() and os.readlink(entry / "cwd") == self._folder:
                     found.append(int(entry.name))
         return found
 

@@ -13,7 +13,7 @@ from as_python import uncompiled
 
 __all__ = ["uncompiled"]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("uncompiled")]
 
 Run = Callable[[str], Any]
 
@@ -68,7 +68,6 @@ slope(swish)
     assert "return x / (1 + np.exp(-x))" in run("from app.reading import source_text\nsource_text(swish.function)")
 
 
-@pytest.mark.usefixtures("uncompiled")
 def test_several_definitions_of_one_cell_are_each_read(run: Run):
     run(FIRST)
     assert run("""
@@ -95,7 +94,6 @@ def outer(k):
     ]
 
 
-@pytest.mark.usefixtures("uncompiled")
 def test_a_cell_that_is_edited_or_run_again_is_read_as_it_is_now(run: Run):
     run(FIRST)
     cell = """
@@ -113,7 +111,6 @@ slope(f), slope(old)
     assert run("slope(opsmith.custom_op(f))") == [1.648721, 0.367879]
 
 
-@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("magic", ["%%capture", "%%time", "%%timeit -n1 -r1", "%%prun -q"])
 def test_a_definition_under_a_magic_is_read_or_the_error_says_where_to_put_it(run: Run, magic: str):
     run(FIRST)
@@ -175,7 +172,6 @@ bool(np.allclose(opsmith.jit.load("net", custom_ops=["__main__:swish"])(v).numpy
     )
 
 
-@pytest.mark.usefixtures("uncompiled")
 def test_a_file_that_runs_in_a_notebook_is_read_as_it_was_when_it_ran(run: Run, tmp_path: Path):
     file = tmp_path / "written_ops.py"
     text = "import numpy as np\nimport opsmith\n@opsmith.custom_op\ndef f(v):\n    return np.exp(v)\n"
@@ -222,6 +218,6 @@ caller()
 @pytest.mark.parametrize("run", ["kernel"], indirect=True)
 def test_what_the_first_cell_of_a_kernel_defines_is_trained_and_checked(run: Run):
     run(FIRST + "@opsmith.custom_op(elementwise=True)\ndef swish(v):\n    return v / (1 + np.exp(-v))\n")
-    settings = 'epochs=1, batch_size=2000, source="sample", costs=False, report=False, engine="reference", quiet=True'
+    settings = 'epochs=1, batch_size=2000, hidden=[4], source="sample", costs=False, report=False, engine="reference", quiet=True'
     assert run(f"opsmith.train(swish, baseline=None, {settings}).metrics['test_accuracy'] > 0")
     assert run("opsmith.check(swish, only=['gradient']).ok")

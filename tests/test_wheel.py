@@ -80,7 +80,7 @@ def checked(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 
 
 def python(words: list[str], folder: Path, library: Path) -> subprocess.CompletedProcess[str]:
-    settings = {**os.environ, "PYTHONPATH": str(library)}
+    settings = {**os.environ, "PYTHONPATH": str(library), "NUMBA_DISABLE_JIT": "1"}
     return subprocess.run(
         [sys.executable, *words], cwd=folder, env=settings, capture_output=True, text=True, check=False
     )

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from as_python import uncompiled
 
 import app
 from app import static
@@ -12,7 +13,9 @@ from app.run.config import load_config
 from app.run.network import model_for_use
 from app.run.weights import read_weights
 
-pytestmark = pytest.mark.slow
+__all__ = ["uncompiled"]
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("uncompiled")]
 
 OPERATORS = """
 import numpy as np

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from unittest.mock import Mock
 
 import pytest
+from as_python import uncompiled
 from interrupted_runs import stopped_at
 
 from app.__main__ import main
@@ -21,7 +22,9 @@ from app.run.config import Config, DistConfig, ModelConfig
 from app.run.console import Console
 from app.run.gradients import check_gradients
 
-pytestmark = pytest.mark.slow
+__all__ = ["uncompiled"]
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("uncompiled")]
 
 OPERATORS = """
 import numpy as np

@@ -75,7 +75,7 @@ def test_an_operator_with_a_name_that_climbs_writes_into_the_run_alone(train, im
     "model",
     [
         "hidden: [200000]",
-        "hidden: [4096, 4096, 4096]",
+        "hidden: [1000, 32900]",
         "hidden: [1000000000000]",
         "layers: [{type: conv, channels: 100000000, kernel: 5}]",
         "layers: [{type: conv, channels: 6, kernel: 3}, {type: dense, units: 100000}]",

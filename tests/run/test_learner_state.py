@@ -24,7 +24,7 @@ def contents(state):
 OPTIMIZERS = [("sgd", "constant"), ("momentum", "cosine"), ("adam", "linear")]
 ONCE_COMPILED = {"optimizer": "momentum", "weight_decay": 0.01}
 """Settings of tests that run the same compiled code."""
-NOISY = Activation("noisy", lambda x: app.nn.functional.dropout(app.tanh(x), 0.5, training=True))
+NOISY = Activation("noisy", lambda x: app.nn.functional.dropout(app.relu(x), 0.5, training=True))
 
 
 @pytest.mark.parametrize(

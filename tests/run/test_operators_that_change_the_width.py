@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
+from as_python import uncompiled
 from PIL import Image
 from runs_of_train import QUICK_END
 
@@ -19,7 +20,9 @@ from app.run.config import ModelConfig
 from app.run.layers import Conv, Dense
 from app.run.network import Network
 
-pytestmark = pytest.mark.slow
+__all__ = ["uncompiled"]
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("uncompiled")]
 
 OPERATORS = """
 import numpy as np

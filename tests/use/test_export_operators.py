@@ -5,8 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from as_python import uncompiled
 
 from app.__main__ import main
+
+__all__ = ["uncompiled"]
+
+pytestmark = pytest.mark.usefixtures("uncompiled")
 
 _OPERATORS = """
 import numpy as np
