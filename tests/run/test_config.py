@@ -256,7 +256,7 @@ DATA = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None)  # on a busy machine
+@settings(max_examples=15, deadline=None)  # on a busy machine
 @given(DATA.map(yaml_text.write))
 def test_any_data_is_a_config_or_an_error(file, text):
     with contextlib.suppress(ConfigError):
