@@ -54,12 +54,6 @@ def test_workers_in_native_code_die_with_their_parent(tmp_path: Path):
         assert command.end() == -signal.SIGKILL
 
 
-def test_ranks_end_together_at_one_signal(tmp_path: Path):
-    with stuck("ranks", "native_lock", tmp_path) as command:
-        command.send(signal.SIGTERM)
-        assert command.end() != 0
-
-
 def test_a_script_handles_signals_itself(tmp_path: Path):
     (tmp_path / "script.py").write_text(
         "import time\nprint('begun', flush=True)\n"

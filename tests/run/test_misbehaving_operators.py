@@ -115,7 +115,7 @@ def test_an_operator_that_makes_nan_of_finite_numbers_is_named_with_its_inputs(m
 @pytest.mark.parametrize(
     ("engine", "operator", "blamed"),
     [
-        ("compiled", "gradient_of_nan", GRADIENT),
+        pytest.param("compiled", "gradient_of_nan", GRADIENT, marks=pytest.mark.soak),
         ("reference", "gradient_of_nan", GRADIENT),
         ("reference", "LayerOfNan", f"operator fill_constant ({NAN_IN_BACKWARD})"),
         ("eager", "gradient_of_nan", f"the gradient of {OWN}"),
@@ -129,6 +129,7 @@ def test_a_backward_pass_that_makes_nan_is_named(misbehave, operator, blamed):
 
 
 @pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("engine", [pytest.param("compiled", marks=pytest.mark.soak), "reference", "eager"])
 def test_inputs_that_were_already_very_large_are_named(misbehave, train, engine):
     words = (
         *("train.learning_rate=1e30", "train.optimizer=momentum", "train.weight_decay=0.01"),

@@ -25,7 +25,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
     return sample.test_images.reshape(-1, 28, 28), sample.test_labels
 
 
-@pytest.mark.parametrize("count", [200, pytest.param(2000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [100, pytest.param(2000, marks=pytest.mark.soak)])
 def test_handwriting_of_any_size_and_place_is_recognised(count: int, digits: tuple[np.ndarray, np.ndarray]):
     images, labels = digits[0][:count], digits[1][:count]
     pictures = redrawn_pictures(images)
