@@ -218,6 +218,6 @@ caller()
 @pytest.mark.parametrize("run", ["kernel"], indirect=True)
 def test_what_the_first_cell_of_a_kernel_defines_is_trained_and_checked(run: Run):
     run(FIRST + "@opsmith.custom_op(elementwise=True)\ndef swish(v):\n    return v / (1 + np.exp(-v))\n")
-    settings = 'epochs=1, batch_size=2000, hidden=[4], source="sample", costs=False, report=False, engine="reference", quiet=True'
-    assert run(f"opsmith.train(swish, baseline=None, {settings}).metrics['test_accuracy'] > 0")
+    settings = 'epochs=1, batch_size=2000, hidden=[4], source="sample", engine="reference", costs=False, report=False'
+    assert run(f"opsmith.train(swish, baseline=None, quiet=True, {settings}).metrics['test_accuracy'] > 0")
     assert run("opsmith.check(swish, only=['gradient']).ok")
