@@ -152,10 +152,12 @@ def _why_numba_refuses(function: FunctionType, types: Sequence[Any], op: Operato
     from app.engine.compiled.fingerprint import fingerprint
     from app.engine.compiled.numba_api import lower
     from app.engine.compiled.read_only import is_refusal, why_refused
+    from app.engine.compiled.shape_errors import compiled_quickly
 
     def refusal() -> str:
         try:
-            lower(function, [*types, *map(typeof, op.attributes.values())])
+            with compiled_quickly():
+                lower(function, [*types, *map(typeof, op.attributes.values())])
         except Exception as error:  # Numba raises many kinds
             reason = why_refused(error, function)
             if not is_refusal(error):
