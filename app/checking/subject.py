@@ -309,7 +309,7 @@ class Subject:
         declared = self.operator.elementwise or self.operator.row_by_row
         return declared or any(definition.row_by_row for definition in self._definitions_or_none())
 
-    @property
+    @cached_property
     def has_gradient(self) -> bool:
         """Whether there is a gradient at all."""
         tensors = self.tensors(self.arrays())
