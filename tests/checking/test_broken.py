@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from as_python import uncompiled
 from broken_operators import BROKEN, Broken
 
 from app.autograd import Function
@@ -20,7 +21,9 @@ from app.custom import py_func
 from app.errors import ReadOnlyError
 from app.ops.spec import Spec, spec_of
 
-pytestmark = pytest.mark.slow
+__all__ = ["uncompiled"]
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("uncompiled")]
 
 NAMES = "xgw"
 

@@ -5,25 +5,21 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from as_python import as_python, uncompiled
+from as_python import as_python, only_engines_compile, uncompiled
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import app
 from app import static
-from app.checking.checks import CHECKS, examine
+from app.checking.checks import examine
 from app.checking.examples import inputs_for
 from app.checking.operators import find
-from app.checking.subject import Subject
-from app.checking.verdict import Verdict
 from app.custom import shelf
 from app.custom.lookup import SHIPPED, find_operator, make_operator, on_the_shelf, values_taken
 from app.custom.shelf import relu as relu_module
@@ -46,24 +42,14 @@ LIKE_ANOTHER = {"leaky_relu": pytest.mark.soak}
 """It is made as `custom.swish` is."""
 
 
-@pytest.fixture(params=[True, pytest.param(False, marks=pytest.mark.soak)], ids=["as Python", "by Numba"])
-def second_derivatives(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They run as Python: that of a softmax takes Numba longer than all other functions together."""
-    check = CHECKS["second"]
-
-    def verdicts(subject: Subject) -> Iterator[Verdict]:
-        with as_python():
-            yield from check.verdicts(subject)
-
-    if request.param:
-        monkeypatch.setitem(CHECKS, "second", replace(check, verdicts=verdicts))
-
-
-@pytest.mark.usefixtures("second_derivatives")
+@pytest.mark.parametrize(
+    "running", [only_engines_compile, pytest.param(nullcontext, marks=pytest.mark.soak)], ids=["as Python", "by Numba"]
+)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=LIKE_ANOTHER.get(name, ())) for name in SHIPPED])
-def test_every_check_holds_and_the_engine_does_what_the_page_says(name: str):
+def test_every_check_holds_and_the_engine_does_what_the_page_says(name: str, running: Any):
     (operator,) = find(f"custom.{name}")
-    verdicts = list(examine(inputs_for(operator)))
+    with running():
+        verdicts = list(examine(inputs_for(operator)))
     assert len(verdicts) >= 13
     assert [v for v in verdicts if v.failed] == []
     (said,) = [row[3] for row in ROWS if row[0] == name]
@@ -215,7 +201,7 @@ def bits(array: np.ndarray) -> Any:
 @example((np.array([SPECIAL], "float32"), np.array([SPECIAL[::-1]], "float32")))
 def test_values_and_gradients_of_relu_are_those_of_the_built_in_one_bit_for_bit(pair: tuple[np.ndarray, np.ndarray]):
     x, dy = app.Tensor(pair[0], stop_gradient=False), app.Tensor(pair[1])
-    with nullcontext() if pair[0].ndim == 2 else as_python():  # Numba compiles for each number of axes
+    with as_python(pair[0].ndim != 2 or x.dtype != "float32"):  # Numba compiles for each number of axes, and each type
         mine, expected = custom_relu(x), app.relu(x)
         assert bits(mine.numpy()) == bits(expected.numpy())
         assert bits(app.grad(mine, x, dy)[0].numpy()) == bits(app.grad(expected, x, dy)[0].numpy())

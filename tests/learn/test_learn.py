@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
+from as_python import as_python, only_engines_compile
 from solutions import SOLUTIONS
 
 from app.__main__ import main
 from app.checking.checks import CHECKS
-from app.custom.numba_functions import interpreted
 from app.learn.command import originals
 from app.learn.examine import examined
 from app.learn.exercises import EXERCISES, Exercise
@@ -37,41 +39,45 @@ def solution(exercise: Exercise) -> str:
     return text
 
 
-def spare_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def nothing_compiles() -> Iterator[None]:
     """Leave out the checks that compile whole networks, and run Numba functions as Python."""
-    for name in ("engines", "inlined"):
-        monkeypatch.delitem(CHECKS, name)
-    monkeypatch.setattr(interpreted, "on", True)
+    with as_python(), pytest.MonkeyPatch.context() as patch:
+        for name in ("engines", "inlined"):
+            patch.delitem(CHECKS, name)
+        yield
+
+
+def compiling(exercise: Exercise) -> AbstractContextManager[None]:
+    """What is compiled for an exercise."""
+    return only_engines_compile() if exercise.native else nothing_compiles()
 
 
 @pytest.mark.parametrize("every_check", [False, pytest.param(True, marks=pytest.mark.soak)])
 @BY_FILE
 @pytest.mark.slow
-def test_the_solution_solves_it(exercise: Exercise, every_check: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    if not (exercise.native or every_check):
-        spare_compiling(monkeypatch)
-    verdict = examined(exercise, written(tmp_path, exercise, solution(exercise)))
+def test_the_solution_solves_it(exercise: Exercise, every_check: bool, tmp_path: Path):
+    with nullcontext() if every_check else compiling(exercise):
+        verdict = examined(exercise, written(tmp_path, exercise, solution(exercise)))
     assert verdict.state == "ok", verdict.words
 
 
 @BY_FILE
 @pytest.mark.slow
-def test_the_file_as_given_out_fails(exercise: Exercise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    if not exercise.native:
-        spare_compiling(monkeypatch)
-    assert examined(exercise, written(tmp_path, exercise, original(exercise))).failed
+def test_the_file_as_given_out_fails(exercise: Exercise, tmp_path: Path):
+    with compiling(exercise):
+        assert examined(exercise, written(tmp_path, exercise, original(exercise))).failed
 
 
 @BY_FILE
 @pytest.mark.slow
-def test_zeros_fail(exercise: Exercise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_zeros_fail(exercise: Exercise, tmp_path: Path):
     """The solution, in which every function returns zeros in the place of its results."""
-    spare_compiling(monkeypatch)  # no check gets to how it is compiled
     zeros = re.sub(
         r"return ([^\n]+)", lambda found: f"return [0 * one for one in ({found[1]},)][0]", solution(exercise)
     )
-    verdict = examined(exercise, written(tmp_path, exercise, zeros))
-    assert verdict.failed
+    with nothing_compiles():  # no check gets to how it is compiled
+        assert examined(exercise, written(tmp_path, exercise, zeros)).failed
 
 
 @pytest.mark.parametrize(
@@ -112,13 +118,14 @@ def test_the_list_hands_out_files_and_shows_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.chdir(tmp_path)
-    spare_compiling(monkeypatch)
     assert main(["learn"]) == 0
     assert "0 of 20 solved; edit exercises/01_wrong_factor.py" in capsys.readouterr().out
-    assert main(["learn", "1"]) == 1
+    with nothing_compiles():
+        assert main(["learn", "1"]) == 1
     assert "it is 1/3 of what it should be" in capsys.readouterr().out
     written(tmp_path / "exercises", EXERCISES[0], solution(EXERCISES[0]))
-    assert main(["learn", "1", "--json"]) == 0
+    with nothing_compiles():
+        assert main(["learn", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["solved"] is True
     assert main(["learn", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
