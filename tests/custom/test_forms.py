@@ -22,8 +22,8 @@ PLACES = np.array([1, 0])
 SCALE = 2.0
 
 
-def softmax(x: Any) -> Any:
-    powers = np.exp(x - x.max(axis=-1, keepdims=True))
+def softmax(x: Any, sharpness: float = 1.0) -> Any:
+    powers = np.exp(sharpness * (x - x.max(axis=-1, keepdims=True)))
     return powers / powers.sum(axis=-1, keepdims=True)
 
 
@@ -106,7 +106,12 @@ def run(engine: str, function: Any, array: np.ndarray, **settings: Any) -> tuple
 
 
 @pytest.mark.parametrize(
-    ("function", "settings"), [(softmax, {}), (in_groups, {"groups": 3}), (rotated, {})], ids=lambda one: str(one)[:14]
+    ("function", "settings"),
+    [
+        (softmax, {"sharpness": 2.0}),
+        pytest.param(in_groups, {"groups": 3}, marks=pytest.mark.soak),
+        pytest.param(rotated, {}, marks=pytest.mark.soak),
+    ],
 )
 def test_numpy_functions_are_compiled_and_agree_with_numpy(function: Any, settings: dict[str, Any]):
     for array in (ROWS.astype(np.float32), ROWS[:3].astype(np.float32)):

