@@ -666,9 +666,9 @@ def nested(opening: str, inside: str = "x = x + 1", closing: str = "") -> Callab
 RETURN_AFTER = "    x = x + {k}\n    if x.max() > {k} + 20:\n        return x * {k}"
 FORMS = {
     "nested ranges": (nested("for i{k} in range(3):\n    if x.max() > 50 - {k}:\n        break"), 6),
-    "guard clauses": (guard_clauses, 12),
-    "nested returns": (nested("if x.sum() > {k}:", "if x.max() > 9:\n    return x * 100", RETURN_AFTER), 12),
-    "nested ifs": (nested("if x.sum() > {k}:", "x = x * 2", "else:\n    x = x - {k} - 1"), 12),
+    "guard clauses": (guard_clauses, 8),
+    "nested returns": (nested("if x.sum() > {k}:", "if x.max() > 9:\n    return x * 100", RETURN_AFTER), 8),
+    "nested ifs": (nested("if x.sum() > {k}:", "x = x * 2", "else:\n    x = x - {k} - 1"), 8),
     "nested whiles": (nested("i{k} = 0\nwhile i{k} < 2 + 0 * x.sum():\n    i{k} = i{k} + 1"), 6),
     "nested breaks": (nested("while x.sum() < 10 * {left}:\n    if x.max() > 50:\n        break\n    x = x + 1"), 6),
 }
@@ -684,7 +684,7 @@ def test_converted_source_grows_linearly_with_the_depth(form: str) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_body_is_traced_once_and_at_most_twice_for_each_range_around_it(form: str) -> None:
-    depth = 4
+    depth = 3
     TICKS[0] = itertools.count()
     f = to_static(written(FORMS[form][0](depth)), backend="reference")
     f(app.to_tensor(np.ones(2, "float32")))

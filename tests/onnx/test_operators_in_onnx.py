@@ -36,7 +36,7 @@ WITHOUT = {
 OF_IMAGES = {name for name, op in REGISTRY.items() if isinstance(op.lowering, (Convolution, Pooling))}
 IN_FLOAT32 = {name for name, op in REGISTRY.items() if isinstance(op.lowering, Convolution)}
 """ONNX Runtime has them for float32 alone, and ONNX's reference implementation is wrong about groups."""
-EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "3"))
+EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "2"))
 """How many calls of an operator are generated. `make soak` sets more."""
 NEAR = {"float16": 1e-2, "float32": 1e-5, "float64": 1e-7}  # settings such as alpha are float32 in ONNX
 
