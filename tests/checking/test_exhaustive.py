@@ -24,9 +24,7 @@ from app.errors import ConfigError, OperatorError
 
 __all__ = ["uncompiled"]
 
-pytestmark = pytest.mark.slow
-
-HALVES = ["float16", "bfloat16"]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("uncompiled")]
 
 
 def elementwise(function: Any) -> Any:
@@ -43,9 +41,8 @@ def relu(x: float) -> float:
     return x if x > 0.0 else 0.0 * x
 
 
-def verdicts(operator: Any, kind: str, **settings: Any) -> dict[str, str]:
-    result = certify(operator, types=[kind], **settings)
-    return {v.check: f"{v.state} {v.words}" for v in result.verdicts}
+def verdicts(operator: Any, *kinds: str, **settings: Any) -> list[str]:
+    return [f"{v.state} {v.words}" for v in certify(operator, types=kinds, **settings).verdicts]
 
 
 def compared(x: np.ndarray, actual: np.ndarray, exact: np.ndarray, kind: str = "float32") -> dict[str, int]:
@@ -55,24 +52,16 @@ def compared(x: np.ndarray, actual: np.ndarray, exact: np.ndarray, kind: str = "
     return {name: int(row[ulp.COUNT]) for name, row in zip(ulp.KINDS, record, strict=True) if row[ulp.COUNT]}
 
 
-def test_an_exact_operator_is_within_half_a_unit_at_every_number():
-    for kind in HALVES:
-        assert all(
-            words.startswith(f"ok {kind}: at most 0 ULP from exact at all 65,536 inputs")
-            for words in verdicts(relu, kind).values()
-        )
-
-
 def test_the_formula_of_swish_is_wrong_where_single_precision_overflows():
-    assert verdicts(swish, "float16")["result"].startswith("ok float16: at most 0.5 ULP")
-    words = verdicts(swish, "bfloat16")
-    assert words["result"].startswith("FAILED bfloat16: it is wrong at 6 of 65,536 inputs, between -91.5 and -89;")
-    assert "it is -0, expected -4.4" in words["result"]
-    assert words["gradient"].startswith("FAILED")
+    exact, _, result, gradient = verdicts(swish, "float16", "bfloat16")
+    assert exact.startswith("ok float16: at most 0.5 ULP")
+    assert result.startswith("FAILED bfloat16: it is wrong at 6 of 65,536 inputs, between -91.5 and -89;")
+    assert "it is -0, expected -4.4" in result
+    assert gradient.startswith("FAILED")
 
 
 def test_another_operator_can_be_the_exact_one():
-    words = verdicts(relu, "bfloat16", like="leaky_relu")["result"]
+    words = verdicts(relu, "bfloat16", like="leaky_relu")[0]
     assert words.startswith("FAILED bfloat16: it is wrong at ")
     assert re.search(r"at -[\d.e+-]+ it is -0, expected -\d", words)
 
@@ -101,9 +90,10 @@ def test_an_operator_that_raises_at_some_number_is_an_error():
     @opsmith.custom_op
     @njit
     def it(x: Any) -> Any:
-        for number in x.flat:
-            if number == 4096.0:
-                raise ValueError("4096 is too much")
+        for i in range(len(x)):
+            for j in range(x.shape[1]):
+                if x[i, j] == 4096.0:
+                    raise ValueError("4096 is too much")
         return x.copy()
 
     it.backward(lambda dy: dy)
@@ -118,7 +108,13 @@ def test_an_error_is_that_of_the_first_of_equal_ones_whichever_thread_has_it():
     assert ulp.merged(records)[-1, ulp.WORST_AT] == ulp.merged(records[::-1])[-1, ulp.WORST_AT] == 4
 
 
-@pytest.mark.parametrize("rounds", [lambda x: x.astype(np.float32), lambda x: x.astype(np.float32).astype(x.dtype)])
+@pytest.mark.parametrize(
+    "rounds",
+    [
+        lambda x: x.astype(np.float32),
+        pytest.param(lambda x: x.astype(np.float32).astype(x.dtype), marks=pytest.mark.soak),
+    ],
+)
 def test_an_operator_that_computes_in_float32_is_not_compared_with_itself(rounds: Any):
     @opsmith.custom_op(name="it")
     def it(x: Any) -> Any:
@@ -130,7 +126,7 @@ def test_an_operator_that_computes_in_float32_is_not_compared_with_itself(rounds
 
     with pytest.raises(ConfigError, match=r"it computes in float32 whatever it is given.*--like silu"):
         certify(it, types=["float16"])
-    assert verdicts(it, "float16", like="sigmoid")["result"].startswith("ok float16: at most 0.5 ULP")
+    assert verdicts(it, "float16", like="sigmoid")[0].startswith("ok float16: at most 0.5 ULP")
 
 
 def test_a_badge_is_an_image_that_says_the_outcome_and_loads_nothing():
@@ -170,11 +166,10 @@ def test_next_to_a_zero_a_result_may_be_that_of_a_neighbouring_input():
     assert "wrong" in compared(x, exact + 1e-5, exact)
 
 
-@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (lambda x: x - x.mean(), "a result of it depends on other numbers, too"),
+        (lambda x: x * x[0, 0], "a result of it depends on other numbers, too"),
         (lambda x, y: x * y, "it takes x float64"),
     ],
 )
@@ -200,14 +195,15 @@ def test_the_command_writes_a_certificate_that_says_what_was_run_where(
     assert main(["check", "custom.relu", "--exhaustive", "--certificate", str(file), "--badge", str(image)]) == 0
     assert b"within 0 ULP in bfloat16" in image.read_bytes()
     shown = capsys.readouterr().out
-    assert "ok      result" in shown
+    assert "ok      result         float16: at most 0 ULP from exact at all 65,536 inputs" in shown
     assert shown.endswith(f"\nThe certificate is {file}\nThe badge is {image}\n")
     certificate = json.loads(file.read_text())
     assert certificate["operator"] == "custom.relu"
     assert certificate["message"].startswith("within 0 ULP in bfloat16")
     assert certificate["source"]
     assert certificate["machine"]["numba"]
-    assert [a["inputs"] for a in certificate["accuracies"]] == [65536] * 4
+    found = [(a["inputs"], a["worst_ulp"], a["inaccurate"]) for a in certificate["accuracies"]]
+    assert found == [(65536, 0, {})] * 4
     before = file.read_bytes()
     words = ["check", "custom.relu", "custom.swish", "--exhaustive", "--certificate", str(file)]
     assert main(words) == 2
@@ -220,7 +216,7 @@ def test_the_command_writes_a_certificate_that_says_what_was_run_where(
 
 @pytest.mark.soak
 def test_all_numbers_of_float32():
-    words = verdicts(swish, "float32")["result"]
+    words = verdicts(swish, "float32")[0]
     assert words.startswith("FAILED float32: it is wrong at ")
     assert "between -91." in words
     assert " and -88.7" in words

@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from as_python import uncompiled
 
 from app.__main__ import main
+from app.checking.checks import CHECKS
+
+__all__ = ["uncompiled"]
 
 pytestmark = pytest.mark.slow
 
@@ -112,10 +116,18 @@ MISTAKES = {
 """What the file says, and the facts of the message."""
 
 
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("every_check", [False, pytest.param(True, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_named_with_its_place_and_how_to_mend_it(
-    mistake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    mistake: str,
+    every_check: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ):
+    for check in () if every_check else ("engines", "inlined"):  # which compile
+        monkeypatch.delitem(CHECKS, check)
     source, facts = MISTAKES[mistake]
     (tmp_path / "mine.py").write_text(source)
     monkeypatch.chdir(tmp_path)

@@ -88,13 +88,17 @@ def powered(x, n, a):
     return total
 
 
-COMPILED: list[tuple[Any, ...]] = [
+FUNCTIONS: list[tuple[Any, ...]] = [
+    (decayed, X),
+    (product_of_large, X),
+    (scaled_sum, X, A),
+    (of_numbers, A, B),
+    (whole, X, A),
     (until_one, X),
     (ratio, X),
     (averaged, X, A, B),
     (powered, X, np.array(3), A),
 ]
-FUNCTIONS = [(decayed, X), (product_of_large, X), (scaled_sum, X, A), (of_numbers, A, B), (whole, X, A), *COMPILED]
 
 
 def slopes(function: Any, arrays: list[np.ndarray], step: float = 1e-4) -> list[np.ndarray]:
@@ -142,12 +146,13 @@ def test_gradients_of_losses_and_of_numbers_are_right_to_second_order(function, 
 
 @pytest.mark.parametrize(
     ("function", "arrays"),
-    [pytest.param(f, a, marks=pytest.mark.soak if f is ratio else ()) for f, *a in COMPILED],  # like until_one
+    [pytest.param(f, a, marks=() if f is averaged else pytest.mark.soak) for f, *a in FUNCTIONS],
 )
 def test_numba_compiles_them(function, arrays):
     assert_right(app.custom_op(njit(function)), arrays)
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_the_source_of_a_derived_gradient_can_be_declared_as_a_backward():
     operator = app.custom_op(njit(decayed))
     expected = gradients(operator, [X], 1)

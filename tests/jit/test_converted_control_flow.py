@@ -472,9 +472,14 @@ def check_traced(function):
     return static
 
 
+@pytest.fixture(scope="module")
+def functions() -> Any:
+    return module_of_text(FUNCTIONS)
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_a_converted_function_gives_what_it_gives_eagerly(name: str):
-    static = check_traced(getattr(module_of_text(FUNCTIONS), name))
+def test_a_converted_function_gives_what_it_gives_eagerly(name: str, functions: Any):
+    static = check_traced(getattr(functions, name))
     assert len(static.traces) == 1
     assert "_jit." in static.code
 
