@@ -113,7 +113,8 @@ def looped(function: Any, results: int, dtype: np.dtype, settings: Mapping[str, 
         result = source(*numbers, **settings)
         numbers_returned = result if isinstance(result, tuple) else (result,)
         if len(numbers_returned) != results or any(
-            np.ndim(n) or np.asarray(n).dtype.kind not in "biuf" for n in numbers_returned
+            not isinstance(n, (float, np.floating)) and (np.ndim(n) or np.asarray(n).dtype.kind not in "biuf")
+            for n in numbers_returned
         ):
             expected = "a number" if results == 1 else f"{results} numbers"
             problem = f"returned {result!r} for {', '.join(map(str, numbers))}, expected {expected}"
@@ -125,9 +126,10 @@ def looped(function: Any, results: int, dtype: np.dtype, settings: Mapping[str, 
     def loop(*arrays: np.ndarray) -> Any:
         together = np.broadcast(*arrays)
         outputs = tuple(np.empty(together.shape, dtype) for _ in range(results))
+        flat = [output.reshape(-1) for output in outputs]
         for place, numbers in enumerate(together):
-            for output, number in zip(outputs, one(numbers), strict=True):
-                output.flat[place] = number
+            for output, number in zip(flat, one(numbers), strict=True):
+                output[place] = number
         return outputs
 
     return loop
