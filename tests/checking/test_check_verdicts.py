@@ -360,6 +360,11 @@ def in_numba(function: Any) -> Any:
     return with_backward(function, lambda x, dy: dy, elementwise=True)
 
 
+def by_mode(in_program: Any) -> Any:
+    """A function that doubles Tensors, and does something else in a Program."""
+    return lambda x: x * 2.0 if isinstance(x, app.Tensor) else in_program(x)
+
+
 SURROGATE = "ok declared a surrogate: it differs from finite differences in …elements, as meant"
 FIXED = with_backward(leaky, lambda x, dy: dy if x > 0 else dy * 0.1, elementwise=True)
 EXACT = with_backward(lambda x: x * x, lambda x, dy: 2 * x * dy, surrogate=True)
@@ -409,6 +414,8 @@ TOO_LARGE = place('raise ValueError("too large")')
         ("nan and inf", elementwise(lambda x: x if x > 0 else 0.0), "note NaN in x …write 0 if x <= 0 else x in place"),
         ("nan and inf", elementwise(lambda x, w: x if x > 0 else w), "note NaN in x becomes a number"),  # but not in w
         ("large numbers", SIGMOID, "note the result is NaN at 1000: the formula"),
+        ("engines", by_mode(lambda x: x * 3.0), "FAILED the reference engine gives another …than Tensors do"),
+        ("engines", by_mode(custom_op(small, infer=lambda x: x)), "FAILED the reference engine fails: …too large"),
         ("inlined", elementwise(lambda x: x / (1 + abs(x))), "ok it: inlined: in a loop"),
         ("inlined", in_a_loop, f"note …not inlined because of {place('total = 0.0')}: `total = 0.0`"),
         ("inlined", LOGARITHM, "note …it would compile as it is: put @njit above it"),
@@ -438,10 +445,12 @@ ON_THE_SHELF = dict.fromkeys(
     [
         *("py_func numba", "py_func numba rows", "py_func numba forward", "py_func half numba"),
         *("custom_op numba", "elementwise", "elementwise set", "py_func plain", "PyLayer"),
+        *("py_func two outputs", "custom_op two outputs"),
     ],
     pytest.mark.soak,
 )
-"""Kinds of which an operator is on the shelf, whose tests run all checks, and those with only one Numba function."""
+"""Kinds of which an operator is on the shelf, whose tests run all checks, and those with only one Numba function; and
+two outputs of functions on arrays, of which one with one gradient and an elementwise one are left."""
 
 
 @pytest.mark.filterwarnings("ignore")  # of functions at zeros, as everywhere
