@@ -83,6 +83,13 @@ def test_loops_take_the_place_of_whole_arrays_and_of_nothing_that_numpy_may_refu
             loops()
 
 
+@pytest.mark.parametrize(("function", "settings"), [(softmax, [1.0]), (in_groups, [2]), (rotated, [])])
+def test_loops_take_the_place_of_several_lines(function: Any, settings: list[Any]):
+    spec = Spec((4, 6), "float64")
+    loops = written_out(function, spec, *settings, reading=lambda f, specs: WholeReader(f, specs, [spec]))
+    np.testing.assert_allclose(loops(ROWS, *settings), function(ROWS), rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     "lines",
     ["if x.sum() > 0:\n        raise ValueError('large')", "assert x.sum() > 0", "print(x)", "NOTES.append(x)"],
