@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from as_python import uncompiled
 from modules_of_text import module_of_text
 from numba import njit
 
@@ -20,6 +21,8 @@ from app.custom.shelf.leaky_relu import leaky_relu
 from app.custom.shelf.softmax import softmax
 from app.errors import ExportError
 from app.ops.spec import Spec
+
+__all__ = ["uncompiled"]
 
 MATRIX = Spec((4, 6), "float64")
 TABLE = np.array([0.25, 0.5])
@@ -58,7 +61,7 @@ def kernels_of(operator: Any, *specs: Spec) -> Kernels:
 
 
 @pytest.mark.slow
-def test_a_derived_gradient_takes_the_inputs_and_the_gradients_of_the_outputs() -> None:
+def test_a_derived_gradient_takes_the_inputs_and_the_gradients_of_the_outputs(uncompiled: None) -> None:
     description = describe(softmax, [MATRIX])
     assert description.gradient is not None
     assert description.second is not None
@@ -69,7 +72,7 @@ def test_a_derived_gradient_takes_the_inputs_and_the_gradients_of_the_outputs() 
 
 
 @pytest.mark.slow
-def test_a_written_backward_takes_what_its_parameters_name() -> None:
+def test_a_written_backward_takes_what_its_parameters_name(uncompiled: None) -> None:
     gradient = describe(total, [MATRIX]).gradient
     assert gradient is not None
     assert not gradient.derived
@@ -95,7 +98,7 @@ def test_other_things_cannot_leave(thing: Any) -> None:
 
 
 @pytest.mark.slow
-def test_kernels_run_as_text_with_what_they_read() -> None:
+def test_kernels_run_as_text_with_what_they_read(uncompiled: None) -> None:
     kernels = kernels_of(total, MATRIX)
     text = "import numpy as np\nfrom numba import njit\n" + "\n".join(
         f"{name} = {value}" for name, value in kernels.constants.items()
@@ -110,7 +113,7 @@ def test_kernels_run_as_text_with_what_they_read() -> None:
 
 
 @pytest.mark.slow
-def test_kernels_keep_the_comments_and_the_options_of_the_source() -> None:
+def test_kernels_keep_the_comments_and_the_options_of_the_source(uncompiled: None) -> None:
     source = kernels_of(total, MATRIX).source
     assert "    # of each row\n    y = np.empty" in source
     assert "  # a comment\n" in source
@@ -119,7 +122,7 @@ def test_kernels_keep_the_comments_and_the_options_of_the_source() -> None:
 
 
 @pytest.mark.slow
-def test_two_helpers_of_one_name_get_two_names() -> None:
+def test_two_helpers_of_one_name_get_two_names(uncompiled: None) -> None:
     one = module_of_text("@njit\ndef helper(v):\n    return v + 1\n", njit=njit).helper
     text = "@njit\ndef helper(v):\n    return one(v) * 2\n@njit\ndef f(x):\n    return helper(x)\n"
     operator = app.custom_op(elementwise=True)(module_of_text(text, njit=njit, one=one).f)

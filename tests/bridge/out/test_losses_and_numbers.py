@@ -1,8 +1,6 @@
-"""Kernels of losses and of learned numbers, which have no axes, in PyTorch, JAX and C."""
+"""Kernels of losses and of learned numbers, which have no axes, in PyTorch and JAX; test_to_c.py has them in C."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,9 +8,6 @@ from numba import njit
 
 import app
 from app.bridge import to_jax, to_torch
-from app.bridge.out.c import write
-from tests.bridge.out.c_library import COMPILER
-from tests.bridge.out.written_files import assert_passes_without
 
 X, N, A = np.random.default_rng(0).uniform(0.4, 1.1, 5), np.array(3), np.array(0.8)
 
@@ -47,11 +42,3 @@ def test_first_and_second_derivatives_agree_in_jax() -> None:
         function = to_jax(decayed_powers, X, N, A)
         for call in (function, jax.jit(function)):
             check_grads(lambda x, a, call=call: call(x, N, a), (X, A), 2, modes=["rev"])
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not COMPILER, reason="needs a C compiler")
-def test_the_test_written_beside_c_passes(tmp_path: Path) -> None:
-    for name, text in write(decayed_powers, [X, N, A], (0.4, 1.1), "").files.items():
-        (tmp_path / name).write_text(text)
-    assert_passes_without(tmp_path, "opsmith")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from as_python import uncompiled
 from numba import njit
 
 import app
@@ -18,6 +19,8 @@ from app.bridge.out.vectors import TEMPLATE
 from app.bridge.out.writing import filled, leaving, loaded
 from app.custom.shelf.ema import ema
 from app.custom.shelf.softmax import softmax
+
+__all__ = ["uncompiled"]
 
 pytestmark = pytest.mark.slow
 
@@ -78,17 +81,17 @@ def test_a_loop_over_a_function_is_made_of_vectors(functions: Any, name: str) ->
     assert "mulpd" in next(iter(functions[name].inspect_asm().values()))
 
 
-def test_kernels_call_them_and_add_several_terms_at_once() -> None:
+def test_kernels_call_them_and_add_several_terms_at_once(uncompiled: None) -> None:
     one = leaving(softmax, [spec_of_example(np.ones((4, 6)))], TORCH, ())
     assert "            y[i, j] = _exp(x[i, j] - largest)\n" in one.functions
     assert "            total = _plus(total, y[i, j])\n" in one.functions
 
 
-def test_kernels_without_them_stay_as_they_are() -> None:
+def test_kernels_without_them_stay_as_they_are(uncompiled: None) -> None:
     assert "_plus" not in leaving(ema, [spec_of_example(np.ones((4, 6)))], TORCH, ()).functions
 
 
-def test_only_sums_of_which_a_loop_reads_nothing_else_are_added_in_another_order() -> None:
+def test_only_sums_of_which_a_loop_reads_nothing_else_are_added_in_another_order(uncompiled: None) -> None:
     @app.custom_op
     @njit
     def summed(x):
@@ -124,7 +127,9 @@ def test_only_sums_of_which_a_loop_reads_nothing_else_are_added_in_another_order
     assert "= _plus(total" not in text
 
 
-def test_a_kernel_has_conditional_expressions_functions_with_defaults_and_names_like_those_here() -> None:
+def test_a_kernel_has_conditional_expressions_functions_with_defaults_and_names_like_those_here(
+    uncompiled: None,
+) -> None:
     def _exp(x):
         return 2 * x
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -12,8 +10,6 @@ from app.bridge import to_jax, to_torch
 from app.bridge.out.c import write
 from app.derivative.arrays import written_out
 from app.errors import ExportError
-from tests.bridge.out.c_library import COMPILER
-from tests.bridge.out.written_files import assert_passes_without
 
 X, SCALE = np.random.default_rng(0).uniform(-1, 1, (3, 4)), np.array([[0.5, 2.0, 1.0, 1.5]])
 
@@ -76,11 +72,3 @@ def test_a_constant_index_is_compared_with_the_size() -> None:
     with pytest.raises(ValueError, match=r"test_whole_arrays\.py:\d+: an index lies outside of its array"):
         loops(X[:, :3])
     assert write(fourth, [X], (-1, 1), "").files["fourth.c"].count("if (!(4 <= x_1))") == 2
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not COMPILER, reason="needs a C compiler")
-def test_the_test_written_beside_c_passes(tmp_path: Path) -> None:
-    for name, text in write(normalised_in_groups, [X, SCALE], (-1, 1), "").files.items():
-        (tmp_path / name).write_text(text)
-    assert_passes_without(tmp_path, "opsmith")
