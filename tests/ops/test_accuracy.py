@@ -113,7 +113,7 @@ def test_values_and_slopes_are_within_their_bounds(name: str, dtype: str):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["sigmoid", "silu", "elu", "derived np.log1p(np.exp(x))"])
+@pytest.mark.parametrize("name", ["silu", "elu"])
 def test_compiled_values_and_slopes_are_within_the_same_bounds(name: str):
     assert_within_bounds(name, "float32", "compiled", sparse=97)
 
