@@ -26,11 +26,10 @@ def function(code: Code, target: Any) -> Callable[..., None]:
     return lambda *values: called(*(v.ctypes.data if isinstance(v, np.ndarray) else v for v in values))
 
 
-def with_some_lanes(cases: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Each case with vectors of one width, of the three in turn; with the other two in the soak."""
-    widths = (4, 8, 16)
+def with_some_lanes(few: Sequence[tuple[Any, ...]], more: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Each of a few cases with vectors of one width, of the three in turn; all cases with all widths in the soak."""
     return [
-        pytest.param(*case, lanes, marks=[] if number % 3 == place else pytest.mark.soak)
-        for number, case in enumerate(cases)
-        for place, lanes in enumerate(widths)
+        pytest.param(*case, lanes, marks=[] if number < len(few) and number % 3 == place else pytest.mark.soak)
+        for number, case in enumerate([*few, *more])
+        for place, lanes in enumerate((4, 8, 16))
     ]

@@ -23,7 +23,9 @@ pytestmark = pytest.mark.slow
 
 FEW = 2
 EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", FEW))
-"""How many networks are compiled; ten times as many are run as plain Python. `make soak` sets more."""
+"""How many networks are compiled; `make soak` sets more."""
+IN_PYTHON = EXAMPLES * (2 if EXAMPLES == FEW else 10)
+"""How many are run as plain Python."""
 ROWS = (4, 1, 7, 4)
 
 careful: Any = {
@@ -62,7 +64,7 @@ def check_against_eager(recipe: Recipe) -> None:
     check(built, [scope.values[name] for name in PARAMETERS], [eager[name] for name in PARAMETERS])
 
 
-@settings(max_examples=4 * EXAMPLES, **careful)
+@settings(max_examples=IN_PYTHON, **careful)
 @given(recipes())
 def test_eager_and_reference_execution_agree(recipe: Recipe):
     check_against_eager(recipe)
@@ -74,7 +76,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tmp_path_factory.mktemp("sources"))
 
 
-@settings(max_examples=10 * EXAMPLES, **careful)
+@settings(max_examples=IN_PYTHON, **careful)
 @given(recipes(), st.sampled_from([1, 2]))
 def test_generated_source_run_as_python_agrees_with_the_reference_engine(folder: str, recipe: Recipe, shards: int):
     with pytest.MonkeyPatch.context() as patch:
@@ -95,21 +97,22 @@ W, ROWS_OF_X, PRODUCT = -1, -7, -8
 """Picks of what steps begin with, counted from the first one."""
 OF_UNKNOWN_SIZES = {"concat rows", "first row", "stack", "transpose"}
 """The compiled engine leaves these to the reference engine."""
+PAIRS = sorted(TWO.keys() - OF_UNKNOWN_SIZES)
 STEPS = [
     *(Step(name, (PRODUCT,), ONE[name]) for name in sorted(ONE.keys() - OF_UNKNOWN_SIZES)),
-    *(
-        Step(name, picks, TWO[name])
-        for name in sorted(TWO.keys() - OF_UNKNOWN_SIZES)
-        for picks in ((PRODUCT, ROWS_OF_X), (PRODUCT, W), (W, W))
-    ),
+    *(Step(name, picks, TWO[name]) for name in PAIRS for picks in ((PRODUCT, ROWS_OF_X), (PRODUCT, W))),
+]
+GROUPS = [
+    *(STEPS[first : first + 25] for first in range(0, len(STEPS), 25)),
+    pytest.param([Step(name, (W, W), TWO[name]) for name in PAIRS], marks=pytest.mark.soak),
 ]
 
 
-@pytest.mark.parametrize("first", range(0, len(STEPS), 25))
-def test_every_step_has_the_same_value_and_gradient_everywhere(first: int, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("steps", GROUPS, ids=range(len(GROUPS)))
+def test_every_step_has_the_same_value_and_gradient_everywhere(steps: list[Step], monkeypatch: pytest.MonkeyPatch):
     """Eagerly, by the reference engine, and as generated source; steps that do not fit their values are left out."""
     monkeypatch.setattr(blas, "threads", lambda: 2)
-    recipe, engine = Recipe(tuple(STEPS[first : first + 25]), "SGD", "float64", frozenset(), True), PlainEngine(2)
+    recipe, engine = Recipe(tuple(steps), "SGD", "float64", frozenset(), True), PlainEngine(2)
     built, feeds = build(recipe), batches(recipe)[:2]
     scope = built.scope()
     check(built, run(engine, built, feeds), run(ReferenceEngine(), built, feeds, scope))
