@@ -35,8 +35,8 @@ from app.errors import AppError
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "12"))
-GROUPS = 4
+EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "8"))
+GROUPS = 2
 NEAR = 1e-5
 LOSS = """    loss = 0.0
     for i in range(n):
@@ -162,7 +162,7 @@ def test_gradients_of_random_functions_on_arrays_agree_with_differences(group: i
 
 
 def test_gradients_of_arrays_that_broadcasting_stretches_agree_with_differences():
-    verdicts = [verdict_on_stretched(seed) for seed in range(EXAMPLES)]
+    verdicts = [verdict_on_stretched(seed) for seed in range(EXAMPLES // 2)]
     assert verdicts.count(AGREES) >= len(verdicts) // 2, verdicts
 
 

@@ -16,8 +16,8 @@ from app.derivative.making import derived_gradient
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "8"))
-GROUPS = 4
+EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "4"))
+GROUPS = 2
 HEAD = (
     "import math\nimport numpy as np\n\ndef helper(u, v=1.5):\n    return math.tanh(u) * v if u > v else u * 0.5 + v\n"
 )

@@ -74,6 +74,21 @@ EXPRESSIONS = [
     "x * x[x > 1].sum()", "np.mean(np.log(x[x > 1])) * v", "np.sum(x[(x > 0.5) & (x < 1.5)] ** 2 - v[0])",
     "x * 2 if x.sum() > 0 else x", "x * np.heaviside(x - 1, 0.5)", "np.fix(x) * x", "np.maximum(x, v)",
 ]  # fmt: skip
+REVERSED = (
+    "np.transpose(z, (2, 0, 1))", "np.roll(x, 1, axis=1)", "np.flip(x)", "x.reshape((2, 2, 6))",
+    "x[..., np.newaxis] * x[:, None, :1]", "np.broadcast_to(v, (4, 6)) * x", "x[1:, ::3]", "x[:, [1, 3]]",
+    "x[np.arange(4), x.argmax(axis=1)]", "np.take(v, [0, 0, 3])", "np.diag(v)", "np.triu(x, 1)", "np.diff(x, axis=0)",
+    "np.repeat(x, 2, axis=1)", "np.tile(x, (2, 1))", "np.stack([v, v * v], axis=1)",
+    "np.concatenate([x, x * x], axis=1)", "np.array([[v[0], 1.0], [v[1] * v[2], 0.0]])", "np.pad(x, ((1, 0), (0, 2)))",
+    "v * np.linspace(v[0], 1, len(v))", "x @ np.eye(6)", "np.ptp(x, axis=0)",
+    "x * np.nansum(x, axis=1)[:, None] + np.nanprod(v)", "np.nanvar(x, 0) + np.nanvar(v, ddof=1)",
+    "np.nanmax(x, axis=1) - np.nanmin(x)", "np.var(z, axis=(0, 2), keepdims=True) * z", "np.linalg.norm(x * 0)",
+    "np.cumsum(x)", "np.cumprod(x, axis=1)", "np.vdot(x[:1, :4], x[:, :1])", "np.cross(x[:, :3], v[3:])",
+    "x[:2, :3] @ z * 2", "np.outer(v, v)", "np.einsum('bij,bkj->bik', z, z)", "np.clip(v, None, v[::-1])",
+    "np.select([x > 1, x > 0.5], [x, 2 * x], 0.0)", "x * x[x > 1].sum()",
+    "np.sum(x[(x > 0.5) & (x < 1.5)] ** 2 - v[0])", "x * np.heaviside(x - 1, 0.5)", "np.maximum(x, v)",
+)  # fmt: skip
+"""Those of which each run of the tests derives the gradient. It is that of the loops that an expression becomes."""
 STATEMENTS = {
     "a mask chooses elements": "y = x.copy()\ny[x < 1] = 0\ny[y > 1.2] *= 0.1\nreturn y * x",
     "a mask chooses elements on both sides": "y = x * v\ny[x > 1] = np.exp(y[x > 1]) - x[x > 1] * v[0]\nreturn y",
@@ -197,9 +212,9 @@ def texts() -> list[str]:
 @pytest.mark.parametrize(
     ("text", "orders"),
     [
-        *((text, 2 if text in STATEMENTS.values() else 1) for text in texts()),
-        # the gradients of expressions are loops, of which tests of kernels derive the gradients, too
-        *(pytest.param(f"return {text}", 2, marks=pytest.mark.soak) for text in EXPRESSIONS),
+        *((text, 1) for text in (*(f"return {text}" for text in REVERSED), *STATEMENTS.values())),
+        # all of them, and their gradients, which are loops as in the tests of kernels
+        *(pytest.param(text, 2, marks=pytest.mark.soak) for text in texts()),
     ],
 )
 def test_its_gradient_agrees_with_differences(text: str, orders: int):

@@ -15,7 +15,7 @@ from modules_of_text import module_of_text
 from app.derivative.arrays import derive
 from app.errors import AppError
 
-EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "15"))
+EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "9"))
 REDUCTIONS = ["sum", "mean", "max", "min", "prod", "argmax"]
 MATRICES = [
     "({0} + {1})", "({0} - {1})", "({0} * {1})", "({0} / 2)", "({0} // 2)", "({0} % 3)", "({0} * {2})", "({0} > {1})",

@@ -14,11 +14,10 @@ from derivative.slopes_of_arrays import agrees
 NEAR = 1e-6
 BY_HAND = [name for name, one in KERNELS.items() if one.by_hand is not None]
 NEAR_OF = {"float64": 1e-9, "float32": 2e-3}
-COMPILED = {"gather": "float64", "newton_sqrt": "float32", "linear_relu": "float32", "softmax_rows": "float32"}
+COMPILED = {"gather": "float64", "newton_sqrt": "float32"}
 """Kernels whose gradients are compiled by each run of the tests; a long one compiles all for both types."""
-LONG = ("rk4", "sinkhorn", "sinkhorn_vectors", "soft_edit_distance", "power_iteration", "spline", "crf", "ctc")
-LONG += ("attention_rows", "softmax_whole", "rnn_rows")
-"""Kernels whose second derivatives take long to derive, and are like those of others."""
+TWICE = ("bubble_sort", "conv1d", "cosine", "gather", "glu_whole", "newton_sqrt", "softmax", "topk")
+"""Kernels whose second derivatives are derived by each run of the tests; a long one derives those of all."""
 
 
 def gradient_of(name: str) -> tuple[Any, list[Any]]:
@@ -50,7 +49,7 @@ def test_a_derived_gradient_agrees_with_differences_and_changes_no_argument(name
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.soak if name in LONG else ()) for name in KERNELS]
+    "name", [pytest.param(name, marks=() if name in TWICE else pytest.mark.soak) for name in KERNELS]
 )
 def test_a_second_derivative_agrees_with_differences(name: str):
     derived, values = gradient_of(name)
