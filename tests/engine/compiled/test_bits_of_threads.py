@@ -24,12 +24,12 @@ def test_any_number_of_threads_gives_the_same_bits(monkeypatch: pytest.MonkeyPat
     main, startup = static.Program(), static.Program()
     startup.random_seed = 1
     with names.guard(), static.program_guard(main, startup):
-        image, label = static.data("image", [None, 784], "uint8"), static.data("label", [None], "int64")
+        image, label = static.data("image", [None, 784], "uint8"), static.data("label", [None, 1], "int64")
         hidden = app.nn.functional.relu(static.nn.fc(image.astype("float32") / 255.0, 100))
         loss = app.nn.functional.cross_entropy(static.nn.fc(hidden, 10), label)
         app.optimizer.Adam(0.001).minimize(loss)
     random = np.random.default_rng(0)
-    images, labels = random.integers(0, 256, (1000, 784)).astype("uint8"), random.integers(0, 10, 1000)
+    images, labels = random.integers(0, 256, (1000, 784)).astype("uint8"), random.integers(0, 10, (1000, 1))
     bits = set()
     for threads in (1, 2, 3, 4, 7):
         monkeypatch.setattr(program, "threads_worth", lambda lowered, n, most, threads=threads: threads)

@@ -86,7 +86,7 @@ def test_generated_source_run_as_python_agrees_with_the_reference_engine(folder:
 
 
 @settings(max_examples=EXAMPLES, **careful)
-@given(recipes(), st.sampled_from([1, 2]))
+@given(recipes(longest=3 if EXAMPLES == FEW else 6), st.sampled_from([1, 2]))
 def test_compiled_and_reference_execution_agree(recipe: Recipe, shards: int):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blas, "threads", lambda: shards)

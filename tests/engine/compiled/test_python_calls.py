@@ -179,7 +179,7 @@ def test_pieces_share_out_the_batch_and_keep_blas_on_the_thread_that_calls_it(mo
     monkeypatch.setattr(blas, "threads", lambda: 3)
     x = static.data("x", [None, 2])
     hidden = static.py_func(sorted_rows, fc := static.nn.fc(x, 4), spec_of(fc))
-    agree([hidden * 2.0])
+    both_engines.agree([hidden * 2.0], {"x": X})
     assert seen
     assert set(map(str, seen)) == {"(3, {1})"}
 

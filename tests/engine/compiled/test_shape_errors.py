@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,38 +18,30 @@ from app.errors import OperatorError
 pytestmark = pytest.mark.slow
 
 
-@app.custom_op(infer=lambda x: x)
-@njit
-def rows(x):
-    y = np.empty_like(x)
-    for i in range(x.shape[0]):
-        y[i] = x[i, : 4 if x[0, 0] >= 0 else 2]
-    return y
-
-
 @app.custom_op(infer=lambda x: static.InputSpec([None]))
 @njit
 def sums(x):
-    return x.sum(axis=-1 if x[0, 0] >= 0 else 5)
+    y = np.empty_like(x)
+    for i in range(x.shape[0]):
+        y[i] = x[i, : 4 if x[0, 0] >= 0 else 2]
+    return y.sum(axis=-1 if x[0, 1] >= 0 else 5)
 
 
-@pytest.mark.parametrize(
-    ("operator", "result", "message"),
-    [
-        (rows, np.ones((2, 4)), r"AssignedShapeError: cannot assign slice of shape \(4,\) from input of shape \(2,\)"),
-        (sums, [4, 4], "AxisError: axis 5 is out of bounds for array of dimension 2"),
-    ],
-    ids=["assignment", "axis"],
-)
-def test_the_error_names_shapes_and_axes_in_both_modes(operator: Any, result: Any, message: str):
+def test_the_error_names_shapes_and_axes_in_both_modes():
     ones = np.ones((2, 4), "float32")
-    np.testing.assert_array_equal(operator(app.to_tensor(ones)).numpy(), result)
-    with pytest.raises(OperatorError, match=f"raised {message}") as caught:
-        operator(app.to_tensor(-ones))
-    assert isinstance(caught.value.__cause__, ValueError)
-    y = operator(static.data("x", [None, 4]))
-    with pytest.raises(OperatorError, match=f"raised {message}"):
-        static.Executor(engine="compiled").run(feed={"x": -ones}, fetch_list=[y])
+    np.testing.assert_array_equal(sums(app.to_tensor(ones)).numpy(), [4, 4])
+    y = sums(static.data("x", [None, 4]))
+    for place, message in (
+        (0, r"AssignedShapeError: cannot assign slice of shape \(4,\) from input of shape \(2,\)"),
+        (1, "AxisError: axis 5 is out of bounds for array of dimension 2"),
+    ):
+        x = ones.copy()
+        x[0, place] = -1
+        with pytest.raises(OperatorError, match=f"raised {message}") as caught:
+            sums(app.to_tensor(x))
+        assert isinstance(caught.value.__cause__, ValueError)
+        with pytest.raises(OperatorError, match=f"raised {message}"):
+            static.Executor(engine="compiled").run(feed={"x": x}, fetch_list=[y])
 
 
 def test_sums_without_an_axis_are_compiled_and_each_of_several_axes_is_checked():
