@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 __all__ = ["own_programs"]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _two_threads() -> Iterator[None]:
     with threadpool_limits(2, user_api="blas"):
         yield

@@ -25,7 +25,7 @@ from tests.bridge.out.c_library import COMPILER, Library
 from tests.bridge.out.operators import halvings, parts, picked, root, squashed, stepped
 from tests.bridge.out.test_losses_and_numbers import A, N, decayed_powers
 from tests.bridge.out.test_losses_and_numbers import X as POSITIVE
-from tests.bridge.out.test_whole_arrays import SCALE, X, centred_in_groups
+from tests.bridge.out.test_whole_arrays import SCALE, X, squared_deviation
 from tests.bridge.out.written_files import assert_formatted, assert_passes_without
 
 __all__ = ["uncompiled"]
@@ -234,7 +234,7 @@ def test_the_written_tests_pass_without_opsmith_and_are_as_a_formatter_leaves_th
     for case in cases:
         write_files(*case)
     assert_formatted(tmp_path)
-    # whose files have a line that is too long
-    write_files(centred_in_groups, [X, SCALE], (-1, 1))
+    # a formatter would change quotes, and divide a line
+    write_files(squared_deviation, [X, SCALE], (-1, 1))
     write_files(decayed_powers, [POSITIVE, N, A], (0.4, 1.1))
     assert_passes_without(tmp_path, "opsmith", "app", "numba")

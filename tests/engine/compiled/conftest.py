@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,16 +35,17 @@ def _a_key_for_each_source(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native_code, "load", checked)
 
 
+@functools.cache
+def _fields(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
+
+
 def _facts(node: Any) -> Iterator[str]:
     """Everything in a tree of the loop language but names."""
-    if dataclasses.is_dataclass(node):
+    if fields := _fields(type(node)):
         yield type(node).__name__
-        node = [
-            value
-            for field in dataclasses.fields(node)
-            if (value := getattr(node, field.name)) is not None
-            and not (field.name in _NAMES and isinstance(value, str))
-        ]
+        values = ((name, getattr(node, name)) for name in fields)
+        node = [v for name, v in values if v is not None and not (name in _NAMES and isinstance(v, str))]
     if isinstance(node, (list, tuple)):
         for part in node:
             yield from _facts(part)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from plain_source import PlainEngine
 from recipes import ONE, PARAMETERS, TWO, Built, Recipe, batch, build, recipes, run, run_eagerly
@@ -23,9 +23,9 @@ pytestmark = pytest.mark.slow
 
 FEW = 2
 EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", FEW))
-"""How many networks are compiled; `make soak` sets more."""
+"""How many random networks are run in each way. `make soak` sets more, and compiles as many."""
 IN_PYTHON = EXAMPLES * (2 if EXAMPLES == FEW else 10)
-"""How many are run as plain Python."""
+"""How many are run without compiling."""
 ROWS = (4, 1, 7, 4)
 
 careful: Any = {
@@ -85,8 +85,15 @@ def test_generated_source_run_as_python_agrees_with_the_reference_engine(folder:
         check_against_reference(PlainEngine(shards), recipe)
 
 
-@settings(max_examples=EXAMPLES, **careful)
-@given(recipes(longest=3 if EXAMPLES == FEW else 6), st.sampled_from([1, 2]))
+MIXED = (
+    *(Step(name, (pick,), ONE[name]) for name, pick in (("whole numbers", 0), ("min of rows", 0), ("truth", 1))),
+    *(Step(name, (0, pick), TWO[name]) for name, pick in (("logic", 1), ("divide", 2))),
+)
+
+
+@settings(max_examples=EXAMPLES, **{**careful, "phases": [Phase.explicit] if EXAMPLES == FEW else careful["phases"]})
+@example(Recipe(MIXED, "Momentum", "float32", frozenset()), 2)
+@given(recipes(), st.sampled_from([1, 2]))
 def test_compiled_and_reference_execution_agree(recipe: Recipe, shards: int):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blas, "threads", lambda: shards)
