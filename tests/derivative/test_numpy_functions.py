@@ -28,7 +28,8 @@ EXPRESSIONS = [
     # other shapes
     "x.reshape(2, 12) * 2", "x.reshape((2, 2, 6))", "x.reshape(-1)", "z.reshape(2, -1)", "np.ravel(x)", "x.flatten()",
     "x[None]", "x[..., np.newaxis] * x[:, None, :1]", "np.expand_dims(v, 0) * x", "x[:, :1].squeeze(1)",
-    "np.atleast_2d(v)", "np.broadcast_to(v, (4, 6)) * x", "x.astype(np.float64) * (x > 1).astype(np.float64)",
+    "np.atleast_2d(v)", "np.broadcast_to(v, (4, 6)) * x", "np.broadcast_to(x[:1], (4, 6)) * v",
+    "x.astype(np.float64) * (x > 1).astype(np.float64)",
     # some elements
     "x[::2]", "x[:, 1::2] * 2", "x[1:, ::3]", "x[..., :1]", "x[..., 0]", "x[[0, 2]]", "x[:, [1, 3]]", "z[0][:, [1, 0]]",
     "x[np.arange(4), x.argmax(axis=1)]", "x[[0, 1], [1, 0]]", "np.take(x, 2, axis=1)", "np.take(v, [0, 0, 3])",
@@ -64,7 +65,7 @@ EXPRESSIONS = [
     "np.cross(x[:, :3], v[3:])", "np.cross([0.0, 1.0, 2.0], z[..., :3])", "np.cross(v[:3], v[3:])",
     "z @ z.transpose(0, 2, 1)", "z @ x[:, :3]", "x[:2, :3] @ z * 2", "z @ v[:4]", "v[:3] @ z",
     "np.matmul(z[:, None], z.swapaxes(1, 2)[None] * 2)",
-    "np.dot(x, v)", "x.dot(v)", "np.outer(v, v)",
+    "np.dot(x, v)", "x.dot(v)", "np.dot(x.T, x[:, 0])[0] * v", "np.outer(v, v)",
     "np.einsum('ij,kj->ik', x, x)", "np.einsum('ij->j', x)", "np.einsum('ij,j', x, v)",
     "np.einsum('bij,bkj->bik', z, z)",
     # choices
@@ -105,6 +106,7 @@ STATEMENTS = {
     "an array is transposed in a branch": "m = x[:, :4] * 2\nif v[0] > 0:\n    m = m.T\nreturn m * x[:, :4]",
     "an array of indices chooses where numbers go": "y = x * v\ny[np.arange(4), x.argmax(axis=1)] = v[0]\n"
     "y[[0, 0, 2], 1] = y[[1, 2, 3], 2] * 3\nreturn y * x",
+    "one row is assigned to all": "y = x * 1.0\ny[:] = x[:1] * 2\nreturn y * v",
     "a mask chooses rows": "y = x * x\ny[np.array([x[0, 0] < 5, False, True, True])] *= 3\nreturn y",
     "a value gets two names": "y = w = x * 2\ny[0] = w[1] * x[0]\nreturn y + w",
     "parts of an input get names together": "a, b = x[0], x[1]\na, b = b, a\nreturn a * a + b",
@@ -184,6 +186,7 @@ REFUSED = {
     "y = x * 2\ny[x[:, 0] > 1] = x[x[:, 0] > 1] * 3\nreturn y": "takes rows by a mask",
     "return x[x > 1]": "is a mask, .* write np.where",
     "return z[0, :, [1, 0]]": "index one after the other",
+    "return np.tril(v)": "needs a matrix",
     "return np.squeeze(x)": "needs the axis that it removes",
     "return np.var(x, 0, None)": "calls var wrongly",
     "return np.arange(0.0, 1.0, 0.5) * v[:2]": "np.linspace",

@@ -155,7 +155,7 @@ FACTS = [
     numbers_are_those_of_numpy,
     the_compiled_form_computes_what_the_kernel_computes,
 ]
-EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "2"))
+EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "4"))
 """How many calls of an operator are generated. `make soak` sets more."""
 
 
