@@ -99,7 +99,7 @@ class Epoch(Event, frozen=True, tag="epoch"):
 
     operator: str
     epoch: Index
-    seconds: Seconds
+    seconds: Annotated[float, Meta(gt=0, le=1e12)]
     test_accuracy: Fraction
     test_loss: Number
     alone: bool = True
