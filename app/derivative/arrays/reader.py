@@ -101,16 +101,20 @@ class Reader(ExpressionReader):
         """Refuse products of integers that a loop multiplies again and again, as factorials are, if they are used as
         values: Python's integers have any size. What is compared with something, or is an index, stays below that.
         """
-        loops = [s for s in walk(self.out) if isinstance(s, (For, While))]
-        inside = {id(s): s for loop in loops for s in walk(loop.body) if isinstance(s, Assign)}.values()
-        products = {s.name: s for s in inside if self.variables[s.name].kind == "int" and _multiplies(s)}
-        for statement in walk(self.out):
+        statements = walk(self.out)
+        repeated = (s for loop in statements if isinstance(loop, (For, While)) for s in walk(loop.body))
+        products = {
+            s.name: s
+            for s in repeated
+            if isinstance(s, Assign) and self.variables[s.name].kind == "int" and _multiplies(s)
+        }
+        for statement in statements:
             tests = [*parts_of(statement)] if isinstance(statement, (For, While, If, Guard)) else []
             tests += statement.index if isinstance(statement, Store) else ()
             tests += [part for each in parts_of(statement) for _, index in loads_of(each) for part in index]
             for bounded in set[str]().union(*map(names_of, tests)) & products.keys():
                 del products[bounded]
-        for statement in walk(self.out):
+        for statement in statements:
             value = statement.value if isinstance(statement, (Assign, Store)) else None
             for key in sorted(products.keys() & names_of(value)) if value is not None else ():
                 if statement is not products[key]:
