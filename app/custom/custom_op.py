@@ -211,13 +211,12 @@ class DerivedGradient(FunctionOperator):
         if function is not self.function:
             self.function = function
             self._call = self._on_arrays(function, len(self.outputs))
-            self._lowering = self._compiled_form()
             self.on_variables = python_function(function)
 
     @property
     def lowering(self) -> Any:
         self.refresh()
-        return self._lowering
+        return super().lowering
 
     @lowering.setter
     def lowering(self, lowering: Any) -> None:

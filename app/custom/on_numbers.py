@@ -24,7 +24,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -428,9 +428,13 @@ def _is_elementwise(function: Any, count: int) -> bool:
 # Making
 
 
-@lru_cache(maxsize=256)
 def for_numba(function: FunctionType) -> FunctionType:
     """A function of single numbers as Numba compiles it: without keyword-only parameters, with the powers of Python."""
+    return _for_numba(function, function.__code__)  # %autoreload replaces the code
+
+
+@lru_cache(maxsize=256)
+def _for_numba(function: FunctionType, _: CodeType) -> FunctionType:
     ordinary = without_keyword_only(function)
     try:
         tree: Any = definition_of(function)

@@ -73,7 +73,6 @@ class CustomOperator(OpDef):
         """Whether the user declared that each row of the results depends only on the same row of the inputs."""
         self._takes = takes
         """The inputs that the function takes; of the others only shape and type are used. None: all inputs."""
-        self.lowering = options.get("lowering") or self._compiled_form()
         self.surrogate = False
         """Whether the user declared that the gradient differs from the derivative on purpose."""
         self.casts: dict[str, str] = {}
@@ -134,12 +133,19 @@ class CustomOperator(OpDef):
         """A user's function as one that is called with read-only arrays."""
         return over_arrays(function, results) if self.elementwise else guarded(function)
 
-    def _compiled_form(self) -> Elementwise | Returning | None:
+    @property
+    def lowering(self) -> Any:
         """How the compiled engine may use the function; None for a function on arrays that is not Numba's."""
+        if self._lowering is not None:
+            return self._lowering
         source = python_function(self.function)
         if not self.elementwise:
             return returning(self.function, self._takes, self.row_by_row) if is_compiled(self.function) else None
         return Elementwise(for_numba(source), self._takes) if isinstance(source, FunctionType) else None
+
+    @lowering.setter
+    def lowering(self, lowering: Any) -> None:
+        self._lowering = lowering
 
     def lowerings_for(
         self, specs: Sequence[Spec], results: Sequence[Spec], attributes: Attributes
