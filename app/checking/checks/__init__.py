@@ -64,12 +64,12 @@ def narrowed(subject: Subject) -> Iterator[Verdict]:
 def _of_framework(name: str) -> Callable[[Subject], Iterable[Verdict]]:
     """A check in the module of the operator's framework, which is imported when the check runs."""
 
-    def verdicts(subject: Subject) -> Iterable[Verdict]:
+    def check(subject: Subject) -> Iterable[Verdict]:
         module = import_module(f".of_{_origin_of(subject)}", __package__)
-        found: Iterable[Verdict] = getattr(module, name)(subject)
-        return found
+        verdicts: Iterable[Verdict] = getattr(module, name)(subject)
+        return verdicts
 
-    return verdicts
+    return check
 
 
 _REFUSES = "it refuses this"

@@ -425,14 +425,16 @@ class ExpressionReader(Arrangements):
             if one is not None and other is not None:
                 self.refuse(node, "compares identities")
             return Number(ast.Constant((one is other) == isinstance(node.ops[0], ast.Is)), "bool")
-        known = [self._known(each) for each in operands]
-        if len(known) == 2 and all(known) and type(node.ops[0]) in _ORDERS:  # numbers of axes or settings, for example
-            (left,), (right,) = known  # type: ignore[misc]
+        constants = [self._constant_of(each) for each in operands]
+        if (
+            len(constants) == 2 and all(constants) and type(node.ops[0]) in _ORDERS
+        ):  # numbers of axes or settings, for example
+            (left,), (right,) = constants  # type: ignore[misc]
             if isinstance(node.ops[0], (ast.Eq, ast.NotEq)) or None not in (left, right):
                 return Number(ast.Constant(_ORDERS[type(node.ops[0])](left, right)), "bool")
         return self.elementwise(lambda a, *rest: ast.Compare(a, node.ops, [*rest]), operands, lambda *_: "bool", node)
 
-    def _known(self, value: Value) -> tuple[Any] | None:
+    def _constant_of(self, value: Value) -> tuple[Any] | None:
         """The value of a constant, alone in a tuple."""
         if isinstance(value, Object) and (value.value is None or isinstance(value.value, str)):
             return (value.value,)
@@ -531,18 +533,19 @@ class ExpressionReader(Arrangements):
 
     def _sum_of_chosen(self, how: str, part: ast.expr, node: ast.Call) -> Value | None:
         """The sum or the mean of elements that a mask chooses; None if no mask does."""
-        found = self.mask_in(part) if how in ("sum", "mean") else None
-        if found is None:
+        masked = self.mask_in(part) if how in ("sum", "mean") else None
+        if masked is None:
             return None
-        values = self.chosen(part, found[0])
-        if values.rank != found[1].rank:
+        index, mask = masked
+        values = self.chosen(part, index)
+        if values.rank != mask.rank:
             self.refuse(node, "takes rows by a mask; write np.where")
-        kept = self.where([found[1], values, Number(number(0), "int")], node)
-        assert isinstance(kept, Array)
-        total = self.reduced(kept, "sum", node, [])
+        terms = self.where([mask, values, Number(number(0), "int")], node)
+        assert isinstance(terms, Array)
+        total = self.reduced(terms, "sum", node, [])
         if how == "sum":
             return total
-        count = self.reduced(self.in_memory(found[1]), "sum", node, [])
+        count = self.reduced(self.in_memory(mask), "sum", node, [])
         return self.arithmetic(ast.Div(), total, count, node)
 
     def _applied(self, function: Any, node: ast.Call) -> Value:
@@ -552,21 +555,21 @@ class ExpressionReader(Arrangements):
             if isinstance(measured, Items):
                 return Number(number(len(measured.parts)), "int")
             return Number(self.array(node.args[0]).dims[0], "int")
-        known = hashable(function)
-        if known in _REDUCERS and len(node.args) == 1 and not node.keywords:
-            result = self._sum_of_chosen(_REDUCERS[known], node.args[0], node)
+        key = hashable(function)
+        if key in _REDUCERS and len(node.args) == 1 and not node.keywords:
+            result = self._sum_of_chosen(_REDUCERS[key], node.args[0], node)
             if result is not None:
                 return result
-        if known in _REDUCERS:
+        if key in _REDUCERS:
             arguments = [self.value(part) for part in node.args[:1]]
             if isinstance(arguments[0], Array):
-                return self.reduced(arguments[0], _REDUCERS[known], node, node.args[1:])
-        if known in _MAKERS:
-            return self._maker(_MAKERS[known], node)
-        if known in _ARRAYS and 0 < len(node.args) < 3 and {k.arg for k in node.keywords} <= {"dtype"}:
+                return self.reduced(arguments[0], _REDUCERS[key], node, node.args[1:])
+        if key in _MAKERS:
+            return self._maker(_MAKERS[key], node)
+        if key in _ARRAYS and 0 < len(node.args) < 3 and {k.arg for k in node.keywords} <= {"dtype"}:
             return self._as_array(node, function is np.array, function is np.ascontiguousarray)
-        if known in _ATTRIBUTES and len(node.args) == 1 and not node.keywords:
-            return self._attribute_of(self.value(node.args[0]), _ATTRIBUTES[known], node)
+        if key in _ATTRIBUTES and len(node.args) == 1 and not node.keywords:
+            return self._attribute_of(self.value(node.args[0]), _ATTRIBUTES[key], node)
         if function in (np.dot, np.matmul):
             one, other = (self.value(part) for part in node.args)
             if function is np.dot and isinstance(other, Array) and other.rank > 2:
@@ -578,10 +581,10 @@ class ExpressionReader(Arrangements):
         if function is np.outer:
             left, right = (self.in_memory(self.array(part)) for part in node.args)
             return self.arithmetic(ast.Mult(), with_axis(left, 1), with_axis(right, 0), node)
-        if known in ARRANGEMENTS:
-            return self._arrangement(ARRANGEMENTS[known], [self.value(part) for part in node.args], node)
-        if known in DEFINITIONS:
-            return self._defined(DEFINITIONS[known], node)
+        if key in ARRANGEMENTS:
+            return self._arrangement(ARRANGEMENTS[key], [self.value(part) for part in node.args], node)
+        if key in DEFINITIONS:
+            return self._defined(DEFINITIONS[key], node)
         if row_of(function) or is_flat(function):
             return self._of_numbers(function, node)
         source = python_function(function)

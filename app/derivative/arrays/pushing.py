@@ -572,7 +572,7 @@ class Pushing:
 
     def _products(self, varying: list[tuple[Expr, Expr]], gradient: Expr, out: list[Stmt], line: int) -> None:
         """Push a gradient times a factor to each part. Factors that are choices become branches."""
-        done: list[Expr] = []
+        tests: list[Expr] = []
         for part, factor in varying:
             if not isinstance(factor, ast.IfExp):
                 if isinstance(factor, ast.BinOp) and isinstance(factor.op, ast.Div) and number_in(factor.left) == 1:
@@ -582,9 +582,9 @@ class Pushing:
                 if arriving is not None:
                     self._push(part, arriving, None, out, line)
                 continue
-            if any(same(factor.test, each) for each in done):
+            if any(same(factor.test, each) for each in tests):
                 continue
-            done.append(factor.test)
+            tests.append(factor.test)
             alike = [(p, f) for p, f in varying if isinstance(f, ast.IfExp) and same(f.test, factor.test)]
             if len(alike) > 1 or not is_atom(gradient):
                 gradient = gradient if is_atom(gradient) else self._named(gradient, out, line)

@@ -604,17 +604,18 @@ class Reader(ExpressionReader):
         text = ast.unparse(target.slice)
         if not any(isinstance(n, ast.Subscript) and ast.unparse(n.slice) == text for n in ast.walk(value)):
             return False
-        found = self.mask_in(target)
-        if found is None or found[0] is not target.slice:
+        masked = self.mask_in(target)
+        if masked is None or masked[0] is not target.slice:
             return False
+        index, mask = masked
         owner = self.array(target.value)
         self._writable(owner, node)
-        chosen = self.chosen(value, found[0])
-        if not owner.rank == found[1].rank == chosen.rank:
+        chosen = self.chosen(value, index)
+        if not owner.rank == mask.rank == chosen.rank:
             self.refuse(node, "takes rows by a mask; write np.where")
         if self._overlaps(owner, chosen):
             chosen = self.plain(self.materialise(chosen, "t"))
-        self._masked(owner, found[1], chosen, node, op)
+        self._masked(owner, mask, chosen, node, op)
         return True
 
     def _masked(self, owner: Array, mask: Array, value: Number | Array, node: ast.AST, op: ast.operator | None) -> None:
@@ -798,8 +799,8 @@ class Reader(ExpressionReader):
                 node, "returns a number or an array of another rank from each branch; return arrays of one shape"
             )
         inside = [allocated_in(block) | assigned_in(block) for block in blocks]
-        given = [each.base for each in arrays if each.base in self._outside - {*self.inputs, *self.unnamed}]
-        if given and self.loops:
+        outside = [each.base for each in arrays if each.base in self._outside - {*self.inputs, *self.unnamed}]
+        if outside and self.loops:
             self.refuse(node, "returns an array that it was given from a branch; return a copy of it")
         shapes = [[self.resolved(size) for size in array.dims] for array in arrays]
         dims = next(
@@ -817,8 +818,8 @@ class Reader(ExpressionReader):
                     self.agree(one, other, node)
                 self.fill(self.plain(text), array.element, array.kind)
             block += stores
-        if given:
-            self.perhaps_same |= {text, *given}
+        if outside:
+            self.perhaps_same |= {text, *outside}
         return self.new(text)
 
     # Results

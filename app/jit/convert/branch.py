@@ -132,10 +132,10 @@ class _Branch:
 
 
 class _MisfitError(Exception):
-    """Two values that cannot be one, in words, and what to do."""
+    """Why two values cannot be one, and what to do."""
 
-    def __init__(self, words: str, remedy: str):
-        super().__init__(words)
+    def __init__(self, reason: str, remedy: str):
+        super().__init__(reason)
         self.remedy = remedy
 
 
@@ -253,8 +253,8 @@ class _Choice:
                 return lambda: tracer().own(rebuilt(contents[0], lambda place, _: takes[place]()))
         shapes = [tuple(value.shape) for value in olds if is_value(value)]
         if not (all(is_value(value) or isinstance(value, NUMBERS) for value in olds) and agree(shapes)):
-            words = "is {} in one branch and {} in the other".format(*map(text_of, contents))
-            raise _MisfitError(words, "give it values of the same kind and shape in both")
+            reason = "is {} in one branch and {} in the other".format(*map(text_of, contents))
+            raise _MisfitError(reason, "give it values of the same kind and shape in both")
         return self._output(a, b, Kind(common_dtype(old, other), next(iter(shapes), ())), *olds)
 
     def _check_one(self, a: Any, b: Any) -> None:
@@ -263,8 +263,8 @@ class _Choice:
         olds = [self.before.held[id(x)].name for x in (a, b) if id(x) in self.before.held]
         if partners[0] is not b or partners[1] is not a or any(name != VALUE for name in olds):
             kind = type(a).__name__
-            words = f"is another {kind} than before, or than another variable, in one branch only"
-            raise _MisfitError(words, f"change that {kind} itself, or make a new one in both")
+            reason = f"is another {kind} than before, or than another variable, in one branch only"
+            raise _MisfitError(reason, f"change that {kind} itself, or make a new one in both")
 
     def _output(self, a: Any, b: Any, kind: Kind, *olds: Any) -> Callable[[], Any]:
         """For a value that differs; it may be one of the old ones, in the same memory."""

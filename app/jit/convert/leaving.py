@@ -28,14 +28,14 @@ def is_flag(variable: str) -> bool:
 def with_flags(function: ast.FunctionDef) -> None:
     """Rewrite the jumps of a function in place; inner functions are left as they are."""
     body = function.body
-    settled = not contains([s for s in body if not isinstance(s, ast.Return)], (ast.Return,))
-    if not settled:
+    returns_last = not contains([s for s in body if not isinstance(s, ast.Return)], (ast.Return,))
+    if not returns_last:
         last = body[-1]
         if not always_leaves(body):
             body = [*body, ast.copy_location(ast.Return(None), last)]
     flags = _Flags()
-    new = _Jumps(flags, settled).block(body, None)
-    if not settled:
+    new = _Jumps(flags, returns_last).block(body, None)
+    if not returns_last:
         new = [*_set(RETURNED, False, body[0]), *new, *statements("return value", body[-1], value=VALUE)]
     function.body = flags.without_unread(new) or [ast.copy_location(ast.Pass(), function)]
 
@@ -113,8 +113,8 @@ def _jumps_out(body: Iterable[ast.AST], kind: type[ast.Break] | type[ast.Continu
 class _Jumps:
     """Rewrites the statements of one function."""
 
-    def __init__(self, flags: _Flags, settled: bool):
-        self.flags, self.settled = flags, settled
+    def __init__(self, flags: _Flags, returns_last: bool):
+        self.flags, self.returns_last = flags, returns_last
 
     def block(self, body: Sequence[ast.stmt], loop: _Loop | None) -> list[ast.stmt]:
         """Return statements without jumps. Those after one that may jump are skipped if its flags are set."""
@@ -136,7 +136,7 @@ class _Jumps:
 
     def _jump(self, statement: ast.stmt, loop: _Loop | None) -> list[ast.stmt]:
         if isinstance(statement, ast.Return):
-            if self.settled:
+            if self.returns_last:
                 return [statement]
             returned = statement.value or ast.copy_location(ast.Constant(None), statement)
             new = statements("value = returned", statement, value=VALUE, returned=returned)
