@@ -10,6 +10,7 @@ import numpy as np
 
 from app.engine import reference
 from app.engine.compiled import blas, runtime
+from app.engine.compiled.kinds.view import ConstantStep
 from app.engine.compiled.memory import Workspace, persistable
 from app.engine.compiled.native_code import NativeCode
 from app.engine.compiled.parts import Part
@@ -86,9 +87,11 @@ class PiecewiseRun:
         return call
 
     def _steps(self) -> Iterator[tuple[Step, Part | None]]:
-        """The steps in order, each with the part that begins with it, if one does."""
+        """The steps in order, each with the part that begins with it, if one does. Constants are in the source of the
+        steps that read them, and come before the values that their shapes are of."""
         for number, step in enumerate(self._lowered.steps):
-            yield step, self._part_at.get(number)
+            if not isinstance(step, ConstantStep):
+                yield step, self._part_at.get(number)
 
     def _run_in_python(self, step: Step) -> None:
         """Run a step as a Python call on copies of arrays: it may keep them or return views of them."""

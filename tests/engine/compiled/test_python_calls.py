@@ -13,7 +13,7 @@ from numba import njit
 import app
 from app import static
 from app.custom import custom_op
-from app.engine.compiled import blas, threads
+from app.engine.compiled import blas, parts, threads
 from app.engine.compiled.engine import compile_program
 from app.engine.compiled.explain import in_short
 from app.errors import OperatorError
@@ -217,6 +217,18 @@ def test_dropout_draws_the_same_numbers_in_one_native_call(mode: str):
         np.testing.assert_allclose(mine, reference, rtol=1e-6)
     assert not np.array_equal(found[1][0], found[1][1])
     assert compiled(app.mean(y)).runs_many
+
+
+def test_a_constant_needs_no_values_of_its_inputs_beside_python_calls(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(parts, "LIMIT", 1)  # so that the mask comes before the part that computes its input
+    x = static.data("x", [None, 2])
+    h = app.tanh(x)
+    centred = h - app.mean(h, axis=0)  # which waits for all threads, and the constant mask does not
+    kept = app.nn.functional.dropout(app.exp(centred), 0.5)
+    y = static.py_func(sorted_rows, kept, spec_of(x))
+    program = static.default_main_program().clone(for_test=True)
+    (value,) = static.Executor(engine="compiled").run(program, feed={"x": X}, fetch_list=[y])
+    np.testing.assert_allclose(value, np.sort(np.exp(np.tanh(X) - np.tanh(X).mean(axis=0))), rtol=1e-5)
 
 
 def test_a_parameter_with_a_default_is_the_reason_for_a_python_call():
