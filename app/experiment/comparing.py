@@ -110,10 +110,9 @@ def _with_operators(config: CompareConfig) -> CompareConfig:
     if twice:
         raise ConfigError(f"{twice[0]} is named twice; a comparison needs different operators")
     if len(names) < 2:
-        problem = f"only {names[0]} is named" if names else "no operator is named"
         raise ConfigError(
-            f"{problem}; a comparison needs two or more operators: --with relu,custom.relu, or in Python "
-            'opsmith.compare(["relu", "tanh"])'
+            f"only {names[0]} is named; a comparison needs two or more operators: --with relu,custom.relu, or in "
+            'Python opsmith.compare(["relu", "tanh"])'
         )
     return msgspec.structs.replace(config, operators=names)
 

@@ -56,7 +56,9 @@ Activation = Annotated[
     ),
 ]
 
-Operators = Annotated[tuple[Activation, ...], Meta(description="a list of operators, such as [relu, tanh]")]
+Operators = Annotated[
+    tuple[Activation, ...], Meta(min_length=1, description="a list of at least one operator, such as [relu, tanh]")
+]
 
 
 class DataConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -131,7 +131,7 @@ def test_without_names_the_operators_are_those_of_the_configuration(compare):
     [
         ("relu", "seed=0", "only relu is named; a comparison needs two or more operators: --with relu,custom.relu"),
         (None, "baseline=null", "only custom.relu is named; a comparison needs two or more"),
-        ("", "seed=0", "no operator is named; a comparison needs two or more operators: --with relu,custom.relu"),
+        ("", "seed=0", "the command line, operators=[]: operators: found [], expected a list of at least one "),
         ("relu,tanh,relu", "seed=0", "relu is named twice; a comparison needs different operators"),
         ("relu,rulu", "seed=0", "there is no operator 'rulu'; did you mean 'relu'?"),
         ("relu,no.py:swish", "seed=0", "there is no file "),

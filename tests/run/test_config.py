@@ -102,6 +102,7 @@ def test_overrides_apply_in_order_over_the_file_and_change_nothing_else(file):
 COUNT = "expected a whole number of at least 1"
 MISTYPED = "engine: found 'EAGR' (text), expected one of 'compiled', 'reference', 'eager'; did you mean 'eager'?"
 INTERVAL = "expected two numbers in a list, the lower first, such as [-1, 1]"
+OPERATORS = "expected a list of at least one operator, such as [relu, tanh] or null"
 OF_MODEL = "Known keys here: hidden, layers, activation, initializer, dropout"
 OF_ALL = (
     "Known keys here: seed, data, model, train, engine, sparse, baseline, operators, check, costs, report, dist, output"
@@ -126,6 +127,7 @@ OF_ALL = (
             "data.pixel_range[0]: found 'a' (text), expected a number, in single precision",
         ),
         ("data: {sources: []}", 1, 17, "data.sources: found [], expected a list of at least one source"),
+        ("operators: []", 1, 12, f"operators: found [], {OPERATORS}"),
         ("output: ''", 1, 9, "output: found '' (text), expected the name of a folder or null"),
         ("engine: EAGR", 1, 9, MISTYPED),
         ("train: 3", 1, 8, "train: found 3, expected a section of `key: value` lines"),
