@@ -13,31 +13,22 @@ from app.report.sections.ranking import headline
 from app.run.comparison import Comparison, time_ratio
 from app.run.config import reference_of
 from app.run.descriptions import IMAGES
-from app.run.events import Checked, Nonfinite
+from app.run.events import Checked
 from app.run.record import RunRecord
 from app.run.statistics import LEVEL
-from app.run.wording import (
-    NOTHING_FINISHED,
-    SAMPLE,
-    count,
-    diverged,
-    estimated,
-    listed,
-    seconds,
-    share,
-    unfinished,
-)
+from app.run.summary import failures
+from app.run.wording import SAMPLE, count, estimated, listed, seconds, share
 
 
 def sentences(runs: Sequence[RunRecord], comparison: Comparison | None = None) -> list[str]:
     """Return the sentences about a run or the runs of a comparison, the most important first."""
-    failures = [*_wrong_gradients(runs[0]), *_failures(runs)]
+    wrong = [*_wrong_gradients(runs[0]), *failures(runs), *_at_chance(runs)]
     if comparison is not None:
         results = [headline(comparison)]
     else:
         (run,) = runs
-        results = [*_accuracy(run), *([] if failures else _disagreement(run)), *_speed(run)]
-    return [*failures, *results, *_sample(runs[0]), *_dead(runs[0])]
+        results = [*_accuracy(run), *([] if wrong else _disagreement(run)), *_speed(run)]
+    return [*wrong, *results, *_sample(runs[0]), *_dead(runs[0])]
 
 
 def _wrong_gradients(run: RunRecord) -> Iterator[str]:
@@ -46,17 +37,8 @@ def _wrong_gradients(run: RunRecord) -> Iterator[str]:
             yield f"{one.operator}: {one.words}. It was trained anyway; its results say nothing about the operator."
 
 
-def _failures(runs: Sequence[RunRecord]) -> Iterator[str]:
-    for run in runs:
-        finished = {operator: len(run.epochs(operator)) for operator in run.operators}
-        yield from (f"{event.operator}: {event.where}." for event in run.of(Nonfinite))
-        if not any(finished.values()):
-            yield NOTHING_FINISHED
-        elif not run.complete:
-            yield unfinished(finished, run.config.train.epochs)
-    operators = runs[0].operators
-    yield from diverged({o: [last.test_loss for run in runs if (last := run.last(o)) is not None] for o in operators})
-    if guessed := [operator for operator in operators if is_at_chance(runs, operator)]:
+def _at_chance(runs: Sequence[RunRecord]) -> Iterator[str]:
+    if guessed := [operator for operator in runs[0].operators if is_at_chance(runs, operator)]:
         yield f"{listed(guessed)} {'are' if len(guessed) > 1 else 'is'} at chance level ({100 / CLASSES:g} %)."
 
 

@@ -13,7 +13,6 @@ import msgspec
 from app.errors import AppError, ConfigError, DataError, FileError
 from app.run.config import reference_of
 from app.run.events import METRICS, Cost, Epoch, Start
-from app.run.folder import SUMMARY
 from app.run.record import RunRecord
 from app.run.resume import changes, check_sources
 from app.run.statistics import LEVEL, Estimate, holm, paired_t, paired_t_of_medians
@@ -139,8 +138,8 @@ def refuse_unlike(runs: Sequence[RunRecord]) -> None:
     for run in runs:
         if not run.complete:
             raise AppError(
-                f"the run in {run.folder} ended before its last epoch; its {SUMMARY} says why. Remove the folder to "
-                "train it again"
+                f"the run in {run.folder} ended before its last epoch, by an error of an operator. Remove the folder "
+                "to train it again, and to see the error"
             )
         if run.start is None or not run.weight_hashes:
             raise FileError(f"{run.folder / METRICS} is damaged: it has no hashes of the data and the weights")

@@ -11,14 +11,13 @@ from app.data.dataset import CLASSES
 from app.printing import table
 from app.run.comparison import Claim, Comparison, Conclusion, Difference, time_ratio
 from app.run.config import Config, reference_of
-from app.run.events import Cost, Tested
+from app.run.events import Cost, Nonfinite, Tested
 from app.run.layers import layer_names
 from app.run.learners import Learner
 from app.run.record import RunRecord
 from app.run.statistics import Estimate
 from app.run.wording import (
     NOT_COMPARED,
-    NOTHING_FINISHED,
     ONE_SEED,
     SAMPLE,
     count,
@@ -28,7 +27,6 @@ from app.run.wording import (
     listed,
     missing_seeds,
     tested,
-    unfinished,
 )
 
 
@@ -99,17 +97,28 @@ def without_effect(config: Config) -> list[str]:
 def summary(run: RunRecord, columns: int | None = None) -> str:
     """Return the final table of a run: the accuracy and the time of each operator."""
     notes = _sample_note(run.start is not None and run.start.data.sample)
-    if not run.complete:
+    return "\n".join([*_of_one_seed(run, columns), *notes, *failures([run])])
+
+
+def failures(runs: Sequence[RunRecord]) -> list[str]:
+    """Return sentences on numbers that were not finite, epochs that are missing, and losses that diverged."""
+    sentences: list[str] = []
+    for run in runs:
+        sentences += [f"{event.operator}: {event.where}." for event in run.of(Nonfinite)]
         finished = {operator: len(run.epochs(operator)) for operator in run.operators}
-        notes.append(unfinished(finished, run.config.train.epochs))
-    notes += diverged({o: [last.test_loss] for o in run.operators if (last := run.last(o)) is not None})
-    return "\n".join([*_of_one_seed(run, columns), *notes])
+        if not any(finished.values()):
+            sentences.append("No epoch finished, so there are no results.")
+        elif not run.complete:
+            epochs, of_each = run.config.train.epochs, ", ".join(f"{o} {done}" for o, done in finished.items())
+            sentences.append(f"The run was stopped early. Finished epochs, out of {epochs}: {of_each}.")
+    losses = {o: [last.test_loss for run in runs if (last := run.last(o)) is not None] for o in runs[0].operators}
+    return [*sentences, *diverged(losses)]
 
 
 def _of_one_seed(run: RunRecord, columns: int | None) -> list[str]:
     finished = [operator for operator in run.operators if run.epochs(operator)]
     if not finished:
-        return [NOTHING_FINISHED]
+        return []
     rows = [["operator", f"{run.tested_on} accuracy", "seconds per epoch (median)"]]
     rows += [[o, _decimals(run.accuracy(o), 4), _decimals(run.seconds(o), 3)] for o in finished]
     if run.of(Tested):
@@ -174,6 +183,7 @@ def comparison(result: Comparison, columns: int | None = None) -> str:
     lines = results_table(result, columns)
     for part in (costs_table(result.costs, columns), printed(verdicts(result))):
         lines += ["", *part] if part else []
+    lines += failures(result.runs)
     if len(result.runs) < result.seed_count:
         lines.append(missing_seeds(len(result.runs), result.seed_count))
     return "\n".join(lines)

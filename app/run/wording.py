@@ -11,7 +11,6 @@ from app.run.comparison import Claim
 from app.run.statistics import LEVEL, Estimate
 
 SAMPLE = "This is a small sample of MNIST; accuracies are lower than with the full data set."
-NOTHING_FINISHED = "No epoch finished, so there are no results."
 NOT_COMPARED = "Speeds are not compared, because trainings ran at the same time."
 ONE_SEED = "One seed compares two networks, not two operators: use --seeds 5."
 GUESSING = math.log(CLASSES)
@@ -79,12 +78,6 @@ def tested(claim: Claim, form: str) -> str:
 def p_value(p: float) -> str:
     """Format a p-value; never as zero."""
     return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"
-
-
-def unfinished(finished: Mapping[str, int], epochs: int) -> str:
-    """Return how many epochs each operator finished in a run that was stopped."""
-    text = ", ".join(f"{operator} {epochs_done}" for operator, epochs_done in finished.items())
-    return f"The run was stopped early. Finished epochs, out of {epochs}: {text}."
 
 
 def missing_seeds(finished: int, seeds: int) -> str:

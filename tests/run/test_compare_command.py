@@ -274,8 +274,8 @@ def test_runs_that_differ_in_more_than_the_seed_are_not_compared(compare, images
         "same": "first and same have the same seed; a comparison needs runs with different ones",
         "images": "first and images were trained on different images, so they cannot be compared",
         "early": "the run in early is not finished: opsmith train --resume early",
-        "ended": "the run in ended ended before its last epoch; its summary.txt says why. Remove the folder to train "
-        "it again",
+        "ended": "the run in ended ended before its last epoch, by an error of an operator. Remove the folder to train "
+        "it again, and to see the error",
         "nothing": "no such folder: nothing; name the folder of a run, such as those in runs/",
     }.items():
         assert main(["compare", "first", name]) != 0

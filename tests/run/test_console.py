@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.run.config import Config, DataConfig, ModelConfig, TrainConfig
-from app.run.events import Epoch
+from app.run.events import Epoch, Nonfinite
 from app.run.record import RunRecord
 from app.run.summary import outcome, summary, without_effect
 
@@ -91,11 +91,16 @@ def test_the_summary_is_a_table_with_the_ratio_of_paired_epochs():
 def test_the_summary_of_a_run_that_stopped_counts_finished_epochs():
     stopped = "The run was stopped early. Finished epochs, out of 3: "
     assert lines(epochs("a", 1, 2), epochs("b", 1))[-1] == f"{stopped}a 2, b 1."
-    assert lines(epochs("a"), epochs("b")) == ["No epoch finished, so there are no results.", f"{stopped}a 0, b 0."]
+    assert lines(epochs("a"), epochs("b")) == ["No epoch finished, so there are no results."]
     half = lines(epochs("a", 1), epochs("b"))
     assert [line.split()[0] for line in half] == ["operator", "a", "The"]
     told = "a diverged: the loss is NaN or infinite (chance level is 2.303). Try a smaller train.learning_rate."
     assert lines(epochs("a", 1, loss=float("nan")), epochs("b", 1), count=1)[-1] == told
+
+
+def test_the_summary_of_a_run_says_where_numbers_were_not_finite():
+    lost = [*epochs("a", 1)[1], Nonfinite("a", 1, 4, "the loss became NaN in iteration 4 of epoch 2", "")]
+    assert "a: the loss became NaN in iteration 4 of epoch 2." in lines(("a", lost), epochs("b", 1))
 
 
 def test_times_of_trainings_that_ran_at_the_same_time_are_left_out_of_a_summary():

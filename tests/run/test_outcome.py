@@ -13,7 +13,7 @@ from app.run.comparison import compare_runs
 from app.run.config import Config, TrainConfig
 from app.run.events import Cost, Data, End, Epoch, Start
 from app.run.record import RunRecord
-from app.run.summary import costs_table, plain, printed, results_table, verdicts
+from app.run.summary import comparison, costs_table, plain, printed, results_table, verdicts
 
 
 class Outcome(NamedTuple):
@@ -56,6 +56,12 @@ SLIGHTLY = [[*of_seed, *range(990, 991 + s)] for s, of_seed in enumerate(FIVE)]
 """One to five more."""
 P_SLIGHTLY = 0.01323559956368269
 """`scipy.stats.ttest_1samp([1, 2, 3, 4, 5], 0).pvalue`; its import takes longer than these tests."""
+
+
+def test_a_comparison_says_which_operators_diverged():
+    outcomes = [outcome("a", FIVE), outcome("b", SLIGHTLY)]
+    outcomes[1].epochs[2][-1] = Epoch("b", 1, 1.0, 0.1, 3e9)
+    assert "b diverged: the loss is up to 3e+09" in comparison(compare(outcomes))
 
 
 def test_equal_weights_with_every_seed_are_the_same_operator_and_equal_accuracies_are_not():
