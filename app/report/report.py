@@ -10,8 +10,8 @@ from app.report.page import page
 from app.run.comparison import Comparison, compare_runs
 from app.run.config import CompareConfig, load_kept_config
 from app.run.folder import CONFIG
+from app.run.nonfinite import warnings_off
 from app.run.record import RunRecord, read_runs
-from app.run.steps import warnings_off
 
 PAGE = "report.html"
 

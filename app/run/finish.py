@@ -15,9 +15,9 @@ from app.run.events import End
 from app.run.folder import SUMMARY, RunFolder
 from app.run.learners import Learner
 from app.run.network import Network, trained_network
+from app.run.nonfinite import warnings_off
 from app.run.predictions import predictions_of, write_predictions
 from app.run.record import read_run
-from app.run.steps import warnings_off
 from app.run.summary import outcome, summary
 from app.run.weights import hash_of
 

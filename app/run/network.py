@@ -36,6 +36,7 @@ from app.run.layers import (
     has_operator,
 )
 from app.run.layers import Dropout as LayerDropout
+from app.run.nonfinite import warnings_off
 from app.static import data
 from app.static.model_file import SavedModel
 from app.static.saving import for_use
@@ -151,7 +152,7 @@ class Network(Layer):
     @contextmanager
     def _used(self) -> Iterator[None]:
         """Inside the block the network runs eagerly, in evaluation mode, and draws no random numbers of the process."""
-        with dynamic_mode(), no_grad(), random.Streams(0).drawing(), evaluating(self):
+        with dynamic_mode(), no_grad(), warnings_off(), random.Streams(0).drawing(), evaluating(self):
             yield
 
 

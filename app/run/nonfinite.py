@@ -1,6 +1,8 @@
-"""Which operator turned finite numbers into NaN or inf, in words."""
+"""NaN and infinity: without NumPy's warnings, and in words, which operator turned finite numbers into them."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +14,11 @@ NOT_REPRODUCED = (
 """The message if replaying the steps gave finite values."""
 _LARGE = 1e12
 """Values above this are close to overflowing float32."""
+
+
+def warnings_off() -> Any:
+    """Suppress NumPy's floating-point warnings inside the block; errors that the user enabled are still raised."""
+    return np.errstate(**{kind: "ignore" for kind, does in np.geterr().items() if does == "warn"})  # type: ignore[arg-type]
 
 
 def described(run: OperatorRun | None) -> str:

@@ -31,6 +31,7 @@ from app.run.folder import RunFolder, require_free
 from app.run.gradients import check_gradients, gradient_lines
 from app.run.learners import Learner, make_learner
 from app.run.network import refuse_contradictions
+from app.run.nonfinite import warnings_off
 from app.run.ranks import begin_alike, ranks_of, ranks_text
 from app.run.resume import (
     check_sources,
@@ -40,7 +41,7 @@ from app.run.resume import (
     source_hashes,
     where_it_goes_on,
 )
-from app.run.steps import NonfiniteError, compile_step, measure, take_steps, warnings_off
+from app.run.steps import NonfiniteError, compile_step, measure, take_steps
 from app.run.summary import introduction
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from app.run.callbacks import Position
 from app.run.events import Nonfinite
 from app.run.learners import Learner, PerIteration
 from app.run.learners.learner import State
-from app.run.nonfinite import NOT_REPRODUCED, described
+from app.run.nonfinite import NOT_REPRODUCED, described, warnings_off
 
 
 class NonfiniteError(OperatorError):
@@ -134,11 +133,6 @@ def compile_step(learner: Learner, batches: Batches) -> None:
     except Exception as error:
         app_error = _as_app_error(error, learner)
         raise app_error if current().size > 1 else _shape_named(app_error, learner, batches)  # noqa: B904
-
-
-def warnings_off() -> Any:
-    """Suppress NumPy's floating-point warnings inside the block; errors that the user enabled are still raised."""
-    return np.errstate(**{kind: "ignore" for kind, does in np.geterr().items() if does == "warn"})  # type: ignore[arg-type]
 
 
 def _as_app_error(error: Exception, learner: Learner) -> AppError:

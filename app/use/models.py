@@ -19,6 +19,7 @@ from app.files import LARGEST
 from app.ops.spec import plain_sizes
 from app.run.folder import latest_run
 from app.run.network import model_for_use
+from app.run.nonfinite import warnings_off
 from app.run.options import add_custom_op
 from app.run.trust import NamedFiles
 from app.static.model_file import SavedModel, paths_of, read_model
@@ -44,7 +45,8 @@ def _of_model(model: SavedModel, file: str) -> ScoreFunction:
 
     def network(pictures: np.ndarray) -> np.ndarray:
         fed = _as_input(pictures, plain_sizes(variable.shape), variable.dtype, file)
-        return np.asarray(executor.run(model.program, {name: fed}, [result], scope=scope)[0])
+        with warnings_off():
+            return np.asarray(executor.run(model.program, {name: fed}, [result], scope=scope)[0])
 
     return network
 

@@ -175,7 +175,7 @@ def test_inputs_of_other_shapes_and_of_floats_are_fed(shape: list[int | None], t
     np.testing.assert_array_equal(network(picture_of_255), np.ones((1, 10)))
 
 
-@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_a_network_that_gives_no_scores_of_ten_digits_is_an_error(tmp_path: Path, picture: Path, capsys: Any):
     x = static.data("x", [None, 784])
     for name, output, message in (

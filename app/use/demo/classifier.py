@@ -15,6 +15,7 @@ from app.errors import AppError, DataError, OperatorError
 from app.experiment.results import Result
 from app.nn import functional
 from app.run.layers import layer_names
+from app.run.nonfinite import warnings_off
 from app.tensor import Tensor, no_grad
 from app.use.digits import SIZE, prepare_ink
 
@@ -56,7 +57,7 @@ class Classifier:
         """Classify pictures, given as rows of bytes. An error of an operator, which may be the user's own, is reported
         in a line."""
         try:
-            with no_grad():
+            with no_grad(), warnings_off():
                 *hidden, scores = self._networks[operator].outputs(Tensor(pictures))
                 return Prediction([layer.numpy() for layer in hidden], functional.softmax(scores).numpy())
         except AppError:
