@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
             say(f"error: {message}".replace("\n", "\\n"), sys.stderr)
             failed = True
             continue
-        say(line(image, probabilities(scores)))
+        say(line(image, probabilities(scores)).replace("\n", "\\n"))
     return int(failed)
 
 

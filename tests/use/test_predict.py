@@ -129,6 +129,13 @@ def test_each_picture_gets_a_line_with_the_digit_and_the_next_best(run_folder: P
     assert 1 >= float(found[2]) >= float(found[3]) >= float(found[4])
 
 
+def test_the_line_of_a_picture_is_one_whatever_its_name(run_folder: Path, picture: Path, capsys: Any):
+    two = picture.rename(picture.with_name("two\nlines.png"))
+    status, out, _ = predicted(capsys, run_folder, two)
+    assert (status, out.count("\n")) == (0, 1)
+    assert "two\\nlines.png  " in out
+
+
 def test_each_unreadable_picture_is_an_error_and_the_others_are_read(run_folder: Path, picture: Path, capsys: Any):
     blank = picture.with_name("blank.png")
     Image.new("RGB", (30, 30), (200, 0, 0)).save(blank)
