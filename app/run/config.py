@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
+import numpy as np
 from msgspec import Meta
 
 from app.data import SOURCES
@@ -173,20 +174,24 @@ def with_settings(config: C, settings: Mapping[str, Any], where: str) -> C:
     for key, value in settings.items():
         if key not in home and not hasattr(config, key):
             raise ConfigError(f"{where} has no setting {key!r}{hint(key, [*home, *config.__struct_fields__])}")
-        _refuse_unwritable(value, f"{where}: {key}")
+        value = _writable(value, f"{where}: {key}")
         change = {home[key]: {key: value}} if key in home and not hasattr(config, key) else {key: value}
         data = _laid_over(data, change)
     return _changed(config, Document(where, data))
 
 
-def _refuse_unwritable(value: Any, where: str) -> None:
-    """Refuse numbers and text that YAML files cannot have, and the files of a run cannot hold."""
+def _writable(value: Any, where: str) -> Any:
+    """Return a value with NumPy's numbers as Python's. Numbers and text that YAML files cannot have, and the files of a
+    run cannot hold, are refused."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
     if isinstance(value, str) and yaml_text.UNUSABLE.search(value):
         raise ConfigError(f"{where}: {value!r}: text with {yaml_text.NAMELESS}")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise ConfigError(f"{where}: {value} is not a number of at most 64 bits")
-    for item in value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ():
-        _refuse_unwritable(item, where)
+    if isinstance(value, dict):
+        return {key: _writable(item, where) for key, item in value.items()}
+    return [_writable(item, where) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _overridden(config: C, overrides: Sequence[str]) -> C:

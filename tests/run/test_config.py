@@ -23,6 +23,7 @@ from app.run.config import (
     load_config,
     load_kept_config,
     with_absolute_paths,
+    with_settings,
 )
 from app.run.options import CONFIGS
 
@@ -95,6 +96,14 @@ def test_overrides_apply_in_order_over_the_file_and_change_nothing_else(file):
     train = msgspec.structs.replace(Config().train, epochs=3, batch_size=7, learning_rate=0.01)
     model, data = msgspec.structs.replace(Config().model, hidden=(256,)), DataConfig(source="sample")
     assert config == Config(train=train, model=model, data=data, baseline=None, output="runs/a=b")
+
+
+def test_settings_of_a_call_may_be_numbers_of_numpy():
+    epochs, rates = np.arange(1, 3), np.linspace(0.01, 0.1, 3, dtype="float32")
+    config = with_settings(Config(), {"epochs": epochs[0], "learning_rate": rates[1], "hidden": epochs}, "train")
+    assert (config.train.epochs, config.model.hidden) == (1, (1, 2))
+    assert config.train.learning_rate == pytest.approx(0.055)
+    assert "hidden: [1, 2]" in dump_config(config)
 
 
 # --- Errors ---
