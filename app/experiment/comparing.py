@@ -29,7 +29,6 @@ from app.run.folder import (
     COMPARISON,
     CONFIG,
     SUMMARY,
-    comparison_folder,
     folder_name,
     new_folder,
     require_folder,
@@ -62,7 +61,7 @@ def compare(
     config = _with_validation(config)
     require_free(config)
     prepared = _introduce(config, activations, console)
-    folder = comparison_folder(config)
+    folder = new_folder(config.output, f"compare-{folder_name(config.operators or ())}", config)
     return _complete(folder, config, activations, prepared, console, executor)
 
 

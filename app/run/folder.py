@@ -44,10 +44,21 @@ def folder_name(operators: Sequence[str]) -> str:
     return "-".join(names)[:60].strip(".-")
 
 
-def new_folder(output: str | None, name: str) -> Path:
-    """Create the folder that the user chose, which may exist, or one named after `name` and the time."""
+def new_folder(output: str | None, name: str, config: Config | None = None) -> Path:
+    """Create the folder that the user chose, or one named after `name` and the time, and write the configuration into
+    it. What is in it already is refused, as it could be replaced, unless it is of a run or a comparison that was begun
+    with this configuration."""
     with _writing(Path(output or "runs")):
-        return _chosen(output) if output else _new(Path("runs") / f"{name}-{_now()}")
+        path = _chosen(output) if output else _new(Path("runs") / f"{name}-{_now()}")
+    with _writing(path):
+        _refuse_taken(path, config)
+        if config is not None:
+            try:
+                with (path / CONFIG).open("xb") as file:
+                    file.write(_content(config))
+            except FileExistsError:  # another run may have begun
+                _refuse_taken(path, config)
+    return path
 
 
 def require_folder(path: Path) -> None:
@@ -79,13 +90,6 @@ def require_free(config: Config) -> None:
         _refuse_taken(path, config)
 
 
-def comparison_folder(config: Config) -> Path:
-    """Create the folder of a comparison, or return one that was begun with the same configuration."""
-    path = new_folder(config.output, f"compare-{folder_name(operators_of(config))}")
-    _claim(path, config)
-    return path
-
-
 class RunFolder:
     """Writes the files of a run. Metrics are flushed immediately."""
 
@@ -101,8 +105,7 @@ class RunFolder:
     def new(cls, config: Config) -> RunFolder:
         """Create the folder of a new run. The metrics are created last, so their presence means the folder is
         complete."""
-        path = new_folder(config.output, folder_name(operators_of(config)))
-        _claim(path, config)
+        path = new_folder(config.output, folder_name(operators_of(config)), config)
         with _writing(path):
             try:
                 return cls(path, (path / METRICS).open("x", encoding="utf-8"))
@@ -173,25 +176,15 @@ class RunFolder:
         write_whole(self.path / name, text.encode())
 
 
-def _claim(path: Path, config: Config) -> None:
-    """Write the configuration into a new or empty folder, unless it is there, as after a run that was killed as it
-    began. Any other content is refused: a run could replace it."""
-    with _writing(path):
-        _refuse_taken(path, config)
-        try:
-            with (path / CONFIG).open("xb") as file:
-                file.write(_content(config))
-        except FileExistsError:  # another run may have begun
-            _refuse_taken(path, config)
-
-
-def _refuse_taken(path: Path, config: Config) -> None:
+def _refuse_taken(path: Path, config: Config | None) -> None:
     """Refuse a folder with a run, or with other files than those of a comparison with this configuration."""
     if (path / METRICS).exists() and not isinstance(config, CompareConfig):
         raise _holds_a_run(path)
     files = sorted(os.listdir(path))
     if not files or (
-        CONFIG in files and read_file(path / CONFIG, LARGEST["configuration"], links=False) == _content(config)
+        config is not None
+        and CONFIG in files
+        and read_file(path / CONFIG, LARGEST["configuration"], links=False) == _content(config)
     ):
         return
     named = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")

@@ -249,6 +249,15 @@ def test_runs_that_are_there_are_compared(compare, images, tmp_path, capsys):
     assert (found["first"], found["operators"], found["seeds"]) == ("relu", ["relu", "tanh"], [0, 1, 2])
     assert (tmp_path / "of-three" / "report.html").exists()
     assert main(["compare", "run", "output=again"]) == 0  # the folder of a comparison stands for its runs
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "summary.txt").write_text("of my own")
+    before = {file: file.read_bytes() for file in (tmp_path / "alone" / "0").iterdir()}
+    capsys.readouterr()
+    for taken, told in (("mine", "mine is not empty"), ("alone/0", "alone/0 already holds a run")):
+        assert main(["compare", "alone/0", "alone/1", f"output={taken}"]) == 1
+        assert capsys.readouterr().err.startswith(f"error: {told}")
+    assert (tmp_path / "mine" / "summary.txt").read_text() == "of my own"
+    assert before == {file: file.read_bytes() for file in (tmp_path / "alone" / "0").iterdir()}
 
 
 def test_runs_that_differ_in_more_than_the_seed_are_not_compared(compare, images, capsys):
