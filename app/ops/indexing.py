@@ -194,7 +194,7 @@ def put_items(*values: Array, items: Items, accumulate: bool = False, onto_zeros
     the shape of the first value is used, and its elements are taken to be zeros.
     """
     x, y, *arrays = values
-    out = np.zeros(x.shape, y.dtype) if onto_zeros else x.copy()
+    out = np.zeros(x.shape, y.dtype) if onto_zeros else np.array(x, order="C")
     index = in_order(_numpy_index(items, arrays))
     if accumulate and arrays:
         np.add.at(out, index, y)

@@ -126,7 +126,7 @@ def write(tensor: Tensor, numbers: npt.ArrayLike, index: Index = ...) -> None:
     if not tensor._array.flags.writeable:  # a broadcast scalar, or memory of another owner
         tensor._array = tensor._array.copy()
         stop_sharing(tensor)
-    if numbers is not tensor._array:  # otherwise the operator has written them already
+    if numbers is not tensor._array or index is not ...:  # otherwise the operator has written them already
         if index is not ...:
             numbers = np.asarray(numbers, order="C")
             numbers = numbers.reshape(()) if numbers.size == 1 else numbers  # NumPy writes no [1] to one element

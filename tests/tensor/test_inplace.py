@@ -191,6 +191,26 @@ def test_a_part_that_is_written_to_another_part_is_a_copy():
     assert (y.tolist(), x.grad.tolist()) == ([3.0, 1.0, 2.0], [11.0, 100.0, 0.0])
 
 
+@pytest.mark.parametrize("index", [slice(None, None, -1), [1, 0], (..., [2, 0, 1])])
+def test_a_value_is_written_to_a_part_of_itself_in_another_order(index: Any):
+    expected, weights = X.copy(), np.arange(1.0, 7.0).reshape(2, 3)
+    expected[index] = X
+    x = to_tensor(X, stop_gradient=False)
+    y = x * 1.0
+    y[index] = y
+    (y * weights).sum().backward()
+    assert y.tolist() == expected.tolist()
+    assert x.grad.tolist() == weights[index].tolist()
+
+
+def test_a_value_without_axes_is_replaced_and_only_what_replaces_it_has_a_gradient():
+    x, y = (to_tensor(number, stop_gradient=False) for number in (2.0, 3.0))
+    z = x * x
+    z[...] = y * 2.0
+    (z * z).backward()
+    assert (z.item(), x.grad.item(), y.grad.item()) == (6.0, 0.0, 24.0)
+
+
 def test_gradients_flow_through_changes_of_a_value():
     x = leaf(0.5, 2.0)
     (x * 3.0).exp_().multiply_(x).sum().backward()
