@@ -358,18 +358,25 @@ def _block(statements: Iterable[Statement], depth: int) -> Iterator[str]:
         elif isinstance(statement, For):
             bounds = [str(bound) for bound in (statement.low, statement.high) if bound is not None]
             yield f"{indent}for {statement.index} in range({', '.join(bounds)}):"
-            yield from _block(statement.body, depth + 1)
+            yield from _body(statement.body, depth + 1)
         elif isinstance(statement, If):
             yield f"{indent}if {statement.condition}:"
-            yield from _block(statement.body, depth + 1) if statement.body else [f"{indent}{INDENT}pass"]
+            yield from _body(statement.body, depth + 1)
             if statement.otherwise:
                 yield f"{indent}else:"
-                yield from _block(statement.otherwise, depth + 1)
+                yield from _body(statement.otherwise, depth + 1)
         elif isinstance(statement, Forever):
             yield f"{indent}while True:"
-            yield from _block(statement.body, depth + 1)
+            yield from _body(statement.body, depth + 1)
         else:
             yield indent + _line(statement)
+
+
+def _body(statements: Sequence[Statement], depth: int) -> Iterator[str]:
+    """The lines of a block inside a statement, which Python wants to have one that does something."""
+    yield from _block(statements, depth)
+    if all(isinstance(statement, (Blank, Comment)) for statement in statements):
+        yield f"{INDENT * depth}pass"
 
 
 def _line(statement: Comment | Break | Do | Return) -> str:

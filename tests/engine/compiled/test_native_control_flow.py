@@ -130,6 +130,12 @@ def test_control_flow_with_a_python_call_inside_is_a_python_call_that_explain_na
     )
 
 
+def test_a_loop_whose_gradient_changes_nothing_is_printed_as_python():
+    x = data()
+    _, y, _z = while_loop(lambda i, y, z: i < 2, lambda i, y, z: [i + 1, y + 1.0, z], [zero(), x * 1.5, x * 2.0])
+    agree(static.gradients([app.sum(y)], [x]))
+
+
 def test_second_derivatives_of_choices_and_loops_are_native():
     x = data()
     y = cond(app.sum(x) > 0.0, lambda: app.tanh(x) * x, lambda: x * x)
