@@ -21,8 +21,8 @@ from msgspec.structs import replace
 
 from app import cache_folder
 from app.checking.certificate import stored
+from app.checking.checks.direction import Point, how_gradient_is_wrong
 from app.checking.checks.gradient import gradient_of_size
-from app.checking.direction import Point, how_gradient_is_wrong
 from app.checking.examples import inputs_for
 from app.checking.in_a_network import Place, differs_each_time, drawing_alike, in_a_network, mixes_rows
 from app.checking.operators import UserOperator, user_operator

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from app.checking.direction import Point, moved
+from app.checking.checks.direction import Point, moved
 from app.checking.layer import LayerAsOperator
 from app.checking.operators import UserOperator
 from app.checking.subject import Input, Result, Subject, same

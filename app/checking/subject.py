@@ -192,6 +192,17 @@ class Subject:
                 array.flat[places] = np.resize([self.high, self.low], len(places)) * factors
         return arrays
 
+    def varied(self) -> Arrays:
+        """Random inputs of all magnitudes: of four rows one is as usual, one is wider, one tiny, and one mixed."""
+        random, arrays = np.random.default_rng(4), self.arrays(seed=4)
+        for array, one in zip(arrays, self.inputs, strict=True):
+            if one.is_float and array.ndim:
+                row = (np.arange(len(array)) % 4).reshape(-1, *[1] * (array.ndim - 1))
+                array *= np.where(
+                    row < 3, np.take((1.0, 3.5, 1e-3, 1.0), row), 10 ** random.uniform(-3, 2, array.shape)
+                )
+        return arrays
+
     def filled(self, value: float) -> Arrays:
         """Inputs whose floats all have one value."""
         return self.spread([value])

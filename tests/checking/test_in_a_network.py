@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import app
-from app.checking.direction import Point, how_gradient_is_wrong
+from app.checking.checks.direction import Point, how_gradient_is_wrong
 from app.checking.in_a_network import differs_each_time, in_a_network, mixes_rows
 from app.checking.operators import user_operator
 from app.nn import functional

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 
 from app.bridge.function import Foreign
 from app.checking.checks.bounds import index_outside
 from app.checking.checks.diagnosis import diagnosis_of
-from app.checking.subject import FLOAT32, FLOAT64, Arrays, Subject
+from app.checking.checks.direction import Point, how_gradient_is_wrong_at
+from app.checking.subject import FLOAT32, Arrays, OtherSizeError, Subject
 from app.checking.verdict import OK, Verdict, failed, note, ok
 from app.custom.gradcheck import JUMP, KINK, Checked, Comparison, are_far, distances, gradgradcheck, worst_of
 from app.errors import GradcheckError, GradientError, OperatorError, ShapeError
 from app.ops.dtype import is_float
 
-ATOL, RTOL = FLOAT64.atol, FLOAT64.rtol
 SPECIAL = (0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 6.0)
 """Points at which functions often have kinks."""
 _LARGEST = 1e12
 """Differences of larger results are those of rounding."""
+_MANY_ROWS, _WIDE, _LARGEST_INPUTS = 256, 64, 2**14
+"""Sizes above those of the blocks of kernels: of the first axis and of others, for inputs of so many numbers in all."""
 
 
 def gradient(subject: Subject) -> Iterator[Verdict]:
@@ -39,18 +43,69 @@ def gradient(subject: Subject) -> Iterator[Verdict]:
         for wrong in wrong_in(other, against_differences(other, arrays), arrays):
             yield failed(f"with {', '.join(map(str, other.inputs))}, {wrong.words}")
             return
-    yield from verdicts
+    large = wrong_when_large(subject)
+    yield from [failed(large)] if large else verdicts
 
 
 def _other_sizes(subject: Subject) -> Iterator[Subject]:
     """The operator with one row, with five, and with more columns if it takes them."""
     shapes = [one.shape for one in subject.inputs]
-    others = [subject.with_batch(1), subject.with_batch(5)] if shapes[0] else []
+    others = []
+    if shapes[0]:
+        with suppress(OtherSizeError):
+            others = [subject.with_batch(1), subject.with_batch(5)]
     if not subject.is_fixed and len(shapes[0]) > 1 and len({*shapes}) == 1 and not subject.operator.shapes:
         others.append(subject.with_shapes([(2, *shape[1:-1], 17) for shape in shapes]))
     for other in others:
         if index_outside(other) is None and other.is_finite(other.arrays()):
             yield other
+
+
+def wrong_when_large(subject: Subject) -> str:
+    """How the gradient is wrong where each size is larger in turn, and for numbers of all magnitudes; '' if it is not.
+
+    It is compared along a random direction, which takes a few calls at any size.
+    """
+    for other in _larger(subject) if subject.precision is not FLOAT32 else ():
+        arrays = other.arrays() if subject.is_bounded else other.varied()
+        if not (_is_moderate(other, arrays) or _is_moderate(other, arrays := other.arrays())):
+            continue
+        wrong = how_gradient_is_wrong_at(Point(other, arrays))
+        if wrong:
+            name = f"that of {subject.float_inputs[0]} is " if wrong.startswith("wrong") else ""
+            return f"with {', '.join(map(str, other.inputs))}, {name}{wrong}"
+    return ""
+
+
+def _larger(subject: Subject) -> Iterator[Subject]:
+    """The operator with many rows, and with each other size above 64, if it takes them.
+
+    All axes of a size grow together, as those of a product of matrices do.
+    """
+    shapes = [one.shape for one in subject.inputs]
+    may_widen = not (subject.operator.shapes or (subject.is_fixed and subject.inputs[0].values is None))
+    sizes = [*dict.fromkeys(size for shape in shapes for size in shape if size)]
+    for place, size in enumerate(sizes if may_widen else sizes[:1]):
+        for least in (_MANY_ROWS, _WIDE) if not place else (_WIDE,):
+            large = size * (least // size + 1)  # a multiple, for heads, groups and pairs
+            grown = [tuple(large if s == size else s for s in shape) for shape in shapes]
+            if sum(map(math.prod, grown)) > _LARGEST_INPUTS:
+                continue
+            with suppress(OtherSizeError):
+                other = subject.with_shapes(grown) if may_widen else subject.with_batch(large)
+                if index_outside(other) is None:
+                    yield other
+            break
+
+
+def _is_moderate(subject: Subject, arrays: Arrays) -> bool:
+    """Whether the operator takes these inputs, and its results and gradients are not too large."""
+    try:
+        result = subject.run(arrays)
+    except Exception:  # it refuses these numbers, or this shape
+        return False
+    numbers = [n for n in (*result.outputs, *result.gradients) if n is not None and n.dtype.kind == "f"]
+    return all((np.abs(n) < _LARGEST).all() for n in numbers)
 
 
 def gradient_of_size(subject: Subject) -> Iterator[Verdict]:
@@ -80,7 +135,7 @@ def gradient_of_size(subject: Subject) -> Iterator[Verdict]:
         return
     yield from _alone(subject)
     special = _special(subject)
-    kinks = [] if special is None else against_differences(subject, special)
+    kinks = [] if special is None else against_differences(subject, special, is_steep=True)
     bad = [*wrong_in(subject, kinks, special or []), *_wrong_far_away(subject)]
     yield from bad
     if not bad:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from app.checking.checks.bounds import index_outside
-from app.checking.checks.gradient import against_differences, wrong_in
+from app.checking.checks.gradient import against_differences, wrong_in, wrong_when_large
 from app.checking.subject import Subject
 from app.checking.verdict import Verdict, failed, ok
 
@@ -22,9 +22,10 @@ def settings(subject: Subject) -> Iterator[Verdict]:
         arrays = other.arrays()
         if index_outside(other) is not None or not other.is_finite(arrays):  # it does not take this number or width
             continue
-        wrong = list(wrong_in(other, against_differences(other, arrays), arrays))
+        wrong = [v.words for v in wrong_in(other, against_differences(other, arrays), arrays)]
+        wrong = wrong or [*filter(None, [wrong_when_large(other)])]
         if wrong:
-            yield failed(f"with {what}, {wrong[0].words}")
+            yield failed(f"with {what}, {wrong[0]}")
             return
         tried.append(what)
     if tried:
@@ -45,6 +46,6 @@ def _others(subject: Subject) -> Iterator[tuple[str, Subject]]:
         yield f"{numbers} and {', '.join(map(str, wider.inputs))}", wider
     for name, value in settings.items():
         others = [value * 1.5 + 0.25] if type(value) is float else []
-        others += [n for n in (value - 1, value + 1) if n > 0] if name in whole else []
+        others += [n for n in (value - 1, value + 1) if n > 0 or value < 0] if name in whole else []
         for other in others:
             yield f"{name}={other:g}", replace(subject, settings={**subject.settings, name: other})

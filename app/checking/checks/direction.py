@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from app.checking.checks.diagnosis import diagnosis_of
-from app.checking.checks.gradient import ATOL, RTOL
-from app.checking.subject import Arrays, Result, Subject
+from app.checking.subject import FLOAT64, Arrays, Result, Subject
 from app.custom.gradcheck import Checked
 
 _STEPS = (1e-6, 1e-7, 1e-8)
@@ -51,7 +50,7 @@ class Point:
 def moved(arrays: Arrays, seed: int) -> Arrays:
     """Numbers close to these, so that equal ones differ."""
     generator = np.random.default_rng(seed)
-    return [a + _MOVED * _size_of(a) * generator.standard_normal(a.shape) for a in arrays]
+    return [a + _MOVED * _size_of(a) * generator.standard_normal(a.shape) if a.dtype.kind == "f" else a for a in arrays]
 
 
 def _usual(array: np.ndarray) -> float:
@@ -71,13 +70,17 @@ def how_gradient_is_wrong(of: Point) -> str:
     The inputs are those of the network and, if results are finite there, the same with a third of them larger.
     """
     wider = _wider(of)
-    for tried in (of, wider) if wider.subject.is_finite(wider.arrays) else (of,):
-        if _Direction(tried, 0).is_wrong:
-            elsewhere = replace(tried, arrays=moved(tried.arrays, 4))  # no element is close to a kink both times
-            again = _Direction(elsewhere, 1)
-            if again.is_wrong:
-                return _of_elements(elsewhere, again) or again.message
-    return ""
+    points = (of, wider) if wider.subject.is_finite(wider.arrays) else (of,)
+    return next(filter(None, (how_gradient_is_wrong_at(point) for point in points)), "")
+
+
+def how_gradient_is_wrong_at(of: Point) -> str:
+    """The same at these inputs alone."""
+    if not _Direction(of, 0).is_wrong:
+        return ""
+    elsewhere = replace(of, arrays=moved(of.arrays, 4))  # no element is close to a kink both times
+    again = _Direction(elsewhere, 1)
+    return (_of_elements(elsewhere, again) or again.message) if again.is_wrong else ""
 
 
 def _wider(of: Point) -> Point:
@@ -107,8 +110,10 @@ class _Direction:
             tensors, outputs, [w.astype(v.dtype) for w, v in zip(self._weights, values, strict=True)]
         )
         self._has_gradient = [not o.stop_gradient for o in outputs]
-        self._gradients = [np.zeros(a.shape) if g is None else g for g, a in zip(gradients, of.arrays, strict=True)]
-        self._direction = [_signed(generator, a.shape) * _usual(a) for a in of.arrays]
+        self._floats = [place for place, a in enumerate(of.arrays) if a.dtype.kind == "f"]
+        floats = [of.arrays[place] for place in self._floats]
+        self._gradients = [np.zeros(a.shape) if g is None else g for g, a in zip(gradients, floats, strict=True)]
+        self._direction = [_signed(generator, a.shape) * np.where(a == 0, _usual(a), np.abs(a)) for a in floats]
         self.distances: np.ndarray | None = None
         """How far both are apart for each row, or for each element of an elementwise operator; None if unknown."""
         self.message = ""
@@ -128,10 +133,11 @@ class _Direction:
 
     def _slopes(self, step: float) -> tuple[float, float, float]:
         """The derivative by differences and by the gradient, and how far they may be apart by rounding."""
-        above, below = (
-            [a + side * step * d for a, d in zip(self._of.arrays, self._direction, strict=True)] for side in (1, -1)
-        )
-        moved = [(a - b) / (2 * step) for a, b in zip(above, below, strict=True)]  # what rounding left of the direction
+        above, below = ([*self._of.arrays] for _ in range(2))
+        moved = []  # what rounding left of the direction
+        for place, direction in zip(self._floats, self._direction, strict=True):
+            above[place], below[place] = (self._of.arrays[place] + side * step * direction for side in (1, -1))
+            moved.append((above[place] - below[place]) / (2 * step))
         ahead, behind = self._of.subject.outputs(above), self._of.subject.outputs(below)
         slopes, rounding = [], 0.0
         for a, b, weight, counts in zip(ahead, behind, self._weights, self._has_gradient, strict=True):
@@ -173,7 +179,9 @@ def _of_elements(of: Point, direction: _Direction) -> str:
     if x.size > _LARGEST_ROW:
         return ""
     part = replace(of, arrays=[x]).rows(0, 1)
-    comparisons = Checked(part.subject.call, part.subject.tensors(part.arrays), _STEPS[0]).comparisons(ATOL, RTOL)
+    comparisons = Checked(part.subject.call, part.subject.tensors(part.arrays), _STEPS[0]).comparisons(
+        FLOAT64.atol, FLOAT64.rtol
+    )
     named = part.subject.named(part.arrays)
     difference = comparisons[0].says(f"{part.subject.backward} gives", "finite differences give", named)
     return difference and difference + diagnosis_of(part.subject, comparisons[0], comparisons, part.arrays)
