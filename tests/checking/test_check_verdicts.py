@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -1000,3 +1001,13 @@ def test_a_default_in_a_mask_is_found_where_few_numbers_lie_between_it_and_anoth
     one = with_backward(limited, lambda x, dy: dy * (x >= -1.0))
     (verdict,) = examine(inputs_for(user_operator(one, "operator")), ["settings"])
     assert verdict.words.startswith("with low=-1.25, ")
+
+
+@pytest.mark.parametrize(("slope", "state"), [(1.0, "ok"), (2.0, "FAILED")])
+def test_the_whole_numbers_of_an_example_call_keep_its_number_of_rows(slope: float, state: str):
+    one = with_backward(lambda x, k: x * k, lambda k, dy: (slope * dy * k, np.zeros(k.shape)))
+    subject = inputs_for(user_operator(one, "it"), [((4, 6), "float64"), ((4, 6), "int64")])
+    x, k = subject.inputs
+    subject = replace(subject, inputs=(x, k._replace(values=np.arange(24).reshape(4, 6))))
+    (verdict, *_) = examine(subject, ["gradient"])
+    assert verdict.state == state

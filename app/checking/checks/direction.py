@@ -75,7 +75,7 @@ def how_gradient_is_wrong(of: Point) -> str:
 
 
 def how_gradient_is_wrong_at(of: Point) -> str:
-    """The same at these inputs alone."""
+    """How the gradient differs from differences at these inputs; '' if it does not."""
     if not _Direction(of, 0).is_wrong:
         return ""
     elsewhere = replace(of, arrays=moved(of.arrays, 4))  # no element is close to a kink both times

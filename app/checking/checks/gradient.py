@@ -80,7 +80,7 @@ def wrong_when_large(subject: Subject) -> str:
 def _larger(subject: Subject) -> Iterator[Subject]:
     """The operator with many rows, and with each other size above 64, if it takes them.
 
-    All axes of a size grow together, as those of a product of matrices do.
+    All axes of a size grow together, as those of a product of matrices do. Where 256 rows are too many, there are 64.
     """
     shapes = [one.shape for one in subject.inputs]
     may_widen = not (subject.operator.shapes or (subject.is_fixed and subject.inputs[0].values is None))
