@@ -213,15 +213,6 @@ class DerivedGradient(FunctionOperator):
             self._call = self._on_arrays(function, len(self.outputs))
             self.on_variables = python_function(function)
 
-    @property
-    def lowering(self) -> Any:
-        self.refresh()
-        return super().lowering
-
-    @lowering.setter
-    def lowering(self, lowering: Any) -> None:
-        self._lowering = lowering
-
     def _results(self, /, *arrays: np.ndarray, **settings: Any) -> list[np.ndarray]:
         self.refresh()
         return super()._results(*arrays, **settings)

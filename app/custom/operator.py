@@ -136,6 +136,7 @@ class CustomOperator(OpDef):
     @property
     def lowering(self) -> Any:
         """How the compiled engine may use the function; None for a function on arrays that is not Numba's."""
+        self.refresh()
         if self._lowering is not None:
             return self._lowering
         source = python_function(self.function)

@@ -84,8 +84,8 @@ def _larger(subject: Subject) -> Iterator[Subject]:
     """
     shapes = [one.shape for one in subject.inputs]
     may_widen = not (subject.operator.shapes or (subject.is_fixed and subject.inputs[0].values is None))
-    sizes = [*dict.fromkeys(size for shape in shapes for size in shape if size)]
-    for place, size in enumerate(sizes if may_widen else sizes[:1]):
+    grow = shapes if may_widen else [shapes[0][:1]]
+    for place, size in enumerate(dict.fromkeys(size for shape in grow for size in shape if size)):
         for least in (_MANY_ROWS, _WIDE) if not place else (_WIDE,):
             large = size * (least // size + 1)  # a multiple, for heads, groups and pairs
             grown = [tuple(large if s == size else s for s in shape) for shape in shapes]
