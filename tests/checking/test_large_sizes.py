@@ -110,8 +110,22 @@ def test_the_whole_numbers_of_an_example_call_keep_its_number_of_rows(slope: flo
     assert verdict.state == state
 
 
-def test_a_first_input_without_axes_has_no_rows_to_grow():
-    one = with_backward(lambda s, x: s * x, lambda s, x, dy: ((dy * x).sum(), dy * s))
-    inputs = inputs_for(user_operator(one, "operator"), [((), "float64"), ((4,), "float64")])
-    (verdict,) = examine(inputs, ["gradient"])
+def picked_grad(i, x, dy):
+    dx = np.zeros_like(x)
+    np.add.at(dx, i, dy)
+    return np.zeros(i.shape), dx
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "shapes"),
+    [
+        # the first input has no rows that could be more
+        (lambda s, x: s * x, lambda s, x, dy: ((dy * x).sum(), dy * s), [((), "float64"), ((4,), "float64")]),
+        # the rows of the result are not those of the input that has a gradient
+        (lambda i, x: x[i], picked_grad, [((3,), "int64"), ((4, 5), "float64")]),
+    ],
+)
+def test_inputs_whose_rows_are_not_those_of_each_other(forward: Any, backward: Any, shapes: Any):
+    one = user_operator(with_backward(forward, backward), "operator")
+    (verdict,) = examine(inputs_for(one, shapes), ["gradient"])
     assert verdict.state == "ok"

@@ -152,7 +152,7 @@ class _Direction:
 
     def _distances(self, slopes: Arrays, terms: Arrays) -> np.ndarray | None:
         x = self._of.arrays[0]
-        if len(terms) > 1 or any(s.shape[:1] != x.shape[:1] for s in slopes):
+        if len(self._of.arrays) > 1 or any(s.shape[:1] != x.shape[:1] for s in slopes):
             return None
         if self._of.subject.operator.elementwise:
             return np.asarray(np.abs(sum(slopes) - terms[0]))
