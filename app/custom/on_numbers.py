@@ -22,7 +22,7 @@ import builtins
 import copy
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any, NoReturn
@@ -41,7 +41,10 @@ ValueOf = Callable[[str], Any]
 _NUMBERS = (int, float, bool, np.generic)
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd)
 _IN_LOOPS = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call)
-_FUNCTIONS = (abs, min, max, float, int, bool, range, np.float32, np.float64, *filter(callable, vars(math).values()))
+_FUNCTIONS = (
+    *(abs, min, max, float, int, bool, range, np.float32, np.float64, np.clip),
+    *filter(callable, vars(math).values()),
+)
 """Functions of numbers that may be called inside a loop, in addition to NumPy's elementwise ones."""
 _NEW = {"empty_like": None, "zeros_like": 0, "ones_like": 1}
 """NumPy's functions that make a new array, with the number that fills it."""
@@ -55,14 +58,12 @@ def on_numbers(function: Any) -> tuple[Callable[..., Any] | None, int | None]:
     walk = _walk_through(function)
     if walk is None or walk.result is None:
         return None, None
+    choices = _make_choices(walk.result, walk.value_of, _NOT_OF_NUMBA if walk.loops else _CHOICES)
     if not walk.loops:
-        from numba import njit
-
-        choices = {name: njit(choice) for name, choice in walk.choices.items()}
         return _compile(function, walk.result, choices), None
     *statements, last = walk.result.body
     walk.result.body = [*statements, _with_types(last, walk)]
-    return _dividing_as(function, _compile(function, walk.result, {walk.name_of_type: type})), walk.axes
+    return _dividing_as(function, _compile(function, walk.result, {**choices, walk.name_of_type: type})), walk.axes
 
 
 def _with_types(last: ast.stmt, walk: _Walk) -> ast.stmt:
@@ -78,7 +79,7 @@ def tree_on_numbers(function: Any) -> tuple[ast.FunctionDef, dict[str, Any]] | N
     walk = _walk_through(function)
     if walk is None or walk.result is None:
         return None
-    return walk.result, {**walk.choices, walk.name_of_type: type}
+    return walk.result, {walk.name_of_type: type}
 
 
 def stops_on_numbers(function: Any) -> tuple[int, str] | None:
@@ -180,8 +181,6 @@ class _Walk:
         """The tree of the function for single numbers."""
         self.stop: tuple[int, str] | None = None
         """The line that prevents it, and its source."""
-        self.choices: dict[str, Any] = {}
-        """Those of `_CHOICES` that the function needs, under names of its own."""
         self.like: dict[str, str] = {}
         """For each new array, the input whose type it has."""
         self.written: set[str] = set()
@@ -198,11 +197,7 @@ class _Walk:
     @property
     def name_of_type(self) -> str:
         """The name of the variable `type`, which new arrays need."""
-        return self._own_name("type")
-
-    def _own_name(self, name: str) -> str:
-        """A name for an additional variable, which the function does not use itself."""
-        return unused(name, {part.id for part in ast.walk(self.tree) if isinstance(part, ast.Name)} | self.arguments)
+        return unused("type", {part.id for part in ast.walk(self.tree) if isinstance(part, ast.Name)} | self.arguments)
 
     # Arithmetic on whole arrays
 
@@ -231,8 +226,7 @@ class _Walk:
     def _whole_value(self, node: ast.expr | None, names: set[str], statement: ast.stmt) -> ast.expr:
         """An elementwise expression on arrays as one on single numbers.
 
-        `np.where` becomes a conditional expression, because Numba makes arrays for it even of numbers. So do
-        `np.maximum` and `np.minimum`, because some versions of Numba do not vectorise them.
+        `np.where` becomes a conditional expression, because Numba makes arrays for it even of numbers.
         """
 
         def value(part: ast.expr) -> ast.expr:
@@ -253,13 +247,7 @@ class _Walk:
             if function is np.where and len(args) == 3:
                 return ast.copy_location(ast.IfExp(*args), node)
             if _is_elementwise(function, len(args)):
-                name = next((name for name in _CHOICES if function is getattr(np, name)), None)
-                called = node.func
-                if name is not None:
-                    text = self._own_name(name)
-                    self.choices[text] = _CHOICES[name]
-                    called = ast.copy_location(ast.Name(text, ast.Load()), node.func)
-                return ast.copy_location(ast.Call(called, args, []), node)
+                return ast.copy_location(ast.Call(node.func, args, []), node)
         raise _StopError(statement)
 
     # Loops over elements
@@ -422,33 +410,56 @@ def _mentions(node: ast.AST | None, names: set[str]) -> bool:
 def _is_elementwise(function: Any, count: int) -> bool:
     if isinstance(function, np.ufunc):
         return function.nout == 1 and function.nin == count and function.signature is None
-    return _is_one_of(function, (np.float32, np.float64))
+    return _is_one_of(function, (np.float32, np.float64)) or (function is np.clip and count == 3)
 
 
 # Making
 
 
-def for_numba(function: FunctionType) -> FunctionType:
-    """A function of single numbers as Numba compiles it: without keyword-only parameters, with the powers of Python."""
-    return _for_numba(function, function.__code__)  # %autoreload replaces the code
+def for_numba(function: FunctionType, file: str = "") -> FunctionType:
+    """A function of single numbers as Numba compiles it: without keyword-only parameters and NumPy functions that it
+    does not have, and with the powers of Python.
+
+    `file` is a name under which linecache keeps the source, if that differs; by default its lines are the user's.
+    """
+    return _for_numba(function, function.__code__, file)  # %autoreload replaces the code
 
 
 @lru_cache(maxsize=256)
-def _for_numba(function: FunctionType, _: CodeType) -> FunctionType:
+def _for_numba(function: FunctionType, _: CodeType, file: str) -> FunctionType:
     ordinary = without_keyword_only(function)
     try:
         tree: Any = definition_of(function)
     except UnreadableSourceError:
         return ordinary
     inputs = [p.name for p in parameters_of(function).values() if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
-    if not make_float_powers(tree, inputs):
+    outside = inspect.getclosurevars(function)
+    choices = _make_choices(tree, {**outside.globals, **outside.nonlocals}.get, _NOT_OF_NUMBA)
+    if not (make_float_powers(tree, inputs) or choices):
         return ordinary
     if isinstance(tree, ast.Lambda):
         tree = function_tree("function", tree.args, [ast.Return(tree.body)])
-    return _compile(ordinary, tree, {})
+    return _compile(ordinary, tree, choices, file)
 
 
-def _compile(function: Any, tree: ast.FunctionDef, more: Mapping[str, Any]) -> FunctionType:
+def _make_choices(tree: ast.AST, value_of: ValueOf, functions: Collection[Any]) -> dict[str, Any]:
+    """Let a function of single numbers call those of `_CHOICES` in place of some of NumPy's; returns them by name."""
+    names = {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)}
+    names |= {part.arg for part in ast.walk(tree) if isinstance(part, ast.arg)}
+    choices: dict[str, Any] = {}
+    for call in ast.walk(tree):
+        function = _meaning(call.func, value_of) if isinstance(call, ast.Call) else None
+        if isinstance(call, ast.Call) and _is_one_of(function, functions):
+            from numba import njit
+
+            choice = _CHOICES[function]
+            name = unused(choice.__name__.strip("_"), names)
+            choices[name] = njit(choice)
+            call.func = ast.copy_location(ast.Name(name, ast.Load()), call.func)
+    return choices
+
+
+def _compile(function: Any, tree: ast.FunctionDef, more: Mapping[str, Any], file: str = "") -> FunctionType:
     """Compile the changed tree of a function; `more` are additional variables."""
     tree.decorator_list, tree.returns = [], None
     source = python_function(function)
@@ -456,7 +467,7 @@ def _compile(function: Any, tree: ast.FunctionDef, more: Mapping[str, Any]) -> F
     tree.args = ast.arguments(
         posonlyargs=[], args=[ast.arg(name) for name in names], kwonlyargs=[], kw_defaults=[], defaults=[]
     )
-    compiled = function_beside(source, tree, more)
+    compiled = function_beside(source, tree, more, file)
     compiled.__defaults__ = source.__defaults__
     vars(compiled)["derived_from"] = source  # what depends on it depends on the variables of this one
     return compiled
@@ -481,5 +492,17 @@ def _minimum(x: Any, y: Any) -> Any:
     return x if (x <= y) | (x != x) else y
 
 
-_CHOICES = {"maximum": _maximum, "minimum": _minimum}
+def _clip(a: Any, a_min: Any, a_max: Any) -> Any:
+    a = a if (a >= a_min) | (a != a) else a_min
+    return a if (a <= a_max) | (a != a) else a_max
+
+
+def heaviside(x1: Any, x2: Any) -> Any:
+    """`np.heaviside` of single numbers."""
+    return 1.0 if x1 > 0 else 0.0 if x1 < 0 else x2 if x1 == 0 else x1
+
+
+_CHOICES = {np.maximum: _maximum, np.minimum: _minimum, np.clip: _clip, np.heaviside: heaviside}
 """NumPy functions that become conditional expressions. NaN propagates, as in NumPy."""
+_NOT_OF_NUMBA = (np.clip, np.heaviside)
+"""Those that Numba does not have for numbers. Some versions of it do not vectorise the others."""

@@ -375,3 +375,18 @@ def test_a_function_that_numba_cannot_compile_warns_once_with_its_reason_and_lin
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert of_text(x, digits=2).tolist() == X.tolist()
+
+
+@pytest.mark.slow
+def test_clip_and_heaviside_of_numbers_are_compiled_forward_and_back():
+    @custom_op(elementwise=True)
+    def limited(x, *, most=2):
+        return np.clip(x, -1, most) * np.heaviside(x, 0.5) + np.clip(x, -0.5, 0.5)
+
+    x = app.to_tensor([-3.0, 0.25, 0.0, 1.5, 3.0, np.nan], stop_gradient=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        y = limited(x)
+        (slope,) = app.grad([y.sum()], [x])
+    np.testing.assert_array_equal(y.numpy(), [-0.5, 0.5, 0.0, 2.0, 2.5, np.nan])
+    np.testing.assert_array_equal(slope.numpy()[:5], [0.0, 2.0, 1.5, 1.0, 0.0])

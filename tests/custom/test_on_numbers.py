@@ -86,7 +86,9 @@ ELEMENTWISE = {
     "a gradient": ('"""A gradient."""\nlow = SLOPE * dy\nreturn np.where(y > 0, dy, low)', "y, dy"),
     "two results": ("return x * y, np.exp(-x) + np.pi", "x, y"),
     "extremes": ("return np.maximum(x, np.minimum(y, np.float32(2))), np.minimum(y, x)", "x, y"),
+    "limits": ("return np.clip(x, np.float32(-1), y), np.heaviside(x, y)", "x, y"),
     "a loop": (RELU, "x"),
+    "a loop with limits": (flat("y.flat[i] = np.clip(x.flat[i], -0.5, 0.5)"), "x"),
     "a loop that may leave zeros": (flat("if x.flat[i] > 0:\n    y.flat[i] = dy.flat[i]"), "x, dy"),
     "nested loops": (TWO_RESULTS, "x, y"),
     "a loop inside": (SERIES, "x, start=2.0"),
@@ -148,9 +150,10 @@ def test_a_function_without_source_is_not_converted():
     assert on_numbers(names["f"]) == (None, None)
 
 
+@pytest.mark.parametrize("what", ["extremes", "limits"])
 @pytest.mark.parametrize("kind", [np.float32, pytest.param(np.float64, marks=pytest.mark.soak)])
-def test_extremes_of_zeros_infinities_and_nan_are_those_of_numpy(kind: Any):
-    extremes = made(*ELEMENTWISE["extremes"])
+def test_extremes_of_zeros_infinities_and_nan_are_those_of_numpy(kind: Any, what: str):
+    extremes = made(*ELEMENTWISE[what])
     edges = np.array([-np.inf, -1, -0.0, 0.0, 1, np.inf, np.nan], kind)
     x, y = (grid.reshape(-1) for grid in np.meshgrid(edges, edges))
     single = njit(on_numbers(extremes)[0])

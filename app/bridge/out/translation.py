@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from app.bridge.out.names import Names, same
+from app.custom.on_numbers import heaviside
 from app.errors import ExportError
 from app.functions import python_function
 from app.reading import UnreadableSourceError, definition_of, one_thread_at_a_time, parameters_of, place_in
@@ -558,6 +559,8 @@ class _Function:
 
     def called(self, node: ast.Call, env: dict[str, Value]) -> Value:
         function = self.meaning(node.func)
+        if function is np.heaviside:
+            function = heaviside
         if isinstance(function, FunctionType) or isinstance(python_function(function), FunctionType):
             source, kinds = self.called_function(node, function, env)
             if len(kinds) != 1:
@@ -586,6 +589,9 @@ class _Function:
             a, b = (a, b) if a.kind == TENSOR else (b, a)
             text = getattr(self.text, _SMALLER[function])
             return Value(self.filled(text, a=a.source, b=b.source), TENSOR)
+        if function is np.clip and len(args) == 3:
+            above = self.of_library(node, np.maximum, args[:2])
+            return above and self.of_library(node, np.minimum, [above, args[2]])
         if function in _ARITHMETIC and len(args) == 2:
             return self.arithmetic(node, _ARITHMETIC[function](), *args)
         if function in _COMPARING and len(args) == 2:
