@@ -37,7 +37,8 @@ class Kernels:
     """The text of functions by name, in an order in which each follows what it calls."""
     called: set[str] = field(default_factory=set)
     """Which of them: "exp" for `_exp`."""
-    _function_names: dict[Any, str] = field(default_factory=dict)
+    _function_names: dict[tuple[FunctionType, bool], str] = field(default_factory=dict)
+    """The names of functions, each compiled or not."""
 
     def __post_init__(self) -> None:
         for name in vectors.NAMES:
@@ -56,7 +57,7 @@ class Kernels:
         Numba compiles it with these options, or it stays Python without any.
         """
         if list(parameters) == list(parameters_of(function)):  # otherwise functions that call it need one of their own
-            self._function_names[function] = name
+            self._function_names[function, options is not None] = name
         text = self._text(function, name, options is not None, parameters)
         self.functions[name] = _decorator(options) + text
 
@@ -90,7 +91,8 @@ class Kernels:
                     self.called.add(short)
                     new = f"_{short}"
                 else:
-                    old, new = node.id, self._read(function, node, around[node.id], attributes.get(id(node)))
+                    read = around[node.id]
+                    old, new = node.id, self._read(function, node, read, attributes.get(id(node)), compiled)
                 if new in local:
                     raise ExportError(f"{_at(function, node)}: {new} is also the name of a variable: rename it")
                 if new != old:
@@ -127,7 +129,9 @@ class Kernels:
             parameters.append(parameter.replace(annotation=parameter.empty, default=default))
         return str(inspect.Signature(parameters))[1:-1]
 
-    def _read(self, function: FunctionType, node: ast.Name, value: Any, attribute: ast.Attribute | None) -> str:
+    def _read(
+        self, function: FunctionType, node: ast.Name, value: Any, attribute: ast.Attribute | None, compiled: bool
+    ) -> str:
         """The name of a value that a function reads."""
         if isinstance(value, ModuleType):
             if value.__name__ not in _MODULES:
@@ -144,6 +148,11 @@ class Kernels:
             return str(value.__name__)
         inner = python_function(value)
         if isinstance(inner, FunctionType):
+            if compiled and not is_compiled(value):  # Numba's integers are others than Python's
+                raise ExportError(
+                    f"{_at(function, node)}: it is exported as compiled code, and calls {node.id}, which is plain "
+                    f"Python: put @njit above {node.id}"
+                )
             return self._helper(inner, value)
         if isinstance(value, (bool, int, float, str, np.generic)):
             plain = value.item() if isinstance(value, np.generic) else value
@@ -167,13 +176,13 @@ class Kernels:
         return constant
 
     def _helper(self, inner: FunctionType, value: Any) -> str:
-        if inner not in self._function_names:
-            name = self._function_names[inner] = self.names.fresh("_" + inner.__name__.strip("_<>"))
+        key = inner, is_compiled(value)
+        if key not in self._function_names:
+            name = self._function_names[key] = self.names.fresh("_" + inner.__name__.strip("_<>"))
             self.functions.pop(name, None)
-            text = self._text(inner, name, True)
-            options = dict(value.targetoptions) if is_compiled(value) else {}
-            self.functions[name] = _decorator(options) + text
-        return self._function_names[inner]
+            options = dict(value.targetoptions) if is_compiled(value) else None
+            self.functions[name] = _decorator(options) + self._text(inner, name, options is not None)
+        return self._function_names[key]
 
 
 class _Source(str):

@@ -23,6 +23,8 @@ from app.bridge.out.description import Description, Part, compiled, describe, de
 from app.bridge.out.kernels import Kernels
 from app.bridge.out.names import Names, literal
 from app.bridge.out.translation import Namespace, Translator, UntranslatableError
+from app.custom.on_numbers import for_numba
+from app.errors import ExportError
 from app.ops.spec import Spec
 from app.version import __version__
 
@@ -82,13 +84,41 @@ def _translated(description: Description, namespace: Namespace, reserved: Sequen
 def _collected(description: Description, reserved: Sequence[str], reason: str) -> Leaving:
     kernels = Kernels(Names([*reserved, *ROLES, description.title]), in_vectors=True)
     for role, part in zip(ROLES, description.parts, strict=False):
-        options = {"error_model": "numpy"} if description.elementwise else part.options
-        kernels.add(part.function, role, options, part.parameters)
+        function, options = part.function, part.options
+        if description.elementwise:
+            options = {"error_model": "numpy"}
+            function = for_numba(function, f"<{description.title}{role} {next(_numbers)}, for Numba>")
+        kernels.add(function, role, options, part.parameters)
     constants = "\n".join(f"{name} = {text}" for name, text in kernels.constants.items())
     if kernels.called:
         sections = vectors.sections_for(kernels.called)
         constants = f"{filled(vectors.TEMPLATE, sections)}\n\n{constants}".rstrip()
-    return Leaving(description, KERNEL, tuple(kernels.imports), constants, kernels.source, reason)
+    one = Leaving(description, KERNEL, tuple(kernels.imports), constants, kernels.source, reason)
+    if description.elementwise:
+        _check_compiles(one)
+    return one
+
+
+def _check_compiles(leaving: Leaving) -> None:
+    """Refuse functions of single numbers that Numba cannot compile, which opsmith itself calls for each element."""
+    import numba
+
+    from app.engine.compiled.numba_api import lower
+    from app.engine.compiled.read_only import why_refused
+
+    d, text = leaving.description, f"{leaving.constants}\n\n\n{leaving.functions}"
+    module = loaded(f"{_imports_of(text, leaving.imports)}\n\n{text}", f"opsmith_{d.title}")
+    for role, part in zip(ROLES, d.parts, strict=False):
+        function = getattr(module, role).py_func
+        try:
+            lower(
+                function, [*(numba.float64 for _ in part.takes), *(numba.typeof(d.settings[s]) for s in part.settings)]
+            )
+        except numba.errors.NumbaError as error:
+            raise ExportError(
+                f"{d.where}: {d.title} cannot leave: tensor expressions cannot be what stands in {leaving.reason}, and "
+                f"Numba cannot compile it: {why_refused(error)}; write that with other functions"
+            ) from None
 
 
 # Texts

@@ -127,9 +127,7 @@ def test_only_sums_of_which_a_loop_reads_nothing_else_are_added_in_another_order
     assert "= _plus(total" not in text
 
 
-def test_a_kernel_has_conditional_expressions_functions_with_defaults_and_names_like_those_here(
-    uncompiled: None,
-) -> None:
+def test_a_kernel_has_conditional_expressions_functions_with_defaults_and_names_like_those_here() -> None:
     def _exp(x):
         return 2 * x
 
