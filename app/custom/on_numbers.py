@@ -22,7 +22,7 @@ import builtins
 import copy
 import inspect
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any, NoReturn
@@ -58,12 +58,12 @@ def on_numbers(function: Any) -> tuple[Callable[..., Any] | None, int | None]:
     walk = _walk_through(function)
     if walk is None or walk.result is None:
         return None, None
-    choices = _make_choices(walk.result, walk.value_of, _NOT_OF_NUMBA if walk.loops else _CHOICES)
+    own = _call_own(walk.result, walk.value_of, _NOT_OF_NUMBA if walk.loops else _OWN)
     if not walk.loops:
-        return _compile(function, walk.result, choices), None
+        return _compile(function, walk.result, own), None
     *statements, last = walk.result.body
     walk.result.body = [*statements, _with_types(last, walk)]
-    return _dividing_as(function, _compile(function, walk.result, {**choices, walk.name_of_type: type})), walk.axes
+    return _dividing_as(function, _compile(function, walk.result, {**own, walk.name_of_type: type})), walk.axes
 
 
 def _with_types(last: ast.stmt, walk: _Walk) -> ast.stmt:
@@ -434,29 +434,28 @@ def _for_numba(function: FunctionType, _: CodeType, file: str) -> FunctionType:
         return ordinary
     inputs = [p.name for p in parameters_of(function).values() if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
     outside = inspect.getclosurevars(function)
-    choices = _make_choices(tree, {**outside.globals, **outside.nonlocals}.get, _NOT_OF_NUMBA)
-    if not (make_float_powers(tree, inputs) or choices):
+    own = _call_own(tree, {**vars(builtins), **outside.globals, **outside.nonlocals}.get, _NOT_OF_NUMBA)
+    if not (make_float_powers(tree, inputs) or own):
         return ordinary
     if isinstance(tree, ast.Lambda):
         tree = function_tree("function", tree.args, [ast.Return(tree.body)])
-    return _compile(ordinary, tree, choices, file)
+    return _compile(ordinary, tree, own, file)
 
 
-def _make_choices(tree: ast.AST, value_of: ValueOf, functions: Collection[Any]) -> dict[str, Any]:
-    """Let a function of single numbers call those of `_CHOICES` in place of some of NumPy's; returns them by name."""
+def _call_own(tree: ast.AST, value_of: ValueOf, functions: Mapping[Any, Any]) -> dict[str, Any]:
+    """Let a function of single numbers call own functions in place of others; returns those that it calls by name."""
     names = {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)}
     names |= {part.arg for part in ast.walk(tree) if isinstance(part, ast.arg)}
-    choices: dict[str, Any] = {}
+    own: dict[str, Any] = {}
     for call in ast.walk(tree):
         function = _meaning(call.func, value_of) if isinstance(call, ast.Call) else None
         if isinstance(call, ast.Call) and _is_one_of(function, functions):
             from numba import njit
 
-            choice = _CHOICES[function]
-            name = unused(choice.__name__.strip("_"), names)
-            choices[name] = njit(choice)
+            name = unused(functions[function].__name__.strip("_"), names)
+            own[name] = njit(functions[function])
             call.func = ast.copy_location(ast.Name(name, ast.Load()), call.func)
-    return choices
+    return own
 
 
 def _compile(function: Any, tree: ast.FunctionDef, more: Mapping[str, Any], file: str = "") -> FunctionType:
@@ -502,7 +501,30 @@ def heaviside(x1: Any, x2: Any) -> Any:
     return 1.0 if x1 > 0 else 0.0 if x1 < 0 else x2 if x1 == 0 else x1
 
 
-_CHOICES = {np.maximum: _maximum, np.minimum: _minimum, np.clip: _clip, np.heaviside: heaviside}
-"""NumPy functions that become conditional expressions. NaN propagates, as in NumPy."""
-_NOT_OF_NUMBA = (np.clip, np.heaviside)
-"""Those that Numba does not have for numbers. Some versions of it do not vectorise the others."""
+def _float(x: Any) -> Any:
+    return x * 1.0
+
+
+def _fmod(x: Any, y: Any) -> Any:
+    return np.fmod(x, y)
+
+
+def _fix(x: Any) -> Any:
+    return np.trunc(x)
+
+
+def _cbrt(x: Any) -> Any:
+    return np.cbrt(x)
+
+
+_NOT_OF_NUMBA: dict[Any, Any] = {
+    np.clip: _clip,
+    np.heaviside: heaviside,
+    float: _float,
+    math.fmod: _fmod,
+    np.fix: _fix,
+    getattr(math, "cbrt", np.cbrt): _cbrt,  # of Python 3.11
+}
+"""Functions that Numba does not have for numbers or, in the case of `float`, for truth values."""
+_OWN = {np.maximum: _maximum, np.minimum: _minimum, **_NOT_OF_NUMBA}
+"""And those that some versions of Numba do not vectorise. NaN propagates, as in NumPy."""
