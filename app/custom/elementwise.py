@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from app.custom.calling import ReturnedError, described
+from app.custom.for_numba import for_numba
 from app.custom.numba_functions import Current, interpreted
-from app.custom.on_numbers import for_numba
 from app.errors import AppError, OperatorError
 from app.functions import function_name, python_function
 from app.ops.settings import key_of_settings

@@ -22,21 +22,17 @@ import builtins
 import copy
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
-from types import CodeType, FunctionType
+from collections.abc import Callable, Iterable, Sequence
+from types import FunctionType
 from typing import Any, NoReturn
 
 import numpy as np
 
+from app.custom.for_numba import NOT_OF_NUMBA, OWN, ValueOf, call_own, compiled_tree, dividing_as, is_one_of, meaning
 from app.derivative.powers import make_float_powers
-from app.derivative.scope import function_tree
 from app.derivative.terms import with_parts
-from app.functions import function_beside, python_function, unused, without_keyword_only
-from app.reading import UnreadableSourceError, definition_of, one_thread_at_a_time, parameters_of
-
-ValueOf = Callable[[str], Any]
-"""Gives the value of a name that a function does not define itself; None if it is not known."""
+from app.functions import python_function, unused
+from app.reading import UnreadableSourceError, definition_of, one_thread_at_a_time
 
 _NUMBERS = (int, float, bool, np.generic)
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd)
@@ -58,12 +54,12 @@ def on_numbers(function: Any) -> tuple[Callable[..., Any] | None, int | None]:
     walk = _walk_through(function)
     if walk is None or walk.result is None:
         return None, None
-    own = _call_own(walk.result, walk.value_of, _NOT_OF_NUMBA if walk.loops else _OWN)
+    own = call_own(walk.result, walk.value_of, NOT_OF_NUMBA if walk.loops else OWN)
     if not walk.loops:
-        return _compile(function, walk.result, own), None
+        return compiled_tree(function, walk.result, own), None
     *statements, last = walk.result.body
     walk.result.body = [*statements, _with_types(last, walk)]
-    return _dividing_as(function, _compile(function, walk.result, {**own, walk.name_of_type: type})), walk.axes
+    return dividing_as(function, compiled_tree(function, walk.result, {**own, walk.name_of_type: type})), walk.axes
 
 
 def _with_types(last: ast.stmt, walk: _Walk) -> ast.stmt:
@@ -121,24 +117,6 @@ def parse(function: Any) -> tuple[ast.FunctionDef, ValueOf] | None:
         return None
     names = {**vars(builtins), **outside.globals, **outside.nonlocals}
     return tree, names.get
-
-
-def _meaning(node: ast.AST, value_of: ValueOf) -> Any:
-    """The value of a name or of a module's attribute."""
-    if isinstance(node, ast.Name):
-        return value_of(node.id)
-    if (
-        isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and inspect.ismodule(value_of(node.value.id))
-    ):
-        return getattr(value_of(node.value.id), node.attr, None)
-    return None
-
-
-def _is_one_of(value: Any, things: Iterable[Any]) -> bool:
-    """Whether a value is one of these objects. Users' values may define `==` and `hash`, so neither is called."""
-    return any(value is thing for thing in things)
 
 
 def _is_name_of(node: ast.AST | None, names: Iterable[str]) -> bool:
@@ -236,14 +214,14 @@ class _Walk:
             return node
         if isinstance(node, ast.Name) and (node.id in names or isinstance(self.value_of(node.id), _NUMBERS)):
             return node
-        if isinstance(node, ast.Attribute) and isinstance(_meaning(node, self.value_of), _NUMBERS):
+        if isinstance(node, ast.Attribute) and isinstance(meaning(node, self.value_of), _NUMBERS):
             return node
         if isinstance(node, (ast.BinOp, ast.UnaryOp)) and isinstance(node.op, _ARITHMETIC):
             return ast.copy_location(with_parts(node, value), node)
         if isinstance(node, ast.Compare) and len(node.comparators) == 1:
             return ast.copy_location(with_parts(node, value), node)
         if isinstance(node, ast.Call) and not node.keywords:
-            function, args = _meaning(node.func, self.value_of), [value(part) for part in node.args]
+            function, args = meaning(node.func, self.value_of), [value(part) for part in node.args]
             if function is np.where and len(args) == 3:
                 return ast.copy_location(ast.IfExp(*args), node)
             if _is_elementwise(function, len(args)):
@@ -269,7 +247,7 @@ class _Walk:
         if not (isinstance(statement, ast.Assign) and len(statement.targets) == 1):
             raise _StopError(statement)
         target, call = statement.targets[0], statement.value
-        function = _meaning(call.func, self.value_of) if isinstance(call, ast.Call) else None
+        function = meaning(call.func, self.value_of) if isinstance(call, ast.Call) else None
         made_by = next((name for name in _NEW if function is getattr(np, name)), None)
         if made_by is None or not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
             raise _StopError(statement)
@@ -382,8 +360,8 @@ class _Turn:
         """Whether it is a number, or a function of numbers without side effects."""
         if isinstance(node, ast.Name) and node.id in self.reserved:
             return node.id in self.walk.settings
-        value = _meaning(node, self.walk.value_of)
-        return isinstance(value, (*_NUMBERS, np.ufunc)) or _is_one_of(value, _FUNCTIONS)
+        value = meaning(node, self.walk.value_of)
+        return isinstance(value, (*_NUMBERS, np.ufunc)) or is_one_of(value, _FUNCTIONS)
 
     def _element(self, node: ast.Subscript, arrays: Iterable[str]) -> str:
         """The array whose element at this iteration's index it is: x.flat[i], or x[i, j]."""
@@ -410,121 +388,4 @@ def _mentions(node: ast.AST | None, names: set[str]) -> bool:
 def _is_elementwise(function: Any, count: int) -> bool:
     if isinstance(function, np.ufunc):
         return function.nout == 1 and function.nin == count and function.signature is None
-    return _is_one_of(function, (np.float32, np.float64)) or (function is np.clip and count == 3)
-
-
-# Making
-
-
-def for_numba(function: FunctionType, file: str = "") -> FunctionType:
-    """A function of single numbers as Numba compiles it: without keyword-only parameters and NumPy functions that it
-    does not have, and with the powers of Python.
-
-    `file` is a name under which linecache keeps the source, if that differs; by default its lines are the user's.
-    """
-    return _for_numba(function, function.__code__, file)  # %autoreload replaces the code
-
-
-@lru_cache(maxsize=256)
-def _for_numba(function: FunctionType, _: CodeType, file: str) -> FunctionType:
-    ordinary = without_keyword_only(function)
-    try:
-        tree: Any = definition_of(function)
-    except UnreadableSourceError:
-        return ordinary
-    inputs = [p.name for p in parameters_of(function).values() if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
-    outside = inspect.getclosurevars(function)
-    own = _call_own(tree, {**vars(builtins), **outside.globals, **outside.nonlocals}.get, _NOT_OF_NUMBA)
-    if not (make_float_powers(tree, inputs) or own):
-        return ordinary
-    if isinstance(tree, ast.Lambda):
-        tree = function_tree("function", tree.args, [ast.Return(tree.body)])
-    return _compile(ordinary, tree, own, file)
-
-
-def _call_own(tree: ast.AST, value_of: ValueOf, functions: Mapping[Any, Any]) -> dict[str, Any]:
-    """Let a function of single numbers call own functions in place of others; returns those that it calls by name."""
-    names = {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)}
-    names |= {part.arg for part in ast.walk(tree) if isinstance(part, ast.arg)}
-    own: dict[str, Any] = {}
-    for call in ast.walk(tree):
-        function = _meaning(call.func, value_of) if isinstance(call, ast.Call) else None
-        if isinstance(call, ast.Call) and _is_one_of(function, functions):
-            from numba import njit
-
-            name = unused(functions[function].__name__.strip("_"), names)
-            own[name] = njit(functions[function])
-            call.func = ast.copy_location(ast.Name(name, ast.Load()), call.func)
-    return own
-
-
-def _compile(function: Any, tree: ast.FunctionDef, more: Mapping[str, Any], file: str = "") -> FunctionType:
-    """Compile the changed tree of a function; `more` are additional variables."""
-    tree.decorator_list, tree.returns = [], None
-    source = python_function(function)
-    names = source.__code__.co_varnames[: source.__code__.co_argcount]
-    tree.args = ast.arguments(
-        posonlyargs=[], args=[ast.arg(name) for name in names], kwonlyargs=[], kw_defaults=[], defaults=[]
-    )
-    compiled = function_beside(source, tree, more, file)
-    compiled.__defaults__ = source.__defaults__
-    vars(compiled)["derived_from"] = source  # what depends on it depends on the variables of this one
-    return compiled
-
-
-def _dividing_as(function: Any, python: FunctionType) -> Callable[..., Any]:
-    """A function that divides by zero as a Numba function does: it raises, unless its error model is NumPy's."""
-    options = getattr(function, "targetoptions", {})
-    if not options or options.get("error_model") == "numpy":
-        return python
-    from numba import njit
-
-    dispatcher: Callable[..., Any] = njit(python, error_model="python")  # else it is the caller's
-    return dispatcher
-
-
-def _maximum(x: Any, y: Any) -> Any:
-    return x if (x >= y) | (x != x) else y
-
-
-def _minimum(x: Any, y: Any) -> Any:
-    return x if (x <= y) | (x != x) else y
-
-
-def _clip(a: Any, a_min: Any, a_max: Any) -> Any:
-    a = a if (a >= a_min) | (a != a) else a_min
-    return a if (a <= a_max) | (a != a) else a_max
-
-
-def heaviside(x1: Any, x2: Any) -> Any:
-    """`np.heaviside` of single numbers."""
-    return 1.0 if x1 > 0 else 0.0 if x1 < 0 else x2 if x1 == 0 else x1
-
-
-def _float(x: Any) -> Any:
-    return x * 1.0
-
-
-def _fmod(x: Any, y: Any) -> Any:
-    return np.fmod(x, y)
-
-
-def _fix(x: Any) -> Any:
-    return np.trunc(x)
-
-
-def _cbrt(x: Any) -> Any:
-    return np.cbrt(x)
-
-
-_NOT_OF_NUMBA: dict[Any, Any] = {
-    np.clip: _clip,
-    np.heaviside: heaviside,
-    float: _float,
-    math.fmod: _fmod,
-    np.fix: _fix,
-    getattr(math, "cbrt", np.cbrt): _cbrt,  # of Python 3.11
-}
-"""Functions that Numba does not have for numbers or, in the case of `float`, for truth values."""
-_OWN = {np.maximum: _maximum, np.minimum: _minimum, **_NOT_OF_NUMBA}
-"""And those that some versions of Numba do not vectorise. NaN propagates, as in NumPy."""
+    return is_one_of(function, (np.float32, np.float64)) or (function is np.clip and count == 3)

@@ -11,9 +11,9 @@ import numpy as np
 
 from app.custom.calling import arrays_of, call_function, returned_arrays
 from app.custom.elementwise import over_arrays
+from app.custom.for_numba import for_numba
 from app.custom.foreign import operator_of_framework
 from app.custom.forms import forms_of, returning
-from app.custom.on_numbers import for_numba
 from app.custom.on_variables import differentiate_on_variables
 from app.custom.read_only import guarded
 from app.errors import AppError, OperatorError, ShapeError

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from app.bridge.out.names import Names, same
-from app.custom.on_numbers import heaviside
+from app.custom.for_numba import heaviside
 from app.errors import ExportError
 from app.functions import python_function
 from app.reading import UnreadableSourceError, definition_of, one_thread_at_a_time, parameters_of, place_in

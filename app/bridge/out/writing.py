@@ -23,7 +23,7 @@ from app.bridge.out.description import Description, Part, compiled, describe, de
 from app.bridge.out.kernels import Kernels
 from app.bridge.out.names import Names, literal
 from app.bridge.out.translation import Namespace, Translator, UntranslatableError
-from app.custom.on_numbers import for_numba
+from app.custom.for_numba import for_numba
 from app.errors import ExportError
 from app.ops.spec import Spec
 from app.version import __version__
