@@ -814,6 +814,14 @@ def test_an_error_in_backward_has_its_line_in_every_check():
     assert all(each.endswith(told[0].removeprefix("FAILED ")) for each in told)
 
 
+def test_an_error_without_rows_is_a_note_where_rows_depend_on_each_other():
+    def centred(x):
+        return x - x.max(axis=0, keepdims=True)
+
+    reason = "a batch without rows raises .*zero-size array to reduction operation maximum"
+    assert re.match(f"note {reason}", words(custom_op(centred), "empty batch"))
+
+
 def test_a_function_without_source_fails_once_and_names_the_prompt():
     made: dict[str, Any] = {}
     exec(compile("def doubled(x):\n    return x * 2\n", "<stdin>", "exec"), made)

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from app.checking.checks.behaviour import row_by_row
 from app.checking.checks.bounds import index_outside
 from app.checking.checks.gradient import gradient_of_size
 from app.checking.subject import FLOAT32, Subject, are_near
-from app.checking.verdict import Verdict, failed, note, ok
+from app.checking.verdict import NOTE, Verdict, failed, note, ok
 from app.custom.operator import CustomOperator
 from app.derivative.scope import UnderivableError
 from app.errors import AppError
@@ -106,6 +107,8 @@ def empty(subject: Subject) -> Iterator[Verdict]:
     try:
         outputs, gradients = none.run(none.arrays())
     except Exception as error:
+        if any(verdict.state == NOTE for verdict in row_by_row(subject)):
+            refusal = note  # what depends on other rows, as in attention, may have no value without any
         yield refusal(f"a batch without rows raises {subject.reason(error)}")
         return
     for output, shape in zip(outputs, some, strict=True):
