@@ -18,10 +18,13 @@ Form = Callable[[Sequence[Any]], Any]
 
 def with_example(
     foreign: Foreign, args: Sequence[Any], settings: dict[str, Any]
-) -> tuple[Foreign, list[str], list[np.ndarray]]:
-    """The operator as a function of the tensors of an example call alone, with their names and numbers."""
+) -> tuple[Foreign, list[str], list[np.ndarray], list[bool]]:
+    """The operator as a function of the tensors of an example call alone, with their names and numbers, and whether
+    each needs a gradient.
+    """
     arrays: list[np.ndarray] = []
     names: list[str] = []
+    needs: list[bool] = []
     framework = foreign.framework
 
     def form_of(value: Any, name: str) -> Form:
@@ -29,6 +32,7 @@ def with_example(
             place = len(arrays)
             arrays.append(np.array(value if isinstance(value, np.ndarray) else framework.array(value)))
             names.append(name)
+            needs.append(framework.is_tensor(value) and framework.needs_gradient(value))
             return lambda tensors: tensors[place]
         if isinstance(value, (list, tuple)):
             forms = [form_of(item, f"{name}{place}") for place, item in enumerate(value)]
@@ -45,4 +49,4 @@ def with_example(
         return [f(tensors) for f in forms], {name: f(tensors) for name, f in by_name.items()}
 
     signature = tuple(inspect.Parameter(name, POSITIONAL) for name in names)
-    return replace(foreign, signature=signature, filled=filled), names, arrays
+    return replace(foreign, signature=signature, filled=filled), names, arrays, needs

@@ -40,6 +40,9 @@ class Framework(Protocol):
     def is_tensor(self, value: Any) -> bool:
         """Whether a value is a tensor of this framework."""
 
+    def needs_gradient(self, tensor: Any) -> bool:
+        """Whether the user asked for the gradient of a tensor; False where tensors do not say so."""
+
     def run(self, call: Call, arrays: Sequence[np.ndarray], wants: Sequence[bool]) -> Run:
         """Run an operator forward, and keep the framework's graph."""
 
@@ -71,6 +74,9 @@ class Transforming(Framework, Protocol):
 
 class Recording(Framework, Protocol):
     """An adapter of a framework that records a graph while it runs."""
+
+    def needs_gradient(self, tensor: Any) -> bool:
+        return self.has_gradient(tensor)
 
     def has_gradient(self, tensor: Any) -> bool:
         """Whether a tensor needs a gradient, or has one through what was recorded."""

@@ -32,6 +32,9 @@ class Jax(Transforming):
     def leaves(self, results: Any) -> list[Any]:
         return [leaf for leaf in jax.tree_util.tree_leaves(results) if hasattr(leaf, "dtype")]
 
+    def needs_gradient(self, tensor: Any) -> bool:
+        return False
+
     def is_tensor(self, value: Any) -> bool:
         return isinstance(value, jax.Array)
 

@@ -141,18 +141,21 @@ def subject_of(one: UserOperator, question: Question) -> Subject:
 def _of_example(one: UserOperator, question: Question) -> Subject:
     if one.foreign is None:
         raise ConfigError(f"{one.name}: an example call is for operators of other frameworks; give shapes=[(4, 6)]")
-    foreign, names, arrays = with_example(one.foreign, question.example, question.settings)
+    foreign, names, arrays, needs = with_example(one.foreign, question.example, question.settings)
     named = zip(names, arrays, strict=True)
     inputs = tuple(Input(n, a.shape, "float64" if a.dtype.kind == "f" else a.dtype.name, a) for n, a in named)
     floats = [float(n) for a in arrays if a.dtype.kind == "f" and a.size for n in (a.min(), a.max())] or [0.0]
     call = replace(one, call=class_of(foreign).apply, parameters=foreign.parameters, foreign=foreign)
     like = question.like or one.like
     subject = Subject(call, inputs, min(floats), max(floats), like=like, is_fixed=True, is_bounded=True)
-    return in_its_precision(one, partial(_run_once, subject))
+    return in_its_precision(one, partial(_run_once, subject, needs))
 
 
-def _run_once(subject: Subject, precision: Precision) -> Subject:
-    """The operator on its example call in a type; an OperatorError says why it does not run there."""
+def _run_once(subject: Subject, needs: Sequence[bool], precision: Precision) -> Subject:
+    """The operator on its example call in a type; an OperatorError says why it does not run there.
+
+    Where some tensors of the call need a gradient, others that get none, such as a mask, are constants.
+    """
     subject = subject.in_float32() if precision is FLOAT32 else subject
     try:
         outputs = subject.outputs(subject.arrays())
@@ -162,4 +165,10 @@ def _run_once(subject: Subject, precision: Precision) -> Subject:
         raise OperatorError(
             "the example call gives NaN or infinity, which no gradient can be compared with: give another"
         )
-    return subject
+    if not any(needs) or not subject.has_gradient:
+        return subject
+    gradients = iter(subject.run(subject.arrays()).gradients)
+    without = [one.is_float and next(gradients) is None for one in subject.inputs]
+    constant = [is_without and not needed for is_without, needed in zip(without, needs, strict=True)]
+    inputs = tuple(one._replace(is_constant=c) for one, c in zip(subject.inputs, constant, strict=True))
+    return replace(subject, inputs=inputs)

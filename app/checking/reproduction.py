@@ -17,6 +17,7 @@ from app.version import __version__
 _LITERAL = 64
 """An array of an example call with at most this many elements is written out."""
 _TENSORS = {"torch": "torch.tensor", "jax": "jax.numpy.array", "paddle": "paddle.to_tensor"}
+_WITH_GRADIENT = {"torch": ", requires_grad=True", "paddle": ", stop_gradient=False"}
 
 
 def report(one: UserOperator, question: Question, findings: Findings) -> str:
@@ -82,4 +83,6 @@ def _written(value: Any, one: UserOperator) -> str:
         text = f"numpy.random.default_rng(0).uniform({array.min():.4g}, {array.max():.4g}, {array.shape})"
     else:
         text = f"numpy.random.default_rng(0).integers({array.min()}, {array.max() + 1}, {array.shape})"
-    return f"{make}({text})"
+    is_tensor = foreign.framework.is_tensor(value)
+    more = _WITH_GRADIENT[foreign.framework.name] if is_tensor and foreign.framework.needs_gradient(value) else ""
+    return f"{make}({text}{more})"

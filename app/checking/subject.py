@@ -61,13 +61,20 @@ class Input(NamedTuple):
     dtype: str = "float64"
     values: np.ndarray | None = None
     """The array of an example call, if there was one: floats are drawn near it, whole numbers are its own."""
+    is_constant: bool = False
+    """Whether it has no gradient although its type is of floats; its numbers then are those of the example call."""
 
     @property
     def is_float(self) -> bool:
-        return self.dtype.startswith("float")
+        return self.dtype.startswith("float") and not self.is_constant
+
+    def in_type(self, dtype: str) -> str:
+        """The type of its array where floats have this type."""
+        return dtype if self.is_float or self.is_constant else self.dtype
 
     def __str__(self) -> str:
-        return f"{self.name} {self.dtype}[{', '.join(map(str, self.shape))}]"
+        text = f"{self.name} {self.dtype}[{', '.join(map(str, self.shape))}]"
+        return f"{text} without gradient" if self.is_constant else text
 
 
 class Result(NamedTuple):
@@ -154,7 +161,8 @@ class Subject:
         """The same subject with inputs of other shapes."""
         for one, shape in zip(self.inputs, shapes, strict=True):
             if one.values is not None and not one.is_float and one.shape != shape:
-                raise OtherSizeError(f"only the caller can choose the whole numbers {one.name} for another size")
+                kind = "constants" if one.is_constant else "whole numbers"
+                raise OtherSizeError(f"only the caller can choose the {kind} {one.name} for another size")
         changed = tuple(i._replace(shape=s) for i, s in zip(self.inputs, shapes, strict=True))
         return replace(self, inputs=changed)
 
@@ -168,7 +176,7 @@ class Subject:
 
     def in_float32(self) -> Subject:
         """The same subject, for which floats are float32."""
-        inputs = tuple(i._replace(dtype="float32") if i.is_float else i for i in self.inputs)
+        inputs = tuple(i._replace(dtype=i.in_type("float32")) for i in self.inputs)
         return replace(self, inputs=inputs, precision=FLOAT32)
 
     @property
@@ -180,7 +188,7 @@ class Subject:
         """Random inputs; floats have this type, by default that of the precision."""
         dtype = dtype or self.precision.dtype
         random = np.random.default_rng([seed, self.seed] if self.seed else seed)
-        return [self._drawn(random, i, dtype if i.is_float else i.dtype, seed) for i in self.inputs]
+        return [self._drawn(random, i, i.in_type(dtype), seed) for i in self.inputs]
 
     def far(self, reach: float) -> Arrays:
         """Random inputs. A third of the floats lie at 3 to `reach` times the ends of the range."""
@@ -224,8 +232,9 @@ class Subject:
         return np.asarray(random.integers(0, 2, one.shape)).astype(dtype)
 
     def tensors(self, arrays: Arrays) -> list[Tensor]:
-        """Inputs as Tensors that share the arrays' memory. Floats need a gradient."""
-        return [Tensor(a, stop_gradient=a.dtype.kind != "f") for a in arrays]
+        """Inputs as Tensors that share the arrays' memory. Floats need a gradient, unless they are constants."""
+        pairs = zip(arrays, self.inputs, strict=True)
+        return [Tensor(a, stop_gradient=a.dtype.kind != "f" or one.is_constant) for a, one in pairs]
 
     def reason(self, error: object) -> str:
         """An error in one line, and how to mend it if that is known."""

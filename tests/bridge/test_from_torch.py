@@ -143,6 +143,18 @@ def test_an_example_call_gives_the_inputs_and_keeps_whole_numbers():
     assert len(found) > 10
 
 
+def test_floats_without_gradient_are_constants_of_an_example_call_if_others_need_one():
+    x, mask, weight = torch.rand(4, 3), torch.tensor([1.0, 0.0, 1.0]), torch.rand(4, 3, requires_grad=True)
+    found = check_operator(operators.Masked.apply, x, mask, weight, 1.0)
+    assert found.ok
+    assert len(found) > 10
+    with pytest.raises(AssertionError, match=r"that of x is wrong(?s:.*)mask float64\[3\] without gradient") as wrong:
+        check_operator(operators.Masked.apply, x, mask, weight, 1.01)
+    assert str(wrong.value).count("requires_grad=True") == 1
+    with pytest.raises(AssertionError, match=r"that of mask is wrong.*an example call in which others have requires_"):
+        check_operator(operators.Masked.apply, x, mask, weight.detach(), 1.0)
+
+
 def test_pytorchs_own_checks_take_an_example_call():
     example = torch.linspace(-1, 1, 6, dtype=torch.float64)
     assert [v.state for v in check_operator(operators.leaky, example, 0.5, only=["opcheck"])] == ["ok"]

@@ -18,6 +18,21 @@ class MyReLU(Function):
         return dy * (x > 0)
 
 
+class Masked(Function):
+    """With a mask of floats, which has no gradient, and a weight, which has one that may be wrong."""
+
+    @staticmethod
+    def forward(ctx, x, mask, weight, factor):
+        ctx.save_for_backward(x, mask, weight)
+        ctx.factor = factor
+        return x * mask * weight
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, mask, weight = ctx.saved_tensors
+        return ctx.factor * dy * mask * weight, None, dy * x * mask, None
+
+
 class Swish(Function):
     """In the second style, with a setting, with forward mode and vmap."""
 

@@ -110,7 +110,7 @@ class _Direction:
             tensors, outputs, [w.astype(v.dtype) for w, v in zip(self._weights, values, strict=True)]
         )
         self._has_gradient = [not o.stop_gradient for o in outputs]
-        self._floats = [place for place, a in enumerate(of.arrays) if a.dtype.kind == "f"]
+        self._floats = [place for place, t in enumerate(tensors) if not t.stop_gradient]
         floats = [of.arrays[place] for place in self._floats]
         self._gradients = [np.zeros(a.shape) if g is None else g for g, a in zip(gradients, floats, strict=True)]
         self._direction = [_signed(generator, a.shape) * np.where(a == 0, _usual(a), np.abs(a)) for a in floats]

@@ -169,6 +169,8 @@ def wrong_in(subject: Subject, comparisons: list[Comparison], arrays: Arrays) ->
             hint = diagnosis_of(subject, one, comparisons, arrays)
             if not one.gradient.any():
                 hint += f"; does backward return it? If {name} is a setting and not an input: --set {name}=VALUE"
+                if subject.operator.kind.startswith("torch."):
+                    hint += ". If it has none on purpose: an example call in which others have requires_grad=True"
             yield failed(f"that of {name} is {difference}{hint}")
 
 

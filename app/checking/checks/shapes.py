@@ -190,7 +190,7 @@ def _wrong_when_stretched(subject: Subject, arrays: list[np.ndarray], outputs: l
         if not np.allclose(actual, expected, equal_nan=True):
             return "it gives other numbers than for expanded inputs"
     gradients = subject.run(arrays).gradients
-    floats = [a for a in arrays if a.dtype.kind == "f"]
+    floats = [a for a, one in zip(arrays, subject.inputs, strict=True) if one.is_float]
     for array, name, g, e in zip(floats, subject.float_inputs, gradients, wide.gradients, strict=True):
         if g is not None and e is not None and not np.allclose(g, _summed(e, array.shape)):
             return f"the gradient of {name} is not summed over the broadcast axes"
