@@ -119,6 +119,15 @@ def test_a_kernel_takes_whole_numbers_as_indices() -> None:
     torch.testing.assert_close(torch.autograd.grad(compiled(x).sum(), x)[0][:, 0], 2.0 * torch.bincount(index).double())
 
 
+def test_a_result_may_be_a_row_in_reverse_order() -> None:
+    @app.custom_op
+    def reversed_rows(x):
+        return (2 * x)[::-1]
+
+    x = matrix(shape=(1, 3))
+    torch.testing.assert_close(to_torch(reversed_rows, x)(x), 2 * x)
+
+
 def test_a_kernel_runs_on_the_memory_of_the_tensors() -> None:
     x = matrix(dtype=torch.float32)
     function = exported(softmax)
