@@ -102,13 +102,20 @@ def _minimum(x: Any, y: Any) -> Any:
 
 
 def _clip(a: Any, a_min: Any, a_max: Any) -> Any:
-    a = a if (a >= a_min) | (a != a) else a_min
-    return a if (a <= a_max) | (a != a) else a_max
+    if a_min is not None:
+        a = a if (a >= a_min) | (a != a) else a_min
+    if a_max is not None:
+        a = a if (a <= a_max) | (a != a) else a_max
+    return a
 
 
 def heaviside(x1: Any, x2: Any) -> Any:
     """`np.heaviside` of single numbers."""
     return 1.0 if x1 > 0 else 0.0 if x1 < 0 else x2 if x1 == 0 else x1
+
+
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    return x if condition else y
 
 
 def _float(x: Any) -> Any:
@@ -128,6 +135,7 @@ def _cbrt(x: Any) -> Any:
 
 
 NOT_OF_NUMBA: dict[Any, Any] = {
+    np.where: _where,
     np.clip: _clip,
     np.heaviside: heaviside,
     float: _float,

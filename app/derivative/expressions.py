@@ -275,9 +275,14 @@ class Expressions:
         row = row_of(function)
         if not row:
             return self.of_user(node, function, [wish])[0]
+        if row == "clip" and len(node.args) == 3 and any(_is_none(bound) for bound in node.args[1:]):
+            row = "maximum" if _is_none(node.args[2]) else "minimum"
+            numbers = [part for part in node.args if not _is_none(part)]
+            one_sided = ast.Attribute(name(self._numpy), row, ast.Load())
+            node = ast.copy_location(ast.Call(one_sided, numbers, node.keywords), node)
         arguments, arity = self.scope.numbers_of(node), COUNTS.get(row) or len(slopes_of(row))
         count = 2 if row in ("max", "min") and len(arguments) > 2 else len(arguments)
-        if count != arity or any(isinstance(part, ast.Constant) and part.value is None for part in arguments):
+        if count != arity or any(map(_is_none, arguments)):
             self.scope.refuse(node, f"is a call with {len(arguments)} arguments; a slope is known for {arity} numbers")
         if row == "where":
             return self._of_choice(ast.copy_location(ast.IfExp(*arguments), node), wish)
@@ -357,3 +362,7 @@ def numpy_in(scope: Scope) -> str:
     chosen = "np" if "np" in free else free[0]
     scope.all_names.add(chosen)
     return chosen
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None

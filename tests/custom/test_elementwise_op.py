@@ -381,11 +381,12 @@ def test_a_function_that_numba_cannot_compile_warns_once_with_its_reason_and_lin
 @pytest.mark.parametrize(
     "function",
     [
-        lambda x, *, most=2: np.clip(x, -1, most) * np.heaviside(x, 0.25) + np.clip(x, -0.5, 0.5),
+        lambda x, *, most=2: np.clip(x, -1, most) * np.heaviside(x, 0.25) + np.clip(x, None, 0.5),
+        lambda x: np.where(x > 0, x, 0.1 * x) + np.where(x, 2, x),
         lambda x: x * float(x > 0) + float(3),
         lambda x: math.fmod(x, 2.0) + np.fix(x),
     ],
-    ids=["limits", "float", "remainder"],
+    ids=["limits", "where", "float", "remainder"],
 )
 def test_functions_that_numba_does_not_have_for_numbers_are_compiled(function):
     values = [-3.0, 0.25, 0.0, 1.5, 3.0, np.nan]

@@ -568,6 +568,14 @@ class _Function:
             return Value(source, kinds[0])
         if node.keywords or any(isinstance(a, ast.Starred) for a in node.args) or function is None:
             self.refuse(node, "is a call without a counterpart for tensors")
+        if function is np.clip and len(node.args) == 3:
+            clipped = self.value(node.args[0], env)
+            for one_sided, bound in zip((np.maximum, np.minimum), node.args[1:], strict=True):
+                if not (isinstance(bound, ast.Constant) and bound.value is None):
+                    limited = self.of_library(node, one_sided, [clipped, self.value(bound, env)])
+                    assert limited is not None
+                    clipped = limited
+            return clipped
         args = [self.value(a, env) for a in node.args]
         try:
             value = self.of_library(node, function, args)
@@ -589,9 +597,6 @@ class _Function:
             a, b = (a, b) if a.kind == TENSOR else (b, a)
             text = getattr(self.text, _SMALLER[function])
             return Value(self.filled(text, a=a.source, b=b.source), TENSOR)
-        if function is np.clip and len(args) == 3:
-            above = self.of_library(node, np.maximum, args[:2])
-            return above and self.of_library(node, np.minimum, [above, args[2]])
         if function in _ARITHMETIC and len(args) == 2:
             return self.arithmetic(node, _ARITHMETIC[function](), *args)
         if function in _COMPARING and len(args) == 2:

@@ -86,7 +86,7 @@ def test_numpy_functions_that_numba_does_not_have_become_others(x: float) -> Non
 def test_clip_and_heaviside_are_expressions() -> None:
     @app.custom_op(elementwise=True)
     def one_by_one(x):
-        return np.clip(x, -1, 2) * np.heaviside(x, 0.5)
+        return np.clip(x, -1, 2) * np.heaviside(x, 0.5) + np.clip(x, None, 0.5)
 
     @app.custom_op
     def whole(x):
