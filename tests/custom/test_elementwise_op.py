@@ -383,7 +383,7 @@ def test_a_function_that_numba_cannot_compile_warns_once_with_its_reason_and_lin
     [
         lambda x, *, most=2: np.clip(x, -1, most) * np.heaviside(x, 0.25) + np.clip(x, None, 0.5),
         lambda x: np.where(x > 0, x, 0.1 * x) + np.where(x, 2, x),
-        lambda x: x * float(x > 0) + float(3),
+        lambda x: x * float(x > 0) + (float(3) if x < float("inf") else 0.0),
         lambda x: math.fmod(x, 2.0) + np.fix(x),
     ],
     ids=["limits", "where", "float", "remainder"],
