@@ -69,7 +69,8 @@ def transposed_byte_product_step(
     c: Array, rate: Array, transposed: Array, y: Array, *, scale: float, shift: float
 ) -> Results:
     """c - rate * product: an optimiser's step fused with the product that computes the gradient."""
-    return c - rate * transposed_byte_product.kernel(transposed, y, scale=scale, shift=shift)
+    product = transposed_byte_product.kernel(transposed, y, scale=scale, shift=shift)
+    return np.asarray(c - rate * product, c.dtype)
 
 
 transposed_byte_product.step = transposed_byte_product_step

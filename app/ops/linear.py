@@ -112,7 +112,8 @@ def matmul_step(
     c: Array, scale: Array, x: Array, y: Array, *, transpose_x: bool = False, transpose_y: bool = False
 ) -> Results:
     """c - scale * x @ y: an optimiser's step fused with the product that computes the gradient."""
-    return c - scale * matmul.kernel(x, y, transpose_x=transpose_x, transpose_y=transpose_y)
+    product = matmul.kernel(x, y, transpose_x=transpose_x, transpose_y=transpose_y)
+    return np.asarray(c - scale * product, c.dtype)
 
 
 matmul.step = matmul_step

@@ -19,7 +19,7 @@ from app.ops.values import Array, Element, Results
 )
 def in_training(trained: Array, running: Array, *, training: bool = True) -> Results:
     """`trained` in training, `running` in inference."""
-    return np.copy(trained if training else running)
+    return np.array(trained if training else running, trained.dtype)
 
 
 def _infer_running_mean(running: Spec, value: Spec, *, momentum: float = 0.9, training: bool = True) -> Spec:
@@ -33,4 +33,4 @@ def _update_running(running: Element, value: Element, momentum: float, training:
 @operator(_infer_running_mean, lowering=Elementwise(_update_running), has_training_mode=True)
 def running_mean(running: Array, value: Array, *, momentum: float = 0.9, training: bool = True) -> Results:
     """Exponential moving average of `value` in training; `running`, unchanged, in inference."""
-    return running * momentum + value * (1.0 - momentum) if training else np.copy(running)
+    return np.array(_update_running(running, value, momentum, training), running.dtype)

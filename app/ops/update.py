@@ -25,7 +25,8 @@ def update(*remembered: str) -> Callable[[Formula], OpDef]:
     possibly further numbers; parameters with defaults are attributes. It returns the new parameter and the new state.
     It is both the kernel and the body of the compiled loop, so it must work for arrays and for scalars.
 
-    A parameter of half precision is updated in single precision, because steps are too small for half.
+    What is updated keeps its type. A parameter of half precision is updated in single precision, because steps are too
+    small for half.
     """
 
     def define(formula: Formula) -> OpDef:
@@ -33,13 +34,12 @@ def update(*remembered: str) -> Callable[[Formula], OpDef]:
 
         @wraps(formula)
         def kernel(*values: Array, **settings: float) -> Array | tuple[Array, ...]:
-            if values[0].dtype != np.float16:
-                return formula(*values, **settings)
-            new = formula(*(value.astype(np.float32) for value in values), **settings)
+            half = values[0].dtype == np.float16
+            new = formula(*(value.astype(np.float32) for value in values) if half else values, **settings)
             if not isinstance(new, tuple):
-                return new.astype(np.float16)
+                return new.astype(values[0].dtype, copy=False)
             old = (values[0], *values[3:])
-            return tuple(array.astype(before.dtype) for array, before in zip(new, old, strict=False))
+            return tuple(array.astype(before.dtype, copy=False) for array, before in zip(new, old, strict=False))
 
         declare = operator(
             _infer,

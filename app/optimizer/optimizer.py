@@ -288,8 +288,12 @@ class Optimizer:
         program: Program = params_grads[0][0].program
         before = len(program.global_block().ops)
         with program.appending(OPTIMIZE):
-            rate = self._rate_variable(program, startup, remembered_as(params_grads[0][0]))
+            rates = {
+                dtype: self._rate_variable(program, startup, dtype)
+                for dtype in dict.fromkeys(remembered_as(parameter) for parameter, _ in params_grads)
+            }
             for parameter, gradient in self._clipped(params_grads):
+                rate = rates[remembered_as(parameter)]
                 self._step_one(parameter, gradient, rate, self._program_states(parameter, startup))
         return program.global_block().ops[before:]
 

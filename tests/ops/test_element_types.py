@@ -15,6 +15,7 @@ from app.errors import DtypeError
 from app.ops import REGISTRY
 from app.ops.dtype import FLOATS, INTEGERS, NAMES, canonical
 from app.ops.elementwise import result_type
+from app.ops.spec import spec_of
 
 WHOLE = ["bool", *INTEGERS]
 
@@ -117,6 +118,24 @@ def test_the_default_float_can_be_chosen():
         app.set_default_dtype("float32")
     with pytest.raises(DtypeError, match="must be one of float16, float32, float64, not int64"):
         app.set_default_dtype("int64")
+
+
+# Updates
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("first", FLOATS)
+@pytest.mark.parametrize(
+    "name", ["sgd", "momentum", "adam", "rmsprop", "running_mean", "in_training", "matmul_step", "increment"]
+)
+def test_what_is_updated_keeps_its_type_whatever_it_is_updated_with(name: str, first: str):
+    definition = REGISTRY[name]
+    inputs = [np.ones([2, 2], first), *(np.ones([2, 2], "float64") for _ in definition.inputs[1:])]
+    for training in (True, False):
+        settings = {k: training if k == "training" else v for k, v in definition.attributes.items()}
+        results, expected = definition.run(inputs, settings), definition.infer_outputs(map(spec_of, inputs), settings)
+        types = [x.dtype.name for x in (results if isinstance(results, tuple) else [results])]
+        assert types == [spec.dtype for spec in expected]
 
 
 # Spellings

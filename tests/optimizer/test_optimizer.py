@@ -254,6 +254,23 @@ def test_the_startup_program_can_be_chosen():
     assert made == {"learning_rate", "w_moment1", "w_moment2", "w_beta1_pow_acc", "w_beta2_pow_acc"}
 
 
+def test_parameters_of_two_types_in_one_program_are_updated_as_eager_ones():
+    main, startup, scope = static.Program(), static.Program(), static.Scope()
+    single, double = (START.astype(dtype) for dtype in ("float32", "float64"))
+    with static_mode(), static.program_guard(main, startup):
+        made = [nn.create_parameter([3], x.dtype, attr=Assign(x), name=x.dtype.name) for x in (single, double)]
+        Adam(0.1).minimize(app.add_n([(p * 3.0).sum().astype("float64") for p in made]))
+    for program in (startup, main):
+        static.Executor().run(program, scope=scope)
+    for array in (single, double):
+        parameter = to_tensor(array, stop_gradient=False)
+        (parameter * 3.0).sum().backward()
+        Adam(0.1, parameters=[parameter]).step()
+        found = scope.value(array.dtype.name)
+        assert found.dtype == array.dtype
+        np.testing.assert_array_equal(found, parameter.numpy())
+
+
 def test_two_optimizers_in_one_program_keep_their_own_rates():
     first, second = SGD(0.5), SGD(0.25)
 
