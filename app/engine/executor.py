@@ -74,7 +74,7 @@ class Executor:
         program = program or default_main_program()
         scope = scope or global_scope()
         fetch = [_fetch_name(program, item) for item in _flat(fetch_list)]
-        fed = _checked_feed(program, feed or {})
+        fed = _checked_feed(program, feed or {}, fetch)
         return [np.array(value) for value in _run_once(self._engine, program, fed, fetch, scope)]
 
     def train_from_dataset(
@@ -96,7 +96,7 @@ class Executor:
         if not hasattr(dataset, "arrays") or _persistable(program, feeds):
             return stacked([self._run_batch(program, feeds, batch, fetch, scope) for batch in dataset], len(fetch))
         for batch in dataset:  # checking one is enough: all batches come from the same arrays
-            _checked_batch(program, feeds, batch)
+            _checked_batch(program, feeds, batch, fetch)
             break
         _refresh(program, scope)
         return self._engine.run_many(program, dataset, feeds, fetch, scope)
@@ -104,7 +104,7 @@ class Executor:
     def _run_batch(
         self, program: Program, feeds: Sequence[str], batch: Sequence[object], fetch: Sequence[str], scope: Scope
     ) -> list[RunValue]:
-        return _run_once(self._engine, program, _checked_batch(program, feeds, batch), fetch, scope)
+        return _run_once(self._engine, program, _checked_batch(program, feeds, batch, fetch), fetch, scope)
 
     def close(self) -> None:
         """Do nothing; it exists for Paddle's programs."""
@@ -150,17 +150,19 @@ def _listed(items: Any) -> Sequence[Any]:
     return list(items) if isinstance(items, (list, tuple)) else [items]
 
 
-def _checked_batch(program: Program, feeds: Sequence[str], batch: Sequence[object]) -> dict[str, np.ndarray]:
+def _checked_batch(
+    program: Program, feeds: Sequence[str], batch: Sequence[object], fetch: Sequence[str]
+) -> dict[str, np.ndarray]:
     if len(batch) != len(feeds):
         raise ProgramError(f"a batch has {len(batch)} arrays, but {len(feeds)} variables to feed: {', '.join(feeds)}")
-    return _checked_feed(program, dict(zip(feeds, batch, strict=True)))
+    return _checked_feed(program, dict(zip(feeds, batch, strict=True)), fetch)
 
 
-def _checked_feed(program: Program, feed: Mapping[str, object]) -> dict[str, np.ndarray]:
+def _checked_feed(program: Program, feed: Mapping[str, object], fetch: Sequence[str]) -> dict[str, np.ndarray]:
     variables = program.global_block().vars
     operators = program.global_block().ops
     unfed = [name for name, v in variables.items() if v.is_data and name not in feed]
-    missing = [name for name in unfed if any(name in op.inputs for op in operators)]
+    missing = [name for name in unfed if name in fetch or any(name in op.inputs for op in operators)]
     if missing:
         raise ProgramError(f"nothing was fed for {', '.join(missing)}; fed were {', '.join(feed) or 'none'}")
     fed = {}

@@ -112,6 +112,9 @@ def test_data_that_are_read_must_be_fed():
         run([z], {"x": ones(2)})
     with pytest.raises(ProgramError, match="nothing was fed for x, y; fed were none"):
         run([z])
+    for engine in ("reference", "compiled"):
+        with pytest.raises(ProgramError, match="nothing was fed for label; fed were x, y"):
+            run([z, "label"], {"x": ones(2), "y": ones(2)}, engine=engine)
 
 
 def test_lists_numbers_and_tensors_are_converted_to_the_declared_type():
