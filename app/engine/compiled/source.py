@@ -43,9 +43,7 @@ from __future__ import annotations
 import numpy as np
 from numpy import inf, nan  # as Python prints these numbers
 
-from opsmith.engine.compiled.runtime import {functions}
-
-u = np.uintp  # indices that cannot be negative: LLVM then vectorises the loops over them
+{functions}u = np.uintp  # indices that cannot be negative: LLVM then vectorises the loops over them
 '''
 
 THREAD = (Parameter("shard"), Parameter("shards"), Parameter("shared", "int64", (None,)))
@@ -101,7 +99,7 @@ class _Generator:
         called = sorted(out.functions)
         names = f"# functions of operators: {', '.join(called)}\n\n" if called else ""
         body = names + "\n\n\n".join(self.functions)
-        text = "\n".join([HEAD.format(functions=_wrapped(runtime.called_in(body))), body]) + "\n"
+        text = "\n".join([HEAD.format(functions=_imported(runtime.called_in(body))), body]) + "\n"
         same = pattern(text.splitlines(), out.names, out.functions)
         return Source(text, same, self.trees, out.functions, parts, data, persistables, whole)
 
@@ -269,7 +267,10 @@ class _Generator:
         return self.out.names.of(("fetched", name), f"fetched_{name}")
 
 
-def _wrapped(names: Sequence[str]) -> str:
-    """Return the names of an import, wrapped to short lines."""
+def _imported(names: Sequence[str]) -> str:
+    """Return the import of these names, wrapped to short lines."""
     lines = textwrap.wrap(", ".join(sorted(names)), 100)
-    return lines[0] if len(lines) == 1 else "(\n    " + "\n    ".join(lines) + ",\n)"
+    if not lines:
+        return ""
+    listed = lines[0] if len(lines) == 1 else "(\n    " + "\n    ".join(lines) + ",\n)"
+    return f"from opsmith.engine.compiled.runtime import {listed}\n\n"

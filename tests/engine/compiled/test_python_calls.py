@@ -16,6 +16,7 @@ from app.custom import custom_op
 from app.engine.compiled import blas, parts, threads
 from app.engine.compiled.engine import compile_program
 from app.engine.compiled.explain import in_short
+from app.engine.compiled.program import CompiledProgram
 from app.errors import OperatorError
 from app.ops.spec import spec_of
 
@@ -143,6 +144,11 @@ def test_explain_describes_how_each_operator_runs_and_why():
     assert "def part_0(" in text
     assert "# " in text
     assert "def part_0(" not in static.default_main_program().explain([y], source=False)
+
+
+def test_a_program_of_python_calls_alone_has_a_source_that_is_python():
+    y = static.py_func(sorted_rows, static.data("x", [None]), static.InputSpec([None]))
+    compile(CompiledProgram(static.default_main_program(), [y.name]).source.text, "source", "exec")
 
 
 def test_explain_gives_the_reason_for_running_on_the_reference_engine():
