@@ -29,6 +29,7 @@ from app.engine.compiled.language import (
     Operand,
     Parameter,
     Return,
+    View,
     printed,
 )
 from app.engine.compiled.parts import Part, parts_of, pattern
@@ -163,9 +164,9 @@ class _Generator:
     def _views(self, names: Sequence[str], memory: Callable[[str], str], are_planned: bool) -> None:
         """Declare variables as views of memory. Variables with the same memory and shape become one array, so that LLVM
         vectorises a loop that reads one and writes the other."""
-        first: dict[str, str] = {}
+        first: dict[View, str] = {}
         for name in names:
-            place = str(self.out.view(name, self.out.memory(name) if are_planned else memory(name)))
+            place = self.out.view(name, self.out.memory(name) if are_planned else memory(name))
             same = first.setdefault(place, name)
             value = self.out.view(name, memory(name)) if same == name else self.out.array(same)
             self.out.assign(self.out.array(name), value)

@@ -243,3 +243,8 @@ def of_truth(x: Any) -> list[Any]:
 def test_nan_and_truth_values_are_treated_as_in_the_reference_engine(value: np.ndarray, function: Any):
     x = static.data("x", [None, *value.shape[1:]], value.dtype.name)
     both_engines.agree(function(x), {"x": value}, rtol=0, atol=0)
+
+
+def test_a_value_without_axes_is_fetched_beside_itself_with_one():
+    y = app.tanh(static.data("x", []))
+    both_engines.agree([y, app.unsqueeze(y, 0), app.reshape(y, [1, 1])], {"x": np.float32(0.5)})
