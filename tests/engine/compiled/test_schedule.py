@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from both_engines import compiled
+from both_engines import agree, compiled
 from plain_source import PlainEngine
 
 import app
@@ -54,6 +54,15 @@ def test_steps_that_one_thread_does_alone_need_no_barrier_between_them():
     alone = [step for step in native.lowered.steps if step.is_alone and not step.is_free]
     assert len(alone) == 3
     assert [step.must_meet for step in alone] == [True, False, False]
+
+
+def test_a_thread_that_calls_a_function_writes_no_rows_of_another():
+    """Of a batch of a fixed size, in memory that the gradient is written to afterwards."""
+    x = static.data("x", [32, 3], "float64")
+    x.stop_gradient = False
+    y = app.log_softmax(x)
+    fetch = static.gradients([app.sum(app.tanh(y) * y)], [x])
+    agree(fetch, {"x": np.random.default_rng(0).uniform(-1, 1, (32, 3))}, compiles=False)
 
 
 def test_threads_share_out_the_steps_of_adam():

@@ -99,13 +99,19 @@ def lower_filling(op: Operator, lowered: Lowered) -> Step:
     lowering: Filling = op.definition.lowering
     if not lowering.fits(op.attributes, len(lowered.shapes[str(op.inputs[0])])):
         raise NotNativeError("its compiled form does not cover these attributes")
-    return FillingStep(op, lowered, lowered.share_of_rows(op) if lowering.row_by_row else WHOLE)
+    return FillingStep(op, lowered, _share(op, lowered))
 
 
 def lower_returning(op: Operator, lowered: Lowered) -> Step:
     """The step of an operator with a user's function that returns its outputs."""
-    lowering: Returning = op.definition.lowering
-    return ReturningStep(op, lowered, lowered.share_of_rows(op) if lowering.row_by_row else WHOLE)
+    return ReturningStep(op, lowered, _share(op, lowered))
+
+
+def _share(op: Operator, lowered: Lowered) -> Share:
+    """How threads share out a function: by rows of the batch, or not at all. Where the size of the batch is fixed, an
+    input that is no batch may have as many rows by chance."""
+    share = lowered.share_of_rows(op)
+    return share if op.definition.lowering.row_by_row and share == ROWS else WHOLE
 
 
 def lower_callback(op: Operator, lowered: Lowered) -> Step:
