@@ -146,6 +146,18 @@ def test_second_derivatives_of_choices_and_loops_are_native():
     assert compiled(ddz).source.is_whole
 
 
+def test_the_gradients_of_a_loop_may_be_the_values_of_the_loop_around_it():
+    """They are written over the values that they are computed from."""
+    x = data()
+
+    def step(i: Any, v: Any, w: Any) -> list[Any]:
+        _, z = while_loop(lambda j, z: j < 3, lambda j, z: [j + 1, app.sin(z) * 0.4 * v + w], [zero(), v])
+        return [i + 1, *static.gradients([app.sum(z * z)], [v, w])]
+
+    _, v, w = while_loop(lambda i, v, w: i < 3, step, [zero(), x, app.cos(x)])
+    agree([v, w])
+
+
 @njit
 def raising(v: Any) -> Any:
     if v.size > 3:

@@ -135,12 +135,9 @@ def lower_loop(op: Operator, lowered: Lowered) -> Step:
     """The step of a loop."""
     lowering: Loop = op.definition.lowering
     inputs, states = list(map(str, op.inputs)), op.outputs[:-1]
-    pairs = list(zip(inputs, states, strict=False))
-    for place in range(len(states), len(inputs)):
-        if inputs[place] in states:  # the loop changes it, and reads the value from before
-            inputs[place] = _temporary(inputs[place], lowered)
-            pairs.append((str(op.inputs[place]), inputs[place]))
-    inner_inputs = [*states, *inputs[len(states) :]]
+    rest, pairs = _apart(inputs[len(states) :], states, lowered)
+    pairs += zip(inputs, states, strict=False)
+    inner_inputs = [*states, *rest]
     inside = {"before": _copies(pairs, lowered)}
     condition = _Opened(op, lowering.condition, inner_inputs, lowered)
     inside["condition"] = condition.steps({}, condition.is_last_use, ())
@@ -156,8 +153,9 @@ def lower_loop_gradient(op: Operator, lowered: Lowered) -> Step:
     carried = len(op.bodies[lowering.body].outputs)
     states = [_temporary(name, lowered) for name in inputs[:carried]]
     begin = len(inputs) - len(op.outputs)
-    pairs = [*zip(inputs, states, strict=False), *zip(inputs[begin:], op.outputs, strict=True)]
-    inner_inputs = [*states, *inputs[carried:begin], *op.outputs]
+    rest, pairs = _apart(inputs[carried:begin], op.outputs, lowered)
+    pairs += [*zip(inputs, states, strict=False), *zip(inputs[begin:], op.outputs, strict=True)]
+    inner_inputs = [*states, *rest, *op.outputs]
     inside = {"before": _copies(pairs, lowered)}
     body = _Opened(op, lowering.body, inner_inputs, lowered)
     inside["body"] = body.steps(dict(enumerate(states)), body.is_last_use, states)
@@ -256,6 +254,13 @@ class _Opened:
     def _with_names(self, op: Operator) -> Operator:
         inputs = [None if n is None else self.names[n] for n in op.inputs]
         return Operator(op.definition, inputs, [self.names[n] for n in op.outputs], op.attributes, op.role)
+
+
+def _apart(inputs: Sequence[str], written: Sequence[str], lowered: Lowered) -> tuple[list[str], list[tuple[str, str]]]:
+    """The inputs that each iteration of a loop reads, and pairs for `_copies`: those that the loop writes are copied
+    first, as it reads the values from before."""
+    apart = [_temporary(name, lowered) if name in written else name for name in inputs]
+    return apart, [(name, other) for name, other in zip(inputs, apart, strict=True) if name != other]
 
 
 def _copies(pairs: Iterable[tuple[str, str]], lowered: Lowered) -> list[Step]:
