@@ -213,12 +213,13 @@ def test_dropout_draws_the_same_numbers_in_one_native_call(mode: str):
     y = app.nn.functional.dropout(app.tanh(x), 0.3, mode=mode) * 2.0
     feed = {"x": np.ones((20, 50), "float32")}
     evaluated = static.default_main_program().clone(for_test=True)
+    (mask,) = (op.outputs[0] for op in evaluated.global_block().ops if op.definition.random)
     found = []
     for engine in ("reference", "compiled"):
         app.seed(5)
         executor = static.Executor(engine=engine)
         runs = [executor.run(feed=feed, fetch_list=[y])[0] for _ in range(3)]
-        found.append([*runs, executor.run(evaluated, feed=feed, fetch_list=[y.name])[0]])
+        found.append([*runs, *executor.run(evaluated, feed=feed, fetch_list=[y.name, mask])])
     for reference, mine in zip(*found, strict=True):
         np.testing.assert_allclose(mine, reference, rtol=1e-6)
     assert not np.array_equal(found[1][0], found[1][1])

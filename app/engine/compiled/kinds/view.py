@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 from app.engine.compiled.kinds.loop import LoopStep
 from app.engine.compiled.kinds.native import NativeStep, NotNativeError
 from app.engine.compiled.language import (
@@ -20,7 +22,7 @@ from app.engine.compiled.language import (
 from app.engine.compiled.steps import WHOLE, Lowered, Step
 from app.engine.compiled.writer import Writer, index
 from app.graph.program import Operator
-from app.ops.lowering import Joining
+from app.ops.lowering import Constant, Joining
 from app.ops.size import AnySize
 from app.ops.spec import normal_axis
 
@@ -44,8 +46,10 @@ class ConstantStep(Step):
 
     def as_array(self, shared: bool) -> Step:
         """Return a step that fills an array with the constant, for steps that are not loops."""
-        self.lowered.constants.pop(self.op.outputs[0], None)
-        step = LoopStep(self.op, self.lowered, self.lowered.share_of_rows(self.op) if shared else self.share)
+        number, op = self.lowered.constants.pop(self.op.outputs[0]), copy.copy(self.op)
+        op.definition = copy.copy(op.definition)
+        op.definition.lowering = Constant(lambda attributes: number)
+        step = LoopStep(op, self.lowered, self.lowered.share_of_rows(op) if shared else self.share)
         step.verdict = self.verdict
         return step
 
