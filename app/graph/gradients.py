@@ -193,8 +193,8 @@ def _rename_gradient(gradient: Variable, name: str, requested: bool, is_new: boo
     copied if the caller requested it.
     """
     block = gradient.block
-    if block.has_var(name):
-        return gradient  # a second backward pass over the same variables keeps its own names
+    if block.find_var(name) is not None:
+        return gradient  # a second backward pass over the same variables, here or around, keeps its own names
     if is_new and not gradient.name.endswith("@GRAD"):
         block.rename_var(gradient.name, name)
         return gradient

@@ -181,6 +181,17 @@ def test_gradients_inside_a_branch():
         assert static.Executor().run(feed={"x": np.array(at)}, fetch_list=[y])[0].tolist() == expected
 
 
+def test_a_gradient_inside_is_another_variable_than_the_one_outside():
+    x = static.data("x", [2], "float64")
+    x.stop_gradient = False
+    (outer,) = static.gradients([x * x], [x])
+    y = cond(app.sum(x) > 0.0, lambda: static.gradients([app.sin(x)], [x])[0] + outer, lambda: x)
+    z = counted(1, lambda i, v: static.gradients([app.cos(x)], [x])[0] + outer, x)
+    at = np.array([0.5, 1.0])
+    found = static.Executor().run(feed={"x": at}, fetch_list=[y, z])
+    np.testing.assert_allclose(found, [np.cos(at) + 2 * at, -np.sin(at) + 2 * at])
+
+
 def test_a_detached_value_carries_no_gradient():
     x = static.data("x", [2], "float64")
     x.stop_gradient = False
