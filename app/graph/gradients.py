@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from app.errors import InPlaceError, OperatorError, ProgramError
@@ -137,6 +138,7 @@ def gradients(
         for op, replaced in zip(block.ops, _replaced_since(block), strict=True)
         if any(name in active for name in op.outputs)
     ]
+    _check_outside(block, {v.name for v in targets}, inputs, blocked)
     requested = {v.name for v in inputs}
     before = set(block.vars)
     complete_gradients: dict[Hashable, Variable] = {}
@@ -164,6 +166,32 @@ def gradients(
         for name, gradient in seeds.items():
             complete(name, gradient)
         return [complete_gradients.get(v.name) for v in inputs]
+
+
+def _check_outside(block: Block, targets: set[str], inputs: Sequence[Variable], blocked: Collection[str]) -> None:
+    """Raise an error if targets in a branch or a loop depend on an input through a value that is computed outside of
+    it: only the operators inside are differentiated. What a loop carries may depend on all that is outside of it."""
+    around = [block]
+    while around[0].parent_idx >= 0:
+        around.insert(0, block.program.blocks[around[0].parent_idx])
+    written: set[str] = set()
+    read: set[str] = set()
+    for op in block.ops if len(around) > 1 else ():
+        read.update(name for name in op.inputs if name is not None and name not in written)
+        written.update(op.outputs)
+    for variable in inputs:
+        depending = {variable.name}
+        for outer, inner in pairwise(around):
+            depending |= active_names(outer, depending)
+            if variable.name not in inner.vars:
+                computed = {name for op in inner.ops for name in op.outputs}
+                depending.update(n for n, v in inner.vars.items() if n not in computed and not v.stop_gradient)
+        for name in sorted(read & depending - {variable.name}):
+            if not targets.isdisjoint(active_names(block, [name], blocked)):
+                raise OperatorError(
+                    f"{', '.join(sorted(targets))} depends on {name}, which may depend on {variable.name} outside of "
+                    f"this branch or loop, where nothing is differentiated: compute {name} inside, or detach it"
+                )
 
 
 def _check_path(block: Block, active: set[str], targets: set[str], inputs: Sequence[Variable]) -> None:

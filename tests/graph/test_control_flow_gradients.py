@@ -192,6 +192,37 @@ def test_a_gradient_inside_is_another_variable_than_the_one_outside():
     np.testing.assert_allclose(found, [np.cos(at) + 2 * at, -np.sin(at) + 2 * at])
 
 
+@pytest.mark.parametrize(
+    "network",
+    [
+        lambda x, h, part: cond(app.sum(x) > 0.0, lambda: part(h * x, x), lambda: x),
+        lambda x, h, part: counted(2, lambda i, v: part(app.sin(x) * h, x), x),
+        lambda x, h, part: counted(2, lambda i, v: part(v * x, x), x),
+        lambda x, h, part: cond(app.sum(x) > 0.0, lambda: counted(2, lambda i, v: part(h * v * 2.0, x), x), lambda: x),
+    ],
+)
+def test_gradients_inside_of_what_depends_on_the_input_outside_are_refused(network: Any):
+    def part(value: Any, x: Any) -> Any:
+        return static.gradients([value], [x])[0]
+
+    x = static.data("x", [2], "float64")
+    x.stop_gradient = False
+    h = app.exp(x * 2.0)
+    with pytest.raises(OperatorError, match=r"depends on .*, which may depend on x outside of this branch or loop"):
+        network(x, h, part)
+
+
+def test_gradients_inside_are_those_of_what_is_computed_inside_or_detached():
+    x = static.data("x", [2], "float64")
+    x.stop_gradient = False
+    h = app.exp(x)
+    y = cond(app.sum(x) > 0.0, lambda: static.gradients([h.detach() * x + app.exp(x) * 2.0], [x])[0], lambda: x)
+    z = counted(2, lambda i, v: static.gradients([v * v * h], [v])[0], x)
+    at = np.array([0.5, 1.0])
+    found = static.Executor().run(feed={"x": at}, fetch_list=[y, z])
+    np.testing.assert_allclose(found, [np.exp(at) * 3.0, 4.0 * at * np.exp(at) ** 2])
+
+
 def test_a_detached_value_carries_no_gradient():
     x = static.data("x", [2], "float64")
     x.stop_gradient = False
