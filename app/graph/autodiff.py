@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Protocol
 
+import numpy as np
+
+from app.errors import DtypeError
+from app.ops.dtype import is_float
 from app.ops.rules import Call
 from app.ops.values import Gradient
 
@@ -23,6 +27,15 @@ class Recorded(Call, Protocol):
     @property
     def output_keys(self) -> Sequence[Hashable]:
         """The keys of the outputs."""
+
+
+def check_dtype_of_gradient(value: str, dtype: str | np.dtype) -> None:
+    """Refuse a gradient with respect to integers or booleans, which would be rounded to their type."""
+    if not is_float(dtype):
+        raise DtypeError(
+            f"the gradient of {value}, of {dtype}, would be rounded to that type; make it of floats, such as "
+            "to_tensor(x, dtype='float32', stop_gradient=False), or set stop_gradient to True, so that it gets none"
+        )
 
 
 def reverse_walk(

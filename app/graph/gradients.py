@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from app.errors import InPlaceError, OperatorError, ProgramError
-from app.graph.autodiff import Recorded, reverse_walk
+from app.graph.autodiff import Recorded, check_dtype_of_gradient, reverse_walk
 from app.graph.program import BACKWARD, Block, Operator
 from app.graph.variable import Variable
 from app.listed import as_list
@@ -165,6 +165,9 @@ def gradients(
         reverse_walk(reversed(calls), seeds, complete)
         for name, gradient in seeds.items():
             complete(name, gradient)
+        for v in inputs:
+            if v.name in complete_gradients:
+                check_dtype_of_gradient(v.name, v.dtype)
         return [complete_gradients.get(v.name) for v in inputs]
 
 

@@ -21,7 +21,7 @@ from app.errors import (
     ShapeError,
     silent_end,
 )
-from app.graph.autodiff import Recorded, reverse_walk
+from app.graph.autodiff import Recorded, check_dtype_of_gradient, reverse_walk
 from app.listed import as_list
 from app.ops.values import Gradient
 from app.reading import place_of
@@ -158,6 +158,9 @@ def _add_to_leaf(leaf: Tensor, gradients: dict[Any, Gradient]) -> None:
     gradient = gradients.pop(leaf)
     if leaf.stop_gradient and not leaf.is_given_gradients_when_frozen:
         return
+    dtype = leaf._array.dtype
+    if dtype.kind != "f":
+        check_dtype_of_gradient(f"a Tensor of shape {list(leaf._array.shape)}", dtype)
     grad = leaf.grad
     if grad is not None and getattr(getattr(grad, "_array", None), "shape", None) != leaf._array.shape:
         raise ShapeError(
@@ -172,8 +175,7 @@ def _add_to_leaf(leaf: Tensor, gradients: dict[Any, Gradient]) -> None:
                 leaf.grad = gradient.clone() if leaf.grad is None else leaf.grad + gradient
             return
         gradient = np.asarray(gradient)
-    dtype = leaf._array.dtype
-    if gradient.dtype is not dtype and dtype.kind == "f":
+    if gradient.dtype is not dtype:
         gradient = gradient.astype(dtype, copy=False)
     _begin_adding()
     try:
@@ -289,6 +291,8 @@ def grad(
         gradient = gradients.get(tensor.source)
         if gradient is None and not allow_unused:
             raise GradientError(_UNUSED.format(position=position, shape=list(tensor._array.shape)))
+        if gradient is not None:
+            check_dtype_of_gradient(f"input {position} of grad", tensor._array.dtype)
         if gradient is not None and not hasattr(gradient, "_array"):
             gradient = tape.new_tensor(np.array(gradient))
         elif gradient is not None and gradient.stop_gradient:

@@ -9,7 +9,7 @@ import pytest
 
 import app
 from app import static
-from app.errors import OperatorError, ProgramError
+from app.errors import DtypeError, OperatorError, ProgramError
 
 
 def data(name: str, *shape: Any) -> static.Variable:
@@ -45,6 +45,13 @@ def test_target_gradients_weigh_the_targets_and_may_be_variables_arrays_or_missi
 
 
 # --- What has no gradient ---
+
+
+def test_the_gradient_of_integers_is_refused_and_not_rounded():
+    x = static.data("x", [2], "int64")
+    x.stop_gradient = False
+    with pytest.raises(DtypeError, match="the gradient of x, of int64, would be rounded"):
+        static.gradients([x * 0.5], [x])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from leaves import leaf
 
 import app
 from app import grad, to_tensor
-from app.errors import GradientError, OperatorError, ShapeError
+from app.errors import DtypeError, GradientError, OperatorError, ShapeError
 
 # backward()
 
@@ -179,3 +179,16 @@ def test_wrong_starts_of_backward_are_errors():
         app.autograd.backward([x * 2, x * 3], [to_tensor([1.0])])
     with pytest.raises(OperatorError, match="backward from a Tensor with stop_gradient=True"):
         grad(to_tensor([1.0]) * 2, x)
+
+
+def test_the_gradient_of_integers_is_refused_and_not_rounded():
+    x = to_tensor([1, 2], stop_gradient=False)
+    with pytest.raises(DtypeError, match=r"Tensor of shape \[2\], of int64, would be rounded"):
+        (x * 0.5).sum().backward()
+    with pytest.raises(DtypeError, match="input 0 of grad, of int64"):
+        grad((x * 0.5).sum(), x)
+    with pytest.raises(DtypeError, match="of int64"):
+        app.jit.to_static(lambda x: (x * 0.5).sum(), backend="reference")(x).backward()
+    table = leaf([1.0, 2.0], [3.0, 4.0])
+    app.gather(table, to_tensor([0, 1], stop_gradient=False)).sum().backward()  # indices get none in any case
+    assert table.grad.numpy().tolist() == [[1.0, 1.0], [1.0, 1.0]]
