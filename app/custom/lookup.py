@@ -11,7 +11,8 @@ import inspect
 import linecache
 import pkgutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from traceback import walk_tb
@@ -28,6 +29,7 @@ from app.errors import AppError, ConfigError, OperatorError
 from app.files import LARGEST, read_file, without_tilde
 from app.ops import REGISTRY, OpDef
 from app.ops.spec import Spec
+from app.reading import LIBRARIES
 
 SHIPPED = tuple(sorted(module.name for module in pkgutil.iter_modules(shelf.__path__)))
 """The custom operators on the shelf."""
@@ -262,6 +264,41 @@ def _run_file(file: Path) -> ModuleType:
     return entry[1]
 
 
+@contextmanager
+def _importing_from(folder: Path) -> Iterator[dict[str, str]]:
+    """Let a file import its neighbours, as when Python runs it; yields those that an import would not find.
+
+    It would take a file of the same name elsewhere for the neighbour without a word, so importing these fails.
+    """
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    names = {one.stem for one in folder.glob("*.py")} | {one.parent.name for one in folder.glob("*/*.py")}
+    hidden = {name: place for name in names if name.isidentifier() and (place := _elsewhere(name, folder))}
+    imported = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in hidden}
+    refused = {**imported, **hidden}
+    sys.modules.update(dict.fromkeys(refused))  # type: ignore[arg-type]  # Python does not import what is None
+    try:
+        yield hidden
+    finally:
+        for name in refused:
+            del sys.modules[name]
+        sys.modules.update(imported)
+
+
+def _elsewhere(name: str, folder: Path) -> str:
+    """Where, outside of a folder and of the libraries, an import would find a name of the folder; '' if nowhere."""
+    try:
+        spec = None if name.startswith("__") else importlib.util.find_spec(name)
+    except ValueError:  # a module that no import made
+        return ""
+    own = [file for file in (folder / f"{name}.py", folder / name / "__init__.py") if file.is_file()]
+    if spec is None or (spec.has_location and not own):  # a folder without __init__.py is imported only if nothing else
+        return ""
+    place = str(spec.origin if spec.has_location else next(iter(spec.submodule_search_locations or []), folder))
+    is_here = Path(place).resolve() in [file.resolve() for file in (*own, folder, folder / name)]
+    return "" if is_here or place.startswith(LIBRARIES) else place
+
+
 def _module_of_text(file: Path) -> ModuleType:
     name = f"{OF_FILES}{file.stem}_{crc32(bytes(file)):08x}"
     spec = importlib.util.spec_from_file_location(name, file, loader=_Loader(name, str(file)))
@@ -269,15 +306,21 @@ def _module_of_text(file: Path) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[module.__name__] = module
-    if str(file.parent) not in sys.path:
-        sys.path.append(str(file.parent))  # a file can import its neighbours, as when Python runs it
+    hidden: dict[str, str] = {}
     try:
-        spec.loader.exec_module(module)
+        with _importing_from(file.parent) as hidden:
+            spec.loader.exec_module(module)
     except AppError as error:
         raise type(error)(f"{_place_in(file, error)}: {error}") from error
     except KeyboardInterrupt:
         raise
     except BaseException as error:
+        missing = str(error.name).partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+        if missing in hidden:
+            raise OperatorError(
+                f"{_place_in(file, error)}: {missing} would be imported from {hidden[missing]}, not from this folder, "
+                "which has one of that name, too: rename one, or use the two in different processes"
+            ) from error
         message = error.msg if isinstance(error, SyntaxError) else error
         raise OperatorError(
             f"{_place_in(file, error)}: running the file raised {type(error).__name__}: {message}{suggestion(error)}"

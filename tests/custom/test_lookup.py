@@ -135,6 +135,30 @@ def test_files_of_one_name_in_two_folders_are_different(file: Path, tmp_path: Pa
     assert [find_operator(f"{one}:Layer")(x).item() for one in (file, other)] == [3, 5]
 
 
+@pytest.mark.parametrize("module", ["factor_a.py", "factor_b/__init__.py", "factor_c/number.py"])
+def test_a_file_does_not_import_the_neighbour_of_another_file_for_its_own(tmp_path: Path, module: str):
+    name = module.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    for folder, factor in {"anna": 2.0, "ben": 5.0}.items():
+        (tmp_path / folder / module).parent.mkdir(parents=True)
+        (tmp_path / folder / module).write_text(f"FACTOR = {factor}\n")
+        (tmp_path / folder / "ops.py").write_text(f"from {name} import FACTOR\ndef scaled(x): return x * FACTOR\n")
+    x, anna = app.to_tensor([1.0]), tmp_path / "anna" / "ops.py"
+    assert find_operator(f"{anna}:scaled")(x).item() == 2
+    with pytest.raises(OperatorError, match=rf"ben/ops.py:1: factor_. would be imported from {anna.parent}/factor_"):
+        find_operator(f"{tmp_path / 'ben' / 'ops.py'}:scaled")
+    anna.write_text(anna.read_text() + "# edited\n")
+    assert find_operator(f"{anna}:scaled")(x).item() == 2, "what was imported before is there again"
+
+
+def test_files_of_two_folders_share_a_neighbour_that_is_the_same_file(tmp_path: Path):
+    (tmp_path / "shared_factor.py").write_text("FACTOR = 2.0\n")
+    for folder in ("anna", "ben"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "shared_factor.py").symlink_to(tmp_path / "shared_factor.py")
+        (tmp_path / folder / "ops.py").write_text("import shared_factor as s\ndef scaled(x): return x * s.FACTOR\n")
+        assert find_operator(f"{tmp_path / folder / 'ops.py'}:scaled")(app.to_tensor([1.0])).item() == 2
+
+
 FILES = {
     "bare.py": "from math import sin\nx = 1\n",
     "fails.py": "1 / 0",
