@@ -78,6 +78,9 @@ def run(options: argparse.Namespace) -> int:
     for name in ("certificate", "badge"):
         if getattr(options, name) and not options.exhaustive:
             raise ConfigError(f"--{name} is written by --exhaustive: give both")
+    for name in ("shape", "range", "only", "also"):
+        if getattr(options, name) and options.exhaustive:
+            raise ConfigError(f"--{name} has no effect with --exhaustive, which tries every number: leave out one")
     operators = [one for word in options.operators for one in find(word)]
     for name in ("certificate", "badge"):
         if getattr(options, name) and len(operators) > 1:

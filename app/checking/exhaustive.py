@@ -21,11 +21,11 @@ import numpy as np
 from app import machine, static
 from app.checking.certificate import Accuracy, Certificate, Inaccuracy, keep, source_of
 from app.checking.examination import (
+    Inputs,
     Part,
     Question,
     failed_in,
     in_process_of_its_own,
-    inputs_of,
     refusal,
     subject_of,
 )
@@ -124,7 +124,7 @@ def every_number(one: UserOperator, question: Question) -> Iterator[Part | Certi
 def _certified(one: UserOperator, question: Question) -> Iterator[Part | Certificate]:
     try:
         subject = subject_of(one, question)
-        yield inputs_of(subject)
+        yield Inputs(f"at every number of {', '.join(TYPES)}")
         yield certificate(subject)
     except ConfigError:
         raise

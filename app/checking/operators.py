@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -101,8 +102,11 @@ def _is_operator(value: Any, module: ModuleType) -> bool:
     operator = operator_of_framework(value)
     if operator is not None:
         return operator.foreign.is_definite and operator.foreign.home == module.__name__
-    if home_of(value) != module.__name__:
-        return False
+    home = home_of(value)
+    if home != module.__name__:  # it is imported, or made here of a function from elsewhere or of a partial
+        if not (isinstance(value, CustomOperator) and value.where.startswith(f"{Path(str(module.__file__)).name}:")):
+            return False
+        return all(value is not other for other in vars(sys.modules.get(home, module)).values())
     if isinstance(value, type):
         return issubclass(value, PyLayer)
     return isinstance(value, CustomOperator) or (

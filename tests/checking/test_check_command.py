@@ -233,6 +233,10 @@ def test_verdicts_are_printed_as_json(check: Check):
         (["some_ops.py:swish", "--range=0,inf"], "the range 0,inf: expected finite numbers"),
         (["some_ops.py:swish", "--like", "nonsense"], "there is no operator 'nonsense'"),
         *[
+            (["some_ops.py:swish", "--exhaustive", f"--{option}"], f"--{option[:4]}.* has no effect with --exhaustive")
+            for option in ("shape=4", "range=0,1", "only=gradient", "also=vmap")
+        ],
+        *[
             (["some_ops.py:swish", "--like", f"relu({settings})"], r"'relu\(.*\)' cannot be read; write settings as in")
             for settings in ("1", "a=1,a=2", "**{}", "a={[]:1}")
         ],
@@ -247,6 +251,35 @@ def test_wrong_usage_is_an_error_of_one_line_and_status_2(check: Check, words: l
     assert (status, out) == (2, "")
     assert err.count("\n") == 1
     assert re.search(message, err)
+
+
+def test_operators_that_a_file_makes_of_imported_functions_and_partials_are_its_own(check: Check):
+    Path("helper_functions.py").write_text(
+        "import opsmith\ndef scaled(x, by=3.0): return x * by\nthrice = opsmith.custom_op(scaled)\n"
+    )
+    Path("making.py").write_text(
+        "import functools\nimport opsmith\nfrom helper_functions import scaled, thrice\n"
+        "mine = opsmith.custom_op(scaled)\ntwice = opsmith.custom_op(functools.partial(scaled, by=2.0))\n"
+    )
+    _, out, _ = check("making.py", "--only", "repeatable")
+    assert re.findall(r"^(\w+)  custom_op", out, re.MULTILINE) == ["mine", "twice"]
+
+
+def test_an_operator_on_integers_alone_has_no_floats_whose_type_is_kept(check: Check):
+    status, out, _ = check("some_ops.py:swish", "--shape", "4,6:int64", "--only", "types,gradient")
+    assert status == 0, out
+    assert "note    types          it does not apply to this operator" in out
+
+
+def test_a_lambda_that_is_not_inlined_is_named_as_the_reason(check: Check):
+    Path("lambdas.py").write_text("import opsmith\nf = opsmith.custom_op(lambda x: x * 4.0)\n")
+    _, out, _ = check("lambdas.py", "--only", "inlined")
+    assert "not inlined because it is a lambda: write a def, lambdas.py:2" in out
+
+
+def test_what_an_operator_must_support_in_another_framework_does_not_apply_to_ones_of_opsmith(check: Check):
+    _, out, _ = check("some_ops.py:swish", "--only", "range", "--also", "compile")
+    assert "note    compile        it does not apply to this operator" in out
 
 
 def test_a_file_that_raises_is_an_error_with_its_line(check: Check):

@@ -167,8 +167,7 @@ def _progress(subject: Subject, only: Collection[str], also: Collection[str], af
     names = [
         name
         for name, check in CHECKS.items()
-        if name in only
-        or (origin in check.origins and (name == "bounds" or name in also or not (only or check.if_named)))
+        if name in named or (origin in check.origins and (name == "bounds" or not (only or check.if_named)))
     ]
     as_python: dict[str, list[Verdict]] | None = None
     for name in names[names.index(after) + 1 if after else 0 :]:
@@ -184,7 +183,7 @@ def _progress(subject: Subject, only: Collection[str], also: Collection[str], af
         verdicts = _verdicts(name, subject, as_python) if origin in check.origins else []
         if name in also:
             verdicts = [replace(v, state=FAILED) if v.state == NOTE else v for v in verdicts]
-        if not verdicts and name in only:
+        if not verdicts and name in named:
             verdicts = [replace(note(check.nothing), check=name)]
         yield from (verdict for verdict in verdicts if not only or name in named or verdict.failed)
         if name == "bounds" and any(verdict.failed for verdict in verdicts):

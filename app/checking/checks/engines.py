@@ -114,7 +114,8 @@ def _what_would_help(op: Operator, lowered: Lowered) -> str:
     if isinstance(definition.lowering, Returning):  # a Numba function
         stop = stops_on_numbers(definition.function)
         if stop is None:
-            return ""
+            why = f"; not inlined because it is a lambda: write a def, {place_in(source.__code__)}"
+            return why if source.__name__ == "<lambda>" else ""
         return f"; not inlined because of {place_in(source.__code__, stop[0])}: `{stop[1]}` may need other elements"
     if definition.lowering is None and not is_compiled(definition.function):
         reason = _why_numba_refuses(source, _arrays_for(source, op, lowered), op)

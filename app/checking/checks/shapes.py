@@ -54,6 +54,8 @@ def types(subject: Subject) -> Iterator[Verdict]:
     if subject.precision is FLOAT32:
         yield note("it computes in float32 only, so gradients are compared less exactly; --like compares with float64")
         return
+    if not subject.float_inputs:
+        return
     results, casts = [], []
     for dtype in ("float32", "float64"):
         _casts_of(subject).clear()
