@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.checking.checks import check_names
 from app.checking.findings import Findings, findings_of, one_of, question_of
 from app.checking.reproduction import report
 
@@ -45,10 +44,9 @@ def check_operator(
         **settings: Settings of the operator.
     """
     __tracebackhide__ = True  # by pytest, which then shows the test
-    check_names([*only, *also])
     one = one_of(operator)
     one = replace(one, surrogate=one.surrogate or surrogate)
-    question = question_of(shapes, settings, like, within, only, also=also, example=example, seed=seed)
+    question = question_of(shapes, settings, like, within, only, also, example=example, seed=seed)
     findings = findings_of(one, question)
     if not findings.ok:
         raise AssertionError(report(one, question, findings))

@@ -103,7 +103,7 @@ def _names(operator: UserOperator, settings: dict[str, Any], shapes: int) -> lis
     for name in settings:
         if name not in by_name:
             closest = difflib.get_close_matches(name, [*by_name, *_ARGUMENTS], 1)
-            hint = f"; did you mean {closest[0]!r}?" if closest else ""
+            hint = f"; did you mean {closest[0]!r}?" if closest and closest[0] != name else ""
             raise ConfigError(f"{operator.name} has no parameter {name!r} to set; it takes {', '.join(by_name)}{hint}")
     names: list[str] = []
     for parameter in operator.parameters:

@@ -104,8 +104,9 @@ def certify(
         types: Of float16, bfloat16 and float32; the first two are computed in float32 and rounded.
         **settings: Settings of the operator.
     """
-    if unknown := [name for name in types if name not in TYPES]:
-        raise ConfigError(f"there are no numbers of {unknown[0]!r} to try; types are {', '.join(TYPES)}")
+    types = [types] if isinstance(types, str) else types
+    if not types or not set(types) <= set(TYPES):
+        raise ConfigError(f"types is {types!r}: expected some of {', '.join(TYPES)}")
     return certificate(inputs_for(one_of(operator), (), settings, like), types)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import index
 from typing import Any
 
@@ -94,7 +94,7 @@ def check(
     only: Collection[str] = (),
     **settings: Any,
 ) -> Findings:
-    """Examine an operator: its gradient, shapes, behaviour and how it is compiled. Raises nothing; see `.ok`.
+    """Examine an operator: its gradient, shapes, behaviour and how it is compiled. Errors are findings; see `.ok`.
 
     >>> opsmith.check("custom.relu").ok
     True
@@ -109,8 +109,6 @@ def check(
     """
     label = str(operator)
     try:
-        only = [only] if isinstance(only, str) else only
-        check_names(only)
         one = one_of(operator)
         label = one.label
         return findings_of(one, question_of(shapes, settings, like, within, only))
@@ -124,12 +122,16 @@ def question_of(
     like: str | Callable[..., Any],
     within: tuple[float, float] | None,
     only: Collection[str],
+    also: Collection[str] = (),
     **more: Any,
 ) -> Question:
     """The question that arguments of Python ask."""
-    sizes = [(_sizes_of(shape), "float64") for shape in shapes]
+    only, also = _names_in(only), _names_in(also)
+    sizes = [(_sizes_of(shape), "float64") for shape in (shapes if isinstance(shapes, Iterable) else [shapes])]
+    if not (isinstance(like, str) or callable(like)):
+        raise ConfigError(f"like is {like!r}: expected an operator or the name of one, such as like='silu'")
     name, other = (like, None) if isinstance(like, str) else (name_of(like), like)
-    return Question(sizes, settings, name, other, None if within is None else _range_of(within), only, **more)
+    return Question(sizes, settings, name, other, None if within is None else _range_of(within), only, also, **more)
 
 
 def findings_of(one: UserOperator, question: Question) -> Findings:
@@ -141,6 +143,12 @@ def findings_of(one: UserOperator, question: Question) -> Findings:
         else:
             findings.inputs = part
     return findings
+
+
+def _names_in(names: Any) -> Collection[str]:
+    names = [*names] if isinstance(names, Iterable) and not isinstance(names, str) else [names]
+    check_names(names)
+    return names
 
 
 def _sizes_of(shape: Any) -> tuple[int, ...]:

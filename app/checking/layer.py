@@ -21,9 +21,7 @@ class LayerAsOperator:
         self.shapes = {path.replace(".", "_"): tuple(value.shape) for path, value in held.items()}
         self._places = [_place_of(self.layer, path) for path in held]
         parameters = parameters_of(self.layer.forward).values()
-        inputs = [
-            p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
-        ]
+        inputs = [p for p in parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD) and p.default is p.empty]
         own = [inspect.Parameter(path, inspect.Parameter.POSITIONAL_OR_KEYWORD) for path in self.shapes]
         self.parameters = (*inputs, *own)
 

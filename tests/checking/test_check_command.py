@@ -19,6 +19,7 @@ from app.__main__ import main
 from app.checking.checks import CHECKS
 from app.checking.checks import Check as OneCheck
 from app.errors import AppError
+from app.testing import check_operator
 
 __all__ = ["uncompiled"]
 
@@ -124,11 +125,25 @@ def test_a_mistake_that_makes_several_checks_fail_is_printed_once(check: Check):
 
 
 def test_a_misspelt_check_is_a_failure(check: Check):
-    for only in (["gradients"], "gradient,like", ["gradient", "rows and columns"]):
+    wrong: Any = 3
+    for only in (["gradients"], "gradient,like", ["gradient", "rows and columns"], wrong):
         found = app.check("some_ops.py:wrong", only=only)
         assert not found.ok
         assert "there is no check" in str(found)
     assert [verdict.check for verdict in app.check("some_ops.py:wrong", only="gradient")] == ["gradient"]
+    assert check_operator("some_ops.py:swish", only="rows", also="rows").ok
+
+
+def test_other_wrong_arguments_are_findings_too(check: Check):
+    wrong: Any = 3
+    assert "like is 3: expected an operator or the name of one" in str(app.check("some_ops.py:swish", like=wrong))
+    for name in ("seed", "also"):  # which check_operator has
+        found = str(app.check("some_ops.py:swish", **{name: wrong}))
+        assert f"swish has no parameter '{name}' to set; it takes x\n" in found
+
+
+def test_a_layer_may_take_any_number_of_inputs(check: Check):
+    assert app.check(app.nn.ReLU, only="gradient").ok
 
 
 def test_a_named_check_that_does_not_apply_says_so(check: Check):
@@ -148,6 +163,7 @@ def test_shapes_are_one_for_each_input_and_a_range_has_two_ends(check: Check):
     wrong: Any = (4, 6)
     shapes = str(app.check("some_ops.py:swish", shapes=wrong))
     assert "a shape is 4: expected one for each input, such as shapes=[(4, 6)]" in shapes
+    assert "a shape is 3: expected one for each input" in str(app.check("some_ops.py:swish", shapes=cast(Any, 3)))
     for within in (1, (0, 1, 2), ("low", "high")):
         found = str(app.check("some_ops.py:swish", within=cast(Any, within)))
         assert f"within is {within!r}: expected two numbers, such as within=(0, 1)" in found

@@ -178,9 +178,10 @@ def test_an_operator_that_is_not_elementwise_is_refused(function: Any, words: st
         certify(opsmith.custom_op(function, name="it"), types=["float16"])
 
 
-def test_a_type_that_there_is_not_is_refused():
-    with pytest.raises(ConfigError, match="no numbers of 'float64' to try; types are float16, bfloat16, float32"):
-        certify(relu, types=["float64"])
+@pytest.mark.parametrize("types", [["float64"], [], "f"])
+def test_types_that_there_are_not_are_refused(types: Any):
+    with pytest.raises(ConfigError, match=r"types is \[.*\]: expected some of float16, bfloat16, float32"):
+        certify(relu, types=types)
 
 
 def test_the_command_writes_a_certificate_that_says_what_was_run_where(
