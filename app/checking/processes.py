@@ -68,7 +68,7 @@ def values_of(
                 return
         _group_of_its_own(child)
         status = os.waitpid(child, 0)[1]
-        yield End(_ended(status), crashed=True)
+        yield End(ended(status), crashed=True)
     finally:
         os.close(reading)
         if os.getpid() == parent:  # a process that was forked in between has this generator, too
@@ -139,7 +139,7 @@ def _received(reading: int, patience: float | None) -> Iterator[Any]:
     yield End(f"it did not end within {patience:g} seconds: try smaller inputs")
 
 
-def _ended(status: int) -> str:
+def ended(status: int) -> str:
     """How a process ended that says nothing itself, and what to do about it."""
     if os.WIFSIGNALED(status):
         name = signal.Signals(os.WTERMSIG(status)).name

@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Watch until Ctrl-C."""
     from app.checking import checks, findings  # noqa: F401 - imported before forking, as is the training loop
+    from app.checking.processes import ended
     from app.data import load
     from app.run import run  # noqa: F401
     from app.run.config import load_config
@@ -51,6 +52,9 @@ def run(options: argparse.Namespace) -> int:
             while True:
                 stamps = _stamps(file)
                 time.sleep(0.05)
+                if process is not None and process.exitcode:  # an operator ended it
+                    code, process = process.exitcode, None
+                    say(f"{time.strftime('%H:%M:%S')}  {what}  {ended(-code if code < 0 else code << 8)}")
                 if (
                     stamps != last_stamps and file in stamps and stamps == _stamps(file)
                 ):  # presumably written completely

@@ -70,6 +70,10 @@ def test_every_save_prints_a_line_and_an_error_does_not_end_it(watching, tmp_pat
     again = watching()
     assert re.search(r"\([+-]0\.\d{4} from the last version, ", again)
     assert "+0.0000 from the last version" not in again
+    (tmp_path / "my_ops.py").write_text(
+        OPERATOR.replace("return x *", "if len(x) > 5: import os; os._exit(3)\n    return x *")
+    )
+    assert "my_ops.py  it ends the process, with status 3: raise an error in place of os._exit" in watching()
 
 
 def test_a_missing_file_is_an_error(tmp_path, capsys):
