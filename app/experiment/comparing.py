@@ -90,9 +90,14 @@ def compare_finished(folders: Sequence[Path], console: Console, output: str | No
     for run in runs:
         if not is_finished(run.folder):
             raise MissingFileError(f"the run in {run.folder} is not finished: opsmith train --resume {run.folder}")
-    result = compare_runs(runs)
+    configs = {folder: load_kept_config(folder / CONFIG) for folder in folders}
+    seeds = {folder: runs_of(folder, config) for folder, config in configs.items() if isinstance(config, CompareConfig)}
+    missing = {folder: number for folder, of in seeds.items() if (number := sum(not is_finished(run) for run in of))}
+    result = compare_runs(runs, len(runs) + sum(missing.values()))
     folder = new_folder(output, f"compare-{folder_name(result.operators)}")
     _conclude(folder, result, console, report=True)
+    for part, number in missing.items():
+        console.warn(f"note: {count(number, 'seed')} of {part} not trained: opsmith compare --resume {part}")
     return folder
 
 

@@ -249,6 +249,11 @@ def test_runs_that_are_there_are_compared(compare, images, tmp_path, capsys):
     assert (found["first"], found["operators"], found["seeds"]) == ("relu", ["relu", "tanh"], [0, 1, 2])
     assert (tmp_path / "of-three" / "report.html").exists()
     assert main(["compare", "run", "output=again"]) == 0  # the folder of a comparison stands for its runs
+    assert "not trained" not in capsys.readouterr().out
+    shutil.rmtree(tmp_path / "run" / "seed-2")
+    assert main(["compare", "run", "output=of-two"]) == 0
+    assert "note: 1 seed of run not trained: opsmith compare --resume run\n" in capsys.readouterr().out
+    assert "Only 2 of 3 seeds are trained." in (tmp_path / "of-two" / "summary.txt").read_text()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "summary.txt").write_text("of my own")
     before = {file: file.read_bytes() for file in (tmp_path / "alone" / "0").iterdir()}
