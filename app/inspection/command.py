@@ -62,7 +62,7 @@ def _subject(options: argparse.Namespace) -> Subject:
     settings = [word for word in options.words if SETTING.match(word)]
     if not others:
         path = options.config or str(DEFAULT)
-        refuse_without_effect(options.custom_op)
+        refuse_without_effect(options.custom_op, options.accept_changed)
         return of_configuration(path, settings, options.rank)
     if options.config or settings or len(others) > 1:
         more = ["--config", *settings] if options.config else settings or others[1:]
@@ -79,6 +79,7 @@ def _of_word(word: str, options: argparse.Namespace) -> Subject:
         model, path = read_named_model(options)
         return of_model(model, path.name)
     if ".py:" in word or word.startswith("custom."):
+        refuse_without_effect(options.custom_op, options.accept_changed)
         (one,) = find(word)
         return of_operator(one) if one.parameters else of_function(word)
     raise ConfigError(

@@ -65,9 +65,7 @@ class Stages:
         )
 
     def _build(self, stage: str) -> list[Section]:
-        text = (
-            str(self.subject.built) or "It was read from a file, which does not say by which statements it was built."
-        )
+        text = str(self.subject.built) or "This is known of configurations and of functions that build a network."
         return [Section("What each statement put into the startup and the main Program", text)]
 
     def _startup(self, stage: str) -> list[Section]:

@@ -37,10 +37,11 @@ def require_named(operators: Sequence[str], custom_ops: Sequence[str], by: str) 
     NamedFiles(custom_ops).require([name for name in names if ":" in name], by)
 
 
-def refuse_without_effect(custom_ops: Sequence[str]) -> None:
-    """Refuse `--custom-op` beside a configuration, which needs no permission for the operators that it names."""
-    if custom_ops:
-        raise ConfigError(
-            f"--custom-op {custom_ops[0]}: this is for the folder of a run or a saved model; an operator of a "
-            f"configuration is set with model.activation={parted(custom_ops[0])[0]}:NAME"
-        )
+def refuse_without_effect(custom_ops: Sequence[str], accept_changed: Sequence[str] = ()) -> None:
+    """Refuse `--custom-op` and `--accept-changed` beside a configuration or an operator, which need no permission."""
+    for option, names in {"--custom-op": custom_ops, "--accept-changed": accept_changed}.items():
+        if names:
+            raise ConfigError(
+                f"{option} {names[0]}: this is for the folder of a run or a saved model; an operator of a "
+                f"configuration is set with model.activation={parted(names[0])[0]}:NAME"
+            )

@@ -56,7 +56,9 @@ def run(options: argparse.Namespace) -> int:
         return export_operators.run(options)
     if options.to != [ONNX]:
         other = next((target for target in options.to if target != ONNX), ONNX)
-        raise ConfigError(f"a network is exported --to {ONNX}; --to {other} is for an operator, my_ops.py:name")
+        raise ConfigError(f"a network is exported --to {ONNX}; --to {other} is for a custom operator, my_ops.py:name")
+    if options.shape:
+        raise ConfigError(f"--shape is for operators; {options.model} is a network")
     network, name = read_named_model(options)
     file = Path(options.output or name)
     if file.suffix != SUFFIX:

@@ -17,6 +17,7 @@ from app.custom.operator import CustomOperator
 from app.errors import ConfigError, ExportError
 from app.files import refuse_foreign, write_whole
 from app.printing import say
+from app.run.trust import refuse_without_effect
 
 _MARK, _WITHIN = "Written by opsmith ", 4096
 
@@ -33,6 +34,9 @@ def run(options: argparse.Namespace) -> int:
             raise ConfigError(
                 f"an operator is exported --to {', '.join(TARGETS)}; opsmith.onnx.export(operator, ...) writes {target}"
             )
+    refuse_without_effect(options.custom_op, options.accept_changed)
+    if options.allow_opaque:
+        raise ConfigError(f"--allow-opaque is for networks; {options.model} is an operator")
     folder = Path(options.output or ".")
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"--output {folder} is a file; name a folder for the files of the operator")

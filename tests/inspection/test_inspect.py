@@ -197,7 +197,7 @@ def test_a_saved_model_is_shown(inspect: Inspect, tmp_path: Path):
     printed = inspect("net", "--stage", "main")
     assert "tanh.out_0 = tanh(add.out_0)" in printed
     assert inspect("net.json", "--stage", "main") == printed
-    assert "read from a file" in inspect("net", "--stage", "build")
+    assert "known of configurations and of functions" in inspect("net", "--stage", "build")
     assert "BLAS" in inspect("net")
 
 
@@ -257,6 +257,8 @@ def test_a_file_whose_name_is_no_text_can_be_drawn(inspect: Inspect):
         (["nets.py:network", "seed=1"], 2, "one network at a time: nets.py:network cannot be combined with seed=1"),
         (["nets.py:network", "nets.py:program"], 2, "one network at a time: .*"),
         (["--config", "no.yaml"], 2, ".*no.yaml.*"),
+        ([*SEED, "--accept-changed", "x.py:f"], 2, "--accept-changed x.py:f: this is for the folder of a run or .*"),
+        (["custom.relu", "--custom-op", "x.py:f"], 2, "--custom-op x.py:f: this is for the folder of a run or .*"),
     ],
 )
 def test_wrong_arguments_end_in_one_line(words: list[str], status: int, message: str, inspect: Inspect):

@@ -91,8 +91,14 @@ def test_an_operator_that_left_comes_back(ops: Path, capsys: pytest.CaptureFixtu
         (["my_ops.py:cube", "--to", "torch", "--output", "my_ops.py"], "my_ops.py is a file"),
         (
             ["runs/quick", "--to", "torch"],
-            "a network is exported --to onnx; --to torch is for an operator, my_ops.py:name",
+            "a network is exported --to onnx; --to torch is for a custom operator, my_ops.py:name",
         ),
+        (["runs/quick", "--to", "onnx", "--shape", "4"], "--shape is for operators; runs/quick is a network"),
+        (["my_ops.py:cube", "--to", "torch", "--allow-opaque"], "--allow-opaque is for networks; my_ops.py:cube is an"),
+        *[
+            (["my_ops.py:cube", "--to", "torch", option, "my_ops.py:cube"], f"{option} my_ops.py:cube: this is for the")
+            for option in ("--custom-op", "--accept-changed")
+        ],
     ],
 )
 def test_what_cannot_leave_is_one_line(words: list[str], message: str, ops: Path, capsys: pytest.CaptureFixture[str]):
