@@ -116,7 +116,7 @@ class Scope:
         try:
             return signature.bind(*node.args, **{str(k.arg): k.value for k in node.keywords})
         except TypeError as error:
-            self.refuse(node, f"calls {function_name(function)} wrongly: {error}")
+            self.refuse(node, f"calls {function_name(function)} with arguments that cannot be derived: {error}")
 
     def numbers_of(self, node: ast.Call) -> list[ast.expr]:
         """The arguments in a call of a function of numbers."""

@@ -695,7 +695,7 @@ def test_an_exponent_that_changes_counts_as_it_was():
 def test_a_size_of_one_where_more_is_expected_is_an_error_of_the_gradient():
     gradient = derived_of(lambda x, w: x * w, X, X).function
     assert np.array_equal(gradient(X, X, np.ones(5))[0], X)
-    with pytest.raises(ValueError, match=r"test_arrays\.py:\d+: these sizes differ"):
+    with pytest.raises(ValueError, match=r"test_arrays\.py:\d+: the sizes .* differ"):
         gradient(X, X[:1], np.ones(5))
 
 

@@ -262,7 +262,8 @@ class Builder:
         one, other = self.canonical(left), self.canonical(right)
         if one == other:
             return None
-        guard = Guard(compare(left, ast.Eq(), right), f"{self.place(node)}: these sizes differ", self.line)
+        message = f"{self.place(node)}: the sizes {ast.unparse(left)} and {ast.unparse(right)} differ"
+        guard = Guard(compare(left, ast.Eq(), right), message, self.line)
         steady = names_of(left) | names_of(right) <= {*self.settings, *self.definitions}
         if self.branches or not steady:
             return self.emit(guard)
