@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from typing import TextIO
 
 
@@ -111,3 +113,24 @@ def table(rows: Sequence[Sequence[str]], columns: int | None = None) -> list[str
         padded = [" " * (width - cells(cell)) + cell for cell, width in zip(rest, widths[1:], strict=True)]
         lines.append("  ".join([first + " " * (widths[0] - cells(first)), *padded]).rstrip())
     return lines
+
+
+@contextmanager
+def json_alone() -> Iterator[TextIO]:
+    """Standard output for JSON alone. All else, also what native code and processes print, goes to standard error."""
+    out = sys.stdout
+    try:
+        standard = out.fileno()
+    except (OSError, ValueError):  # not a file of the operating system
+        with redirect_stdout(sys.stderr):
+            yield out
+        return
+    with os.fdopen(os.dup(standard), "w", encoding="utf-8") as json_out:
+        os.dup2(2, standard)
+        try:
+            with redirect_stdout(sys.stderr):
+                yield json_out
+        finally:
+            if os.name == "posix":
+                ctypes.CDLL(None).fflush(None)  # what native code printed
+            os.dup2(json_out.fileno(), standard)

@@ -8,7 +8,8 @@ import json
 import shutil
 import sys
 from collections.abc import Iterator
-from typing import Any
+from contextlib import nullcontext
+from typing import Any, TextIO
 
 from app.checking.certificate import Certificate, badge
 from app.checking.checks import CHECKS, check_names
@@ -21,7 +22,7 @@ from app.custom.lookup import UNREADABLE
 from app.errors import ConfigError
 from app.files import without_tilde, write_whole
 from app.ops.dtype import NAMES
-from app.printing import escaped, say, wrapped
+from app.printing import escaped, json_alone, say, wrapped
 
 _INDENT = 25
 """The column in which the words of a line begin."""
@@ -68,6 +69,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check the named operators; gives 0 if all checks pass, 1 if one fails."""
+    with json_alone() if options.json else nullcontext(sys.stdout) as out:  # operators may print, too
+        return _run(options, out)
+
+
+def _run(options: argparse.Namespace, out: TextIO) -> int:
     only = _checks(options.only)
     settings = dict(_setting(text) for text in options.set)
     shapes = [shape_of(text) for text in options.shape]
@@ -88,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
             raise ConfigError(f"--{name} is a file for one operator, and these are {len(operators)}: {names}. Name one")
     wrong = []
     for number, one in enumerate(operators):
-        shown, written = _Shown(one, options.json, number > 0), list[str]()
+        shown, written = _Shown(one, out if options.json else None, number > 0), list[str]()
         parts = _at_every_number(one, question, options, written) if options.exhaustive else examination(one, question)
         try:
             for part in parts:
@@ -128,9 +134,9 @@ def _at_every_number(
 class _Shown:
     """Prints the verdicts on one operator as they are known, as lines with a summary or as JSON objects."""
 
-    def __init__(self, one: UserOperator, as_json: bool, apart: bool):
+    def __init__(self, one: UserOperator, json_out: TextIO | None, apart: bool):
         self.findings = Findings(one.label)
-        self._one, self._json, self._apart = one, as_json, apart
+        self._one, self._json, self._apart = one, json_out, apart
         self._has_begun = False
 
     def add(self, part: Part) -> None:
@@ -142,7 +148,7 @@ class _Shown:
         self.findings.append(part)
         if self._json:
             row = {"operator": self._one.name, "check": part.check, "state": part.state, "words": part.words}
-            print(json.dumps(row), flush=True)
+            print(json.dumps(row), file=self._json, flush=True)
         elif self.findings.shown[-1] is part:
             text = _wrapped(f"  {part.state:6}  {part.check:13}  {part.words}", _INDENT)
             print(f"  {painted(part.state)}{escaped(text[8:])}", flush=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from app.errors import ConfigError, MissingFileError
 from app.files import PACKAGE_FOLDER, checkout, write_whole
 from app.learn.examine import examined
 from app.learn.exercises import EXERCISES, Exercise
-from app.printing import escaped, say, wrapped
+from app.printing import escaped, json_alone, say, wrapped
 
 PROGRESS = ".progress.json"
 """The file beside the exercises that has the last outcome of each, by the hash of the learner's file."""
@@ -50,7 +51,8 @@ def run(options: argparse.Namespace) -> int:
     path = folder / exercise.file
     if not path.exists():
         raise MissingFileError(f"{path} is not there: `opsmith learn` puts the exercises into {folder}")
-    verdict = examined(exercise, path)
+    with json_alone() if options.json else nullcontext():  # the file may print, too
+        verdict = examined(exercise, path)
     _remember(folder, exercise, path, verdict.state == OK)
     if options.json:
         print(

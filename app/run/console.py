@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from importlib.util import find_spec
 from math import nan
 from typing import Any, Literal, TextIO
 
 import msgspec
 
-from app.printing import alarm, escaped, figure, message, wrapped
+from app.printing import alarm, escaped, figure, json_alone, message, wrapped
 from app.run.callbacks import Callback, Position
 from app.run.events import Epoch, Event, Iteration, json_line, line
 from app.run.record import RunRecord
@@ -210,28 +209,7 @@ def in_notebook() -> bool:
 def console(quiet: bool = False, as_json: bool = False) -> Iterator[Console]:
     """Return the console for the command line's options. With JSON, all other output goes to standard error."""
     if as_json:
-        with _only_json() as out:
+        with json_alone() as out:
             yield Console(lines=False, outcome="json", out=out)
     else:
         yield Console(lines=not quiet)
-
-
-@contextmanager
-def _only_json() -> Iterator[TextIO]:
-    """Standard output for JSON alone. All else, also what native code and processes print, goes to standard error."""
-    out = sys.stdout
-    try:
-        standard = out.fileno()
-    except (OSError, ValueError):  # not a file of the operating system
-        with redirect_stdout(sys.stderr):
-            yield out
-        return
-    with os.fdopen(os.dup(standard), "w", encoding="utf-8") as json_out:
-        os.dup2(2, standard)
-        try:
-            with redirect_stdout(sys.stderr):
-                yield json_out
-        finally:
-            if os.name == "posix":
-                ctypes.CDLL(None).fflush(None)  # what native code printed
-            os.dup2(json_out.fileno(), standard)

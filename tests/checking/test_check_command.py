@@ -206,6 +206,15 @@ def test_operators_in_a_file_are_counted(check: Check):
         app.inspect("two_ops.py")
 
 
+def test_what_an_operator_prints_is_no_part_of_the_json(check: Check):
+    Path("printing.py").write_text(
+        "import opsmith\nprint('at import')\n@opsmith.custom_op\ndef f(x):\n    print('called')\n    return x * 2.0\n"
+    )
+    _, out, err = check("printing.py", "--only", "repeatable", "--json")
+    assert [json.loads(line)["check"] for line in out.splitlines()] == ["repeatable"]
+    assert err.startswith("at import\ncalled\n")
+
+
 def test_verdicts_are_printed_as_json(check: Check):
     status, out, _ = check("some_ops.py:Twice", "custom.relu", "--only", "rows", "--json")
     found = [json.loads(line) for line in out.splitlines()]

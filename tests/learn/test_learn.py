@@ -115,6 +115,29 @@ def test_a_backward_that_is_left_out_fails(tmp_path: Path):
     assert "it has no backward of its own" in verdict.words
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"x = ", r"01_wrong_factor\.py:1: running the file raised SyntaxError"),
+        (b"x = '\0'", "running the file raised SyntaxError"),
+        (b"x = 1", "01_wrong_factor.py has no 'cube'"),
+        (b"# coding: latin-1\nx = '\xe9'\ndef cube(x): return x", "it has no backward of its own"),
+    ],
+)
+def test_a_file_that_is_not_finished_is_no_traceback(content: bytes, words: str, tmp_path: Path):
+    path = tmp_path / EXERCISES[0].file
+    path.write_bytes(content)
+    assert re.search(words, examined(EXERCISES[0], path).words)
+
+
+def test_what_a_file_prints_is_no_part_of_the_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    written(tmp_path, EXERCISES[0], "print('hello')\n" + original(EXERCISES[0]).partition("@cube.backward")[0])
+    assert main(["learn", "1", "--json", "--folder", str(tmp_path)]) == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out)["check"] == "your own"
+    assert err == "hello\n"
+
+
 def test_the_list_hands_out_files_and_shows_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
