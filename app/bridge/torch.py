@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from app.bridge.framework import Call, Recording, Transforming
 from app.bridge.function import KEYWORD, POSITIONAL, Foreign, ForeignFunction
 from app.bridge.recognising import parameters, remembered, uses
 from app.custom.calling import ReturnedError
-from app.errors import ConfigError
 from app.reading import place_of
 
 
@@ -96,11 +96,6 @@ def _described(thing: Any) -> Foreign | None:
     if _is_kind(thing, torch.autograd.Function):
         plain = thing.setup_context is not torch.autograd.Function.setup_context
         signature = parameters(thing.forward, 0 if plain else 1)
-        if plain and signature and signature[0].name == "ctx":
-            raise ConfigError(
-                f"{thing.__name__} has a setup_context, so its forward ({place_of(thing.forward)}) takes no ctx: write "
-                "forward(x), or remove setup_context"
-            )
         return Foreign(
             thing.__name__, "torch.autograd.Function", TORCH, _applying(thing), signature, thing, (thing,),
             f"backward ({place_of(thing.backward)})",
@@ -120,8 +115,14 @@ def _described(thing: Any) -> Foreign | None:
 
 def _applying(thing: Any) -> Call:
     """The call of a Function, which refuses a list: PyTorch passes it on, and its tensors have no gradient."""
+    plain = thing.setup_context is not torch.autograd.Function.setup_context
 
     def apply(*args: Any) -> Any:
+        if plain and [p.name for p in parameters(thing.forward)][:1] == ["ctx"]:
+            raise ReturnedError(
+                f"{thing.__name__} has a setup_context, so its forward ({place_of(thing.forward)}) takes no ctx: write "
+                "forward(x), or remove setup_context"
+            )
         results = thing.apply(*args)
         if isinstance(results, list):
             raise ReturnedError("its forward returns a list, whose tensors have no gradient: return a tuple")
@@ -165,17 +166,26 @@ def _has_backward(thing: Any, overload: Any) -> bool:
 
 
 def _of_module(thing: Any) -> Foreign:
-    name = thing.__name__ if isinstance(thing, type) else type(thing).__name__
-    try:
-        module = thing() if isinstance(thing, type) else thing
-    except Exception as error:
-        raise ConfigError(f"{name} cannot be made without arguments ({type(error).__name__}: {error})") from error
-    held = [path for path, _ in module.named_parameters()]
-    if held:
-        raise ConfigError(
-            f"{name} has parameters ({', '.join(held)}), which would not be checked or trained: give a function of its "
-            "inputs and these, such as torch.nn.functional.linear"
-        )
-    signature = tuple(p for p in parameters(module.forward) if p.default is p.empty)
-    kind = "torch.nn.Module"
-    return Foreign(name, kind, TORCH, module, signature, thing, (type(module),), is_definite=False)
+    """A module or a class of modules. Whether it can be checked is seen when it is: a file has modules of all kinds."""
+    kind: Any = thing if isinstance(thing, type) else type(thing)
+    signature = tuple(p for p in parameters(kind.forward, 1) if p.default is p.empty)
+
+    @cache
+    def module() -> Any:
+        try:
+            made = thing() if thing is kind else thing
+        except Exception as error:
+            raise ReturnedError(
+                f"{kind.__name__} cannot be made without arguments ({type(error).__name__}: {error})"
+            ) from error
+        if held := [path for path, _ in made.named_parameters()]:
+            raise ReturnedError(
+                f"{kind.__name__} has parameters ({', '.join(held)}), which would not be checked or trained: give a "
+                "function of its inputs and these, such as torch.nn.functional.linear"
+            )
+        return made
+
+    def call(*args: Any) -> Any:
+        return module()(*args)
+
+    return Foreign(kind.__name__, "torch.nn.Module", TORCH, call, signature, thing, (kind,), is_definite=False)

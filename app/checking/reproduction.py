@@ -50,7 +50,7 @@ def _script(one: UserOperator, question: Question, check: str) -> list[str]:
         if home.startswith(OF_FILES):
             home = Path(str(getattr(sys.modules.get(home), "__file__", home))).stem
         lines = [f"import numpy, {foreign.framework.name}", *lines, f"from {home} import {foreign.name}"]
-        call = foreign.name + (".apply" if hasattr(foreign.thing, "apply") else "")
+        call = foreign.name + (".apply" if foreign.is_definite and hasattr(foreign.thing, "apply") else "")
     else:
         call = repr(one.name)
     arguments = [_written(value, one) for value in question.example]

@@ -209,3 +209,22 @@ def test_a_mistake_is_named_with_its_place_and_how_to_mend_it(
     failures = [line for line in shown.splitlines() if line.startswith("  FAILED")]
     assert len(failures) < 4
     assert "Traceback" not in shown
+
+
+def test_modules_beside_an_operator_are_neither_made_nor_in_its_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "theirs.py").write_text(
+        f"from torch.nn import Linear, Module, PReLU\n{DOUBLE}\n\nslope = PReLU()\n\n\nclass Net(Module):\n"
+        "    def __init__(self, width):\n        super().__init__()\n\n\n"
+        "class Made(Module):\n    def __init__(self):\n        raise SystemExit('it was made')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "theirs.py", "--only", "gradient"]) == 0
+    assert capsys.readouterr().out.startswith("Theirs  torch.autograd.Function")
+    assert main(["check", "theirs.py:nothing"]) == 2
+    assert "theirs.py has no 'nothing'. It has Theirs, Net, Made" in capsys.readouterr().err
+    assert main(["check", "theirs.py:Net"]) == 1
+    shown = capsys.readouterr().out
+    assert "Net cannot be made without arguments" in shown
+    assert "check_operator(Net)" in shown
