@@ -219,7 +219,7 @@ def _first_that_runs(
     raise OperatorError(
         f"no inputs were found that it runs on. With {why}. Say their shapes, --shape 4,8 --shape 8 (one for each "
         "input, 4:int64 for whole numbers), the numbers that they are drawn from, --range=-1,1, and settings with "
-        "--set name=value"
+        "--set name=value; in Python shapes=[(4, 8), (8,)], within=(-1, 1) and name=value"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from keyword import iskeyword
 from typing import Any
 
 from app.errors import ConfigError
@@ -18,7 +19,7 @@ class LayerAsOperator:
     def __init__(self, layer: Layer | Callable[[], Layer], name: str):
         self.layer = layer if isinstance(layer, Layer) else _instance(layer, name)
         held = dict(self.layer.named_parameters())
-        self.shapes = {path.replace(".", "_"): tuple(value.shape) for path, value in held.items()}
+        self.shapes = {_name_of(path): tuple(value.shape) for path, value in held.items()}
         self._places = [_place_of(self.layer, path) for path in held]
         parameters = parameters_of(self.layer.forward).values()
         inputs = [p for p in parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD) and p.default is p.empty]
@@ -43,6 +44,12 @@ class LayerAsOperator:
     def _set(self, values: Sequence[Any]) -> None:
         for (layer, name), value in zip(self._places, values, strict=True):
             object.__setattr__(layer, name, value)  # Layer's own __setattr__ would change the parameters
+
+
+def _name_of(path: str) -> str:
+    """The name of a parameter as that of an input: `0.weight`, as in a Sequential, is no name of Python."""
+    name = path.replace(".", "_")
+    return name if name.isidentifier() and not iskeyword(name) else f"_{name}"
 
 
 def _instance(kind: Callable[[], Layer], name: str) -> Layer:

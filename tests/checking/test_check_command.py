@@ -142,8 +142,9 @@ def test_other_wrong_arguments_are_findings_too(check: Check):
         assert f"swish has no parameter '{name}' to set; it takes x\n" in found
 
 
-def test_a_layer_may_take_any_number_of_inputs(check: Check):
+def test_a_layer_may_take_any_number_of_inputs_and_have_parameters_with_numbers_for_names(check: Check):
     assert app.check(app.nn.ReLU, only="gradient").ok
+    assert app.check(app.nn.Sequential(app.nn.Linear(6, 3)), only="gradient").ok
 
 
 def test_a_named_check_that_does_not_apply_says_so(check: Check):
