@@ -15,7 +15,7 @@ import numpy as np
 from app.bridge.out.c_code import CFunction, c_function, function_name
 from app.bridge.out.description import Description, Part, describe, results_of, spec_of_example
 from app.bridge.out.kernels import Kernels
-from app.bridge.out.names import Names
+from app.bridge.out.names import Names, literal
 from app.bridge.out.writing import Written, filled, over_elements
 from app.derivative.scope import UnderivableError
 from app.errors import ExportError
@@ -120,7 +120,7 @@ def _test(
         for kind, place in d.gradient.sources
     }
     inputs = {f"x[{place}]": bool(d.elementwise or d.specs[place].shape) for place in range(len(d.inputs))}
-    forward_settings, settings = ([repr(d.settings[s]) for s in part.settings] for part in (d.forward, d.gradient))
+    forward_settings, settings = ([literal(d.settings[s]) for s in part.settings] for part in (d.forward, d.gradient))
     parts = {
         "constants": "\n".join(f"{name} = {text}" for name, text in kernels.constants.items()),
         "functions": re.sub(r"^@njit.*\n", "", kernels.source, flags=re.MULTILINE),
@@ -129,12 +129,12 @@ def _test(
         "forward_name": functions[0].name,
         "forward_numbers": _list(forward_settings),
         "forward_arrays": _list(take for take, has_axes in inputs.items() if has_axes),
-        "forward_c_numbers": _list([*_without_axes(inputs), *forward_settings]),
+        "forward_c_numbers": _list([*_without_axes(inputs), *_numbers_of(d, d.forward)]),
         "forward_types": _types(functions[0]),
         "gradient_takes": _list(takes),
         "gradient_numbers": _list(settings),
         "gradient_arrays": _list(take for take, has_axes in takes.items() if has_axes),
-        "gradient_c_numbers": _list([*_without_axes(takes), *settings]),
+        "gradient_c_numbers": _list([*_without_axes(takes), *_numbers_of(d, d.gradient)]),
         "gradient_types": _types(functions[1]),
     }
     section = "elementwise" if d.elementwise else "arrays"
@@ -148,6 +148,11 @@ def _list(parts: Any) -> str:
 def _without_axes(takes: Mapping[str, bool]) -> list[str]:
     """The values without axes, which C functions take as numbers."""
     return [f"{take}.item()" for take, has_axes in takes.items() if not has_axes]
+
+
+def _numbers_of(d: Description, part: Part) -> list[str]:
+    """The settings that a C function takes; texts are constants in it."""
+    return [literal(d.settings[name]) for name in part.settings if not isinstance(d.settings[name], str)]
 
 
 def _types(function: CFunction) -> str:

@@ -240,7 +240,7 @@ class _Writer:
     def name(self, key: str) -> str:
         if key not in self.names:
             text = key if key.isascii() else "".join(c if c.isascii() else f"u{ord(c):x}" for c in key)
-            while text in _RESERVED or text in self.names.values():
+            while text in {*_RESERVED, self.shared, *self.names.values()}:
                 text += "_"
             self.names[key] = text
         return self.names[key]

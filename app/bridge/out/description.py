@@ -110,6 +110,8 @@ def describe(operator: Any, specs: Sequence[Spec] = ()) -> Description:
         raise ExportError(f"{op.label} has no output, and is called for what else it does: that stays here")
     if not title_of(op.name).isidentifier():
         raise ExportError(f"{op.label}: {op.name!r} is no name for a function: give custom_op another name=")
+    if title_of(op.name).startswith("test"):
+        raise ExportError(f"{op.label}: pytest would take it, and its file, for a test: give custom_op another name=")
     return _on_numbers(op) or describe_on_arrays(op, specs)
 
 

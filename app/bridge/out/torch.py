@@ -333,7 +333,6 @@ def _test(one: Leaving, _: Any, examples: Sequence[np.ndarray], within: tuple[fl
         "torch_test.txt",
         sections=sections,
         name=d.title,
-        names=d.title if translated else f"_forward_operator, {d.title}",
         examples="\n        ".join(lines),
         version=__version__,
         batched=repr(translated),

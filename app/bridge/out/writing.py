@@ -60,6 +60,10 @@ def leaving(
     ExportError says why the operator cannot leave.
     """
     description, reason = describe(operator, specs), ""
+    if description.title in _IMPORTS or any(description.title in names for names in _HOMES.values()):
+        raise ExportError(
+            f"{operator.label}: its file may import something else as {description.title}: give custom_op another name="
+        )
     if description.elementwise:
         try:
             return _translated(description, namespace, reserved)

@@ -213,6 +213,11 @@ def test_the_export_of_what_cannot_be_written_is_an_error() -> None:
         write(cubed, [matrix(0, (3, 3))], (-2, 2), "")
 
 
+@app.custom_op(elementwise=True)
+def awkward(n, restrict=2.0, mode="double", on=True):
+    return n * restrict if on and mode == "double" else n
+
+
 CASES = [
     (parts, [matrix(), matrix(0, (6,))]),
     *((operator, [matrix()]) for operator in (squashed, stepped, halvings, softmax)),
@@ -235,6 +240,7 @@ def test_the_written_tests_pass_without_opsmith_and_are_as_a_formatter_leaves_th
         write_files(*case)
     assert_formatted(tmp_path)
     # a formatter would change quotes, and divide a line
+    write_files(awkward, [X])
     write_files(squared_deviation, [X, SCALE], (-1, 1))
     write_files(decayed_powers, [POSITIVE, N, A], (0.4, 1.1))
     assert_passes_without(tmp_path, "opsmith", "app", "numba")

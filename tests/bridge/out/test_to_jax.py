@@ -20,6 +20,7 @@ from app.custom.shelf.prelu import sloped
 from app.custom.shelf.softmax import softmax
 from app.custom.shelf.softplus import softplus
 from app.custom.shelf.swish import swish
+from app.errors import ExportError
 from tests.bridge.out.operators import halvings, parts, picked, root, squashed, stepped
 from tests.bridge.out.test_description import total
 from tests.bridge.out.written_files import assert_formatted, assert_passes_without
@@ -164,6 +165,7 @@ def test_files_are_as_a_formatter_leaves_them(tmp_path: Path) -> None:
     assert_formatted(tmp_path)
 
 
+LOSS = app.custom_op(elementwise=True, name="loss")(lambda x: x * x)  # a name that the written test has, too
 VECTOR = matrix(0, (6,))  # without rows it stays as it is, and is broadcast along them
 
 
@@ -171,7 +173,7 @@ VECTOR = matrix(0, (6,))  # without rows it stays as it is, and is broadcast alo
 @pytest.mark.parametrize(
     "cases",
     [
-        [(parts, [VECTOR, matrix()]), (ema, [matrix()])],
+        [(parts, [VECTOR, matrix()]), (ema, [matrix()]), (LOSS, [matrix()])],
         pytest.param([(one, [matrix()]) for one in (swish, stepped, softmax, halvings, total)], marks=pytest.mark.soak),
     ],
     ids=["few", "more"],
@@ -181,3 +183,13 @@ def test_the_written_tests_pass_without_opsmith(cases: Any, tmp_path: Path) -> N
         for name, text in MODULES.write(operator, examples, (-2, 2), "").files.items():
             (tmp_path / name).write_text(text, encoding="utf-8")
     assert_passes_without(tmp_path, "opsmith", "app")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("jax", "import something else as jax"), ("partial", "else as partial"), ("test_loss", "pytest would take it")],
+)
+def test_a_name_that_means_something_else_in_the_file_is_refused(name: str, words: str) -> None:
+    operator = app.custom_op(elementwise=True, name=name)(lambda x: x * x)
+    with pytest.raises(ExportError, match=rf"operator {name} .*{words}.*: give custom_op another name="):
+        to_jax(operator)

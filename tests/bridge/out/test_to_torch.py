@@ -261,7 +261,8 @@ def test_weights_trained_with_an_exported_relu_are_those_of_torchs_own() -> None
 
 
 VECTOR = matrix(0, (6,)).detach().numpy()  # without rows it stays as it is, and is broadcast along them
-FEW = [(parts, [VECTOR, np.ones((4, 6))]), OPERATORS["ema"]]
+LOSS = app.custom_op(elementwise=True, name="loss")(lambda x: x * x)  # a name that the written test has, too
+FEW = [(parts, [VECTOR, np.ones((4, 6))]), OPERATORS["ema"], (LOSS, [np.ones((4, 6))])]
 
 
 @pytest.mark.slow
@@ -288,3 +289,17 @@ def test_most_operators_become_expressions_and_the_others_kernels() -> None:
     forms = {name: leaving(operator, list(map(spec_of_example, examples)), TORCH, ()).form
              for name, (operator, examples) in few.items()}  # fmt: skip
     assert [name for name, form in forms.items() if form == KERNEL] == ["halvings", "softmax"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("torch", "something else as torch"),
+        ("partial", "else as partial"),
+        ("test_loss", "pytest would take it"),
+    ],
+)
+def test_a_name_that_means_something_else_in_the_file_is_refused(name: str, words: str) -> None:
+    operator = app.custom_op(elementwise=True, name=name)(lambda x: x * x)
+    with pytest.raises(ExportError, match=rf"operator {name} .*{words}.*: give custom_op another name="):
+        to_torch(operator)
