@@ -23,7 +23,7 @@ from app.custom.operator import CustomOperator, Origin, makes
 from app.errors import GradientError, OperatorError
 from app.functions import function_name, is_compiled, python_function
 from app.ops.definition import OpDef, as_immutable
-from app.ops.dtype import is_float
+from app.ops.dtype import canonical, common, get_default_dtype, is_float
 from app.ops.elementwise import to_common_type
 from app.ops.rules import Source
 from app.ops.spec import Spec, broadcast, spec_of
@@ -64,7 +64,7 @@ class FunctionOperator(CustomOperator):
             like=like,
             inputs=inputs,
             outputs=outputs,
-            prepare=_to_common_float if elementwise else None,
+            prepare=_to_common_float if elementwise else _with_their_float,
             broadcasts=elementwise,
             onnx=onnx,
             where=self.where,
@@ -319,6 +319,17 @@ def _parameters(function: Any, label: str) -> Mapping[str, inspect.Parameter]:
 
 def _to_common_float(values: list[Any]) -> list[Any]:
     return to_common_type(values, floating=True)
+
+
+def _with_their_float(values: list[Any]) -> list[Any]:
+    """Inputs in which Python's floats have the type of the other floats, as in arithmetic on Tensors."""
+    places = [place for place, value in enumerate(values) if isinstance(value, float)]
+    if places:
+        dtypes = [value.dtype for place, value in enumerate(values) if place not in places and hasattr(value, "dtype")]
+        floats = [canonical(dtype) for dtype in dtypes if is_float(dtype)]
+        for place in places:
+            values[place] = np.asarray(values[place], common(*floats) if floats else get_default_dtype())
+    return values
 
 
 def _in_input_type(array: np.ndarray, inputs: Sequence[np.ndarray], kinds: str) -> np.ndarray:

@@ -159,6 +159,18 @@ def test_infer_gets_specs_and_settings_and_returns_specs(infer: Any):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_a_number_of_python_has_the_type_of_the_other_inputs_in_both_modes(dtype: str):
+    scaled = app.custom_op(lambda x, by: x * by)
+    array = np.array([1.0, 2.0], dtype)
+    for number in (0.1, np.float64(0.1)):
+        now = scaled(app.to_tensor(array), number)
+        y = scaled(static.data("x", [2], dtype), number)
+        (later,) = static.Executor(engine="reference").run(feed={"x": array}, fetch_list=[y])
+        assert (now.dtype, y.dtype, later.dtype.name) == (dtype, dtype, dtype)
+        assert now.numpy().tolist() == later.tolist() == (array * np.array(0.1, dtype)).tolist()
+
+
 def test_wider_floats_of_numba_are_converted_to_the_type_of_the_input():
     @custom_op
     @njit
