@@ -44,7 +44,10 @@ def run(options: argparse.Namespace) -> int:
     for one in [one for word in options.operators for one in find(word)]:
         sources = _sources(one, shapes)
         if not sources:
-            raise OperatorError(f'{one.name} has no gradient; with backward_func="derive", py_func derives one')
+            raise OperatorError(
+                f"{one.name} ({one.kind}) has no gradient that is derived from its source: that is one of custom_op, "
+                'or of py_func with backward_func="derive"'
+            )
         say("\n\n".join(source.rstrip() for source in dict.fromkeys(sources)))
     return 0
 
@@ -52,6 +55,8 @@ def run(options: argparse.Namespace) -> int:
 def _sources(one: UserOperator, shapes: Shapes) -> list[str]:
     """The gradients that are derived for the operators that a function applies, also for those with a backward."""
     if isinstance(one.call, CustomOperator) and one.call.elementwise:
+        if shapes:  # they make no difference, unless they are wrong
+            _inputs(one, shapes)
         return [_source(one.call, [])]
     inputs = _inputs(one, shapes)
     if isinstance(one.call, CustomOperator):
