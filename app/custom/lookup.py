@@ -281,7 +281,7 @@ def _importing_from(folder: Path) -> Iterator[dict[str, str]]:
         yield hidden
     finally:
         for name in refused:
-            del sys.modules[name]
+            sys.modules.pop(name, None)
         sys.modules.update(imported)
 
 
