@@ -73,8 +73,8 @@ def main() -> None:
     on_the_tape = steps(app.jit.to_static(net), optimizer)
     forms: dict[str, Callable[[], Any]] = {
         "Program, an epoch in one call": as_program(batches),
-        "to_static(step), called for each batch": lambda: [step(x, y) for x, y in batches],
-        "to_static(net), eager loss and optimiser": lambda: [on_the_tape(x, y) for x, y in batches],
+        "to_static(step), called for each batch": lambda: [step(*map(app.to_tensor, batch)) for batch in batches],
+        "to_static(net), eager loss and optimiser": lambda: [on_the_tape(*map(app.to_tensor, b)) for b in batches],
     }
     seconds: dict[str, list[float]] = {name: [] for name in forms}
     for run in forms.values():
