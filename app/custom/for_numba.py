@@ -58,8 +58,8 @@ def call_own(tree: ast.AST, value_of: ValueOf, functions: Mapping[Any, Any]) -> 
     names = local.union(part.id for part in variables)
     own: dict[str, Any] = {}
     for call in [part for part in ast.walk(tree) if isinstance(part, ast.Call)]:
-        if all(isinstance(part, ast.Constant) for part in call.args):
-            continue  # float("inf")
+        if any(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in call.args):
+            continue  # Numba has float("inf")
         function = meaning(call.func, lambda name: None if name in local else value_of(name))
         if is_one_of(function, functions):
             from numba import njit

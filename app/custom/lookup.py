@@ -266,9 +266,10 @@ def _run_file(file: Path) -> ModuleType:
 
 @contextmanager
 def _importing_from(folder: Path) -> Iterator[dict[str, str]]:
-    """Let a file import its neighbours, as when Python runs it; yields those that an import would not find.
+    """Let a file import modules of its folder, as when Python runs it.
 
-    It would take a file of the same name elsewhere for the neighbour without a word, so importing these fails.
+    Importing a module of the folder fails if Python would import one of the same name from elsewhere instead. Yields
+    the names of these, with where they would be imported from.
     """
     if str(folder) not in sys.path:
         sys.path.append(str(folder))

@@ -148,7 +148,7 @@ class Kernels:
             return str(value.__name__)
         inner = python_function(value)
         if isinstance(inner, FunctionType):
-            if compiled and not is_compiled(value):  # Numba's integers are others than Python's
+            if compiled and not is_compiled(value):  # in Numba, integers overflow, and have no negative powers
                 raise ExportError(
                     f"{_at(function, node)}: it is exported as compiled code, and calls {node.id}, which is plain "
                     f"Python: put @njit above {node.id}"

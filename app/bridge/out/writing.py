@@ -120,7 +120,7 @@ def _check_compiles(leaving: Leaving) -> None:
             )
         except numba.errors.NumbaError as error:
             raise ExportError(
-                f"{d.where}: {d.title} cannot leave: tensor expressions cannot be what stands in {leaving.reason}, and "
+                f"{d.where}: {d.title} cannot be exported. It has no form as tensor expressions: {leaving.reason}. "
                 f"Numba cannot compile it: {why_refused(error)}; write that with other functions"
             ) from None
 
