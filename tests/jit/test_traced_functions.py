@@ -332,6 +332,21 @@ def test_a_tensor_made_in_a_traced_function_is_new_at_each_call():
     check(function, [1.0, 2.0])
 
 
+@pytest.mark.parametrize("backend", ["compiled", "reference"])
+@pytest.mark.parametrize("size", [2, None])
+def test_each_result_of_each_call_has_memory_of_its_own(backend: str, size: int | None):
+    @app.jit.to_static(input_spec=[InputSpec([size, 3])], backend=backend)
+    def function(x: Any) -> Any:
+        doubled = x * 2.0
+        return x, doubled, doubled.reshape([-1]), doubled
+
+    x = app.to_tensor(np.ones((2, 3), "float32"))
+    results = [t for _ in range(2) for t in function(x)]
+    arrays = [t.detach().numpy() for t in results if t is not x]
+    first, again = arrays[: len(arrays) // 2], arrays[len(arrays) // 2 :]
+    assert not any(np.shares_memory(a, b) for a in first for b in again)
+
+
 def test_a_changed_argument_is_changed_for_the_caller():
     w = app.to_tensor([2.0, 3.0], stop_gradient=False)
 

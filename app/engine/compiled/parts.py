@@ -7,10 +7,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from app.engine.compiled.kinds.native import NativeStep
 from app.engine.compiled.names import Names
 from app.engine.compiled.steps import Lowered, Step
+from app.engine.compiled.threads import Worth
 
 LIMIT = 32
 """The maximum number of steps per function; a longer Program is split at products."""
@@ -29,6 +31,11 @@ class Part:
     def first(self) -> int:
         """The index of its first step."""
         return self.steps[0][0]
+
+    @cached_property
+    def worth(self) -> Worth:
+        """The number of threads that it is worth."""
+        return Worth([step for _, step in self.steps])
 
 
 def parts_of(lowered: Lowered) -> list[Part]:

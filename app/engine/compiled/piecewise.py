@@ -15,7 +15,7 @@ from app.engine.compiled.memory import Workspace, persistable
 from app.engine.compiled.native_code import NativeCode
 from app.engine.compiled.parts import Part
 from app.engine.compiled.steps import Lowered, Step
-from app.engine.compiled.threads import Callback, run_on_threads, threads_worth
+from app.engine.compiled.threads import Callback, run_on_threads
 from app.graph.interpret import run_operator
 from app.graph.scope import Scope
 
@@ -111,7 +111,7 @@ class PiecewiseRun:
 
     def _run_part(self, part: Part) -> None:
         function, arguments = self._call_of(part)
-        threads = threads_worth([step for _, step in part.steps], self._workspace.rows, blas.threads())
+        threads = part.worth.threads(self._workspace.rows, blas.threads())
         run_on_threads(threads, function, arguments, self._lowered, self._workspace.view)
 
     def _call_of(self, part: Part) -> tuple[Any, tuple[Any, ...]]:

@@ -20,7 +20,7 @@ from app.engine.compiled.schedule import schedule
 from app.engine.compiled.shapes import UnknownSizeError
 from app.engine.compiled.source import Source, generate
 from app.engine.compiled.steps import Lowered
-from app.engine.compiled.threads import run_on_threads, threads_worth
+from app.engine.compiled.threads import Worth, run_on_threads
 from app.engine.compiled.trial import why_not
 from app.graph.passes import optimise
 from app.graph.program import Program
@@ -47,6 +47,7 @@ class CompiledProgram:
         self.is_sparse = any(isinstance(step.op.definition.lowering, ByteProduct) for step in self.lowered.steps)
         """Whether some product skips zero bytes."""
         schedule(self.lowered)
+        self._worth = Worth(self.lowered.steps)
         missing = [name for name in fetch if name not in self.lowered.shapes]
         if missing:
             raise UnknownSizeError(f"nothing computes {', '.join(missing)}")
@@ -111,7 +112,7 @@ class CompiledProgram:
         def array(name: str, n: int) -> np.ndarray:
             return scope.values[name] if self.lowered.persists(name) else workspace.view(name, n)
 
-        threads = threads_worth(self.lowered.steps, min(batch, order.size), blas.threads())
+        threads = self._worth.threads(min(batch, order.size), blas.threads())
         arguments = (np.ascontiguousarray(order, np.int64), first, last, batch, *arrays)
         run_on_threads(threads, self.code["train"], arguments, self.lowered, array)
 
@@ -145,10 +146,11 @@ class CompiledProgram:
     def _run_whole(self, feed: dict[str, np.ndarray], n: int, scope: Scope, workspace: Workspace) -> list[Any]:
         """Run one batch in one native call."""
         fetched = self.fetch if self.lowered.has_fixed_shapes(self.fetch) else []
-        results = {name: self._result(name, 1) for name in fetched}
-        self._train(feed, np.arange(n), 0, 1, n, scope, results, workspace)
+        results = {name: np.empty(self.lowered.shape_at(name, n), self.lowered.dtype(name)) for name in fetched}
+        rows = {name: array[np.newaxis] for name, array in results.items()}
+        self._train(feed, np.arange(n), 0, 1, n, scope, rows, workspace)
         if fetched:
-            return [np.array(results[name][0]) for name in self.fetch]
+            return [results[name] for name in self.fetch]
         values = {**scope.values, **feed, **workspace.views()}
         return [np.array(values[name]) for name in self.fetch]
 

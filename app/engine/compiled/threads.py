@@ -25,16 +25,25 @@ FOR_EACH = 750_000
 one and two threads took equally long."""
 
 
-def threads_worth(steps: Sequence[Step], n: int, most: int) -> int:
-    """Return the number of threads, up to `most`, that steps are worth in batches of n rows.
+class Worth:
+    """The number of threads that steps are worth, remembered for each size of a batch."""
 
-    In a small batch, waiting for the others takes longer than doing their share. A user's function has an unknown cost,
-    and gets all threads.
-    """
-    if most == 1 or any(not (step.has_known_cost or step.is_alone) for step in steps):
-        return most
-    operations = sum(step.operations(n) for step in steps if not step.is_free)
-    return min(most, max(1, operations // FOR_EACH))
+    def __init__(self, steps: Sequence[Step]):
+        self._are_known = all(step.has_known_cost or step.is_alone for step in steps)
+        self._steps = [step for step in steps if not step.is_free]
+        self._operations: dict[int, int] = {}
+
+    def threads(self, n: int, most: int) -> int:
+        """Return the number of threads, up to `most`, for batches of n rows.
+
+        In a small batch, waiting for the others takes longer than doing their share. A user's function has an unknown
+        cost, and gets all threads.
+        """
+        if most == 1 or not self._are_known:
+            return most
+        if n not in self._operations:
+            self._operations[n] = sum(step.operations(n) for step in self._steps)
+        return min(most, max(1, self._operations[n] // FOR_EACH))
 
 
 # Running a function on threads

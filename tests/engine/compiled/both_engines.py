@@ -11,9 +11,9 @@ from plain_source import PlainEngine
 
 import app
 from app import static
-from app.engine.compiled import program
 from app.engine.compiled.engine import CompiledEngine, compile_program
 from app.engine.compiled.program import CompiledProgram
+from app.engine.compiled.threads import Worth
 from app.engine.reference import ReferenceEngine
 
 
@@ -51,7 +51,7 @@ def agree_with_any_threads(train: Callable[[str], dict[str, np.ndarray]], atol: 
     expected, bits = train("reference"), set()
     for threads in (1, 2, 3):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(program, "threads_worth", lambda lowered, n, most, threads=threads: threads)
+            patch.setattr(Worth, "threads", lambda worth, n, most, threads=threads: threads)
             found = train("compiled")
         for name, value in expected.items():
             np.testing.assert_allclose(found[name], value, rtol=0, atol=atol, err_msg=name)

@@ -14,7 +14,7 @@ import app
 from app import static
 from app.data import Batches
 from app.engine import Executor, Scope
-from app.engine.compiled import program
+from app.engine.compiled.threads import Worth
 from app.graph import names
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ def test_any_number_of_threads_gives_the_same_bits(monkeypatch: pytest.MonkeyPat
     images, labels = random.integers(0, 256, (1000, 784)).astype("uint8"), random.integers(0, 10, (1000, 1))
     bits = set()
     for threads in (1, 2, 3, 4, 7):
-        monkeypatch.setattr(program, "threads_worth", lambda lowered, n, most, threads=threads: threads)
+        monkeypatch.setattr(Worth, "threads", lambda worth, n, most, threads=threads: threads)
         scope, executor = Scope(), Executor(engine="compiled")
         executor.run(startup, scope=scope)
         data = Batches(images, labels, None, 256)

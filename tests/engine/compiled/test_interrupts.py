@@ -15,7 +15,8 @@ import threadpoolctl
 import app
 from app import static
 from app.data import Batches
-from app.engine.compiled import blas, native_code, piecewise, program, threads
+from app.engine.compiled import blas, native_code, threads
+from app.engine.compiled.threads import Worth
 from app.ops.spec import spec_of
 
 pytestmark = pytest.mark.slow
@@ -75,8 +76,7 @@ def in_python(x: Any) -> Any:
     ids=["one call", "parts", "a call of Python from compiled code"],
 )
 def test_an_interrupted_run_ends_and_leaves_no_value_half_updated(middle: Any, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(program, "threads_worth", lambda steps, n, most: 2)
-    monkeypatch.setattr(piecewise, "threads_worth", lambda steps, n, most: 2)
+    monkeypatch.setattr(Worth, "threads", lambda worth, n, most: 2)
     x, label = static.data("x", [None, 6]), static.data("label", [None, 1])
     loss = app.mean(app.square(static.nn.fc(middle(static.nn.fc(x, 7)), 3) - label))
     app.optimizer.Momentum(0.1).minimize(loss)

@@ -18,7 +18,7 @@ from app.engine.compiled.lower import lower
 from app.engine.compiled.passes import PASSES
 from app.engine.compiled.schedule import schedule
 from app.engine.compiled.steps import Lowered
-from app.engine.compiled.threads import threads_worth
+from app.engine.compiled.threads import Worth
 from app.engine.compiled.trial import why_not
 from app.graph.passes import optimise
 
@@ -50,12 +50,12 @@ def network(activation: Callable[[Any], Any], width: int = 100) -> Lowered:
 
 
 def test_more_rows_and_wider_networks_get_more_threads():
-    steps = network(app.relu).steps
-    found = [threads_worth(steps, n, 8) for n in range(0, 4096, 17)]
+    worth = Worth(network(app.relu).steps)
+    found = [worth.threads(n, 8) for n in range(0, 4096, 17)]
     assert found == sorted(found)
     assert {found[0], found[-1]} == {1, 8}
-    assert (threads_worth(steps, 1, 2), threads_worth(steps, 256, 2)) == (1, 2)
-    assert threads_worth(network(app.relu, 4096).steps, 4, 2) == 2
+    assert (worth.threads(1, 2), worth.threads(256, 2)) == (1, 2)
+    assert Worth(network(app.relu, 4096).steps).threads(4, 2) == 2
 
 
 @pytest.mark.slow
@@ -67,4 +67,4 @@ def test_the_cost_of_pooling_is_that_of_all_elements_of_its_windows():
 
 @pytest.mark.slow
 def test_a_called_function_of_unknown_cost_gets_all_threads():
-    assert threads_worth(network(from_the_first).steps, 1, 2) == 2
+    assert Worth(network(from_the_first).steps).threads(1, 2) == 2
