@@ -324,12 +324,22 @@ class _Turn:
             changed.body = self.block(changed.body, {*local, self._local(changed.target)}, set(written))
         elif isinstance(changed, ast.AugAssign) and _is_name_of(changed.target, local):
             changed.value = self._value(changed.value, local)
+        elif isinstance(changed, ast.AugAssign) and isinstance(changed.op, _ARITHMETIC):
+            return self._updated(changed, local, written)
         elif isinstance(changed, ast.Assign) and len(changed.targets) == 1:
             changed.value = self._value(changed.value, local)
             changed.targets = [self._written(changed.targets[0], local, written)]
         else:
             raise _StopError(node)
         return changed
+
+    def _updated(self, node: ast.AugAssign, local: set[str], written: set[str]) -> ast.stmt:
+        """`y[i] += value`, where `y[i]` was written before. As in the array, it is rounded before and after."""
+        name = self._element(node.target, written) if isinstance(node.target, ast.Subscript) else _stop(node)
+        typed = f"{self.walk.name_of_type}({self.walk.like[name]})"
+        total = ast.BinOp(_expression(f"{typed}({name})"), node.op, self._value(node.value, local))
+        rounded = ast.Call(_expression(typed), [total], [])
+        return ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], rounded), node)
 
     def _local(self, target: ast.expr) -> str:
         if not isinstance(target, ast.Name) or target.id in self.reserved:
@@ -371,6 +381,10 @@ class _Turn:
         index = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         here = [part.id for part in index if isinstance(part, ast.Name)] == self.place and len(index) == len(self.place)
         return array.id if here and isinstance(array, ast.Name) and array.id in arrays else _stop(node)
+
+
+def _expression(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
 
 
 def _stop(node: ast.stmt | ast.expr) -> NoReturn:

@@ -67,6 +67,13 @@ for j in range(x.size):
     z.flat[j] = 2 * x.flat[j]
 return z, y
 """
+UPDATED = """
+y.flat[i] = x.flat[i] / 3
+for k in range(2):
+    y.flat[i] *= 0.3 + k
+if x.flat[i] > 0:
+    y.flat[i] -= x.flat[i] / 7
+"""
 RELU = flat("y.flat[i] = 0 if x.flat[i] <= 0 else x.flat[i]", "empty_like")
 SOFTMAX = """
 y = np.empty_like(x)
@@ -93,6 +100,7 @@ ELEMENTWISE = {
     "nested loops": (TWO_RESULTS, "x, y"),
     "a loop inside": (SERIES, "x, start=2.0"),
     "two loops": (TWICE, "x"),
+    "an element that is written several times": (flat(UPDATED, "empty_like"), "x"),
 }
 OTHERS = {
     "a sum": "return x - np.sum(x)",
@@ -110,7 +118,9 @@ OTHERS = {
     "the index": flat("y.flat[i] = i"),
     "the size": flat("y.flat[i] = x.flat[i] / x.size"),
     "an element that is not written": flat("if x.flat[i] > 0:\n    y.flat[i] = x.flat[i]", "empty_like"),
-    "an element that is rounded twice": flat("y.flat[i] = x.flat[i] / 3\ny.flat[i] += 1", "empty_like"),
+    "an element that is added to before it is written": flat("y.flat[i] += x.flat[i]", "empty_like"),
+    "a sum into the input": flat("x.flat[i] += 1\ny.flat[i] = 1"),
+    "a sum into another element": flat("y.flat[i] = 1\ny.flat[i - 1] += x.flat[i]"),
     "a write into the input": flat("x.flat[i] = 0\ny.flat[i] = 1"),
     "a name that is carried": flat("if x.flat[i] > 0:\n    last = x.flat[i]\ny.flat[i] = last"),
     "axes in another order": TURNED,
@@ -159,6 +169,13 @@ def test_extremes_of_zeros_infinities_and_nan_are_those_of_numpy(kind: Any, what
     single = njit(on_numbers(extremes)[0])
     found = np.array([single(*pair) for pair in zip(x, y, strict=True)], kind).T
     np.testing.assert_array_equal(found, np.array(extremes(x, y)))
+
+
+def test_an_element_that_is_written_several_times_is_rounded_as_in_the_array():
+    function = made(*ELEMENTWISE["an element that is written several times"])
+    single = njit(on_numbers(function)[0])
+    x = np.random.default_rng(0).normal(size=50).astype(np.float32)
+    np.testing.assert_array_equal([single(value) for value in x], njit(function)(x))
 
 
 def test_loops_over_axes_are_for_arrays_of_as_many_axes():

@@ -205,19 +205,23 @@ def _as_of_numbers(function: Any) -> FunctionType | None:
     tree.decorator_list, tree.returns = [], None
     arguments = [ast.arg(a.arg) for a in (*tree.args.posonlyargs, *tree.args.args)]
     tree.args = ast.arguments([], arguments, None, [], [], None, [])
-    _Zeros().visit(tree)
+    _Untyped().visit(tree)
     result = function_beside(source, tree, more, f"<{tree.name} {next(_numbers)}, on numbers, of {place_of(source)}>")
     result.__defaults__ = source.__defaults__
     return result
 
 
-class _Zeros(ast.NodeTransformer):
-    """Writes the first element of a new array, `type(x)(0)`, as a number."""
+class _Untyped(ast.NodeTransformer):
+    """Writes an element of a new array, `type(x)(value)`, as the value."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        if isinstance(node.func, ast.Call) and isinstance(node.args[0], ast.Constant):
-            return ast.copy_location(ast.Constant(float(str(node.args[0].value))), node)
-        return self.generic_visit(node)
+        self.generic_visit(node)
+        if not isinstance(node.func, ast.Call):
+            return node
+        value = node.args[0]
+        return (
+            ast.copy_location(ast.Constant(float(str(value.value))), node) if isinstance(value, ast.Constant) else value
+        )
 
 
 def _gradient_of(forward: Part, operator: CustomOperator) -> Part:
