@@ -1,4 +1,4 @@
-"""Powers of integers as Python computes them: in Numba, a negative power of an integer is an integer, which is 0."""
+"""Powers as Python and NumPy compute them: in Numba, a negative power of an integer is an integer, which is 0."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from app.derivative.terms import number
+from app.derivative.terms import number, number_in
 
 _LARGEST = 2**63
 _INTEGERS = ("int", "round", "len", "bool", "floor", "ceil", "trunc")
@@ -14,7 +14,8 @@ _INTEGERS = ("int", "round", "len", "bool", "floor", "ceil", "trunc")
 
 
 def make_float_powers(tree: ast.AST, floats: Collection[str]) -> bool:
-    """Make the base of a power a float, where it may be an integer and the exponent may be negative.
+    """Make the base of a power a float, where it may be an integer and the exponent may be negative, and negative
+    exponents floats.
 
     `floats` are the parameters of the function that are floats, or arrays of floats. Gives whether there is such a
     power.
@@ -35,6 +36,15 @@ def is_exact(base: ast.expr, exponent: ast.expr) -> bool:
     return exponent.value < 64 and abs(base.value**exponent.value) < _LARGEST
 
 
+def float_if_negative(exponent: ast.expr) -> ast.expr:
+    """A negative number as a float, for which Numba has the power of NumPy: `x ** -1` raises at 0, even if divisions
+    do not."""
+    if not (isinstance(exponent, ast.UnaryOp) and isinstance(exponent.op, ast.USub)):
+        return exponent
+    positive = number_in(exponent.operand)
+    return exponent if positive is None else ast.copy_location(number(-float(positive)), exponent)
+
+
 def as_float(base: ast.expr) -> ast.expr:
     """A number as a float."""
     if isinstance(base, ast.Constant) and isinstance(base.value, int):
@@ -53,16 +63,17 @@ class _FloatPowers(ast.NodeTransformer):
         self._floats = floats
         self.changed = False
 
-    def _base(self, base: ast.expr, exponent: ast.expr) -> ast.expr:
-        if _is_float(base, self._floats) or _is_float(exponent, self._floats) or is_exact(base, exponent):
-            return base
-        self.changed = True
-        return as_float(base)
+    def _parts(self, base: ast.expr, exponent: ast.expr) -> tuple[ast.expr, ast.expr]:
+        """Base and exponent of a power, as floats where they have to be."""
+        is_known = _is_float(base, self._floats) or _is_float(exponent, self._floats) or is_exact(base, exponent)
+        parts = base if is_known else as_float(base), float_if_negative(exponent)
+        self.changed = self.changed or parts != (base, exponent)
+        return parts
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         self.generic_visit(node)
         if isinstance(node.op, ast.Pow):
-            node.left = self._base(node.left, node.right)
+            node.left, node.right = self._parts(node.left, node.right)
         return node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
@@ -78,7 +89,7 @@ class _FloatPowers(ast.NodeTransformer):
             return node  # it takes integers only
         self.generic_visit(node)
         if _is_pow(node) and len(node.args) == 2:
-            node.args[0] = self._base(*node.args)
+            node.args = [*self._parts(*node.args)]
         return node
 
 

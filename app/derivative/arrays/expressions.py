@@ -45,7 +45,7 @@ from app.derivative.arrays.values import (
     wider,
     with_axis,
 )
-from app.derivative.powers import as_float, is_exact
+from app.derivative.powers import as_float, float_if_negative, is_exact
 from app.derivative.slopes import hashable, is_flat, row_of
 from app.derivative.terms import name, number
 from app.functions import function_name, python_function
@@ -320,6 +320,8 @@ class ExpressionReader(Arrangements):
         self.refuse_sum_of_tests(op, [left, right], node)
         if isinstance(op, ast.Pow) and "float" not in {getattr(value, "kind", "") for value in (left, right)}:
             left = self._base(left, right, node)
+        if isinstance(op, ast.Pow) and isinstance(right, Number):
+            right = Number(float_if_negative(right.expr), right.kind)
 
         def kind(a: str, b: str) -> str:
             if isinstance(op, ast.Mult):
