@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,7 +19,9 @@ from app.custom.calling import (
 )
 from app.custom.cases import by_cases
 from app.custom.foreign import operator_of_framework
+from app.custom.forms import NUMBERS
 from app.custom.numba_functions import Current
+from app.custom.on_numbers import written_on_numbers
 from app.custom.operator import CustomOperator, Origin, makes
 from app.errors import GradientError, OperatorError
 from app.functions import function_name, is_compiled, python_function
@@ -146,7 +149,7 @@ class FunctionOperator(CustomOperator):
         return function
 
     def _derive_gradient(self, specs: Sequence[Spec]) -> CustomOperator:
-        return NumberGradient(self) if self.elementwise else ArrayGradient(self, specs)
+        return derived_gradient_of(self, specs)
 
     def _source_of(self, parameter: str, backward: Any) -> Source:
         """What a parameter of backward gets. The names that the user gave to inputs and settings come first."""
@@ -218,8 +221,24 @@ class DerivedGradient(FunctionOperator):
         return super()._results(*arrays, **settings)
 
 
+def derived_gradient_of(operator: CustomOperator, specs: Sequence[Spec]) -> DerivedGradient:
+    """The gradient that is derived for inputs like these.
+
+    That of a function on one array whose source shows that it is elementwise is one of single numbers, which is the
+    shorter one, and is inlined.
+    """
+    if operator.elementwise:
+        return NumberGradient(operator)
+    if len(specs) == 1 and is_float(specs[0].dtype) and all(type(v) in NUMBERS for v in operator.attributes.values()):
+        of_numbers, axes = written_on_numbers(operator.function)
+        if of_numbers is not None and axes in (None, len(specs[0].shape)):
+            with suppress(GradientError):
+                return NumberGradient(operator)
+    return ArrayGradient(operator, specs)
+
+
 class NumberGradient(DerivedGradient):
-    """The gradient of an operator of single numbers."""
+    """The gradient of an operator of single numbers, or of one whose function can be written so."""
 
     def __init__(self, operator: CustomOperator):
         super().__init__(operator, range(len(operator.inputs)), True)
@@ -228,7 +247,10 @@ class NumberGradient(DerivedGradient):
         from app.derivative.making import derived_gradient
 
         operator = self._operator
-        return derived_gradient(operator.function, operator.inputs, ["d" + name for name in operator.outputs])
+        function = operator.function if operator.elementwise else written_on_numbers(operator.function)[0]
+        if function is None:
+            raise GradientError("with a variable that has changed it is not elementwise any more (define it again)")
+        return derived_gradient(function, operator.inputs, ["d" + name for name in operator.outputs])
 
     @property
     def source(self) -> str:

@@ -23,6 +23,7 @@ import copy
 import inspect
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import count
 from types import FunctionType
 from typing import Any, NoReturn
 
@@ -31,9 +32,10 @@ import numpy as np
 from app.custom.for_numba import NOT_OF_NUMBA, OWN, ValueOf, call_own, compiled_tree, dividing_as, is_one_of, meaning
 from app.derivative.powers import make_float_powers
 from app.derivative.terms import with_parts
-from app.functions import python_function, unused
-from app.reading import UnreadableSourceError, definition_of, one_thread_at_a_time
+from app.functions import function_beside, python_function, unused
+from app.reading import UnreadableSourceError, definition_of, one_thread_at_a_time, place_of
 
+_numbers = count(1)
 _NUMBERS = (int, float, bool, np.generic)
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd)
 _IN_LOOPS = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call)
@@ -70,12 +72,34 @@ def _with_types(last: ast.stmt, walk: _Walk) -> ast.stmt:
     return ast.copy_location(ast.parse(f"return {typed}").body[0], last)
 
 
-def tree_on_numbers(function: Any) -> tuple[ast.FunctionDef, dict[str, Any]] | None:
-    """The tree of the function for single numbers with the additional variables that it reads; else None."""
+def written_on_numbers(function: Any) -> tuple[FunctionType | None, int | None]:
+    """As `on_numbers`, for readers: a function whose source can be read, without the types of arrays."""
     walk = _walk_through(function)
     if walk is None or walk.result is None:
-        return None
-    return walk.result, {walk.name_of_type: type}
+        return None, None
+    tree, source = walk.result, python_function(function)
+    tree.decorator_list, tree.returns = [], None
+    arguments = [ast.arg(a.arg) for a in (*tree.args.posonlyargs, *tree.args.args)]
+    tree.args = ast.arguments([], arguments, None, [], [], None, [])
+    _Untyped().visit(tree)
+    result = function_beside(source, tree, {}, f"<{tree.name} {next(_numbers)}, on numbers, of {place_of(source)}>")
+    result.__defaults__ = source.__defaults__
+    return result, walk.axes
+
+
+class _Untyped(ast.NodeTransformer):
+    """Writes an element of a new array, `type(x)(value)`, as the value."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.func, ast.Call):
+            return node
+        (value,) = node.args
+        return (
+            ast.copy_location(ast.Constant(float(str(value.value))), value)
+            if isinstance(value, ast.Constant)
+            else value
+        )
 
 
 def stops_on_numbers(function: Any) -> tuple[int, str] | None:
@@ -181,24 +205,25 @@ class _Walk:
 
     def _arithmetic(self) -> list[ast.stmt]:
         names = self.inputs | self.settings
+        depending = set(names)
         statements: list[ast.stmt] = []
         for statement in _statements(self.tree):
             changed = copy.copy(statement)
             statements.append(changed)
             if isinstance(changed, ast.Return):
                 parts = [self._whole_value(part, names, statement) for part in _returned(changed)]
-                if not all(_mentions(part, names) for part in _returned(changed)):
+                if not all(_mentions(part, depending) for part in _returned(changed)):
                     raise _StopError(statement)
                 changed.value = ast.Tuple(parts, ast.Load()) if isinstance(changed.value, ast.Tuple) else parts[0]
                 return statements
             if not (isinstance(changed, ast.Assign) and len(changed.targets) == 1):
                 raise _StopError(statement)
-            target, depends = changed.targets[0], _mentions(changed.value, names)
+            target, depends = changed.targets[0], _mentions(changed.value, depending)
             if not isinstance(target, ast.Name):
                 raise _StopError(statement)
             changed.value = self._whole_value(changed.value, names, statement)
-            if depends:
-                names.add(target.id)
+            names.add(target.id)
+            (depending.add if depends else depending.discard)(target.id)
         raise _StopError(self.tree)
 
     def _whole_value(self, node: ast.expr | None, names: set[str], statement: ast.stmt) -> ast.expr:

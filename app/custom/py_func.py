@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from app.custom.calling import arrays_of, call_function, require_callable, returned_arrays
-from app.custom.custom_op import ArrayGradient
+from app.custom.custom_op import derived_gradient_of
 from app.custom.operator import CustomOperator, Origin, makes
 from app.custom.read_only import guarded
 from app.errors import DtypeError, OperatorError
@@ -223,7 +223,7 @@ def _definition(
         functions["backward_func"] = backward_func
     definition.origin = Origin("py_func", {k: f for k, f in functions.items() if f is not None}, settings)
     if backward_func == DERIVE:
-        definition.derive_when_needed(partial(ArrayGradient, definition))
+        definition.derive_when_needed(partial(derived_gradient_of, definition))
     elif callable(backward_func):
         sources = [(kind, i) for kind, names in (("input", x_names), ("output", out_names)) for i in range(len(names))]
         passed = [source for i, source in enumerate(sources) if i not in skipped]

@@ -12,6 +12,7 @@ from typing import Any
 from app.derivative.body import Body
 from app.derivative.expressions import Expressions, Term, numpy_in
 from app.derivative.scope import Scope, UnderivableError, function_tree
+from app.derivative.slopes import is_flat, row_of
 from app.derivative.terms import Slope, name, number, product, total
 from app.functions import function_beside, is_compiled, python_function
 from app.reading import definition_of, definitions_of, one_thread_at_a_time, too_deep
@@ -88,6 +89,7 @@ class _Making:
 
         expressions = Expressions(scope, numpy_in(scope), slopes_function)
         statements = Body(scope, expressions, finish(scope, arriving)).derived()
+        statements = _WithoutUnused(scope).applied(statements)
         title = scope.name if scope.name.isidentifier() else "function"
         arguments, defaults = _parameters(scope.function, inputs, arriving)
         tree = function_tree(f"{title}_{ending}", arguments, statements)
@@ -107,6 +109,41 @@ class _Making:
         if self._functions[key] is None:
             scope.refuse(node, "is recursive, and cannot be derived")
         return self._functions[key]
+
+
+class _WithoutUnused(ast.NodeTransformer):
+    """Removes what computes a value that the function itself needed, and its gradient does not."""
+
+    def __init__(self, scope: Scope):
+        self._scope = scope
+        self._read: set[str] = set()
+        self._has_removed = False
+
+    def applied(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        """Change the statements, until all that is computed is read."""
+        block = ast.Module(statements, [])
+        self._has_removed = True
+        while self._has_removed:
+            names = (part for part in ast.walk(block) if isinstance(part, ast.Name))
+            self._read = {part.id for part in names if isinstance(part.ctx, ast.Load)}
+            self._has_removed = False
+            self.visit(block)
+        return block.body
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign | None:
+        (target,) = node.targets
+        calls = [self._scope.meaning(part.func) for part in ast.walk(node.value) if isinstance(part, ast.Call)]
+        is_known = all(is_flat(function) or row_of(function) for function in calls)
+        if not isinstance(target, ast.Name) or target.id in self._read or not is_known:
+            return node
+        self._has_removed = True
+        return None
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
+        if isinstance(node, (ast.If, ast.For, ast.While)):
+            node.body = node.body or [ast.Pass()]
+        return node
 
 
 def _compiled(function: FunctionType) -> Any:

@@ -188,13 +188,63 @@ def test_the_source_can_be_read_after_the_first_call():
     with pytest.raises(OperatorError, match=r"doubled .*the number of axes.*: call it once, or run `opsmith derive"):
         operator.gradient_source  # noqa: B018
     operator(points(3))
-    assert operator.gradient_source.startswith("def doubled_gradient(x, d")
+    assert operator.gradient_source.startswith("def doubled_grad(x, d")
+
+
+def rectified(x, slope=0.1):
+    y = np.empty_like(x)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[i, j] = x[i, j] if x[i, j] > 0 else slope * x[i, j]
+    return y
+
+
+def hard_swish(x):
+    return x * np.clip(x + 3, 0, 6) / 6
+
+
+def huber(x, delta=0.5):
+    size = np.abs(x)
+    return np.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
+
+
+def logistic(x):
+    scale = 2.0
+    return scale / (1 + np.exp(-x)), scale * x
+
+
+@pytest.mark.parametrize("function", [rectified, hard_swish, huber, logistic])
+def test_the_gradient_of_an_elementwise_function_is_one_of_single_numbers(function):
+    operator = custom_op(function, outputs=["y", "z"] if function is logistic else ["y"])
+    subject = inputs_for(user_operator(operator, function.__name__))
+    assert {v.state for v in examine(subject, ["gradient", "second", "inlined"])} == {"ok"}
+    assert "for i in" not in operator.gradient_source
+
+
+def test_what_only_the_function_needs_is_not_in_its_gradient():
+    operator = custom_op(rectified)
+    operator(points(3, 4))
+    assert "y =" not in operator.gradient_source
+
+
+def test_the_gradient_follows_a_variable_that_makes_a_function_not_elementwise(monkeypatch):
+    monkeypatch.setitem(globals(), "FACTOR", 3.0)
+
+    def scaled(x):
+        return x * FACTOR  # noqa: F821
+
+    operator, x = custom_op(scaled), points(2, 3)
+    operator(x).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), np.full((2, 3), 3.0))
+    monkeypatch.setitem(globals(), "FACTOR", np.arange(3.0))
+    with pytest.raises(GradientError, match=r"scaled .*not elementwise any more .define it again"):
+        operator(x).sum().backward()
 
 
 def test_the_source_can_be_read_after_inference():
     operator = custom_op(doubled)
     operator(static.data("x", [None, 4]))
-    assert operator.gradient_source.startswith("def doubled_gradient(x, d")
+    assert operator.gradient_source.startswith("def doubled_grad(x, d")
 
 
 def adjusted(x, factors=(2.0, 3), power=None, kind="even"):

@@ -85,7 +85,7 @@ def test_an_operator_is_shown_with_the_gradient_that_was_derived_for_it(inspect:
     (tmp_path / "squares.py").write_text(text)
     printed = inspect("squares.py:squared", "--stage", "source")
     assert headings(printed) == ["The source of squared_grad, which was derived", "The source that is generated"]
-    assert "def squared_gradient(x, d" in printed
+    assert "def squared_grad(x, d" in printed
     assert headings(inspect("custom.swish", "--stage", "main")) == ["The main Program, run for every batch"]
 
 

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import count
 from types import FunctionType
 from typing import Any
 
 from app.custom.foreign import operator_of_framework
-from app.custom.on_numbers import tree_on_numbers
+from app.custom.on_numbers import written_on_numbers
 from app.custom.operator import CustomOperator
 from app.derivative.arrays import derive, written_out
 from app.derivative.making import derived_gradient
 from app.derivative.scope import UnderivableError
 from app.errors import AppError, ExportError, GradientError
-from app.functions import function_beside, is_compiled, python_function
+from app.functions import is_compiled, python_function
 from app.ops.dtype import canonical, is_float
 from app.ops.rules import Source
 from app.ops.spec import Spec
-from app.reading import parameters_of, place_of
-
-_numbers = count(1)
+from app.reading import parameters_of
 
 
 @dataclass(frozen=True)
@@ -175,7 +171,7 @@ def _on_numbers(operator: CustomOperator) -> Description | None:
     functions: list[Any] = []
     for function in (operator.function, operator.backward_function):
         if function is not None and not operator.elementwise:
-            function = _as_of_numbers(function)
+            function, _ = written_on_numbers(function)
             if function is None:
                 return None
         functions.append(function)
@@ -193,35 +189,6 @@ def _on_numbers(operator: CustomOperator) -> Description | None:
         operator, forward, elementwise=True, gradient=gradient, second=second, notes=tuple(notes),
         floats=(True,) * len(operator.inputs),
     )  # fmt: skip
-
-
-def _as_of_numbers(function: Any) -> FunctionType | None:
-    """A function on arrays as one of single numbers whose source can be read; None if it is not elementwise."""
-    on_numbers = tree_on_numbers(function)
-    if on_numbers is None:
-        return None
-    tree, more = on_numbers
-    source = python_function(function)
-    tree.decorator_list, tree.returns = [], None
-    arguments = [ast.arg(a.arg) for a in (*tree.args.posonlyargs, *tree.args.args)]
-    tree.args = ast.arguments([], arguments, None, [], [], None, [])
-    _Untyped().visit(tree)
-    result = function_beside(source, tree, more, f"<{tree.name} {next(_numbers)}, on numbers, of {place_of(source)}>")
-    result.__defaults__ = source.__defaults__
-    return result
-
-
-class _Untyped(ast.NodeTransformer):
-    """Writes an element of a new array, `type(x)(value)`, as the value."""
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        if not isinstance(node.func, ast.Call):
-            return node
-        value = node.args[0]
-        return (
-            ast.copy_location(ast.Constant(float(str(value.value))), node) if isinstance(value, ast.Constant) else value
-        )
 
 
 def _gradient_of(forward: Part, operator: CustomOperator) -> Part:
