@@ -272,14 +272,11 @@ class Expressions:
 
     def _of_call(self, node: ast.Call, wish: str) -> Term:
         function = self.scope.meaning(node.func)
+        if function is np.clip:
+            return self.term(self._limited(node), wish)
         row = row_of(function)
         if not row:
             return self.of_user(node, function, [wish])[0]
-        if row == "clip" and len(node.args) == 3 and any(_is_none(bound) for bound in node.args[1:]):
-            row = "maximum" if _is_none(node.args[2]) else "minimum"
-            numbers = [part for part in node.args if not _is_none(part)]
-            one_sided = ast.Attribute(name(self._numpy), row, ast.Load())
-            node = ast.copy_location(ast.Call(one_sided, numbers, node.keywords), node)
         arguments, arity = self.scope.numbers_of(node), COUNTS.get(row) or len(slopes_of(row))
         count = 2 if row in ("max", "min") and len(arguments) > 2 else len(arguments)
         if count != arity or any(map(_is_none, arguments)):
@@ -287,6 +284,17 @@ class Expressions:
         if row == "where":
             return self._of_choice(ast.copy_location(ast.IfExp(*arguments), node), wish)
         return self._of_row(node, row, [self.term(part) for part in arguments], wish)
+
+    def _limited(self, node: ast.Call) -> ast.expr:
+        """`np.clip` as extremes."""
+        value, *bounds = self.scope.numbers_of(node)
+        if len(bounds) != 2 or all(map(_is_none, bounds)) or _is_none(value):
+            self.scope.refuse(node, "can be derived only with a number, and two limits of which one may be None")
+        for extreme, bound in zip(("maximum", "minimum"), bounds, strict=True):
+            if not _is_none(bound):
+                function = ast.Attribute(name(self._numpy), extreme, ast.Load())
+                value = ast.copy_location(ast.Call(function, [value, bound], []), node)
+        return value
 
     def _of_row(self, node: ast.Call, row: str, parts: list[Term], wish: str) -> Term:
         if row in EXTREMES and len(parts) > 2:

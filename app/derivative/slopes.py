@@ -75,11 +75,6 @@ _SLOPES: dict[str, tuple[str, ...]] = {
     "remainder": _REMAINDER,
     "mod": _REMAINDER,
     "fmod": _REMAINDER,
-    "clip": (
-        "1.0 if b <= a and a <= c and b != c else 0.0",
-        "1.0 if a < b and b <= c else 0.0",
-        "1.0 if a > c or b > c else 0.0",
-    ),
     "maximum": ("1.0 if a >= b else 0.0", "1.0 if b > a else 0.0"),
     "minimum": ("1.0 if a <= b else 0.0", "1.0 if b < a else 0.0"),
     "fmax": ("1.0 if a >= b or b != b else 0.0", "1.0 if b > a or a != a else 0.0"),
