@@ -196,14 +196,15 @@ def activation_of(operator: Operator) -> Activation:
 
 
 def configured(
-    config: C, objects: Sequence[Activation], settings: dict[str, Any], where: str
+    config: C, operators: Sequence[Activation], settings: dict[str, Any], where: str
 ) -> tuple[C, list[Activation]]:
     """Apply keyword arguments to a configuration; return it and the operators given as objects, with those in
     `layers`."""
-    layers, activations = settings.get("layers"), list(objects)
+    layers, activations = settings.get("layers"), list(operators)
     if isinstance(layers, (list, tuple)):
         settings = {**settings, "layers": [_with_name(layer, activations) for layer in layers]}
-    return with_settings(config, settings, where), _one_per_name(activations)
+    objects = _one_per_name(activations)
+    return with_settings(config, settings, where), objects
 
 
 def _with_name(layer: Any, activations: list[Activation]) -> Any:

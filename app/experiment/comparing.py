@@ -107,18 +107,15 @@ def _with_operators(config: CompareConfig) -> CompareConfig:
         raise ConfigError(f"a comparison runs in one process, but dist.shape={config.dist.shape} is for several")
     if config.seed + config.seeds > 2**63:
         raise ConfigError(f"seeds={config.seeds}: from seed={config.seed} on, there are {2**63 - config.seed} seeds")
-    names = config.operators
-    if names is None:
-        names = tuple(name for name in (config.baseline, config.model.activation) if name)
-    twice = [name for place, name in enumerate(names) if name in names[:place]]
-    if twice:
-        raise ConfigError(f"{twice[0]} is named twice; a comparison needs different operators")
+    names = operators_of(config)
+    if config.operators is None:
+        names.reverse()  # the baseline first
     if len(names) < 2:
         raise ConfigError(
             f"only {names[0]} is named; a comparison needs two or more operators: --with relu,custom.relu, or in "
             'Python opsmith.compare(["relu", "tanh"])'
         )
-    return msgspec.structs.replace(config, operators=names)
+    return msgspec.structs.replace(config, operators=tuple(names))
 
 
 def _with_validation(config: CompareConfig) -> CompareConfig:

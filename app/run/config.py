@@ -330,6 +330,10 @@ def _changed(config: C, change: Document) -> C:
     if not low < high:
         mistake = f"data.pixel_range: {unexpected(data['data']['pixel_range'], Interval)}"
         raise change.error("$.data.pixel_range", mistake)
+    names = changed.operators or ()
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise change.error(f"$.operators[{place}]", f"operators: {name} is named twice; each is trained once")
     return _with_one_network(changed, change)
 
 

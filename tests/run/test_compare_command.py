@@ -130,9 +130,10 @@ def test_without_names_the_operators_are_those_of_the_configuration(compare):
     ("operators", "word", "told"),
     [
         ("relu", "seed=0", "only relu is named; a comparison needs two or more operators: --with relu,custom.relu"),
+        (None, "baseline=custom.relu", "only custom.relu is named; a comparison needs two or more"),
         (None, "baseline=null", "only custom.relu is named; a comparison needs two or more"),
         ("", "seed=0", "the command line, operators=[]: operators: found [], expected a list of at least one "),
-        ("relu,tanh,relu", "seed=0", "relu is named twice; a comparison needs different operators"),
+        ("relu,tanh,relu", "seed=0", "the command line, operators=[relu, tanh, relu]: operators: relu is named twice"),
         ("relu,rulu", "seed=0", "there is no operator 'rulu'; did you mean 'relu'?"),
         ("relu,no.py:swish", "seed=0", "there is no file "),
         ("relu,ops.py:swish", "seed=0", "ops.py has no 'swish'"),

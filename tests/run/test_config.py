@@ -137,6 +137,7 @@ OF_ALL = (
         ),
         ("data: {sources: []}", 1, 17, "data.sources: found [], expected a list of at least one source"),
         ("operators: []", 1, 12, f"operators: found [], {OPERATORS}"),
+        ("operators: [relu, tanh, relu]", 1, 25, "operators: relu is named twice; each is trained once"),
         ("output: ''", 1, 9, "output: found '' (text), expected the name of a folder or null"),
         ("engine: EAGR", 1, 9, MISTYPED),
         ("train: 3", 1, 8, "train: found 3, expected a section of `key: value` lines"),
