@@ -125,6 +125,20 @@ def definition_in(code: CodeType, around: dict[str, Any]) -> Definition:
         raise too_deep(definition, code) from None
 
 
+def variables_around(function: FunctionType) -> dict[str, Any]:
+    """The global variables of a function, and those of functions around it, which hide globals of the same name."""
+    variables = dict(function.__globals__)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            variables[name] = cell.cell_contents
+        except ValueError:
+            raise UnreadableSourceError(
+                f"{function.__name__} uses {name}, a variable of the function around it, which has no value yet "
+                f"({place_in(function.__code__)}); assign it before the operator is applied"
+            ) from None
+    return variables
+
+
 def definitions_of(function: FunctionType) -> list[Definition]:
     """The `def` of a function, or all lambdas on its line that may be it. The trees are shared: change a copy."""
     code = function.__code__

@@ -20,6 +20,7 @@ import pytest
 from numba import njit
 
 import app
+from app import static
 from app.custom.on_numbers import parse
 from app.errors import AppError, OperatorError
 from app.jit import to_static
@@ -363,3 +364,50 @@ def test_a_cell_of_a_notebook_is_named_by_its_number(monkeypatch: pytest.MonkeyP
 def test_a_line_of_a_derived_function_is_named_by_the_function_and_what_it_is_derived_from():
     assert place("<rms_gradient 3, derived from my_ops.py:7>", 5) == "line 5 of rms_gradient, derived from my_ops.py:7"
     assert place("/home/me/my_ops.py", 5) == "my_ops.py:5"
+
+
+def operator_before_its_helper(elementwise: bool, then: Any) -> Any:
+    """What a function gives that gets an operator whose helper is assigned later in the function around it."""
+
+    @app.custom_op(elementwise=elementwise)
+    def ramp(x):
+        return x if x.sum() > 0 else helper(x)
+
+    result = then(ramp)
+
+    def helper(x):
+        return 2 * x
+
+    return result
+
+
+NO_VALUE = (
+    r"ramp uses helper, a variable of the function around it, which has no value yet "
+    r"\(test_source_reading.py:\d+\); assign it before the operator is applied"
+)
+
+
+@pytest.mark.parametrize("elementwise", [False, True])
+@pytest.mark.filterwarnings("ignore:ramp is called for each element")
+def test_a_variable_without_a_value_is_named_where_a_gradient_is_derived(elementwise: bool):
+    x = app.to_tensor(np.ones(3), stop_gradient=False)
+    y = operator_before_its_helper(elementwise, lambda ramp: ramp(x))
+    with pytest.raises(OperatorError, match=NO_VALUE):
+        operator_before_its_helper(elementwise, lambda ramp: ramp(x).sum().backward())
+    y.sum().backward()  # the helper has a value now
+    assert x.grad.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_variable_without_a_value_is_why_a_function_is_called_for_each_element():
+    with pytest.warns(RuntimeWarning, match=NO_VALUE):
+        operator_before_its_helper(True, lambda ramp: ramp(app.to_tensor(np.ones(3))))
+
+
+def test_a_function_on_arrays_with_a_variable_without_a_value_runs_in_a_program():
+    def run(ramp: Any) -> Any:
+        program = static.Program()
+        with static.program_guard(program):
+            y = ramp(static.data("x", [-1, 2], "float64"))
+        return static.Executor(engine="compiled").run(program, {"x": np.ones((3, 2))}, [y])
+
+    assert operator_before_its_helper(False, run)[0].tolist() == np.ones((3, 2)).tolist()

@@ -18,7 +18,7 @@ import numpy as np
 from app.derivative.powers import make_float_powers
 from app.derivative.scope import function_tree
 from app.functions import function_beside, python_function, unused, without_keyword_only
-from app.reading import UnreadableSourceError, definition_of, parameters_of
+from app.reading import UnreadableSourceError, definition_of, parameters_of, variables_around
 
 ValueOf = Callable[[str], Any]
 """Gives the value of a name that a function does not define itself; None if it is not known."""
@@ -41,8 +41,7 @@ def _for_numba(function: FunctionType, _: CodeType, file: str) -> FunctionType:
     except UnreadableSourceError:
         return ordinary
     inputs = [p.name for p in parameters_of(function).values() if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
-    outside = inspect.getclosurevars(function)
-    own = call_own(tree, {**vars(builtins), **outside.globals, **outside.nonlocals}.get, NOT_OF_NUMBA)
+    own = call_own(tree, {**vars(builtins), **variables_around(function)}.get, NOT_OF_NUMBA)
     if not (make_float_powers(tree, inputs) or own):
         return ordinary
     if isinstance(tree, ast.Lambda):

@@ -20,7 +20,6 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
-import inspect
 import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
@@ -33,7 +32,7 @@ from app.custom.for_numba import NOT_OF_NUMBA, OWN, ValueOf, call_own, compiled_
 from app.derivative.powers import make_float_powers
 from app.derivative.terms import with_parts
 from app.functions import function_beside, python_function, unused
-from app.reading import UnreadableSourceError, definition_of, one_thread_at_a_time, place_of
+from app.reading import UnreadableSourceError, definition_of, one_thread_at_a_time, place_of, variables_around
 
 _numbers = count(1)
 _NUMBERS = (int, float, bool, np.generic)
@@ -133,13 +132,12 @@ def parse(function: Any) -> tuple[ast.FunctionDef, ValueOf] | None:
     if not isinstance(function, FunctionType):
         return None
     try:
-        tree = definition_of(function)
+        tree, around = definition_of(function), variables_around(function)
     except UnreadableSourceError:
         return None
-    outside = inspect.getclosurevars(function)
     if not isinstance(tree, ast.FunctionDef) or tree.args.vararg or tree.args.kwarg or tree.args.kwonlyargs:
         return None
-    names = {**vars(builtins), **outside.globals, **outside.nonlocals}
+    names = {**vars(builtins), **around}
     return tree, names.get
 
 

@@ -14,7 +14,7 @@ from app.derivative.slopes import is_flat
 from app.derivative.terms import names_in
 from app.errors import GradientError, OperatorError
 from app.functions import function_name, python_function, unused
-from app.reading import definition_of, place_in
+from app.reading import definition_of, place_in, variables_around
 
 _YIELDS = (ast.Yield, ast.YieldFrom, ast.Await)
 
@@ -33,10 +33,12 @@ class Scope:
         if not isinstance(self.function, FunctionType):
             raise UnderivableError(f"{self.name} is not a Python function with a source")
         self.tree, self.body = self._tree()
-        closure = inspect.getclosurevars(self.function)
         self.extra: dict[str, Any] = {}
         """The variables that the derived function has in addition to those of this function."""
-        self.around: dict[str, Any] = {**self.function.__globals__, **closure.nonlocals}
+        try:
+            self.around = variables_around(self.function)
+        except OperatorError as error:
+            raise UnderivableError(str(error)) from None
         self._globals = {**vars(builtins), **self.around}
         self.parameters = list(inspect.signature(self.function, follow_wrapped=False).parameters)
         self.all_names = names_in(self.tree) | set(self.parameters)

@@ -16,7 +16,7 @@ from app.bridge.out import vectors
 from app.bridge.out.names import Names, literal
 from app.errors import ExportError
 from app.functions import is_compiled, python_function
-from app.reading import definition_of, one_thread_at_a_time, parameters_of, place_in, source_text
+from app.reading import definition_of, one_thread_at_a_time, parameters_of, place_in, source_text, variables_around
 
 _MODULES = {"numpy": "np", "math": "math"}
 _LARGEST = 64
@@ -66,8 +66,7 @@ class Kernels:
         for what compiled loops compute in vectors.
         """
         tree = definition_of(function)
-        outside = inspect.getclosurevars(function)
-        around = {**function.__globals__, **outside.nonlocals}
+        around = variables_around(function)
         local = {a.arg for a in ast.walk(tree) if isinstance(a, ast.arg)}
         local |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         attributes = {id(n.value): n for n in ast.walk(tree) if isinstance(n, ast.Attribute)}

@@ -23,7 +23,14 @@ from app.bridge.out.names import Names, same
 from app.custom.for_numba import heaviside
 from app.errors import ExportError
 from app.functions import python_function
-from app.reading import UnreadableSourceError, definition_of, one_thread_at_a_time, parameters_of, place_in
+from app.reading import (
+    UnreadableSourceError,
+    definition_of,
+    one_thread_at_a_time,
+    parameters_of,
+    place_in,
+    variables_around,
+)
 
 NUMBER, TENSOR, MASK = "number", "tensor", "mask"
 """What an expression is: a Python number, a tensor of floats, or one of truth values."""
@@ -181,13 +188,12 @@ class _Function:
     def __init__(self, translator: Translator, function: FunctionType, kinds: Mapping[str, str]):
         self.all, self.function, self.text = translator, function, translator.namespace
         try:
-            tree = definition_of(function)
+            tree, around = definition_of(function), variables_around(function)
         except UnreadableSourceError as error:
             raise UntranslatableError(str(error)) from None
         self.body = [ast.Return(tree.body)] if isinstance(tree, ast.Lambda) else list(tree.body)
         self.parameters = [p.arg for p in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs)]
-        outside = inspect.getclosurevars(function)
-        self.around: dict[str, Any] = {**vars(builtins), **function.__globals__, **outside.nonlocals}
+        self.around: dict[str, Any] = {**vars(builtins), **around}
         self.env = {p: Value(ast.Name(p, ast.Load()), kinds.get(p, NUMBER)) for p in self.parameters}
         self.stores = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
         assigned = set(self.stores)
