@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -139,6 +139,7 @@ def user_operator(value: Any, name: str) -> UserOperator:
     if not callable(value):
         raise ConfigError(f"{name} is {type(value).__name__}, expected an operator or a function that applies one")
     _refuse_without_base(value, name)
+    _refuse_around_another(value, short)
     if is_compiled(value) or isinstance(value, type):
         raise ConfigError(
             f"{name} works on arrays and is not an operator: make it one with @opsmith.custom_op or py_func"
@@ -146,6 +147,22 @@ def user_operator(value: Any, name: str) -> UserOperator:
     return UserOperator(
         short, "py_func" if _uses_py_func(value) else "function", value, _of_function(value), place_of(value)
     )
+
+
+def _refuse_around_another(value: Any, name: str) -> None:
+    """Refuse a partial, a bound method, or an object with a `__call__`, around a function of another framework."""
+    inner = value.func if isinstance(value, partial) else getattr(value, "__func__", type(value).__call__)
+    operator = operator_of_framework(inner)
+    if operator is not None:
+        tensor = _TENSORS[operator.foreign.framework.name]
+        raise ConfigError(
+            f"{name} is a {type(value).__name__}: {operator.foreign.name}, which it calls, is written for "
+            f"{operator.foreign.framework.name}; give a function, def f(x: {tensor}): return ..."
+        )
+
+
+_TENSORS = {"torch": "torch.Tensor", "jax": "jax.Array", "paddle": "paddle.Tensor"}
+"""The annotation of a tensor, by framework."""
 
 
 def _uses_py_func(function: Any) -> bool:

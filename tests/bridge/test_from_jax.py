@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,3 +102,9 @@ def test_no_process_is_forked_where_jax_has_threads(forks: list[int], tmp_path: 
     assert curve is not None
     assert "definition" in source_texts(activation)
     assert forks == []
+
+
+def test_a_partial_is_refused_with_what_to_write():
+    (verdict,) = app.check(partial(operators.jax.nn.leaky_relu, negative_slope=0.3))
+    assert "is a partial: leaky_relu, which it calls, is written for jax" in verdict.words
+    assert "give a function, def f(x: jax.Array): return ..." in verdict.words

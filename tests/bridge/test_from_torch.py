@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,26 @@ def test_what_is_refused_with_an_error_is_a_note_unless_it_was_asked_for():
     with pytest.raises(AssertionError, match=r"vmap: no torch\.vmap"):
         check_operator(operators.MyReLU, also=["vmap"], only=["gradient"])
     assert check_operator(operators.Swish, also=["vmap", "forward"], only=["gradient"]).ok
+
+
+class Scaler:
+    def __call__(self, x: Any) -> Any:
+        return torch.tanh(x) * 2
+
+
+@pytest.mark.parametrize(
+    ("operator", "kind"),
+    [
+        (partial(torch.nn.functional.leaky_relu, negative_slope=0.3), "partial: leaky_relu"),
+        (Scaler(), "Scaler: __call__"),
+        (Scaler().__call__, "method: __call__"),
+    ],
+    ids=["partial", "object", "method"],
+)
+def test_what_calls_a_function_of_pytorch_is_refused_with_what_to_write(operator: Any, kind: str):
+    (verdict,) = app.check(operator)
+    assert f"is a {kind}, which it calls, is written for torch" in verdict.words
+    assert "give a function, def f(x: torch.Tensor): return ..." in verdict.words
 
 
 def test_a_straight_through_estimator_declares_itself():
