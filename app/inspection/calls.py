@@ -16,13 +16,10 @@ from app.experiment.calls import Operator, activation_of, configured
 from app.graph import Program
 from app.graph.statements import Watched
 from app.inspection.stages import ALL, NAMES, Section, Stages
-from app.inspection.subject import Subject, ends_of, of_function, of_network, of_operator
+from app.inspection.subject import Subject, ends_of, of_function, of_network, of_operator, of_word
 from app.run.activation import find_all
 from app.run.config import config_name, load_config
 from app.run.options import DEFAULT
-
-_OF_OPERATORS = ("main", "engine", "source")
-"""The stages of an operator that are shown where nothing is asked for."""
 
 
 class Inspection(list[Section], Displayed):
@@ -39,6 +36,7 @@ def inspect(
     stage: str | None = None,
     *,
     batch: int | None = None,
+    rank: int | None = None,
     config: str | os.PathLike[str] = DEFAULT,
     **settings: Any,
 ) -> Inspection:
@@ -48,10 +46,11 @@ def inspect(
     == The source that is generated
     ...
 
-    `what` is an operator, which is shown with its gradient, a Program, or a function without parameters that builds a
-    network. Without it, the network that `opsmith.train` trains is shown, with the same settings:
-    `opsmith.inspect(activation=swish, hidden=[50])`. `stage` names one stage ("main", "engine", "memory",
-    "source" ...).
+    `what` is an operator, which is shown with its gradient, a Program, a function without parameters that builds a
+    network, or the name of an operator, a function, a saved model or a run's folder. Without it, the network that
+    `opsmith.train` trains is shown, with the same settings: `opsmith.inspect(activation=swish, hidden=[50])`; that of
+    one `rank`, for a configuration with `dist.shape`. `stage` names one stage ("main", "engine", "memory", "source"
+    ...).
     """
     if stage is not None and stage not in (*NAMES, ALL):
         raise ConfigError(f"there is no stage {stage!r}; there are {', '.join(NAMES)} and {ALL}")
@@ -59,19 +58,22 @@ def inspect(
         raise ConfigError(f"batch must be a whole number of at least 1, found {batch!r}")
     if what is not None and settings:
         raise ConfigError(f"{', '.join(settings)}: settings of a configuration's network cannot be used with {what}")
+    if rank is not None and (what is not None or not isinstance(rank, (int, np.integer)) or rank < 0):
+        raise ConfigError(f"rank is a whole number of at least 0, for the network of a configuration; found {rank!r}")
     if what is None:
-        subject = _of_settings(config, settings)
+        subject = _of_settings(config, settings, rank)
+    elif isinstance(what, str):
+        subject = of_word(what)
     elif isinstance(what, Program):
         subject = Subject("Program", Program(), what, ends_of(what), Watched(()))
-    elif not isinstance(what, str) and _builds(what):
+    elif _builds(what):
         subject = of_function(name_of(what), what)
     else:
-        stages = Stages(of_operator(one_of(what)), batch)
-        return Inspection(s for name in ([stage] if stage else _OF_OPERATORS) for s in stages.sections(name))
+        subject = of_operator(one_of(what))
     return Inspection(Stages(subject, batch).sections(stage))
 
 
-def _of_settings(config: str | os.PathLike[str], settings: dict[str, Any]) -> Subject:
+def _of_settings(config: str | os.PathLike[str], settings: dict[str, Any], rank: int | None) -> Subject:
     config_of_call = load_config(config)
     activations = [activation_of(settings.pop("activation"))] if "activation" in settings else []
     if activations:
@@ -80,7 +82,7 @@ def _of_settings(config: str | os.PathLike[str], settings: dict[str, Any]) -> Su
         )
     config_of_call, activations = configured(config_of_call, activations, settings, "opsmith.inspect")
     (activation,) = find_all([config_of_call.model.activation], config_of_call.model, activations)
-    return of_network(config_of_call, activation, config_name(config))
+    return of_network(config_of_call, activation, config_name(config), rank)
 
 
 def _builds(what: Any) -> bool:

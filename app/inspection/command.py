@@ -6,17 +6,15 @@ import argparse
 import re
 from pathlib import Path
 
-from app.checking.operators import find
 from app.errors import ConfigError
 from app.files import write_whole
 from app.inspection.picture import draw
 from app.inspection.stages import ALL, NAMES, Stages
-from app.inspection.subject import Subject, of_configuration, of_function, of_model, of_operator
+from app.inspection.subject import Subject, of_configuration, of_word
 from app.printing import say
 from app.run.options import DEFAULT
 from app.run.trust import refuse_without_effect
-from app.static.model_file import paths_of
-from app.use.models import add_trust_arguments, read_named_model
+from app.use.models import add_trust_arguments
 
 SETTING = re.compile(r"[\w.]+=")
 
@@ -69,23 +67,7 @@ def _subject(options: argparse.Namespace) -> Subject:
         raise ConfigError(f"one network at a time: {others[0]} cannot be combined with {', '.join(more)}")
     if options.rank is not None:
         raise ConfigError(f"--rank is for a configuration; {others[0]} is for one process")
-    return _of_word(others[0], options)
-
-
-def _of_word(word: str, options: argparse.Namespace) -> Subject:
-    """The saved model, the run or the function that a word names."""
-    if Path(word).is_dir() or paths_of(word)[0].is_file():
-        options.model = word
-        model, path = read_named_model(options)
-        return of_model(model, path.name)
-    if ".py:" in word or word.startswith("custom."):
-        refuse_without_effect(options.custom_op, options.accept_changed)
-        (one,) = find(word)
-        return of_operator(one) if one.parameters else of_function(word)
-    raise ConfigError(
-        f"{word}: there is no saved model {paths_of(word)[0]}; "
-        "expected one, a run's folder, an operator, or a function that builds a network: file.py:function"
-    )
+    return of_word(others[0], options.custom_op, options.accept_changed)
 
 
 def _draw(stages: Stages, stage: str | None, path: Path) -> None:

@@ -43,7 +43,8 @@ class Stages:
         """The sections of a stage, of all stages, or of the usual ones."""
         if stage is not None and stage not in (*NAMES, ALL):
             raise ConfigError(f"there is no stage {stage!r}; there are {', '.join(NAMES)} and {ALL}")
-        names = {None: USUAL, ALL: tuple(NAMES)}.get(stage, (str(stage),))
+        usual = OF_OPERATORS if self.subject.is_operator else USUAL
+        names = {None: usual, ALL: tuple(NAMES)}.get(stage, (str(stage),))
         if len(names) > 1 and self.subject.of_rank is None:
             names = tuple(name for name in names if name != DATA_PARALLEL)
         return [section for name in names for section in NAMES[name](self, name)]
@@ -133,4 +134,6 @@ NAMES: dict[str, Callable[[Stages, str], list[Section]]] = {
 """The stages in order."""
 
 USUAL = tuple(name for name in NAMES if name not in ("build", *PASS_NAMES))
-"""The stages that are shown by default."""
+"""The stages of a network that are shown by default."""
+OF_OPERATORS = ("main", "engine", "source")
+"""Those of an operator."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from app import static
 from app.checking.examples import inputs_for
+from app.checking.findings import one_of
 from app.checking.operators import UserOperator
 from app.custom.lookup import find_operator
 from app.errors import AppError, ConfigError
 from app.graph import Program, Variable, names, static_mode
 from app.graph.statements import Watched
-from app.static.model_file import SavedModel
+from app.ops.definition import REGISTRY
+from app.run.trust import refuse_without_effect
+from app.static.model_file import SavedModel, paths_of
 
 if TYPE_CHECKING:
     from app.run.activation import Activation
@@ -40,6 +44,8 @@ class Subject:
     """The main Program as one of several ranks runs it; None for a single process."""
     sparse: bool = True
     """Whether products may skip zero bytes."""
+    is_operator: bool = False
+    """Whether the main Program is an operator with its gradient, and there is no startup."""
 
     @property
     def runs(self) -> Program:
@@ -53,19 +59,19 @@ def of_configuration(path: str, overrides: Sequence[str], rank: int | None = Non
     from app.run.config import load_config
 
     config = load_config(path, overrides)
-    if config.dist.shape == "none" and rank is not None:
-        raise ConfigError(f"--rank={rank}: {path} is for one process; add dist.shape=allreduce")
     (activation,) = find_all([config.model.activation], config.model)
-    return of_network(config, activation, Path(path).name, rank or 0)
+    return of_network(config, activation, Path(path).name, rank)
 
 
-def of_network(config: Config, activation: Activation, name: str, rank: int = 0) -> Subject:
+def of_network(config: Config, activation: Activation, name: str, rank: int | None = None) -> Subject:
     """The Programs that train the network of a configuration."""
     from app.run import network
     from app.run.learners import program as learner
 
+    if config.dist.shape == "none" and rank is not None:
+        raise ConfigError(f"rank {rank}: {name} is for one process; add dist.shape=allreduce")
     with static.watch(learner.__file__, network.__file__) as built:
-        learning = learner.ProgramLearner(config, activation, (28, 28), rank)
+        learning = learner.ProgramLearner(config, activation, (28, 28), rank or 0)
     size = config.train.batch_size
     of_rank = None if learning.main_here is learning.main else learning.main_here
     return Subject(name, learning.startup, learning.main, learning.fetch, built, size, of_rank, config.sparse == "auto")
@@ -74,6 +80,24 @@ def of_network(config: Config, activation: Activation, name: str, rank: int = 0)
 def of_model(model: SavedModel, name: str) -> Subject:
     """The Program of a saved model."""
     return Subject(name, Program(), model.program, list(model.outputs), Watched(()))
+
+
+def of_word(word: str, custom_op: Sequence[str] = (), accept_changed: Sequence[str] = ()) -> Subject:
+    """The saved model, the run, the operator or the function that a word names."""
+    from app.use.models import read_named_model
+
+    if Path(word).is_dir() or paths_of(word)[0].is_file():
+        named = Namespace(model=word, custom_op=custom_op, accept_changed=accept_changed)
+        model, path = read_named_model(named)
+        return of_model(model, path.name)
+    if not (".py" in word or ":" in word or word.startswith("custom.") or word in REGISTRY):
+        raise ConfigError(
+            f"{word}: there is no saved model {paths_of(word)[0]}; "
+            "expected one, a run's folder, an operator, or a function that builds a network: file.py:function"
+        )
+    refuse_without_effect(custom_op, accept_changed)
+    one = one_of(word)
+    return of_operator(one) if one.parameters else of_function(word)
 
 
 def of_operator(one: UserOperator) -> Subject:
@@ -89,7 +113,7 @@ def of_operator(one: UserOperator) -> Subject:
             else []
         )
     fetch = [value.name for value in (*outputs, *gradients)]
-    return Subject(one.name, Program(), program, fetch, Watched(()), BATCH)
+    return Subject(one.name, Program(), program, fetch, Watched(()), is_operator=True)
 
 
 def of_function(word: str, function: Callable[..., Any] | None = None) -> Subject:

@@ -17,6 +17,7 @@ from app import static
 from app.__main__ import main
 from app.custom.lookup import find_operator
 from app.engine.compiled.passes import PASSES
+from app.errors import ConfigError
 from app.inspection.stages import NAMES
 
 ROOT = Path(app.__file__).parents[1]
@@ -201,6 +202,18 @@ def test_a_saved_model_is_shown(inspect: Inspect, tmp_path: Path):
     assert "BLAS" in inspect("net")
 
 
+def test_the_call_shows_what_the_command_does(inspect: Inspect):
+    x = static.data("x", [None, 4])
+    static.save_inference_model("net", [x], [app.tanh(x)])
+    for word in ("net", "nets.py:network", "custom.relu", "relu"):
+        assert inspect(word, "--stage", "main").rstrip() == str(app.inspect(word, "main"))
+    assert headings(inspect("relu")) == headings(str(app.inspect("relu")))
+    of_rank = app.inspect(stage="data_parallel", rank=1, config=MPI[1])
+    assert inspect(*MPI, "--stage", "data_parallel", "--rank", "1").rstrip() == str(of_rank)
+    with pytest.raises(ConfigError, match="rank is a whole number of at least 0, for the network of a configuration"):
+        app.inspect("relu", rank=1)
+
+
 def test_a_saved_model_with_a_custom_operator_is_shown_if_the_operator_is_named(inspect: Inspect, tmp_path: Path):
     (tmp_path / "my_own.py").write_text(
         "import app\n@app.custom_op(elementwise=True)\ndef double(x):\n    return x + x\n"
@@ -243,13 +256,13 @@ def test_a_file_whose_name_is_no_text_can_be_drawn(inspect: Inspect):
             "there is no stage 'nope'; there are build, startup, main, data_parallel, passes, .*inline_array_.*all",
         ),
         ([*MPI, "--rank", "-1"], 2, "--rank must be at least 0, found -1"),
-        ([*SEED, "--rank", "1"], 2, ".*is for one process; add dist.shape=.*"),
+        ([*SEED, "--rank", "1"], 2, "rank 1: seed.yaml is for one process; add dist.shape=.*"),
         (["nets.py:network", "--rank", "1"], 2, "--rank is for a configuration; nets.py:network is .*"),
         (["--batch", "0"], 2, "--batch must be at least 1, found 0"),
         (["nets.py:network", "--svg", "/"], 1, "/ is a folder, expected the name of a file"),
         (["nowhere"], 2, "nowhere: there is no saved model nowhere.json; expected one, a run's folder, .* or .*"),
         (["nowhere.py:net"], 2, "there is no file .*nowhere.py"),
-        (["nowhere:net"], 2, "nowhere:net: there is no saved model .* a function .*: file.py:function"),
+        (["nowhere:net"], 2, "the module nowhere cannot be imported: .*"),
         (["nets.py:nope"], 2, "nets.py has no 'nope'.* It has network, .*"),
         (["nets.py:nothing"], 1, "nets.py:nothing returned NoneType, expected the loss or the outputs.*"),
         (["nets.py:broken"], 1, "nets.py:broken raised ZeroDivisionError: division by zero"),
