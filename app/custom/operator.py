@@ -15,7 +15,7 @@ from app.custom.for_numba import for_numba
 from app.custom.foreign import operator_of_framework
 from app.custom.forms import forms_of, returning
 from app.custom.on_variables import differentiate_on_variables
-from app.custom.read_only import guarded
+from app.custom.read_only import checking_indices, guarded
 from app.errors import AppError, OperatorError, ShapeError
 from app.functions import function_name, is_compiled, python_function
 from app.ops.creation import zeros_like
@@ -151,7 +151,10 @@ class CustomOperator(OpDef):
     def lowerings_for(
         self, specs: Sequence[Spec], results: Sequence[Spec], attributes: Attributes
     ) -> Iterator[Elementwise | Returning]:
-        """The function for single numbers, and plain NumPy as loops: where its source shows that it is the same."""
+        """The function for single numbers, and plain NumPy as loops: where its source shows that it is the same.
+
+        A Numba function checks its indices if one of its arrays may be too small for the others.
+        """
         own = self.lowering  # first, as a derived gradient takes the function that is current
         if self.elementwise or self.effects or not isinstance(python_function(self.function), FunctionType):
             return
@@ -166,6 +169,8 @@ class CustomOperator(OpDef):
         loops = forms.loops(taken, results, attributes) if own is None else None
         if loops is not None:
             yield Returning(loops, self._takes, self.row_by_row)
+        if own is not None and len({spec.shape for spec in taken}) > 1:
+            yield returning(checking_indices(self.function), self._takes, self.row_by_row)
 
     def derive_when_needed(self, derive: Callable[[Sequence[Spec]], CustomOperator]) -> None:
         """Derive the gradient when it is first needed. Until then a backward can still be declared.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from app.custom.numba_functions import Current, as_python, interpreted
-from app.errors import OperatorError, ReadOnlyError
+from app.errors import BoundsError, OperatorError, ReadOnlyError
 from app.functions import is_compiled
 
 ADVICE = (
@@ -37,17 +37,19 @@ class Guarded:
 
     It is compiled for read-only, contiguous arrays; others are copied. If the compiled code does not prove that it only
     reads, it gets copies of all.
+
+    Given arrays of different shapes, it is compiled such that it checks indices: one may be too small for the others.
     """
 
     def __init__(self, function: Any):
         update_wrapper(self, function.py_func)
         self.py_func = function.py_func
-        self._function = for_any_types(function)
+        self._function, self._checking = for_any_types(function), checking_indices(function)
         parameters = inspect.signature(function.py_func).parameters
         self._names = tuple(parameters)
         self._defaults = {name: p.default for name, p in parameters.items() if p.default is not p.empty}
         self._copies: Current[dict[Any, Callable[[np.ndarray], np.ndarray] | None]] = Current(self._function, dict)
-        """For each combination of argument kinds what copies the arrays; None if they need no copy."""
+        """For each function, and combination of argument kinds, what copies the arrays; None if they need no copy."""
 
     def __call__(self, /, *values: Any, **settings: Any) -> Any:
         if settings or len(values) != len(self._names):
@@ -56,13 +58,21 @@ class Guarded:
             return as_python(self.py_func, values)
         copies = self._copies.get()
         values = tuple([_contiguous(v) if isinstance(v, np.ndarray) else v for v in values])
-        kinds = tuple([_kind(value) for value in values])
-        if kinds not in copies:
-            copies[kinds] = self._examined(values)
-        copy = copies[kinds]
+        shapes = {v.shape for v in values if isinstance(v, np.ndarray)}
+        function = self._function if len(shapes) <= 1 else self._checking
+        key = function, *[_kind(value) for value in values]
+        if key not in copies:
+            copies[key] = _examined(function, values)
+        copy = copies[key]
         if copy is not None:
             values = tuple([copy(v) if isinstance(v, np.ndarray) else v for v in values])
-        return self._function(*values)
+        try:
+            return function(*values)
+        except IndexError as error:
+            if type(error) is not IndexError:  # NumPy's AxisError is one
+                raise
+            given = " and ".join(str(list(v.shape)) for v in values if isinstance(v, np.ndarray))
+            raise BoundsError(f"{error}, given arrays of shapes {given}") from error
 
     def _in_order(self, values: Sequence[Any], settings: Mapping[str, Any]) -> tuple[Any, ...]:
         by_name = {**self._defaults, **dict(zip(self._names, values, strict=False)), **settings}
@@ -70,23 +80,24 @@ class Guarded:
             inspect.signature(self.py_func).bind(*values, **settings)  # raises the error that names the parameter
         return tuple([by_name[name] for name in self._names])
 
-    def _examined(self, values: Sequence[Any]) -> Callable[[np.ndarray], np.ndarray] | None:
-        """Compile the function for these kinds of values; gives what copies its arrays, or None."""
-        from numba import typeof  # imported late: it takes half a second
 
-        from app.engine.compiled.read_only import where_it_writes
-        from app.engine.compiled.shape_errors import compiled_quickly
+def _examined(function: Any, values: Sequence[Any]) -> Callable[[np.ndarray], np.ndarray] | None:
+    """Compile a function for these kinds of values; gives what copies its arrays, or None."""
+    from numba import typeof  # imported late: it takes half a second
 
-        signature = tuple(typeof(read_only(v) if isinstance(v, np.ndarray) else v) for v in values)
-        try:
-            with compiled_quickly():
-                self._function.compile(signature)
-        except Exception as error:
-            place = where_it_writes(error)
-            if place is not None:
-                raise ReadOnlyError(f"it writes into an array that it is given{place}; {ADVICE}") from error
-            return np.copy  # a helper may have been compiled for writable arrays
-        return None if self._function._cache.only_reads(signature) else _read_only_copy
+    from app.engine.compiled.read_only import where_it_writes
+    from app.engine.compiled.shape_errors import compiled_quickly
+
+    signature = tuple(typeof(read_only(v) if isinstance(v, np.ndarray) else v) for v in values)
+    try:
+        with compiled_quickly():
+            function.compile(signature)
+    except Exception as error:
+        place = where_it_writes(error)
+        if place is not None:
+            raise ReadOnlyError(f"it writes into an array that it is given{place}; {ADVICE}") from error
+        return np.copy  # a helper may have been compiled for writable arrays
+    return None if function._cache.only_reads(signature) else _read_only_copy
 
 
 def _contiguous(array: np.ndarray) -> np.ndarray:
@@ -112,7 +123,7 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @lru_cache(maxsize=128)
-def for_any_types(function: Any) -> Any:
+def for_any_types(function: Any, **options: bool) -> Any:
     """A copy of a Numba function that compiles for any argument types, even if that was declared with signatures.
 
     What it compiles is kept on disk. Its error model is explicit, because a function that is inlined into another would
@@ -122,9 +133,18 @@ def for_any_types(function: Any) -> Any:
 
     from app.engine.compiled.overloads import KeptOverloads
 
-    dispatcher = jit(locals=function.locals, **{"error_model": "python", **function.targetoptions})(function.py_func)
+    all_options = {"error_model": "python", **function.targetoptions, **options}
+    dispatcher = jit(locals=function.locals, **all_options)(function.py_func)
     dispatcher._cache = KeptOverloads(dispatcher)
     return dispatcher
+
+
+def checking_indices(function: Any) -> Any:
+    """A copy of a Numba function that raises an error for an index outside of an array.
+
+    In one with `parallel=True`, Numba cannot raise errors, so that it stays as it is.
+    """
+    return for_any_types(function, **({} if function.targetoptions.get("parallel") else {"boundscheck": True}))
 
 
 # Comparing the inputs before and after a call
