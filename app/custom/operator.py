@@ -156,6 +156,8 @@ class CustomOperator(OpDef):
         A Numba function checks its indices if one of its arrays may be too small for the others.
         """
         own = self.lowering  # first, as a derived gradient takes the function that is current
+        if self._lowering is not None:  # a pass has chosen one, and may have removed inputs
+            return
         if self.elementwise or self.effects or not isinstance(python_function(self.function), FunctionType):
             return
         forms = forms_of(self.function)

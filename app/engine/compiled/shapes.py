@@ -116,9 +116,10 @@ class _Inference:
         if op.bodies:
             return self._shapes_of_bodies(op)
         if isinstance(lowering, Fused):  # it knows only the declared shapes of its outputs
-            inside = dict(self.shapes)
+            inside, assumed = dict(self.shapes), len(self.assumed)
             for member in lowering.body:
                 inside.update(zip(member.outputs, self._inferred(member, inside, lowering.dtypes), strict=True))
+            del self.assumed[assumed:]  # a compiled loop gives the shape that is assumed
             return [inside[name] for name in op.outputs]
         variables = [self._block.var(name) for name in (*op.inputs, *op.outputs) if name is not None]
         if not any(UNKNOWN in v.shape for v in variables):

@@ -12,7 +12,7 @@ import app
 from app import static
 from app.engine.compiled.passes import PASSES as IN_ORDER
 from app.errors import ShapeError
-from app.graph.passes import optimise
+from app.graph.passes import Pass, optimise
 from app.graph.passes.dead_code import dead_code
 from app.graph.passes.fusion import fusion
 from app.graph.passes.steps import steps
@@ -247,3 +247,33 @@ def test_the_operator_of_a_pylayer_vanishes_inside_a_loop_too():
     after = optimise(program(), [y.name], IN_ORDER)
     assert "Doubled" not in [op.type for block in after.blocks for op in block.ops]
     np.testing.assert_array_equal(run(after, [y.name], x=np.ones(3, "float32"))[0], np.full(3, 64.0))
+
+
+def _relu(x: np.ndarray) -> np.ndarray:
+    return np.maximum(x, 0)
+
+
+def _relu_grad(x: np.ndarray, y: np.ndarray, dy: np.ndarray) -> np.ndarray:
+    return np.where(y > 0, dy, 0)
+
+
+@pytest.mark.parametrize("first", IN_ORDER, ids=lambda one: one.name)
+def test_passes_may_run_in_any_order(first: Pass):
+    x = static.data("x", [None, 4])
+    h = Doubled.apply(app.tanh(static.nn.fc(x, 3)) * 2.0)
+    h = static.py_func(_relu, app.tanh(h) + 1.0, spec_of(h), _relu_grad) * 3.0
+    loss = app.mean(h * app.custom_op(_relu)(h))
+    app.optimizer.SGD(0.1).minimize(loss)
+    fetch = [loss.name, "fc_0.w_0@GRAD"]
+
+    def results(what: static.Program) -> list[np.ndarray]:
+        scope = static.Scope()
+        app.seed(3)
+        run(static.default_startup_program(), [], scope)
+        return run(what, fetch, scope, x=np.ones((5, 4), "float32"))
+
+    expected = results(program())
+    for second in IN_ORDER:
+        after = optimise(program(), set(fetch), [first, second, *IN_ORDER])
+        for one, other in zip(expected, results(after), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5)
