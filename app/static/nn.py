@@ -1,4 +1,7 @@
-"""Layers of Programs as functions that create their parameters and append their operators."""
+"""Layers of Programs as functions that create their parameters and append their operators.
+
+Parameters have the type of the input; for whole numbers, the default type.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,9 @@ from app.errors import ShapeError
 from app.graph import names
 from app.graph.defaults import static_mode
 from app.listed import as_list
-from app.nn import BatchNorm1D, Conv2D, create_parameter, functional
+from app.nn import BatchNorm1D, Conv2D, Layer, create_parameter, functional
 from app.nn.parameter import new_name
+from app.ops.dtype import get_default_dtype, is_float
 from app.ops.shaping import reshape
 from app.ops.spec import UNKNOWN
 from app.static.control_flow import cond, while_loop
@@ -50,7 +54,7 @@ def fc(
             out = out + part
         if bias_attr is not False:
             bias = new_name(f"{scope}.b")
-            out = out + create_parameter([size], inputs[0].dtype, attr=bias_attr, is_bias=True, name=bias)
+            out = out + create_parameter([size], _type_for(inputs[0]), attr=bias_attr, is_bias=True, name=bias)
         return activated(out, activation)
 
 
@@ -73,7 +77,7 @@ def conv2d(
             expected = "[images, channels, height, width] with a known number of channels"
             raise ShapeError(f"conv2d: expected images of shape {expected}, found shape {list(input.shape)}")
         settings = {"weight_attr": param_attr, "bias_attr": bias_attr}
-        layer = Conv2D(
+        layer = _of_type(Conv2D, input)(
             input.shape[1], num_filters, filter_size, stride, padding, dilation, groups or 1, **settings,
             name=name or "conv2d",
         )  # fmt: skip
@@ -102,12 +106,21 @@ def batch_norm(
         if len(input.shape) < 2:
             raise ShapeError(f"batch_norm: expected at least two axes, found shape {list(input.shape)}")
         channels = input.shape[-1 if data_layout == "NHWC" else 1]
-        layer = BatchNorm1D(
+        layer = _of_type(BatchNorm1D, input)(
             channels, momentum, epsilon, param_attr, bias_attr, data_layout, use_global_stats or None,
             name=name or "batch_norm", moving_mean_name=moving_mean_name, moving_variance_name=moving_variance_name,
         )  # fmt: skip
         layer.training = not is_test
         return activated(layer(input), act)
+
+
+def _type_for(x: Any) -> str:
+    return str(x.dtype) if is_float(x.dtype) else get_default_dtype()
+
+
+def _of_type(layer: type[Layer], x: Any) -> Any:
+    """A class of layers whose parameters have the type for an input."""
+    return type(layer.__name__, (layer,), {"_dtype": _type_for(x)})
 
 
 def activated(out: Any, activation: str | Callable[..., Any] | None) -> Any:
@@ -125,5 +138,5 @@ def _product(x: Any, size: int, keep: int, weight_attr: Any, scope: str) -> Any:
     width = math.prod(x.shape[keep:])
     if len(x.shape) != keep + 1:
         x = reshape(x, [*[0] * keep, width])
-    weight = create_parameter([width, size], x.dtype, attr=weight_attr, name=new_name(f"{scope}.w"))
+    weight = create_parameter([width, size], _type_for(x), attr=weight_attr, name=new_name(f"{scope}.w"))
     return functional.linear(x, weight)
