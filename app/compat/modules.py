@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
 from app.errors import AppError
@@ -41,7 +41,7 @@ def missing(module: str) -> Callable[[str], NoReturn]:
 
 
 def add_names(module: str, names: Mapping[str, Any]) -> None:
-    """Add names to a module; a dictionary among them becomes a module."""
+    """Add names to a module; a dictionary among them becomes a module. Errors about arguments name functions so."""
     for name, value in names.items():
         inner = value
         if isinstance(value, dict):
@@ -49,4 +49,7 @@ def add_names(module: str, names: Mapping[str, Any]) -> None:
             inner = sys.modules[path] = ModuleType(path, path.removeprefix(PREFIX))
             vars(inner).update(__path__=[], __getattr__=missing(path))
             add_names(path, value)
+        for function in (value, getattr(value, "__wrapped__", None)):
+            if isinstance(function, FunctionType) and "<" in function.__qualname__:  # made by a function, or a lambda
+                function.__qualname__ = f"{module}.{name}".removeprefix(PREFIX)
         setattr(sys.modules[module], name, inner)

@@ -31,6 +31,19 @@ def test_a_missing_name_is_an_error_that_says_where_to_find_it(owner: Any, name:
     assert not hasattr(owner, name)
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: torch.randn(2, generator=None), r"torch.randn\(\) got .* 'generator'"),
+        (lambda: torch.zeros_like(torch.ones(2), layout=None), r"torch.zeros_like\(\) got .* 'layout'"),
+        (lambda: torch.ones(2).sum(dtype=torch.float64), r"torch.sum\(\) got .* 'dtype'"),
+    ],
+)
+def test_a_missing_parameter_is_an_error_that_names_the_function(call: Callable[[], Any], message: str):
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
 @pytest.mark.parametrize("name", ["split", "tile", "index_select", "scale", "norm_", "equal_all", "transpose_"])
 def test_a_method_of_the_framework_that_pytorch_has_not_or_that_differs_there_is_hidden(name: str):
     assert not hasattr(torch.ones(2), name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,7 @@ def randint(low: int, high: Any, size: Any = None, *, dtype: Any) -> Any:
 def _creator(make: Callable[..., Any]) -> Callable[..., Any]:
     """A function that makes a Tensor of `make(*args)`, with the settings that all of these functions have."""
 
+    @wraps(make)
     def create(*args: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **settings: Any) -> Any:
         check_device(device)
         result = in_torch(make(*args, dtype=None if dtype is None else named(dtype), **settings))
