@@ -135,6 +135,10 @@ def _cbrt(x: Any) -> Any:
     return np.cbrt(x)
 
 
+def _exp2(x: Any) -> Any:
+    return np.exp2(x)
+
+
 NOT_OF_NUMBA: dict[Any, Any] = {
     np.where: _where,
     np.clip: _clip,
@@ -143,8 +147,10 @@ NOT_OF_NUMBA: dict[Any, Any] = {
     math.fmod: _fmod,
     np.fix: _fix,
     getattr(math, "cbrt", np.cbrt): _cbrt,  # of Python 3.11
+    np.exp2: _exp2,
 }
-"""Functions that Numba does not have for numbers or, in the case of `float`, for truth values."""
+"""Functions that Numba does not have for numbers or, in the case of `float`, for truth values. Its `exp2` cannot be
+compiled for two types in one function: here it is another function for each type."""
 OWN = {np.maximum: _maximum, np.minimum: _minimum, **NOT_OF_NUMBA}
 """And those that some versions of Numba do not vectorise. NaN propagates, as in NumPy."""
 

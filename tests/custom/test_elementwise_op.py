@@ -385,8 +385,9 @@ def test_a_function_that_numba_cannot_compile_warns_once_with_its_reason_and_lin
         lambda x: np.where(x > 0, x, 0.1 * x) + np.where(x, 2, x),
         lambda x: x * float(x > 0) + (float(3) if x < float("inf") else 0.0),
         lambda x: math.fmod(x, 2.0) + np.fix(x),
+        lambda x: np.exp2(x) + np.exp2(np.float64(x)),
     ],
-    ids=["limits", "where", "float", "remainder"],
+    ids=["limits", "where", "float", "remainder", "exp2 of two types"],
 )
 def test_functions_that_numba_does_not_have_for_numbers_are_compiled(function):
     values = [-3.0, 0.25, 0.0, 1.5, 3.0, np.nan]
