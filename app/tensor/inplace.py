@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from app.errors import DtypeError, InPlaceError, ShapeError
+from app.errors import BoundsError, DtypeError, InPlaceError, ShapeError
 from app.ops.definition import REGISTRY
 from app.ops.dtype import fitting
 from app.ops.indexing import Index, in_order, index_items, put_items
@@ -132,10 +132,9 @@ def write(tensor: Tensor, numbers: npt.ArrayLike, index: Index = ...) -> None:
             numbers = numbers.reshape(()) if numbers.size == 1 else numbers  # NumPy writes no [1] to one element
         try:
             tensor._array[index] = numbers
-        except ValueError as error:
-            raise ShapeError(
-                f"a part of a Tensor of shape {list(tensor._array.shape)} cannot be set: {error}"
-            ) from error
+        except (ValueError, TypeError, IndexError) as error:  # NumPy has a TypeError for some masks
+            kind = BoundsError if isinstance(error, IndexError) else ShapeError
+            raise kind(f"a part of a Tensor of shape {list(tensor._array.shape)} cannot be set: {error}") from error
     note_change(tensor._array)
 
 

@@ -11,7 +11,7 @@ from leaves import leaf
 
 import app
 from app import Tensor, to_tensor
-from app.errors import DtypeError, InPlaceError, ShapeError
+from app.errors import DtypeError, InPlaceError, OperatorError, ShapeError
 
 X = np.arange(6.0).reshape(2, 3)
 
@@ -257,6 +257,22 @@ def test_a_value_that_does_not_fit_a_part_is_an_error():
     x = to_tensor(X)
     with pytest.raises(ShapeError, match=r"a part of a Tensor of shape \[2, 3\] cannot be set: .*\(2,\) into"):
         x[0] = app.ones([2])
+    assert (x.tolist(), x.inplace_version) == (X.tolist(), 0)
+
+
+@pytest.mark.parametrize(
+    ("index", "value", "message"),
+    [
+        (np.ones((2, 3), bool), np.ones((2, 3)), "requires a 0 or 1-dimensional input, input has 2 dimensions"),
+        (np.ones((2, 3, 1), bool), 1.0, "too many indices"),
+        (np.ones(3, bool), 1.0, "boolean index did not match"),
+        (5, 1.0, "index 5 is out of bounds"),
+    ],
+)
+def test_a_mask_or_an_index_that_does_not_fit_is_an_error(index: Any, value: Any, message: str):
+    x = to_tensor(X)
+    with pytest.raises(OperatorError, match=rf"a part of a Tensor of shape \[2, 3\] cannot be set: .*{message}"):
+        x[index if isinstance(index, int) else to_tensor(index)] = value
     assert (x.tolist(), x.inplace_version) == (X.tolist(), 0)
 
 
