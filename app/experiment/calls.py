@@ -11,6 +11,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from app.custom.foreign import operator_of_framework
 from app.custom.lookup import SHIPPED, on_the_shelf
 from app.custom.operator import home_of
@@ -229,8 +231,11 @@ def _one_per_name(activations: Sequence[Activation]) -> list[Activation]:
 
 
 def _home(operator: Callable[..., Any], name: str) -> str:
-    """Return the user's module file from which a resumed run imports the operator; '' for a cell or a script."""
+    """Return the user's module file from which a resumed run imports the operator; '' for a cell or a script, and for a
+    ufunc, whose module is no file of the user's."""
     function = getattr(operator, "function", operator)
+    if isinstance(function, np.ufunc):
+        return ""
     module = sys.modules.get(home_of(function))
     file = getattr(module, "__file__", None)
     if module is None or file is None or module.__name__ == "__main__" or getattr(module, name, None) is not operator:

@@ -176,6 +176,10 @@ def test_an_operator_of_a_session_never_has_the_name_of_a_built_in_one(images):
         app.compare([relu, of_a_cell("relu", "x * 0.5")], 1, **QUICK)
 
 
+def test_a_ufunc_has_its_name_and_not_that_of_a_file_of_numpy():
+    assert (activation_of(np.tanh).name, activation_of(np.square).home) == ("own_tanh", "")
+
+
 @pytest.mark.parametrize(
     ("written", "name"), [("relu", "own_relu"), ("swish", "swish"), ("<lambda>", "a_lambda"), ("A.f", "A_f")]
 )
