@@ -329,7 +329,7 @@ def norm(x: Value, p: float | str | None = None, axis: Axis = None, keepdim: boo
 def logsumexp(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
     """log(sum(exp(x))) along the given axes, computed without overflow."""
     axis = axis if x.ndim else reduced_axes(axis, 0)
-    top = np.max(x, axis=axis, keepdims=True)
+    top = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, x.dtype.type(0))
     total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
     return total if keepdim else np.squeeze(total, reduced_axes(axis, x.ndim))

@@ -9,7 +9,7 @@ from app.ops.elementwise import floats
 from app.ops.lowering import Filling
 from app.ops.math import exp
 from app.ops.public import public
-from app.ops.reduction import check_not_empty, sum_
+from app.ops.reduction import sum_
 from app.ops.spec import Spec, normal_axis
 from app.ops.values import Array, Attributes, Gradients, Results, Value
 
@@ -22,9 +22,7 @@ SUMMED = 16
 
 
 def _infer_softmax(x: Spec, *, axis: int = -1) -> Spec:
-    along = normal_axis(axis, len(x.shape))
-    if x.shape:
-        check_not_empty(x.shape, [along])
+    normal_axis(axis, len(x.shape))
     return x
 
 
@@ -37,7 +35,7 @@ def _filling(log: bool) -> Filling:
 
     def fill(x: Array, out: Array, axis: int) -> bool:
         rows, columns = x.shape
-        for i in range(rows):
+        for i in range(rows if columns else 0):
             top = x[i, 0]
             for j in range(columns):
                 if x[i, j] > top:
@@ -75,6 +73,8 @@ def _filling(log: bool) -> Filling:
 )
 def softmax(x: Array, *, axis: int = -1) -> Results:
     """Softmax along an axis: exp(x) / sum(exp(x))."""
+    if not x.size:
+        return x.copy()
     below = x - np.max(x, axis=axis, keepdims=True)
     e = np.exp(np.where(below == -np.inf, below, np.maximum(below, x.dtype.type(-LOWEST))))
     return e / np.sum(e, axis=axis, keepdims=True)
@@ -96,5 +96,7 @@ def _(out: Value, dout: Value, axis: int) -> Gradients:
 )
 def log_softmax(x: Array, *, axis: int = -1) -> Results:
     """Logarithm of softmax along an axis, accurate where softmax rounds to 0."""
+    if not x.size:
+        return x.copy()
     shifted = x - np.max(x, axis=axis, keepdims=True)
     return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
