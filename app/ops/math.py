@@ -167,6 +167,7 @@ def _over_square_of_radius(x: Value, y: Value) -> Gradient:
     """x / (x * x + y * y), also where these squares are infinite or 0."""
     is_larger = abs_(x) > abs_(y)
     larger, smaller = where(is_larger, x, y), where(is_larger, y, x)
+    larger = where(larger == 0.0, 1.0, larger)  # at the origin, where the gradient is 0 as that of the norm
     ratio = smaller / larger
     return where(is_larger, 1.0, ratio) / (square(ratio) + 1.0) / larger
 

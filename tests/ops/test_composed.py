@@ -174,8 +174,33 @@ def test_where_takes_a_python_condition():
     assert (app.where(True, x, y).tolist(), app.where(0, x, y).tolist()) == ([1, 2], [3, 4])
 
 
-def test_softmax_of_no_rows_is_empty_and_of_large_numbers_does_not_overflow():
-    assert app.softmax(app.ones([0, 3])).shape == [0, 3]
+@pytest.mark.parametrize("shape", [[0, 3], [3, 0], [0, 0]])
+@pytest.mark.parametrize("function", [app.softmax, app.log_softmax])
+def test_softmax_of_no_elements_is_empty(function: Callable[..., Any], shape: list[int]):
+    assert function(app.ones(shape)).shape == shape
+    x = static.data("x", [None, shape[1]])
+    x.stop_gradient = False
+    y = function(x)
+    fetch = [y, *static.gradients([y], [x])]
+    for engine in ("reference", "compiled"):
+        results = static.Executor(engine=engine).run(feed={"x": np.ones(shape, "float32")}, fetch_list=fetch)
+        assert [list(array.shape) for array in results] == [shape, shape]
+
+
+def test_the_logarithm_of_the_sum_of_no_exponentials_is_minus_infinity():
+    with np.errstate(divide="ignore"):
+        assert app.logsumexp(app.ones([2, 0]), axis=1).tolist() == [-np.inf, -np.inf]
+
+
+def test_the_gradient_of_atan2_is_zero_at_the_origin_as_that_which_is_derived():
+    derived = app.custom_op(elementwise=True)(lambda y, x: np.arctan2(y, x))
+    for function in (app.atan2, derived):
+        y, x = (to_tensor([0.0, 2.0, 0.0], stop_gradient=False) for _ in range(2))
+        function(y, x).sum().backward()
+        assert (y.grad.tolist(), x.grad.tolist()) == ([0, 0.25, 0], [0, -0.25, 0])
+
+
+def test_softmax_of_large_numbers_does_not_overflow():
     for low in (0.0, -1000.0):
         x = to_tensor([low + 1000, low])
         assert app.softmax(x).tolist() == pytest.approx([1, 0], abs=1e-20)
