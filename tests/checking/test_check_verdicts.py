@@ -814,6 +814,38 @@ def test_an_error_in_backward_has_its_line_in_every_check():
     assert all(each.endswith(told[0].removeprefix("FAILED ")) for each in told)
 
 
+NAN_AT_ZERO = "where inputs are 0, the gradient of x is NaN, "
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "expected"),
+    [
+        (lambda x: x * x, lambda x, dy: dy * 2 * x * x / x, f"FAILED {NAN_AT_ZERO}finite differences give 0"),
+        (
+            lambda x: np.where(x == 0, 1.0, np.sin(x) / np.where(x == 0, 1.0, x)),
+            lambda x, dy: dy * (x * np.cos(x) - np.sin(x)) / (x * x),
+            f"FAILED {NAN_AT_ZERO}finite differences give",
+        ),
+        (lambda x: np.abs(x) ** 1.5, lambda x, y, dy: dy * 1.5 * y / x, f"FAILED {NAN_AT_ZERO}finite differences give"),
+        (lambda x: np.abs(x), lambda x, y, dy: dy * x / y, f"note {NAN_AT_ZERO}at a kink\nok 24 elements agree"),
+        (lambda x: np.cbrt(x), lambda x, y, dy: dy * y / (3 * x), "ok 24 elements agree"),  # no slope at 0
+        (lambda x: x / np.abs(x), lambda x, dy: 0 * dy / x, "ok 24 elements agree"),  # nor a result
+    ],
+    ids=["square", "sinc", "power", "abs", "cbrt", "sign"],
+)
+def test_a_gradient_that_is_nan_where_the_function_has_a_slope_is_wrong(forward: Any, backward: Any, expected: str):
+    with np.errstate(all="ignore"):
+        assert words(with_backward(forward, backward), "gradient").startswith(expected)
+
+
+def test_a_backward_that_raises_at_special_numbers_is_a_note():
+    determinant = with_backward(lambda x: np.linalg.det(x), lambda x, y, dy: dy * y * np.linalg.inv(x).T)
+    one, other = words(determinant, "gradient", shapes=[((3, 3), "float64")]).splitlines()
+    assert one.startswith("note where inputs are 0, backward raises ")
+    assert "LinAlgError: Singular matrix (test_check_verdicts.py:" in one
+    assert other.startswith("ok 9 elements agree")
+
+
 def test_an_error_without_rows_is_a_note_where_rows_depend_on_each_other():
     def centred(x):
         return x - x.max(axis=0, keepdims=True)

@@ -12,14 +12,15 @@ from app.bridge.function import Foreign
 from app.checking.checks.bounds import index_outside
 from app.checking.checks.diagnosis import diagnosis_of
 from app.checking.checks.direction import Point, how_gradient_is_wrong_at
-from app.checking.subject import FLOAT32, Arrays, OtherSizeError, Subject
-from app.checking.verdict import OK, Verdict, failed, note, ok
+from app.checking.subject import FLOAT32, Arrays, OtherSizeError, Result, Subject
+from app.checking.verdict import FAILED, OK, Verdict, failed, note, ok
 from app.custom.gradcheck import JUMP, KINK, Checked, Comparison, are_far, distances, gradgradcheck, worst_of
 from app.errors import GradcheckError, GradientError, OperatorError, ShapeError
 from app.ops.dtype import is_float
 
 SPECIAL = (0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 6.0)
 """Points at which functions often have kinks."""
+NAN = np.asarray(np.nan)
 _LARGEST = 1e12
 """Differences of larger results are those of rounding."""
 _MANY_ROWS, _WIDE, _LARGEST_INPUTS = 256, 64, 2**14
@@ -134,11 +135,13 @@ def gradient_of_size(subject: Subject) -> Iterator[Verdict]:
     if wrong:
         return
     yield from _alone(subject)
-    special = _special(subject)
+    special, noted = _special(subject)
     kinks = [] if special is None else against_differences(subject, special, is_steep=True)
     bad = [*wrong_in(subject, kinks, special or []), *_wrong_far_away(subject)]
+    bad += [verdict for verdict in noted if verdict.state == FAILED]
     yield from bad
     if not bad:
+        yield from noted
         yield ok(f"{_worst(drawn)}{_of_kinks(subject, kinks, special)}")
 
 
@@ -190,20 +193,60 @@ def _alone(subject: Subject) -> Iterator[Verdict]:
         yield failed(str(error))
 
 
-def _special(subject: Subject) -> Arrays | None:
-    """Inputs of those special numbers at which results and gradients are finite; None if there are none."""
-    inside = [v for v in SPECIAL if subject.low <= v <= subject.high and _works(subject, subject.filled(v))]
-    arrays = subject.spread(inside) if inside else []
-    return arrays if inside and _works(subject, arrays) else None
+def _special(subject: Subject) -> tuple[Arrays | None, list[Verdict]]:
+    """Inputs of those special numbers at which results and gradients are finite, None if there are none; and what is to
+    be said of the others."""
+    inside: list[float] = []
+    verdicts: dict[str, Verdict] = {}
+    for value in SPECIAL:
+        arrays = subject.filled(value)
+        if not (subject.low <= value <= subject.high and Result(_outputs(subject, arrays) or [NAN], []).is_finite):
+            continue
+        try:
+            result = subject.run(arrays)
+        except Exception as error:  # as the inverse of a matrix of equal numbers: nobody gets a wrong number
+            verdicts.setdefault("raises", note(f"where inputs are {value:g}, backward raises {subject.reason(error)}"))
+            continue
+        if result.is_finite:
+            inside.append(value)
+        elif verdict := _of_nan(subject, arrays, result, value):
+            verdicts.setdefault(verdict.state, verdict)
+    arrays = subject.spread(inside)
+    return arrays if inside and subject.is_finite(arrays) else None, list(verdicts.values())
 
 
-def _works(subject: Subject, arrays: Arrays) -> bool:
-    """Whether forward runs, and results and gradients are finite."""
+def _outputs(subject: Subject, arrays: Arrays) -> Arrays | None:
     try:
-        subject.outputs(arrays)
+        return subject.outputs(arrays)
     except Exception:  # it refuses these numbers
-        return False
-    return subject.run(arrays).is_finite
+        return None
+
+
+def _of_nan(subject: Subject, arrays: Arrays, result: Result, value: float) -> Verdict | None:
+    """The verdict on a gradient that is NaN although the function has slopes there."""
+    places = [place for place, one in enumerate(subject.inputs) if one.is_float]
+    weights = subject.arriving(result.outputs)
+    for place, gradient in zip(places, result.gradients, strict=True):
+        if gradient is None or not np.isnan(gradient).any():
+            continue
+        index = tuple(np.argwhere(np.isnan(gradient))[0])
+
+        def slope(step: float, place: int = place, index: tuple[int, ...] = index) -> float:
+            moved = [a.copy() for a in arrays]
+            moved[place][index] += step
+            pairs = zip(_outputs(subject, moved) or [NAN], result.outputs, weights, strict=False)
+            return float(sum(((a - b) * w).sum() for a, b, w in pairs)) / step
+
+        step = subject.precision.step
+        right, finer_right, left, finer_left = (slope(each) for each in (step, step / 8, -step, -step / 8))
+        room = 1e-3 * (1 + abs(right) + abs(left))
+        if not (abs(right - finer_right) <= room and abs(left - finer_left) <= room):  # NaN, or no slopes
+            continue
+        what = f"where inputs are {value:g}, the gradient of {subject.inputs[place].name} is NaN"
+        if abs(right - left) <= room or abs(finer_right - finer_left) <= 0.5 * abs(right - left):
+            return failed(f"{what}, finite differences give {(finer_right + finer_left) / 2:.8g}")
+        return note(f"{what}, at a kink")
+    return None
 
 
 def _wrong_far_away(subject: Subject) -> Iterator[Verdict]:
