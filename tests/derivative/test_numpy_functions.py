@@ -57,7 +57,9 @@ EXPRESSIONS = [
     "np.var(z, axis=(0, 2), keepdims=True) * z",
     "(x - x.mean()) / x.std()", "np.std(x, 1)",
     "np.average(x, axis=0)", "x / np.linalg.norm(x)", "x / np.linalg.norm(x, axis=1, keepdims=True)",
-    "np.linalg.norm(x * 0)", "np.cumsum(x, axis=1)", "x.cumsum(axis=0)", "np.cumsum(x)", "np.cumprod(x, axis=1)",
+    "np.linalg.norm(x * 0)", "np.std(x * 0) + np.nanstd(x * 0, axis=1)", "np.cumsum(x, axis=1)", "x.cumsum(axis=0)",
+    "np.cumsum(x)", "np.cumprod(x, axis=1)", "x * sum(x)", "sum(z) * x[:3, :4]", "v * max(v) - min(v)",
+    "np.outer(x, v)", "np.outer(v, x[:, 1:])",
     "np.count_nonzero(x > 1) * x", "x * np.any(x > 1.5)", "x * (x > 0.1).all(axis=0)",
     "np.exp(x) / np.exp(x).sum(-1)[:, None]",
     # products

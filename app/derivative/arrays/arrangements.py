@@ -46,7 +46,7 @@ class Arrangements(Reductions):
 
     def _array_in(self, node: ast.AST, value: Value) -> Array:
         if not isinstance(value, Array):
-            self.refuse(node, "arranges something other than an array")
+            self.refuse(node, "gets a number where an array is expected; make one with np.full or np.array")
         return value
 
     def _arrays_in(self, node: ast.AST, value: Value) -> list[Array]:
@@ -268,7 +268,7 @@ class Arrangements(Reductions):
             size, zero = a.dims[0], _zero(a.kind)
             return self._computed(a, [size, size], lambda at: ast.IfExp(_equal(*at), a.element(at[:1]), zero))
         if a.rank != 2:
-            self.refuse(node, f"has {a.rank} dimensions, and no diagonal")
+            self.refuse(node, f"has {a.rank} dimensions, and no diagonal; write a loop")
         self.agree(a.dims[0], a.dims[1], node)
         return Array(a.dims[:1], lambda at: a.element([at[0], at[0]]), a.kind, a.dtype, a.base)
 
@@ -282,7 +282,7 @@ class Arrangements(Reductions):
         a = self._array_in(node, m)
         offset = number(0) if k is None else self._sizes_in(node, k)[0]
         if a.rank < 2:
-            self.refuse(node, "needs a matrix")
+            self.refuse(node, "needs a matrix; make one of a vector with np.broadcast_to")
 
         def element(at: list[Expr]) -> Expr:
             test = compare(at[-1], side, plus(at[-2], offset))

@@ -13,6 +13,11 @@ from typing import Any
 import numpy as np
 
 
+def _root(squares: Any) -> Any:
+    """The square root, with slope 0 at 0."""
+    return np.where(squares == 0, 0.0, np.sqrt(np.where(squares == 0, 1.0, squares)))
+
+
 def var(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Any:
     deviation = a - np.mean(a, axis, keepdims=True)
     if ddof == 0:
@@ -22,12 +27,11 @@ def var(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False) -> A
 
 
 def std(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Any:
-    return np.sqrt(np.var(a, axis, ddof=ddof, keepdims=keepdims))
+    return _root(np.var(a, axis, ddof=ddof, keepdims=keepdims))
 
 
 def norm(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-    squares = np.sum(x * x, axis, keepdims=keepdims)
-    return np.where(squares == 0, 0.0, np.sqrt(np.where(squares == 0, 1.0, squares)))  # with slope 0 at 0
+    return _root(np.sum(x * x, axis, keepdims=keepdims))
 
 
 def average(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
@@ -105,7 +109,7 @@ def nanvar(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False) -
 
 
 def nanstd(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Any:
-    return np.sqrt(np.nanvar(a, axis, ddof=ddof, keepdims=keepdims))
+    return _root(np.nanvar(a, axis, ddof=ddof, keepdims=keepdims))
 
 
 def nanmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:

@@ -161,7 +161,7 @@ class ExpressionReader(Arrangements):
                 return Array(
                     owner.dims[::-1], lambda index: owner.element(index[::-1]), owner.kind, owner.dtype, owner.base
                 )
-        return self.refuse(node, "is unknown")
+        return self.refuse(node, f"reads {text!r}, which cannot be derived; shape, size, ndim, dtype and T can")
 
     def _subscript(self, node: ast.Subscript) -> Value:
         owner = self.value(node.value)
@@ -344,7 +344,7 @@ class ExpressionReader(Arrangements):
         parts: list[Number | Array] = []
         for value in values:
             if not isinstance(value, (Number, Array)):
-                self.refuse(node, "computes with something other than numbers and arrays")
+                self.refuse(node, "computes with something other than numbers and arrays; write a loop")
             parts.append(value)
         result = kind(*(part.kind for part in parts))
         arrays = [part for part in parts if isinstance(part, Array)]
@@ -419,13 +419,13 @@ class ExpressionReader(Arrangements):
 
     def _comparison(self, node: ast.Compare) -> Value:
         if any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops):
-            self.refuse(node, "looks into a collection, and cannot be derived")
+            self.refuse(node, "looks into a collection; write comparisons with ==")
         operands = [self.value(part) for part in (node.left, *node.comparators)]
         if any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
             left, right = operands
             one, other = (each.value if isinstance(each, Object) else each for each in (left, right))
             if one is not None and other is not None:
-                self.refuse(node, "compares identities")
+                self.refuse(node, "compares identities; write ==")
             return Number(ast.Constant((one is other) == isinstance(node.ops[0], ast.Is)), "bool")
         constants = [self._constant_of(each) for each in operands]
         if (
@@ -562,7 +562,11 @@ class ExpressionReader(Arrangements):
             result = self._sum_of_chosen(_REDUCERS[key], node.args[0], node)
             if result is not None:
                 return result
-        if key in _REDUCERS:
+        if key in _OF_ROWS:
+            rows = self.value(node.args[0]) if len(node.args) == 1 and not node.keywords else None
+            if isinstance(rows, Array):
+                return self.reduced(rows, _OF_ROWS[key], node, [number(0)])
+        elif key in _REDUCERS:
             arguments = [self.value(part) for part in node.args[:1]]
             if isinstance(arguments[0], Array):
                 return self.reduced(arguments[0], _REDUCERS[key], node, node.args[1:])
@@ -581,7 +585,7 @@ class ExpressionReader(Arrangements):
             base, exponent = (self.value(part) for part in node.args)
             return self.arithmetic(ast.Pow(), base, exponent, node)
         if function is np.outer:
-            left, right = (self.in_memory(self.array(part)) for part in node.args)
+            left, right = (self.in_memory(self._ravel(node, self.array(part))) for part in node.args)
             return self.arithmetic(ast.Mult(), with_axis(left, 1), with_axis(right, 0), node)
         if key in ARRANGEMENTS:
             return self._arrangement(ARRANGEMENTS[key], [self.value(part) for part in node.args], node)
@@ -812,6 +816,8 @@ _REDUCERS = {
     np.amin: "min",
     sum: "sum",
 }
+_OF_ROWS = {sum: "sum", max: "max", min: "min"}
+"""Python's functions, which go over the first axis alone."""
 _MAKERS = {
     np.empty: "empty",
     np.zeros: "zeros",

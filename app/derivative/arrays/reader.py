@@ -244,7 +244,7 @@ class Reader(ExpressionReader):
         elif isinstance(node, ast.Return):
             self.refuse(node, "returns before the end; assign the result, and return it at the end of the function")
         else:
-            self.refuse(node, "is a statement that cannot be derived")
+            self.refuse(node, "is a statement that cannot be derived; write assignments, loops, branches or calls")
 
     def branch(self, node: ast.If) -> None:
         if node.body and isinstance(node.body[-1], ast.Raise):
@@ -288,7 +288,7 @@ class Reader(ExpressionReader):
 
     def loop(self, node: ast.For) -> None:
         if node.orelse:
-            self.refuse(node, "has an `else`, which cannot be derived")
+            self.refuse(node, "has an `else`, which cannot be derived; set a variable, and test it after the loop")
         self._copy_inputs_that_change(node.body)
         target, iterator = node.target, node.iter
         function = self.names.scope.meaning(iterator.func) if isinstance(iterator, ast.Call) else None
@@ -394,7 +394,7 @@ class Reader(ExpressionReader):
     def while_loop(self, node: ast.While) -> None:
         """Count the iterations of a `while` first, on values that are put back, then loop over a range."""
         if node.orelse:
-            self.refuse(node, "has an `else`, which cannot be derived")
+            self.refuse(node, "has an `else`, which cannot be derived; set a variable, and test it after the loop")
         self._copy_inputs_that_change(node.body)
         with self.collected() as before:
             test = self.test(node.test)
@@ -693,9 +693,10 @@ class Reader(ExpressionReader):
         """Put the statements of a user's function in the place of its call."""
         source = python_function(function)
         if not hasattr(source, "__code__"):
-            self.refuse(node, "calls something whose derivative is unknown; write a loop")
+            text = ast.unparse(node.func)
+            self.refuse(node, f"calls {text}, which cannot be derived; make an array, and assign to its elements")
         if source in self.calls or source is self.scope.function:
-            self.refuse(node, "is recursive, and cannot be derived")
+            self.refuse(node, "is recursive, and cannot be derived; write a loop")
         bound = self.names.scope.arguments_of(node, source)
         bound.apply_defaults()
         names = Names(Scope(source, []))

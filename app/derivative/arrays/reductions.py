@@ -233,7 +233,7 @@ class Reductions(Builder):
     def product(self, left: Value, right: Value, node: ast.AST) -> Value:
         """The product of vectors, matrices and stacks of matrices."""
         if not isinstance(left, Array) or not isinstance(right, Array):
-            self.refuse(node, "is a product of something other than arrays")
+            self.refuse(node, "is a product of something other than arrays; multiply numbers by *")
         stack = "abcdefghijklm"[: max(left.rank, right.rank, 2) - 2]
         if stack:
             rows, columns = "xy"[-left.rank :], "yz"[: right.rank]
