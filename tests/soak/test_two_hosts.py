@@ -83,6 +83,7 @@ def test_training_on_two_hosts_is_training(hosts: Sequence[str], tmp_path: Path)
     assert (tmp_path / "run" / "summary.txt").exists()
 
 
-@pytest.mark.parametrize("name", FAILURES)
+# MPICH 5.0.2 does not notice that a process on another host has ended by os._exit, of a program of mpi4py alone either
+@pytest.mark.parametrize("name", [name for name in FAILURES if name != "exits in the middle"])
 def test_both_hosts_end_when_a_rank(name: str, hosts: Sequence[str], tmp_path: Path):
     check(fail(tmp_path, 2, FAILURES[name][0], hosts), name)
