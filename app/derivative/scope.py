@@ -77,7 +77,8 @@ class Scope:
         return place_in(self.function.__code__, getattr(node, "lineno", 0))
 
     def refuse(self, node: ast.AST, why: str) -> NoReturn:
-        """Raise the error for a node that cannot be derived."""
+        """Raise the error for a node that cannot be derived; `written` is what the user wrote in its place."""
+        node = getattr(node, "written", node)
         lines = ast.unparse(node).split("\n")
         text = lines[len(node.decorator_list) if isinstance(node, ast.FunctionDef) else 0]
         raise UnderivableError(f"{self.place(node)}: `{text}` {why}")

@@ -80,7 +80,8 @@ def derive(function: Any, *specs: Any) -> Derived:
     except AppError:
         raise
     except Exception as error:  # a gap in what follows: a refusal is better than a guess, and than a traceback
-        reader.scope.refuse(reader.scope.tree, f"is more than the derivation can follow ({type(error).__name__})")
+        why = f"is more than the derivation can follow ({type(error).__name__}); write it as loops over elements"
+        reader.refuse(reader.statement_read or reader.scope.tree, why)
 
 
 @one_thread_at_a_time

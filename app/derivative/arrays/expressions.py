@@ -46,7 +46,7 @@ from app.derivative.arrays.values import (
     with_axis,
 )
 from app.derivative.powers import as_float, float_if_negative, is_exact
-from app.derivative.slopes import hashable, is_flat, row_of
+from app.derivative.slopes import hashable, is_flat, row_of, slopes_of
 from app.derivative.terms import name, number
 from app.functions import function_name, python_function
 
@@ -626,6 +626,9 @@ class ExpressionReader(Arrangements):
             for value in values[1:]:
                 result = self.elementwise(lambda a, b: call(text, a, b), [result, value], kind, node)
             return result
+        if row not in ("", "power") and len(values) != len(slopes_of(row)):
+            expected = len(slopes_of(row))
+            self.refuse(node, f"gives {text} {len(values)} arguments, where {expected} can be derived; write a loop")
         return self.elementwise(lambda *parts: call(text, *parts), values, kind, node)
 
     def where(self, values: Sequence[Value], node: ast.AST) -> Number | Array:

@@ -85,6 +85,7 @@ class Reader(ExpressionReader):
         self._scopes = [self.names]
         self._outside: set[str] = set()
         """While a helper is read, the variables of the functions that call it."""
+        self.statement_read: ast.stmt | None = None
         self.defaults: dict[str, Any] = {}
         self.constants: dict[str, Any] = {}
         """The settings that are no numbers, with the values for which the function is read."""
@@ -94,6 +95,7 @@ class Reader(ExpressionReader):
         scope = self.scope
         body = settled(scope.body)
         outputs = self._results(self._returned(body, False), body[-1])
+        self.statement_read = None
         self._refuse_products_that_grow()
         return Function(scope.name, self.out, self.variables, self.inputs, self.settings, outputs)
 
@@ -190,7 +192,7 @@ class Reader(ExpressionReader):
 
     def block(self, statements: Sequence[ast.stmt]) -> None:
         for position, statement in enumerate(statements):
-            self.line = statement.lineno
+            self.line, self.statement_read = statement.lineno, statement
             self.after = statements[position + 1 :]
             self.before = statements[:position]
             self.statement(statement)
@@ -718,13 +720,13 @@ class Reader(ExpressionReader):
             names.values[key] = part
             self._made_in[id(names), key] = self.block_number
         outside, self.names = self.names, names
-        line, around = self.line, (self.after, self.before)
+        line, statement, around = self.line, self.statement_read, (self.after, self.before)
         outer, self._outside = self._outside, set(self.variables)
         self.calls.append(source)
         result = self._returned(settled(names.scope.body), alone)
         self.calls.pop()
         variables = self._outside
-        self.names, self.line, self._outside = outside, line, outer
+        self.names, self.line, self.statement_read, self._outside = outside, line, statement, outer
         self.after, self.before = around
         results = result.parts if isinstance(result, Items) else [result]
         bases = [each.base for each in results if isinstance(each, Array)]
@@ -749,13 +751,13 @@ class Reader(ExpressionReader):
             return Object(None)
         if body and isinstance(body[-1], ast.Return) and body[-1].value is not None:
             self.block(body[:-1])
-            self.line = body[-1].lineno
+            self.line, self.statement_read = body[-1].lineno, body[-1]
             return self.value(body[-1].value)
         if not body or not isinstance(body[-1], ast.If):
             self.refuse(self.names.scope.tree, "does not end with `return` in each of its branches, outside of loops")
         self.block(body[:-1])
         last = body[-1]
-        self.line = last.lineno
+        self.line, self.statement_read = last.lineno, last
         test = self.test(last.test)
         if isinstance(test, ast.Constant):
             return self._returned(last.body if test.value else last.orelse, alone)

@@ -169,7 +169,7 @@ class Builder:
 
     def refuse(self, node: ast.AST, why: str) -> NoReturn:
         names, at = self.call_of_definition or (self.names, node)
-        names.scope.refuse(getattr(at, "written", at), why)
+        names.scope.refuse(at, why)
 
     def place(self, node: ast.AST) -> str:
         """File and line of a node in the user's source."""
