@@ -45,8 +45,15 @@ class Torch(Recording, Transforming):
         return bool(tensor.requires_grad)
 
     def recorded(self, call: Call, tensors: Sequence[Any]) -> list[Any]:
-        with torch.enable_grad():
-            return self.leaves(call(*tensors))
+        try:
+            with torch.enable_grad():
+                return self.leaves(call(*tensors))
+        except RuntimeError as error:
+            if "a leaf Variable that requires grad" not in str(error):
+                raise
+            raise ReturnedError(
+                "it changes an input in place: give a function that calls it with a copy, as of x in f(x.clone())"
+            ) from error
 
     def grad(self, results: list[Any], sources: list[Any], arriving: list[Any], again: bool) -> list[Any]:
         if any(type(r.grad_fn).__name__ == "Error" for r in results):  # for which allow_unused=True would give None

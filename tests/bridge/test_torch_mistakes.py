@@ -45,6 +45,19 @@ MISTAKES: dict[str, tuple[str, str, list[str]]] = {
         function([SAVE, "return x * x"], [SAVED, "return 2 * x"]), "",
         ["backward (theirs.py:10)", "it is not multiplied by dy"],
     ),
+    "the arriving gradient of a loss is ignored": (
+        function([SAVE, "return (x * x).sum()"], [SAVED, "return 2 * x"]), "",
+        ["backward (theirs.py:10)", "it is not multiplied by dy"],
+    ),
+    "a change in place that is declared": (
+        function(["ctx.mark_dirty(x)", "return x.mul_(2)"], ["return dy * 2"]), "",
+        ["theirs.py:5", "it changes an input in place", "x.clone()"],
+    ),
+    "a second derivative of a root at zero": (
+        function([SAVE, "y = x.clamp(min=0) ** 2", "ctx.save_for_backward(y)", "return y"],
+                 ["(y,) = ctx.saved_tensors", "return dy * 2 * y.sqrt()"]), "",
+        ["FAILED  second", "backward gives nan", "a root or a quotient", "@once_differentiable"],
+    ),
     "a sum's gradient for a mean": (
         function(["ctx.shape = x.shape", "return x.mean()"], ["return dy.expand(ctx.shape)"]), "",
         ["backward (theirs.py:10)", "it is 24 times what it should be"],

@@ -42,7 +42,7 @@ def with_pooling(x: Any) -> Any:
 def with_odd_windows(x: Any) -> Any:
     x = functional.max_pool2d(static.nn.conv2d(x, 3, (2, 3), stride=(1, 2), padding="same"), 3, 2, 1)
     x = static.nn.conv2d(x, 2, 2, dilation=2, bias_attr=False, act="sigmoid")
-    return static.nn.fc(functional.max_pool2d(x, 2), 3)
+    return static.nn.fc(functional.max_pool2d(x, (2, 1)), 3)
 
 
 def with_normalization(x: Any) -> Any:

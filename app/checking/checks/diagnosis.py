@@ -24,8 +24,8 @@ def diagnosis_of(subject: Subject, one: Comparison, all_inputs: list[Comparison]
     """
     explanation = (
         _zero(subject, one)
-        or _factor(one)
         or _without_dy(one)
+        or _factor(one)
         or _other_input(subject, one, all_inputs)
         or _missing(subject, one, arrays)
     )
@@ -70,11 +70,11 @@ def _factor(one: Comparison) -> str:
 
 def _without_dy(one: Comparison) -> str:
     """It is the derivative alone."""
-    if one.arriving is None or one.arriving.shape != one.gradient.shape:
+    dy = one.arriving
+    if dy is None or not (dy.size == 1 or dy.shape == one.gradient.shape):
         return ""
-    return (
-        "it is not multiplied by dy" if _close((one.gradient * one.arriving)[one.wrong], one.numeric[one.wrong]) else ""
-    )
+    product = one.gradient * (dy.item() if dy.size == 1 else dy)
+    return "it is not multiplied by dy" if _close(product[one.wrong], one.numeric[one.wrong]) else ""
 
 
 def _other_input(subject: Subject, one: Comparison, all_inputs: list[Comparison]) -> str:

@@ -352,7 +352,7 @@ def second(subject: Subject) -> Iterator[Verdict]:
         if "nothing to check" in str(error):
             yield note("the gradient is constant")
         else:
-            yield failed(f"{error}{_of_saved(subject)}")
+            yield failed(f"{error}{_of_saved(subject, str(error))}")
     except GradientError:
         yield ok("the gradient does not depend on the inputs")
     except OperatorError as error:
@@ -375,10 +375,12 @@ def _compare_second(subject: Subject, arrays: Arrays) -> None:
         raise
 
 
-def _of_saved(subject: Subject) -> str:
+def _of_saved(subject: Subject, difference: str) -> str:
     """What usually loses a part of a second derivative in PyTorch."""
     if subject.operator.foreign is None or subject.operator.foreign.framework.name != "torch":
         return ""
+    if "gives nan" in difference or "gives inf" in difference:
+        return "; a root or a quotient in backward has no slope there: mark backward with @once_differentiable"
     return (
         "; what forward computes between its inputs and results has no graph: compute it again in backward, or mark "
         "backward with @once_differentiable"
