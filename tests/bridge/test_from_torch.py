@@ -176,6 +176,21 @@ def test_floats_without_gradient_are_constants_of_an_example_call_if_others_need
         check_operator(operators.Masked.apply, x, mask, weight.detach(), 1.0)
 
 
+def test_a_backward_that_raises_on_an_example_call_is_named_by_its_line():
+    class Half(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, dy):
+            return torch.zeros(4).index_add(0, torch.arange(4), dy)
+
+    x = torch.rand(4, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(AssertionError, match=r"FAILED  gradient: RuntimeError: .* \(test_from_torch.py:\d+\)"):
+        check_operator(Half.apply, x, only=["gradient"])
+
+
 def test_pytorchs_own_checks_take_an_example_call():
     example = torch.linspace(-1, 1, 6, dtype=torch.float64)
     assert [v.state for v in check_operator(operators.leaky, example, 0.5, only=["opcheck"])] == ["ok"]
