@@ -368,6 +368,7 @@ def by_mode(in_program: Any) -> Any:
 
 SURROGATE = "ok declared a surrogate: it differs from finite differences in …elements, as meant"
 FIXED = with_backward(leaky, lambda x, dy: dy if x > 0 else dy * 0.1, elementwise=True)
+CLIPPED = with_backward(lambda x: x * 1.0, lambda x, dy: np.clip(dy, -9, 9), surrogate=True)
 EXACT = with_backward(lambda x: x * x, lambda x, dy: 2 * x * dy, surrogate=True)
 MEAN_OF_SIX = with_backward(
     lambda x: x.mean(axis=1, keepdims=True),
@@ -407,6 +408,7 @@ TOO_LARGE = place('raise ValueError("too large")')
         ("gradient", StraightThrough, SURROGATE),
         ("gradient", with_py_func, SURROGATE),
         ("gradient", EXACT, "note it is declared a surrogate, but agrees"),
+        ("proportional", CLIPPED, "note with -1000 times the gradient of the outputs"),
         ("second", find("custom.relu")[0].call, "note there is none: "),
         ("types", WIDE, "note y is returned as float64 for float32, the gradient of x is …, and is cast"),
         ("types", NARROW, "ok float32 stays float32, float64 stays float64, and they agree"),

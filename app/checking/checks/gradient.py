@@ -337,8 +337,9 @@ def linear(subject: Subject) -> Iterator[Verdict]:
             near = 1e-9 if actual.dtype == np.float64 else 1e-3
             difference = worst_of(actual, expected, are_far(actual, expected, near, near), "backward gives", "expected")
             if difference:
-                scaled_by = f"with {factor:g} times the gradient of the outputs"
-                yield failed(f"{scaled_by}, that of {name} is {difference}; if on purpose, declare surrogate=True")
+                message = f"with {factor:g} times the gradient of the outputs, that of {name} is {difference}"
+                surrogate = subject.is_surrogate
+                yield note(message) if surrogate else failed(f"{message}; if on purpose, declare surrogate=True")
                 return
     yield ok("the gradients of the inputs are proportional to those of the outputs")
 
