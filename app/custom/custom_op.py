@@ -32,6 +32,8 @@ from app.ops.rules import Source
 from app.ops.spec import Spec, broadcast, spec_of
 from app.reading import parameters_of, place_of, user_place
 
+_NAME_THEM = '; name them, as in custom_op(outputs=["low", "high"]), or make one array of a list, np.array(values)'
+
 
 class FunctionOperator(CustomOperator):
     """The operator that `@custom_op` makes; `@op.backward` declares the function that computes its gradient.
@@ -95,7 +97,7 @@ class FunctionOperator(CustomOperator):
             len(self.outputs),
             self.label,
             self.function,
-            hint='; name them, as in custom_op(outputs=["low", "high"]), or make one array of a list, np.array(values)',
+            hint=_NAME_THEM,
         )
         if self.specs is None and not self.elementwise:
             self.specs = [spec_of(x) for x in inputs]
@@ -276,6 +278,13 @@ class ArrayGradient(DerivedGradient):
 
         function: Any = self._operator.function
         derived = derive(function, *self._for)
+        given = [key for key, p in inspect.signature(derived.function).parameters.items() if p.default is p.empty]
+        returned, outputs = len(given) - len(self._for), len(self._operator.outputs)
+        if returned != outputs:
+            raise GradientError(
+                f"its function {function_name(function)} returns {returned} results, expected "
+                f"{outputs}, one for each output{_NAME_THEM}"
+            )
         self._source = derived.source
         from numba import njit  # imported late: it takes half a second
 

@@ -20,6 +20,7 @@ from app.checking.operators import user_operator
 from app.custom.references import OperatorTable, read_operators
 from app.engine.compiled.explain import explain
 from app.errors import GradientError, OperatorError
+from app.ops.spec import Spec
 from app.static import InputSpec, py_func
 
 __all__ = ["uncompiled"]
@@ -38,6 +39,15 @@ def softmax(x):
         for j in range(x.shape[1]):
             y[i, j] /= total
     return y
+
+
+def sum_and_square(x):
+    return x.sum(axis=0), x * x
+
+
+def test_a_function_with_more_results_than_outputs_has_no_derived_gradient():
+    with pytest.raises(GradientError, match=r"returns 2 results, expected 1, .*outputs="):
+        custom_op(sum_and_square).derived_for([Spec((3, 4), "float64")])
 
 
 def scaled(x, w, index, by=2.0):
