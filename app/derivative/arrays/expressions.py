@@ -318,22 +318,26 @@ class ExpressionReader(Arrangements):
         if isinstance(left, Items) and isinstance(right, Items) and isinstance(op, ast.Add):
             return Items([*left.parts, *right.parts])
         self.refuse_sum_of_tests(op, [left, right], node)
-        if isinstance(op, ast.Pow) and "float" not in {getattr(value, "kind", "") for value in (left, right)}:
-            left = self._base(left, right, node)
-        if isinstance(op, ast.Pow) and isinstance(right, Number):
+        is_power = isinstance(op, ast.Pow)
+        if is_power and isinstance(right, Number):
             right = Number(float_if_negative(right.expr), right.kind)
+        if is_power and "float" not in {getattr(value, "kind", "") for value in (left, right)}:
+            if isinstance(left, Array) or isinstance(right, Array):  # NumPy's are integers, with 64 bits
+                is_power = False
+            else:
+                left = self._base(left, right, node)
 
         def kind(a: str, b: str) -> str:
             if isinstance(op, ast.Mult):
                 return wider(a, b)
-            return "float" if isinstance(op, (ast.Div, ast.Pow)) else wider("int", a, b)
+            return "float" if is_power or isinstance(op, ast.Div) else wider("int", a, b)
 
         return self.elementwise(lambda a, b: binary(a, op, b), [left, right], kind, node)
 
     def _base(self, left: Value, right: Value, node: ast.AST) -> Value:
         """The base of a power of integers: a float, unless Numba's power is Python's."""
         base, exponent = (getattr(value, "expr", number(0)) for value in (left, right))
-        if isinstance(right, Number) and is_exact(base, exponent):
+        if is_exact(base, exponent):
             return left
         return self.elementwise(as_float, [left], lambda _: "float", node)
 
@@ -620,6 +624,8 @@ class ExpressionReader(Arrangements):
             if len(values) != 3:
                 self.refuse(node, "needs three arguments; write a loop")
             return self.where(values, node)
+        if function is np.power and any(isinstance(value, Array) for value in values):
+            return self.arithmetic(ast.Pow(), values[0], values[1], node)
         text, kind = self._spelled(function), _kind_of_results(function)
         if row in ("max", "min") and len(values) > 2:
             result = values[0]
@@ -703,6 +709,9 @@ class ExpressionReader(Arrangements):
         filling: Number | None = None
         if base == "full":
             filling = self.number(arguments.pop(0) if arguments else keywords.pop("fill_value"))
+            if not like and filling.kind != "float":  # NumPy's array has the type of the number
+                kind, type_text = filling.kind, "int64" if filling.kind == "int" else "bool_"
+                dtype = ast.Attribute(name("np"), type_text, ast.Load())
             if not names_of(filling.expr) and not loads_of(filling.expr):
                 fill, filling = filling.expr, None
             else:
