@@ -28,6 +28,7 @@ class Torch(Recording, Transforming):
 
     def _tensor(self, array: np.ndarray) -> Any:
         """A tensor with the memory and the strides of an array; a copy where PyTorch cannot have them."""
+        array = np.asarray(array)  # what NumPy computes of an array without axes is a number
         if not array.flags.writeable or any(stride < 0 for stride in array.strides):
             array = array.copy()
         return torch.from_numpy(array)

@@ -191,6 +191,11 @@ def test_a_backward_that_raises_on_an_example_call_is_named_by_its_line():
         check_operator(Half.apply, x, only=["gradient"])
 
 
+def test_an_example_call_may_have_a_tensor_without_axes_beside_others():
+    x, slope = torch.linspace(-1, 1, 6, requires_grad=True), torch.tensor(0.25, requires_grad=True)
+    assert check_operator(torch.nn.functional.prelu, x, slope, only=["gradient", "proportional", "second"]).ok
+
+
 def test_pytorchs_own_checks_take_an_example_call():
     example = torch.linspace(-1, 1, 6, dtype=torch.float64)
     assert [v.state for v in check_operator(operators.leaky, example, 0.5, only=["opcheck"])] == ["ok"]
