@@ -94,11 +94,9 @@ class _Untyped(ast.NodeTransformer):
         if not isinstance(node.func, ast.Call):
             return node
         (value,) = node.args
-        return (
-            ast.copy_location(ast.Constant(float(str(value.value))), value)
-            if isinstance(value, ast.Constant)
-            else value
-        )
+        if isinstance(value, ast.Constant):  # 0 or 1
+            return ast.copy_location(ast.Constant(float(str(value.value))), value)
+        return value
 
 
 def stops_on_numbers(function: Any) -> tuple[int, str] | None:

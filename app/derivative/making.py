@@ -131,10 +131,10 @@ class _WithoutUnused(ast.NodeTransformer):
         return block.body
 
     def visit_Assign(self, node: ast.Assign) -> ast.Assign | None:
-        (target,) = node.targets
+        are_read = [not isinstance(target, ast.Name) or target.id in self._read for target in node.targets]
         calls = [self._scope.meaning(part.func) for part in ast.walk(node.value) if isinstance(part, ast.Call)]
         is_known = all(is_flat(function) or row_of(function) for function in calls)
-        if not isinstance(target, ast.Name) or target.id in self._read or not is_known:
+        if any(are_read) or not is_known:
             return node
         self._has_removed = True
         return None

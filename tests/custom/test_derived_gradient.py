@@ -102,6 +102,19 @@ def test_the_gradient_of_an_exponential_that_overflows_is_a_number(function: Any
     assert [float(second(np.float64(x), 1.0, 1.0)[0]) for x in (-1000.0, 1000.0)] == [0.0, 0.0]
 
 
+def test_what_only_the_function_needs_is_not_in_its_gradient():
+    def function(x):
+        low = high = 2.0
+        shift = np.exp(low)
+        y = x * high
+        return y + shift if x > low else y
+
+    source = custom_op(function, elementwise=True).gradient_source
+    assert derived_gradient(function, ["x"], ["dy"])(3.0, 1.0) == 2.0
+    assert "shift" not in source
+    assert "low = high = 2.0" in source
+
+
 def reassigned(x):
     t = np.exp(x)
     x = x * 2.0
