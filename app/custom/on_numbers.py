@@ -72,7 +72,8 @@ def _with_types(last: ast.stmt, walk: _Walk) -> ast.stmt:
 
 
 def written_on_numbers(function: Any) -> tuple[FunctionType | None, int | None]:
-    """As `on_numbers`, for readers: a function whose source can be read, without the types of arrays."""
+    """The function for single numbers with a source that can be read, in which numbers are not given the types of
+    arrays; and the number of axes, as in `on_numbers`."""
     walk = _walk_through(function)
     if walk is None or walk.result is None:
         return None, None
@@ -219,7 +220,10 @@ class _Walk:
                 raise _StopError(statement)
             changed.value = self._whole_value(changed.value, names, statement)
             names.add(target.id)
-            (depending.add if depends else depending.discard)(target.id)
+            if depends:
+                depending.add(target.id)
+            else:
+                depending.discard(target.id)
         raise _StopError(self.tree)
 
     def _whole_value(self, node: ast.expr | None, names: set[str], statement: ast.stmt) -> ast.expr:

@@ -112,7 +112,7 @@ class _Making:
 
 
 class _WithoutUnused(ast.NodeTransformer):
-    """Removes what computes a value that the function itself needed, and its gradient does not."""
+    """Removes assignments of values that the function needs, but its gradient does not."""
 
     def __init__(self, scope: Scope):
         self._scope = scope
@@ -120,7 +120,7 @@ class _WithoutUnused(ast.NodeTransformer):
         self._has_removed = False
 
     def applied(self, statements: list[ast.stmt]) -> list[ast.stmt]:
-        """Change the statements, until all that is computed is read."""
+        """Return the statements in which each value that is computed is read."""
         block = ast.Module(statements, [])
         self._has_removed = True
         while self._has_removed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,8 +86,7 @@ def of_word(word: str, custom_op: Sequence[str] = (), accept_changed: Sequence[s
     from app.use.models import read_named_model
 
     if Path(word).is_dir() or paths_of(word)[0].is_file():
-        named = Namespace(model=word, custom_op=custom_op, accept_changed=accept_changed)
-        model, path = read_named_model(named)
+        model, path = read_named_model(word, custom_op, accept_changed)
         return of_model(model, path.name)
     if not (".py" in word or ":" in word or word.startswith("custom.") or word in REGISTRY):
         raise ConfigError(

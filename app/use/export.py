@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"a network is exported --to {ONNX}; --to {other} is for a custom operator, my_ops.py:name")
     if options.shape:
         raise ConfigError(f"--shape is for operators; {options.model} is a network")
-    network, name = read_named_model(options)
+    network, name = read_named_model(options.model, options.custom_op, options.accept_changed)
     file = Path(options.output or name)
     if file.suffix != SUFFIX:
         if not file.name:

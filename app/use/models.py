@@ -34,7 +34,9 @@ ScoreFunction = Callable[[np.ndarray], np.ndarray]
 def load_network(options: argparse.Namespace) -> ScoreFunction:
     """Load the network at `options.model`."""
     path = Path(options.model)
-    return _of_onnx(path) if path.suffix == ".onnx" else _of_model(read_named_model(options)[0], options.model)
+    if path.suffix == ".onnx":
+        return _of_onnx(path)
+    return _of_model(read_named_model(options.model, options.custom_op, options.accept_changed)[0], options.model)
 
 
 def _of_model(model: SavedModel, file: str) -> ScoreFunction:
@@ -145,17 +147,19 @@ def add_trust_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--accept-changed", action="append", default=[], metavar="FILE:NAME", help=about)
 
 
-def read_named_model(options: argparse.Namespace) -> tuple[SavedModel, Path]:
-    """Read the model at `options.model`, a saved model or the network of a run's first operator; return it with the
-    path of its file without a suffix."""
-    path = Path(options.model)
+def read_named_model(
+    model: str, custom_op: Sequence[str] = (), accept_changed: Sequence[str] = ()
+) -> tuple[SavedModel, Path]:
+    """Read a saved model, or the network of the first operator of a run's folder; return it with the path of its file
+    without a suffix."""
+    path = Path(model)
     try:
         if path.is_dir():
-            return _of_run(Result(path, (), options.custom_op, options.accept_changed)), path / MODEL
+            return _of_run(Result(path, (), custom_op, accept_changed)), path / MODEL
         file, weights = paths_of(path)
         if not file.exists() and not weights.exists():
             raise _no_model(path, file)
-        return read_model(path, NamedFiles(options.custom_op), options.accept_changed), file.with_suffix("")
+        return read_model(path, NamedFiles(custom_op), accept_changed), file.with_suffix("")
     except ChangedOperatorError as error:
         raise AppError(f"{error.problem}. To use the new source: --accept-changed {error.changed}") from error
 

@@ -171,18 +171,21 @@ def test_extremes_of_zeros_infinities_and_nan_are_those_of_numpy(kind: Any, what
     np.testing.assert_array_equal(found, np.array(extremes(x, y)))
 
 
-@pytest.mark.parametrize("elementwise", [False, True])
-@pytest.mark.parametrize("body", ["return x ** -1", "y = x ** -2\nreturn y", "return pow(x, -1)", "x **= -1\nreturn x"])
-def test_negative_powers_of_zero_are_those_of_numpy(body: str, elementwise: bool):
-    if body.startswith("x **=") and not elementwise:
-        body = body.replace("x **= -1", "x = x ** -1")
+@pytest.mark.parametrize(
+    ("body", "elementwise"),
+    [
+        ("return x ** -1", False),
+        ("y = pow(x, -1)\nreturn y", False),
+        ("return x ** -1", True),
+        ("x **= -1\nreturn x", True),
+    ],
+)
+def test_a_negative_power_of_zero_is_infinite_as_in_numpy(body: str, elementwise: bool):
     x = app.to_tensor([0.0, 2.0], stop_gradient=False)
-    power = -2 if "2" in body else -1
     with np.errstate(divide="ignore"):
         y = app.custom_op(made(body), elementwise=elementwise)(x)
         y.sum().backward()
-        expected = x.numpy() ** power, power * x.numpy() ** (power - 1)
-    np.testing.assert_allclose((y.numpy(), x.grad.numpy()), expected)
+    assert (y.tolist(), x.grad.tolist()) == ([np.inf, 0.5], [-np.inf, -0.25])
 
 
 def test_an_element_that_is_written_several_times_is_rounded_as_in_the_array():

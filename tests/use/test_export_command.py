@@ -8,7 +8,6 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -38,8 +37,7 @@ def test_the_exported_network_gives_the_same_predictions_and_scores(best: Path, 
     assert capsys.readouterr().out.startswith(f"{file}: from image uint8[-1, 784] to ")
     images = load("sample").test_images
     found = onnxruntime.InferenceSession(str(file)).run(None, {"image": images})[0]
-    named: Any = SimpleNamespace(model=best, custom_op=[], accept_changed=[])
-    (model, _), scope = read_named_model(named), Scope()
+    (model, _), scope = read_named_model(str(best)), Scope()
     scope.values = model.values
     expected = Executor(engine="reference").run(model.program, {"image": images}, model.outputs, scope=scope)[0]
     np.testing.assert_array_equal(found.argmax(1), expected.argmax(1))

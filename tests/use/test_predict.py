@@ -163,7 +163,7 @@ def test_scores_become_probabilities_and_probabilities_stay():
 def test_a_run_a_saved_and_an_exported_model_predict_the_same(
     run_folder: Path, picture: Path, tmp_path: Path, capsys: Any
 ):
-    model, _ = read_named_model(options(run_folder))
+    model, _ = read_named_model(str(run_folder))
     write_model(tmp_path / "net", model)
     export(str(tmp_path / "net"), str(tmp_path / "net"))
     models = (run_folder, tmp_path / "net.json", tmp_path / "net.onnx")
