@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from app.derivative.arrays.complete import CompleteReader
 from app.derivative.arrays.core import (
     Alloc,
     Assign,
@@ -33,7 +34,7 @@ from app.derivative.arrays.core import (
     walk,
 )
 from app.derivative.arrays.flow import without_dead
-from app.derivative.arrays.reader import CompleteReader, Reader
+from app.derivative.arrays.reader import Reader
 from app.derivative.arrays.values import Array, constant_int, wider
 from app.derivative.scope import UnderivableError
 from app.reading import UnreadableSourceError, place_in, source_text

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from app.derivative.arrays.choices import with_last_choices
+from app.derivative.arrays.complete import CompleteReader
 from app.derivative.arrays.contraction import contracted
 from app.derivative.arrays.core import (
     Assign,
@@ -36,7 +37,7 @@ from app.derivative.arrays.core import (
 from app.derivative.arrays.effects import with_joined_branches
 from app.derivative.arrays.first_touches import first_touched
 from app.derivative.arrays.flow import without_dead
-from app.derivative.arrays.reader import CompleteReader, Reader
+from app.derivative.arrays.reader import Reader
 from app.derivative.arrays.reverse import Context, Reverse
 from app.derivative.arrays.sums import promoted, without_influence
 from app.derivative.arrays.tidy import (

@@ -33,7 +33,7 @@ from app.derivative.arrays.core import (
     stored_in,
     walk,
 )
-from app.derivative.arrays.reader import exposed
+from app.derivative.arrays.flow import exposed
 from app.derivative.terms import name, number
 
 Fresh = Callable[[str, str], str]

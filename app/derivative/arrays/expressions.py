@@ -12,28 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from app.derivative.arrays.arrangements import ARRANGEMENTS, METHODS, Arrangements
-from app.derivative.arrays.core import (
-    Assign,
-    Copied,
-    Expr,
-    If,
-    Variable,
-    binary,
-    call,
-    compare,
-    load,
-    loads_of,
-    minus,
-    names_of,
-    plus,
-)
+from app.derivative.arrays.arrangements import ARRANGEMENTS, METHODS
+from app.derivative.arrays.core import Assign, Expr, If, binary, call, compare, loads_of, names_of
 from app.derivative.arrays.definitions import DEFINITIONS
+from app.derivative.arrays.new_arrays import MAKERS, NewArrays
 from app.derivative.arrays.reductions import REDUCTIONS
 from app.derivative.arrays.values import (
-    TYPES,
     Array,
-    Index,
     Items,
     Number,
     Object,
@@ -41,7 +26,6 @@ from app.derivative.arrays.values import (
     broadcast,
     constant_int,
     is_one,
-    kind_of,
     wider,
     with_axis,
 )
@@ -51,7 +35,7 @@ from app.derivative.terms import name, number
 from app.functions import function_name, python_function
 
 
-class ExpressionReader(Arrangements):
+class ExpressionReader(NewArrays):
     """Reads the expressions of a function."""
 
     def value(self, node: ast.expr) -> Value:
@@ -73,24 +57,6 @@ class ExpressionReader(Arrangements):
         if type(node) not in reading:
             self.refuse(node, "is an expression that cannot be derived; write a loop")
         return reading[type(node)](node)
-
-    def number(self, node: ast.expr) -> Number:
-        value = self.value(node)
-        if not isinstance(value, Number):
-            self.refuse(node, "is expected to be a number")
-        return value
-
-    def integer(self, node: ast.expr) -> Expr:
-        value = self.number(node)
-        if value.kind == "float":
-            self.refuse(node, "is expected to be an integer; write int(...)")
-        return value.expr
-
-    def array(self, node: ast.expr) -> Array:
-        value = self.value(node)
-        if not isinstance(value, Array):
-            self.refuse(node, "is expected to be an array")
-        return value
 
     def _constant(self, node: ast.Constant) -> Value:
         if isinstance(node.value, bool):
@@ -181,130 +147,6 @@ class ExpressionReader(Arrangements):
         if position is None or not -len(owner.parts) <= position < len(owner.parts):
             self.refuse(node, "indexes a tuple with something other than a constant")
         return owner.parts[position]
-
-    def index(self, node: ast.Subscript, rank: int) -> list[Index]:
-        """The index of an array with so many axes; an ellipsis stands for whole axes."""
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        index: list[Index] = []
-        ellipsis: int | None = None
-        for part in parts:
-            if isinstance(part, ast.Constant) and part.value is ...:
-                ellipsis = len(index)
-            else:
-                index.append(self._index_part(part))
-        if ellipsis is not None:
-            index[ellipsis:ellipsis] = [ast.Slice()] * (rank - sum(part is not None for part in index))
-        return index
-
-    def _index_part(self, part: ast.expr) -> Index:
-        return part if isinstance(part, ast.Slice) else self.index_in(self.value(part), part)
-
-    def index_in(self, value: Value, node: ast.AST) -> Number | Array | None:
-        """An index that is no slice."""
-        if isinstance(value, Object) and value.value is None:
-            return None
-        if isinstance(value, Items):
-            value = self._listed(value, node)
-        if isinstance(value, Array) and value.kind == "int" and value.rank == 1:
-            return value
-        if isinstance(value, Array) and value.kind == "bool":
-            self.refuse(node, "is a mask, which takes a number of elements that depends on them; write np.where")
-        if not isinstance(value, Number) or value.kind != "int":
-            self.refuse(node, "is no integer, slice, or array of integers of one dimension; write a loop")
-        return value
-
-    def indexed(self, owner: Array, index: Sequence[Index], node: ast.AST, changing: bool = False) -> Number | Array:
-        """An element or a section of an array."""
-        dims: list[Expr] = []
-        axes: list[Callable[[list[Expr]], Expr]] = []
-        """For each axis of the array, the index from the indices of the section."""
-        if sum(part is not None for part in index) > owner.rank:
-            self.refuse(node, f"has more indices than dimensions, which are {owner.rank}")
-        base = owner.base
-        self._refuse_slice_between(index, node)
-        gathered: int | None = None
-        """The axis of the section along which arrays of indices, together, choose elements."""
-        single = len(index) == owner.rank and all(isinstance(part, Number) for part in index)
-        for part in [*index, *[ast.Slice()] * (owner.rank - sum(part is not None for part in index))]:
-            axis, at = len(axes), len(dims)
-            if part is None:
-                dims.append(number(1))
-            elif isinstance(part, Number):
-                axes.append(self._one_index(part.expr if single else self._unchanging(part.expr), owner.dims[axis]))
-            elif isinstance(part, Array):
-                if changing:  # NumPy does so once for an index that is there several times
-                    self.refuse(node, "changes elements by an array of indices; write a loop")
-                base = ""
-                if gathered is None:
-                    gathered = at
-                    dims.append(part.dims[0])
-                else:
-                    self.agree(dims[gathered], part.dims[0], node)
-                axes.append(_gathered(part, gathered))
-            else:
-                size, start, step = self._slice(part, owner.dims[axis], node)
-                dims.append(size)
-                axes.append(_moved(start, step, at))
-        if not dims:
-            return Number(owner.element([each([]) for each in axes]), owner.kind)
-        return Array(dims, lambda at: owner.element([each(at) for each in axes]), owner.kind, owner.dtype, base)
-
-    def _refuse_slice_between(self, index: Sequence[Index], node: ast.AST) -> None:
-        """Refuse arrays of indices, and integers beside them, around a slice, if NumPy puts another axis first."""
-        places = [place for place, part in enumerate(index) if isinstance(part, (Number, Array))]
-        has_array = any(isinstance(part, Array) for part in index)
-        if has_array and places[-1] - places[0] >= len(places) and not isinstance(index[0], Array):
-            self.refuse(node, "has a slice between an array of indices and another index; index one after the other")
-
-    def _one_index(self, index: Expr, size: Expr) -> Callable[[list[Expr]], Expr]:
-        constant = constant_int(index)
-        expr = index if constant is None or constant >= 0 else plus(size, constant)
-        return lambda _: expr
-
-    def _slice(self, part: ast.Slice, size: Expr, node: ast.AST) -> tuple[Expr, Expr, Expr]:
-        """The number of elements of a slice, where it begins, and its step, which is positive or -1."""
-        step = number(1) if part.step is None else self._unchanging(self.integer(part.step))
-        by = constant_int(step)
-        if by == -1 and part.lower is None and part.upper is None:
-            return size, minus(size, 1), step
-        if by is None:
-            self.guard(
-                compare(number(0), ast.Lt(), step), f"{self.place(node)}: a slice has a step that is not positive"
-            )
-        elif by < 1:
-            self.refuse(node, "slices with a negative step; write a loop")
-        if part.lower is None and part.upper is None:
-            return _steps(size, step), number(0), step
-        ends = []
-        for bound, default in ((part.lower, number(0)), (part.upper, size)):
-            expr = default if bound is None else self.integer(bound)
-            constant = constant_int(expr)
-            if constant is not None and constant < 0:
-                expr = plus(size, constant)
-            elif constant is None and isinstance(bound, ast.UnaryOp) and isinstance(bound.op, ast.USub):
-                from_end = self._unchanging(self.integer(bound.operand))
-                message = f"{self.place(node)}: a slice counts from the end by a number that is not positive"
-                self.guard(compare(number(0), ast.Lt(), from_end), message)
-                expr = minus(size, from_end)
-            ends.append(expr if bound is None else self._unchanging(expr))
-        start, stop = ends
-        if by != 1 and part.upper is not None:  # the last step often goes beyond the end
-            stop = self._unchanging(call("min", stop, size))
-        tests: list[Expr | None] = [
-            compare(number(0), ast.LtE(), start) if part.lower is not None else None,
-            compare(start, ast.LtE(), stop),
-            compare(stop, ast.LtE(), size) if part.upper is not None and by == 1 else None,
-        ]
-        for test in tests:
-            if test is not None and not is_evident(test):
-                self.guard(test, f"{self.place(node)}: a slice lies outside of its array")
-        return _steps(minus(stop, start), step), start, step
-
-    def _unchanging(self, expr: Expr) -> Expr:
-        """An index that keeps its value as long as the view that it belongs to."""
-        if names_of(expr) - self.unchanging or loads_of(expr):
-            return self.temporary(expr, "int", "at")
-        return expr
 
     # Arithmetic
 
@@ -574,10 +416,10 @@ class ExpressionReader(Arrangements):
             arguments = [self.value(part) for part in node.args[:1]]
             if isinstance(arguments[0], Array):
                 return self.reduced(arguments[0], _REDUCERS[key], node, node.args[1:])
-        if key in _MAKERS:
-            return self._maker(_MAKERS[key], node)
+        if key in MAKERS:
+            return self.maker(MAKERS[key], node)
         if key in _ARRAYS and 0 < len(node.args) < 3 and {k.arg for k in node.keywords} <= {"dtype"}:
-            return self._as_array(node, function is np.array, function is np.ascontiguousarray)
+            return self.as_array(node, function is np.array, function is np.ascontiguousarray)
         if key in _ATTRIBUTES and len(node.args) == 1 and not node.keywords:
             return self._attribute_of(self.value(node.args[0]), _ATTRIBUTES[key], node)
         if function in (np.dot, np.matmul):
@@ -613,7 +455,7 @@ class ExpressionReader(Arrangements):
         self.call_of_definition = outside
         return result
 
-    def helper(self, function: Any, node: ast.Call) -> Value:
+    def helper(self, function: Any, node: ast.Call, alone: bool = False) -> Value:
         raise NotImplementedError
 
     def _of_numbers(self, function: Any, node: ast.Call) -> Value:
@@ -663,7 +505,7 @@ class ExpressionReader(Arrangements):
         if text in REDUCTIONS:
             return self.reduced(owner, text, node, node.args)
         if text == "copy":
-            return self._copied(owner)
+            return self.copied(owner)
         if text in METHODS:
             values = [self.value(part) for part in node.args]
             if text in ("reshape", "transpose") and len(values) != 1:  # the sizes, or the axes, one by one
@@ -676,129 +518,6 @@ class ExpressionReader(Arrangements):
         called: Any = ast.Call(node.func, [name(_OWNER), *node.args], node.keywords)
         called.written = node
         return self._applied(function, ast.copy_location(called, node))
-
-    def _copied(self, source: Array) -> Array:
-        if not self.is_whole(source):
-            return self.new(self.materialise(source, "t"))
-        text = self.fresh("t")
-        self.variables[text], self.dims[text] = Variable(source.rank, source.kind, source.dtype), list(source.dims)
-        self.emit(Copied(text, "copy", source.base))
-        return self.new(text)
-
-    def _maker(self, how: str, node: ast.Call) -> Array:
-        """np.empty, np.zeros, np.ones, np.full, what is like them, and np.copy."""
-        arguments = list(node.args)
-        keywords = {str(k.arg): k.value for k in node.keywords}
-        base, _, like = how.partition("_")
-        dtype: Expr | None = None
-        kind = "float"
-        if how == "copy" or like:
-            source = self.array(arguments.pop(0) if arguments else keywords.pop("a"))
-            dims, dtype, kind = source.dims, source.dtype, source.kind
-            if how == "copy":
-                return self._copied(source)
-        else:
-            shape = self.value(arguments.pop(0) if arguments else keywords.pop("shape"))
-            parts = shape.parts if isinstance(shape, Items) else [shape]
-            dims = []
-            for part in parts:
-                if not isinstance(part, Number):
-                    self.refuse(node, "has a shape that is no tuple of integers")
-                dims.append(part.expr)
-        fill: Expr | None = None
-        filling: Number | None = None
-        if base == "full":
-            filling = self.number(arguments.pop(0) if arguments else keywords.pop("fill_value"))
-            if not like and filling.kind != "float":  # NumPy's array has the type of the number
-                kind, type_text = filling.kind, "int64" if filling.kind == "int" else "bool_"
-                dtype = ast.Attribute(name("np"), type_text, ast.Load())
-            if not names_of(filling.expr) and not loads_of(filling.expr):
-                fill, filling = filling.expr, None
-            else:
-                base = "empty"
-        elif base == "ones":
-            base, fill = "full", number(1.0)
-        type_node = arguments.pop(0) if arguments else keywords.pop("dtype", None)
-        if type_node is not None:
-            dtype, kind = self.type_in(self.value(type_node), type_node)
-        if arguments or keywords:
-            self.refuse(node, "has arguments that cannot be derived")
-        if base == "full" and isinstance(fill, ast.Constant) and kind == "float":
-            fill = number(float(ast.literal_eval(fill)))
-        text = self.allocate("t", dims, kind, dtype, base, fill)
-        if filling is not None:
-            value = self.temporary(filling.expr, filling.kind)
-            self.fill(self.plain(text), lambda _: value, filling.kind)
-        return self.new(text)
-
-    def _as_array(self, node: ast.Call, copies: bool, changes_order: bool) -> Value:
-        """np.array, or a function that gives the array itself where it can."""
-        value = self.value(node.args[0])
-        type_node = node.args[1] if len(node.args) == 2 else node.keywords[0].value if node.keywords else None
-        result = self._listed(value, node) if copies or isinstance(value, Items) else value
-        if isinstance(result, Array) and (type_node is not None or changes_order):
-            result = self.copy_or_view(result, node, "is the array itself or a copy of it; write `.astype(...)`")
-        if type_node is None:
-            return result
-        dtype = self.value(type_node)
-        if isinstance(result, Number):
-            kind = self.type_in(dtype, type_node)[1]
-            return result if kind == result.kind else Number(call(kind, result.expr), kind)
-        return self._astype(node, result, dtype)
-
-    def _listed(self, value: Value, node: ast.AST) -> Array:
-        """np.array of a list of numbers, of a list of such lists, or of an array."""
-        if isinstance(value, Array):
-            return self._copied(value)
-        if not isinstance(value, Items):
-            self.refuse(node, "makes an array of something other than a list of numbers")
-        if value.parts and all(isinstance(part, Array) for part in value.parts):
-            return self._stack(node, value)
-        rows = [part.parts for part in value.parts if isinstance(part, Items)]
-        if rows and len(rows) == len(value.parts):
-            return self._matrix(rows, node)
-        numbers = [part for part in value.parts if isinstance(part, Number)]
-        if len(numbers) < len(value.parts):
-            self.refuse(node, "makes an array of something other than a list of numbers; write np.empty and a loop")
-        kind = wider(*(part.kind for part in numbers)) if numbers else "float"
-        text = self.allocate("t", [number(len(numbers))], kind, None, "empty")
-        for position, part in enumerate(numbers):
-            self.store(load(text, [number(position)]), part, None)
-        return self.new(text)
-
-    def _matrix(self, rows: Sequence[Sequence[Value]], node: ast.AST) -> Array:
-        """np.array of lists of numbers, or of other lists."""
-        numbers = [part for row in rows for part in row if isinstance(part, Number)]
-        if len(numbers) < sum(map(len, rows)) or len(numbers) != len(rows) * len(rows[0]):
-            return self._stack(node, Items([self._listed(Items([*row]), node) for row in rows]))
-        kind = wider(*(part.kind for part in numbers)) if numbers else "float"
-        text = self.allocate("t", [number(len(rows)), number(len(rows[0]))], kind, None, "empty")
-        for position, part in enumerate(numbers):
-            index = [number(each) for each in divmod(position, len(rows[0]))]
-            self.store(load(text, index), part, None)
-        return self.new(text)
-
-    def type_in(self, value: Value, node: ast.AST) -> tuple[Expr | None, str]:
-        """The type that a value is, and the kind of its numbers."""
-        if not isinstance(value, Object):
-            self.refuse(node, "is expected to be a type")
-        if isinstance(value.value, ast.expr):
-            owner = (
-                value.value.value.id
-                if isinstance(value.value, ast.Attribute) and isinstance(value.value.value, ast.Name)
-                else ""
-            )
-            kind = self.variables[owner].kind if owner in self.variables else _kind_of(value.value)
-            return value.value, kind
-        try:
-            dtype = np.dtype(value.value)
-        except TypeError:
-            self.refuse(node, "is expected to be a type")
-        kind_of_dtype = kind_of(dtype)
-        if kind_of_dtype is None:
-            self.refuse(node, f"is {dtype}; {TYPES}")
-        text = "bool_" if dtype.kind == "b" else dtype.name
-        return ast.Attribute(name("np"), text, ast.Load()), kind_of_dtype
 
 
 _ORDERS: dict[type[ast.cmpop], Callable[..., bool]] = {
@@ -830,17 +549,6 @@ _REDUCERS = {
 }
 _OF_ROWS = {sum: "sum", max: "max", min: "min"}
 """Python's functions, which go over the first axis alone."""
-_MAKERS = {
-    np.empty: "empty",
-    np.zeros: "zeros",
-    np.ones: "ones",
-    np.full: "full",
-    np.empty_like: "empty_like",
-    np.zeros_like: "zeros_like",
-    np.ones_like: "ones_like",
-    np.full_like: "full_like",
-    np.copy: "copy",
-}
 _INTEGERS = {int, round, len, math.floor, math.ceil, math.trunc}
 """Functions that give integers."""
 _FLOATS = {"sign", "floor", "ceil", "rint", "trunc", "fix"}
@@ -865,31 +573,3 @@ def _kind_of_results(function: Any) -> Callable[..., str]:
     if text in _FLOATS or (row and row not in _CHOOSING):
         return lambda *_: "float"
     return wider
-
-
-def _gathered(part: Array, at: int) -> Callable[[list[Expr]], Expr]:
-    return lambda index: part.element([index[at]])
-
-
-def _moved(start: Expr, step: Expr, at: int) -> Callable[[list[Expr]], Expr]:
-    if constant_int(step) == -1:
-        return lambda index: minus(start, index[at])
-    return lambda index: plus(start, index[at] if is_one(step) else binary(index[at], ast.Mult(), step))
-
-
-def _steps(length: Expr, step: Expr) -> Expr:
-    """The number of elements of a slice with a step."""
-    return length if is_one(step) else binary(plus(length, minus(step, 1)), ast.FloorDiv(), step)
-
-
-def is_evident(test: Expr) -> bool:
-    """Whether a comparison of slice bounds holds for constants."""
-    if not isinstance(test, ast.Compare):
-        return False
-    left, right = constant_int(test.left), constant_int(test.comparators[0])
-    return left is not None and right is not None and left <= right
-
-
-def _kind_of(dtype: ast.expr) -> str:
-    text = dtype.attr if isinstance(dtype, ast.Attribute) else ""
-    return "int" if "int" in text else "bool" if "bool" in text else "float"

@@ -197,3 +197,28 @@ def _only(block: Sequence[Stmt], keep: Callable[[Stmt], bool]) -> list[Stmt]:
             inner = blocks_of(statement)
             result.append(mapped(statement, [_only(b, keep) for b in inner]) if inner else statement)
     return result
+
+
+def exposed(block: Sequence[Stmt], also: frozenset[str] = frozenset()) -> set[str]:
+    """The numbers that a block may read before it assigns them."""
+    result: set[str] = set(also)
+    _expose(block, set(), result)
+    return result
+
+
+def _expose(block: Sequence[Stmt], assigned: set[str], result: set[str]) -> set[str]:
+    """Adds to the result; gives what is surely assigned after the block."""
+    assigned = set(assigned)
+    for statement in block:
+        for part in parts_of(statement):
+            result |= names_of(part) - assigned
+        if isinstance(statement, (Assign, Forget)):
+            assigned.add(statement.name)
+        elif isinstance(statement, If):
+            yes, no = (_expose(part, assigned, result) for part in (statement.body, statement.orelse))
+            assigned = yes & no
+        else:
+            inside = assigned | ({statement.var} if isinstance(statement, For) else set())
+            for part_block in blocks_of(statement):
+                _expose(part_block, inside, result)
+    return assigned

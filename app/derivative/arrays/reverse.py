@@ -50,8 +50,8 @@ from app.derivative.arrays.core import (
     walk,
 )
 from app.derivative.arrays.dependence import Access
+from app.derivative.arrays.flow import exposed
 from app.derivative.arrays.pushing import Pushing
-from app.derivative.arrays.reader import exposed
 from app.derivative.terms import name, number
 
 

@@ -34,8 +34,7 @@ from app.derivative.arrays.core import (
     walk,
 )
 from app.derivative.arrays.dependence import Dependence, accesses
-from app.derivative.arrays.flow import Flow, reads_of, without_dead
-from app.derivative.arrays.reader import exposed
+from app.derivative.arrays.flow import Flow, exposed, reads_of, without_dead
 from app.derivative.terms import negative, number, number_in, with_parts
 
 # Zeros

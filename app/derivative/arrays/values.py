@@ -380,3 +380,10 @@ def constant_int(node: ast.expr) -> int | None:
 
 def is_one(size: Expr) -> bool:
     return isinstance(size, ast.Constant) and size.value == 1
+
+
+def bases_in(value: Value) -> set[str]:
+    """The arrays that a tuple holds, or parts of them."""
+    if isinstance(value, Items):
+        return set[str]().union(*map(bases_in, value.parts))
+    return {value.base} if isinstance(value, Array) else set()

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from app.derivative.arrays.complete import CompleteReader
 from app.derivative.arrays.core import Expr, Function, Guard
-from app.derivative.arrays.reader import CompleteReader
 from app.derivative.arrays.values import Array, Index, Number, constant_int
 from app.ops.size import Size, names_of
 from app.ops.spec import UNKNOWN
