@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import ast
 import builtins
-import copy
 import inspect
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple, NoReturn
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from app.bridge.out.names import Names, same
+from app.bridge.out.tidying import Filling, stores, tidied
 from app.custom.for_numba import heaviside
 from app.errors import ExportError
 from app.functions import python_function
@@ -230,7 +230,7 @@ class _Function:
         if self.like not in self.parameters:
             self.temporary.add(self.like)
         arguments = ast.arguments([], [ast.arg(p) for p in self.parameters], None, [], [], None, [])
-        tree = ast.FunctionDef(name, arguments, _tidied(statements, self), [])
+        tree = ast.FunctionDef(name, arguments, tidied(statements, self.temporary, self.fresh), [])
         if hasattr(tree, "type_params"):
             tree.type_params = []
         return tree, [value.kind for value in values]
@@ -239,7 +239,7 @@ class _Function:
         """A result that is no input, and no other result."""
         source, others = value.source, [other.source for other in values[:place]]
         for s in reversed(statements):  # a variable may be another name of an input
-            if isinstance(source, ast.Name) and source.id in _stores(s):
+            if isinstance(source, ast.Name) and source.id in stores(s):
                 source = s.value if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name) else source
         is_other = isinstance(source, (ast.Name, ast.IfExp)) or any(ast.dump(source) == ast.dump(o) for o in others)
         return Value(self.filled(self.text.copy, a=value.source), TENSOR) if is_other and self.text.copy else value
@@ -435,7 +435,7 @@ class _Function:
         if not self.like and "{like}" in text:
             raise UntranslatableError(f"{place_in(self.function.__code__)}: a number is chosen by no input")
         values = {f"_{key}_": part for key, part in parts.items()} | {"_like_": _name(self.like)}
-        return _Filling(values).visit(tree)
+        return Filling(values).visit(tree)
 
     def chosen(self, condition: Value, a: Value, b: Value) -> Value:
         """One of two values."""
@@ -754,104 +754,3 @@ def _is_constant(value: Value, number: int) -> bool:
 
 def _is_truth(value: Value) -> bool:
     return isinstance(value.source, ast.Constant) and isinstance(value.source.value, bool)
-
-
-class _Filling(ast.NodeTransformer):
-    """Replaces names by expressions."""
-
-    def __init__(self, values: Mapping[str, ast.expr]):
-        self._values = values
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return copy.deepcopy(self._values[node.id]) if node.id in self._values else node
-
-
-# Tidying
-
-_WIDTH = 112
-
-
-def _tidied(statements: Sequence[ast.stmt], function: _Function) -> list[ast.stmt]:
-    """Statements without variables that are not used, or used once though the translation made them; no long lines."""
-    left = _inlined(statements, function.temporary)
-    tidied: list[ast.stmt] = []
-    for s in left:
-        if isinstance(s, ast.For):
-            s.body = [part for inner in s.body for part in _split(inner, function)]
-        tidied += _split(s, function)
-    return tidied
-
-
-def _inlined(statements: Sequence[ast.stmt], temporary: set[str], in_loop: bool = False) -> list[ast.stmt]:
-    left = list(statements)
-    for place in range(len(left) - 1, -1, -1):
-        s, after = left[place], left[place + 1 :]
-        target = s.targets[0] if isinstance(s, ast.Assign) else None
-        if isinstance(s, ast.For):
-            read = [n.id for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
-            s.body = _inlined(s.body, {n for n in temporary if read.count(n) == 1}, True)
-        if not isinstance(target, ast.Name):
-            continue
-        users = [t for t in after for n in _loads(t) if n == target.id]
-        if not users and not in_loop:
-            del left[place]
-        elif len(users) == 1 and target.id in temporary and isinstance(s, ast.Assign):
-            at = next(i for i, t in enumerate(left) if t is users[0])
-            if _may_move(s.value, left[place + 1 : at], users[0]):
-                left[at] = _Filling({target.id: s.value}).visit(left[at])
-                del left[place]
-    return left
-
-
-def _loads(statement: ast.stmt) -> Iterator[str]:
-    yield from (n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
-
-
-def _stores(statement: ast.stmt) -> set[str]:
-    return {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-
-
-def _may_move(value: ast.expr, between: Sequence[ast.stmt], user: ast.stmt) -> bool:
-    """Whether an expression may be computed in the statement that uses it."""
-    if isinstance(user, ast.For) or len(ast.unparse(value)) + len(ast.unparse(user)) > _WIDTH:
-        return False
-    read = {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
-    return all(read.isdisjoint(_stores(s)) for s in between)
-
-
-def _split(s: ast.stmt, function: _Function) -> list[ast.stmt]:
-    """A statement that is too long for a line as several."""
-    extracted: list[ast.stmt] = []
-    if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Tuple) and isinstance(s.value, ast.Tuple):
-        pairs = list(zip(s.targets[0].elts, s.value.elts, strict=True))
-        if len(ast.unparse(s)) > _WIDTH and all(isinstance(value, ast.Constant) for _, value in pairs):
-            return [ast.Assign([target], value, lineno=0) for target, value in pairs]
-    while not isinstance(s, ast.For) and len(ast.unparse(s)) > _WIDTH:
-        whole = s.value if isinstance(s, (ast.Assign, ast.Return)) else None
-        parts = [n for n in _eager(whole) if n is not whole and isinstance(n, (ast.BinOp, ast.Call, ast.UnaryOp))]
-        parts = [n for n in parts if 12 < len(ast.unparse(n)) < _WIDTH - 20]
-        if not parts:
-            break
-        largest = max(parts, key=lambda n: len(ast.unparse(n)))
-        name = function.fresh("part")
-        extracted.append(_assign(name, copy.copy(largest)))
-        s = _Replacing(largest, _name(name)).visit(s)
-    return [*extracted, s]
-
-
-def _eager(node: ast.AST | None) -> Iterator[ast.AST]:
-    """The expressions inside one that are computed whenever it is."""
-    if node is not None:
-        yield node
-        for child in [] if isinstance(node, (ast.IfExp, ast.BoolOp)) else ast.iter_child_nodes(node):
-            yield from _eager(child)
-
-
-class _Replacing(ast.NodeTransformer):
-    """Replaces an expression, wherever the same one stands."""
-
-    def __init__(self, old: ast.AST, new: ast.expr):
-        self._old, self._new = ast.dump(old), new
-
-    def visit(self, node: ast.AST) -> Any:
-        return self._new if isinstance(node, ast.expr) and ast.dump(node) == self._old else self.generic_visit(node)
