@@ -57,6 +57,8 @@ _SHELF = os.path.join(_PACKAGE, "custom", "shelf") + os.sep
 _ANY = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 _STARTED = time.time()
 _FUTURE = functools.reduce(int.__or__, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names))
+COMPILER_FLAGS = inspect.CO_OPTIMIZED | _FUTURE
+"""The flags of a code that Numba clears if the function is called while a profiler runs; no function needs them."""
 _verified: dict[str, tuple[Any, str]] = {}
 """For each file, the text that code of it was found in, and the import that this was of.
 
@@ -116,7 +118,7 @@ def definition_of(function: FunctionType) -> Definition:
 def definition_in(code: CodeType, around: dict[str, Any]) -> Definition:
     """As `definition_of`, for a function's code and globals."""
     source = _source_of(code, around)
-    definition = _one_of(source.definitions_at(code), source.codes, code)
+    definition = _one_of(source.definitions_at(code), source.codes, _as_compiled(code))
     if definition is None:
         raise UnreadableSourceError(f"{code.co_name} cannot be distinguished from others on its line, {place_in(code)}")
     try:
@@ -298,7 +300,7 @@ class _Source(NamedTuple):
 
 
 def _source_of(code: CodeType, around: dict[str, Any]) -> _Source:
-    name = code.co_name
+    name, code = code.co_name, _as_compiled(code)
     texts = filter(None, (_text_before(code.co_filename, around), _text(code.co_filename, around)))
     for text, one_by_one in itertools.product(texts, (False, True)):
         try:
@@ -341,12 +343,19 @@ def _parsed(text: str, future: int, one_by_one: bool = False) -> _Source:
     flags = future | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as notebook cells are compiled
     tree: ast.Module = compile(text, "", "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
     parts = [ast.Module([statement], []) for statement in tree.body] if one_by_one else [text]
-    codes = [c for part in parts for c in codes_in(compile(part, "", "exec", flags, dont_inherit=True))]
+    whole = [_as_compiled(compile(part, "", "exec", flags, dont_inherit=True)) for part in parts]
+    codes = [inner for code in whole for inner in codes_in(code)]
     definitions: dict[str, list[Definition]] = {}
     for node in ast.walk(tree):
         if isinstance(node, _DEFINITIONS):
             definitions.setdefault("<lambda>" if isinstance(node, ast.Lambda) else node.name, []).append(node)
     return _Source(text, tree, tuple(codes), definitions)
+
+
+def _as_compiled(code: CodeType) -> CodeType:
+    """A code without the flags that Numba clears in that of a function which is called while a profiler runs."""
+    constants = (_as_compiled(each) if isinstance(each, CodeType) else each for each in code.co_consts)
+    return code.replace(co_flags=code.co_flags & ~COMPILER_FLAGS, co_consts=tuple(constants))
 
 
 def codes_in(code: CodeType) -> Iterator[CodeType]:

@@ -22,6 +22,7 @@ from numba import njit
 import app
 from app import static
 from app.custom.on_numbers import parse
+from app.engine.compiled.fingerprint import fingerprint
 from app.errors import AppError, OperatorError
 from app.jit import to_static
 from app.reading import (
@@ -411,3 +412,22 @@ def test_a_function_on_arrays_with_a_variable_without_a_value_runs_in_a_program(
         return static.Executor(engine="compiled").run(program, {"x": np.ones((3, 2))}, [y])
 
     assert operator_before_its_helper(False, run)[0].tolist() == np.ones((3, 2)).tolist()
+
+
+def test_a_function_that_numba_ran_under_a_profiler_is_read_and_is_the_same_one():
+    @njit
+    def doubled(x):
+        total = x
+        for _ in range(1):
+            total += x
+        return total
+
+    before = fingerprint(doubled)
+    former = sys.getprofile()
+    sys.setprofile(lambda *_: None)
+    try:
+        doubled(1.0)  # Numba changes the flags of the function's code
+    finally:
+        sys.setprofile(former)
+    assert definition_of(doubled.py_func).name == "doubled"
+    assert fingerprint(doubled) == before

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from app.ops.definition import OpDef
-from app.reading import PACKAGE, public_name
+from app.reading import COMPILER_FLAGS, PACKAGE, public_name
 
 _BUILT_IN = "<frozen "
 _OF_PYTHON = (os.path.dirname(os.__file__) + os.sep, _BUILT_IN)
@@ -190,7 +190,8 @@ class Walk:
     def _add_code(self, code: types.CodeType, around: dict[str, Any], docstring: str | None = None) -> None:
         self.note("code", code.co_code)
         self.note("exceptions", getattr(code, "co_exceptiontable", b""))  # from Python 3.11 on
-        self.add((code.co_names, code.co_varnames, code.co_argcount, code.co_flags & ~_HAS_DOCSTRING))
+        flags = code.co_flags & ~(_HAS_DOCSTRING | COMPILER_FLAGS)
+        self.add((code.co_names, code.co_varnames, code.co_argcount, flags))
         for place, constant in enumerate(code.co_consts):
             if place == 0 and constant == docstring:
                 constant = None
