@@ -66,6 +66,7 @@ def to_common_type(values: list[Any], floating: bool = False) -> list[Applied]:
     if all(getattr(v, "dtype", None) == first for v in values) and first is not None:
         if not floating or first in FLOATS:
             return values
+        canonical(first)  # refuses complex numbers and others that a cast would change
         return [REGISTRY["cast"](v, dtype=get_default_dtype()) for v in values]
     if any(hasattr(v, "apply_operator") for v in values):  # np.float64 is a subclass of float
         values = [float(v) if isinstance(v, np.float64) else v for v in values]

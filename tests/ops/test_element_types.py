@@ -167,3 +167,11 @@ def test_an_unknown_element_type_is_an_error_that_lists_the_known_ones(spelling:
         canonical(spelling)
     assert all(name in str(caught.value) for name in NAMES)
     assert repr(spelling) in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128", "M8[D]", "m8[s]", "longdouble"])
+def test_arrays_of_other_types_are_refused_where_whole_numbers_become_floats(dtype: str):
+    squared = app.custom_op(lambda x: x * x, name="squared", elementwise=True)
+    for function in (app.exp, squared):
+        with pytest.raises(DtypeError, match="is not an element type"):
+            function(np.ones(2, "i8").astype(dtype))
