@@ -48,7 +48,9 @@ class Guarded:
         parameters = inspect.signature(function.py_func).parameters
         self._names = tuple(parameters)
         self._defaults = {name: p.default for name, p in parameters.items() if p.default is not p.empty}
-        self._copies: Current[dict[Any, Callable[[np.ndarray], np.ndarray] | None]] = Current(self._function, dict)
+        self._copies: dict[Any, Current[dict[Any, Callable[[np.ndarray], np.ndarray] | None]]] = {
+            each: Current(each, dict) for each in (self._function, self._checking)
+        }
         """For each function, and combination of argument kinds, what copies the arrays; None if they need no copy."""
 
     def __call__(self, /, *values: Any, **settings: Any) -> Any:
@@ -56,11 +58,10 @@ class Guarded:
             values = self._in_order(values, settings)
         if interpreted.on:
             return as_python(self.py_func, values)
-        copies = self._copies.get()
         values = tuple([_contiguous(v) if isinstance(v, np.ndarray) else v for v in values])
         shapes = {v.shape for v in values if isinstance(v, np.ndarray)}
         function = self._function if len(shapes) <= 1 else self._checking
-        key = function, *[_kind(value) for value in values]
+        copies, key = self._copies[function].get(), tuple([_kind(value) for value in values])
         if key not in copies:
             copies[key] = _examined(function, values)
         copy = copies[key]

@@ -168,6 +168,34 @@ def test_a_helper_that_was_compiled_before_its_operator_is_compiled_again(module
     assert eagerly(module.through_a_helper)() == [7.0, 7.0]
 
 
+TWO_SHAPES = """
+import numpy as np
+import app
+from numba import njit
+
+FACTOR = 2.0
+
+@app.custom_op
+@njit
+def scaled(x, w):
+    y = np.empty_like(x)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[i, j] = x[i, j] * w[j] * FACTOR
+    return y
+"""
+
+
+def test_the_next_call_on_arrays_of_different_shapes_has_the_new_value():
+    module = module_of_text(TWO_SHAPES)
+    for factor in (2.0, 5.0, 2.0):
+        module.FACTOR = factor
+        x = app.to_tensor(np.ones((1, 2)), stop_gradient=False)
+        y = module.scaled(x, np.ones(2))
+        y.sum().backward()
+        assert [*y.numpy()[0], *x.grad.numpy()[0]] == [factor] * 4
+
+
 DECLARED = """
 import numpy as np
 import app
