@@ -185,7 +185,8 @@ class CustomOperator(OpDef):
         def rule(*values: Any) -> Any:
             count = len(values) - len(settings)
             gradient = self.derived_for([] if self.elementwise else [spec_of(x) for x in values[:inputs]])
-            results = apply(gradient, values[:count], dict(zip(settings, values[count:], strict=True)))
+            settings_of_call = {**gradient.attributes, **dict(zip(settings, values[count:], strict=True))}
+            results = apply(gradient, values[:count], settings_of_call)
             by_name = dict(zip(gradient.outputs, results if isinstance(results, tuple) else (results,), strict=True))
             return [by_name.get("d" + name) for name in self.inputs]
 

@@ -315,6 +315,21 @@ def test_py_func_derives_a_gradient_if_it_is_told_to(mode: Any):
     assert without.stop_gradient
 
 
+@pytest.mark.usefixtures("uncompiled")
+def test_what_py_func_derives_has_a_second_derivative_with_the_defaults_of_the_function():
+    def cubed(x: Any, factor: float = 0.5) -> Any:
+        y = np.empty_like(x)
+        for i in range(len(x)):
+            y[i] = factor * x[i] ** 3
+        return y
+
+    x = points(3)
+    y = py_func(cubed, x, InputSpec.from_tensor(x), "derive")
+    (first,) = app.grad(y.sum(), x, create_graph=True)
+    (second,) = app.grad(first.sum(), x)
+    assert second.numpy() == pytest.approx(3 * x.numpy())
+
+
 @pytest.mark.parametrize(
     ("apply", "message"),
     [
