@@ -70,8 +70,18 @@ def code_beside(code: CodeType, tree: ast.FunctionDef, free: Sequence[str], file
     around.body = [tree]
     ast.fix_missing_locations(module)
     if file:
-        text = ast.unparse(module) + "\n"
+        text = text_of(module) + "\n"
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         module = ast.parse(text)
     whole = compile(module, file or code.co_filename, "exec", dont_inherit=True, flags=future_flags(code))
     return next(each for each in codes_in(whole) if each.co_name == tree.name)
+
+
+def text_of(tree: ast.AST) -> str:
+    """The text of a tree. `ast.unparse` writes the number -2 before `** 2` without parentheses, which means -4."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+            base = node.left
+            if isinstance(base, ast.Constant) and isinstance(base.value, (int, float)) and base.value < 0:
+                node.left = ast.UnaryOp(ast.USub(), ast.Constant(-base.value))
+    return ast.unparse(tree)

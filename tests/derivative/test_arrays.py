@@ -675,6 +675,25 @@ def test_the_gradient_of_an_exponential_that_overflows_is_a_number(function):
     assert agrees(function, x[1:-1])
 
 
+def of_the_smaller(x):
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        y[i] = 1 / (1 + np.exp(-min(x[i], 0.4)))
+    return y
+
+
+def test_an_exponent_may_call_a_function_of_numbers():
+    assert agrees(of_the_smaller, X)
+
+
+BELOW_ZERO = -0.42
+
+
+def test_a_power_of_a_negative_number_is_written_with_parentheses():
+    assert agrees(lambda x: x * (-0.42) ** 2 + x.sum(), X)
+    assert agrees(lambda x: x * BELOW_ZERO**2 + x.sum(), X)
+
+
 def changed_between(x):
     y = np.zeros_like(x)
     for i in range(x.shape[0]):

@@ -294,7 +294,7 @@ def names_of(node: ast.AST) -> frozenset[str]:
     """The variables that an expression reads. The shape of an array is not read, as it never changes."""
     if isinstance(node, ast.Name):
         return frozenset({node.id})
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+    if isinstance(node, ast.Call):  # what it calls is no variable
         children: Iterable[ast.AST] = node.args
     elif isinstance(node, ast.Attribute) and node.attr != "T":
         return _NONE
