@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from app.bridge.function import Foreign, ForeignFunction, class_of
-from app.reading import PACKAGE
+from app.reading import PACKAGE, codes_in
 
 _KNOWN = {"torch": "torch", "jax": "jax", "jaxlib": "jax", "paddle": "paddle", PACKAGE: PACKAGE}
 """The frameworks, by the names of packages."""
@@ -54,7 +55,9 @@ def _named_in(function: Any, seen: set[int]) -> Iterator[Any]:
     if not isinstance(function, FunctionType) or id(function) in seen:
         return
     seen.add(id(function))
-    named = [function.__globals__.get(name) for name in function.__code__.co_names]
+    steps = [step for code in codes_in(function.__code__) for step in dis.get_instructions(code)]
+    names = {step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "IMPORT_NAME")}
+    named = [function.__globals__.get(name) for name in names]  # not of attributes: torch.nn names no variable nn
     for cell in function.__closure__ or ():
         try:
             named.append(cell.cell_contents)

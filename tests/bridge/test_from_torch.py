@@ -364,6 +364,18 @@ def test_an_input_that_changes_before_backward_is_an_error():
         y.sum().backward()
 
 
+nn = app.nn  # as `from opsmith import nn` in a user's file
+
+
+def of_an_attribute(x):
+    return torch.nn.functional.silu(x)
+
+
+def test_the_name_of_an_attribute_names_no_variable_of_the_file():
+    x = app.to_tensor(np.ones(2))
+    assert app.custom_op(of_an_attribute)(x).numpy() == pytest.approx(1 / (1 + np.exp(-np.ones(2))))
+
+
 @pytest.fixture
 def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
