@@ -21,6 +21,8 @@ class Run(NamedTuple):
     """For each output whether it has a gradient."""
     pull: Callable[[Arrays], list[np.ndarray | None]]
     """From the gradients of the differentiable outputs to those of the wanted inputs, through the framework's graph."""
+    changed: tuple[int, ...] = ()
+    """The positions of the inputs whose memory it wrote into."""
 
 
 class Framework(Protocol):
@@ -51,6 +53,9 @@ class Framework(Protocol):
 
         It takes the `count` inputs and the gradients of the differentiable outputs.
         """
+
+    def random_state(self) -> Any:
+        """The state of the random numbers, equal to an earlier one if none was drawn since."""
 
     def can_fork(self) -> bool:
         """Whether a forked process can run the framework; not if threads that it needs are running already."""
@@ -87,6 +92,9 @@ class Recording(Framework, Protocol):
     def recorded(self, call: Call, tensors: Sequence[Any]) -> list[Any]:
         """The results of a call that is recorded."""
 
+    def is_changed(self, tensor: Any) -> bool:
+        """Whether a tensor that `tensors` made was changed in place, and the array with it."""
+
     def zeros_like(self, tensor: Any) -> Any:
         """Zeros of the shape and type of a tensor."""
 
@@ -102,7 +110,8 @@ class Recording(Framework, Protocol):
             gradients = self.grad(derived, sources, self.tensors(arriving, [False] * len(arriving)), False)
             return [None if g is None else self.array(g) for g in gradients]
 
-        return Run([self.array(r) for r in results], [self.has_gradient(r) for r in results], pull)
+        changed = tuple(place for place, t in enumerate(tensors) if self.is_changed(t))
+        return Run([self.array(r) for r in results], [self.has_gradient(r) for r in results], pull, changed)
 
     def pullback(self, call: Call, count: int, wants: Sequence[bool]) -> Call:
         def gradients(*values: Any) -> Any:

@@ -7,8 +7,10 @@ once more in backward would hide every mistake with what an operator saves.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,8 +28,10 @@ from app.ops.methods import ValueMethods
 from app.ops.spec import Spec
 from app.reading import place_of
 from app.tensor import Tensor, is_grad_enabled
+from app.tensor.tape import note_change
 
 POSITIONAL, KEYWORD = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+IN_PLACE = "it changes an input in place: give a function that calls it with a copy, as of x in f(x.clone())"
 _NUMBERS = (int, float, bool, str, "int", "float", "bool", "str", "SymInt", "number")
 
 
@@ -52,6 +56,8 @@ class Foreign:
     has_backward: bool = True
     filled: Callable[[Sequence[Any]], tuple[list[Any], dict[str, Any]]] | None = None
     """Gives the arguments of an example call, with other tensors."""
+    state: Callable[[], list[np.ndarray]] | None = None
+    """Gives the numbers that it keeps between calls, as the buffers of a module, sharing their memory."""
     is_gradient: bool = False
     """Whether it is the backward pass of another one, which has second derivatives if the framework has them."""
 
@@ -143,6 +149,8 @@ def class_of(foreign: Foreign) -> type[ForeignFunction]:
         ctx.call = foreign.of_tensors(settings)
         ctx.wants = wants_of(foreign, arrays, [not t.stop_gradient for t in tensors])
         ctx.run = run = framework.run(ctx.call, arrays, ctx.wants)
+        for place in run.changed:
+            note_change(arrays[place])
         if not run.outputs:
             raise ReturnedError(f"it returned no tensor of {framework.name}: does it end with `return`?")
         unknown = next((o.dtype.name for o in run.outputs if o.dtype.name not in NAMES), "")
@@ -192,11 +200,23 @@ def _gradient_operator(foreign: Foreign, call: Call, wants: list[bool]) -> type[
     name = f"{foreign.name}_grad"
 
     def pull(*values: Any) -> Any:
-        return foreign.framework.pullback(call, len(wants), wants)(*values)
+        return _run_again(foreign, foreign.framework.pullback(call, len(wants), wants), *values)
 
     parameter = inspect.Parameter("values", inspect.Parameter.VAR_POSITIONAL)
     gradient = replace(foreign, name=name, call=pull, signature=(parameter,), filled=None, is_gradient=True)
     return class_of(gradient)
+
+
+def _run_again(foreign: Foreign, function: Callable[..., Any], *values: Any) -> Any:
+    """What a function gives that runs forward again. Random numbers would be others than in the first run."""
+    before = foreign.framework.random_state()
+    result = function(*values)
+    if foreign.framework.random_state() != before:
+        raise OperatorError(
+            f"{foreign.name} draws random numbers, and would draw others where forward runs again for this gradient: "
+            "draw them outside, and give them to it as an input"
+        )
+    return result
 
 
 # In a Program
@@ -221,7 +241,8 @@ class _Last:
     """The last forward pass of an operator in a Program, with its number."""
 
     def __init__(self) -> None:
-        self.number, self.run = 0, Run([], [], lambda arriving: [])
+        self.current = 0, Run([], [], lambda arriving: [])  # one object, as threads may share a Program
+        self.numbers = count(1)
 
 
 def _definition(
@@ -244,22 +265,30 @@ def _definition(
     def run(arrays: Sequence[np.ndarray]) -> Run:
         wants = wants_of(foreign, arrays, needs)
         # copies, because an engine may reuse the memory of inputs and because the framework could write into it
-        return foreign.framework.run(call, [np.array(a) for a in arrays], wants)
+        one = foreign.framework.run(call, [np.array(a) for a in arrays], wants)
+        if one.changed:
+            raise ReturnedError(IN_PLACE)
+        return one
 
     def forward(*arrays: np.ndarray) -> Any:
-        last.run = call_function(run, f"operator {foreign.name} ({foreign.where})", (arrays,), {})
-        last.number += 1
-        differentiable[:] = last.run.differentiable
-        return (*(o.copy() for o in last.run.outputs), np.array(last.number))
+        one = call_function(run, f"operator {foreign.name} ({foreign.where})", (arrays,), {})
+        number = next(last.numbers)
+        last.current = number, one
+        differentiable[:] = one.differentiable
+        return (*(o.copy() for o in one.outputs), np.array(number))
 
     def backward(*values: Any) -> Any:
         arrays, number, arriving = values[: len(needs)], values[len(needs)], values[len(needs) + 1 :]
-        one = last.run if number == last.number else run(arrays)
+        latest, one = last.current
+        if number != latest:
+            one = _run_again(foreign, run, arrays)
         pulled = iter(one.pull([np.array(d) for d, has in zip(arriving, one.differentiable, strict=True) if has]))
         gradients = [next(pulled) if needed else None for needed in wants_of(foreign, arrays, needs)]
         return gradients[0] if len(gradients) == 1 else tuple(gradients)
 
-    specs = tuple(outs) or infer_by_running(lambda *arrays: forward(*arrays)[:-1], inputs)
+    before = foreign.framework.random_state()
+    with _state_kept(foreign):
+        specs = tuple(outs) or infer_by_running(lambda *arrays: forward(*arrays)[:-1], inputs)
     names = [p.name for p in foreign.signature if p.name not in settings][: len(needs)]
     definition = CustomOperator(
         foreign.name,
@@ -272,6 +301,7 @@ def _definition(
         where=foreign.where,
     )
     definition.surrogate = cls.surrogate
+    definition.repeatable = foreign.framework.random_state() == before
     plain = {"settings": tuple(settings.items()), "needs": tuple(needs), "outs": specs}
     definition.origin = Origin("bridge", {"operator": foreign.thing}, plain)
     if any(needs) and foreign.has_backward:
@@ -279,6 +309,21 @@ def _definition(
         takes += [("dout", i) for i in range(len(specs))]
         definition.differentiate_by(backward, takes)
     return definition, differentiable
+
+
+@contextmanager
+def _state_kept(foreign: Foreign) -> Iterator[None]:
+    """Inside, forward may run on examples: it is an error if that changes what the operator keeps between calls."""
+    state = [] if foreign.state is None else foreign.state()
+    before = [array.copy() for array in state]
+    yield
+    if any(not np.array_equal(a, b, equal_nan=True) for a, b in zip(state, before, strict=True)):
+        for array, kept in zip(state, before, strict=True):
+            array[...] = kept
+        raise OperatorError(
+            f"{foreign.name} changes its buffers in every forward pass, and a Program may run forward more often than "
+            "the network is called: call eval() first, or use it on Tensors"
+        )
 
 
 @makes("bridge")

@@ -85,6 +85,9 @@ class Jax(Transforming):
             _, tangents = jax.jvp(self.of_floats(call, values, wants), tuple(chosen(values, wants)), moves)
         return [self.array(t) for t in tangents]
 
+    def random_state(self) -> Any:
+        """None, as functions of JAX are given their random numbers."""
+
     def can_fork(self) -> bool:
         bridge = getattr(getattr(jax, "_src", None), "xla_bridge", None)  # JAX has no public name for this
         return bridge is not None and not bridge.backends_are_initialized()

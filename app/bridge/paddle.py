@@ -50,6 +50,12 @@ class Paddle(Recording):
     def zeros_like(self, tensor: Any) -> Any:
         return paddle.zeros_like(tensor)
 
+    def is_changed(self, tensor: Any) -> bool:
+        return False  # Paddle copies arrays
+
+    def random_state(self) -> Any:
+        return [str(state) for state in paddle.get_rng_state()]
+
     def can_fork(self) -> bool:
         return True
 

@@ -12,7 +12,7 @@ import torch
 from torch.autograd import forward_ad
 
 from app.bridge.framework import Call, Recording, Transforming
-from app.bridge.function import KEYWORD, POSITIONAL, Foreign, ForeignFunction
+from app.bridge.function import IN_PLACE, KEYWORD, POSITIONAL, Foreign, ForeignFunction
 from app.bridge.recognising import parameters, remembered, uses
 from app.custom.calling import ReturnedError
 from app.reading import place_of
@@ -52,9 +52,7 @@ class Torch(Recording, Transforming):
         except RuntimeError as error:
             if "a leaf Variable that requires grad" not in str(error):
                 raise
-            raise ReturnedError(
-                "it changes an input in place: give a function that calls it with a copy, as of x in f(x.clone())"
-            ) from error
+            raise ReturnedError(IN_PLACE) from error
 
     def grad(self, results: list[Any], sources: list[Any], arriving: list[Any], again: bool) -> list[Any]:
         if any(type(r.grad_fn).__name__ == "Error" for r in results):  # for which allow_unused=True would give None
@@ -81,6 +79,12 @@ class Torch(Recording, Transforming):
             derived = [r for r, has in zip(self.leaves(call(*duals)), differentiable, strict=True) if has]
             tangents = [forward_ad.unpack_dual(r).tangent for r in derived]
         return [None if t is None else self.array(t) for t in tangents]
+
+    def is_changed(self, tensor: Any) -> bool:
+        return bool(tensor._version)
+
+    def random_state(self) -> Any:
+        return torch.get_rng_state().numpy().tobytes()
 
     def can_fork(self) -> bool:
         return not torch.cuda.is_initialized()
@@ -196,4 +200,9 @@ def _of_module(thing: Any) -> Foreign:
     def call(*args: Any) -> Any:
         return module()(*args)
 
-    return Foreign(kind.__name__, "torch.nn.Module", TORCH, call, signature, thing, (kind,), is_definite=False)
+    def state() -> list[np.ndarray]:
+        return [buffer.numpy(force=True) for buffer in module().buffers()]
+
+    return Foreign(
+        kind.__name__, "torch.nn.Module", TORCH, call, signature, thing, (kind,), is_definite=False, state=state
+    )

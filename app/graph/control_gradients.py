@@ -107,6 +107,11 @@ def _refuse_random(block: Block) -> None:
                 "loop, which runs again for the gradient, and would draw different numbers: draw them before it, or "
                 "set random_seed of the Program"
             )
+        if not op.definition.repeatable:
+            raise OperatorError(
+                f"{op.definition.label} draws random numbers in a branch or a loop, which runs again for the gradient, "
+                "and would draw different numbers: draw them outside, and give them to it as an input"
+            )
         for inner in op.bodies.values():
             _refuse_random(inner.block)
 

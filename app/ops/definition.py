@@ -64,6 +64,8 @@ class OpDef(Displayed):
     """Whether the operator must run even if its outputs are unused."""
     random: bool
     """Whether it draws random numbers. Its attribute `seed` selects the stream; None selects the next one."""
+    repeatable = True
+    """False if it draws random numbers that no attribute selects, as an operator of another framework may."""
     has_training_mode: bool
     """Whether its attribute `training` switches between training and inference; clones for testing set it to False."""
     views: bool

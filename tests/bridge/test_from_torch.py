@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -362,6 +363,77 @@ def test_an_input_that_changes_before_backward_is_an_error():
         x.add_(app.to_tensor(np.ones(3)))
     with pytest.raises(app.errors.InPlaceError):
         y.sum().backward()
+
+
+def in_place(x):
+    x.add_(1.0)
+    return torch.mul(x, 2.0)
+
+
+def test_a_change_of_an_input_is_an_error_of_a_gradient_that_needs_it_and_in_a_program():
+    operator = app.custom_op(in_place)
+    x = app.to_tensor(np.ones(3), stop_gradient=False)
+    factor = app.to_tensor(np.ones(3))
+    y = x * factor
+    assert operator(factor).tolist() == [4.0] * 3
+    with pytest.raises(app.errors.InPlaceError):
+        y.sum().backward()
+    with pytest.raises(app.errors.OperatorError, match="changes an input in place: give a function that calls it with"):
+        operator(app.static.data("x", [3], "float64"))
+
+
+def test_a_module_that_changes_its_buffers_is_refused_in_a_program_and_keeps_them():
+    module = torch.nn.BatchNorm1d(4, affine=False)
+    operator = app.custom_op(module)
+    x = app.static.data("x", [None, 4], "float32")
+    with pytest.raises(app.errors.OperatorError, match=r"BatchNorm1d changes its buffers .* call eval\(\) first"):
+        operator(x)
+    assert module.running_mean.tolist() == [0.0] * 4
+    assert int(module.num_batches_tracked) == 0
+    module.eval()
+    array = np.arange(8, dtype="float32").reshape(2, 4)
+    (result,) = app.static.Executor().run(feed={"x": array}, fetch_list=[operator(x)])
+    np.testing.assert_allclose(result, array, rtol=1e-4)
+
+
+def test_random_numbers_that_a_gradient_would_draw_again_are_refused():
+    dropout = app.custom_op(torch.nn.Dropout(0.5))
+    x = app.to_tensor(np.ones((20, 20)), stop_gradient=False)
+    y = dropout(x)
+    with pytest.raises(app.errors.AppError, match="draws random numbers, and would draw others where"):
+        app.grad(y.sum(), x, create_graph=True)
+    traced = app.jit.to_static(lambda x: dropout(x), backend="reference")
+    first, second = traced(x), traced(x)
+    with pytest.raises(app.errors.AppError, match="draws random numbers, and would draw others where"):
+        first.sum().backward()
+    second.sum().backward()
+    assert np.array_equal(x.grad.numpy(), second.numpy())
+    v = app.static.data("v", [20, 20], "float64")
+    v.stop_gradient = False
+    y = app.static.nn.cond(v.sum() > 0, lambda: dropout(v), lambda: v)
+    with pytest.raises(app.errors.OperatorError, match="draws random numbers in a branch or a loop"):
+        app.static.gradients([y], [v])
+
+
+@pytest.mark.slow
+def test_threads_that_share_a_program_get_their_own_results():
+    x = app.static.data("x", [3], "float64")
+    x.stop_gradient = False
+    y = app.custom_op(operators.MyReLU)(x)
+    fetched, program = [y, *app.static.gradients([y], [x])], app.static.default_main_program()
+
+    def all_right(number: int) -> bool:
+        executor = app.static.Executor(engine="reference")
+        runs = [executor.run(program, {"x": np.full(3, number + i)}, fetched) for i in range(200)]
+        return all(run[0][0] == number + i and run[1][0] == 1.0 for i, run in enumerate(runs))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            assert all(threads.map(all_right, (1.0, 1000.0, 2000.0, 3000.0)))
+    finally:
+        sys.setswitchinterval(interval)
 
 
 nn = app.nn  # as `from opsmith import nn` in a user's file
