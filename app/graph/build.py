@@ -60,7 +60,8 @@ def as_variable(block: Block, value: Operand) -> Variable | None:
     if not hasattr(value, "__array__") or hasattr(value, "apply_operator"):
         raise ProgramError(
             f"a {type(value).__name__} cannot be an input of an operator in a Program: "
-            "give a Variable, a number or a NumPy array"
+            "give a Variable, a number or a NumPy array; make the parameters and layers of a Program after "
+            "opsmith.enable_static()"
         )
     return constant(block, value)
 
