@@ -23,6 +23,8 @@ COMPILE_MUCH = ("checking", "custom", "derivative", "engine")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # As commands set it. If colorama is installed, Numba colours each of its errors, even those that it handles itself.
 os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
+# What users compiled and certified stays out: a certificate adds a line to reports.
+os.environ["OPSMITH_CACHE"] = str(ROOT.parent / ".cache" / "tests")
 
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:
