@@ -183,7 +183,7 @@ EXTREME = ("1e308", "-1e308", "9e99", "1e-308", "-1", "0", "5000000000")
 
 @pytest.mark.parametrize("number", [EXTREME[0], *(pytest.param(n, marks=pytest.mark.soak) for n in EXTREME[1:])])
 @pytest.mark.parametrize("name", ["metrics.jsonl", "seed-1/metrics.jsonl", "operators.json"])
-def test_a_report_of_any_numbers_is_written_or_refused_within_two_seconds(tmp_path: Path, name: str, number: str):
+def test_a_report_of_any_numbers_is_written_or_refused_about_as_fast_as_another(tmp_path: Path, name: str, number: str):
     folder = compared(tmp_path / "run") if "/" in name else made_run(tmp_path / "run")
     if name == "operators.json":
         curve = Curve([-1.0, 1.0], [-2.0, 2.0], [3.0, 4.0], [3.5, 4.5])
@@ -193,13 +193,16 @@ def test_a_report_of_any_numbers_is_written_or_refused_within_two_seconds(tmp_pa
     whole = (folder / name).read_text()
     keys = sorted(set(re.findall(r'"(\w+)": ?\[?-?[0-9]', whole)))
     assert len(keys) >= 6
+    page_of(folder)  # which imports what it needs
     start = time.process_time()
+    page_of(folder)
+    usual = time.process_time() - start
     for key in keys:
         pattern = rf'("{key}": ?)(\[?)-?[0-9][0-9.e-]*'
         (folder / name).write_text(re.sub(pattern, rf"\g<1>\g<2>{number}", whole))
         with suppress(FileError):
             page_of(folder)
-    assert time.process_time() - start < 2
+    assert time.process_time() - start - usual < 10 * usual * len(keys)
 
 
 ARRAYS = (PREDICTIONS, "weights-0.safetensors")
